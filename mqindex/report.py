@@ -1,0 +1,95 @@
+"""What verify, rebuild and repair return: plain data, the same for every broker and engine."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from mqindex.errors import sentence
+
+__all__ = ["Finding", "RebuildReport", "RepairReport", "Report", "Value"]
+
+Severity = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One disagreement. Only those of severity "error" make a report not ok.
+
+    >>> print(Finding("error", "missing-entries", path="index/1", at=40, expected=3, got=1, hint="run repair"))
+    error missing-entries: index/1 at byte 40: expected 3, got 1; run repair
+    """
+
+    severity: Severity
+    kind: str
+    path: str | None = None
+    at: int | None = None
+    field: str | None = None
+    expected: Any = None
+    got: Any = None
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        what = f"{self.severity} {self.kind}"
+        return sentence(what, self.path, self.at, self.field, self.expected, self.got, self.hint)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A setting that was used, and where it came from ("given", "broker.conf", "inferred from ...", "default")."""
+
+    value: Any
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.value} ({self.source})"
+
+
+@dataclass(slots=True)
+class Report:
+    """What `verify` found. `settings` names each store option that was used (`geometry`, `broker_version`)."""
+
+    path: str
+    findings: list[Finding] = field(default_factory=list)
+    settings: dict[str, Value] = field(default_factory=dict)
+    files: int = 0
+    entries: int = 0
+    messages: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """True when no finding is an error; warnings and infos change nothing."""
+        return not any(finding.severity == "error" for finding in self.findings)
+
+    @property
+    def geometry(self) -> Value | None:
+        """(hash_slot_num, index_num) and their source; None where the files have none."""
+        return self.settings.get("geometry")
+
+    @property
+    def broker_version(self) -> Value | None:
+        """The version whose rules were applied, and its source."""
+        return self.settings.get("broker_version")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as dicts, lists, strings and numbers, for JSON."""
+        return {"ok": self.ok, **asdict(self)}
+
+
+@dataclass(slots=True)
+class RebuildReport(Report):
+    """What `rebuild` wrote. `out_files`: the published paths, in the brokers' load order."""
+
+    out_files: list[str] = field(default_factory=list)
+    fsync_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class RepairReport(RebuildReport):
+    """What `repair` did, or with `dry_run` would do: `actions`, one sentence each. `backup`: where replaced files are."""
+
+    actions: list[str] = field(default_factory=list)
+    backup: str | None = None
+    dry_run: bool = False

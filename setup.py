@@ -1,0 +1,51 @@
+"""The Extension list and the sanitize/coverage switches; all metadata is in pyproject.toml."""
+
+import os
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+SANITIZE = os.environ.get("MQINDEX_SANITIZE", "")  # "address,undefined" or "thread"
+COVERAGE = bool(os.environ.get("MQINDEX_COVERAGE"))
+MACROS = [("CYTHON_TRACE_NOGIL", "1"), ("CYTHON_USE_SYS_MONITORING", "0")] if COVERAGE else []
+
+UNITS = {  # module -> the C units that it compiles
+    "keys": ["mqi_hash"],
+    "arrow": [],
+    "index_file": ["mqi_index_file", "mqi_hash"],
+    "commit_log": ["mqi_commit_log", "mqi_hash", "mqi_crc"],
+}
+HEADERS = [f"src_c/{name}" for name in sorted(os.listdir("src_c")) if name.endswith(".h")]
+
+
+class BuildExt(build_ext):
+    def build_extensions(self) -> None:
+        for extension in self.extensions:
+            if SANITIZE:
+                extension.extra_compile_args += ["-O1", "-g", "-fno-omit-frame-pointer", f"-fsanitize={SANITIZE}"]
+                extension.extra_link_args += [f"-fsanitize={SANITIZE}"]
+            else:
+                extension.extra_compile_args += ["-O3", "-g0", "-fvisibility=hidden", "-fstack-protector-strong"]
+            extension.extra_compile_args += ["-std=gnu11"]
+        super().build_extensions()
+
+
+setup(
+    ext_modules=cythonize(
+        [
+            Extension(
+                f"mqindex._native.{module}",
+                [f"mqindex/_native/{module}.pyx", *(f"src_c/{unit}.c" for unit in units)],
+                include_dirs=["src_c"],
+                depends=HEADERS,
+                define_macros=MACROS,
+            )
+            for module, units in UNITS.items()
+        ],
+        build_dir=None if COVERAGE else "build/cython",
+        compiler_directives={"linetrace": True} if COVERAGE else {},
+        force=bool(COVERAGE or SANITIZE),
+    ),
+    cmdclass={"build_ext": BuildExt},
+)

@@ -1,0 +1,63 @@
+/* Big-endian loads and stores: the only place that swaps bytes.
+ *
+ * Plain forms accept any alignment. The acquire/release forms need a 4-byte aligned address: they publish the
+ * slot and count words of a live index file to readers of other threads and processes. */
+#ifndef MQI_BYTES_H
+#define MQI_BYTES_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define MQI_SWAP16(x) (x)
+#define MQI_SWAP32(x) (x)
+#define MQI_SWAP64(x) (x)
+#else
+#define MQI_SWAP16(x) __builtin_bswap16(x)
+#define MQI_SWAP32(x) __builtin_bswap32(x)
+#define MQI_SWAP64(x) __builtin_bswap64(x)
+#endif
+
+static inline int16_t mqi_get16(const uint8_t *p) {
+    uint16_t v;
+    memcpy(&v, p, sizeof v);
+    return (int16_t)MQI_SWAP16(v);
+}
+
+static inline int32_t mqi_get32(const uint8_t *p) {
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return (int32_t)MQI_SWAP32(v);
+}
+
+static inline int64_t mqi_get64(const uint8_t *p) {
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    return (int64_t)MQI_SWAP64(v);
+}
+
+static inline void mqi_set16(uint8_t *p, int16_t value) {
+    uint16_t v = MQI_SWAP16((uint16_t)value);
+    memcpy(p, &v, sizeof v);
+}
+
+static inline void mqi_set32(uint8_t *p, int32_t value) {
+    uint32_t v = MQI_SWAP32((uint32_t)value);
+    memcpy(p, &v, sizeof v);
+}
+
+static inline void mqi_set64(uint8_t *p, int64_t value) {
+    uint64_t v = MQI_SWAP64((uint64_t)value);
+    memcpy(p, &v, sizeof v);
+}
+
+static inline int32_t mqi_acquire32(const uint8_t *p) {
+    uint32_t v = __atomic_load_n((const uint32_t *)(const void *)p, __ATOMIC_ACQUIRE);
+    return (int32_t)MQI_SWAP32(v);
+}
+
+static inline void mqi_release32(uint8_t *p, int32_t value) {
+    __atomic_store_n((uint32_t *)(void *)p, MQI_SWAP32((uint32_t)value), __ATOMIC_RELEASE);
+}
+
+#endif
