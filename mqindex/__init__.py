@@ -1,0 +1,40 @@
+"""Reads, writes, verifies, rebuilds and bulk-queries the index files of message-queue stores.
+
+The parts are `mqindex.rocketmq`, `mqindex.engines`, `mqindex.errors`, `mqindex.report` and, with the extra `spark`,
+`mqindex.spark`. Importing this package loads none of them: NumPy and the kernels come with their first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mqindex import engines, errors, report, rocketmq
+
+__all__ = ["__version__", "engines", "errors", "kernels", "report", "rocketmq"]
+
+__version__ = "0.1.0"
+
+_PARTS = ("engines", "errors", "report", "rocketmq", "spark")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PARTS:
+        return importlib.import_module(f"mqindex.{name}")
+    raise AttributeError(f"module 'mqindex' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PARTS})
+
+
+def kernels() -> dict[str, str]:
+    """Which implementation each kernel uses on this processor.
+
+    >>> sorted(kernels())
+    ['crc32', 'crc32c', 'hash']
+    """
+    from mqindex._native import commit_log, keys
+
+    return {**commit_log.kernels(), **keys.kernels()}

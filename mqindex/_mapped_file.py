@@ -1,0 +1,139 @@
+"""The one owner of memory maps: open, create, flush, advise, close."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import mmap
+import os
+from types import TracebackType
+
+from mqindex.errors import ClosedFileError, TruncatedFileError
+
+__all__ = ["MappedFile"]
+
+_MADV_POPULATE_READ = 22  # Linux 5.14; not in the mmap module
+_MADV_POPULATE_WRITE = 23
+
+
+class MappedFile:
+    """A whole file in memory, shared with the page cache.
+
+    `map` is the `mmap.mmap`; kernels pin it with a buffer export, so closing while a call runs is safe: the map then
+    goes away when the call ends. Not more than one object writes one file (the kernels' callers see to it).
+    """
+
+    def __init__(self, path: str, mapping: mmap.mmap, writable: bool) -> None:
+        self.path = path
+        self.size = len(mapping)
+        self.writable = writable
+        self._map: mmap.mmap | None = mapping
+        self._populated = False
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, writable: bool = False) -> MappedFile:
+        """Map an existing file, read-only by default. An empty file is a `TruncatedFileError`."""
+        name = os.fspath(path)
+        with open(name, "r+b" if writable else "rb", buffering=0) as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                raise TruncatedFileError("the file is empty", path=name, expected="1 byte or more", got=0)
+            access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+            return cls(name, mmap.mmap(file.fileno(), 0, access=access), writable)
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], size: int, *, sparse: bool = False) -> MappedFile:
+        """Create a zero-filled file that must not exist yet, and map it for writing.
+
+        The space is reserved first, because a full disk is then an `OSError` and not a SIGBUS in the middle of a
+        store. `sparse=True` leaves that out. A failed create leaves no file.
+        """
+        name = os.fspath(path)
+        fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            reserve(fd, size, sparse=sparse)
+            return cls(name, mmap.mmap(fd, size, access=mmap.ACCESS_WRITE), True)
+        except BaseException:
+            os.unlink(name)
+            raise
+        finally:
+            os.close(fd)
+
+    @property
+    def map(self) -> mmap.mmap:
+        """The mapping; `ClosedFileError` after `close()`."""
+        if self._map is None:
+            raise ClosedFileError("the file is closed", path=self.path)
+        return self._map
+
+    def flush(self) -> None:
+        """Return when every changed page is on the disk."""
+        if self.writable:
+            self.map.flush()
+
+    def advise_random(self) -> None:
+        """Few, scattered reads ahead: read single pages, not 128 KiB and more around each."""
+        self._advise(getattr(mmap, "MADV_RANDOM", None))
+
+    def advise_sequential(self) -> None:
+        """The whole file will be read once, from start to end."""
+        self._advise(getattr(mmap, "MADV_SEQUENTIAL", None))
+
+    def advise_huge(self) -> None:
+        """A bulk build will touch most pages: ask for huge ones."""
+        self._advise(getattr(mmap, "MADV_HUGEPAGE", None))
+
+    def populate(self) -> None:
+        """Read the whole file ahead, once, for many scattered reads."""
+        if not self._populated:
+            self._populated = True
+            self._advise(_MADV_POPULATE_READ)
+
+    def reserve_range(self, start: int, stop: int) -> None:
+        """Give the bytes [start, stop) of a sparse file their disk space now: no space left is an `OSError` here."""
+        first = start - start % mmap.PAGESIZE
+        try:
+            self.map.madvise(_MADV_POPULATE_WRITE, first, stop - first)
+        except OSError as error:
+            if error.errno == errno.EFAULT:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path) from None
+            if error.errno != errno.EINVAL:  # kernels before 5.14 do not know the advice
+                raise
+
+    def _advise(self, advice: int | None) -> None:
+        if advice is not None and hasattr(self.map, "madvise"):
+            with contextlib.suppress(OSError):  # advice only: a kernel that does not know it changes nothing
+                self.map.madvise(advice)
+
+    def close(self) -> None:
+        """Unmap, or leave it to the call that still runs. May be called twice."""
+        mapping, self._map = self._map, None
+        if mapping is not None:
+            with contextlib.suppress(BufferError):
+                mapping.close()
+
+    @property
+    def closed(self) -> bool:
+        """True after `close()`."""
+        return self._map is None
+
+    def __enter__(self) -> MappedFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def reserve(fd: int, size: int, *, sparse: bool = False) -> None:
+    """Make an empty file `size` zero bytes long; unless sparse, every one of them has its disk space afterwards."""
+    if sparse or size == 0:
+        os.ftruncate(fd, size)
+    elif hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(fd, 0, size)
+    else:  # macOS: writing zeros is the portable way to own the space
+        _write_zeros(fd, size)
+
+
+def _write_zeros(fd: int, size: int) -> None:
+    zeros = memoryview(bytes(1 << 20))
+    while size > 0:
+        size -= os.write(fd, zeros[: min(size, len(zeros))])
