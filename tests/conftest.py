@@ -1,0 +1,107 @@
+"""What every test gets: markers, a random source whose seed is told on failure, and a check that nothing stays open."""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import os
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.golden import StoreCase, case
+
+SEED_VARIABLE = "MQINDEX_TEST_SEED"
+MARKERS = {
+    "spark": "needs Java and PySpark",
+    "peer": "needs Maven and Java: a real broker is the other side",
+    "leaves_open": "may leave files or maps open (checked elsewhere)",
+}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name, meaning in MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
+
+
+class SeededRandom(random.Random):
+    """A random source whose repr, which pytest shows when a test fails, is the seed that repeats it."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.seed_used = seed
+
+    def __repr__(self) -> str:
+        return f"<random source; repeat with {SEED_VARIABLE}={self.seed_used}>"
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> SeededRandom:
+    """A random source; its seed is in the report of a failed test and can be set in the environment."""
+    source = SeededRandom(int(os.environ.get(SEED_VARIABLE) or random.SystemRandom().getrandbits(32)))
+    request.node.add_report_section("call", "random", repr(source))
+    return source
+
+
+@pytest.fixture
+def golden_store(tmp_path: Path) -> Callable[[str], tuple[StoreCase, Path]]:
+    """Unpacks the golden case of a name: (case, root of the store)."""
+
+    def unpack(name: str) -> tuple[StoreCase, Path]:
+        chosen = case(name)
+        return chosen, chosen.unpack(tmp_path)
+
+    return unpack
+
+
+@pytest.fixture
+def time_bound() -> Iterator[Callable[[float], None]]:
+    """A call that takes longer than `seconds` ends the run with the stack of every thread: hangs must be seen."""
+
+    def bound(seconds: float) -> None:
+        faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or sys.stderr)
+
+    yield bound
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_open(request: pytest.FixtureRequest) -> Iterator[None]:
+    if request.node.get_closest_marker("spark") or request.node.get_closest_marker("leaves_open"):
+        yield
+        return
+    before = open_files()
+    yield
+    if leaked := open_files() - before:
+        gc.collect()  # What only the cycle collector frees is not a leak of the product.
+        leaked = open_files() - before
+    if leaked:
+        pytest.fail(f"left open: {', '.join(sorted(leaked))}")
+
+
+def open_files() -> Counter[str]:
+    """Regular files that this process holds open or mapped (Linux; elsewhere empty), each as often as it does."""
+    found: Counter[str] = Counter()
+    if not Path("/proc/self/fd").is_dir():
+        return found
+    for entry in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{entry}")
+        except OSError:  # the descriptor of the listing itself
+            continue
+        if target.startswith("/") and not target.startswith(("/dev/", "/proc/")):
+            found[f"file {target}"] += 1
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            path = line.rstrip("\n").split(maxsplit=5)[5:]
+            if path and path[0].startswith("/") and not _is_code(path[0]):
+                found[f"map {path[0]}"] += 1
+    return found
+
+
+def _is_code(path: str) -> bool:
+    return ".so" in Path(path.removesuffix(" (deleted)")).name or path.startswith(("/usr/", "/lib"))

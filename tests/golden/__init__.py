@@ -1,0 +1,1 @@
+"""Against the bytes and the answers of real brokers (`tests/data`)."""
