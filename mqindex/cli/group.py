@@ -1,0 +1,61 @@
+"""The root command. A subcommand's module is imported when it is run, so that `mqindex --help` starts at once."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Final
+
+import click
+
+from mqindex import __version__
+
+__all__ = ["COMMANDS", "root", "run"]
+
+COMMANDS: Final = {  # in the order in which people meet them
+    "info": "Say what a file or directory is, and what is in it.",
+    "query": "Look keys up in the index: where their messages are.",
+    "verify": "Check a store's index files against themselves and the commit log.",
+    "repair": "Bring back in place what the index files of a store lack.",
+    "rebuild": "Build the index files of a commit log anew, elsewhere.",
+    "dump": "Print every entry of an index file, or every message of a commit log.",
+    "hash": "Print the hashes, and slots, of keys.",
+}
+
+
+class _OnDemand(click.Group):
+    """A group that knows its commands' names and one-line helps before it imports any of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"mqindex.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    name="mqindex",
+    cls=_OnDemand,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 yes, clean or done; 1 no, or findings; 2 trouble. Results go to stdout, the rest to stderr.",
+)
+@click.version_option(__version__, "--version", prog_name="mqindex", message="%(prog)s %(version)s")
+def root() -> None:
+    """Read, verify, repair, rebuild and query the index files of message-queue stores."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; exceptions pass through. Not `root.main()`, which has own ideas of Ctrl-C and closed pipes."""
+    try:
+        with root.make_context("mqindex", list(arguments)) as context:
+            status = root.invoke(context)
+    except click.exceptions.Exit as exit_:  # --help, --version
+        return exit_.exit_code
+    return status if isinstance(status, int) else 0

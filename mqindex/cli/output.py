@@ -1,0 +1,118 @@
+"""How results are printed: JSON lines for programs, tables for people."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+
+from mqindex.cli.text import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+__all__ = ["Column", "Rows", "json_line", "print_fields", "print_json", "print_line", "print_table"]
+
+_WIDE = 1 << 16  # a pipe has no width: nothing is ever cut or folded there
+_STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
+
+
+def json_line(command: str, fields: Mapping[str, Any]) -> str:
+    """One object in one line, its schema first. ASCII, so that it survives any locale and any key."""
+    return json.dumps({"schema": f"mqindex.{command}/1", **fields}, default=_plain) + "\n"
+
+
+def print_json(command: str, fields: Mapping[str, Any]) -> None:
+    """Print one JSON line."""
+    sys.stdout.write(json_line(command, fields))
+
+
+def _plain(value: Any) -> Any:
+    for convert in ("tolist", "__fspath__"):  # NumPy's values and arrays; paths
+        if hasattr(value, convert):
+            return getattr(value, convert)()
+    return str(value)
+
+
+def print_line(text: str = "") -> None:
+    """Print one line for people."""
+    sys.stdout.write(printable(text) + "\n")
+
+
+def print_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A small table, in full: on a terminal long cells are folded, in a pipe every row is one line.
+
+    Columns whose cells are all numbers are set flush right; an empty column is left out.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = [["" if cell is None else cell for cell in row] for row in rows]
+    used = [i for i in range(len(titles)) if any(row[i] != "" for row in cells)]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for i in used:
+        numbers = all(isinstance(row[i], int) or row[i] == "" for row in cells)
+        table.add_column(titles[i], justify="right" if numbers else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*(Text(printable(row[i]), style=_STYLES.get(str(row[i]), "")) for i in used))
+    _print(table)
+
+
+def print_fields(fields: Iterable[tuple[str, object]]) -> None:
+    """Names and values, a line each; None is left out."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in fields:
+        if value is not None:
+            table.add_row(Text(f"  {name}"), Text(printable(value)))
+    _print(table)
+
+
+def _print(table: Table) -> None:
+    console = _console(sys.stdout)
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        sys.stdout.write(line.rstrip() + "\n")
+
+
+def _console(stream: TextIO) -> Console:
+    from rich.console import Console
+
+    return Console(file=stream, width=None if stream.isatty() else _WIDE, markup=False, highlight=False, emoji=False)
+
+
+class Column(NamedTuple):
+    """A column of `Rows`. Numbers, of at most `width` digits, are set flush right; width 0: text, the last column."""
+
+    title: str
+    width: int = 0
+
+
+class Rows:
+    """A table of any length, written as it comes: the widths are told beforehand, and never cut a value."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = columns
+        self._begun = False
+
+    def write(self, rows: Iterable[Sequence[object]]) -> None:
+        """Append rows; the titles come with the first."""
+        for row in rows:
+            if not self._begun:
+                self._begun = True
+                self._line([column.title for column in self._columns])
+            self._line(row)
+
+    def _line(self, cells: Sequence[object]) -> None:
+        padded = (
+            f"{'' if cell is None else printable(cell):>{max(column.width, len(column.title)) if column.width else 0}}"
+            for cell, column in zip(cells, self._columns, strict=True)
+        )
+        sys.stdout.write("  ".join(padded).rstrip() + "\n")

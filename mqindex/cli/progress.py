@@ -1,0 +1,44 @@
+"""Progress of long work: a bar a stage, on a terminal only."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mqindex.engines import OnProgress, Progress
+
+__all__ = ["progress_bars"]
+
+
+@contextlib.contextmanager
+def progress_bars() -> Iterator[OnProgress | None]:
+    """A callback for engines that draws bars on stderr while it lasts; None where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich import progress
+    from rich.console import Console
+
+    bars = progress.Progress(
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(),
+        progress.TaskProgressColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(compact=True),
+        console=Console(stderr=True),
+        transient=True,  # the report that follows says what was done
+        redirect_stdout=False,
+    )
+    stages: dict[str, progress.TaskID] = {}
+
+    def show(told: Progress) -> None:
+        if told.total and (told.stage not in stages or told.done == 0):
+            stages[told.stage] = bars.add_task(told.stage, total=told.total)
+        if told.total:
+            bars.update(stages[told.stage], completed=told.done)
+
+    with bars:
+        yield show

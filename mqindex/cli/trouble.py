@@ -1,0 +1,147 @@
+"""Whatever goes wrong ends here: one clear sentence on stderr, exit code 2, never a traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+import click
+
+from mqindex.cli.text import printable
+from mqindex.errors import MQIndexError
+
+__all__ = ["Interrupted", "Trouble", "guarded", "say"]
+
+TROUBLE = 2
+
+
+class Trouble(Exception):
+    """A sentence that the command line has to say before it gives up."""
+
+
+class Interrupted(Exception):
+    """Ctrl-C, SIGTERM or SIGHUP arrived; the text says what is true now."""
+
+
+def say(sentence: str) -> None:
+    """One line on stderr. A closed stderr changes nothing."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        print(f"mqindex: {printable(sentence)}", file=sys.stderr, flush=True)
+
+
+def guarded(command: Callable[[], int]) -> int:
+    """The exit code of `command`, whatever happens in it."""
+    try:
+        with _signals_interrupt(), _warnings_in_one_line():
+            _accept_any_text()
+            status = command()
+            sys.stdout.flush()
+            return status
+    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
+        _drop_output()
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+    except click.ClickException as error:
+        say(_usage_sentence(error))
+    except Interrupted as interrupted:
+        say(f"interrupted; {interrupted}")
+    except (KeyboardInterrupt, click.Abort):
+        say("interrupted; nothing was changed")
+    except (Trouble, MQIndexError) as error:
+        say(str(error))
+    except ImportError as error:
+        say(_import_sentence(error))
+    except MemoryError:
+        say("out of memory; nothing was changed")
+    except OSError as error:
+        say(_system_sentence(error))
+        _drop_output_if_full()
+    except ValueError as error:
+        say(str(error) or "a wrong argument")
+    except Exception as error:  # a bug: say so, and where
+        say(_bug_sentence(error))
+    return TROUBLE
+
+
+def _accept_any_text() -> None:
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a path or a key that the locale cannot write is escaped
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _usage_sentence(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    path = "mqindex" if context is None else context.command_path
+    return f"{error.format_message().rstrip('.')}; see `{path} --help`"
+
+
+def _import_sentence(error: ImportError) -> str:
+    if error.name in ("click", "rich"):
+        return "the command line needs click and rich: pip install 'mqindex[cli]'"
+    return str(error)
+
+
+def _system_sentence(error: OSError) -> str:
+    names = [os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
+    return ": ".join([" and ".join(names), error.strerror or str(error)] if names else [error.strerror or str(error)])
+
+
+def _bug_sentence(error: Exception) -> str:
+    if sys.flags.dev_mode:  # python -X dev -m mqindex ...
+        traceback.print_exc()
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{os.path.basename(frame.filename)}, line {frame.lineno}"
+    return f"a bug in mqindex, please report it: {type(error).__name__}: {error} ({where})"
+
+
+def _drop_output() -> None:
+    # What is still buffered cannot be delivered; the interpreter must not try again, and complain, when it exits.
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+
+
+def _drop_output_if_full() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _drop_output()
+
+
+@contextlib.contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """SIGTERM and SIGHUP end a command as Ctrl-C does, so that it removes its scratch; a `nohup` stays in force."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    caught = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    for number in caught:
+        signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        for number in caught:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    def show(message: Warning | str, category: type[Warning], *place: object) -> None:
+        if issubclass(category, UserWarning | RuntimeWarning):
+            say(f"warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
