@@ -1,0 +1,52 @@
+package bench;
+
+import java.io.File;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.nio.MappedByteBuffer;
+import java.nio.channels.FileChannel;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.zip.CRC32;
+
+/** Directories of numbered files: listing, mapping, checksums, removal. */
+final class Files {
+    private Files() {
+    }
+
+    static File[] sorted(File directory) {
+        File[] files = directory.listFiles();
+        if (files == null) {
+            return new File[0];
+        }
+        Arrays.sort(files);
+        return files;
+    }
+
+    static MappedByteBuffer map(File file) throws IOException {
+        try (RandomAccessFile access = new RandomAccessFile(file, "r")) {
+            return access.getChannel().map(FileChannel.MapMode.READ_ONLY, 0, access.length());
+        }
+    }
+
+    /** CRC-32 of each file, in the order of the names. */
+    static String checksums(File directory) throws IOException {
+        List<String> sums = new ArrayList<>();
+        for (File file : sorted(directory)) {
+            CRC32 crc = new CRC32();
+            crc.update(map(file));
+            sums.add(String.format("%08x", crc.getValue()));
+        }
+        return String.join(",", sums);
+    }
+
+    static void remove(File file) {
+        for (File child : sorted(file)) {
+            remove(child);
+        }
+        if (!file.delete() && file.exists()) {
+            throw new IllegalStateException("cannot remove " + file);
+        }
+    }
+}
