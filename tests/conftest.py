@@ -6,7 +6,6 @@ import faulthandler
 import gc
 import os
 import random
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from tests.support.golden import StoreCase, case
 
 SEED_VARIABLE = "MQINDEX_TEST_SEED"
+REAL_STDERR = pytest.StashKey[int]()
 MARKERS = {
     "spark": "needs Java and PySpark",
     "peer": "needs Maven and Java: a real broker is the other side",
@@ -24,6 +24,7 @@ MARKERS = {
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.stash[REAL_STDERR] = os.dup(2)  # Capturing is suspended now; later, descriptor 2 is a file.
     for name, meaning in MARKERS.items():
         config.addinivalue_line("markers", f"{name}: {meaning}")
 
@@ -59,11 +60,11 @@ def golden_store(tmp_path: Path) -> Callable[[str], tuple[StoreCase, Path]]:
 
 
 @pytest.fixture
-def time_bound() -> Iterator[Callable[[float], None]]:
+def time_bound(request: pytest.FixtureRequest) -> Iterator[Callable[[float], None]]:
     """A call that takes longer than `seconds` ends the run with the stack of every thread: hangs must be seen."""
 
     def bound(seconds: float) -> None:
-        faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or sys.stderr)
+        faulthandler.dump_traceback_later(seconds, exit=True, file=request.config.stash[REAL_STDERR])
 
     yield bound
     faulthandler.cancel_dump_traceback_later()
