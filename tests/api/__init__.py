@@ -1,0 +1,1 @@
+"""The promises of the package as a whole: names, imports, layouts, documents."""
