@@ -1,0 +1,191 @@
+"""The contract: every name a user calls, its parameters and their defaults. A change here is a breaking change."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import mqindex
+from mqindex import errors
+
+STORE_OPTIONS = "config=None, commitlog=None, hash_slot_num=None, index_num=None, broker_version=None"
+MAX = 2**63 - 1
+
+EXPORTS = {
+    "mqindex": {"__version__", "engines", "errors", "kernels", "report", "rocketmq"},
+    "mqindex.engines": {"Engine", "LocalEngine", "OnProgress", "Progress"},
+    "mqindex.report": {"Finding", "RebuildReport", "RepairReport", "Report", "Value"},
+    "mqindex.rocketmq": {
+        "Checkpoint",
+        "CommitLog",
+        "IndexFile",
+        "IndexHeader",
+        "IndexService",
+        "Message",
+        "QueryOffsetResult",
+        "hash_slots",
+        "key_hash",
+        "key_hashes",
+        "rebuild",
+        "repair",
+        "verify",
+    },
+    "mqindex.spark": {
+        "SparkEngine",
+        "build_index",
+        "build_partition",
+        "hash_slot",
+        "key_hash",
+        "rebuild",
+        "register",
+        "repair",
+        "select_partition",
+        "select_phy_offset",
+        "verify",
+    },
+}
+
+# function -> parameters as one would write them; what stands behind "*" may be given by name only
+SIGNATURES = {
+    "mqindex.kernels": "",
+    "mqindex.engines.LocalEngine": "workers=None",
+    "mqindex.rocketmq.key_hash": "key",
+    "mqindex.rocketmq.key_hashes": "keys, *, topic=None",
+    "mqindex.rocketmq.hash_slots": "keys, hash_slot_num, *, topic=None",
+    "mqindex.rocketmq.IndexFile.create": "path, *, hash_slot_num=5000000, index_num=20000000, end_phy_offset=0, "
+    "end_timestamp=0, sparse=False",
+    "mqindex.rocketmq.IndexFile.open": "path, *, hash_slot_num=None, index_num=None, writable=False",
+    "mqindex.rocketmq.IndexFile.put_key": "key, phy_offset, store_timestamp",
+    "mqindex.rocketmq.IndexFile.put_keys": "keys, phy_offsets, store_timestamps, *, topic=None",
+    "mqindex.rocketmq.IndexFile.select_phy_offset": f"key, *, max_num=64, begin=0, end={MAX}",
+    "mqindex.rocketmq.IndexFile.select_phy_offsets": f"keys, *, topic=None, max_num=64, begin=0, end={MAX}",
+    "mqindex.rocketmq.IndexFile.is_write_full": "",
+    "mqindex.rocketmq.IndexFile.is_time_matched": "begin, end",
+    "mqindex.rocketmq.IndexFile.entries": "start=1, stop=None",
+    "mqindex.rocketmq.IndexFile.slots": "",
+    "mqindex.rocketmq.IndexFile.flush": "",
+    "mqindex.rocketmq.IndexFile.close": "",
+    "mqindex.rocketmq.IndexService.open": "directory, *, hash_slot_num=None, index_num=None, writable=False",
+    "mqindex.rocketmq.IndexService.query_offset": f"topic, key, *, max_num=64, begin=0, end={MAX}",
+    "mqindex.rocketmq.IndexService.query_offsets": f"topic, keys, *, max_num=64, begin=0, end={MAX}",
+    "mqindex.rocketmq.IndexService.build_index": "topic, keys, phy_offsets, store_timestamps",
+    "mqindex.rocketmq.IndexService.delete_expired_file": "min_phy_offset",
+    "mqindex.rocketmq.IndexService.flush": "",
+    "mqindex.rocketmq.IndexService.close": "",
+    "mqindex.rocketmq.CommitLog.open": "directories, *, mapped_file_size=None",
+    "mqindex.rocketmq.CommitLog.scan": "start=None, stop=None, *, columns=None, check_crc=False",
+    "mqindex.rocketmq.CommitLog.get_message": "phy_offset, size=None",
+    "mqindex.rocketmq.verify": f"store, *, deep=False, {STORE_OPTIONS}, engine=None",
+    "mqindex.rocketmq.rebuild": f"store, out, *, parts=None, {STORE_OPTIONS}, split_size={128 << 20}, "
+    "overwrite=False, engine=None",
+    "mqindex.rocketmq.repair": f"store, *, parts=None, deep=False, dry_run=False, {STORE_OPTIONS}, engine=None",
+    "mqindex.spark.register": "spark",
+    "mqindex.spark.SparkEngine": "spark",
+    "mqindex.spark.rebuild": "spark, store, out",
+    "mqindex.spark.repair": "spark, store",
+    "mqindex.spark.verify": "spark, store",
+    "mqindex.spark.build_index": "df, out, *, hash_slot_num=5000000, index_num=20000000",
+    "mqindex.spark.select_phy_offset": f"index_dir, *, topic=None, max_num=64, begin=0, end={MAX}, "
+    "hash_slot_num=None, index_num=None",
+    "mqindex.spark.key_hash": "column",
+    "mqindex.spark.hash_slot": "column, n",
+    "mqindex.spark.select_partition": "index_dir",
+    "mqindex.spark.build_partition": "out, *, hash_slot_num, index_num",
+}
+PROPERTIES = {
+    "mqindex.rocketmq.IndexFile": {"header"},
+    "mqindex.rocketmq.IndexService": {"files"},
+    "mqindex.rocketmq.CommitLog": {"min_phy_offset", "max_phy_offset"},
+}
+ERROR_TREE = {
+    "MQIndexError": (Exception,),
+    "FormatError": (errors.MQIndexError, ValueError),
+    "TruncatedFileError": (errors.FormatError,),
+    "BadMagicError": (errors.FormatError,),
+    "CorruptIndexError": (errors.FormatError,),
+    "GeometryError": (errors.MQIndexError, ValueError),
+    "CapacityError": (errors.MQIndexError,),
+    "IndexFullError": (errors.CapacityError,),
+    "OffsetOverflowError": (errors.CapacityError, OverflowError),
+    "OutOfOrderError": (errors.MQIndexError, ValueError),
+    "FileStateError": (errors.MQIndexError, ValueError),
+    "ClosedFileError": (errors.FileStateError,),
+    "ReadOnlyFileError": (errors.FileStateError,),
+    "StoreInUseError": (errors.FileStateError,),
+    "OutputExistsError": (errors.FileStateError,),
+    "RebuildError": (errors.MQIndexError,),
+}
+
+
+def find(path: str) -> Any:
+    """The object that a dotted name leads to, through as many modules as there are."""
+    parts = path.split(".")
+    if parts[1] == "spark":
+        pytest.importorskip("pyspark")
+    thing = importlib.import_module(".".join(parts[:2]) if parts[1:2] != ["kernels"] else "mqindex")
+    for part in parts[1:] if parts[1:2] == ["kernels"] else parts[2:]:
+        thing = getattr(thing, part)
+    return thing
+
+
+def wanted_parameters(written: str) -> list[tuple[str, str]]:
+    """`"a, *, b=1"` becomes `[("a", ""), ("*", ""), ("b", "1")]`."""
+    parts = [part.strip().partition("=") for part in written.split(",") if part.strip()]
+    return [(name, default) for name, _, default in parts]
+
+
+@pytest.mark.parametrize("module", EXPORTS)
+def test_exported_names(module: str) -> None:
+    if module == "mqindex.spark":
+        pytest.importorskip("pyspark")
+    loaded = importlib.import_module(module)
+    assert set(loaded.__all__) == EXPORTS[module]
+    assert all(hasattr(loaded, name) for name in loaded.__all__)
+    assert set(dir(loaded)) >= EXPORTS[module]
+
+
+@pytest.mark.parametrize("path", SIGNATURES)
+def test_parameters(path: str) -> None:
+    wanted = wanted_parameters(SIGNATURES[path])
+    parameters = {name: p for name, p in inspect.signature(find(path)).parameters.items() if name != "self"}
+    positional = [name for name, p in parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    names = [name for name, _ in wanted]
+    assert positional == (names[: names.index("*")] if "*" in names else names)
+    for name, default in wanted:
+        if name == "*":
+            continue
+        assert name in parameters, f"{path} has no parameter {name}"
+        got = parameters[name].default
+        assert default == ("" if got is inspect.Parameter.empty else repr(got)), name
+
+
+@pytest.mark.parametrize("path", PROPERTIES)
+def test_properties(path: str) -> None:
+    assert all(isinstance(inspect.getattr_static(find(path), name), property) for name in PROPERTIES[path])
+
+
+@pytest.mark.parametrize("path", ["IndexFile", "IndexService", "CommitLog"])
+def test_what_is_opened_is_a_context_manager(path: str) -> None:
+    assert {"__enter__", "__exit__", "close"} <= set(dir(find(f"mqindex.rocketmq.{path}")))
+
+
+def test_error_tree() -> None:
+    assert set(errors.__all__) == set(ERROR_TREE)
+    assert {name: getattr(errors, name).__bases__ for name in ERROR_TREE} == ERROR_TREE
+
+
+@pytest.mark.parametrize("order", ["import mqindex.rocketmq.{0}", "from mqindex.rocketmq.{0} import {0}"])
+@pytest.mark.parametrize("name", ["rebuild", "repair", "verify"])
+def test_a_function_is_not_hidden_by_the_module_of_its_name(name: str, order: str) -> None:
+    program = f"{order.format(name)}\nfrom mqindex import rocketmq\nassert callable(rocketmq.{name}), rocketmq.{name}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_version_is_a_release_number() -> None:
+    assert all(part.isdecimal() for part in mqindex.__version__.split(".")[:2])

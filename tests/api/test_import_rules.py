@@ -1,0 +1,136 @@
+"""Imports go downwards only, brokers do not know each other, and `import mqindex` loads nothing heavy."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import mqindex
+
+PACKAGE = Path(mqindex.__file__).parent
+LEVELS = {
+    "errors": 0,
+    "_native": 1,
+    "_mapped_file": 2,
+    "_keys": 2,
+    "_results": 2,
+    "engines": 3,
+    "staging": 3,
+    "report": 3,
+    "rocketmq": 4,
+    "kafka": 4,
+    "spark": 5,
+    "cli": 5,
+    "__main__": 5,
+}
+OPTIONAL = {"pyspark", "pyarrow", "pandas", "polars", "click", "rich", "cramjam"}
+NEVER = [  # (importer, imported): not even inside a function
+    ("rocketmq", "kafka"),
+    ("kafka", "rocketmq"),
+    ("spark", "cli"),
+]
+
+
+def room(module: str) -> str:
+    """`mqindex.rocketmq.store` is of the room `rocketmq`."""
+    return [*module.split("."), ""][1]
+
+
+def modules() -> list[str]:
+    names = []
+    for path in sorted(PACKAGE.rglob("*.py*")):
+        if path.suffix in {".py", ".pyx"}:
+            parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+            names.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    return names
+
+
+def source(module: str) -> Path:
+    stem = PACKAGE.parent.joinpath(*module.split("."))
+    candidates = [stem.with_suffix(".py"), stem / "__init__.py", stem.with_suffix(".pyx")]
+    return next(path for path in candidates if path.exists())
+
+
+def imports(module: str) -> Iterator[tuple[str, bool]]:
+    """What a Python module imports of the package, and whether it does so when it is loaded."""
+    path = source(module)
+    if path.suffix == ".pyx":
+        for line in path.read_text().splitlines():
+            words = line.split()
+            if words[:1] in (["from"], ["import"], ["cimport"]) and words[1].startswith("mqindex"):
+                yield words[1], not line.startswith(" ")
+        return
+    tree = ast.parse(path.read_text())
+    inside = {id(node) for top in ast.walk(tree) if deferred(top) for node in ast.walk(top) if node is not top}
+    for node in ast.walk(tree):
+        at_load = id(node) not in inside
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, at_load) for alias in node.names if alias.name.split(".")[0] == "mqindex")
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}: relative import at line {node.lineno}"
+            if node.module == "mqindex":
+                yield from ((f"mqindex.{alias.name}", at_load) for alias in node.names)
+            elif node.module and node.module.startswith("mqindex."):
+                yield node.module, at_load
+
+
+def deferred(node: ast.AST) -> bool:
+    if isinstance(node, ast.If):
+        return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+
+
+@pytest.mark.parametrize("module", [name for name in modules() if name != "mqindex"])
+def test_imports_go_downwards_only(module: str) -> None:
+    level = LEVELS[room(module)]
+    for imported, _ in imports(module):
+        target = room(imported)
+        if target in LEVELS and target != room(module):
+            assert LEVELS[target] <= level, f"{module} (level {level}) imports {imported} (level {LEVELS[target]})"
+            assert (room(module), target) not in NEVER, f"{module} imports {imported}"
+
+
+@pytest.mark.parametrize("module", [name for name in modules() if room(name) == "cli"])
+def test_the_shell_loads_spark_only_inside_a_command(module: str) -> None:
+    at_load = [imported for imported, now in imports(module) if now and room(imported) == "spark"]
+    assert at_load == []
+
+
+def test_nothing_below_the_spark_room_names_spark_or_arrow_at_load() -> None:
+    for module in modules():
+        if room(module) in {"spark", "cli", ""} or source(module).suffix != ".py":
+            continue
+        for node in ast.parse(source(module).read_text()).body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            heavy = [
+                name for name in names if name.split(".")[0] in {"pyspark", "pyarrow", "pandas", "polars", "click"}
+            ]
+            assert heavy == [], f"{module} imports {heavy}"
+
+
+def test_no_room_is_named_after_nothing() -> None:
+    vague = {"utils", "util", "helpers", "helper", "common", "misc"}
+    assert [name for name in modules() if vague & set(name.split("."))] == []
+
+
+@pytest.mark.parametrize("module", ["mqindex", "mqindex.errors", "mqindex.engines", "mqindex.report"])
+def test_import_is_light(module: str) -> None:
+    assert loaded_by(module) & {"numpy", *OPTIONAL} == set()
+
+
+def test_rocketmq_needs_numpy_at_most() -> None:
+    everything = "mqindex.rocketmq as r; [getattr(r, name) for name in r.__all__]"
+    assert loaded_by(everything) & OPTIONAL == set()
+
+
+def loaded_by(imported: str) -> set[str]:
+    program = f"import sys; import {imported}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
