@@ -1,0 +1,186 @@
+/* Any bytes as a commit-log file: no read outside it, the finder finds what a byte-by-byte search finds, and extract
+ * sees the frames that scan sees. */
+#include "input.h"
+#include "mqi_bytes.h"
+#include "mqi_commit_log.h"
+#include "mqi_crc.h"
+
+enum { MOST = 1 << 16 };
+
+typedef struct {
+    uint8_t *bytes;
+    int64_t size, start;
+} image;
+
+static void put_bytes(image *m, const void *p, int64_t n) {
+    if (n > MOST - m->size) n = MOST - m->size;
+    memcpy(m->bytes + m->size, p, (size_t)n);
+    m->size += n;
+}
+
+static void put32(image *m, int32_t v) {
+    uint8_t b[4];
+    mqi_set32(b, v);
+    put_bytes(m, b, 4);
+}
+
+static void put64(image *m, int64_t v) {
+    uint8_t b[8];
+    mqi_set64(b, v);
+    put_bytes(m, b, 8);
+}
+
+static void put_frame(image *m, tape *t, int depth) {
+    static const char *const names[] = {"KEYS\1", "UNIQ_KEY\1", "TAGS\1", "X\1"};
+    uint8_t flags = tape_byte(t);
+    int64_t at = m->size;
+    int version2 = flags & 1, sys_flag = (flags & 2 ? 0x10 : 0) | (flags & 4 ? 0x20 : 0) | (flags & 8 ? 0x0C : 0);
+    put32(m, 0);
+    put32(m, version2 ? -626843477 : -626843481);
+    put32(m, 0);
+    put32(m, tape_byte(t));
+    put32(m, 0);
+    put64(m, tape_byte(t));
+    put64(m, m->start + at);
+    put32(m, sys_flag);
+    put64(m, tape_field(t));
+    put_bytes(m, "\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17\20\21\22\23\24", flags & 2 ? 20 : 8);
+    put64(m, tape_field(t));
+    put_bytes(m, "\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17\20\21\22\23\24", flags & 4 ? 20 : 8);
+    put32(m, 0);
+    put64(m, 0);
+    int64_t length_at = m->size;
+    put32(m, 0);
+    int64_t body_at = m->size;
+    if (flags & 16 && depth < 3) { /* a body that imitates frames of its own place */
+        for (int n = tape_byte(t) % 3; n > 0; n--) put_frame(m, t, depth + 1);
+    } else {
+        uint8_t body[255];
+        int n = tape_byte(t);
+        tape_copy(t, body, (size_t)n);
+        put_bytes(m, body, n);
+    }
+    int64_t body_len = m->size - body_at;
+    uint8_t topic[64], properties[512], *p = properties;
+    int topic_len = tape_byte(t) % 64;
+    tape_copy(t, topic, (size_t)topic_len);
+    for (int n = tape_byte(t) % 6; n > 0; n--) {
+        const char *name = names[tape_byte(t) % 4];
+        int value = tape_byte(t) % 40;
+        memcpy(p, name, strlen(name));
+        p += strlen(name);
+        tape_copy(t, p, (size_t)value);
+        p += value;
+        if (n > 1 || flags & 32) *p++ = 2;
+    }
+    uint8_t width[2] = {0, (uint8_t)topic_len};
+    put_bytes(m, width + !version2, 1 + version2);
+    put_bytes(m, topic, topic_len);
+    uint8_t properties_len[2] = {(uint8_t)((p - properties) >> 8), (uint8_t)(p - properties)};
+    put_bytes(m, properties_len, 2);
+    put_bytes(m, properties, p - properties);
+    mqi_set32(m->bytes + at, (int32_t)(m->size - at));
+    mqi_set32(m->bytes + at + 8, (int32_t)mqi_crc32(m->bytes + body_at, (size_t)body_len, 0) & INT32_MAX);
+    mqi_set32(m->bytes + length_at, (int32_t)body_len);
+}
+
+static image make(tape *t) {
+    static const int64_t starts[] = {0, 1 << 20, (int64_t)1 << 40, INT64_MAX - MOST};
+    image m = {.bytes = fresh(MOST + 1024), .start = starts[tape_byte(t) % 4]};
+    for (int n = tape_byte(t) % 24; n > 0 && m.size < MOST - 4096; n--) {
+        uint8_t raw[256];
+        uint8_t kind = tape_byte(t);
+        if (kind < 200) {
+            put_frame(&m, t, 0);
+        } else {
+            tape_copy(t, raw, kind);
+            put_bytes(&m, raw, kind);
+        }
+    }
+    uint8_t ending = tape_byte(t);
+    if (ending & 1) { /* a blank record that fills the file */
+        put32(&m, 8 + ending);
+        put32(&m, -875286124);
+        uint8_t rest[256] = {0};
+        put_bytes(&m, rest, ending);
+    }
+    if (ending & 2 && m.size > 8)
+        for (int n = tape_byte(t) % 6; n > 0; n--) mqi_set32(m.bytes + tape_number(t, 2) % (m.size - 4), (int32_t)tape_field(t));
+    if (ending & 4) m.size -= tape_number(t, 2) % (m.size + 1);
+    uint8_t *exact = fresh((size_t)m.size);
+    memcpy(exact, m.bytes, (size_t)m.size);
+    free(m.bytes);
+    m.bytes = exact;
+    return m;
+}
+
+static int64_t slow_find(const mqi_log *log, int64_t at, int64_t stop) {
+    for (; at < stop; at++) {
+        mqi_log_frame frame;
+        mqi_log_scan scan = {.at = at, .blank = -1};
+        if (mqi_log_scan_frames(log, &scan, at + 1, &frame, 1) == 1) return at;
+        if (scan.blank == at && mqi_get32(log->buf + at) == log->len - at) return at;
+    }
+    return -1;
+}
+
+typedef struct {
+    int64_t messages, entries;
+} totals;
+
+static totals scan_all(const mqi_log *log, mqi_log_scan *scan, int64_t stop, int64_t most) {
+    totals sum = {0};
+    mqi_log_frame *frames = fresh((size_t)most * sizeof *frames);
+    while (!scan->done) {
+        int64_t n = mqi_log_scan_frames(log, scan, stop, frames, most);
+        for (int64_t i = 0; i < n; i++) {
+            HOLDS(frames[i].properties_pos + frames[i].properties_len <= log->len);
+            HOLDS(frames[i].keys_len < 0 || frames[i].keys_pos + frames[i].keys_len <= log->len);
+            sum.entries += frames[i].entry_count;
+        }
+        sum.messages += n;
+        if (n == 0) break;
+    }
+    free(frames);
+    return sum;
+}
+
+static void extract_all(const mqi_log *log, int tags, int64_t at, int64_t stop) {
+    mqi_log_scan scan = {.at = at, .blank = -1};
+    totals seen = scan_all(log, &scan, stop, 7);
+    mqi_log_extract *x = fresh(sizeof *x);
+    x->log = *log;
+    x->tags = tags;
+    x->at = at;
+    x->stop = stop;
+    for (int i = 0; i < MQI_LOG_CURSORS; i++) x->cursor[i].run = fresh((size_t)MQI_LOG_RUN_ENTRIES * MQI_LOG_ENTRY_SIZE);
+    mqi_log_extract_start(x);
+    int64_t emitted = 0;
+    while (!x->done) {
+        mqi_log_extract_step(x);
+        for (int i = 0; i < x->confirmed; i++) emitted += x->cursor[i].entries;
+    }
+    HOLDS(x->messages == seen.messages);
+    HOLDS(emitted == x->entries);
+    HOLDS(tags ? x->entries >= seen.entries : x->entries == seen.entries);
+    HOLDS(x->at == scan.at);
+    HOLDS(x->fault.kind == scan.fault.kind && (!x->fault.kind || x->fault.at == scan.fault.at));
+    HOLDS(x->blank == scan.blank);
+    for (int i = 0; i < MQI_LOG_CURSORS; i++) free(x->cursor[i].run);
+    free(x);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    tape t = {data, data + size};
+    image m = make(&t);
+    uint8_t flags = tape_byte(&t);
+    mqi_log log = {.buf = m.bytes, .len = m.size, .start = m.start, .check_crc = flags & 1};
+    int64_t at = m.size ? (int64_t)(tape_number(&t, 2) % (uint64_t)m.size) : 0;
+    int64_t stop = flags & 2 ? m.size : at + (m.size - at) / 2;
+    HOLDS(mqi_log_find(&log, at, stop) == slow_find(&log, at, stop));
+    extract_all(&log, flags >> 2 & 1, 0, m.size);
+    int64_t found = mqi_log_find(&log, at, stop);
+    if (found >= 0) extract_all(&log, flags >> 2 & 1, found, stop);
+    free(m.bytes);
+    return 0;
+}
