@@ -23,7 +23,8 @@ __all__ = [
     "backup_name",
     "check_space",
     "discard",
-    "open_scratch",
+    "hold",
+    "make_scratch",
     "own_like",
     "replace",
     "require_new",
@@ -32,7 +33,8 @@ __all__ = [
 ]
 
 _PREFIX = ".mqindex-"
-_LOCK = "owner"
+_OWNER = "owner"
+_UNHELD_FOR = 24 * 3600  # seconds after which a scratch that no process ever held is given up
 
 
 def backup_name(now: float | None = None) -> str:
@@ -71,43 +73,51 @@ def temporary(directory: str, name: str) -> str:
     return os.path.join(directory, f"{name}.{uuid.uuid4().hex[:12]}")
 
 
-@contextlib.contextmanager
-def open_scratch(parent: str) -> Iterator[str]:
-    """A new scratch directory in `parent`, gone at the end however it ends; abandoned ones are removed first.
-
-    The lock on the scratch's file `owner` tells a live run from one that was killed.
-    """
-    _remove_abandoned(parent)
+def make_scratch(parent: str) -> str:
+    """A new scratch directory in `parent`; those that a killed run left there are removed."""
+    for name in os.listdir(parent):
+        path = os.path.join(parent, name)
+        if name.startswith(_PREFIX) and os.path.isdir(path) and _abandoned(os.path.join(path, _OWNER)):
+            discard(path)
     scratch = os.path.join(parent, f"{_PREFIX}{uuid.uuid4().hex[:12]}")
     os.mkdir(scratch)
-    lock = os.open(os.path.join(scratch, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    with open(os.path.join(scratch, _OWNER), "xb"):
+        return scratch
+
+
+@contextlib.contextmanager
+def hold(scratch: str) -> Iterator[None]:
+    """Mark a scratch as in use by this process, by a lock that ends with it, and remove it at the end.
+
+    The driver of a cluster may not see the directory: then only its age tells whether it was abandoned.
+    """
+    fd = None
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield scratch
+        with contextlib.suppress(FileNotFoundError):
+            fd = os.open(os.path.join(scratch, _OWNER), os.O_RDWR | os.O_CLOEXEC)
+        if fd is not None:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            os.write(fd, b"held by a lock")
+        yield
     finally:
         discard(scratch)
-        os.close(lock)
+        if fd is not None:
+            os.close(fd)
 
 
-def _remove_abandoned(parent: str) -> None:
-    for name in os.listdir(parent):
-        scratch = os.path.join(parent, name)
-        if name.startswith(_PREFIX) and os.path.isdir(scratch) and not _held(os.path.join(scratch, _LOCK)):
-            discard(scratch)
-
-
-def _held(lock: str) -> bool:
+def _abandoned(owner: str) -> bool:
     try:
-        fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
+        fd = os.open(owner, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
         return False
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return error.errno in (errno.EAGAIN, errno.EACCES)
+        held_once = os.fstat(fd).st_size > 0
+        return held_once or time.time() - os.fstat(fd).st_mtime > _UNHELD_FOR
+    except BlockingIOError:
+        return False
     finally:
         os.close(fd)
-    return False
 
 
 def discard(path: str) -> None:

@@ -1,0 +1,44 @@
+"""`checkpoint`: the times up to which a broker knows its files to be on the disk."""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import NamedTuple
+
+__all__ = ["CHECKPOINT_SIZE", "Checkpoint"]
+
+CHECKPOINT_SIZE = 4096
+_FIELDS = struct.Struct(">5q")
+
+
+class Checkpoint(NamedTuple):
+    """The fields of `<store>/checkpoint`, times in ms since the epoch.
+
+    Source: RocketMQ 4.9.3 `store/StoreCheckpoint`; `master_flushed_offset` (5.0) and `confirm_phy_offset` (5.1) are
+    0 in older files.
+    """
+
+    physic_msg_timestamp: int = 0
+    logics_msg_timestamp: int = 0
+    index_msg_timestamp: int = 0
+    master_flushed_offset: int = 0
+    confirm_phy_offset: int = 0
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Checkpoint | None:
+        """The checkpoint in a file; None where there is no file, or none that is long enough."""
+        try:
+            with open(path, "rb") as file:
+                head = file.read(_FIELDS.size)
+        except FileNotFoundError:
+            return None
+        return cls(*_FIELDS.unpack(head)) if len(head) == _FIELDS.size else None
+
+    def to_bytes(self) -> bytes:
+        """The whole file as the broker writes it.
+
+        >>> len(Checkpoint(index_msg_timestamp=1).to_bytes())
+        4096
+        """
+        return _FIELDS.pack(*self).ljust(CHECKPOINT_SIZE, b"\0")

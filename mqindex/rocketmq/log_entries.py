@@ -1,0 +1,148 @@
+"""The index entries that a commit log asks for, in the broker's order: one file, or a stretch over many.
+
+This is the only way from frames to entries; rebuild, repair and verify all walk here. What ends a walk is the rule of
+"the end of a log": in the last file that holds frames the first bad frame is the end, and bodies are checked there;
+in an earlier file a bad frame is damage, and the walk goes on where the next frame is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._mapped_file import MappedFile
+from mqindex._native.commit_log import Extractor, find_frame
+
+__all__ = ["Damage", "FileWalk", "LogEntries", "LogSpan", "RUN_ENTRY"]
+
+RUN_ENTRY = np.dtype([("key_hash", "=i4"), ("phy_offset", "=i8"), ("store_timestamp", "=i8")])
+
+
+@dataclass(frozen=True, slots=True)
+class LogSpan:
+    """A commit-log file's frames: they begin in the phy offsets [file_start, stop). `last`: the log ends in it."""
+
+    path: str
+    file_start: int
+    stop: int
+    last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A stretch [at, stop) of a log that holds no readable frames; stop None: up to where the next frame was found."""
+
+    path: str
+    at: int
+    stop: int | None
+    kind: str
+    field: str | None = None
+    expected: Any = None
+    got: Any = None
+
+
+class FileWalk:
+    """Walks frames from `at`, a frame's start, while they begin before `stop`; iterating yields arrays of `RUN_ENTRY`.
+
+    An array is valid until the next one. Afterwards: `messages`, `entries`, `last_message` and `last_entry` (phy
+    offsets, -1: none), `end` (behind the last frame; None: lost in damage), `fault` (last file: why the log ends at
+    `end`), `damage`.
+    """
+
+    def __init__(self, log: MappedFile, span: LogSpan, at: int, stop: int, *, tags: bool) -> None:
+        self._log, self._span, self._tags = log, span, tags
+        self._at, self._stop = at, stop
+        self.messages = self.entries = 0
+        self.last_message = self.last_entry = -1
+        self.end: int | None = at
+        self.fault: Damage | None = None
+        self.damage: list[Damage] = []
+
+    def __iter__(self) -> Iterator[npt.NDArray[Any]]:
+        span, at = self._span, self._at
+        while at >= 0:
+            step = Extractor(self._log.map, span.file_start, at, self._stop, tags=self._tags, check_crc=span.last)
+            for chunk in step:
+                yield np.frombuffer(chunk, RUN_ENTRY)
+            self._count(step)
+            if step.fault is None:
+                return
+            fault = Damage(span.path, step.fault[0], None, *step.fault[1:])
+            if span.last:
+                self.fault = fault
+                return
+            at = find_frame(self._log.map, span.file_start, fault.at + 1, self._stop)
+            self.damage.append(Damage(span.path, fault.at, at if at >= 0 else None, *step.fault[1:]))
+        self.end = None
+
+    def _count(self, step: Extractor) -> None:
+        self.messages += step.messages
+        self.entries += step.entries
+        self.last_message = max(self.last_message, step.last_message)
+        self.last_entry = max(self.last_entry, step.last_entry)
+        self.end = step.end
+
+
+class LogEntries:
+    """Entries from any frame of a log on, over file borders. Keeps one file mapped; not for several threads."""
+
+    def __init__(self, spans: Sequence[LogSpan], *, tags: bool) -> None:
+        self.spans = list(spans)
+        self.tags = tags
+        self._open: tuple[LogSpan, MappedFile] | None = None
+
+    def forward(self, phy_offset: int, stop: int | None = None) -> Iterator[npt.NDArray[Any]]:
+        """Arrays of `RUN_ENTRY`, owned by the caller, from the frame at `phy_offset` on; ends at `stop` or the log's end.
+
+        Damage is passed over, as in a rebuild. Nothing comes where `phy_offset` is not in the log.
+        """
+        at: int | None = phy_offset
+        for span in self.spans:
+            if at is not None and not span.file_start <= at < span.stop:
+                continue
+            limit = span.stop if stop is None else min(span.stop, stop)
+            walk = FileWalk(self._map(span), span, at if at is not None else span.file_start, limit, tags=self.tags)
+            for chunk in walk:
+                if len(chunk):
+                    yield chunk.copy()
+            if walk.fault is not None or (stop is not None and stop <= span.stop):
+                return
+            at = None  # the next file, from its start
+
+    def of(self, phy_offset: int) -> npt.NDArray[Any]:
+        """The entries of the one message at `phy_offset`; empty where it has none, or where no frame stands there."""
+        chunks = list(self.forward(phy_offset, phy_offset + 1))
+        return np.concatenate(chunks) if chunks else np.empty(0, RUN_ENTRY)
+
+    def first(self, phy_offset: int, count: int, stop: int | None = None) -> npt.NDArray[Any]:
+        """At least `count` entries from the frame at `phy_offset` on, fewer where the log or `stop` ends them."""
+        chunks, n = [np.empty(0, RUN_ENTRY)], 0
+        for chunk in self.forward(phy_offset, stop):
+            chunks.append(chunk)
+            n += len(chunk)
+            if n >= count:
+                break
+        return np.concatenate(chunks)
+
+    def _map(self, span: LogSpan) -> MappedFile:
+        if self._open is None or self._open[0] != span:
+            self.close()
+            self._open = span, MappedFile.open(span.path)
+        return self._open[1]
+
+    def close(self) -> None:
+        """Unmap; a later call maps again."""
+        if self._open is not None:
+            self._open[1].close()
+            self._open = None
+
+    def __enter__(self) -> LogEntries:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()

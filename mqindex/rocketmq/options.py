@@ -1,0 +1,152 @@
+"""Store options: what a broker's configuration says about its files, under the broker's own names.
+
+Only what shapes files is read; every other name is ignored, as the broker ignores names it does not know.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mqindex.report import Value
+
+__all__ = ["Config", "StoreOptions", "read_broker_conf", "store_options", "tags_indexed"]
+
+Config = Mapping[str, Any] | str | os.PathLike[str]
+
+_ASSIGNMENT = re.compile(r"^\s*((?:[^=:\s\\]|\\.)+)\s*[=:\s]\s*(.*)$", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_TAGS_SINCE = (5, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """One store's directories and settings; None: not given, to be inferred or defaulted. Picklable."""
+
+    root: str
+    commitlog: tuple[str, ...]
+    hash_slot_num: int | None = None
+    index_num: int | None = None
+    broker_version: str | None = None
+    mapped_file_size: int | None = None
+    sources: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def index(self) -> str:
+        """The directory of the index files."""
+        return os.path.join(self.root, "index")
+
+    def value(self, name: str) -> Value | None:
+        """A given option and where it was given; None where it was not."""
+        chosen = getattr(self, name)
+        return None if chosen is None else Value(chosen, dict(self.sources).get(name, "given"))
+
+
+def store_options(
+    store: str | os.PathLike[str],
+    *,
+    config: Config | None = None,
+    commitlog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
+    hash_slot_num: int | None = None,
+    index_num: int | None = None,
+    broker_version: str | None = None,
+) -> StoreOptions:
+    """Put together what was given; the short forms win over `config`.
+
+    >>> options = store_options("/store", config={"maxHashSlotNum": "1000", "maxIndexNum": 4000}, index_num=8000)
+    >>> options.hash_slot_num, options.index_num, options.commitlog
+    (1000, 8000, ('/store/commitlog',))
+    """
+    root = os.path.abspath(os.fspath(store))
+    settings, source = _settings(config)
+    given = {
+        "hash_slot_num": _positive("hash_slot_num", hash_slot_num),
+        "index_num": _positive("index_num", index_num),
+        "broker_version": broker_version,
+    }
+    configured = {
+        "hash_slot_num": _positive("maxHashSlotNum", settings.get("maxHashSlotNum")),
+        "index_num": _positive("maxIndexNum", settings.get("maxIndexNum")),
+        "mapped_file_size": _positive("mappedFileSizeCommitLog", settings.get("mappedFileSizeCommitLog")),
+    }
+    chosen = {**configured, **{name: value for name, value in given.items() if value is not None}}
+    sources = tuple((name, source) for name in configured if given.get(name) is None)
+    if broker_version is not None:
+        _parse_version(broker_version)
+    return StoreOptions(root=root, commitlog=_commitlog(root, commitlog, settings), sources=sources, **chosen)
+
+
+def tags_indexed(broker_version: str) -> bool:
+    """True for the brokers that index TAGS too (5.4.0 and later, RIP-82).
+
+    >>> tags_indexed("4.9.3"), tags_indexed("5.4"), tags_indexed("5.5.0")
+    (False, True, True)
+    """
+    return _parse_version(broker_version) >= _TAGS_SINCE
+
+
+def read_broker_conf(path: str | os.PathLike[str]) -> dict[str, str]:
+    """The assignments of a `broker.conf`, a Java properties file."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        text = file.read()
+    logical = re.sub(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t\f]*", r"\1", text)
+    found: dict[str, str] = {}
+    for line in logical.splitlines():
+        if line.lstrip()[:1] in ("", "#", "!"):
+            continue
+        match = _ASSIGNMENT.match(line)
+        name, value = match.groups() if match else (line.strip(), "")
+        found[_unescape(name)] = _unescape(value).strip()
+    return found
+
+
+def _unescape(text: str) -> str:
+    def plain(match: re.Match[str]) -> str:
+        code = match.group(1)
+        return chr(int(code[1:], 16)) if len(code) == 5 else _CONTROLS.get(code, code)
+
+    return _ESCAPE.sub(plain, text)
+
+
+def _settings(config: Config | None) -> tuple[Mapping[str, Any], str]:
+    if config is None:
+        return {}, "given"
+    if isinstance(config, Mapping):
+        return config, "config"
+    return read_broker_conf(config), os.fspath(config)
+
+
+def _commitlog(root: str, commitlog: Any, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    if commitlog is not None:
+        directories = [commitlog] if isinstance(commitlog, (str, os.PathLike)) else list(commitlog)
+        if not directories:
+            raise ValueError("commitlog: expected one directory or more, got none")
+    elif settings.get("storePathCommitLog"):
+        directories = [part.strip() for part in str(settings["storePathCommitLog"]).split(",") if part.strip()]
+        directories += [part for part in str(settings.get("readOnlyCommitLogStorePaths") or "").split(",") if part]
+    else:
+        directories = [os.path.join(root, "commitlog")]
+    return tuple(dict.fromkeys(os.path.abspath(os.fspath(directory)) for directory in directories))
+
+
+def _positive(name: str, value: Any) -> int | None:
+    if value is None:
+        return None
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}: expected a whole number, got {value!r}") from None
+    if number < 1:
+        raise ValueError(f"{name}: expected 1 or more, got {number}")
+    return number
+
+
+def _parse_version(version: str) -> tuple[int, ...]:
+    numbers = re.match(r"^[vV]?(\d+)\.(\d+)(?:\.\d+)*(?:[-.].*)?$", version)
+    if numbers is None:
+        raise ValueError(f"broker_version: expected a version like '4.9.3', got {version!r}")
+    return int(numbers[1]), int(numbers[2])

@@ -1,0 +1,200 @@
+"""Rebuild: from a commit log alone, the index files that an uninterrupted broker would have written."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from mqindex import staging
+from mqindex.engines import Engine, LocalEngine
+from mqindex.errors import GeometryError
+from mqindex.report import RebuildReport, Report
+from mqindex.rocketmq import layout, pipeline, stages
+from mqindex.rocketmq import store as stores
+from mqindex.rocketmq.names import names_between
+from mqindex.rocketmq.options import Config, StoreOptions, store_options
+from mqindex.rocketmq.pipeline import SPLIT_SIZE, Extracted, Stretch
+from mqindex.rocketmq.stages import Built, Part, Publication
+from mqindex.rocketmq.survey import Survey, estimated_entries, survey
+
+__all__ = ["PARTS", "rebuild"]
+
+PARTS = ("index",)
+"""What this version builds."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """What the first task is asked to do."""
+
+    options: StoreOptions
+    out: str
+    overwrite: bool
+
+
+def rebuild(
+    store: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    parts: Iterable[str] | None = None,
+    config: Config | None = None,
+    commitlog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
+    hash_slot_num: int | None = None,
+    index_num: int | None = None,
+    broker_version: str | None = None,
+    split_size: int = SPLIT_SIZE,
+    overwrite: bool = False,
+    engine: Engine | None = None,
+) -> RebuildReport:
+    """Write the index of a store's commit log to `out/index/`, byte for byte as the broker would have.
+
+    Parameters
+    ----------
+    store : path of a store's root; it is only read.
+    out : path; must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`.
+    parts : names of what to build; None: all that this version builds ("index").
+    config, commitlog, hash_slot_num, index_num, broker_version : store options; what is not given is inferred from
+        the index files that survive, else the broker's defaults hold.
+    split_size : bytes of log for one task, 4096 or more; the result does not depend on it.
+    engine : where the stages run; None: `LocalEngine()`.
+
+    Returns
+    -------
+    RebuildReport
+        `ok` is False when a stretch of the log was damaged: the result then holds all that could be read.
+
+    Notes
+    -----
+    `out` appears by one rename, complete and on the disk, or not at all.
+    Source: RocketMQ 4.9.3 `IndexService.buildIndex`, `IndexFile.putKey`; 5.5.0 for the entries of TAGS.
+    """
+    started = time.perf_counter()
+    check_parts(parts)
+    if split_size < 4096:
+        raise ValueError(f"split_size: expected 4096 or more, got {split_size}")
+    engine = engine or LocalEngine()
+    options = store_options(
+        store,
+        config=config,
+        commitlog=commitlog,
+        hash_slot_num=hash_slot_num,
+        index_num=index_num,
+        broker_version=broker_version,
+    )
+    order = _Order(options, os.path.abspath(os.fspath(out)), overwrite)
+    found = one(engine, _begin, order, "survey")
+    report = start_report(RebuildReport(options.root), found)
+    with scratch_in(engine, os.path.dirname(order.out)) as scratch:
+        splits = pipeline.cut(found.spans, _whole(found), split_size, tags=found.tags, out=scratch)
+        (extracted,) = pipeline.extract(engine, [splits])
+        planned = pipeline.assign(
+            extracted.slices(),
+            out=scratch,
+            geometry=found.geometry.value,
+            more=extracted.last_message > extracted.last_entry,
+            empty=extracted.messages > 0,
+        )
+        built = build_all(engine, planned, scratch)
+        publication = Publication(
+            scratch=scratch,
+            parts=tuple(part.path for part in built),
+            names=tuple(names_between(None, None, [part.begin_timestamp for part in built])),
+            out=order.out,
+            aside=f"{order.out}.backup-{staging.backup_name()}" if overwrite else None,
+        )
+        report.out_files = one(engine, stages.publish, publication, "publish")
+    _fill(report, extracted, built)
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+def check_parts(parts: Iterable[str] | None) -> None:
+    """Refuse what this version cannot build."""
+    unknown = set(PARTS if parts is None else parts) - set(PARTS)
+    if unknown:
+        raise ValueError(f"parts: expected some of {', '.join(PARTS)}, got {', '.join(sorted(unknown))}")
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+AnyReport = TypeVar("AnyReport", bound=Report)
+
+
+def one(engine: Engine, stage: Callable[[Item], Result], item: Item, name: str) -> Result:
+    """A stage of a single task."""
+    return engine.map(stage, [item], name=name)[0]
+
+
+def _begin(order: _Order) -> Survey:
+    """Everything that may be refused is refused here, before the first byte is written."""
+    stores.require_store(order.options.root)
+    for place in (order.options.root, *order.options.commitlog):
+        if os.path.commonpath([place, order.out]) == order.out:
+            raise ValueError(f"out: expected a place of its own, got {order.out}, which holds {place}")
+    staging.require_new(order.out, overwrite=order.overwrite)
+    found = survey(order.options)
+    require_capacity(found)
+    staging.check_space(os.path.dirname(order.out), needed_space(found))
+    return found
+
+
+def require_capacity(found: Survey) -> None:
+    """An index file of one entry slot takes no entry: the broker would create files for ever."""
+    if found.geometry.value[1] < 2:
+        raise GeometryError("a file of this geometry holds no entry", expected="index_num 2 or more", got=1)
+
+
+def needed_space(found: Survey) -> int:
+    """Bytes of a whole index and of the runs on the way to it, estimated from samples of the log."""
+    entries = estimated_entries(found)
+    hash_slot_num, index_num = found.geometry.value
+    files = -(-entries // (index_num - 1))
+    return entries * layout.RUN_ENTRY_SIZE + files * layout.index_file_size(hash_slot_num, index_num)
+
+
+def _whole(found: Survey) -> Stretch:
+    return Stretch(found.min_phy_offset, found.spans[-1].stop if found.spans else 0)
+
+
+def build_all(engine: Engine, planned: Sequence[Part], scratch: str) -> list[Built]:
+    """Build every file, if there is room for all of them."""
+    sizes = [layout.index_file_size(part.hash_slot_num, part.index_num) for part in planned]
+    one(engine, _check_room, (scratch, sum(sizes)), "check")
+    weights = [1 + sum(piece.count for piece in part.slices) for part in planned]
+    return engine.map(stages.build, planned, name="build", weights=weights)
+
+
+def _check_room(item: tuple[str, int]) -> None:
+    staging.check_space(*item)
+
+
+@contextmanager
+def scratch_in(engine: Engine, parent: str) -> Iterator[str]:
+    """A scratch directory for the tasks, gone at the end."""
+    scratch = one(engine, staging.make_scratch, parent, "scratch")
+    try:
+        with staging.hold(scratch):
+            yield scratch
+    finally:
+        if not os.path.isdir(parent):  # the driver does not see the tasks' file system
+            one(engine, staging.discard, scratch, "clean")
+
+
+def start_report(report: AnyReport, found: Survey) -> AnyReport:
+    """What a survey says belongs in every report."""
+    report.settings = {"geometry": found.geometry, "broker_version": found.broker_version}
+    report.findings += found.findings
+    report.bytes = found.log_bytes
+    return report
+
+
+def _fill(report: RebuildReport, extracted: Extracted, built: Sequence[Built]) -> None:
+    report.findings += extracted.findings()
+    report.files = len(built)
+    report.entries = sum(part.entries for part in built)
+    report.messages = extracted.messages
+    report.fsync_seconds = sum(part.fsync_seconds for part in built)

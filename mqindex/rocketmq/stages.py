@@ -1,0 +1,238 @@
+"""The stages of the pipeline: plain functions of one picklable value, which an engine maps over a list.
+
+```
+extract   a byte range of one log file          ->  a run: its entries, 20 bytes each, in a scratch file
+build     slices of runs, and the seed          ->  an index file under a temporary name
+publish   the built files and their names       ->  a store directory, by one rename
+```
+
+Every task writes under a name of its own, so that a retried or duplicated task harms nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex import staging
+from mqindex._mapped_file import MappedFile
+from mqindex._native.commit_log import find_frame
+from mqindex._native.index_file import IndexCore
+from mqindex.errors import RebuildError
+from mqindex.rocketmq import layout
+from mqindex.rocketmq.log_entries import RUN_ENTRY, Damage, FileWalk, LogSpan
+
+__all__ = ["Built", "Part", "Publication", "Run", "Slice", "Split", "build", "extract", "publish"]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Frames that begin in [start, stop) of one log file. `resync`: `start` may lie inside a frame, find the first.
+
+    `out`: the directory of the run; None: count only.
+    """
+
+    span: LogSpan
+    start: int
+    stop: int
+    resync: bool
+    tags: bool
+    out: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a split holds. `first`: its first frame (-1: none); the other fields as in `FileWalk`."""
+
+    path: str | None
+    entries: int
+    messages: int
+    first: int
+    end: int | None
+    last_message: int
+    last_entry: int
+    fault: Damage | None
+    damage: tuple[Damage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Entries [first, first + count) of a run."""
+
+    path: str
+    first: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One index file to build.
+
+    `seed`: the entry before its first, as a slice of one entry or as (phy_offset, timestamp); None: the first file.
+    `base`: an index file to copy and continue instead.
+    """
+
+    out: str
+    hash_slot_num: int
+    index_num: int
+    slices: tuple[Slice, ...]
+    seed: Slice | tuple[int, int] | None = None
+    base: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A built index file: its temporary path, entries, first and last time, and what its way to the disk took."""
+
+    path: str
+    entries: int
+    begin_timestamp: int
+    end_timestamp: int
+    end_phy_offset: int
+    fsync_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """Built files, their names, and the directory that appears at `out`; `aside`: where an old `out` goes."""
+
+    scratch: str
+    parts: tuple[str, ...]
+    names: tuple[str, ...]
+    out: str
+    aside: str | None
+
+
+def extract(split: Split) -> Run:
+    """Walk a split and write its run."""
+    with MappedFile.open(split.span.path) as log:
+        log.advise_sequential()
+        first = split.start
+        if split.resync:
+            first = find_frame(log.map, split.span.file_start, split.start, split.stop)
+            if first < 0:
+                return Run(None, 0, 0, -1, None, -1, -1, None, ())
+        walk = FileWalk(log, split.span, first, split.stop, tags=split.tags)
+        path = _write_run(walk, split.out)
+    return Run(
+        path=path,
+        entries=walk.entries,
+        messages=walk.messages,
+        first=first,
+        end=walk.end,
+        last_message=walk.last_message,
+        last_entry=walk.last_entry,
+        fault=walk.fault,
+        damage=tuple(walk.damage),
+    )
+
+
+def _write_run(walk: FileWalk, out: str | None) -> str | None:
+    if out is None:
+        for _ in walk:
+            pass
+        return None
+    path = staging.temporary(out, "run")
+    with open(path, "xb", buffering=0) as file:
+        for chunk in walk:
+            write_all(file, chunk)
+    return path
+
+
+def write_all(file: BinaryIO, chunk: npt.NDArray[Any]) -> None:
+    """Write an array; a raw file may take less than it is given."""
+    rest = memoryview(chunk.view(np.uint8))
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def build(part: Part) -> Built:
+    """Build one index file from its slices, put after put as the broker would."""
+    path = staging.temporary(part.out, "part")
+    with _begin(part, path) as file:
+        core = IndexCore(file.map, part.hash_slot_num, part.index_num, True)
+        try:
+            for piece in part.slices:
+                _put_slice(core, piece, path)
+            begin_timestamp, end_timestamp, _, end_phy_offset, _, count = core.header()
+        finally:
+            core.close()
+        started = time.perf_counter()
+        file.flush()
+        elapsed = time.perf_counter() - started
+    return Built(path, max(count, 1) - 1, begin_timestamp, end_timestamp, end_phy_offset, elapsed)
+
+
+def _begin(part: Part, path: str) -> MappedFile:
+    if part.base is not None:
+        copy_file(part.base, path)
+        return MappedFile.open(path, writable=True)
+    file = MappedFile.create(path, layout.index_file_size(part.hash_slot_num, part.index_num))
+    if sum(piece.count for piece in part.slices) >= _HUGE_FROM:
+        file.advise_huge()
+    core = IndexCore(file.map, part.hash_slot_num, part.index_num, True)
+    core.seed(*_seed(part.seed))
+    core.close()
+    return file
+
+
+_HUGE_FROM = 100_000  # entries; below, huge pages cost more than they give
+
+
+def copy_file(source: str, target: str) -> None:
+    """Copy a file's bytes to a new file inside the kernel."""
+    with open(source, "rb", buffering=0) as old, open(target, "xb", buffering=0) as new:
+        left = os.fstat(old.fileno()).st_size
+        while left > 0:
+            copied = os.copy_file_range(old.fileno(), new.fileno(), left)
+            if copied == 0:
+                break
+            left -= copied
+
+
+def _seed(seed: Slice | tuple[int, int] | None) -> tuple[int, int]:
+    if seed is None:
+        return 0, 0
+    if isinstance(seed, tuple):
+        return seed
+    entry = np.fromfile(seed.path, RUN_ENTRY, 1, offset=seed.first * RUN_ENTRY.itemsize)[0]
+    return int(entry["phy_offset"]), int(entry["store_timestamp"])
+
+
+def _put_slice(core: IndexCore, piece: Slice, path: str) -> None:
+    if piece.count == 0:
+        return
+    with MappedFile.open(piece.path) as run:
+        at = piece.first * layout.RUN_ENTRY_SIZE
+        with memoryview(run.map) as whole, whole[at : at + piece.count * layout.RUN_ENTRY_SIZE] as entries:
+            stored = core.put_run(entries)
+    if stored != piece.count:
+        raise RebuildError("an index file took fewer entries than planned", path=path, expected=piece.count, got=stored)
+
+
+def publish(publication: Publication) -> list[str]:
+    """Let the result appear by one rename; a second attempt finds its work done."""
+    index = os.path.join(publication.scratch, "result", "index")
+    final = [os.path.join(publication.out, "index", name) for name in publication.names]
+    if not _published(publication, final):
+        os.makedirs(index, exist_ok=True)
+        for part, name in zip(publication.parts, publication.names, strict=True):
+            if os.path.exists(part):
+                os.rename(part, os.path.join(index, name))
+        staging.sync_tree(os.path.dirname(index))
+        if publication.aside is not None and os.path.lexists(publication.out):
+            os.rename(publication.out, publication.aside)
+        os.rename(os.path.dirname(index), publication.out)
+        staging.sync_directory(os.path.dirname(publication.out))
+    return final
+
+
+def _published(publication: Publication, final: Sequence[str]) -> bool:
+    gone = not os.path.exists(os.path.join(publication.scratch, "result"))
+    return gone and bool(final) and all(map(os.path.exists, final)) and not any(map(os.path.exists, publication.parts))
