@@ -43,6 +43,7 @@ class _OnDemand(click.Group):
 @click.group(
     name="mqindex",
     cls=_OnDemand,
+    no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 yes, clean or done; 1 no, or findings; 2 trouble. Results go to stdout, the rest to stderr.",
 )
@@ -52,9 +53,12 @@ def root() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line; exceptions pass through. Not `root.main()`, which has own ideas of Ctrl-C and closed pipes."""
+    """Run one command line; exceptions pass through: `root.main()` has ideas of its own on Ctrl-C and closed pipes."""
     try:
         with root.make_context("mqindex", list(arguments)) as context:
+            if not arguments:
+                click.echo(root.get_help(context), err=True)
+                return 2
             status = root.invoke(context)
     except click.exceptions.Exit as exit_:  # --help, --version
         return exit_.exit_code

@@ -18,7 +18,7 @@ __all__ = ["command"]
 @click.option("--topic", metavar="T", help="Hash T#KEY, as the index does.  [default: KEY as it is]")
 @click.option("--hash-slot-num", type=click.IntRange(1), metavar="N", help="Print the slot among N slots, too.")
 @json_option
-def command(keys: tuple[str, ...], topic: str | None, hash_slot_num: int | None, as_json: bool) -> int:
+def command(*, keys: tuple[str, ...], topic: str | None, hash_slot_num: int | None, as_json: bool) -> int:
     """Print the key_hash of each KEY, as the broker computes it ('-': keys from stdin, one a line)."""
     from mqindex.rocketmq import hash_slots, key_hashes
 

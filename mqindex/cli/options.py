@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import click
 
 from mqindex.cli.group import COMMANDS
-from mqindex.cli.kinds import KINDS
 
 if TYPE_CHECKING:
     from mqindex.engines import Engine
@@ -19,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = [
     "EngineOptions",
     "StoreOptions",
-    "TIME",
-    "subcommand",
     "engine_options",
     "json_option",
     "kind_option",
     "parts_option",
     "store_options",
+    "subcommand",
+    "time_option",
 ]
 
 Function = Callable[..., Any]
@@ -51,11 +50,9 @@ def json_option(function: Function) -> Function:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")(function)
 
 
-def kind_option(function: Function) -> Function:
-    """`--kind`"""
-    return click.option(
-        "--kind", type=click.Choice(list(KINDS)), help="What PATH is, where content and place do not tell."
-    )(function)
+def kind_option(*kinds: str) -> Callable[[Function], Function]:
+    """`--kind`, one of those that the command takes."""
+    return click.option("--kind", type=click.Choice(kinds), help="What PATH is, where content and place do not tell.")
 
 
 def parts_option(function: Function) -> Function:
@@ -151,26 +148,29 @@ def engine_options(function: Function) -> Function:
     return gathered
 
 
-class _Time(click.ParamType):
-    """Milliseconds since the epoch, or a date and time as `mqindex info` prints it."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        try:
-            return int(value)
-        except ValueError:
-            pass
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r}: expected ms since the epoch, or a time such as 2023-11-14T22:13:20.123Z", param, ctx)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=timezone.utc)
-        return (moment - _EPOCH) // timedelta(milliseconds=1)
+def time_option(flag: str, default: int, text: str) -> Callable[[Function], Function]:
+    """A time: milliseconds since the epoch, or a date and time as `mqindex info` prints it."""
+    return click.option(
+        flag,
+        metavar="TIME",
+        help=text,
+        callback=lambda context, option, value: default if value is None else _milliseconds(context, option, value),
+    )
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-TIME: Final = _Time()
+def _milliseconds(context: click.Context, option: click.Parameter, value: str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        expected = "expected ms since the epoch, or a time such as 2023-11-14T22:13:20.123Z"
+        raise click.BadParameter(f"{value!r}: {expected}", context, option) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -12,7 +12,7 @@ import click
 
 from mqindex.cli.keys import key_batches
 from mqindex.cli.kinds import INDEX_DIR, INDEX_FILE, STORE, require_kind
-from mqindex.cli.options import TIME, StoreOptions, json_option, kind_option, store_options, subcommand
+from mqindex.cli.options import StoreOptions, json_option, kind_option, store_options, subcommand, time_option
 from mqindex.cli.output import Column, Rows, print_json
 from mqindex.cli.trouble import Trouble, say
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
@@ -27,13 +27,14 @@ __all__ = ["command"]
 @click.argument("store", metavar="STORE")
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
 @click.option("--topic", required=True, metavar="T", help="The topic of the messages.")
-@click.option("--begin", type=TIME, default=0, metavar="TIME", help="Stored at this time or later: ms, or ISO 8601.")
-@click.option("--end", type=TIME, default=MAX_TIMESTAMP, metavar="TIME", help="Stored at this time or earlier.")
+@time_option("--begin", 0, "Stored at this time or later: ms since the epoch, or ISO 8601.")
+@time_option("--end", MAX_TIMESTAMP, "Stored at this time or earlier.")
 @click.option("--max-num", type=click.IntRange(0), default=64, show_default=True, metavar="N", help="Most hits a key.")
-@kind_option
+@kind_option(STORE, INDEX_DIR, INDEX_FILE)
 @store_options
 @json_option
 def command(
+    *,
     store: str,
     keys: tuple[str, ...],
     topic: str,
@@ -64,9 +65,7 @@ def command(
                 rows.write((at, key) for key, offsets in zip(batch, hits.to_pylist(), strict=True) for at in offsets)
             sys.stdout.flush()
     if not found and sys.stderr.isatty():
-        say(
-            f"no entry for these keys under topic {topic!r}: the index knows hashes of TOPIC#KEY only, is it this topic?"
-        )
+        say(f"no entry of topic {topic!r} with such keys; the index knows only hashes of TOPIC#KEY, so check both")
     return 0 if found else 1
 
 
@@ -77,9 +76,9 @@ def _open(path: str, kind: str, options: StoreOptions) -> Iterator[Callable[...,
     from mqindex.rocketmq.options import store_options as chosen_options
 
     chosen = chosen_options(path, **options)
-    geometry = {"hash_slot_num": chosen.hash_slot_num, "index_num": chosen.index_num}
+    slots, entries = chosen.hash_slot_num, chosen.index_num
     if kind == INDEX_FILE:
-        with IndexFile.open(path, **geometry) as file:
+        with IndexFile.open(path, hash_slot_num=slots, index_num=entries) as file:
 
             def look_up(topic: str, keys: list[str], **limits: Any) -> Hits:
                 return file.select_phy_offsets(keys, topic=topic, **limits)
@@ -91,5 +90,5 @@ def _open(path: str, kind: str, options: StoreOptions) -> Iterator[Callable[...,
         raise Trouble(
             f"the store has no index: {directory}: expected a directory of index files; `mqindex repair` builds it"
         )
-    with IndexService.open(directory, **geometry) as service:
+    with IndexService.open(directory, hash_slot_num=slots, index_num=entries) as service:
         yield service.query_offsets

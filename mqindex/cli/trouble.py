@@ -47,8 +47,6 @@ def guarded(command: Callable[[], int]) -> int:
             return status
     except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
         _drop_output()
-    except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
     except click.ClickException as error:
         say(_usage_sentence(error))
     except Interrupted as interrupted:

@@ -1,0 +1,74 @@
+"""`mqindex dump`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import click
+
+from mqindex.cli.formats import FORMATS, Columns
+from mqindex.cli.index_files import open_index_file
+from mqindex.cli.kinds import COMMIT_LOG_DIR, COMMIT_LOG_FILE, INDEX_FILE, require_kind
+from mqindex.cli.options import StoreOptions, json_option, kind_option, store_options, subcommand
+from mqindex.cli.trouble import Trouble, say
+
+__all__ = ["command"]
+
+_BLOCK = 1 << 16
+
+
+@subcommand("dump", "mqindex dump /data/store/index/20231114221320123 --format csv > entries.csv")
+@click.argument("path", metavar="PATH")
+@click.option("--format", "form", type=click.Choice(list(FORMATS)), default="table", show_default=True, help="How.")
+@kind_option(INDEX_FILE, COMMIT_LOG_DIR, COMMIT_LOG_FILE)
+@store_options
+@json_option
+def command(*, path: str, form: str, kind: str | None, options: StoreOptions, as_json: bool) -> int:
+    """Print every entry of an index file, or every message of a commit log or of one of its files.
+
+    arrow is an Arrow IPC stream. Times are ms since the epoch, in UTC in the table. Exit code 1: the commit log is
+    damaged in places, which stderr names; the rest was printed.
+    """
+    kind = require_kind(path, kind, INDEX_FILE, COMMIT_LOG_DIR, COMMIT_LOG_FILE)
+    write = FORMATS["json" if as_json else form]
+    if kind == INDEX_FILE:
+        write(_entries(path, options))
+        return 0
+    damage: list[str] = []
+    write(_messages(path, kind, damage))
+    for sentence in damage:
+        say(sentence)
+    return 1 if damage else 0
+
+
+def _entries(path: str, options: StoreOptions) -> Iterator[Columns]:
+    import numpy as np
+
+    file, _ = open_index_file(path, options)
+    with file:
+        header = file.header
+        stop = min(max(header.index_count, 1), max(file.index_num, 1))
+        for first in range(1, max(stop, 2), _BLOCK):
+            last = min(first + _BLOCK, stop)
+            block = file.entries(first, last)
+            yield {
+                "number": np.arange(first, last, dtype=np.int64),
+                "key_hash": block["key_hash"],
+                "phy_offset": block["phy_offset"],
+                "time_diff": block["time_diff"],
+                "time": header.begin_timestamp + 1000 * block["time_diff"].astype(np.int64),
+                "prev_index": block["prev_index"],
+            }
+
+
+def _messages(path: str, kind: str, damage: list[str]) -> Iterator[Columns]:
+    from mqindex.rocketmq import CommitLog
+
+    directory = path if kind == COMMIT_LOG_DIR else os.path.dirname(os.path.abspath(path))
+    with CommitLog.open([directory]) as log:
+        start = stop = None
+        if kind == COMMIT_LOG_FILE:
+            start, stop = _extent(log, path)
+        yield from log.scan(start, stop)
+        damage += [str(stretch) for stretch in log.damage]

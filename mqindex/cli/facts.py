@@ -1,0 +1,157 @@
+"""What `mqindex info` tells of each kind of path, as plain data."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from mqindex.cli import kinds
+from mqindex.cli.index_files import geometry_of, open_index_file
+from mqindex.cli.options import StoreOptions
+from mqindex.cli.trouble import Trouble
+from mqindex.errors import MQIndexError
+
+if TYPE_CHECKING:
+    from mqindex.rocketmq import IndexFile
+
+__all__ = ["Facts", "facts_of"]
+
+Facts = dict[str, Any]
+
+
+def facts_of(kind: str, path: str, options: StoreOptions) -> Facts:
+    """The facts of `path`, its kind first. Parts of a store that cannot be read have an `error` instead of facts."""
+    return {"kind": kind, "path": path, **_FACTS[kind](path, options)}
+
+
+def _index_file(path: str, options: StoreOptions) -> Facts:
+    file, source = open_index_file(path, options)
+    with file:
+        return {
+            "size": os.path.getsize(path),
+            "hash_slot_num": file.hash_slot_num,
+            "index_num": file.index_num,
+            "geometry_source": source,
+            **_header(file),
+        }
+
+
+def _header(file: IndexFile) -> Facts:
+    header = file.header._asdict()
+    entries = min(max(header["index_count"], 1), max(file.index_num, 1)) - 1
+    return {**header, "entries": entries, "capacity": file.index_num - 1, "full": file.is_write_full()}
+
+
+def _index_directory(path: str, options: StoreOptions) -> Facts:
+    from mqindex.rocketmq import IndexFile
+    from mqindex.rocketmq.store import index_paths, stray_index_names
+
+    slots, entries, source = geometry_of(path, options)
+    files: list[Facts] = []
+    for name in index_paths(path):
+        fact: Facts = {"name": os.path.basename(name), "size": os.path.getsize(name)}
+        try:
+            with IndexFile.open(name, hash_slot_num=slots, index_num=entries) as file:
+                fact |= _header(file)
+        except (MQIndexError, OSError) as error:
+            fact["error"] = str(error)
+        files.append(fact)
+    return {
+        "hash_slot_num": slots,
+        "index_num": entries,
+        "geometry_source": source,
+        "entries": sum(fact.get("entries", 0) for fact in files),
+        "size": sum(fact["size"] for fact in files),
+        "files": files,
+        "strays": stray_index_names(path),
+    }
+
+
+def _commit_log_directory(path: str, options: StoreOptions) -> Facts:
+    return _commit_log([path])
+
+
+def _commit_log(directories: list[str]) -> Facts:
+    from mqindex.rocketmq import CommitLog
+
+    with CommitLog.open(directories) as log:
+        files = [{"path": file.path, "start": file.start, "size": file.size} for file in log.files]
+        return {
+            "directories": directories,
+            "min_phy_offset": log.min_phy_offset,
+            "max_phy_offset": log.max_phy_offset,
+            "size": sum(file.size for file in log.files),
+            "files": files,
+        }
+
+
+def _commit_log_file(path: str, options: StoreOptions) -> Facts:
+    from mqindex.rocketmq import CommitLog
+
+    with CommitLog.open([os.path.dirname(os.path.abspath(path))]) as log:
+        for file in log.files:
+            if os.path.samefile(file.path, path):
+                end = min(max(log.max_phy_offset, file.start), file.start + file.size)
+                return {"size": file.size, "min_phy_offset": file.start, "max_phy_offset": end}
+    raise Trouble(f"{path} is not part of a commit log: expected a name of 20 digits, the offset at which it starts")
+
+
+def _checkpoint(path: str, options: StoreOptions) -> Facts:
+    from mqindex.rocketmq import Checkpoint
+
+    checkpoint = Checkpoint.read(path)
+    if checkpoint is None:
+        raise Trouble(f"{path} is no checkpoint: expected 40 bytes or more, got {os.path.getsize(path)}")
+    return checkpoint._asdict()
+
+
+def _store(path: str, options: StoreOptions) -> Facts:
+    from mqindex.rocketmq.options import store_options
+
+    chosen = store_options(path, **options)
+    checkpoint = os.path.join(path, "checkpoint")
+    return {
+        "abort": os.path.exists(os.path.join(path, "abort")),
+        "lock": _lock(os.path.join(path, "lock")),
+        "checkpoint": _part(checkpoint, lambda: _checkpoint(checkpoint, options)),
+        "commitlog": _part(chosen.commitlog[0], lambda: _commit_log(list(chosen.commitlog))),
+        "index": _part(chosen.index, lambda: {"path": chosen.index, **_index_directory(chosen.index, options)}),
+    }
+
+
+def _part(path: str, facts: Callable[[], Facts]) -> Facts | None:
+    if not os.path.exists(path):
+        return None
+    try:
+        return facts()
+    except (MQIndexError, OSError, Trouble) as error:
+        return {"path": path, "error": str(error)}
+
+
+def _lock(path: str) -> str:
+    """Whether a broker holds the store, asked without holding it: "held", "free", "absent" or "unreadable"."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return "absent"
+    except OSError:
+        return "unreadable"
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, 0)  # a shared lock needs no right to write; closing ends it
+        return "free"
+    except OSError:
+        return "held"
+    finally:
+        os.close(fd)
+
+
+_FACTS: Final[dict[str, Callable[[str, StoreOptions], Facts]]] = {
+    kinds.INDEX_FILE: _index_file,
+    kinds.INDEX_DIR: _index_directory,
+    kinds.COMMIT_LOG_FILE: _commit_log_file,
+    kinds.COMMIT_LOG_DIR: _commit_log_directory,
+    kinds.CHECKPOINT: _checkpoint,
+    kinds.STORE: _store,
+}

@@ -1,0 +1,101 @@
+"""The formats of `mqindex dump`: each writes batches of columns to stdout as they come, and keeps none of them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from mqindex.cli.output import json_line
+from mqindex.cli.text import iso, printable
+from mqindex.cli.trouble import Trouble
+
+__all__ = ["FORMATS", "Columns", "Writer"]
+
+Columns = Mapping[str, Any]  # name -> ndarray or StringColumn, of equal lengths
+Writer = Callable[[Iterator[Columns]], None]
+
+
+class _Column(Protocol):
+    def tolist(self) -> list[Any]: ...
+
+
+def _lists(batch: Columns) -> Iterator[list[Any]]:
+    for column in batch.values():
+        yield column.to_pylist() if hasattr(column, "to_pylist") else column.tolist()
+
+
+def _table(batches: Iterator[Columns]) -> None:
+    """Aligned columns, times as people write them. Widths come from the types: nothing is ever cut."""
+    widths: list[int] = []
+    for batch in batches:
+        rows = [[_cell(name, value) for value in values] for name, values in zip(batch, _lists(batch), strict=True)]
+        if not widths:
+            widths = [_width(name, column) for name, column in batch.items()]
+            _aligned([list(batch)], widths)
+        _aligned(zip(*rows, strict=True), widths)
+
+
+def _width(name: str, column: Any) -> int:
+    """Flush right for numbers, left (negative) for the rest."""
+    if _is_time(name):
+        return -max(len(name), 24)
+    if hasattr(column, "to_pylist"):
+        return -max(len(name), 12)
+    return max(len(name), {1: 4, 2: 6, 4: 11}.get(column.dtype.itemsize, 20))
+
+
+def _aligned(rows: Any, widths: Sequence[int]) -> None:
+    for row in rows:
+        cells = (f"{cell:{'<' if width < 0 else '>'}{abs(width)}}" for cell, width in zip(row, widths, strict=True))
+        sys.stdout.write("  ".join(cells).rstrip() + "\n")
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return ""
+    return iso(value) if _is_time(name) else printable(value)
+
+
+def _is_time(name: str) -> bool:
+    return name == "time" or name.endswith("_timestamp")
+
+
+def _csv(batches: Iterator[Columns]) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    names: list[str] = []
+    for batch in batches:
+        if not names:
+            names = list(batch)
+            writer.writerow(names)
+        writer.writerows(zip(*_lists(batch), strict=True))
+
+
+def _json(batches: Iterator[Columns]) -> None:
+    for batch in batches:
+        names = list(batch)
+        for row in zip(*_lists(batch), strict=True):
+            sys.stdout.write(json_line("dump", dict(zip(names, row, strict=True))))
+
+
+def _arrow(batches: Iterator[Columns]) -> None:
+    """An Arrow IPC stream."""
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise ImportError("--format arrow needs pyarrow: pip install pyarrow") from error
+    if sys.stdout.isatty():
+        raise Trouble("--format arrow writes binary data: send stdout to a file or a pipe")
+    stream = None
+    for batch in batches:
+        table = pa.table(batch)
+        if stream is None:
+            stream = pa.ipc.new_stream(sys.stdout.buffer, table.schema)
+        stream.write_table(table)
+    if stream is not None:
+        stream.close()
+
+
+FORMATS: Final[dict[str, Writer]] = {"table": _table, "csv": _csv, "json": _json, "arrow": _arrow}

@@ -1,0 +1,44 @@
+"""Opening one index file: with the geometry given, or told by its content, or by the files beside it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from mqindex.cli.options import StoreOptions
+from mqindex.errors import GeometryError
+
+if TYPE_CHECKING:
+    from mqindex.rocketmq import IndexFile
+
+__all__ = ["geometry_of", "open_index_file"]
+
+
+def open_index_file(path: str, options: StoreOptions) -> tuple[IndexFile, str]:
+    """The open file, and where its geometry comes from."""
+    from mqindex.rocketmq import IndexFile
+
+    slots, entries, source = geometry_of(path, options)
+    return IndexFile.open(path, hash_slot_num=slots, index_num=entries), source
+
+
+def geometry_of(path: str, options: StoreOptions) -> tuple[int | None, int | None, str]:
+    """(hash_slot_num, index_num, source) of an index file or a directory of them; None: nothing tells."""
+    from mqindex.rocketmq import geometry
+    from mqindex.rocketmq.options import store_options
+    from mqindex.rocketmq.store import index_paths
+
+    chosen = store_options(path, **options)
+    given = chosen.value("hash_slot_num") or chosen.value("index_num")
+    if given is not None:
+        return chosen.hash_slot_num, chosen.index_num, given.source
+    if os.path.isdir(path):
+        paths = index_paths(path)
+        return (*geometry.infer(paths), "inferred from the files") if paths else (None, None, "the brokers' default")
+    try:
+        return *geometry.infer([path]), "inferred from the file"
+    except GeometryError:
+        neighbours = index_paths(os.path.dirname(os.path.abspath(path)))
+        if len(neighbours) < 2:
+            raise
+        return *geometry.infer(neighbours), "inferred from the files beside it"

@@ -1,0 +1,115 @@
+"""`mqindex info`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+
+from mqindex.cli.facts import Facts, facts_of
+from mqindex.cli.kinds import KINDS, require_kind
+from mqindex.cli.options import StoreOptions, json_option, kind_option, store_options, subcommand
+from mqindex.cli.output import print_fields, print_json, print_line, print_table
+from mqindex.cli.text import iso, plural, size
+from mqindex.cli.trouble import say
+
+__all__ = ["command"]
+
+
+@subcommand("info", "mqindex info /data/store/index/20231114221320123")
+@click.argument("path", metavar="PATH")
+@kind_option(*KINDS)
+@store_options
+@json_option
+def command(*, path: str, kind: str | None, options: StoreOptions, as_json: bool) -> int:
+    """Say what PATH is, and what is in it.
+
+    PATH is a store's root directory, a directory of index files, one index file, a commit-log directory, one of its
+    files, or a checkpoint. Only headers and ends are read; `mqindex verify` reads everything.
+    """
+    facts = facts_of(require_kind(path, kind, *KINDS), path, options)
+    if as_json:
+        print_json("info", facts)
+    else:
+        print_line(f"{facts['path']}: {KINDS[facts['kind']]}")
+        _print(facts)
+    errors = [part["error"] for part in _parts(facts) if "error" in part]
+    for error in errors:
+        say(error)
+    return 2 if errors else 0
+
+
+def _parts(facts: Facts) -> Iterable[Facts]:
+    below = [part for part in facts.values() if isinstance(part, dict)]
+    return [facts, *below, *(file for part in [facts, *below] for file in part.get("files", ()))]
+
+
+def _print(facts: Facts) -> None:
+    print_fields(_fields(facts))
+    for name in ("commitlog", "index", "checkpoint"):
+        if isinstance(part := facts.get(name), dict):
+            print_line()
+            print_line(f"{name}  {part.get('path') or ', '.join(part.get('directories', ()))}".rstrip())
+            _print(part)
+    if files := facts.get("files"):
+        print_line()
+        _print_files(files)
+
+
+def _fields(facts: Facts) -> Iterable[tuple[str, object]]:
+    for name, value in facts.items():
+        if name in ("kind", "path", "directories", "files", "entries", "capacity", "full", "geometry_source", "error"):
+            continue
+        if isinstance(value, dict):
+            continue
+        if name.endswith("_timestamp"):
+            yield name, f"{value}  {iso(value)}"
+        elif name == "size":
+            yield name, size(value)
+        elif name == "abort":
+            yield name, "there: the last exit was unclean, or the broker runs" if value else "not there"
+        elif name == "lock":
+            yield name, _LOCK[value]
+        elif name == "strays":
+            yield "skipped names", ", ".join(value) or None
+        elif name in ("commitlog", "index", "checkpoint"):
+            yield name, "not there"
+        else:
+            yield name, value
+    yield from _sums(facts)
+
+
+_LOCK = {
+    "held": "held: a broker runs on this store",
+    "free": "free: no broker runs on this store",
+    "absent": "not there",
+    "unreadable": "there, but not for us to read",
+}
+
+
+def _sums(facts: Facts) -> Iterable[tuple[str, object]]:
+    if "geometry_source" in facts:
+        yield "geometry", facts["geometry_source"]
+    if "capacity" in facts:
+        share = facts["entries"] / facts["capacity"] if facts["capacity"] else 1.0
+        yield "entries", f"{facts['entries']} of {facts['capacity']} ({share:.1%}){', full' if facts['full'] else ''}"
+    elif "entries" in facts:
+        yield "entries", f"{facts['entries']} in {plural(len(facts['files']), 'file')}"
+    elif "files" in facts:
+        yield "files", len(facts["files"])
+
+
+def _print_files(files: list[Facts]) -> None:
+    if "start" in files[0]:
+        print_table(["start", "size", "path"], [(file["start"], file["size"], file["path"]) for file in files])
+        return
+    names = ["name", "entries", "begin_phy_offset", "end_phy_offset"]
+    print_table(
+        [*names, "begin", "end"],
+        [(*(file.get(name) for name in names), _time(file, "begin"), _time(file, "end")) for file in files],
+    )
+
+
+def _time(file: Facts, end: str) -> str | None:
+    moment = file.get(f"{end}_timestamp")
+    return None if moment is None else iso(moment)

@@ -1,0 +1,81 @@
+"""`mqindex rebuild`."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from mqindex.cli.kinds import require_store
+from mqindex.cli.options import (
+    EngineOptions,
+    StoreOptions,
+    engine_options,
+    json_option,
+    parts_option,
+    store_options,
+    subcommand,
+)
+from mqindex.cli.output import print_json, print_line
+from mqindex.cli.reports import counts, exit_code, print_findings, print_settings, work_done
+from mqindex.cli.trouble import Interrupted
+
+__all__ = ["command"]
+
+
+@subcommand("rebuild", "mqindex rebuild /data/store --out /data/rebuilt")
+@click.argument("store", metavar="STORE")
+@click.option("--out", required=True, metavar="DIR", help="Where the result appears, complete: DIR/index/...")
+@click.option("--force", is_flag=True, help="If DIR exists, move it to DIR.backup-<UTC>.")
+@parts_option
+@engine_options
+@store_options
+@json_option
+def command(
+    *,
+    store: str,
+    out: str,
+    force: bool,
+    parts: list[str] | None,
+    engine: EngineOptions,
+    options: StoreOptions,
+    as_json: bool,
+) -> int:
+    """Build the index files of STORE's commit log anew, in DIR, byte for byte what the broker would have written.
+
+    STORE stays untouched. DIR must not exist or be empty, and appears only when it is complete. Exit code 1: done, but
+    the commit log is damaged in places.
+    """
+    from mqindex.rocketmq.rebuild import rebuild
+
+    require_store(store)
+    before = _identity(out)
+    try:
+        with engine.open() as chosen:
+            report = rebuild(store, out, parts=parts, overwrite=force, engine=chosen, **options)
+    except KeyboardInterrupt:
+        raise Interrupted(_truth(out, before)) from None
+    if as_json:
+        print_json("rebuild", report.to_dict())
+        return exit_code(report)
+    print_findings(report.findings)
+    print_line(f"rebuilt {out}: {work_done(report)}")
+    print_settings(report)
+    if report.findings:
+        print_line(f"found: {counts(report.findings)}")
+    return exit_code(report)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _truth(out: str, before: tuple[int, int] | None) -> str:
+    now = _identity(out)
+    if now == before:
+        return "nothing was changed"
+    return f"{out} is complete" if now is not None else f"what was at {out} is in {out}.backup-..."

@@ -1,0 +1,76 @@
+"""`mqindex repair`."""
+
+from __future__ import annotations
+
+import click
+
+from mqindex.cli.kinds import require_store
+from mqindex.cli.options import (
+    EngineOptions,
+    StoreOptions,
+    engine_options,
+    json_option,
+    parts_option,
+    store_options,
+    subcommand,
+)
+from mqindex.cli.output import print_json, print_line
+from mqindex.cli.reports import counts, exit_code, print_findings, print_settings, work_done
+from mqindex.cli.trouble import Interrupted
+from mqindex.report import RepairReport
+
+__all__ = ["command"]
+
+
+@subcommand("repair", "mqindex repair /data/store --dry-run")
+@click.argument("store", metavar="STORE")
+@click.option("--deep", is_flag=True, help="Trust no surviving file before each of its entries agrees with the log.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")
+@parts_option
+@engine_options
+@store_options
+@json_option
+def command(
+    *,
+    store: str,
+    deep: bool,
+    dry_run: bool,
+    parts: list[str] | None,
+    engine: EngineOptions,
+    options: StoreOptions,
+    as_json: bool,
+) -> int:
+    """Bring back, in place, every entry that the index files of STORE lack. The broker must be stopped.
+
+    Files that verify stay untouched; only the parts of the commit log that no file covers are read. What is replaced
+    is kept in STORE/mqindex-backup-<UTC>. Interrupted, a second run finishes.
+    """
+    from mqindex.rocketmq.repair import repair
+
+    require_store(store)
+    try:
+        with engine.open() as chosen:
+            report = repair(store, parts=parts, deep=deep, dry_run=dry_run, engine=chosen, **options)
+    except KeyboardInterrupt:
+        if dry_run:
+            raise
+        raise Interrupted("every file is the old or the new one; run it again to finish") from None
+    if as_json:
+        print_json("repair", report.to_dict())
+    else:
+        _print(report)
+    return exit_code(report)
+
+
+def _print(report: RepairReport) -> None:
+    print_findings(report.findings)
+    for action in report.actions:
+        print_line(f"{'would ' if report.dry_run else ''}{action}")
+    if not report.actions:
+        print_line("nothing to do")
+    if report.backup:
+        print_line(f"replaced files are in {report.backup}")
+    print_line(f"{'checked' if report.dry_run else 'repaired'} {report.path}: {work_done(report)}")
+    print_settings(report)
+    if report.findings:
+        print_line(f"found: {counts(report.findings)}")

@@ -1,0 +1,72 @@
+"""How the reports of verify, rebuild and repair are printed, and what they exit with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from mqindex.cli.output import print_fields, print_line, print_table
+from mqindex.cli.text import plural, size
+from mqindex.report import Finding, RebuildReport, Report
+
+__all__ = ["counts", "exit_code", "print_findings", "print_settings", "work_done"]
+
+
+def exit_code(report: Report) -> int:
+    """0: ok; 1: an error finding."""
+    return 0 if report.ok else 1
+
+
+def print_findings(findings: Iterable[Finding]) -> None:
+    """A row a finding, the errors first."""
+    rank = ("error", "warning", "info").index
+    ordered = sorted(findings, key=lambda finding: rank(finding.severity))
+    titles = ["severity", "kind", "where", "expected", "got", "hint"]
+    if ordered:
+        print_table(titles, [(f.severity, f.kind, _where(f), f.expected, f.got, f.hint) for f in ordered])
+        print_line()
+
+
+def _where(finding: Finding) -> str:
+    field = None if finding.field is None else f"field {finding.field}"
+    at = None if finding.at is None else f"at byte {finding.at}"
+    return " ".join(part for part in (finding.path, field, at) if part)
+
+
+def counts(findings: Iterable[Finding]) -> str:
+    """How many findings of each severity, in words.
+
+    >>> counts([Finding("error", "a"), Finding("info", "b"), Finding("error", "c")])
+    '2 errors, 1 info'
+    """
+    of = Counter(finding.severity for finding in findings)
+    words = [
+        plural(of["error"], "error") if of["error"] else "",
+        plural(of["warning"], "warning") if of["warning"] else "",
+        f"{of['info']} info" if of["info"] else "",
+    ]
+    return ", ".join(word for word in words if word)
+
+
+def work_done(report: Report) -> str:
+    """What was read, in words."""
+    parts = [plural(report.files, "index file"), plural(report.entries, "entry", "entries")]
+    if report.messages:
+        parts.append(plural(report.messages, "message"))
+    return f"{', '.join(parts)}; {size(report.bytes)} in {report.seconds:.1f} s"
+
+
+def print_settings(report: Report) -> None:
+    """Each setting that was used, and where it came from; where the time went."""
+    for_people = [
+        (name.replace("_", " "), _value(setting.value, setting.source)) for name, setting in report.settings.items()
+    ]
+    if isinstance(report, RebuildReport) and report.fsync_seconds:
+        for_people.append(("fsync", f"{report.fsync_seconds:.1f} s of it"))
+    print_fields(for_people)
+
+
+def _value(value: object, source: str) -> str:
+    if isinstance(value, tuple | list) and len(value) == 2:
+        return f"{value[0]} slots, {value[1]} entries ({source})"
+    return f"{'none' if value is None else value} ({source})"

@@ -1,0 +1,94 @@
+"""How the tests run a command line: in this process for what it prints, in one of its own for how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex.cli import main
+from tests.support.golden import StoreCase, case
+
+COMMAND = [sys.executable, "-m", "mqindex"]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command line came to."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+    @property
+    def json(self) -> list[dict[str, Any]]:
+        """Every line of stdout as an object."""
+        return [json.loads(line) for line in self.lines]
+
+
+Shell = Callable[..., Done]
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """Run `mqindex ARGUMENTS...` in this process: shell("verify", path, stdin=b"")."""
+
+    def run(*arguments: str | os.PathLike[str], stdin: bytes = b"") -> Done:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        status = main([os.fspath(argument) for argument in arguments])
+        return Done(status, *capsys.readouterr())
+
+    return run
+
+
+def process(*arguments: str | os.PathLike[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
+    """Run `mqindex ARGUMENTS...` in a process of its own."""
+    defaults: dict[str, Any] = {"capture_output": True, "timeout": 120, "check": False}
+    return subprocess.run([*COMMAND, *map(os.fspath, arguments)], **(defaults | options))
+
+
+@dataclass(frozen=True)
+class Store:
+    """A golden store, unpacked, and what the broker said of it."""
+
+    case: StoreCase
+    root: Path
+
+    @property
+    def index_files(self) -> list[Path]:
+        return sorted((self.root / "index").iterdir())
+
+    @property
+    def log_files(self) -> list[Path]:
+        return sorted((self.root / "commitlog").iterdir())
+
+    def contents(self) -> dict[str, bytes]:
+        """Every file below the root."""
+        return {str(path.relative_to(self.root)): path.read_bytes() for path in self.root.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def basic(tmp_path: Path) -> Store:
+    """A 4.9.3 store of four index files, the last not full."""
+    chosen = case("basic-493")
+    return Store(chosen, chosen.unpack(tmp_path))
+
+
+@pytest.fixture
+def lost(tmp_path: Path) -> Iterator[Store]:
+    """A store whose broker crashed and lost 1258 of 1466 index entries."""
+    chosen = case("killed-lost-493")
+    yield Store(chosen, chosen.unpack_after(tmp_path))

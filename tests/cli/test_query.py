@@ -1,0 +1,96 @@
+"""`mqindex query`: the broker's answers, from arguments and stdin."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Shell, Store
+
+
+def test_answers_as_the_broker_did(shell: Shell, basic: Store) -> None:
+    """Every recorded query of the store, those of equal limits in one call."""
+    alike = defaultdict(list)
+    for asked in basic.case.truth["queryOffset"]:
+        if all(key not in asked["key"] for key in "\n\r") and asked["key"]:
+            alike[asked["topic"], min(asked["maxNum"], 64), asked["begin"], asked["end"]].append(asked)
+    assert alike
+    for (topic, max_num, begin, end), asked in list(alike.items())[:40]:
+        keys = "\n".join(one["key"] for one in asked).encode()
+        limits = ["--max-num", str(max_num), "--begin", str(begin), "--end", str(end)]
+        done = shell("query", basic.root, "-", "--topic", topic, "--json", *limits, stdin=keys)
+        assert [one["phy_offsets"] for one in done.json] == [one["phy"] for one in asked]
+        assert done.status == (0 if any(one["phy"] for one in asked) else 1)
+
+
+@pytest.fixture
+def found(basic: Store) -> dict[str, str]:
+    return next(one for one in basic.case.truth["messages"] if one["topic"] == "BBTopic" and one["uniqKey"])
+
+
+def test_a_hit_is_a_line_for_people(shell: Shell, basic: Store, found: dict[str, str]) -> None:
+    done = shell("query", basic.root, "--topic", "BBTopic", found["uniqKey"])
+    assert (done.status, done.err) == (0, "")
+    assert [line.split() for line in done.lines] == [
+        ["phy_offset", "key"],
+        [str(found["phyOffset"]), found["uniqKey"]],
+    ]
+
+
+def test_one_found_key_of_several_is_a_yes(shell: Shell, basic: Store, found: dict[str, str]) -> None:
+    done = shell("query", basic.root, "--topic", "BBTopic", "no such key", found["uniqKey"], "--json")
+    assert done.status == 0
+    assert [(one["key"], len(one["phy_offsets"])) for one in done.json] == [("no such key", 0), (found["uniqKey"], 1)]
+    assert done.lines[0].startswith('{"schema": "mqindex.query/1", ')
+
+
+def test_no_hit_is_a_no_without_output(shell: Shell, basic: Store, found: dict[str, str]) -> None:
+    done = shell("query", basic.root, "--topic", "WrongTopic", found["uniqKey"])
+    assert (done.status, done.out, done.err) == (1, "", "")
+
+
+def test_a_directory_and_a_file_of_the_index_answer_too(shell: Shell, basic: Store, found: dict[str, str]) -> None:
+    for path in (basic.root / "index", basic.index_files[0]):
+        done = shell("query", path, "--topic", "BBTopic", found["uniqKey"], "--json")
+        assert done.json[0]["phy_offsets"] == [found["phyOffset"]]
+
+
+def test_times_may_be_written_as_info_prints_them(shell: Shell, basic: Store, found: dict[str, str]) -> None:
+    query = ["query", basic.root, "--topic", "BBTopic", found["uniqKey"]]
+    assert shell(*query, "--begin", "2023-02-23T13:00:00Z", "--end", "2030-01-01").status == 0
+    assert shell(*query, "--begin", "2030-01-01").status == 1
+
+
+def test_geometry_may_be_given_as_options_or_as_broker_conf(shell: Shell, basic: Store, found: dict[str, str]) -> None:
+    conf = basic.root / "broker.conf"
+    conf.write_text("maxHashSlotNum=100\nmaxIndexNum = 400\n")
+    query = ["query", basic.root, "--topic", "BBTopic", found["uniqKey"]]
+    assert shell(*query, "--broker-conf", conf).status == 0
+    assert shell(*query, "--hash-slot-num", "100", "--index-num", "400").status == 0
+    wrong = shell(*query, "--hash-slot-num", "99", "--index-num", "400")
+    assert (wrong.status, wrong.out) == (2, "")
+
+
+def test_a_stray_file_is_a_warning_in_one_line(shell: Shell, basic: Store, found: dict[str, str]) -> None:
+    (basic.root / "index" / "notes.txt").write_text("not an index file")
+    done = shell("query", basic.root, "--topic", "BBTopic", found["uniqKey"])
+    assert done.status == 0
+    assert done.err.startswith("mqindex: warning: ")
+    assert done.err.count("\n") == 1
+
+
+def test_a_store_without_index_is_trouble_with_a_way_out(shell: Shell, basic: Store) -> None:
+    for file in basic.index_files:
+        file.unlink()
+    (basic.root / "index").rmdir()
+    done = shell("query", basic.root, "--topic", "T", "k")
+    assert (done.status, done.out) == (2, "")
+    assert "mqindex repair" in done.err
+
+
+def test_a_commit_log_is_not_asked_for_keys(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    done = shell("query", basic.root / "commitlog", "--topic", "T", "k")
+    assert done.status == 2
+    assert "is a commit-log directory: expected a store's root directory" in done.err

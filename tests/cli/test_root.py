@@ -1,0 +1,125 @@
+"""The root command: its start, its help, and what it says when something of it is missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+import pytest
+
+from mqindex import __version__
+from mqindex.cli.group import COMMANDS, root
+from tests.cli.conftest import Shell
+
+HEAVY = {"numpy", "rich", "pyarrow", "pyspark", "pandas", "mqindex._native", "mqindex.rocketmq", "mqindex.cli.verify"}
+
+
+def test_help_names_every_command_and_the_exit_codes(shell: Shell) -> None:
+    done = shell("--help")
+    assert (done.status, done.err) == (0, "")
+    for name in COMMANDS:
+        assert f"\n  {name} " in done.out
+    assert "0 yes, clean or done; 1 no, or findings; 2 trouble" in " ".join(done.out.split())
+
+
+def test_the_commands_of_later_versions_are_not_announced(shell: Shell) -> None:
+    assert "follow" not in shell("--help").out
+    assert shell("follow").status == 2
+
+
+def test_help_imports_nothing_heavy() -> None:
+    program = (
+        "import sys, mqindex.cli; assert mqindex.cli.main(['--help']) == 0; print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert set(done.stderr.split()) & HEAVY == set()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_a_line_of_help_and_an_example(shell: Shell, name: str) -> None:
+    done = shell(name, "--help")
+    assert (done.status, done.err) == (0, "")
+    text = " ".join(done.out.split())
+    assert f"Usage: mqindex {name} " in text
+    assert f"Example: mqindex {name} " in text
+    assert COMMANDS[name].endswith(".")
+    command = root.get_command(click.Context(root), name)
+    assert command is not None
+    assert command.short_help == COMMANDS[name]
+    assert command.help and command.help.split("\n\n")[0].endswith(".")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_option_says_what_it_is_for(name: str) -> None:
+    command = root.get_command(click.Context(root), name)
+    assert command is not None
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    assert [option.name for option in options if not option.help] == []
+    assert "--json" in {flag for option in options for flag in option.opts}
+
+
+STORE_FLAGS = {"--commitlog", "--hash-slot-num", "--index-num", "--broker-version", "--broker-conf"}
+ENGINE_FLAGS = {"--engine", "--workers", "--master"}
+
+
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        ("info", STORE_FLAGS | {"--kind"}),
+        ("query", STORE_FLAGS | {"--topic", "--begin", "--end", "--max-num", "--kind"}),
+        ("verify", STORE_FLAGS | ENGINE_FLAGS | {"--deep"}),
+        ("repair", STORE_FLAGS | ENGINE_FLAGS | {"--dry-run", "--parts"}),
+        ("rebuild", STORE_FLAGS | ENGINE_FLAGS | {"--out", "--force", "--parts"}),
+        ("dump", STORE_FLAGS | {"--format", "--kind"}),
+        ("hash", {"--topic", "--hash-slot-num"}),
+    ],
+)
+def test_each_command_has_its_options(name: str, flags: set[str]) -> None:
+    command = root.get_command(click.Context(root), name)
+    assert command is not None
+    assert flags <= {flag for option in command.params for flag in option.opts}
+
+
+def test_version(shell: Shell) -> None:
+    assert shell("--version").out == f"mqindex {__version__}\n"
+
+
+def test_no_arguments_show_the_help_on_stderr(shell: Shell) -> None:
+    done = shell()
+    assert (done.status, done.out) == (2, "")
+    assert "Usage: mqindex" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["verity"], ["verity"]),
+        (["verify"], ["PATH", "mqindex verify --help"]),
+        (["verify", "--frobnicate", "x"], ["--frobnicate", "mqindex verify --help"]),
+        (["dump", "x", "--format", "xml"], ["xml", "table"]),
+        (["query", "x", "k"], ["--topic"]),
+        (["query", "x", "k", "--topic", "T", "--begin", "yesterday"], ["yesterday", "ms since the epoch"]),
+        (["hash", "k", "--hash-slot-num", "0"], ["--hash-slot-num"]),
+        (["verify", ".", "--master", "local[2]"], ["--master", "--engine spark"]),
+        (["verify", ".", "--engine", "spark", "--master", "local[2]", "--workers", "2"], ["--workers", "--master"]),
+    ],
+)
+def test_a_wrong_command_line_is_one_sentence(shell: Shell, arguments: list[str], words: list[str]) -> None:
+    done = shell(*arguments)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("mqindex: ")
+    assert done.err.count("\n") == 1
+    for word in words:
+        assert word in done.err
+
+
+@pytest.mark.parametrize("missing", ["click", "rich"])
+def test_a_missing_package_is_named_with_the_line_that_installs_it(missing: str, tmp_path: object) -> None:
+    program = (
+        f"import sys; sys.modules[{missing!r}] = None; import mqindex.cli; "
+        f"sys.exit(mqindex.cli.main(['info', {str(tmp_path)!r}, '--kind', 'store']))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "mqindex: the command line needs click and rich: pip install 'mqindex[cli]'\n"
