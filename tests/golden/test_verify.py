@@ -1,0 +1,60 @@
+"""`verify` finds nothing wrong with what a broker left, and says what is missing where something is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mqindex.rocketmq import verify
+from tests.support.golden import STORE_CASES, StoreCase, case
+from tests.support.tree import identities, index_paths
+
+GoldenStore = Callable[[str], tuple[StoreCase, Path]]
+each_store = pytest.mark.parametrize("name", STORE_CASES)
+quick_and_deep = pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
+
+
+@each_store
+@quick_and_deep
+def test_store_of_a_broker_is_right(name: str, deep: bool, golden_store: GoldenStore) -> None:
+    chosen, root = golden_store(name)
+    before = identities(root)
+    report = verify(root, deep=deep)
+    assert report.ok, report.findings
+    assert [finding for finding in report.findings if finding.severity == "warning"] == []
+    assert report.files == len(chosen.truth["indexFiles"])
+    assert identities(root) == before
+
+
+@quick_and_deep
+def test_message_that_was_indexed_twice_after_a_crash_is_no_error(deep: bool, tmp_path: Path) -> None:
+    report = verify(case("killed-493").unpack_after(tmp_path), deep=deep)
+    assert report.ok, report.findings
+
+
+@quick_and_deep
+def test_entries_that_a_crash_lost_are_missed(deep: bool, tmp_path: Path) -> None:
+    report = verify(case("killed-lost-493").unpack_after(tmp_path), deep=deep)
+    assert not report.ok
+
+
+@each_store
+@pytest.mark.parametrize("which", ["first", "middle", "newest"])
+@quick_and_deep
+def test_index_file_that_is_gone_is_missed(name: str, which: str, deep: bool, golden_store: GoldenStore) -> None:
+    chosen, root = golden_store(name)
+    paths = index_paths(root)
+    {"first": paths[0], "middle": paths[len(paths) // 2], "newest": paths[-1]}[which].unlink()
+    slots, entries = chosen.geometry
+    options = {"hash_slot_num": slots, "index_num": entries, "broker_version": chosen.version}
+    report = verify(root, deep=deep, **options)
+    assert not report.ok
+
+
+@quick_and_deep
+def test_index_of_another_log_is_found_out(deep: bool, tmp_path: Path) -> None:
+    root = case("basic-493").unpack(tmp_path)
+    other = case("clock-back-493").unpack(tmp_path)
+    assert not verify(root, deep=deep, commitlog=other / "commitlog").ok

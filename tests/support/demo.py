@@ -1,0 +1,144 @@
+"""What mqindex is for, in five steps on real input: `./dev demo`.
+
+The first store is that of a real RocketMQ 4.9.3 broker, twice: as it was before a crash, and as the broker left it at
+its next start, when it deleted its only index file and indexed the end of the log again. The second is a synthetic
+log of a million messages.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from mqindex import engines, rocketmq
+from tests.support.big_log import BigLog, write_big_log
+from tests.support.golden import case
+from tests.support.tree import index_paths
+
+MESSAGES = 1_000_000
+NEEDED = 2 << 30  # bytes of scratch
+GEOMETRY = {"hash_slot_num": 250_000, "index_num": 1_000_000}
+
+
+def main() -> None:
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="mqindex-demo-") as directory:
+        if shutil.disk_usage(directory).free < NEEDED:
+            sys.exit(f"the demo needs {NEEDED >> 30} GiB in {directory}; set TMPDIR to a larger place")
+        os.chdir(directory)
+        try:
+            crashed_store()
+            million_messages()
+        finally:
+            os.chdir("/")
+    print(f"\nAll of it in {time.perf_counter() - began:.0f} s; the scratch directory is gone.")
+
+
+def crashed_store() -> None:
+    lost = case("killed-lost-493")
+    lost.unpack(Path("before")).rename("before-the-crash")
+    lost.unpack_after(Path("after")).rename("store")
+    keys = sorted({key for message in lost.truth["messages"] for key in (message["keys"] or "").split()})
+
+    heading("1. A real 4.9.3 broker was killed; at its next start it threw its index file away")
+    show("ls -l before-the-crash/index store/index")
+    show("mqindex verify store", expect=1)
+
+    heading("2. Rebuild the index from the commit log on Spark, elsewhere: the bytes from before the crash")
+    show("mqindex rebuild store --out rebuilt --engine spark --master 'local[*]'")
+    (old,), (new,) = index_paths(Path("before-the-crash")), index_paths(Path("rebuilt"))
+    show(f"cmp {old} {new} && echo 'the same, byte for byte'", shell=True)
+
+    heading("3. Repair the store in place: only the gap of the log is read, good files stay")
+    show("mqindex repair store --dry-run")
+    show("mqindex repair store")
+    show("mqindex verify store --deep")
+
+    heading("4. Ask it: where are the messages of these keys?")
+    show(f"mqindex query store --topic LostTopic {' '.join(keys[:2])} user-3")
+    show("mqindex query store --topic LostTopic no-such-key", expect=1)
+
+
+def million_messages() -> None:
+    heading(f"5. The same on a synthetic log of {MESSAGES:,} messages")
+    began = time.perf_counter()
+    log = write_big_log("big", messages=MESSAGES, body_size=256, mapped_file_size=128 << 20)
+    seconds = time.perf_counter() - began
+    print(f"a log of {log.max_phy_offset / 1e6:.0f} MB in {log.files} files, written in {seconds:.1f} s\n")
+
+    slots, entries = GEOMETRY.values()
+    print(">>> rocketmq.rebuild('big', 'big-local', engine=LocalEngine(progress=show), "
+          f"hash_slot_num={slots}, index_num={entries})")  # fmt: skip
+    report = rocketmq.rebuild("big", "big-local", engine=engines.LocalEngine(progress=Lines().show), **GEOMETRY)
+    print(f"{report.messages:,} messages, {report.entries:,} entries, {len(report.out_files)} files in "
+          f"{report.seconds:.2f} s: {report.messages / report.seconds / 1e6:.1f} M messages/s, "
+          f"{log.max_phy_offset / report.seconds / 1e9:.1f} GB/s of log\n")  # fmt: skip
+
+    show(f"mqindex rebuild big --out big-spark --engine spark --master 'local[*]' "
+         f"--hash-slot-num {slots} --index-num {entries}")  # fmt: skip
+    same = [path.read_bytes() for path in index_paths(Path("big-local"))]
+    assert same == [path.read_bytes() for path in index_paths(Path("big-spark"))], "the engines disagree"
+    print("threads and Spark: the same files, byte for byte\n")
+    look_up(log)
+
+
+def look_up(log: BigLog) -> None:
+    """Every message is found by its key."""
+    numbers = range(MESSAGES)
+    keys = log.keys(numbers)
+    print(f">>> service.query_offsets('{log.topic}', keys)    # all {MESSAGES:,} of them")
+    with rocketmq.IndexService.open("big-local/index") as service:
+        began = time.perf_counter()
+        hits = service.query_offsets(log.topic, keys)
+        seconds = time.perf_counter() - began
+    wanted = log.phy_offsets(numbers)
+    missed = sum(offset not in found for offset, found in zip(wanted[::997].tolist(), _some(hits), strict=True))
+    print(f"{len(hits.values):,} hits in {seconds:.2f} s: {MESSAGES / seconds / 1e6:.1f} M keys/s; "
+          f"checked {len(wanted[::997]):,} of them against the log: {missed} missed")  # fmt: skip
+    assert missed == 0
+
+
+def _some(hits: object) -> list[list[int]]:
+    return [hits[i].tolist() for i in range(0, MESSAGES, 997)]  # type: ignore[index]
+
+
+class Lines:
+    """Progress as lines, at most ten a stage: what a log file can hold. On a terminal the shell draws bars."""
+
+    def __init__(self) -> None:
+        self.began: dict[str, float] = {}
+        self.told: dict[str, int] = {}
+
+    def show(self, progress: engines.Progress) -> None:
+        now = time.perf_counter()
+        began = self.began.setdefault(progress.stage, now)
+        tenths = 10 * progress.done // (progress.total or 1)
+        if progress.done and tenths > self.told.get(progress.stage, 0):
+            self.told[progress.stage] = tenths
+            rate = progress.done / max(now - began, 1e-6)
+            print(f"    {progress.stage:<10} {10 * tenths:>3} %   {rate / 1e6:>8,.1f} M units/s")
+
+
+def heading(words: str) -> None:
+    print(f"\n{'=' * len(words)}\n{words}\n{'=' * len(words)}")
+
+
+def show(command: str, *, expect: int = 0, shell: bool = False) -> None:
+    """Print a command as one types it, run it, and insist on its exit code."""
+    print(f"$ {command}", flush=True)
+    began = time.perf_counter()
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(command if shell else shlex.split(command), shell=shell, env=environment, check=False)
+    print(f"[exit code {done.returncode}, {time.perf_counter() - began:.1f} s]\n", flush=True)
+    if done.returncode != expect:
+        sys.exit(f"the demo expected exit code {expect}")
+
+
+if __name__ == "__main__":
+    main()

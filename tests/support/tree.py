@@ -1,0 +1,39 @@
+"""What a directory holds, to be compared before and after."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+__all__ = ["contents", "identities", "index_bytes", "index_paths", "scraps"]
+
+
+def contents(root: Path) -> dict[str, str]:
+    """sha256 of each file below `root`, "directory" for each directory."""
+    return {
+        str(path.relative_to(root)): "directory" if path.is_dir() else hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(root.rglob("*"))
+    }
+
+
+def identities(root: Path) -> dict[str, tuple[int, int]]:
+    """(inode, time of the last change) of each file: the same ones mean that nobody touched it."""
+    return {
+        str(path.relative_to(root)): (path.stat().st_ino, path.stat().st_mtime_ns)
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
+
+
+def index_paths(root: Path) -> list[Path]:
+    """The index files of a store, in load order."""
+    return sorted((root / "index").iterdir()) if (root / "index").is_dir() else []
+
+
+def index_bytes(root: Path) -> list[bytes]:
+    return [path.read_bytes() for path in index_paths(root)]
+
+
+def scraps(directory: Path) -> list[str]:
+    """Scratch that was left behind, anywhere below."""
+    return [str(path.relative_to(directory)) for path in directory.rglob(".mqindex-*")]
