@@ -1,0 +1,68 @@
+"""mqindex on PySpark 4.0 and newer, classic sessions and Spark Connect: an engine, data sources, column functions.
+
+Nothing here knows a byte layout: files are the business of `mqindex.rocketmq`. Every path must be visible to all
+workers, and means what the workers see there.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mqindex.spark.build import build_index, rebuild, repair, verify
+    from mqindex.spark.engine import SparkEngine
+    from mqindex.spark.functions import hash_slot, key_hash, select_phy_offset
+    from mqindex.spark.partitions import build_partition, select_partition
+    from mqindex.spark.session import ensure_session, get_or_create
+    from mqindex.spark.sources import register
+
+_HOME = {
+    "SparkEngine": "engine",
+    "build_index": "build",
+    "build_partition": "partitions",
+    "ensure_session": "session",
+    "get_or_create": "session",
+    "hash_slot": "functions",
+    "key_hash": "functions",
+    "rebuild": "build",
+    "register": "sources",
+    "repair": "build",
+    "select_partition": "partitions",
+    "select_phy_offset": "functions",
+    "verify": "build",
+}
+
+__all__ = [
+    "SparkEngine",
+    "build_index",
+    "build_partition",
+    "ensure_session",
+    "get_or_create",
+    "hash_slot",
+    "key_hash",
+    "rebuild",
+    "register",
+    "repair",
+    "select_partition",
+    "select_phy_offset",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'mqindex.spark' has no attribute {name!r}")
+    try:
+        module = importlib.import_module(f"mqindex.spark.{_HOME[name]}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("pyarrow", "pyspark", "pandas"):
+            raise
+        raise ImportError(f"mqindex.spark.{name} needs {error.name}: pip install 'mqindex[spark]'") from error
+    value = getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,213 @@
+"""`SparkEngine`: a stage runs in Spark tasks; only its items and its small results cross the JVM.
+
+A job is `spark.range(groups)` through `mapInArrow`, which exists on classic sessions and on Connect alike. The items
+travel pickled in the function, the results come back pickled in one binary column. Spark keeps the rows of one
+attempt per task, so retries and speculation change nothing.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mqindex.engines import OnProgress, Progress
+from mqindex.errors import RebuildError
+from mqindex.spark.jobs import start_job
+from mqindex.spark.session import cause, ensure_session, quiet_pandas_warning
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["SparkEngine", "group_by_weight"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+TASKS_PER_CORE = 4  # a task costs 35-50 ms whatever it does; fewer, and one slow task leaves the other cores idle
+ELASTIC_TASKS = 1000  # executors that are added later need tasks too
+POLL_SECONDS = 0.2
+SCHEMA = "i bigint, payload binary"
+
+
+class SparkEngine:
+    """Runs the stages of rebuild, repair and verify on a Spark session, classic or Connect.
+
+    Every path must be visible to all workers.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    progress : callable or None
+        Called in the caller's thread with a `Progress` as tasks finish; a task counts as its even share of the units.
+
+    Examples
+    --------
+    >>> SparkEngine(spark).map(abs, [-1, 2, -3], name="demo")  # doctest: +SKIP
+    [1, 2, 3]
+    """
+
+    def __init__(self, spark: SparkSession, *, progress: OnProgress | None = None) -> None:
+        self.spark = spark
+        self.progress = progress
+
+    def __repr__(self) -> str:
+        return f"SparkEngine({self.spark!r})"
+
+    def map(
+        self,
+        stage: Callable[[Item], Result],
+        items: Sequence[Item],
+        *,
+        name: str,
+        weights: Sequence[int] | None = None,
+    ) -> list[Result]:
+        """See `Engine.map`. Neighbours share a task, about four tasks a core; a task stops at its first failure."""
+        weights = weights or [1] * len(items)
+        total = sum(weights)
+        self._tell(name, 0, total)
+        if not items:
+            return []
+        workers = ensure_session(self.spark)
+        tasks = TASKS_PER_CORE * workers.parallelism
+        ranges = group_by_weight(weights, max(tasks, ELASTIC_TASKS) if workers.elastic else tasks)
+        task = _stage_task(stage, [items[group.start : group.stop] for group in ranges])
+        numbers = self.spark.range(0, len(ranges), 1, len(ranges))
+        answers = self._run(numbers, task, name, len(ranges), total)
+        if sorted(answers) != list(range(len(ranges))):
+            raise RebuildError(f"Spark lost results of {name}", expected=len(ranges), got=len(answers))
+        self._tell(name, total, total)
+        return [result for i in range(len(ranges)) for result in answers[i]]
+
+    def map_partitions(
+        self, frame: DataFrame, function: Callable[[int, Iterator[pa.RecordBatch]], Result], *, name: str
+    ) -> list[Result]:
+        """`function(number, record batches)` for each partition of a DataFrame, in their order; errors as in `map`."""
+        ensure_session(self.spark)
+        answers = self._run(frame, _partition_task(function), name)
+        return [answers[i] for i in sorted(answers)]
+
+    def _run(self, frame: DataFrame, task: Any, name: str, tasks: int = 0, total: int = 0) -> dict[int, Any]:
+        def collect() -> list[Any]:
+            with quiet_pandas_warning():
+                return list(frame.mapInArrow(task, SCHEMA).collect())
+
+        told = 0
+        with start_job(self.spark, collect, f"mqindex {name}") as job:
+            while not job.wait(POLL_SECONDS if self.progress else None):
+                finished = min(job.finished_tasks(), tasks)
+                if finished > told:
+                    told = finished
+                    self._tell(name, finished * total // tasks, total)
+            try:
+                rows = job.result()
+            except Exception as error:
+                raise RebuildError(
+                    f"Spark could not finish {name}: {cause(error)}", hint="nothing was published"
+                ) from error
+        return _answers(rows)
+
+    def _tell(self, name: str, done: int, total: int) -> None:
+        if self.progress is not None:
+            self.progress(Progress(name, done, total))
+
+
+def group_by_weight(weights: Sequence[int], groups: int) -> list[range]:
+    """At most `groups` ranges of neighbours, none empty, of about equal weight.
+
+    >>> group_by_weight([1, 1, 1, 9, 1, 1], 3)
+    [range(0, 3), range(3, 4), range(4, 6)]
+    """
+    if len(weights) <= groups:
+        return [range(i, i + 1) for i in range(len(weights))]
+    share = max(1, sum(weights)) / groups
+    ranges, start, before, group = [], 0, 0.0, 0
+    for i, weight in enumerate(weights):
+        here = min(int((before + weight / 2) / share), groups - 1)  # an item belongs where its middle lies
+        if here > group and i > start:
+            ranges.append(range(start, i))
+            start = i
+        group = here
+        before += weight
+    return [*ranges, range(start, len(weights))]
+
+
+class _WorkerTraceback(Exception):
+    """Shown as the cause of an error that a stage raised in a worker: where it happened there."""
+
+    def __str__(self) -> str:
+        return f"\n\n{self.args[0]}"
+
+
+# The tasks are local functions, which travel by value; what they call is imported in the worker.
+
+
+def _stage_task(stage: Callable[[Any], Any], groups: list[Sequence[Any]]) -> Any:
+    work, packed = _pack(stage), [_pack(list(group)) for group in groups]
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for i in batch.column(0).to_pylist():
+                yield _answer(i, lambda i=i: _results(work, packed[i]))
+
+    return task
+
+
+def _partition_task(function: Callable[[int, Iterator[Any]], Any]) -> Any:
+    work = _pack(function)
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        number = TaskContext.get().partitionId()
+        yield _answer(number, lambda: _unpack(work)(number, batches))
+
+    return task
+
+
+def _results(work: bytes, packed: bytes) -> list[Any]:
+    stage = _unpack(work)
+    return [stage(item) for item in _unpack(packed)]
+
+
+def _answer(i: int, work: Callable[[], Any]) -> pa.RecordBatch:
+    """One row: what `work` returned or raised, (value, error, traceback) pickled."""
+    import pyarrow as pa
+
+    try:
+        payload = _pack((work(), None, None))
+    except Exception as error:  # whatever a stage raises belongs to the caller; Spark must not retry it
+        payload = _pack((None, _picklable(error), traceback.format_exc()))
+    return pa.record_batch([pa.array([i], pa.int64()), pa.array([payload], pa.binary())], ["i", "payload"])
+
+
+def _picklable(error: Exception) -> Exception:
+    try:
+        if type(_unpack(_pack(error))) is type(error):
+            return error
+    except Exception:
+        pass
+    return RebuildError(f"a stage raised {type(error).__name__}: {error}")
+
+
+def _answers(rows: list[Any]) -> dict[int, Any]:
+    """The value of each task; raises the first error by the tasks' order."""
+    values = {}
+    for i, payload in sorted((row[0], bytes(row[1])) for row in rows):
+        values[i], error, where = _unpack(payload)
+        if error is not None:
+            raise error from _WorkerTraceback(where)
+    return values
+
+
+def _pack(value: Any) -> bytes:
+    from pyspark import cloudpickle
+
+    return bytes(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]
+
+
+def _unpack(packed: bytes) -> Any:
+    from pyspark import cloudpickle
+
+    return cloudpickle.loads(packed)

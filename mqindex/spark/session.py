@@ -1,0 +1,228 @@
+"""The Spark session: made for the shell, and examined once before the first job.
+
+The usual set-up faults surface in Spark as a page of Java. Here each is one sentence: a probe task on every core
+imports what the stages need and reports what it runs on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mqindex import __version__
+from mqindex.errors import RebuildError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Workers", "cause", "ensure_session", "find_java", "get_or_create", "is_connect", "quiet_pandas_warning"]
+
+MINIMUM_JAVA = 17
+INSTALL = "pip install 'mqindex[spark]'"
+PROBE_SCHEMA = "python string, version string, problem string"
+WORKER_PYTHON = "spark.sql.execution.pyspark.python"
+DEFAULTS = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.python.unix.domain.socket.enabled": "true",  # 4.1+; older versions ignore it
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """What the probe found. `parallelism`: tasks that run at once. `elastic`: executors may still be added."""
+
+    parallelism: int
+    python: str
+    elastic: bool = False
+
+
+_examined: weakref.WeakKeyDictionary[Any, Workers] = weakref.WeakKeyDictionary()
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """True for a Spark Connect session, which has no SparkContext and no JVM of its own."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def find_java() -> str:
+    """Path of a Java of version 17 or newer, from JAVA_HOME or PATH; else a `RebuildError` that says what to do."""
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    hint = f"install a Java {MINIMUM_JAVA} or newer runtime, headless is enough, or set JAVA_HOME to one"
+    if java is None or not os.access(java, os.X_OK):
+        got = "no java in PATH" if java is None else f"JAVA_HOME without {java}"
+        raise RebuildError("Spark needs Java", expected=f"Java {MINIMUM_JAVA}+", got=got, hint=hint)
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    version = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
+    if told.returncode or version is None:
+        raise RebuildError(f"{java} does not run", expected=f"Java {MINIMUM_JAVA}+", got=told.stderr.strip(), hint=hint)
+    if int(version[1]) < MINIMUM_JAVA:
+        raise RebuildError("Java is too old", path=java, expected=f"{MINIMUM_JAVA}+", got=version[1], hint=hint)
+    return java
+
+
+def get_or_create(master: str | None = None) -> SparkSession:
+    """The active session, or a new one on `master` (`local[*]`, `spark://...`, `sc://...`) with settings that suit us.
+
+    Workers run this interpreter unless PYSPARK_PYTHON names another.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise ImportError(f"the Spark engine needs pyspark: {INSTALL}") from error
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    builder = SparkSession.builder.appName("mqindex")
+    with quiet_pandas_warning():
+        if master is not None and master.startswith("sc://"):
+            return builder.remote(master).getOrCreate()
+        find_java()
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        for name, value in DEFAULTS.items():
+            builder = builder.config(name, value)
+        return builder.master(master or "local[*]").getOrCreate()
+
+
+def ensure_session(spark: SparkSession) -> Workers:
+    """Examine the session once: parallelism and interpreter of its workers, or a `RebuildError` of one sentence."""
+    known = _examined.get(spark)
+    if known is None:
+        _require_driver_packages()
+        _repair_local_python(spark)
+        _warn_of_slow_compression(spark)
+        known = _examined[spark] = _examine(spark)
+    return known
+
+
+@contextmanager
+def quiet_pandas_warning() -> Iterator[None]:
+    """Spark warns of pandas 3 at each call site; nothing here goes through pandas."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*does not yet fully support pandas >= 3", category=FutureWarning)
+        yield
+
+
+def cause(error: BaseException) -> str:
+    """The one line of a Spark error that tells a person something."""
+    text = str(error)
+    for pattern in (
+        r"(?m)^\s*(?:\w+\.)*((?:ModuleNotFound|Import|PySparkRuntime|PySparkImport)Error: .+)$",
+        r"\[PYTHON_VERSION_MISMATCH\][^\n]*",
+        r'Cannot run program "[^\n]*',
+        r"Python worker exited unexpectedly \(crashed\)",
+        r"ExecutorLostFailure \([^\n]*",
+        r"(?m)^\s*(?:\w+\.)*(\w+(?:Error|Exception): .+)$",
+    ):
+        found = re.search(pattern, text)
+        if found:
+            return found[found.lastindex or 0].strip()
+    return text.strip().splitlines()[0] if text.strip() else type(error).__name__
+
+
+def _require_driver_packages() -> None:
+    for package in ("pandas", "pyarrow"):  # mapInArrow asks for both
+        try:
+            __import__(package)
+        except ImportError as error:
+            raise ImportError(f"the Spark engine needs {package}: {INSTALL}") from error
+
+
+def _repair_local_python(spark: SparkSession) -> None:
+    """Workers on this machine that would run another `python3` run this interpreter, unless the user chose one."""
+    if "PYSPARK_PYTHON" in os.environ or spark.conf.get(WORKER_PYTHON, None):
+        return
+    if is_connect(spark):
+        # A server that this process started itself shares its environment.
+        if os.environ.get("SPARK_LOCAL_REMOTE") and shutil.which("python3") != sys.executable:
+            spark.conf.set(WORKER_PYTHON, sys.executable)
+        return
+    context = spark.sparkContext
+    if context.master.startswith("local") and shutil.which(context.pythonExec) != sys.executable:
+        spark.conf.set(WORKER_PYTHON, sys.executable)
+        context.pythonExec = sys.executable
+
+
+def _warn_of_slow_compression(spark: SparkSession) -> None:
+    if (spark.conf.get("spark.sql.execution.arrow.compression.codec", "none") or "").lower() == "lz4":
+        warnings.warn(
+            "spark.sql.execution.arrow.compression.codec=lz4 is a hundred times slower than none: use none or zstd",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+
+def _examine(spark: SparkSession) -> Workers:
+    try:
+        with quiet_pandas_warning():
+            # Without a number of partitions Spark takes its default parallelism, which Connect tells in no other way.
+            probed = spark.range(1 << 16).mapInArrow(_probe(), PROBE_SCHEMA).collect()
+    except Exception as error:
+        raise _explained(spark, error) from error
+    for python, version, problem in probed:
+        if problem:
+            raise RebuildError(
+                f"the Spark workers run {python}, which cannot import what mqindex needs: {problem}",
+                hint=f"{INSTALL} there, or set PYSPARK_PYTHON to an interpreter that has it",
+            )
+        if version != __version__:
+            raise RebuildError(
+                f"the Spark workers run {python} with another mqindex", expected=__version__, got=version
+            )
+    elastic = str(spark.conf.get("spark.dynamicAllocation.enabled", "false")).lower() == "true"
+    return Workers(len(probed), probed[0][0], elastic)
+
+
+def _probe() -> Callable[[Iterator[Any]], Iterator[Any]]:
+    # A local function travels by value: it must run where mqindex is missing.
+    def probe(batches: Iterator[Any]) -> Iterator[Any]:
+        import importlib
+        import sys
+
+        import pyarrow as pa
+
+        for _ in batches:
+            pass
+        version = problem = ""
+        try:
+            for name in ("numpy", "mqindex", "mqindex._native.keys"):
+                module = importlib.import_module(name)
+                version = module.__version__ if name == "mqindex" else version
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+        values = [sys.executable or "python", version, problem]
+        yield pa.record_batch([pa.array([value], pa.string()) for value in values], ["python", "version", "problem"])
+
+    return probe
+
+
+def _explained(spark: SparkSession, error: BaseException) -> RebuildError:
+    text, reason = str(error), cause(error)
+    python = _worker_python(spark)
+    ours = f"this process runs {sys.executable}"
+    if "PYTHON_VERSION_MISMATCH" in text:
+        what = f"the Spark workers run {python}, {ours}: their minor versions differ"
+    elif "Cannot run program" in text:
+        what = f"the Spark workers cannot start {python}: {reason}"
+    elif "ModuleNotFoundError" in text or "ImportError" in text or "PACKAGE_NOT_INSTALLED" in text:
+        what = f"the Spark workers run {python}, {ours}: {reason}"
+    else:
+        return RebuildError(f"Spark cannot run a task: {reason}")
+    return RebuildError(what, hint=f"{INSTALL} there, or set PYSPARK_PYTHON to an interpreter that has it")
+
+
+def _worker_python(spark: SparkSession) -> str:
+    chosen = spark.conf.get(WORKER_PYTHON, None) or os.environ.get("PYSPARK_PYTHON")
+    return chosen or ("python3" if is_connect(spark) else spark.sparkContext.pythonExec)
