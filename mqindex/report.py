@@ -47,10 +47,15 @@ class Value:
 
 @dataclass(slots=True)
 class Report:
-    """What `verify` found. `settings` names each store option that was used (`geometry`, `broker_version`)."""
+    """What `verify` found.
+
+    `settings` names each store option that was used (`geometry`, `broker_version`), `actions` what `repair` would do,
+    one sentence each.
+    """
 
     path: str
     findings: list[Finding] = field(default_factory=list)
+    actions: list[str] = field(default_factory=list)
     settings: dict[str, Value] = field(default_factory=dict)
     files: int = 0
     entries: int = 0
@@ -88,8 +93,7 @@ class RebuildReport(Report):
 
 @dataclass(slots=True)
 class RepairReport(RebuildReport):
-    """What `repair` did, or with `dry_run` would do: `actions`, one sentence each. `backup`: where replaced files are."""
+    """What `repair` did, or with `dry_run` would do, in `actions`. `backup`: where replaced files are, if there are any."""
 
-    actions: list[str] = field(default_factory=list)
     backup: str | None = None
     dry_run: bool = False

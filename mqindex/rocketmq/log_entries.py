@@ -89,11 +89,15 @@ class FileWalk:
 
 
 class LogEntries:
-    """Entries from any frame of a log on, over file borders. Keeps one file mapped; not for several threads."""
+    """Entries from any frame of a log on, over file borders. Keeps one file mapped; not for several threads.
+
+    `damage`: what the walks that were followed to their end have met, by phy offset.
+    """
 
     def __init__(self, spans: Sequence[LogSpan], *, tags: bool) -> None:
         self.spans = list(spans)
         self.tags = tags
+        self.damage: dict[int, Damage] = {}
         self._open: tuple[LogSpan, MappedFile] | None = None
 
     def forward(self, phy_offset: int, stop: int | None = None) -> Iterator[npt.NDArray[Any]]:
@@ -110,6 +114,7 @@ class LogEntries:
             for chunk in walk:
                 if len(chunk):
                     yield chunk.copy()
+            self.damage.update((damage.at, damage) for damage in walk.damage)
             if walk.fault is not None or (stop is not None and stop <= span.stop):
                 return
             at = None  # the next file, from its start

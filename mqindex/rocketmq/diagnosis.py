@@ -1,0 +1,183 @@
+"""What is right and wrong with the index of a store: found once, told by verify, mended by repair."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mqindex._mapped_file import MappedFile
+from mqindex._native.commit_log import Extractor, find_frame
+from mqindex.engines import Engine
+from mqindex.report import Finding
+from mqindex.rocketmq import check, coverage, pipeline
+from mqindex.rocketmq.check import Checked, FileCheck
+from mqindex.rocketmq.checkpoint import Checkpoint
+from mqindex.rocketmq.compare import Place
+from mqindex.rocketmq.coverage import Filled
+from mqindex.rocketmq.log_entries import LogSpan
+from mqindex.rocketmq.pipeline import Stretch
+from mqindex.rocketmq.survey import Survey
+
+__all__ = ["Diagnosis", "diagnose"]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """`good` files in the log's order; `bad` paths; the gaps with what the log holds there; all findings."""
+
+    survey: Survey
+    good: tuple[Checked, ...]
+    bad: tuple[str, ...]
+    gaps: tuple[Filled, ...]
+    messages: int
+    findings: tuple[Finding, ...]
+    checkpoint: Checkpoint | None
+
+
+def diagnose(engine: Engine, found: Survey, *, deep: bool, split_size: int, out: str | None = None) -> Diagnosis:
+    """Check every index file, then read what no good file covers; with `out` its runs stay there."""
+    ended, findings = _log_end(engine, found, split_size)
+    spans = ended.spans
+    checks = [FileCheck(path, found.geometry.value, spans, _end(spans), found.tags, deep) for path in found.index_files]
+    checked = engine.map(check.check_file, checks, name="check index files", weights=_sizes(found))
+    good, misplaced = _settle(checked)
+    stretches = coverage.gaps(good, spans, tags=found.tags)
+    filled = coverage.measure(engine, stretches, spans, split_size, tags=found.tags, out=out)
+    checkpoint = engine.map(Checkpoint.read, [os.path.join(found.options.root, "checkpoint")], name="checkpoint")[0]
+    findings += [finding for one in checked for finding in one.findings] + misplaced
+    findings += [finding for one in filled for finding in one.extracted.findings() + _missing(found, one)]
+    findings += _doomed(found, good, checkpoint)
+    return Diagnosis(
+        survey=ended,
+        good=tuple(good),
+        bad=tuple(one.path for one in checked if one.path not in {file.path for file in good}),
+        gaps=tuple(filled),
+        messages=sum(one.extracted.messages for one in filled),
+        findings=tuple(_once(found.findings + tuple(findings))),
+        checkpoint=checkpoint,
+    )
+
+
+def _sizes(found: Survey) -> list[int]:
+    hash_slot_num, index_num = found.geometry.value
+    return [hash_slot_num + index_num] * len(found.index_files)
+
+
+def _end(spans: Sequence[LogSpan]) -> int:
+    return spans[-1].stop if spans else 0
+
+
+def _once(findings: Iterable[Finding]) -> list[Finding]:
+    return list(dict.fromkeys(findings))
+
+
+# ---- the end of the log
+
+
+def _log_end(engine: Engine, found: Survey, split_size: int) -> tuple[Survey, list[Finding]]:
+    """Fix where the log ends: behind the last good frame of its last file. From here on nothing lies behind that."""
+    if not found.spans:
+        return found, []
+    last = found.spans[-1]
+    splits = pipeline.cut([last], Stretch(last.file_start, last.stop), split_size, tags=found.tags, out=None)
+    (extracted,) = pipeline.extract(engine, [splits], name="find the log's end")
+    if extracted.fault is None:
+        return found, []
+    end = extracted.fault.at
+    spans = (*found.spans[:-1], replace(last, stop=end))
+    findings = engine.map(_behind, [(last, end)], name="read behind the log's end")[0]
+    return replace(found, spans=spans), findings
+
+
+def _behind(item: tuple[LogSpan, int]) -> list[Finding]:
+    """What stands behind the end of the log: nothing, stale bytes, or whole frames that are never indexed."""
+    span, end = item
+    frames, at = 0, end
+    with MappedFile.open(span.path) as log:
+        while (at := find_frame(log.map, span.file_start, at + 1, span.stop)) >= 0:
+            walk = Extractor(log.map, span.file_start, at, span.stop)
+            for _ in walk:
+                pass
+            frames += walk.messages
+            at = max(walk.end, at)
+        view = np.frombuffer(log.map, np.uint8, offset=end - span.file_start)
+        stale = bool(view.any())
+        del view
+    if frames:
+        return [Finding("warning", "frames-behind-log-end", span.path, end - span.file_start, got=f"{frames} whole frames",
+                        hint="the frame at the log's end is bad; a broker cuts the log here, so they are not indexed")]  # fmt: skip
+    if stale:
+        return [Finding("info", "stale-bytes-behind-log-end", span.path, end - span.file_start)]
+    return []
+
+
+# ---- index files among each other
+
+
+def _settle(checked: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]:
+    """The good files in the log's order. A file without entries is good at the end only, seeded by the one before it."""
+    sound = [one for one in checked if one.good]
+    good = sorted((one for one in sound if one.entries), key=_position)
+    findings = _order(good)
+    seeds = (good[-1].end_phy_offset, good[-1].end_timestamp) if good else (0, 0)
+    for one in sound:
+        if one.entries:
+            continue
+        if one is checked[-1] and (one.end_phy_offset, one.end_timestamp) == seeds and not (good and good[-1].room):
+            good.append(one)
+        else:
+            findings.append(Finding("error", "index-empty", one.path, expected=f"entries, or seeds {seeds} at the end",
+                                    got="no entry", hint="repair replaces this file from the log"))  # fmt: skip
+    return good, findings
+
+
+def _position(one: Checked) -> tuple[int, Place, str]:
+    return one.end_phy_offset, one.begin or Place(-1, 0), one.path
+
+
+def _order(good: Sequence[Checked]) -> list[Finding]:
+    paths = [one.path for one in good]
+    if paths == sorted(paths):
+        return []
+    names = ", ".join(map(os.path.basename, paths))
+    return [Finding("warning", "index-order", os.path.dirname(paths[0]), expected=names, got="another order by name",
+                    hint="the broker loads by name and answers the last name first")]  # fmt: skip
+
+
+def _missing(found: Survey, filled: Filled) -> list[Finding]:
+    gap = filled.gap
+    if not filled.entries:
+        return []
+    return [
+        Finding(
+            "error",
+            "missing-entries",
+            found.options.index,
+            expected=f"{filled.entries} entries from phy offset {gap.stretch.start} on",
+            got="none " + _between(gap.after, gap.before),
+            hint="`mqindex repair` writes them",
+        )
+    ]
+
+
+def _between(after: Checked | None, before: Checked | None) -> str:
+    names = [os.path.basename(one.path) if one else None for one in (after, before)]
+    if names[0] and names[1]:
+        return f"between {names[0]} and {names[1]}"
+    if names[0]:
+        return f"behind {names[0]}"
+    return f"before {names[1]}" if names[1] else "in any index file"
+
+
+def _doomed(found: Survey, good: Sequence[Checked], checkpoint: Checkpoint | None) -> list[Finding]:
+    """After an unclean exit the next start deletes the index files that the checkpoint does not know to be on disk."""
+    known = checkpoint.index_msg_timestamp if checkpoint else 0
+    return [
+        Finding("warning", "deleted-at-next-start", one.path, 8, "end_timestamp", f"at most {known}", one.end_timestamp,
+                "`abort` exists, and checkpoint.indexMsgTimestamp is older: repair moves it up")  # fmt: skip
+        for one in good
+        if found.unclean and one.end_timestamp > known
+    ]
