@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,9 +49,8 @@ def test_index_file_that_is_gone_is_missed(name: str, which: str, deep: bool, go
     paths = index_paths(root)
     {"first": paths[0], "middle": paths[len(paths) // 2], "newest": paths[-1]}[which].unlink()
     slots, entries = chosen.geometry
-    options = {"hash_slot_num": slots, "index_num": entries, "broker_version": chosen.version}
-    report = verify(root, deep=deep, **options)
-    assert not report.ok
+    options: dict[str, Any] = {"hash_slot_num": slots, "index_num": entries, "broker_version": chosen.version}
+    assert not verify(root, deep=deep, **options).ok
 
 
 @quick_and_deep

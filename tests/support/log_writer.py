@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-__all__ = ["LogMessage", "LogWriter", "frame", "frame_size", "properties_block"]
+__all__ = ["FIRST_TIME", "LogMessage", "LogWriter", "frame", "frame_size", "properties_block"]
 
 FIRST_TIME = 1_700_000_000_000
 VERSION_1, VERSION_2, BLANK = 0xDAA320A7, 0xDAA320AB, 0xCBD43194

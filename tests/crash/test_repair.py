@@ -1,0 +1,153 @@
+"""A repair that is killed or fails at any of its system calls: every file is the old or the new one."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mqindex.engines import LocalEngine
+from mqindex.rocketmq import verify
+from tests.support.crash_at import Outcome, Runner
+from tests.support.small_store import OPTIONS, make_small_store
+from tests.support.tree import contents, index_bytes, index_paths, scraps
+
+REPAIR = "mqindex.rocketmq.repair:repair"
+ONE = LocalEngine(1)
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[Runner]:
+    with Runner() as started:
+        yield started
+
+
+def newest_gone(root: Path) -> None:
+    index_paths(root)[-1].unlink()
+
+
+def all_gone(root: Path) -> None:
+    shutil.rmtree(root / "index")
+
+
+def spoilt(root: Path) -> None:
+    """The first is gone, one in the middle is spoilt, the last one is of another time."""
+    paths = index_paths(root)
+    paths[0].unlink()
+    paths[2].write_bytes(b"\x07" * paths[2].stat().st_size)
+    paths[-1].write_bytes(paths[1].read_bytes())
+
+
+def incomplete(root: Path) -> None:
+    """The last file lacks its newest entries, as one that a crash brought back from the disk."""
+    last = index_paths(root)[-1]
+    shorter = make_small_store(root.parent / "shorter", count=37)
+    match = index_paths(shorter)[-1]
+    assert match.name == last.name
+    last.write_bytes(match.read_bytes())
+    shutil.rmtree(shorter)
+
+
+SITUATIONS: dict[str, Callable[[Path], None]] = {
+    "newest gone": newest_gone,
+    "all gone": all_gone,
+    "spoilt": spoilt,
+    "incomplete": incomplete,
+}
+
+
+@pytest.fixture(params=SITUATIONS)
+def broken(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, list[bytes]]:
+    """A store in need of repair, to be copied for each attempt; and its right index."""
+    root = make_small_store(tmp_path / "broken", unclean=True)
+    expected = index_bytes(root)
+    assert len(expected) > 4
+    SITUATIONS[request.param](root)
+    return root, expected
+
+
+def repair(runner: Runner, root: Path, *, at: int = 0, failure: str = "kill", limit: int = 0) -> Outcome:
+    return runner.run(REPAIR, str(root), at=at, failure=failure, limit=limit, engine=ONE, **OPTIONS)
+
+
+def finished(runner: Runner, broken: Path, tmp_path: Path) -> Path:
+    root = shutil.copytree(broken, tmp_path / "finished")
+    assert repair(runner, root).error is None
+    return root
+
+
+def test_killed_at_any_call_every_file_is_the_old_or_the_new_one(
+    runner: Runner, broken: tuple[Path, list[bytes]], tmp_path: Path
+) -> None:
+    original, expected = broken
+    old = contents(original)
+    new = contents(finished(runner, original, tmp_path))
+    for at in range(1, 500):
+        root = shutil.copytree(original, tmp_path / f"store{at}")
+        outcome = repair(runner, root, at=at)
+        if not outcome.killed:
+            assert outcome.error is None
+            break
+        check_old_or_new(old, new, root)
+        check_nothing_lost(old, root)
+        again = repair(runner, root)
+        assert again.error is None
+        assert index_bytes(root) == expected
+        assert scraps(root) == []
+        check_nothing_lost(old, root)
+        assert (root / "checkpoint").read_bytes()[16:24] != bytes(8)
+        assert verify(root, deep=True, engine=ONE, **OPTIONS).ok
+        shutil.rmtree(root)
+    assert at > 15
+
+
+@pytest.mark.parametrize("failure", ["ENOSPC", "EIO", "EACCES"])
+def test_error_at_any_call_is_told_and_a_second_run_finishes(
+    failure: str, runner: Runner, broken: tuple[Path, list[bytes]], tmp_path: Path
+) -> None:
+    original, expected = broken
+    old = contents(original)
+    new = contents(finished(runner, original, tmp_path))
+    for at in range(1, 500):
+        root = shutil.copytree(original, tmp_path / f"store{at}")
+        outcome = repair(runner, root, at=at, failure=failure)
+        if len(outcome.calls) < at:
+            assert outcome.error is None
+            break
+        assert isinstance(outcome.error, OSError), outcome
+        assert outcome.error.errno == getattr(errno, failure)
+        assert scraps(root) == []
+        check_old_or_new(old, new, root)
+        check_nothing_lost(old, root)
+        assert repair(runner, root).error is None
+        assert index_bytes(root) == expected
+        check_nothing_lost(old, root)
+        shutil.rmtree(root)
+    assert at > 10
+
+
+def test_file_that_may_not_grow_is_one_clear_error(
+    runner: Runner, broken: tuple[Path, list[bytes]], tmp_path: Path
+) -> None:
+    original, _ = broken
+    old = contents(original)
+    root = shutil.copytree(original, tmp_path / "store")
+    outcome = repair(runner, root, limit=300)
+    assert isinstance(outcome.error, OSError)
+    assert outcome.error.errno == errno.EFBIG
+    assert contents(root) == old
+
+
+def check_old_or_new(old: dict[str, str], new: dict[str, str], root: Path) -> None:
+    """What is not in a backup or in scratch is as before or as after an undisturbed repair."""
+    for path, content in contents(root).items():
+        if not path.startswith((".mqindex-", "mqindex-backup-")):
+            assert content in (old.get(path), new.get(path)), path
+
+
+def check_nothing_lost(old: dict[str, str], root: Path) -> None:
+    """Each file that was there before is still somewhere in the store."""
+    assert set(old.values()) <= set(contents(root).values())
