@@ -10,8 +10,9 @@ import click
 from mqindex.cli.formats import FORMATS, Columns
 from mqindex.cli.index_files import open_index_file
 from mqindex.cli.kinds import COMMIT_LOG_DIR, COMMIT_LOG_FILE, INDEX_FILE, require_kind
+from mqindex.cli.log_files import log_file_extent
 from mqindex.cli.options import StoreOptions, json_option, kind_option, store_options, subcommand
-from mqindex.cli.trouble import Trouble, say
+from mqindex.cli.trouble import say
 
 __all__ = ["command"]
 
@@ -65,10 +66,11 @@ def _entries(path: str, options: StoreOptions) -> Iterator[Columns]:
 def _messages(path: str, kind: str, damage: list[str]) -> Iterator[Columns]:
     from mqindex.rocketmq import CommitLog
 
-    directory = path if kind == COMMIT_LOG_DIR else os.path.dirname(os.path.abspath(path))
+    if kind == COMMIT_LOG_DIR:
+        directory, start, stop = path, None, None
+    else:
+        directory = os.path.dirname(os.path.abspath(path))
+        start, stop = log_file_extent(path)
     with CommitLog.open([directory]) as log:
-        start = stop = None
-        if kind == COMMIT_LOG_FILE:
-            start, stop = _extent(log, path)
         yield from log.scan(start, stop)
-        damage += [str(stretch) for stretch in log.damage]
+        damage += [f"{name}: {reason}" for name, *_, reason in log.damage]

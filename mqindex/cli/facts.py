@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mqindex.cli import kinds
 from mqindex.cli.index_files import geometry_of, open_index_file
+from mqindex.cli.log_files import log_file_extent
 from mqindex.cli.options import StoreOptions
 from mqindex.cli.trouble import Trouble
 from mqindex.errors import MQIndexError
@@ -90,12 +91,10 @@ def _commit_log(directories: list[str]) -> Facts:
 def _commit_log_file(path: str, options: StoreOptions) -> Facts:
     from mqindex.rocketmq import CommitLog
 
+    start, stop = log_file_extent(path)
     with CommitLog.open([os.path.dirname(os.path.abspath(path))]) as log:
-        for file in log.files:
-            if os.path.samefile(file.path, path):
-                end = min(max(log.max_phy_offset, file.start), file.start + file.size)
-                return {"size": file.size, "min_phy_offset": file.start, "max_phy_offset": end}
-    raise Trouble(f"{path} is not part of a commit log: expected a name of 20 digits, the offset at which it starts")
+        end = min(max(log.max_phy_offset, start), stop)
+    return {"size": stop - start, "min_phy_offset": start, "max_phy_offset": end}
 
 
 def _checkpoint(path: str, options: StoreOptions) -> Facts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Sequence
 from typing import Final
 
@@ -59,7 +60,18 @@ def run(arguments: Sequence[str]) -> int:
             if not arguments:
                 click.echo(root.get_help(context), err=True)
                 return 2
+            _require_rich()
             status = root.invoke(context)
     except click.exceptions.Exit as exit_:  # --help, --version
         return exit_.exit_code
     return status if isinstance(status, int) else 0
+
+
+def _require_rich() -> None:
+    # Now, and not when hours of work are done and their report is to be printed.
+    try:
+        found = importlib.util.find_spec("rich")
+    except ValueError:
+        found = None
+    if found is None:
+        raise ModuleNotFoundError("rich is missing", name="rich")

@@ -15,7 +15,7 @@ from mqindex.cli.options import (
     subcommand,
 )
 from mqindex.cli.output import print_json, print_line
-from mqindex.cli.reports import counts, exit_code, print_findings, print_settings, work_done
+from mqindex.cli.reports import counts, exit_code, print_actions, print_findings, print_settings, work_done
 from mqindex.cli.trouble import Interrupted
 from mqindex.report import RepairReport
 
@@ -64,9 +64,10 @@ def command(
 
 def _print(report: RepairReport) -> None:
     print_findings(report.findings)
-    for action in report.actions:
-        print_line(f"{'would ' if report.dry_run else ''}{action}")
-    if not report.actions:
+    if report.actions:
+        print_line("would:" if report.dry_run else "done:")
+        print_actions(report.actions)
+    else:
         print_line("nothing to do")
     if report.backup:
         print_line(f"replaced files are in {report.backup}")

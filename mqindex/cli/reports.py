@@ -9,7 +9,7 @@ from mqindex.cli.output import print_fields, print_line, print_table
 from mqindex.cli.text import plural, size
 from mqindex.report import Finding, RebuildReport, Report
 
-__all__ = ["counts", "exit_code", "print_findings", "print_settings", "work_done"]
+__all__ = ["counts", "exit_code", "print_actions", "print_findings", "print_settings", "work_done"]
 
 
 def exit_code(report: Report) -> int:
@@ -31,6 +31,12 @@ def _where(finding: Finding) -> str:
     field = None if finding.field is None else f"field {finding.field}"
     at = None if finding.at is None else f"at byte {finding.at}"
     return " ".join(part for part in (finding.path, field, at) if part)
+
+
+def print_actions(actions: Iterable[str]) -> None:
+    """A line an action, below the word that says whether it was or would be done."""
+    for action in actions:
+        print_line(f"  {action}")
 
 
 def counts(findings: Iterable[Finding]) -> str:

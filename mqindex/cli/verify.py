@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from mqindex.cli.kinds import require_store
 from mqindex.cli.options import EngineOptions, StoreOptions, engine_options, json_option, store_options, subcommand
 from mqindex.cli.output import print_json, print_line
-from mqindex.cli.reports import counts, exit_code, print_findings, print_settings, work_done
+from mqindex.cli.reports import counts, exit_code, print_actions, print_findings, print_settings, work_done
 
 __all__ = ["command"]
 
@@ -36,4 +38,9 @@ def command(*, path: str, deep: bool, engine: EngineOptions, options: StoreOptio
     print_settings(report)
     if report.findings:
         print_line(f"found: {counts(report.findings)}")
+    if report.actions:
+        print_line(f"`mqindex repair {shlex.quote(path)}` would:")
+        print_actions(report.actions)
+    elif not report.ok:
+        print_line("`mqindex repair` can mend none of it")
     return exit_code(report)

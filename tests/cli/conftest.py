@@ -56,8 +56,8 @@ def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
 
 def process(*arguments: str | os.PathLike[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
     """Run `mqindex ARGUMENTS...` in a process of its own."""
-    defaults: dict[str, Any] = {"capture_output": True, "timeout": 120, "check": False}
-    return subprocess.run([*COMMAND, *map(os.fspath, arguments)], **(defaults | options))
+    defaults: dict[str, Any] = {"capture_output": True, "timeout": 120}
+    return subprocess.run([*COMMAND, *map(os.fspath, arguments)], check=False, **(defaults | options))
 
 
 @dataclass(frozen=True)

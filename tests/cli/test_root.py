@@ -29,9 +29,7 @@ def test_the_commands_of_later_versions_are_not_announced(shell: Shell) -> None:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    program = (
-        "import sys, mqindex.cli; assert mqindex.cli.main(['--help']) == 0; print(*sys.modules, file=sys.stderr)"
-    )
+    program = "import sys, mqindex.cli; assert mqindex.cli.main(['--help']) == 0; print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert set(done.stderr.split()) & HEAVY == set()
 

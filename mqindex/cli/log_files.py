@@ -1,0 +1,18 @@
+"""One file of a commit log, for the commands that take one."""
+
+from __future__ import annotations
+
+import os
+
+from mqindex.cli.trouble import Trouble
+from mqindex.rocketmq.layout import number_of
+
+__all__ = ["log_file_extent"]
+
+
+def log_file_extent(path: str) -> tuple[int, int]:
+    """[start, stop) of a commit-log file in the whole log, by its name and its length."""
+    start = number_of(path)
+    if start is None:
+        raise Trouble(f"{path} is no part of a commit log: expected a name of 20 digits, the offset at which it starts")
+    return start, start + os.path.getsize(path)

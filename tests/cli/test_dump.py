@@ -1,0 +1,151 @@
+"""`mqindex dump`: every entry, every message, in every format."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from mqindex.cli.text import iso
+from tests.cli.conftest import Shell, Store, process
+from tests.reference.index_file import IndexFile as Reference
+
+COLUMNS = ["number", "key_hash", "phy_offset", "time_diff", "time", "prev_index"]
+
+
+def entries(store: Store, number: int) -> list[tuple[int, ...]]:
+    """What the slow twin reads in an index file of a store."""
+    slots, capacity = store.case.geometry
+    twin = Reference.load(store.index_files[number].read_bytes(), slots, capacity)
+    begin = store.case.truth["indexFiles"][number]["beginTimestamp"]
+    found = []
+    for i in range(1, store.case.truth["indexFiles"][number]["indexCount"]):
+        key_hash, phy_offset, diff, prev = twin.entry(i)
+        found.append((i, key_hash, phy_offset, diff, begin + 1000 * diff, prev))
+    return found
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_csv_of_an_index_file(shell: Shell, basic: Store, number: int) -> None:
+    done = shell("dump", basic.index_files[number], "--format", "csv")
+    assert (done.status, done.err) == (0, "")
+    titles, *rows = csv.reader(io.StringIO(done.out))
+    assert titles == COLUMNS
+    assert [tuple(map(int, row)) for row in rows] == entries(basic, number)
+
+
+def test_json_of_an_index_file(shell: Shell, basic: Store) -> None:
+    done = shell("dump", basic.index_files[0], "--format", "json")
+    assert done.lines[0].startswith('{"schema": "mqindex.dump/1", "number": 1, ')
+    assert [tuple(one[name] for name in COLUMNS) for one in done.json] == entries(basic, 0)
+    assert shell("dump", basic.index_files[0], "--json").out == done.out
+
+
+def test_table_of_an_index_file(shell: Shell, basic: Store) -> None:
+    done = shell("dump", basic.index_files[0])
+    assert done.lines[0].split() == COLUMNS
+    assert [line.split() for line in done.lines[1:]] == [
+        [str(cell) for cell in (*row[:4], iso(row[4]), row[5])] for row in entries(basic, 0)
+    ]
+
+
+def test_an_index_file_without_entries_has_titles_only(shell: Shell, basic: Store) -> None:
+    fresh = basic.root / "index" / "20991231235959999"
+    fresh.write_bytes(b"\0" * basic.index_files[0].stat().st_size)
+    assert shell("dump", fresh, "--format", "csv").out == ",".join(COLUMNS) + "\n"
+    assert shell("dump", fresh).lines[0].split() == COLUMNS
+
+
+def test_arrow_is_an_ipc_stream(basic: Store) -> None:
+    pa = pytest.importorskip("pyarrow")
+    done = process("dump", basic.index_files[0], "--format", "arrow")
+    assert (done.returncode, done.stderr) == (0, b"")
+    table = pa.ipc.open_stream(done.stdout).read_all()
+    assert table.column_names == COLUMNS
+    assert [tuple(row.values()) for row in table.to_pylist()] == entries(basic, 0)
+
+
+def test_arrow_without_pyarrow_names_what_to_install(
+    shell: Shell, basic: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    done = shell("dump", basic.index_files[0], "--format", "arrow")
+    assert (done.status, done.out) == (2, "")
+    assert done.err == "mqindex: --format arrow needs pyarrow: pip install pyarrow\n"
+
+
+def test_messages_of_a_commit_log(shell: Shell, basic: Store) -> None:
+    done = shell("dump", basic.root / "commitlog", "--json")
+    assert (done.status, done.err) == (0, "")
+    said = basic.case.truth["messages"]
+    assert len(done.json) == len(said)
+    for ours, theirs in zip(done.json, said, strict=True):
+        assert next(iter(ours)) == "schema"
+        assert (ours["topic"], ours["phy_offset"], ours["size"]) == (
+            theirs["topic"],
+            theirs["phyOffset"],
+            theirs["size"],
+        )
+        assert (ours["queue_id"], ours["queue_offset"]) == (theirs["queueId"], theirs["queueOffset"])
+        assert ours["store_timestamp"] == theirs["storeTimestamp"]
+        assert (ours["keys"] or "") == (theirs["keys"] or "")
+        assert ours["uniq_key"] == theirs["uniqKey"]
+
+
+def test_messages_of_one_file_of_a_commit_log(shell: Shell, basic: Store) -> None:
+    done = shell("dump", basic.log_files[1], "--json")
+    said = [one["phyOffset"] for one in basic.case.truth["messages"] if one["phyOffset"] >= 65536]
+    assert [one["phy_offset"] for one in done.json] == said
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "arrow"])
+def test_messages_in_the_other_formats(basic: Store, form: str) -> None:
+    done = process("dump", basic.root / "commitlog", "--format", form)
+    assert (done.returncode, done.stderr) == (0, b"")
+    said = basic.case.truth["messages"]
+    if form == "arrow":
+        pa = pytest.importorskip("pyarrow")
+        rows = pa.ipc.open_stream(done.stdout).read_all().to_pylist()
+        assert [row["topic"] for row in rows] == [one["topic"] for one in said]
+    elif form == "csv":
+        read = list(csv.DictReader(io.StringIO(done.stdout.decode())))
+        assert [int(row["phy_offset"]) for row in read] == [one["phyOffset"] for one in said]
+    else:
+        lines = done.stdout.decode().splitlines()
+        assert len(lines) == 1 + len(said)
+        for line, one in zip(lines[1:], said, strict=True):
+            assert str(one["phyOffset"]) in line
+            assert one["topic"] in line
+
+
+def test_damage_in_the_middle_is_told_and_the_rest_printed(shell: Shell, basic: Store) -> None:
+    victim = basic.case.truth["messages"][20]
+    with basic.log_files[0].open("r+b") as file:
+        file.seek(victim["phyOffset"] + 4)
+        file.write(b"\1\2\3\4")
+    done = shell("dump", basic.root / "commitlog", "--json")
+    assert done.status == 1
+    assert str(basic.log_files[0]) in done.err
+    assert str(victim["phyOffset"]) in done.err
+    assert [one["phy_offset"] for one in done.json] == [
+        one["phyOffset"] for one in basic.case.truth["messages"] if one is not victim
+    ]
+
+
+@pytest.mark.parametrize("length", [0, 1, 39, 40, 43, 1000])
+def test_a_truncated_index_file_is_one_clear_error(shell: Shell, basic: Store, length: int) -> None:
+    path = basic.index_files[0]
+    path.write_bytes(path.read_bytes()[:length])
+    done = shell("dump", path)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("mqindex: ")
+    assert done.err.count("\n") == 1
+    assert str(path) in done.err
+
+
+def test_a_store_is_told_what_dump_takes(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    done = shell("dump", basic.root)
+    assert done.status == 2
+    assert "expected an index file, a commit-log directory or a commit-log file" in done.err

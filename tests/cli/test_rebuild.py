@@ -1,0 +1,125 @@
+"""`mqindex rebuild`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Shell, Store
+
+
+def test_gives_the_brokers_files(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    before = basic.contents()
+    done = shell("rebuild", basic.root, "--out", out)
+    assert done.status == 0
+    assert any(line.startswith(f"rebuilt {out}: 4 index files, ") for line in done.lines)
+    rebuilt = [path.read_bytes() for path in sorted((out / "index").iterdir())]
+    assert rebuilt == [path.read_bytes() for path in basic.index_files]
+    assert basic.contents() == before
+    assert sorted(os.listdir(tmp_path)) == ["basic-493", "out"]
+
+
+def test_says_beforehand_what_it_needs(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    done = shell("rebuild", basic.root, "--out", tmp_path / "out")
+    assert done.err.startswith("mqindex: reads ")
+    assert f"in {tmp_path}, where " in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_refuses_when_the_space_is_not_there(
+    shell: Shell, basic: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = __import__("shutil").disk_usage(tmp_path)._replace(free=1000)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: full)
+    done = shell("rebuild", basic.root, "--out", tmp_path / "out")
+    assert (done.status, done.out) == (2, "")
+    assert "No space left on device" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_json_is_one_object(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (report,) = shell("rebuild", basic.root, "--out", out, "--json").json
+    assert list(report)[:2] == ["schema", "ok"]
+    assert (report["schema"], report["ok"], report["files"]) == ("mqindex.rebuild/1", True, 4)
+    assert [Path(file).name for file in report["out_files"]] == sorted(os.listdir(out / "index"))
+
+
+def test_an_output_that_exists_is_refused_unless_forced(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "precious").write_text("mine")
+    refused = shell("rebuild", basic.root, "--out", out)
+    assert (refused.status, refused.out) == (2, "")
+    assert "--force" in refused.err
+    assert os.listdir(out) == ["precious"]
+    assert shell("rebuild", basic.root, "--out", out, "--force").status == 0
+    assert os.listdir(out) == ["index"]
+    (backup,) = tmp_path.glob("out.backup-*")
+    assert (backup / "precious").read_text() == "mine"
+
+
+def test_damage_in_the_log_is_done_with_findings(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    with basic.log_files[0].open("r+b") as file:
+        file.seek(basic.case.truth["messages"][20]["phyOffset"] + 4)
+        file.write(b"\1\2\3\4")
+    done = shell("rebuild", basic.root, "--out", tmp_path / "out")
+    assert done.status == 1
+    assert str(basic.log_files[0]) in done.out
+    assert (tmp_path / "out" / "index").is_dir()
+
+
+def test_workers_and_parts(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    done = shell("rebuild", basic.root, "--out", tmp_path / "out", "--workers", "2", "--parts", "index")
+    assert done.status == 0
+    wrong = shell("rebuild", basic.root, "--out", tmp_path / "other", "--parts", "index,everything")
+    assert wrong.status == 2
+    assert "everything" in wrong.err
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_an_output_that_cannot_be_written(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(0o500)
+    done = shell("rebuild", basic.root, "--out", closed / "out")
+    assert (done.status, done.out) == (2, "")
+    assert "Permission denied" in done.err
+
+
+@pytest.mark.parametrize("out", ["missing/out", "file/out"])
+def test_an_output_without_a_parent_is_one_sentence(shell: Shell, basic: Store, tmp_path: Path, out: str) -> None:
+    (tmp_path / "file").write_text("")
+    done = shell("rebuild", basic.root, "--out", tmp_path / out)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("mqindex: ")
+    assert done.err.count("\n") == 1
+    assert str(tmp_path) in done.err
+
+
+@pytest.mark.parametrize(
+    ("store", "words"),
+    [
+        ("nowhere", "no such directory"),
+        ("index", "is a directory of index files: expected a store's root directory; did you mean"),
+        ("commitlog", "is a commit-log directory: expected a store's root directory; did you mean"),
+        ("checkpoint", "is a checkpoint: expected a store's root directory"),
+    ],
+)
+@pytest.mark.parametrize("command", ["rebuild", "repair", "verify"])
+def test_what_is_not_a_store_is_told_so(shell: Shell, basic: Store, command: str, store: str, words: str) -> None:
+    out = ["--out", basic.root.parent / "out"] if command == "rebuild" else []
+    done = shell(command, basic.root / store, *out)
+    assert (done.status, done.out) == (2, "")
+    assert words in done.err
+
+
+@pytest.mark.spark
+def test_spark_gives_the_same_files(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert shell("rebuild", basic.root, "--out", out, "--engine", "spark", "--master", "local[2]").status == 0
+    rebuilt = [path.read_bytes() for path in sorted((out / "index").iterdir())]
+    assert rebuilt == [path.read_bytes() for path in basic.index_files]

@@ -1,0 +1,64 @@
+"""`mqindex repair`."""
+
+from __future__ import annotations
+
+from tests.cli.conftest import Shell, Store
+
+
+def test_brings_a_lost_file_back(shell: Shell, basic: Store) -> None:
+    middle = basic.index_files[1]
+    content = middle.read_bytes()
+    middle.unlink()
+    assert shell("verify", basic.root).status == 1
+    done = shell("repair", basic.root)
+    assert done.status == 0
+    assert any(line.startswith(f"repaired {basic.root}: ") for line in done.lines)
+    assert shell("verify", basic.root, "--deep").status == 0
+    assert basic.index_files[1].read_bytes() == content
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(shell: Shell, lost: Store) -> None:
+    before = lost.contents()
+    done = shell("repair", lost.root, "--dry-run")
+    assert done.status in (0, 1)
+    assert any(line.startswith("would ") for line in done.lines)
+    assert lost.contents() == before
+    (report,) = shell("repair", lost.root, "--dry-run", "--json").json
+    assert report["dry_run"] is True
+    assert report["actions"]
+    assert lost.contents() == before
+
+
+def test_a_crashed_store_is_whole_again(shell: Shell, lost: Store) -> None:
+    done = shell("repair", lost.root)
+    assert done.status == 0
+    assert shell("verify", lost.root, "--deep").status == 0
+    key = next(one for one in lost.case.truth["messages"] if one["uniqKey"])
+    found = shell("query", lost.root, "--topic", key["topic"], key["uniqKey"], "--json").json
+    assert key["phyOffset"] in found[0]["phy_offsets"]
+
+
+def test_an_intact_store_needs_nothing(shell: Shell, basic: Store) -> None:
+    before = basic.contents()
+    done = shell("repair", basic.root)
+    assert done.status == 0
+    assert "nothing to do" in done.lines
+    assert basic.contents() == before
+
+
+def test_json_is_one_object(shell: Shell, lost: Store) -> None:
+    (report,) = shell("repair", lost.root, "--json").json
+    assert list(report)[:2] == ["schema", "ok"]
+    assert report["schema"] == "mqindex.repair/1"
+    assert report["actions"]
+
+
+def test_a_broken_file_goes_to_the_backup(shell: Shell, basic: Store) -> None:
+    broken = basic.index_files[2]
+    broken.write_bytes(b"x" * broken.stat().st_size)
+    done = shell("repair", basic.root)
+    assert done.status == 0
+    (backup,) = basic.root.glob("mqindex-backup-*")
+    assert str(backup) in done.out
+    assert any(path.name == broken.name for path in backup.rglob("*"))
+    assert shell("verify", basic.root, "--deep").status == 0

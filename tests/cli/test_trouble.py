@@ -1,0 +1,133 @@
+"""How a command ends when something goes wrong around it: pipes, full disks, signals, bugs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mqindex.cli.trouble import guarded
+from mqindex.errors import CorruptIndexError, RebuildError
+from tests.cli.conftest import COMMAND, Shell, Store, process
+
+
+def raising(error: BaseException) -> int:
+    def command() -> int:
+        raise error
+
+    return guarded(command)
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "a/b"), "a/b: No such file or directory"),
+        (PermissionError(13, "Permission denied", "a/b"), "a/b: Permission denied"),
+        (OSError(28, "No space left on device", "a/b"), "a/b: No space left on device"),
+        (OSError(5, "Input/output error"), "Input/output error"),
+        (RebuildError("a worker died", hint="try again"), "a worker died; try again"),
+        (
+            CorruptIndexError("slot leads outside", path="i\n1", at=44, expected=0, got=9),
+            "slot leads outside: i\\n1 at byte 44: expected 0, got 9",
+        ),
+        (ValueError("parts: expected some of index, got x"), "parts: expected some of index, got x"),
+        (
+            ImportError("needs pyspark: pip install 'mqindex[spark]'"),
+            "needs pyspark: pip install 'mqindex[spark]'",
+        ),
+        (KeyboardInterrupt(), "interrupted; nothing was changed"),
+        (MemoryError(), "out of memory; nothing was changed"),
+    ],
+)
+def test_every_error_is_one_sentence(capsys: pytest.CaptureFixture[str], error: BaseException, sentence: str) -> None:
+    assert raising(error) == 2
+    assert capsys.readouterr() == ("", f"mqindex: {sentence}\n")
+
+
+def test_a_bug_is_told_with_its_place_and_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert raising(KeyError("lost")) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("mqindex: a bug in mqindex, please report it: KeyError: 'lost' (test_trouble.py, line ")
+    assert said.count("\n") == 1
+
+
+def test_a_closed_pipe_is_quiet(basic: Store) -> None:
+    """As in `mqindex dump ... | head -1`."""
+    with subprocess.Popen(
+        [*COMMAND, "dump", basic.root / "commitlog", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        assert running.stderr.read() == b""
+        assert running.wait(60) == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+@pytest.mark.parametrize("command", [["info"], ["dump", "--format", "csv"]])
+def test_output_to_a_full_disk_is_trouble(basic: Store, command: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = process(*command, basic.index_files[0], stdout=full, stderr=subprocess.PIPE, capture_output=False)
+    assert done.returncode == 2
+    assert done.stderr == b"mqindex: No space left on device\n"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(shell: Shell, basic: Store) -> None:
+    basic.index_files[0].chmod(0)
+    done = shell("info", basic.index_files[0])
+    assert (done.status, done.err) == (2, f"mqindex: {basic.index_files[0]}: Permission denied\n")
+
+
+def test_a_name_that_is_no_text_is_printed_escaped(basic: Store) -> None:
+    odd = os.fsencode(basic.root.parent) + b"/\xff\x1b[2J"
+    os.rename(basic.root, odd)
+    done = subprocess.run([*COMMAND, "info", odd], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert rb"\udcff\x1b[2J" in done.stdout
+
+
+SLOW = """
+import os, sys, time
+from mqindex.rocketmq import stages
+real = stages.build
+def slow(part):
+    built = real(part)
+    print("building", flush=True)
+    time.sleep(60)
+    return built
+stages.build = slow
+from mqindex.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("command", ["rebuild", "repair"])
+def test_an_interrupted_build_leaves_no_scrap(basic: Store, number: signal.Signals, command: str) -> None:
+    out = basic.root.parent / "out"
+    basic.index_files[3].unlink()
+    before = basic.contents()
+    arguments = [command, basic.root, "--workers", "1", *(["--out", out] if command == "rebuild" else [])]
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOW, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert running.stdout.readline() == "building\n"
+        time.sleep(0.1)
+        running.send_signal(number)
+        said = running.stderr.read()
+        assert running.wait(60) == 2
+    assert "Traceback" not in said
+    if command == "rebuild":
+        assert said.splitlines()[-1] == "mqindex: interrupted; nothing was changed"
+    else:
+        assert said == "mqindex: interrupted; every file is the old or the new one; run it again to finish\n"
+    assert basic.contents() == before
+    assert os.listdir(basic.root.parent) == [basic.root.name]

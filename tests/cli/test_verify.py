@@ -1,0 +1,88 @@
+"""`mqindex verify`."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.cli.conftest import Shell, Store
+
+
+@pytest.mark.parametrize("deep", [[], ["--deep"]])
+def test_an_intact_store_is_clean(shell: Shell, basic: Store, deep: list[str]) -> None:
+    before = basic.contents()
+    done = shell("verify", basic.root, *deep)
+    assert (done.status, done.err) == (0, "")
+    assert any(line.startswith("clean: 4 index files") for line in done.lines)
+    assert "100 slots, 400 entries (inferred" in done.out
+    assert basic.contents() == before
+
+
+def test_lost_entries_are_findings(shell: Shell, lost: Store) -> None:
+    before = lost.contents()
+    done = shell("verify", lost.root)
+    assert (done.status, done.err) == (1, "")
+    assert done.lines[0].split()[:3] == ["severity", "kind", "where"]
+    assert any(line.startswith("error  ") for line in done.lines)
+    assert any(line.startswith("not clean: ") for line in done.lines)
+    assert "mqindex repair" in done.lines[-1]
+    assert lost.contents() == before
+
+
+def test_json_is_one_object_with_every_finding(shell: Shell, lost: Store) -> None:
+    done = shell("verify", lost.root, "--json")
+    assert done.status == 1
+    (report,) = done.json
+    assert list(report)[:2] == ["schema", "ok"]
+    assert (report["schema"], report["ok"]) == ("mqindex.verify/1", False)
+    assert {"severity", "kind", "path", "at", "field", "expected", "got", "hint"} == set(report["findings"][0])
+    assert report["settings"]["geometry"]["value"] == [500, 5000]
+
+
+def test_a_wrong_entry_is_found_deep(shell: Shell, basic: Store) -> None:
+    path = basic.index_files[1]
+    content = bytearray(path.read_bytes())
+    entry = 40 + 4 * 100 + 20 * 200
+    content[entry + 4 : entry + 12] = (int.from_bytes(content[entry + 4 : entry + 12], "big") + 1).to_bytes(8, "big")
+    path.write_bytes(content)
+    done = shell("verify", basic.root, "--deep")
+    assert done.status == 1
+    assert str(path) in done.out
+    assert "200" in done.out
+
+
+def test_an_index_that_is_gone_altogether_is_not_clean(shell: Shell, basic: Store) -> None:
+    shutil.rmtree(basic.root / "index")
+    done = shell("verify", basic.root, "--hash-slot-num", "100", "--index-num", "400")
+    assert done.status == 1
+
+
+def test_a_commit_log_elsewhere_is_passed(shell: Shell, basic: Store) -> None:
+    elsewhere = basic.root.parent / "log"
+    (basic.root / "commitlog").rename(elsewhere)
+    assert shell("verify", basic.root, "--commitlog", elsewhere).status == 0
+
+
+def test_a_commit_log_in_two_directories_is_passed(shell: Shell, basic: Store) -> None:
+    second = basic.root.parent / "second"
+    second.mkdir()
+    basic.log_files[1].rename(second / basic.log_files[1].name)
+    done = shell("verify", basic.root, "--commitlog", basic.root / "commitlog", "--commitlog", second)
+    assert done.status == 0
+
+
+def test_the_broker_version_decides_on_tags(shell: Shell, basic: Store) -> None:
+    assert shell("verify", basic.root, "--broker-version", "4.9.3", "--deep").status == 0
+    assert shell("verify", basic.root, "--broker-version", "5.5.0", "--deep").status == 1
+    wrong = shell("verify", basic.root, "--broker-version", "newest")
+    assert wrong.status == 2
+    assert "newest" in wrong.err
+
+
+@pytest.mark.spark
+def test_spark_finds_the_same(shell: Shell, lost: Store) -> None:
+    local = shell("verify", lost.root, "--json").json[0]
+    spark = shell("verify", lost.root, "--json", "--engine", "spark", "--workers", "2")
+    assert spark.status == 1
+    assert spark.json[0]["findings"] == local["findings"]
