@@ -1,0 +1,456 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
+# cython: autotestdict=False
+"""Frames of one commit-log file: find, decode, extract index entries. `buf` is always the whole file.
+
+A fault is `(at, kind, field, expected, got)`: the phy offset of the first bad frame, one of "bad-magic", "bad-size",
+"bad-length", "foreign" (the frame says that it stands elsewhere), "bad-crc", "truncated"; then texts.
+"""
+
+cimport cython
+from cpython.buffer cimport (
+    PyBUF_FORMAT,
+    PyBUF_SIMPLE,
+    PyBUF_STRIDES,
+    PyBUF_WRITABLE,
+    PyBuffer_FillInfo,
+    PyBuffer_Release,
+    PyObject_GetBuffer,
+)
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdlib cimport free, malloc
+
+
+cdef extern from "mqi_crc.h" nogil:
+    void mqi_crc_choose() noexcept
+    uint32_t mqi_crc32(const uint8_t* p, size_t n, uint32_t crc) noexcept
+    uint32_t mqi_crc32c(const uint8_t* p, size_t n, uint32_t crc) noexcept
+    uint32_t mqi_crc32_portable(const uint8_t* p, size_t n, uint32_t crc) noexcept
+    uint32_t mqi_crc32c_portable(const uint8_t* p, size_t n, uint32_t crc) noexcept
+    const char* mqi_crc32_kernel() noexcept
+    const char* mqi_crc32c_kernel() noexcept
+
+
+cdef extern from "mqi_commit_log.h" nogil:
+    ctypedef struct mqi_log:
+        const uint8_t* buf
+        int64_t len
+        int64_t start
+        int check_crc
+
+    int MQI_LOG_FINE
+    int MQI_LOG_BAD_MAGIC
+    int MQI_LOG_BAD_CRC
+    int MQI_FIELD_NONE
+    int MQI_EXACTLY
+    int MQI_AT_LEAST
+    int MQI_LOG_CURSORS
+    int MQI_LOG_RUN_ENTRIES
+    int MQI_LOG_ENTRY_SIZE
+
+    ctypedef struct mqi_log_fault:
+        int64_t at
+        int32_t kind
+        int32_t field
+        int32_t relation
+        int64_t expected
+        int64_t got
+
+    ctypedef struct mqi_log_frame:
+        pass
+
+    ctypedef struct mqi_log_scan:
+        int64_t at
+        int64_t blank
+        int done
+        mqi_log_fault fault
+
+    ctypedef struct mqi_log_cursor:
+        uint8_t* run
+        int64_t entries
+
+    ctypedef struct mqi_log_extract:
+        mqi_log log
+        int tags
+        int64_t at
+        int64_t stop
+        mqi_log_cursor* cursor
+        int confirmed
+        int done
+        int64_t messages
+        int64_t entries
+        int64_t last_message
+        int64_t last_entry
+        int64_t blank
+        mqi_log_fault fault
+
+    int64_t mqi_log_find(const mqi_log* log, int64_t at, int64_t stop) noexcept
+    int64_t mqi_log_scan_frames(
+        const mqi_log* log, mqi_log_scan* scan, int64_t stop, mqi_log_frame* out, int64_t max) noexcept
+    int64_t mqi_log_gather(
+        const uint8_t* buf, int64_t len, const uint8_t* pos, int64_t pos_stride, const uint8_t* size,
+        int64_t size_stride, int64_t n, int64_t* offsets, uint8_t* out) noexcept
+    void mqi_log_extract_start(mqi_log_extract* x) noexcept
+    void mqi_log_extract_step(mqi_log_extract* x) noexcept
+
+
+_KINDS = (None, "bad-magic", "bad-size", "bad-length", "foreign", "bad-crc", "truncated")
+_FIELDS = (None, "total_size", "magic_code", "phy_offset", "body_len", "topic_len", "body_crc")
+_BYTES = ("total_size", "body_len", "topic_len", None)
+_MAGICS = "0xDAA320A7 or 0xDAA320AB, or at the end of a file 0xCBD43194"
+
+_POSITIONS = ("born_host", "store_host", "body", "topic", "properties", "keys", "tags", "uniq_key")
+_FRAME = [
+    *((name, "=i8") for name in (
+        "phy_offset", "queue_offset", "stored_phy_offset", "born_timestamp", "store_timestamp",
+        "prepared_transaction_offset")),
+    *((f"{name}_pos", "=i8") for name in _POSITIONS),
+    *((name, "=i4") for name in ("size", "magic", "body_crc", "queue_id", "flag", "sys_flag", "reconsume_times")),
+    *((f"{name}_len", "=i4") for name in _POSITIONS),
+    ("entry_count", "=i4"),
+]
+_frame_dtype = None
+
+mqi_crc_choose()
+
+
+def frame_dtype():
+    """The structured dtype of a decoded frame; `*_pos` are positions in the buffer, `*_len` -1: absent."""
+    global _frame_dtype
+    if _frame_dtype is None:
+        import numpy as np
+
+        dtype = np.dtype(_FRAME)
+        assert dtype.itemsize == sizeof(mqi_log_frame)
+        _frame_dtype = dtype
+    return _frame_dtype
+
+
+def kernels():
+    """Which kernel each checksum uses on this processor."""
+    return {"crc32": mqi_crc32_kernel().decode(), "crc32c": mqi_crc32c_kernel().decode()}
+
+
+def crc32(data, uint32_t crc=0, /, *, bint portable=False):
+    """CRC-32 as zlib's; `crc`: that of what stands before."""
+    return _checksum(data, crc, mqi_crc32_portable if portable else mqi_crc32)
+
+
+def crc32c(data, uint32_t crc=0, /, *, bint portable=False):
+    """CRC-32C (Castagnoli); `crc`: that of what stands before."""
+    return _checksum(data, crc, mqi_crc32c_portable if portable else mqi_crc32c)
+
+
+cdef uint32_t _checksum(
+    object data, uint32_t crc, uint32_t (*kernel)(const uint8_t*, size_t, uint32_t) noexcept nogil
+) except? 0:
+    cdef Py_buffer view
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    with nogil:
+        crc = kernel(<const uint8_t*>view.buf, view.len, crc)
+    PyBuffer_Release(&view)
+    return crc
+
+
+def find_frame(buf, int64_t file_start, int64_t start, int64_t stop, /):
+    """The first phy offset in [start, stop) where a frame stands that names this very place; -1: none.
+
+    A blank record counts if it ends with the file. Whether what was found is a frame or the image of one inside a
+    body, only the frames before it can tell.
+    """
+    cdef Log log = Log(buf, file_start, False)
+    cdef int64_t at = _position(log, start), end = _limit(log, stop)
+    with nogil:
+        at = mqi_log_find(&log.log, at, end)
+    log.release()
+    return at + file_start if at >= 0 else -1
+
+
+@cython.final
+cdef class Log:
+    """A pinned buffer and its phy offset."""
+
+    cdef Py_buffer view
+    cdef mqi_log log
+    cdef bint held
+
+    def __cinit__(self, buf, int64_t file_start, bint check_crc):
+        PyObject_GetBuffer(buf, &self.view, PyBUF_SIMPLE)
+        self.held = True
+        if file_start < 0 or file_start > INT64_MAX - self.view.len:
+            raise ValueError(f"file_start: expected a phy offset, got {file_start}")
+        self.log.buf = <const uint8_t*>self.view.buf
+        self.log.len = self.view.len
+        self.log.start = file_start
+        self.log.check_crc = check_crc
+
+    cdef void release(self) noexcept:
+        if self.held:
+            self.held = False
+            PyBuffer_Release(&self.view)
+
+    def __dealloc__(self):
+        self.release()
+
+
+cdef int64_t _position(Log log, int64_t phy_offset) except -1:
+    if not log.log.start <= phy_offset <= log.log.start + log.log.len:
+        raise ValueError(
+            f"start: expected {log.log.start}..{log.log.start + log.log.len}, the file's phy offsets, got {phy_offset}")
+    return phy_offset - log.log.start
+
+
+cdef int64_t _limit(Log log, int64_t phy_offset) noexcept:
+    return min(max(phy_offset, log.log.start) - log.log.start, log.log.len)
+
+
+cdef object _fault(mqi_log_fault* fault, int64_t start):
+    cdef str relation, unit
+    if fault.kind == MQI_LOG_FINE:
+        return None
+    kind, field = _KINDS[fault.kind], _FIELDS[fault.field]
+    if fault.kind == MQI_LOG_BAD_MAGIC:
+        return fault.at + start, kind, field, _MAGICS, f"0x{<uint32_t>fault.got:08X}"
+    if fault.kind == MQI_LOG_BAD_CRC:
+        return fault.at + start, kind, field, f"0x{fault.expected:08X}", f"0x{<uint32_t>fault.got:08X}"
+    relation = "" if fault.relation == MQI_EXACTLY else " or more" if fault.relation == MQI_AT_LEAST else " or less"
+    unit = " bytes" if field in _BYTES else ""
+    return fault.at + start, kind, field, f"{fault.expected}{unit}{relation}", str(fault.got)
+
+
+@cython.final
+cdef class Block:
+    """Memory that lives as long as the last view of it."""
+
+    cdef uint8_t* data
+    cdef Py_ssize_t size
+
+    def __cinit__(self, Py_ssize_t size):
+        self.data = <uint8_t*>malloc(size)
+        if self.data == NULL:
+            raise MemoryError
+        self.size = size
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        PyBuffer_FillInfo(view, self, self.data, self.size, 1, flags)
+
+    def __dealloc__(self):
+        free(self.data)
+
+
+@cython.final
+cdef class Extractor:
+    """Index entries of the frames that begin in [start, stop); `start` must be a frame's start.
+
+    Iterating gives memoryviews of packed run entries (key_hash i32, phy_offset i64, store_timestamp i64, native),
+    each valid until the next. Afterwards `end` is the phy offset behind the last frame (the file's end behind a blank
+    record, the bad frame's place where there is a `fault`). For one thread at a time.
+    """
+
+    cdef Log log
+    cdef list blocks
+    cdef mqi_log_extract x
+    cdef int given
+    cdef bint busy
+
+    def __init__(
+        self, buf, int64_t file_start, int64_t start, int64_t stop, /, *, bint tags=False, bint check_crc=False
+    ):
+        if self.log is not None:
+            raise TypeError("an Extractor is made once")
+        cdef Log log = Log(buf, file_start, check_crc)
+        cdef list blocks = [Block(MQI_LOG_RUN_ENTRIES * MQI_LOG_ENTRY_SIZE) for _ in range(MQI_LOG_CURSORS)]
+        self.x.at = _position(log, start)
+        self.x.stop = _limit(log, stop)
+        self.x.log = log.log
+        self.x.tags = tags
+        for i in range(MQI_LOG_CURSORS):
+            self.x.cursor[i].run = (<Block>blocks[i]).data
+        self.log, self.blocks = log, blocks
+        mqi_log_extract_start(&self.x)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        with cython.critical_section(self):
+            if self.busy or self.log is None:
+                raise RuntimeError("an Extractor serves one thread at a time")
+            self.busy = True
+        try:
+            return self._next()
+        finally:
+            self.busy = False
+
+    cdef object _next(self):
+        cdef int cursor
+        while True:
+            while self.given < self.x.confirmed:
+                cursor = self.given
+                self.given += 1
+                if self.x.cursor[cursor].entries > 0:
+                    return memoryview(self.blocks[cursor])[:self.x.cursor[cursor].entries * MQI_LOG_ENTRY_SIZE]
+            if self.x.done:
+                self.log.release()
+                raise StopIteration
+            with nogil:
+                mqi_log_extract_step(&self.x)
+            self.given = 0
+
+    @property
+    def end(self):
+        """The phy offset behind the last frame."""
+        return self.x.at + self.x.log.start
+
+    @property
+    def fault(self):
+        """`(at, kind, field, expected, got)` of the first bad frame, or None."""
+        return _fault(&self.x.fault, self.x.log.start)
+
+    @property
+    def messages(self):
+        """Frames so far, blank records not counted."""
+        return self.x.messages
+
+    @property
+    def entries(self):
+        """Entries so far."""
+        return self.x.entries
+
+    @property
+    def last_message(self):
+        """The phy offset of the last frame, or -1."""
+        return self._phy_offset(self.x.last_message)
+
+    @property
+    def last_entry(self):
+        """The phy offset of the last message that gave an entry, or -1."""
+        return self._phy_offset(self.x.last_entry)
+
+    @property
+    def blank(self):
+        """The phy offset of the blank record, or -1."""
+        return self._phy_offset(self.x.blank)
+
+    cdef int64_t _phy_offset(self, int64_t at):
+        return at + self.x.log.start if at >= 0 else -1
+
+
+@cython.final
+cdef class Scanner:
+    """Decoded frames that begin in [start, stop), as structured arrays (`frame_dtype()`) of at most `max_frames`.
+
+    `end`, `blank` and `fault` as in `Extractor`. For one thread at a time.
+    """
+
+    cdef Log log
+    cdef mqi_log_scan scan
+    cdef int64_t stop, max_frames
+    cdef bint busy
+
+    def __init__(
+        self, buf, int64_t file_start, int64_t start, int64_t stop, /, *, bint check_crc=False,
+        int64_t max_frames=65536
+    ):
+        if self.log is not None:
+            raise TypeError("a Scanner is made once")
+        if max_frames < 1:
+            raise ValueError(f"max_frames: expected 1 or more, got {max_frames}")
+        cdef Log log = Log(buf, file_start, check_crc)
+        self.scan.at = _position(log, start)
+        self.scan.blank = -1
+        self.stop, self.max_frames = _limit(log, stop), max_frames
+        self.log = log
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        with cython.critical_section(self):
+            if self.busy or self.log is None:
+                raise RuntimeError("a Scanner serves one thread at a time")
+            self.busy = True
+        try:
+            frames = None if self.scan.done else self._next()
+        finally:
+            self.busy = False
+        if frames is None or len(frames) == 0:
+            self.log.release()
+            raise StopIteration
+        return frames
+
+    cdef object _next(self):
+        import numpy as np
+
+        cdef Py_buffer view
+        cdef int64_t n
+        # No frame is shorter than 91 bytes: a short stretch needs no long array.
+        n = min(self.max_frames, max(self.stop - self.scan.at, 0) // 91 + 1)
+        frames = np.empty(n, frame_dtype())
+        PyObject_GetBuffer(frames, &view, PyBUF_WRITABLE)
+        with nogil:
+            n = mqi_log_scan_frames(&self.log.log, &self.scan, self.stop, <mqi_log_frame*>view.buf, n)
+        PyBuffer_Release(&view)
+        return frames[:n]
+
+    @property
+    def end(self):
+        """The phy offset behind the last frame."""
+        return self.scan.at + self.log.log.start
+
+    @property
+    def fault(self):
+        """`(at, kind, field, expected, got)` of the first bad frame, or None."""
+        return _fault(&self.scan.fault, self.log.log.start)
+
+    @property
+    def blank(self):
+        """The phy offset of the blank record, or -1."""
+        return self.scan.blank + self.log.log.start if self.scan.blank >= 0 else -1
+
+
+def gather(buf, pos, size, /):
+    """Pieces of a buffer, one after another: `(data uint8, offsets int64[n + 1], valid bool[n])`.
+
+    `pos` int64 and `size` int32 arrays, strided ones too; a negative size is an absent, empty piece. A piece that is
+    not inside the buffer is a ValueError.
+    """
+    import numpy as np
+
+    cdef Py_buffer source, at, length, starts, target
+    cdef int64_t n, bad
+    if pos.dtype != np.int64 or size.dtype != np.int32 or pos.ndim != 1 or pos.shape != size.shape:
+        raise TypeError("pos, size: expected int64 and int32 arrays of one length")
+    n = len(pos)
+    offsets = np.empty(n + 1, np.int64)
+    valid = size >= 0
+    PyObject_GetBuffer(buf, &source, PyBUF_SIMPLE)
+    try:
+        PyObject_GetBuffer(pos, &at, PyBUF_STRIDES | PyBUF_FORMAT)
+        try:
+            PyObject_GetBuffer(size, &length, PyBUF_STRIDES | PyBUF_FORMAT)
+            try:
+                PyObject_GetBuffer(offsets, &starts, PyBUF_WRITABLE)
+                with nogil:
+                    bad = mqi_log_gather(
+                        <const uint8_t*>source.buf, source.len, <const uint8_t*>at.buf, at.strides[0],
+                        <const uint8_t*>length.buf, length.strides[0], n, <int64_t*>starts.buf, NULL)
+                if bad < 0:
+                    data = np.empty(offsets[n], np.uint8)
+                    PyObject_GetBuffer(data, &target, PyBUF_WRITABLE)
+                    with nogil:
+                        mqi_log_gather(
+                            <const uint8_t*>source.buf, source.len, <const uint8_t*>at.buf, at.strides[0],
+                            <const uint8_t*>length.buf, length.strides[0], n, <int64_t*>starts.buf,
+                            <uint8_t*>target.buf)
+                    PyBuffer_Release(&target)
+                PyBuffer_Release(&starts)
+            finally:
+                PyBuffer_Release(&length)
+        finally:
+            PyBuffer_Release(&at)
+    finally:
+        PyBuffer_Release(&source)
+    if bad >= 0:
+        raise ValueError(f"pos: piece {bad} is not inside the buffer")
+    return data, offsets, valid

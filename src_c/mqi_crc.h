@@ -1,0 +1,24 @@
+/* CRC-32 (zlib, PNG, RocketMQ bodies) and CRC-32C (Castagnoli, Kafka batches): the instructions where the processor has
+ * them, slicing-by-8 elsewhere. */
+#ifndef MQI_CRC_H
+#define MQI_CRC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Chooses the kernels, once; until then the portable ones answer. Call it before threads start. */
+void mqi_crc_choose(void);
+
+/* `crc` is the checksum of what stands before, 0 for nothing: crc(a + b) == f(b, crc(a)). */
+uint32_t mqi_crc32(const uint8_t *p, size_t n, uint32_t crc);
+uint32_t mqi_crc32c(const uint8_t *p, size_t n, uint32_t crc);
+
+/* The same by slicing-by-8 whatever the processor can do: for tests. */
+uint32_t mqi_crc32_portable(const uint8_t *p, size_t n, uint32_t crc);
+uint32_t mqi_crc32c_portable(const uint8_t *p, size_t n, uint32_t crc);
+
+/* "pclmul", "sse4.2", "armv8", "portable": what was chosen. */
+const char *mqi_crc32_kernel(void);
+const char *mqi_crc32c_kernel(void);
+
+#endif

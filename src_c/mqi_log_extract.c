@@ -1,0 +1,170 @@
+/* From frames to index entries. A cursor reads the head of frame k + 1, and asks for what stands behind its body and for
+ * the head after that, before it hashes the keys of frame k; several cursors take turns, each in a window of its own. So
+ * nearly no load waits for memory, whatever the sizes of the bodies. */
+#include "mqi_hash.h"
+#include "mqi_log_frame.h"
+
+enum { MQI_CURSOR_RUNS, MQI_CURSOR_ENDED, MQI_CURSOR_PAUSED, MQI_CURSOR_FAULT, MQI_CURSOR_BLANK };
+
+#define FEW_BYTES (MQI_LOG_WINDOW / 16) /* less than this is not worth a cursor */
+#define TAIL_LINES 8                    /* most lines to ask for behind a body: topic, properties, the next head */
+
+static inline void emit(mqi_log_cursor *c, uint32_t hash, int64_t phy_offset, int64_t timestamp) {
+    int32_t key_hash = mqi_key_hash(hash);
+    memcpy(c->next, &key_hash, 4);
+    memcpy(c->next + 4, &phy_offset, 8);
+    memcpy(c->next + 12, &timestamp, 8);
+    c->next += MQI_LOG_ENTRY_SIZE;
+}
+
+/* KEYS are split at every single space; empty parts are no keys. */
+static inline void emit_keys(mqi_log_cursor *c, const uint8_t *p, int64_t n, const uint8_t *limit, uint32_t seed,
+                             int64_t phy_offset, int64_t timestamp) {
+    const uint8_t *key = p, *end = p + n;
+    for (; p < end; p += 64)
+        for (uint64_t mask = mqi_mask_of(p, end - p, limit, ' '); mask; mask &= mask - 1) {
+            const uint8_t *space = p + __builtin_ctzll(mask);
+            if (space > key) emit(c, mqi_hash_utf8(key, (size_t)(space - key), seed), phy_offset, timestamp);
+            key = space + 1;
+        }
+    if (key < end) emit(c, mqi_hash_utf8(key, (size_t)(end - key), seed), phy_offset, timestamp);
+}
+
+/* The entries of one message: its unique key, its keys in order, then the tag; none of a rolled-back one. */
+static inline void emit_message(const mqi_log *log, int tags, mqi_log_cursor *c, const mqi_log_head *head,
+                                const mqi_log_tail *tail) {
+    const uint8_t *p = log->buf + head->at, *limit = log->buf + log->len;
+    int32_t sys_flag = mqi_get32(p + 36);
+    if (MQI_UNLIKELY((sys_flag & MQI_SYS_ROLLBACK) == MQI_SYS_ROLLBACK)) return;
+    mqi_log_keys keys = mqi_log_read_keys(log->buf + tail->properties_at, tail->properties_len, limit);
+    if (!tags) keys.tags = 0;
+    if (!keys.uniq_key && !keys.keys && !keys.tags) return;
+    int64_t phy_offset = log->start + head->at;
+    int64_t timestamp = mqi_get64(p + (sys_flag & MQI_SYS_BORN_IPV6 ? 68 : 56));
+    uint32_t seed = mqi_hash_utf8(log->buf + tail->topic_at, (size_t)tail->topic_len, 0) * 31u + '#';
+    uint8_t *before = c->next;
+    if (keys.uniq_key) emit(c, mqi_hash_utf8(keys.uniq_key, (size_t)keys.uniq_key_len, seed), phy_offset, timestamp);
+    if (keys.keys) emit_keys(c, keys.keys, keys.keys_len, limit, seed, phy_offset, timestamp);
+    if (keys.tags) {
+        seed = (seed * 31u + 'T') * 31u + '#';
+        emit(c, mqi_hash_utf8(keys.tags, (size_t)keys.tags_len, seed), phy_offset, timestamp);
+    }
+    if (c->next > before) c->last_entry = head->at;
+}
+
+/* Reads the head at c->at, and asks for the lines that the next turn needs. */
+static inline void look_ahead(const mqi_log *log, mqi_log_cursor *c) {
+    if (MQI_UNLIKELY(c->at >= c->stop)) {
+        c->state = MQI_CURSOR_ENDED;
+        return;
+    }
+    int found = mqi_log_read_head(log, c->at, &c->head, &c->fault);
+    if (MQI_LIKELY(found == MQI_FOUND_FRAME)) {
+        const uint8_t *p = log->buf + c->at, *tail = p + c->head.body_at + c->head.body_len;
+        const uint8_t *end = p + c->head.size + MQI_HEAD_SIZE; /* of the next head */
+        if (MQI_UNLIKELY(end > log->buf + log->len)) end = log->buf + log->len;
+        if (MQI_UNLIKELY(end - tail > 64 * TAIL_LINES)) {
+            for (const uint8_t *line = p + c->head.size; line < end; line += 64) __builtin_prefetch(line);
+            end = tail + 64 * TAIL_LINES;
+        }
+        for (const uint8_t *line = tail; line < end; line += 64) __builtin_prefetch(line);
+        c->state = MQI_CURSOR_RUNS;
+    } else if (found == MQI_FOUND_BLANK) {
+        c->blank = c->at;
+        c->at = log->len;
+        c->state = MQI_CURSOR_BLANK;
+    } else {
+        c->state = found == MQI_FOUND_END ? MQI_CURSOR_ENDED : MQI_CURSOR_FAULT;
+    }
+}
+
+static inline void turn(const mqi_log *log, int tags, mqi_log_cursor *c) {
+    mqi_log_tail tail;
+    const mqi_log_head head = c->head;
+    if (MQI_UNLIKELY(mqi_log_read_tail(log, &head, &tail, &c->fault) != MQI_FOUND_FRAME ||
+                     (log->check_crc && mqi_log_read_body(log, &head, &c->fault) != MQI_FOUND_FRAME))) {
+        c->state = MQI_CURSOR_FAULT;
+        return;
+    }
+    c->at = head.at + head.size;
+    look_ahead(log, c);
+    c->messages++;
+    c->last_message = head.at;
+    emit_message(log, tags, c, &head, &tail);
+    if (MQI_UNLIKELY(c->next - c->run > (MQI_LOG_RUN_ENTRIES - MQI_LOG_MAX_ENTRIES) * MQI_LOG_ENTRY_SIZE) &&
+        c->state == MQI_CURSOR_RUNS)
+        c->state = MQI_CURSOR_PAUSED;
+}
+
+static void begin(const mqi_log *log, mqi_log_cursor *c, int64_t at, int64_t stop) {
+    *c = (mqi_log_cursor){.run = c->run, .next = c->run, .first = at, .at = at, .stop = stop};
+    c->last_message = c->last_entry = c->blank = -1;
+    c->state = MQI_CURSOR_ENDED;
+    if (at >= 0) look_ahead(log, c);
+}
+
+static void finish_all(const mqi_log *log, int tags, mqi_log_cursor *c, int n) {
+    if (n == MQI_LOG_CURSORS) {
+        while (c[0].state == MQI_CURSOR_RUNS && c[1].state == MQI_CURSOR_RUNS && c[2].state == MQI_CURSOR_RUNS &&
+               c[3].state == MQI_CURSOR_RUNS)
+            for (int i = 0; i < MQI_LOG_CURSORS; i++) turn(log, tags, c + i);
+    }
+    for (int running = 1; running;) {
+        running = 0;
+        for (int i = 0; i < n; i++)
+            if (c[i].state == MQI_CURSOR_RUNS) {
+                turn(log, tags, c + i);
+                running = 1;
+            }
+    }
+    for (int i = 0; i < n; i++) c[i].entries = (c[i].next - c[i].run) / MQI_LOG_ENTRY_SIZE;
+}
+
+/* Takes over what a cursor found, which began where everything before it ended; 0: nothing can follow in this step. */
+static int confirm(mqi_log_extract *x, const mqi_log_cursor *c) {
+    x->at = c->at;
+    x->messages += c->messages;
+    x->entries += c->entries;
+    if (c->last_message >= 0) x->last_message = c->last_message;
+    if (c->last_entry >= 0) x->last_entry = c->last_entry;
+    x->confirmed++;
+    if (c->state == MQI_CURSOR_PAUSED) return 0;
+    if (c->state == MQI_CURSOR_FAULT) x->fault = c->fault;
+    if (c->state == MQI_CURSOR_BLANK) x->blank = c->blank;
+    if (c->state != MQI_CURSOR_ENDED || x->at >= x->stop || x->at >= x->log.len) x->done = 1;
+    return !x->done;
+}
+
+void mqi_log_extract_start(mqi_log_extract *x) {
+    if (x->stop > x->log.len) x->stop = x->log.len;
+    x->messages = x->entries = x->confirmed = 0;
+    x->last_message = x->last_entry = x->blank = -1;
+    x->fault = (mqi_log_fault){0};
+    x->done = x->at >= x->stop;
+}
+
+void mqi_log_extract_step(mqi_log_extract *x) {
+    const mqi_log *log = &x->log;
+    mqi_log resync = x->log;
+    int64_t at = x->at, left = x->stop - at, window = left / MQI_LOG_CURSORS + 1;
+    int n = 1;
+    x->confirmed = 0;
+    if (x->done) return;
+    if (window > MQI_LOG_WINDOW) window = MQI_LOG_WINDOW;
+    if (window < FEW_BYTES) window = FEW_BYTES;
+    resync.check_crc = 0;
+    begin(log, x->cursor, at, left <= window ? x->stop : at + window);
+    for (; n < MQI_LOG_CURSORS && left > n * window; n++) {
+        int64_t from = at + n * window, stop = left - n * window <= window ? x->stop : from + window;
+        begin(log, x->cursor + n, mqi_log_find(&resync, from, stop), stop);
+    }
+    finish_all(log, x->tags, x->cursor, n);
+    for (int i = 0; i < n; i++) {
+        mqi_log_cursor *c = x->cursor + i;
+        if (c->first != x->at) { /* a frame longer than its window, or the image of a frame inside a body */
+            begin(log, c, x->at, c->stop);
+            finish_all(log, x->tags, c, 1);
+        }
+        if (!confirm(x, c)) return;
+    }
+}

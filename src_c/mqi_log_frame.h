@@ -1,0 +1,187 @@
+/* How one frame is read: the layout, its checks, and which strings of it are index keys.
+ *
+ * Every integer is big-endian and signed. H: body_at - 72, the width of both hosts (8 or 20 each); W: 1, version 2: 2.
+ *
+ *   0 total_size i32 |  4 magic_code i32 |  8 body_crc i32 | 12 queue_id i32 | 16 flag i32 | 20 queue_offset i64
+ *  28 phy_offset i64 | 36 sys_flag i32   | 40 born_timestamp i64 | 48 born_host: address, port i32
+ *     store_timestamp i64 | store_host | reconsume_times i32 | prepared_transaction_offset i64
+ *  68+H body_len i32 | body | topic_len W | topic | properties_len i16 | properties
+ *
+ * total_size = 74 + H + W + the three lengths; a negative body_len or properties_len counts as 0, as in the broker. */
+#ifndef MQI_LOG_FRAME_H
+#define MQI_LOG_FRAME_H
+
+#include "mqi_bytes.h"
+#include "mqi_commit_log.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#define MQI_MAGIC_1 ((int32_t)0xDAA320A7)
+#define MQI_MAGIC_2 ((int32_t)0xDAA320AB)
+#define MQI_MAGIC_BLANK ((int32_t)0xCBD43194)
+#define MQI_BLANK_SIZE 8
+#define MQI_HEAD_SIZE 88 /* up to the body, with IPv4 hosts */
+
+#define MQI_SYS_ROLLBACK 0x0C /* both transaction bits */
+#define MQI_SYS_BORN_IPV6 0x10
+#define MQI_SYS_STORE_IPV6 0x20
+
+#define MQI_LIKELY(x) __builtin_expect(!!(x), 1)
+#define MQI_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+enum mqi_log_found { MQI_FOUND_FRAME, MQI_FOUND_BLANK, MQI_FOUND_END, MQI_FOUND_FAULT };
+
+typedef struct {
+    int64_t topic_at, properties_at; /* positions in the buffer */
+    int32_t topic_len, properties_len;
+} mqi_log_tail;
+
+typedef struct {
+    const uint8_t *uniq_key, *keys, *tags; /* 0: absent */
+    int32_t uniq_key_len, keys_len, tags_len;
+} mqi_log_keys;
+
+static inline int mqi_log_blame(mqi_log_fault *fault, int64_t at, int kind, int field, int relation, int64_t expected,
+                                int64_t got) {
+    *fault = (mqi_log_fault){at, kind, field, relation, expected, got};
+    return MQI_FOUND_FAULT;
+}
+
+/* The frame at `at`, as far as it can be judged without touching what stands behind the body. */
+static inline int mqi_log_read_head(const mqi_log *log, int64_t at, mqi_log_head *head, mqi_log_fault *fault) {
+    const uint8_t *p = log->buf + at;
+    int64_t left = log->len - at;
+    if (MQI_UNLIKELY(left < MQI_BLANK_SIZE)) {
+        if (left == 0) return MQI_FOUND_END;
+        return mqi_log_blame(fault, at, MQI_LOG_TRUNCATED, MQI_FIELD_NONE, MQI_AT_LEAST, MQI_BLANK_SIZE, left);
+    }
+    int32_t size = mqi_get32(p), magic = mqi_get32(p + 4), width = magic == MQI_MAGIC_2 ? 2 : 1;
+    if (MQI_UNLIKELY(magic != MQI_MAGIC_1 && magic != MQI_MAGIC_2)) {
+        if (magic == MQI_MAGIC_BLANK) {
+            if (size == left) return MQI_FOUND_BLANK;
+            return mqi_log_blame(fault, at, MQI_LOG_BAD_SIZE, MQI_FIELD_TOTAL_SIZE, MQI_EXACTLY, left, size);
+        }
+        return mqi_log_blame(fault, at, MQI_LOG_BAD_MAGIC, MQI_FIELD_MAGIC_CODE, MQI_EXACTLY, MQI_MAGIC_1, magic);
+    }
+    if (MQI_UNLIKELY(size < MQI_HEAD_SIZE + 2 + width))
+        return mqi_log_blame(fault, at, MQI_LOG_BAD_SIZE, MQI_FIELD_TOTAL_SIZE, MQI_AT_LEAST, MQI_HEAD_SIZE + 2 + width,
+                             size);
+    if (MQI_UNLIKELY(size > left))
+        return mqi_log_blame(fault, at, MQI_LOG_TRUNCATED, MQI_FIELD_TOTAL_SIZE, MQI_AT_MOST, left, size);
+    if (MQI_UNLIKELY(mqi_get64(p + 28) != log->start + at))
+        return mqi_log_blame(fault, at, MQI_LOG_FOREIGN, MQI_FIELD_PHY_OFFSET, MQI_EXACTLY, log->start + at,
+                             mqi_get64(p + 28));
+    int32_t sys_flag = mqi_get32(p + 36);
+    int32_t body_at = MQI_HEAD_SIZE;
+    if (MQI_UNLIKELY(sys_flag & (MQI_SYS_BORN_IPV6 | MQI_SYS_STORE_IPV6))) {
+        body_at += (sys_flag & MQI_SYS_BORN_IPV6 ? 12 : 0) + (sys_flag & MQI_SYS_STORE_IPV6 ? 12 : 0);
+        if (size < body_at + 2 + width)
+            return mqi_log_blame(fault, at, MQI_LOG_BAD_SIZE, MQI_FIELD_TOTAL_SIZE, MQI_AT_LEAST, body_at + 2 + width,
+                                 size);
+    }
+    int32_t body_len = mqi_get32(p + body_at - 4), room = size - body_at - 2 - width;
+    if (MQI_UNLIKELY(body_len < 0)) body_len = 0;
+    if (MQI_UNLIKELY(body_len > room))
+        return mqi_log_blame(fault, at, MQI_LOG_BAD_LENGTH, MQI_FIELD_BODY_LEN, MQI_AT_MOST, room, body_len);
+    *head = (mqi_log_head){at, size, body_at, body_len, width};
+    return MQI_FOUND_FRAME;
+}
+
+/* Topic and properties; `head` has been read without a fault. */
+static inline int mqi_log_read_tail(const mqi_log *log, const mqi_log_head *head, mqi_log_tail *tail,
+                                    mqi_log_fault *fault) {
+    int64_t at = head->at + head->body_at + head->body_len;
+    const uint8_t *p = log->buf + at;
+    int32_t width = head->width, room = head->size - head->body_at - head->body_len - 2 - width;
+    int32_t topic_len = width == 1 ? (int8_t)p[0] : mqi_get16(p);
+    if (MQI_UNLIKELY((uint32_t)topic_len > (uint32_t)room))
+        return mqi_log_blame(fault, head->at, MQI_LOG_BAD_LENGTH, MQI_FIELD_TOPIC_LEN,
+                             topic_len < 0 ? MQI_AT_LEAST : MQI_AT_MOST, topic_len < 0 ? 0 : room, topic_len);
+    int32_t properties_len = mqi_get16(p + width + topic_len);
+    if (MQI_UNLIKELY(properties_len < 0)) properties_len = 0;
+    if (MQI_UNLIKELY(topic_len + properties_len != room))
+        return mqi_log_blame(fault, head->at, MQI_LOG_BAD_SIZE, MQI_FIELD_TOTAL_SIZE, MQI_EXACTLY,
+                             (int64_t)head->size - room + topic_len + properties_len, head->size);
+    *tail = (mqi_log_tail){at + width, at + width + topic_len + 2, topic_len, properties_len};
+    return MQI_FOUND_FRAME;
+}
+
+int mqi_log_read_body(const mqi_log *log, const mqi_log_head *head, mqi_log_fault *fault); /* compares the CRC */
+
+/* ---- strings ------------------------------------------------------------------------------------------------------ */
+
+/* Bit i: p[i] == c, for the 64 bytes at p; all of them must be readable. */
+static inline uint64_t mqi_mask64(const uint8_t *p, uint8_t c) {
+#if defined(__SSE2__)
+    const __m128i want = _mm_set1_epi8((char)c);
+    uint64_t mask = 0;
+    for (int i = 0; i < 4; i++) {
+        __m128i equal = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)(p + 16 * i)), want);
+        mask |= (uint64_t)(uint32_t)_mm_movemask_epi8(equal) << (16 * i);
+    }
+    return mask;
+#elif defined(__aarch64__)
+    static const uint8_t weights[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    const uint8x16_t want = vdupq_n_u8(c), weight = vld1q_u8(weights);
+    uint8x16_t a = vandq_u8(vceqq_u8(vld1q_u8(p), want), weight), b = vandq_u8(vceqq_u8(vld1q_u8(p + 16), want), weight);
+    uint8x16_t d = vandq_u8(vceqq_u8(vld1q_u8(p + 32), want), weight);
+    uint8x16_t e = vandq_u8(vceqq_u8(vld1q_u8(p + 48), want), weight);
+    uint8x16_t sum = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(d, e));
+    return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(sum, sum)), 0);
+#else
+    uint64_t mask = 0;
+    for (int i = 0; i < 64; i++) mask |= (uint64_t)(p[i] == c) << i;
+    return mask;
+#endif
+}
+
+/* The same for the n bytes at p, n >= 64 meaning 64; reads as far as `limit` at most. */
+static inline uint64_t mqi_mask_of(const uint8_t *p, int64_t n, const uint8_t *limit, uint8_t c) {
+    uint64_t mask;
+    if (MQI_LIKELY(limit - p >= 64)) {
+        mask = mqi_mask64(p, c);
+    } else {
+        uint8_t block[64] = {0};
+        memcpy(block, p, (size_t)(n < 64 ? n : 64));
+        mask = mqi_mask64(block, c);
+    }
+    return n < 64 ? mask & ~(~(uint64_t)0 << n) : mask;
+}
+
+/* One "name 0x01 value" of the properties, [p, end): name and value must not be empty, a later duplicate wins. */
+static inline void mqi_log_property(const uint8_t *p, const uint8_t *end, mqi_log_keys *keys) {
+    int64_t n = end - p;
+    if (n < 6) return;
+    if (memcmp(p, "KEYS\1", 5) == 0) {
+        keys->keys = p + 5;
+        keys->keys_len = (int32_t)(n - 5);
+    } else if (memcmp(p, "TAGS\1", 5) == 0) {
+        keys->tags = p + 5;
+        keys->tags_len = (int32_t)(n - 5);
+    } else if (n > 9 && memcmp(p, "UNIQ_KEY\1", 9) == 0) {
+        keys->uniq_key = p + 9;
+        keys->uniq_key_len = (int32_t)(n - 9);
+    }
+}
+
+/* Splitting bytes equals splitting the decoded text: an ASCII byte is never part of a longer or a broken sequence. */
+static inline mqi_log_keys mqi_log_read_keys(const uint8_t *p, int64_t n, const uint8_t *limit) {
+    mqi_log_keys keys = {0};
+    const uint8_t *item = p, *end = p + n;
+    for (; p < end; p += 64) {
+        uint64_t mask = mqi_mask_of(p, end - p, limit, 2);
+        for (; mask; mask &= mask - 1) {
+            const uint8_t *stop = p + __builtin_ctzll(mask);
+            mqi_log_property(item, stop, &keys);
+            item = stop + 1;
+        }
+    }
+    if (item < end) mqi_log_property(item, end, &keys);
+    return keys;
+}
+
+#endif
