@@ -42,6 +42,12 @@ void mqi_index_seed(mqi_index_file *f, int64_t end_phy_offset, int64_t end_times
     }
 }
 
+void mqi_index_flush_header(mqi_index_file *f) {
+    if (mqi_acquire32(f->base + MQI_INDEX_COUNT) <= 0) {
+        mqi_release32(f->base + MQI_INDEX_COUNT, 1);
+    }
+}
+
 /* ---- put ---------------------------------------------------------------------------------------------------- */
 
 /* Whole seconds since the file's begin, clamped to 0 .. INT32_MAX; 64-bit wrap as in Java. */
@@ -502,14 +508,22 @@ size_t mqi_index_check(const mqi_index_file *f, int32_t *heads, mqi_fault *fault
     return list.n;
 }
 
+/* A head leads to an entry of its slot. One equal to the count is a put that a kill, or this very moment, cut short. */
+static inline int head_fits(const mqi_index_file *f, uint32_t slot, int32_t head, int32_t count) {
+    if (head < 0 || head >= f->index_num || (head > count && head > mqi_acquire32(f->base + MQI_INDEX_COUNT))) {
+        return 0;
+    }
+    int32_t hash = mqi_get32(entry_at(f, head) + MQI_ENTRY_KEY_HASH);
+    return hash >= 0 && slot_of(f, hash) == slot;
+}
+
 static int newest_fit(const mqi_index_file *f, int32_t count, size_t newest) {
     int32_t stop = (size_t)(count - 1) > newest ? count - (int32_t)newest : 1;
     for (int32_t i = count - 1; i >= stop; i--) {
         int32_t hash = mqi_get32(entry_at(f, i) + MQI_ENTRY_KEY_HASH);
         uint32_t slot = slot_of(f, hash);
-        int32_t head = mqi_get32(slot_at(f, slot));
-        if (hash < 0 || head < i || head >= count ||
-            slot_of(f, mqi_get32(entry_at(f, head) + MQI_ENTRY_KEY_HASH)) != slot) {
+        int32_t head = mqi_acquire32(slot_at(f, slot));
+        if (hash < 0 || head < i || !head_fits(f, slot, head, count)) {
             return 0;
         }
     }
@@ -528,15 +542,8 @@ int mqi_index_fits(const mqi_index_file *f, size_t newest) {
                 prefetch_entry(entry_at(f, (int32_t)later));
             }
         }
-        int32_t head = mqi_get32(slot_at(f, slot));
-        if (head == 0) {
-            continue;
-        }
-        if (head < 0 || head >= count) {
-            return 0;
-        }
-        int32_t hash = mqi_get32(entry_at(f, head) + MQI_ENTRY_KEY_HASH);
-        if (hash < 0 || slot_of(f, hash) != slot) {
+        int32_t head = mqi_acquire32(slot_at(f, slot));
+        if (head != 0 && !head_fits(f, slot, head, count)) {
             return 0;
         }
     }

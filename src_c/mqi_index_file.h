@@ -71,6 +71,8 @@ void mqi_index_read_header(const mqi_index_file *f, mqi_index_header *header);
 
 /* A rolled file starts where its predecessor ended; a value of 0 or less leaves the field alone. */
 void mqi_index_seed(mqi_index_file *f, int64_t end_phy_offset, int64_t end_timestamp);
+/* What the broker's flush makes of a file without puts: the logical count, 1. */
+void mqi_index_flush_header(mqi_index_file *f);
 
 /* Return how many were stored, in order from the first; fewer than n: the file is full. */
 size_t mqi_index_put(mqi_index_file *f, int32_t key_hash, int64_t phy_offset, int64_t store_timestamp);
