@@ -4,10 +4,9 @@ Every message has one shape: *what, where: expected, got; hint*. The parts are a
 can act on them. Operating-system errors (`FileNotFoundError`, `PermissionError`, no space left) pass through
 unchanged; wrong arguments are plain `TypeError` and `ValueError`.
 
->>> raise CorruptIndexError("slot 3 leads outside the file", path="index/1", at=52, expected="0..16", got=81,
-...                         hint="run `mqindex verify`")
+>>> raise CorruptIndexError("slot 3 leads outside the file", path="index/1", at=52, expected="0..16", got=81)
 Traceback (most recent call last):
-mqindex.errors.CorruptIndexError: slot 3 leads outside the file: index/1 at byte 52: expected 0..16, got 81; run `mqindex verify`
+mqindex.errors.CorruptIndexError: slot 3 leads outside the file: index/1 at byte 52: expected 0..16, got 81
 """
 
 from __future__ import annotations

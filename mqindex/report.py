@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from mqindex.errors import sentence
 
-__all__ = ["Finding", "RebuildReport", "RepairReport", "Report", "Value"]
+__all__ = ["Finding", "RebuildReport", "RepairReport", "Report", "Severity", "Value"]
 
 Severity = Literal["error", "warning", "info"]
 
@@ -93,7 +93,7 @@ class RebuildReport(Report):
 
 @dataclass(slots=True)
 class RepairReport(RebuildReport):
-    """What `repair` did, or with `dry_run` would do, in `actions`. `backup`: where replaced files are, if there are any."""
+    """What `repair` did, or with `dry_run` would do, in `actions`. `backup`: where replaced files are, if any."""
 
     backup: str | None = None
     dry_run: bool = False

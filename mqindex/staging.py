@@ -15,7 +15,7 @@ import stat
 import time
 import uuid
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from mqindex.errors import OutputExistsError
 
@@ -43,7 +43,7 @@ def backup_name(now: float | None = None) -> str:
     >>> backup_name(0)
     '19700101T000000Z'
     """
-    moment = datetime.fromtimestamp(time.time() if now is None else now, timezone.utc)
+    moment = datetime.fromtimestamp(time.time() if now is None else now, UTC)
     return moment.strftime("%Y%m%dT%H%M%SZ")
 
 
@@ -146,7 +146,7 @@ def check_space(directory: str, needed: int) -> None:
 
 
 def own_like(path: str, neighbour: str) -> None:
-    """Give a new file or directory the owner of its neighbour, and the mode: a repair by root must not lock the broker out."""
+    """Give a new file or directory its neighbour's owner and mode: a repair by root must not lock the broker out."""
     like = os.stat(neighbour)
     mode = stat.S_IMODE(like.st_mode)
     if os.path.isdir(path) and not stat.S_ISDIR(like.st_mode):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mqindex.errors import MQIndexError
-from mqindex.report import Finding
+from mqindex.report import Finding, Severity
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.compare import Comparison, Difference, Place, first_in_log, next_entry
 from mqindex.rocketmq.index_file import IndexFile
@@ -74,9 +74,17 @@ def _bad(check: FileCheck, *findings: Finding) -> Checked:
 
 def _structural(path: str, fault: tuple[str, int, int, object, object]) -> Finding:
     kind, number, at, expected, got = fault
-    severity = "warning" if kind == "hash_slot_count" else "error"  # nothing reads that count back
-    return Finding(severity, f"index-{kind.replace('_', '-')}", path, at, f"entry {number}" if number else None,
-                   expected, got, _NOT_GOOD if severity == "error" else None)  # fmt: skip
+    severity: Severity = "warning" if kind == "hash_slot_count" else "error"  # nothing reads that count back
+    return Finding(
+        severity,
+        f"index-{kind.replace('_', '-')}",
+        path,
+        at,
+        f"entry {number}" if number else None,
+        expected,
+        got,
+        _NOT_GOOD if severity == "error" else None,
+    )
 
 
 def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: list[Finding]) -> Checked:
@@ -89,21 +97,43 @@ def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: 
     }
     below = first_in_log(index, log) - 1
     if below:
-        findings.append(Finding("info", "index-entries-expired", check.path, got=below,
-                                hint="their messages are below the log's minimum offset"))  # fmt: skip
+        findings.append(
+            Finding(
+                "info",
+                "index-entries-expired",
+                check.path,
+                got=below,
+                hint="their messages are below the log's minimum offset",
+            )
+        )
     if below == next_entry(index) - 1:
         return Checked(check.path, True, tuple(findings), **checked)
     if header.end_phy_offset >= check.log_end:
-        beyond = Finding("error", "index-beyond-log", check.path, 24, "end_phy_offset", f"below {check.log_end}",
-                         header.end_phy_offset, _NOT_GOOD)  # fmt: skip
+        beyond = Finding(
+            "error",
+            "index-beyond-log",
+            check.path,
+            24,
+            "end_phy_offset",
+            f"below {check.log_end}",
+            header.end_phy_offset,
+            _NOT_GOOD,
+        )
         return _bad(check, *findings, beyond)
     comparisons = list(_comparisons(check, index, log))
     findings += [_differing(check.path, each) for one in comparisons for each in one.differences]
     findings += map(damage_finding, log.damage.values())
     repeated = max(one.repeated for one in comparisons)
     if repeated:
-        findings.append(Finding("info", "message-indexed-twice", check.path, got=repeated,
-                                hint="a restarted broker indexes its last message again; queries return it twice"))  # fmt: skip
+        findings.append(
+            Finding(
+                "info",
+                "message-indexed-twice",
+                check.path,
+                got=repeated,
+                hint="a restarted broker indexes its last message again",
+            )
+        )
     good = all(one.ok for one in comparisons)
     return Checked(check.path, good, tuple(findings), begin=comparisons[0].begin, end=comparisons[-1].end, **checked)
 
@@ -118,7 +148,9 @@ def _comparisons(check: FileCheck, index: IndexFile, log: LogEntries) -> Iterato
 
 def _differing(path: str, difference: Difference) -> Finding:
     kind = {"missing": "missing-entries", "foreign": "foreign-entry", "wrong": "wrong-entry"}[difference.kind]
-    place = f"entry {difference.number}" if difference.field is None else f"{difference.field} of entry {difference.number}"
+    place = (
+        f"entry {difference.number}" if difference.field is None else f"{difference.field} of entry {difference.number}"
+    )
     if difference.kind == "missing":
         expected, got = f"{difference.count} entries from phy offset {difference.phy_offset} on", "none"
     elif difference.kind == "foreign":

@@ -34,7 +34,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`kind`: "missing" (the log has `count` entries here, the file none), "foreign" (the reverse), "wrong" (`field`)."""
+    """`kind`: "missing" (the log has `count` entries more), "foreign" (the file has), "wrong" (`field` differs)."""
 
     kind: str
     number: int
@@ -149,8 +149,8 @@ class _Comparing:
         stop = min(self._number + len(message), self._stop)
         here = self._index.entries(self._number, stop)
         hashes = here["key_hash"][here["phy_offset"] == phy_offset]
-        choices = np.flatnonzero(message == hashes[0]) if len(hashes) else []
-        fitting = [int(at) for at in choices if np.array_equal(message[at : at + len(hashes)], hashes[: len(message) - at])]
+        choices: list[int] = np.flatnonzero(message == hashes[0]).tolist() if len(hashes) else []
+        fitting = [at for at in choices if np.array_equal(message[at : at + len(hashes)], hashes[: len(message) - at])]
         whole = [at for at in fitting if at + len(hashes) == len(message)]
         return (whole or fitting or [0])[0]
 

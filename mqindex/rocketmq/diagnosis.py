@@ -107,8 +107,16 @@ def _behind(item: tuple[LogSpan, int]) -> list[Finding]:
         stale = bool(view.any())
         del view
     if frames:
-        return [Finding("warning", "frames-behind-log-end", span.path, end - span.file_start, got=f"{frames} whole frames",
-                        hint="the frame at the log's end is bad; a broker cuts the log here, so they are not indexed")]  # fmt: skip
+        return [
+            Finding(
+                "warning",
+                "frames-behind-log-end",
+                span.path,
+                end - span.file_start,
+                got=f"{frames} whole frames",
+                hint="the frame here is bad: a broker cuts the log, so they are not indexed",
+            )
+        ]
     if stale:
         return [Finding("info", "stale-bytes-behind-log-end", span.path, end - span.file_start)]
     return []
@@ -118,7 +126,7 @@ def _behind(item: tuple[LogSpan, int]) -> list[Finding]:
 
 
 def _settle(checked: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]:
-    """The good files in the log's order. A file without entries is good at the end only, seeded by the one before it."""
+    """The good files in the log's order. A file without entries is good at the end only, seeded by the one before."""
     sound = [one for one in checked if one.good]
     good = sorted((one for one in sound if one.entries), key=_position)
     findings = _order(good)
@@ -129,8 +137,16 @@ def _settle(checked: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]:
         if one is checked[-1] and (one.end_phy_offset, one.end_timestamp) == seeds and not (good and good[-1].room):
             good.append(one)
         else:
-            findings.append(Finding("error", "index-empty", one.path, expected=f"entries, or seeds {seeds} at the end",
-                                    got="no entry", hint="repair replaces this file from the log"))  # fmt: skip
+            findings.append(
+                Finding(
+                    "error",
+                    "index-empty",
+                    one.path,
+                    expected=f"entries, or seeds {seeds} at the end",
+                    got="no entry",
+                    hint="repair replaces this file from the log",
+                )
+            )
     return good, findings
 
 
@@ -143,8 +159,16 @@ def _order(good: Sequence[Checked]) -> list[Finding]:
     if paths == sorted(paths):
         return []
     names = ", ".join(map(os.path.basename, paths))
-    return [Finding("warning", "index-order", os.path.dirname(paths[0]), expected=names, got="another order by name",
-                    hint="the broker loads by name and answers the last name first")]  # fmt: skip
+    return [
+        Finding(
+            "warning",
+            "index-order",
+            os.path.dirname(paths[0]),
+            expected=names,
+            got="another order by name",
+            hint="the broker loads by name and answers the last name first",
+        )
+    ]
 
 
 def _missing(found: Survey, filled: Filled) -> list[Finding]:
@@ -176,8 +200,16 @@ def _doomed(found: Survey, good: Sequence[Checked], checkpoint: Checkpoint | Non
     """After an unclean exit the next start deletes the index files that the checkpoint does not know to be on disk."""
     known = checkpoint.index_msg_timestamp if checkpoint else 0
     return [
-        Finding("warning", "deleted-at-next-start", one.path, 8, "end_timestamp", f"at most {known}", one.end_timestamp,
-                "`abort` exists, and checkpoint.indexMsgTimestamp is older: repair moves it up")  # fmt: skip
+        Finding(
+            "warning",
+            "deleted-at-next-start",
+            one.path,
+            8,
+            "end_timestamp",
+            f"at most {known}",
+            one.end_timestamp,
+            "`abort` exists, and checkpoint.indexMsgTimestamp is older: repair moves it up",
+        )
         for one in good
         if found.unclean and one.end_timestamp > known
     ]

@@ -8,9 +8,15 @@ is the newest of its slot, which leaves one, seldom more.
 from __future__ import annotations
 
 import os
+import struct
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._mapped_file import MappedFile
 from mqindex.errors import GeometryError, MQIndexError
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, INDEX_NUM
@@ -18,11 +24,15 @@ from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_ENTRY_SIZE, INDEX_HEADE
 __all__ = ["Geometry", "candidates", "infer", "resolve"]
 
 Geometry = tuple[int, int]
+Array = npt.NDArray[Any]
 
 _DEFAULT: Geometry = (HASH_SLOT_NUM, INDEX_NUM)
 _DEFAULT_SIZE = layout.index_file_size(*_DEFAULT)
+_BLOCK = 5 << 20  # words of slots tried in one go
 _NEWEST = 16  # entries checked in a quick look at a file of the default length
-_HINT = "pass hash_slot_num= and index_num= (--hash-slot-num, --index-num), or the broker's configuration (--broker-conf)"
+_HINT = (
+    "pass hash_slot_num= and index_num= (--hash-slot-num, --index-num), or the broker's configuration (--broker-conf)"
+)
 
 
 def infer(paths: Sequence[str | os.PathLike[str]], *, thorough: bool = False) -> Geometry:
@@ -69,57 +79,53 @@ def resolve(hash_slot_num: int | None, index_num: int | None, size: int) -> Geom
 
 def candidates(path: str, *, thorough: bool = True) -> list[Geometry]:
     """Every geometry that fits the content of one file; empty where it holds no entry or fits none."""
-    import numpy as np
+    with MappedFile.open(path) as file:
+        if file.size < INDEX_HEADER_SIZE + layout.INDEX_SLOT_SIZE + INDEX_ENTRY_SIZE or file.size % 4:
+            return []
+        begin, end, _, count = struct.unpack_from(">qqii", file.map, 16)
+        if not 2 <= count <= (file.size - INDEX_HEADER_SIZE) // INDEX_ENTRY_SIZE:
+            return []
+        if file.size == _DEFAULT_SIZE and _fits(file, _DEFAULT, 0 if thorough else _NEWEST):
+            return [_DEFAULT]
+        slots = _plausible(np.frombuffer(file.map, np.uint8), begin, end, count)
+        return [pair for pair in _pairs(slots, file.size) if _fits(file, pair, 0)]
 
-    from mqindex._mapped_file import MappedFile
+
+def _fits(file: MappedFile, geometry: Geometry, newest: int) -> bool:
     from mqindex._native.index_file import IndexCore
 
-    def fits(geometry: Geometry, newest: int | None) -> bool:
-        core = IndexCore(file.map, *geometry, False)
-        try:
-            return core.fits(newest)
-        finally:
-            core.close()
-
-    with MappedFile.open(path) as file:
-        if file.size < INDEX_HEADER_SIZE + layout.INDEX_SLOT_SIZE + INDEX_ENTRY_SIZE or (file.size - 40) % 4:
-            return []
-        view = np.frombuffer(file.map, np.uint8)
-        header = view[:INDEX_HEADER_SIZE]
-        begin, end = (int(header[at : at + 8].view(">i8")[0]) for at in (16, 24))
-        count = int(header[36:40].view(">i4")[0])
-        if count < 2:
-            return []
-        found = []
-        if file.size == _DEFAULT_SIZE and fits(_DEFAULT, None if thorough else _NEWEST):
-            found = [_DEFAULT]
-        elif (file.size - INDEX_HEADER_SIZE) // INDEX_ENTRY_SIZE >= count:
-            slots = _plausible(view, begin, end, count)
-            found = [pair for pair in _pairs(slots, file.size) if fits(pair, None)]
-        del view, header
-        return found
+    core = IndexCore(file.map, *geometry, False)
+    try:
+        return bool(core.fits(newest))
+    finally:
+        core.close()
 
 
-def _plausible(view, begin: int, end: int, count: int):  # type: ignore[no-untyped-def]
+def _plausible(view: Array, begin: int, end: int, count: int) -> list[int]:
     """The hash_slot_nums for which entries 0, 1 and count-1 and the newest entry's slot look as they must."""
-    import numpy as np
+    words = view[INDEX_HEADER_SIZE:].view(">i4")
+    first = len(words) % 5 or 5  # 4S + 20N = size - 40, so S is fixed modulo 5
+    stop = len(words) - 5 * count + 1
+    blocks = (np.arange(at, min(at + _BLOCK, stop), 5) for at in range(first, stop, _BLOCK))
+    return [slots for block in blocks for slots in _plausible_in(words, block, begin, end, count).tolist()]
 
-    size = len(view)
-    first = (size - INDEX_HEADER_SIZE) // layout.INDEX_SLOT_SIZE % 5 or 5  # 4S + 20N = size - 40, so S is fixed modulo 5
-    words = view[INDEX_HEADER_SIZE : size - (size - INDEX_HEADER_SIZE) % 4].view(">i4")
-    zeroth = np.arange(first, len(words) - 5 * count + 1, 5, dtype=np.int64)  # word of entry 0 = hash_slot_num
-    newest = zeroth + 5 * (count - 1)
 
-    def phy_offset(entry):  # type: ignore[no-untyped-def]
-        return (words[entry + 1].astype(np.int64) << 32) | (words[entry + 2].astype(np.int64) & 0xFFFFFFFF)
-
-    keep = phy_offset(newest) == end
-    zeroth, newest = zeroth[keep], newest[keep]
-    keep = (phy_offset(zeroth + 5) == begin) & (words[zeroth + 9] == 0) & (words[newest] >= 0)
+def _plausible_in(words: Array, zeroth: Array, begin: int, end: int, count: int) -> Array:
+    """`zeroth`: the word of entry 0, which is hash_slot_num."""
+    zeroth = zeroth[_phy_offset(words, zeroth + 5 * (count - 1)) == end]
+    keep = (_phy_offset(words, zeroth + 5) == begin) & (words[zeroth + 9] == 0)
     for word in range(5):
         keep &= words[zeroth + word] == 0
-    zeroth, newest = zeroth[keep], newest[keep]
-    return zeroth[words[words[newest] % zeroth] == count - 1]
+    zeroth = zeroth[keep]
+    newest = words[zeroth + 5 * (count - 1)]
+    zeroth, newest = zeroth[newest >= 0], newest[newest >= 0]
+    fitting: Array = zeroth[words[newest % zeroth] == count - 1]
+    return fitting
+
+
+def _phy_offset(words: Array, entry: Array) -> Array:
+    high, low = words[entry + 1].astype(np.int64), words[entry + 2].astype(np.int64)
+    return (high << 32) | (low & 0xFFFFFFFF)
 
 
 def _pairs(slots: Iterable[int], size: int) -> list[Geometry]:

@@ -87,7 +87,8 @@ class IndexService:
         files: list[IndexFile] = []
         try:
             for path in paths:
-                files.append(IndexFile.open(path, hash_slot_num=slots, index_num=entries, writable=writable))
+                file = IndexFile.open(path, hash_slot_num=slots, index_num=entries, writable=writable)
+                files.append(file)  # one by one: a failure closes those before it
         except BaseException:
             for file in files:
                 file.close()
@@ -267,4 +268,3 @@ def _joined(parts: list[tuple[Any, Any]], n: int) -> Hits:
         values[np.repeat(start - at[:-1], count) + np.arange(len(hits))] = hits
         start += count
     return Hits(values, offsets)
-

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from mqindex._mapped_file import MappedFile
 from mqindex._native.commit_log import Extractor, find_frame
 
-__all__ = ["Damage", "FileWalk", "LogEntries", "LogSpan", "RUN_ENTRY"]
+__all__ = ["RUN_ENTRY", "Damage", "FileWalk", "LogEntries", "LogSpan"]
 
 RUN_ENTRY = np.dtype([("key_hash", "=i4"), ("phy_offset", "=i8"), ("store_timestamp", "=i8")])
 
@@ -101,7 +101,7 @@ class LogEntries:
         self._open: tuple[LogSpan, MappedFile] | None = None
 
     def forward(self, phy_offset: int, stop: int | None = None) -> Iterator[npt.NDArray[Any]]:
-        """Arrays of `RUN_ENTRY`, owned by the caller, from the frame at `phy_offset` on; ends at `stop` or the log's end.
+        """Arrays of `RUN_ENTRY`, the caller's own, from the frame at `phy_offset` on, up to `stop` or the log's end.
 
         Damage is passed over, as in a rebuild. Nothing comes where `phy_offset` is not in the log.
         """

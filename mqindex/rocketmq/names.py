@@ -52,8 +52,8 @@ def _lowest(previous: str | None) -> int:
         return 0
     if not previous.isascii():
         return _END  # the digits of other scripts sort behind all of ours
-    number = int(previous.ljust(_DIGITS, "0")[:_DIGITS])
-    return number if f"{number:0{_DIGITS}d}" > previous else number + 1
+    digits = previous.ljust(_DIGITS, "0")[:_DIGITS]
+    return int(digits) + (digits <= previous)
 
 
 def _end(following: str | None) -> int:

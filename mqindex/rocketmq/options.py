@@ -63,21 +63,20 @@ def store_options(
     """
     root = os.path.abspath(os.fspath(store))
     settings, source = _settings(config)
-    given = {
-        "hash_slot_num": _positive("hash_slot_num", hash_slot_num),
-        "index_num": _positive("index_num", index_num),
-        "broker_version": broker_version,
-    }
-    configured = {
-        "hash_slot_num": _positive("maxHashSlotNum", settings.get("maxHashSlotNum")),
-        "index_num": _positive("maxIndexNum", settings.get("maxIndexNum")),
-        "mapped_file_size": _positive("mappedFileSizeCommitLog", settings.get("mappedFileSizeCommitLog")),
-    }
-    chosen = {**configured, **{name: value for name, value in given.items() if value is not None}}
-    sources = tuple((name, source) for name in configured if given.get(name) is None)
     if broker_version is not None:
         _parse_version(broker_version)
-    return StoreOptions(root=root, commitlog=_commitlog(root, commitlog, settings), sources=sources, **chosen)
+    slots = _positive("hash_slot_num", hash_slot_num) or _positive("maxHashSlotNum", settings.get("maxHashSlotNum"))
+    entries = _positive("index_num", index_num) or _positive("maxIndexNum", settings.get("maxIndexNum"))
+    given = {"hash_slot_num": hash_slot_num, "index_num": index_num}
+    return StoreOptions(
+        root=root,
+        commitlog=_commitlog(root, commitlog, settings),
+        hash_slot_num=slots,
+        index_num=entries,
+        broker_version=broker_version,
+        mapped_file_size=_positive("mappedFileSizeCommitLog", settings.get("mappedFileSizeCommitLog")),
+        sources=tuple((name, source) for name, value in given.items() if value is None),
+    )
 
 
 def tags_indexed(broker_version: str) -> bool:

@@ -103,7 +103,7 @@ def _stitch(engine: Engine, pairs: Sequence[tuple[Split, Run]]) -> Extracted:
         if at is not None and at >= split.stop:
             continue  # a frame that began earlier, or the blank, covers this split
         if at is not None and run.first != at:  # a body that imitates a frame, or a bad frame at the border
-            (run,) = engine.map(stages.extract, [replace(split, start=at, resync=False)], name="extract again")
+            run = _again(engine, replace(split, start=at, resync=False))  # noqa: PLW2901
         if at is None and run.first >= 0:
             _close(done, run.first)
         if run.first >= 0:
@@ -114,6 +114,10 @@ def _stitch(engine: Engine, pairs: Sequence[tuple[Split, Run]]) -> Extracted:
             done.fault = run.fault
             break
     return done
+
+
+def _again(engine: Engine, split: Split) -> Run:
+    return engine.map(stages.extract, [split], name="extract again")[0]
 
 
 def _close(done: Extracted, stop: int | None, *, file_end: bool = False) -> None:

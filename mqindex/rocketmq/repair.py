@@ -21,7 +21,7 @@ from mqindex.rocketmq.options import Config, store_options
 from mqindex.rocketmq.pipeline import SPLIT_SIZE
 from mqindex.rocketmq.rebuild import build_all, check_parts, one, require_capacity, scratch_in, start_report
 from mqindex.rocketmq.stages import Built, Part
-from mqindex.rocketmq.survey import Survey, survey
+from mqindex.rocketmq.survey import survey
 
 __all__ = ["planned_actions", "repair"]
 
@@ -224,7 +224,7 @@ def _moved_up(diagnosis: Diagnosis, end: int) -> Checkpoint | None:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Old files to the backup, new ones to their names. `place`: (path, name, whether it replaces a file of that name)."""
+    """Old files to the backup, new ones to their names. `place`: path, name, whether a file of the name is replaced."""
 
     root: str
     index: str

@@ -224,4 +224,3 @@ def _key(entries: npt.NDArray[Any], seqs: Int64 | None, i: int) -> tuple[int, ..
 def _append(path: str, values: npt.NDArray[Any]) -> None:
     with open(path, "ab", buffering=0) as file:
         stages.write_all(file, values)
-

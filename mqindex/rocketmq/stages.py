@@ -147,7 +147,7 @@ def _write_run(walk: FileWalk, out: str | None) -> str | None:
 
 def write_all(file: BinaryIO, chunk: npt.NDArray[Any]) -> None:
     """Write an array; a raw file may take less than it is given."""
-    rest = memoryview(chunk.view(np.uint8))
+    rest = memoryview(chunk.view(np.uint8).data)
     while rest:
         rest = rest[file.write(rest) :]
 

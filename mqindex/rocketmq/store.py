@@ -59,9 +59,7 @@ def require_store(root: str) -> None:
     if not os.path.exists(root):
         raise FileNotFoundError(errno.ENOENT, "no such store directory", root)
     if not os.path.isdir(root):
-        raise BadMagicError(
-            "not a store", path=root, expected="the root directory of a broker's store", got="a file"
-        )
+        raise BadMagicError("not a store", path=root, expected="the root directory of a broker's store", got="a file")
 
 
 def _names(directory: str) -> list[str]:

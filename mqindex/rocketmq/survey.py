@@ -6,6 +6,7 @@ last file of the log, and a few entries.
 
 from __future__ import annotations
 
+import itertools
 import os
 from dataclasses import dataclass, replace
 
@@ -104,7 +105,7 @@ def _holes(files: list[LogFile], spans: tuple[LogSpan, ...]) -> list[Finding]:
             got=following.file_start,
             hint="messages between the two are not in this store",
         )
-        for one, following in zip(spans, spans[1:], strict=False)
+        for one, following in itertools.pairwise(spans)
         if one.stop != following.file_start
     ]
 
