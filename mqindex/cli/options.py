@@ -117,7 +117,8 @@ class EngineOptions:
         from mqindex.cli.progress import progress_bars
 
         if self.engine == "spark":
-            from mqindex.spark import SparkEngine, get_or_create
+            from mqindex.spark import SparkEngine
+            from mqindex.spark.session import get_or_create
 
             spark = get_or_create(self.master or f"local[{self.workers or '*'}]")
             try:

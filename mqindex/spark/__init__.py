@@ -14,15 +14,12 @@ if TYPE_CHECKING:
     from mqindex.spark.engine import SparkEngine
     from mqindex.spark.functions import hash_slot, key_hash, select_phy_offset
     from mqindex.spark.partitions import build_partition, select_partition
-    from mqindex.spark.session import ensure_session, get_or_create
     from mqindex.spark.sources import register
 
 _HOME = {
     "SparkEngine": "engine",
     "build_index": "build",
     "build_partition": "partitions",
-    "ensure_session": "session",
-    "get_or_create": "session",
     "hash_slot": "functions",
     "key_hash": "functions",
     "rebuild": "build",
@@ -37,8 +34,6 @@ __all__ = [
     "SparkEngine",
     "build_index",
     "build_partition",
-    "ensure_session",
-    "get_or_create",
     "hash_slot",
     "key_hash",
     "rebuild",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mqindex.engines import OnProgress, Progress
@@ -149,7 +150,7 @@ def _stage_task(stage: Callable[[Any], Any], groups: list[Sequence[Any]]) -> Any
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for i in batch.column(0).to_pylist():
-                yield _answer(i, lambda i=i: _results(work, packed[i]))
+                yield _answer(i, partial(_results, work, packed[i]))
 
     return task
 
@@ -160,7 +161,7 @@ def _partition_task(function: Callable[[int, Iterator[Any]], Any]) -> Any:
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
-        number = TaskContext.get().partitionId()
+        number: int = TaskContext.get().partitionId()  # type: ignore[union-attr]
         yield _answer(number, lambda: _unpack(work)(number, batches))
 
     return task

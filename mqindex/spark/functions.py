@@ -61,7 +61,8 @@ def select_phy_offset(
     def select(keys: pa.Array) -> pa.Array:
         return lookup(keys)
 
-    return _column_function(select, _offsets_type())
+    chosen: Callable[[Column | str], Column] = _column_function(select, _offsets_type())
+    return chosen
 
 
 def key_hash(column: Column | str) -> Column:
@@ -69,7 +70,8 @@ def key_hash(column: Column | str) -> Column:
 
     Source: RocketMQ 4.9.3, `IndexFile.indexKeyHashMethod`.
     """
-    return _key_hash_function()(column)
+    hashed: Column = _key_hash_function()(column)
+    return hashed
 
 
 def hash_slot(column: Column | str, n: int) -> Column:
@@ -80,7 +82,8 @@ def hash_slot(column: Column | str, n: int) -> Column:
     def slot(keys: pa.Array) -> pa.Array:
         return _slots(keys, n)
 
-    return _column_function(slot, _int_type())(column)
+    chosen: Column = _column_function(slot, _int_type())(column)
+    return chosen
 
 
 def register_functions(spark: SparkSession) -> None:
@@ -204,18 +207,18 @@ def _offsets_type() -> Any:
     return ArrayType(LongType())
 
 
-def _column_function(function: Callable[..., pa.Array], result: Any) -> Callable[..., Column]:
+def _column_function(function: Callable[..., pa.Array], result: Any) -> Any:
     from pyspark.sql import functions
 
     if hasattr(functions, "arrow_udf"):
         return functions.arrow_udf(function, result)
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]
 
     def by_pandas(*columns: pd.Series) -> pd.Series:
         return function(*(_from_pandas(column) for column in columns)).to_pandas()
 
     by_pandas.__annotations__ = {"columns": pd.Series, "return": pd.Series}
-    return functions.pandas_udf(by_pandas, result)  # type: ignore[no-any-return,attr-defined]
+    return functions.pandas_udf(by_pandas, result)  # type: ignore[attr-defined]
 
 
 def _from_pandas(column: Any) -> pa.Array:

@@ -117,7 +117,7 @@ class _ConnectJob(Job):
         self._finished = 0
 
     def __enter__(self) -> Job:
-        self.spark.registerProgressHandler(self._on_progress)
+        self.spark.registerProgressHandler(self._on_progress)  # type: ignore[arg-type]
         return super().__enter__()
 
     def finished_tasks(self) -> int:
@@ -125,7 +125,7 @@ class _ConnectJob(Job):
 
     def settle(self) -> None:
         super().settle()
-        self.spark.removeProgressHandler(self._on_progress)
+        self.spark.removeProgressHandler(self._on_progress)  # type: ignore[arg-type]
         if self._error is not None or not self._ended.is_set():
             time.sleep(KILL_SECONDS)  # Connect does not tell which attempts still run
 
@@ -138,5 +138,5 @@ def _inherit(spark: SparkSession, run: Callable[[], None]) -> Callable[[], None]
     """`run` with the caller's scheduler pool, tags and the like."""
     from pyspark import inheritable_thread_target
 
-    wrap = inheritable_thread_target(spark)
-    return run if wrap is spark else wrap(run)  # type: ignore[no-any-return]
+    wrap: Any = inheritable_thread_target(spark)
+    return run if wrap is spark else wrap(run)  # itself: without pinned threads there is nothing to inherit

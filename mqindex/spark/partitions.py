@@ -13,7 +13,7 @@ import pyarrow as pa
 from mqindex import staging
 from mqindex.errors import OutputExistsError
 from mqindex.rocketmq import IndexService
-from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM, MAX_TIMESTAMP
+from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.spark.functions import Lookup
 from mqindex.spark.rows import ENTRY_COLUMNS, as_batches, index_keys, int64_column, only_key
 
@@ -54,9 +54,7 @@ def select_partition(
     return select
 
 
-def build_partition(
-    out: str | os.PathLike[str], *, hash_slot_num: int = HASH_SLOT_NUM, index_num: int = INDEX_NUM
-) -> PartitionFunction:
+def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_num: int) -> PartitionFunction:
     """A function over the entries of a partition: they become index files of their own in `out/part-<n>/index/`.
 
     It takes record batches or rows with `key` (or `topic` and `key`), `phy_offset` and `store_timestamp`, puts them in
@@ -89,9 +87,7 @@ def build_partition(
     return build
 
 
-def _build(
-    batches: Iterator[pa.RecordBatch], out: str, target: str, hash_slot_num: int, index_num: int
-) -> list[int]:
+def _build(batches: Iterator[pa.RecordBatch], out: str, target: str, hash_slot_num: int, index_num: int) -> list[int]:
     """Build aside and let `target` appear; the entries of each file."""
     os.makedirs(out, exist_ok=True)
     scratch = staging.make_scratch(out)

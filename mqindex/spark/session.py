@@ -150,13 +150,13 @@ def _repair_local_python(spark: SparkSession) -> None:
             spark.conf.set(WORKER_PYTHON, sys.executable)
         return
     context = spark.sparkContext
-    if context.master.startswith("local") and shutil.which(context.pythonExec) != sys.executable:
+    if str(context.master).startswith("local") and shutil.which(context.pythonExec) != sys.executable:
         spark.conf.set(WORKER_PYTHON, sys.executable)
         context.pythonExec = sys.executable
 
 
 def _warn_of_slow_compression(spark: SparkSession) -> None:
-    if (spark.conf.get("spark.sql.execution.arrow.compression.codec", "none") or "").lower() == "lz4":
+    if str(spark.conf.get("spark.sql.execution.arrow.compression.codec", "none")).lower() == "lz4":
         warnings.warn(
             "spark.sql.execution.arrow.compression.codec=lz4 is a hundred times slower than none: use none or zstd",
             RuntimeWarning,
