@@ -8,13 +8,16 @@ import inspect
 import os
 import pkgutil
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 import mqindex
+from tests.support.golden import case
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -66,19 +69,59 @@ def undocumented(name: str, thing: object) -> list[str]:
     return found
 
 
-def blocks(language: str) -> list[str]:
-    if not README.exists():
-        return []
-    return re.findall(rf"^```{language}\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(console|pycon)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def sections() -> list[Any]:
+    """Heading and blocks of each section of the README that has something to run."""
+    text = README.read_text() if README.exists() else ""
+    found = []
+    for section in re.split(r"^(?=#+ )", text, flags=re.MULTILINE):
+        heading = section.splitlines()[0].strip("# ") if section else ""
+        if parts := BLOCK.findall(section):
+            needs_spark = any("spark" in body for _, body in parts)
+            found.append(pytest.param(parts, id=heading, marks=[pytest.mark.spark] if needs_spark else []))
+    return found
 
 
 @pytest.fixture
 def readme_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with what the README's examples assume: the store of a broker that lost its index."""
-    from tests.support.golden import case
-
-    case("killed-lost-493").unpack(tmp_path, after=True)
+    """What the README's examples begin with: `store`, of a broker that lost its index in a crash."""
+    case("killed-lost-493").unpack_after(tmp_path).rename(tmp_path / "store")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
-    monkeypatch.setenv("COLUMNS", "100")
     return tmp_path
+
+
+@pytest.mark.parametrize("parts", sections())
+def test_readme_does_what_it_says(parts: list[tuple[str, str]], readme_place: Path) -> None:
+    names: dict[str, Any] = {}
+    for language, body in parts:
+        if language == "console":
+            commands_of(body)
+        else:
+            said: list[str] = []
+            example = doctest.DocTestParser().get_doctest(body, names, "README.md", None, None)
+            runner = doctest.DocTestRunner(optionflags=FLAGS)
+            runner.run(example, out=said.append, clear_globs=False)
+            names = example.globs
+            assert runner.summarize(verbose=False).failed == 0, "".join(said)
+
+
+def commands_of(body: str) -> None:
+    """Runs each `$ ` line of a console block and compares what it prints."""
+    for step in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+        command, _, wanted = step.partition("\n")
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+        got = done.stdout
+        assert doctest.OutputChecker().check_output(wanted, got, FLAGS), f"$ {command}\n{got}{done.stderr}"
+
+
+@in_repository
+@pytest.mark.parametrize("document", ["README.md", ".github/CONTRIBUTING.md"])
+def test_every_named_dev_command_exists(document: str) -> None:
+    listed = subprocess.run([ROOT / "dev"], capture_output=True, text=True, check=True).stdout
+    known = set(re.findall(r"^\./dev (\w+)", listed, re.MULTILINE))
+    named = set(re.findall(r"\./dev (\w+)", (ROOT / document).read_text()))
+    assert named <= known

@@ -1,0 +1,77 @@
+"""Layout constants stand twice on purpose, in C and in Python; here they are compared, and with the broker's bytes."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from mqindex.rocketmq import layout
+from tests.support.golden import case
+
+SRC_C = Path(__file__).parents[2] / "src_c"
+TWINS = {  # name in src_c -> name in mqindex.rocketmq.layout
+    "MQI_INDEX_HEADER_SIZE": "INDEX_HEADER_SIZE",
+    "MQI_SLOT_SIZE": "INDEX_SLOT_SIZE",
+    "MQI_ENTRY_SIZE": "INDEX_ENTRY_SIZE",
+    "MQI_RUN_SIZE": "RUN_ENTRY_SIZE",
+    "MQI_LOG_ENTRY_SIZE": "RUN_ENTRY_SIZE",
+    "MQI_MAGIC_1": "MAGIC_MESSAGE_V1",
+    "MQI_MAGIC_2": "MAGIC_MESSAGE_V2",
+    "MQI_MAGIC_BLANK": "MAGIC_BLANK",
+}
+CONSTANT = re.compile(
+    r"(?:#define\s+|^\s+)(MQI_\w+)(?:\s+|\s*=\s*)(\(?[-\w() *<+/]+?)\)?,?\s*(?:/\*.*)?$", re.MULTILINE
+)
+in_repository = pytest.mark.skipif(not SRC_C.is_dir(), reason="an installed package is tested without its C sources")
+
+
+def c_constants() -> dict[str, int]:
+    """Every `#define` and enumerator with a number of its own."""
+    found = {}
+    for header in sorted(SRC_C.glob("*.h")):
+        for name, text in CONSTANT.findall(header.read_text()):
+            number = text.replace("(int32_t)", "").strip("() ")
+            if re.fullmatch(r"-?(?:0x[0-9A-Fa-f]+|\d+)", number):
+                value = int(number, 0)
+                found[name] = value - (1 << 32) if "(int32_t)" in text and value >= 1 << 31 else value
+    return found
+
+
+@in_repository
+@pytest.mark.parametrize(("c_name", "python_name"), TWINS.items())
+def test_both_layouts_agree(c_name: str, python_name: str) -> None:
+    assert c_constants()[c_name] == getattr(layout, python_name)
+
+
+@in_repository
+def test_the_fields_of_the_index_header_and_entry_stand_where_the_layout_says() -> None:
+    constants = c_constants()
+    drawing = layout.__doc__ or ""
+    header = dict(re.findall(r"(\d+) (\w+) i\d+", drawing[drawing.index("header   |") : drawing.index("slot     |")]))
+    entry = dict(re.findall(r"(\d+) (\w+) i\d+", drawing[drawing.index("entry    |") : drawing.index("```\n\n>>>")]))
+    assert len(header) == 6 and len(entry) == 4
+    assert {name: constants[f"MQI_{name.upper()}"] for name in header.values()} == {
+        name: int(at) for at, name in header.items()
+    }
+    assert {name: constants[f"MQI_ENTRY_{name.upper()}"] for name in entry.values()} == {
+        name: int(at) for at, name in entry.items()
+    }
+
+
+def test_the_size_of_a_brokers_file(tmp_path: Path) -> None:
+    store = case("basic-493")
+    (index, *_) = sorted((store.unpack(tmp_path) / "index").iterdir())
+    assert index.stat().st_size == layout.index_file_size(*store.geometry)
+
+
+def test_no_magic_number_is_written_twice() -> None:
+    numbers = {layout.MAGIC_MESSAGE_V1, layout.MAGIC_MESSAGE_V2, layout.MAGIC_BLANK}
+    package = Path(layout.__file__).parents[1]
+    for path in package.rglob("*.py"):
+        if path == Path(layout.__file__):
+            continue
+        literals = {node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)}
+        assert not literals & {abs(number) for number in numbers}, path.name

@@ -1,0 +1,60 @@
+"""Every command and option of the shell explains itself, and is in the README."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+click = pytest.importorskip("click")
+
+from mqindex.cli.group import COMMANDS, root  # noqa: E402
+
+README = Path(__file__).parents[2] / "README.md"
+OPTIONS = {  # the contract: options a script may rely on
+    "info": {"--kind", "--json"},
+    "query": {"--topic", "--begin", "--end", "--max-num", "--kind", "--json"},
+    "verify": {"--deep", "--engine", "--workers", "--master", "--json"},
+    "repair": {"--dry-run", "--parts", "--engine", "--workers", "--master", "--json"},
+    "rebuild": {"--out", "--force", "--parts", "--engine", "--workers", "--master", "--json"},
+    "dump": {"--format", "--kind"},
+    "hash": {"--json"},
+}
+STORE_OPTIONS = {"--commitlog", "--hash-slot-num", "--index-num", "--broker-version", "--broker-conf"}
+
+
+def command(name: str) -> click.Command:
+    found = root.get_command(click.Context(root), name)
+    assert found is not None
+    return found
+
+
+def test_the_commands_are_those_of_the_contract() -> None:
+    assert set(COMMANDS) == set(OPTIONS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_has_a_help_text(name: str) -> None:
+    options = [param for param in command(name).params if isinstance(param, click.Option)]
+    assert [option.name for option in options if not option.help] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_says_what_how_and_the_exit_codes(name: str) -> None:
+    text = command(name).get_help(click.Context(command(name), info_name=name))
+    assert f"Usage: {name}" in text
+    assert COMMANDS[name].endswith(".")
+    assert "xit code" in text or name in {"info", "dump", "hash"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_options_of_the_contract_exist(name: str) -> None:
+    known = {flag for param in command(name).params for flag in param.opts}
+    wanted = OPTIONS[name] | (STORE_OPTIONS if name in {"query", "verify", "repair", "rebuild", "info"} else set())
+    assert wanted - known == set()
+
+
+@pytest.mark.skipif(not README.exists(), reason="an installed package is tested without its README")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_readme_names_every_command(name: str) -> None:
+    assert f"mqindex {name}" in README.read_text()
