@@ -1,0 +1,130 @@
+"""`python -m bench`: print the table. `run`: measure. `check`: answers only. `table`: README.md."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import time
+
+from bench import machine, table
+from bench.cases import CASES
+from bench.processes import ContenderError
+from bench.records import Record, newest
+from bench.runner import AnswerError, check_answer, run_case
+from bench.scale import CHECK, SCALES, Scale
+from bench.workshop import Workshop, space_needed
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Returns the exit code: 0 done, 1 a case failed or the table is stale, 2 trouble."""
+    chosen = _parser().parse_args(arguments)
+    if chosen.command == "run":
+        return run(chosen.cases, [SCALES[name] for name in chosen.scale or ["full"]], chosen.work)
+    if chosen.command == "check":
+        return check(chosen.cases, chosen.work)
+    return show(write=getattr(chosen, "write", False), compare=getattr(chosen, "check", False))
+
+
+def show(*, write: bool = False, compare: bool = False) -> int:
+    """Print the newest record's table, or put it into README.md, or see whether it is there."""
+    record = newest()
+    if record is None:
+        print("no records yet: python -m bench run", file=sys.stderr)
+        return 1
+    if write:
+        table.write_readme(record)
+    elif compare:
+        if not table.readme_is_current(record):
+            print("README.md: not the table of the newest record; run: python -m bench table --write", file=sys.stderr)
+            return 1
+    else:
+        print(table.document(record))
+    return 0
+
+
+def run(names: list[str], scales: list[Scale], work: str) -> int:
+    """Measure cases and record them. Without names, those that today's record lacks at this commit."""
+    record, commit, failed = Record(), machine.commit(), False
+    for scale in scales:
+        wanted = names or [name for name in CASES if not record.has(scale.name, name, commit)]
+        _require_space(work, scale)
+        shop = Workshop(work, scale)
+        try:
+            total = sum(CASES[name].seconds(shop) for name in wanted)
+            print(f"{scale.name}: {len(wanted)} cases, about {_minutes(total)}, and the making of keys and log")
+            for name in wanted:
+                failed |= not _measure(name, shop, record, commit)
+        finally:
+            shop.close()
+    return int(failed)
+
+
+def check(names: list[str], work: str) -> int:
+    """Run every case tiny, for its answer."""
+    failed = False
+    shop = Workshop(work, CHECK)
+    try:
+        for name in names or list(CASES):
+            print(f"{name}", flush=True)
+            try:
+                part = run_case(CASES[name], shop, lambda line: print(line) if "left out" in line else None)
+                check_answer(CASES[name], part["answer"])
+                print(f"    {part['answer']}", flush=True)
+            except (AnswerError, ContenderError) as error:
+                failed = True
+                print(f"    FAILED: {error}", file=sys.stderr)
+    finally:
+        shop.close()
+    return int(failed)
+
+
+def _measure(name: str, shop: Workshop, record: Record, commit: str) -> bool:
+    case = CASES[name]
+    print(f"  {name}: {case.title}, about {_minutes(case.seconds(shop))}", flush=True)
+    began = time.perf_counter()
+    try:
+        part = run_case(case, shop, lambda line: print(line, flush=True))
+    except (AnswerError, ContenderError) as error:
+        print(f"    FAILED: {error}", file=sys.stderr)
+        return False
+    part["took_seconds"] = round(time.perf_counter() - began, 1)
+    record.put(shop.scale.name, name, commit, part)
+    print(f"    recorded after {_minutes(part['took_seconds'])}", flush=True)
+    return True
+
+
+def _require_space(work: str, scale: Scale) -> None:
+    os.makedirs(work, exist_ok=True)
+    need, free = space_needed(scale), shutil.disk_usage(work).free
+    if free < need:
+        raise SystemExit(f"{work}: expected {need >> 30} GiB free, got {free >> 30} GiB; pass --work DIR")
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.1f} min"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description="Benchmarks; alone: the table of the newest record."
+    )
+    commands = parser.add_subparsers(dest="command")
+    running = commands.add_parser("run", help="measure and record")
+    running.add_argument("--scale", action="append", choices=list(SCALES), help="may be repeated; default: full")
+    checking = commands.add_parser("check", help="run every case tiny for its answer; nothing is timed")
+    for command in (running, checking):
+        command.add_argument("cases", nargs="*", metavar="CASE", choices=[*CASES, []], help=", ".join(CASES))
+        command.add_argument(
+            "--work", default=os.path.join(machine.ROOT, "build", "bench"), metavar="DIR", help="default: %(default)s"
+        )
+    tables = commands.add_parser("table", help="the table of README.md")
+    action = tables.add_mutually_exclusive_group()
+    action.add_argument("--write", action="store_true", help="put it into README.md")
+    action.add_argument("--check", action="store_true", help="is it the one in README.md?")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""The cases, in the order in which they are run and printed. Each module says what it measures."""
+
+from __future__ import annotations
+
+from bench.case import Case
+from bench.cases import (
+    extract,
+    key_stores,
+    plain_spark,
+    private_memory,
+    put_keys,
+    rebuild,
+    select_phy_offsets,
+    single_calls,
+    spark_column,
+    spark_engine,
+    start,
+    workers,
+)
+
+__all__ = ["CASES"]
+
+CASES: dict[str, Case] = {
+    module.CASE.name: module.CASE
+    for module in (
+        put_keys,
+        select_phy_offsets,
+        single_calls,
+        start,
+        spark_column,
+        key_stores,
+        extract,
+        rebuild,
+        workers,
+        spark_engine,
+        private_memory,
+        plain_spark,
+    )
+}

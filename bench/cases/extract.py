@@ -1,0 +1,53 @@
+"""Reading a warm commit log for its index entries, against the broker's decoding alone."""
+
+from bench.case import Case, Contender
+from bench.numbers import Goal
+from bench.workshop import Workshop
+
+GIB = 4
+
+
+def java(shop: Workshop) -> dict[str, object]:
+    scale = shop.scale
+    return {
+        "log": f"{shop.store(GIB)}/commitlog",
+        "file_size": scale.log_file_size,
+        "slots": scale.hash_slot_num,
+        "entries": scale.index_num,
+        "rounds": scale.rounds(3),
+        "warmup": scale.warmup(2),
+    }
+
+
+def mqindex(shop: Workshop) -> dict[str, object]:
+    scale = shop.scale
+    return {
+        "files": shop.log_files(GIB),
+        "file_size": scale.log_file_size,
+        "rounds": scale.rounds(5),
+        "warmup": scale.warmup(2),
+    }
+
+
+CASE = Case(
+    name="extract",
+    title="4 GiB of warm log, 1 KiB bodies",
+    contenders=(
+        Contender("java", "java:decode", java, warm=2500),
+        Contender("mqindex", "commit_log.extract", mqindex, warm=500),
+    ),
+    goals=(
+        Goal(
+            "extract into memory, 4 GiB, against decode alone",
+            "mqindex/extract",
+            "java/decode",
+            "faster",
+            "M/s",
+            3.5,
+            5,
+        ),
+    ),
+    answer={},
+    estimate=(2, 18),
+    files=lambda shop: shop.log_files(GIB),
+)

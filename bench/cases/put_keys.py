@@ -1,0 +1,54 @@
+"""Bulk put of as many keys as fill a file of the default geometry, hashing included."""
+
+from bench.case import Case, Contender
+from bench.memory import warm_command
+from bench.numbers import Goal
+from bench.workshop import Workshop
+
+
+def arguments(shop: Workshop) -> dict[str, object]:
+    scale = shop.scale
+    return {
+        "keys": shop.keys,
+        "count": shop.key_count,
+        "slots": scale.hash_slot_num,
+        "entries": scale.index_num,
+        "rounds": scale.rounds(2),
+    }
+
+
+def java(shop: Workshop) -> dict[str, object]:
+    warm = " ".join(warm_command(shop.warm_mib(1500))) if shop.scale.timed else ""
+    # A tenth of the keys is enough for the compiler; they are put into a file that is thrown away.
+    return {**arguments(shop), "warmup": shop.scale.warmup(2_000_000), "warm": warm, "touched": True}
+
+
+def mqindex(shop: Workshop) -> dict[str, object]:
+    return {
+        **arguments(shop),
+        "rounds": shop.scale.rounds(3),
+        "warmup": shop.scale.warmup(1),
+        "warm": shop.warm_mib(1500),
+    }
+
+
+CASE = Case(
+    name="put_keys",
+    title="20 M Arrow keys into a fresh index file",
+    contenders=(
+        Contender("java", "java:put", java, warm=2500),
+        Contender("mqindex", "index_file.put", mqindex, warm=2500),
+    ),
+    goals=(
+        Goal("put_keys, 20 M keys, hashing included", "mqindex/put", "java/put", "faster", "ns", 10, 15),
+        Goal(
+            "the same against Java with the file's pages touched before",
+            "mqindex/put",
+            "java/put_touched",
+            "faster",
+            "ns",
+        ),
+    ),
+    answer={},
+    estimate=(3, 37),
+)

@@ -1,0 +1,35 @@
+"""Bulk look-up of random keys in a full file: keys that it holds, and keys that it does not."""
+
+from bench.case import Case, Contender
+from bench.numbers import Goal
+from bench.workshop import Workshop
+
+
+def arguments(shop: Workshop) -> dict[str, object]:
+    scale = shop.scale
+    return {
+        "index": shop.index,
+        "hit": shop.wanted,
+        "miss": shop.missing,
+        "slots": scale.hash_slot_num,
+        "entries": scale.index_num,
+        "rounds": scale.rounds(3),
+        "warmup": scale.warmup(2),
+    }
+
+
+CASE = Case(
+    name="select_phy_offsets",
+    title="1 M random keys looked up in a full index file",
+    contenders=(
+        Contender("java", "java:select", arguments, warm=2500),
+        Contender("mqindex", "index_file.select", arguments, warm=500),
+    ),
+    goals=(
+        Goal("select_phy_offsets, 1 M keys, hit", "mqindex/hit", "java/hit", "faster", "ns", 10, 15),
+        Goal("select_phy_offsets, 1 M keys, miss", "mqindex/miss", "java/miss", "faster", "ns", 10, 15),
+    ),
+    answer={},
+    estimate=(3, 18),
+    files=lambda shop: [shop.index],
+)

@@ -1,0 +1,53 @@
+"""One call at a time, from a Python loop, against one call at a time in Java."""
+
+from bench.case import Case, Contender
+from bench.cases import put_keys, select_phy_offsets
+from bench.numbers import Goal
+from bench.workshop import Workshop
+
+PUTS = 2_000_000
+
+
+def java_put(shop: Workshop) -> dict[str, object]:
+    return {**put_keys.java(shop), "count": shop.scale.count(PUTS), "rounds": shop.scale.rounds(3), "touched": False}
+
+
+def put(shop: Workshop) -> dict[str, object]:
+    return {**put_keys.mqindex(shop), "count": shop.scale.count(PUTS), "warm": shop.warm_mib(600)}
+
+
+CASE = Case(
+    name="single_calls",
+    title="One call a key",
+    contenders=(
+        Contender("java_put", "java:put", java_put, warm=2500),
+        Contender("mqindex_put", "index_file.single_put", put, warm=1000),
+        Contender("java_select", "java:select", select_phy_offsets.arguments, warm=2500),
+        Contender("mqindex_select", "index_file.single_select", select_phy_offsets.arguments, warm=1000),
+    ),
+    goals=(
+        Goal("put_key, one call from Python", "mqindex_put/put", "java_put/put", "faster", "ns", 2, 4),
+        Goal(
+            "put_key with the string made by Python first",
+            "mqindex_put/put_concatenated",
+            "java_put/put",
+            "faster",
+            "ns",
+        ),
+        Goal(
+            "select_phy_offset, one call from Python, hit",
+            "mqindex_select/hit",
+            "java_select/hit",
+            "faster",
+            "ns",
+            1,
+            1.5,
+        ),
+        Goal(
+            "select_phy_offset, one call from Python, miss", "mqindex_select/miss", "java_select/miss", "faster", "ns"
+        ),
+    ),
+    answer={},
+    estimate=(6, 50),
+    files=lambda shop: [shop.index],
+)

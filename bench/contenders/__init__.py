@@ -1,0 +1,1 @@
+"""What is run in a fresh process: each function does its rounds and returns a `Result`."""

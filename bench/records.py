@@ -1,0 +1,55 @@
+"""Records: bench/records/<machine>/<date>.json, written by a run case by case and never edited by hand."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+from typing import Any
+
+from bench import machine
+
+__all__ = ["Record", "newest"]
+
+FOLDER = os.path.join(machine.ROOT, "bench", "records")
+
+
+class Record:
+    """The record of today on this machine. Each case of each scale is a part of its own, so a run can be resumed."""
+
+    def __init__(self) -> None:
+        today = dt.datetime.now(dt.UTC).date().isoformat()
+        self.path = os.path.join(FOLDER, machine.slug(), f"{today}.json")
+        self.data: dict[str, Any] = {"machine": {}, "date": today, "parts": {}}
+        if os.path.exists(self.path):
+            with open(self.path, encoding="utf-8") as file:
+                self.data = json.load(file)
+        self.data["machine"] = machine.describe()
+
+    def has(self, scale: str, case: str, commit: str) -> bool:
+        """Whether the case was measured today at this very commit."""
+        part = self.data["parts"].get(scale, {}).get(case)
+        return bool(part) and part["commit"] == commit and not commit.endswith("+")
+
+    def put(self, scale: str, case: str, commit: str, part: dict[str, Any]) -> None:
+        """Store a case's part, at once and as a whole."""
+        now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+        self.data["parts"].setdefault(scale, {})[case] = {"commit": commit, "measured_at": now, **part}
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        with open(self.path + ".part", "w", encoding="utf-8") as file:
+            json.dump(self.data, file, indent=1)
+            file.write("\n")
+        os.replace(self.path + ".part", self.path)
+
+
+def newest() -> dict[str, Any] | None:
+    """The youngest record with measurements at full size, of any machine; else the youngest; None: there is none."""
+    found = []
+    for folder, _, names in os.walk(FOLDER):
+        for name in names:
+            if name.endswith(".json"):
+                with open(os.path.join(folder, name), encoding="utf-8") as file:
+                    data = json.load(file)
+                full = data["parts"].get("full", {})
+                found.append((bool(full), data["date"], len(full), folder, data))
+    return max(found, key=lambda item: item[:-1])[-1] if found else None

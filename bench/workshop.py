@@ -1,0 +1,136 @@
+"""The work directory of a run: what several cases read is made once, from fixed seeds, and removed at the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from functools import cached_property
+
+import numpy as np
+
+from bench.contenders.keys import KEY_WIDTH
+from bench.scale import GIB, Scale
+from tests.support.big_log import BigLog, write_big_log
+
+__all__ = ["Workshop", "space_needed"]
+
+HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8)
+LOOK_UPS = 1_000_000
+LOG_GIB = 16
+BLOCK = 1 << 20
+
+
+class Workshop:
+    """Keys, a full index file and a commit log at one scale, below one directory."""
+
+    def __init__(self, directory: str, scale: Scale) -> None:
+        self.scale = scale
+        self.directory = os.path.join(directory, scale.name)
+        shutil.rmtree(self.directory, ignore_errors=True)
+        os.makedirs(self.directory)
+
+    def close(self) -> None:
+        """Remove everything."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def path(self, *names: str) -> str:
+        """A path in the work directory."""
+        return os.path.join(self.directory, *names)
+
+    def scratch(self) -> str:
+        """An empty directory for one contender run."""
+        path = self.path("scratch")
+        shutil.rmtree(path, ignore_errors=True)
+        os.makedirs(path)
+        return path
+
+    def warm_mib(self, full: int) -> int:
+        """How much memory to touch before a run that asks for `full` MiB at full size; nothing in a check."""
+        return max(256, self.scale.count(full)) if self.scale.timed else 0
+
+    @property
+    def key_count(self) -> int:
+        """As many keys as fill an index file."""
+        return self.scale.index_num - 1
+
+    @cached_property
+    def keys(self) -> str:
+        """A file of all keys: 32 hex digits each, no separators, as clients make unique keys."""
+        return self._write_keys("keys", seed=1, count=self.key_count)
+
+    @cached_property
+    def missing(self) -> str:
+        """Keys that the index does not hold."""
+        return self._write_keys("missing", seed=2, count=self.scale.count(LOOK_UPS))
+
+    @cached_property
+    def wanted(self) -> str:
+        """Keys that the index holds, in random order."""
+        return self.sample("wanted", self.scale.count(LOOK_UPS))
+
+    def sample(self, name: str, count: int, among: int | None = None) -> str:
+        """A file of `count` random keys of the index, of its first `among` entries where given."""
+        keys = np.memmap(self.keys, np.uint8, "r").reshape(-1, KEY_WIDTH)
+        rows = np.random.default_rng(3).integers(0, among or len(keys), count)
+        path = self.path(name)
+        keys[rows].tofile(path)
+        return path
+
+    @cached_property
+    def index(self) -> str:
+        """An index file that holds all keys."""
+        from bench.contenders.index_file import fill  # here: the table is printed without the kernels
+
+        path = self.path("20240101000000000")
+        fill(path, self.keys, self.scale.hash_slot_num, self.scale.index_num)
+        return path
+
+    @cached_property
+    def empty_index(self) -> str:
+        """An index file of next to no size."""
+        from mqindex.rocketmq import IndexFile
+
+        path = self.path("20240101000000001")
+        IndexFile.create(path, hash_slot_num=4, index_num=4).close()
+        return path
+
+    @cached_property
+    def log(self) -> BigLog:
+        """The largest commit log, 16 files at any scale; smaller logs are its first files."""
+        size = self.scale.log_file_size
+        written = write_big_log(self.path("log"), total_bytes=LOG_GIB * size, body_size=1024, mapped_file_size=size)
+        os.sync()
+        return written
+
+    def log_files(self, gib: int) -> list[str]:
+        """The first `gib` files of the log (1 GiB each at full size)."""
+        folder = os.path.join(self.log.root, "commitlog")
+        return [os.path.join(folder, name) for name in sorted(os.listdir(folder))[:gib]]
+
+    def messages(self, gib: int) -> int:
+        """How many messages the first `gib` files hold."""
+        return min(gib * self.log.messages_per_file, self.log.messages)
+
+    def store(self, gib: int) -> str:
+        """A store root with a commit log of the first `gib` files, and no index."""
+        root = self.path(f"store-{gib}")
+        folder = os.path.join(root, "commitlog")
+        if not os.path.isdir(folder):
+            os.makedirs(folder)
+            for path in self.log_files(gib):
+                os.link(path, os.path.join(folder, os.path.basename(path)))
+        return root
+
+    def _write_keys(self, name: str, *, seed: int, count: int) -> str:
+        path = self.path(name)
+        random = np.random.default_rng(seed)
+        with open(path, "wb") as file:
+            for start in range(0, count, BLOCK):
+                digits = random.integers(0, 16, (min(BLOCK, count - start), KEY_WIDTH), np.uint8)
+                file.write(HEX[digits].tobytes())
+        return path
+
+
+def space_needed(scale: Scale) -> int:
+    """Bytes that a whole run needs in the work directory: the log, and half as much again for what is made of it."""
+    return scale.count((LOG_GIB + 8) * GIB)
