@@ -159,7 +159,7 @@ def assign(
     hash_slot_num, index_num = geometry
     before: Slice | tuple[int, int] | None = seed
     parts: list[Part] = []
-    left = list(slices)
+    left = [piece for piece in slices if piece.count]
     room = index_num - 1 if room is None else room
     while left or (not parts and empty):
         count = room if base is not None else index_num - 1

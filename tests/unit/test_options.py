@@ -1,0 +1,78 @@
+"""Store options: the broker's own names, the short forms, and where each value came from."""
+
+from __future__ import annotations
+
+import pytest
+
+from mqindex.rocketmq.options import read_broker_conf, store_options, tags_indexed
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "value"),
+    [
+        ("maxHashSlotNum=1000", "maxHashSlotNum", "1000"),
+        ("  maxHashSlotNum = 1000  ", "maxHashSlotNum", "1000"),
+        ("maxHashSlotNum: 1000", "maxHashSlotNum", "1000"),
+        ("maxHashSlotNum 1000", "maxHashSlotNum", "1000"),
+        ("brokerName=a=b", "brokerName", "a=b"),
+        ("storePathRootDir=/a\\\n    /b", "storePathRootDir", "/a/b"),
+        ("name=\\u6d88\\u606f", "name", "消息"),
+        ("name=tab\\there", "name", "tab\there"),
+        ("a\\ b=c", "a b", "c"),
+        ("flag", "flag", ""),
+    ],
+)
+def test_an_assignment_of_a_broker_conf_is_read_as_java_reads_properties(tmp_path, line, name, value):
+    conf = tmp_path / "broker.conf"
+    conf.write_text(f"# comment\n! comment\n\n{line}\n", encoding="utf-8")
+    assert read_broker_conf(conf) == {name: value}
+
+
+def test_short_forms_win_over_the_configuration():
+    options = store_options("/s", config={"maxHashSlotNum": "7", "maxIndexNum": "20"}, hash_slot_num=100)
+    assert (options.hash_slot_num, options.index_num) == (100, 20)
+
+
+def test_a_value_names_its_source(tmp_path):
+    conf = tmp_path / "broker.conf"
+    conf.write_text("maxIndexNum=20\n")
+    options = store_options("/s", config=conf, hash_slot_num=7)
+    assert str(options.value("hash_slot_num")) == "7 (given)"
+    assert str(options.value("index_num")) == f"20 ({conf})"
+    assert options.value("broker_version") is None
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, ("/s/commitlog",)),
+        ({"commitlog": "/a"}, ("/a",)),
+        ({"commitlog": ["/a", "/b", "/a"]}, ("/a", "/b")),
+        ({"config": {"storePathCommitLog": "/a,/b", "readOnlyCommitLogStorePaths": "/c"}}, ("/a", "/b", "/c")),
+        ({"config": {"storePathCommitLog": "/a"}, "commitlog": "/z"}, ("/z",)),
+    ],
+)
+def test_the_commit_log_may_lie_in_several_places(given, expected):
+    assert store_options("/s", **given).commitlog == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"hash_slot_num": 0}, "hash_slot_num"),
+        ({"config": {"maxIndexNum": "many"}}, "maxIndexNum"),
+        ({"broker_version": "newest"}, "broker_version"),
+        ({"commitlog": []}, "commitlog"),
+    ],
+)
+def test_a_wrong_option_is_named(given, named):
+    with pytest.raises(ValueError, match=f"^{named}: expected"):
+        store_options("/s", **given)
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [("4.9.3", False), ("5.3.3", False), ("5.4.0", True), ("5.5.0-SNAPSHOT", True), ("V5_5".replace("_", "."), True)],
+)
+def test_tags_are_indexed_from_5_4_on(version, expected):
+    assert tags_indexed(version) is expected

@@ -1,0 +1,72 @@
+"""Scratch directories: in use, left behind, or gone."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from mqindex import staging
+from mqindex.errors import OutputExistsError
+
+
+def test_a_scratch_is_gone_after_use_also_after_a_failure(tmp_path):
+    with pytest.raises(KeyError), staging.hold(staging.make_scratch(str(tmp_path))):
+        assert len(os.listdir(tmp_path)) == 1
+        raise KeyError
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_scratch_in_use_is_left_alone(tmp_path):
+    scratch = staging.make_scratch(str(tmp_path))
+    with staging.hold(scratch):
+        other = staging.make_scratch(str(tmp_path))
+        assert os.path.isdir(scratch)
+        assert os.path.isdir(other)
+
+
+def test_a_scratch_whose_process_was_killed_is_removed_by_the_next(tmp_path):
+    code = (
+        "import os, sys; from mqindex import staging\n"
+        "with staging.hold(staging.make_scratch(sys.argv[1])): os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code, tmp_path], check=False)
+    (killed,) = os.listdir(tmp_path)
+    fresh = staging.make_scratch(str(tmp_path))
+    assert killed not in os.listdir(tmp_path)
+    assert os.listdir(tmp_path) == [os.path.basename(fresh)]
+
+
+def test_an_old_scratch_that_no_process_held_is_removed_a_fresh_one_not(tmp_path):
+    old, fresh = (staging.make_scratch(str(tmp_path)) for _ in range(2))
+    os.utime(os.path.join(old, "owner"), (0, 0))
+    staging.make_scratch(str(tmp_path))
+    assert not os.path.exists(old)
+    assert os.path.exists(fresh)
+
+
+def test_an_output_that_exists_is_refused_unless_asked(tmp_path):
+    staging.require_new(str(tmp_path / "new"), overwrite=False)
+    staging.require_new(str(tmp_path), overwrite=False)
+    (tmp_path / "kept").touch()
+    with pytest.raises(OutputExistsError, match="is not empty"):
+        staging.require_new(str(tmp_path), overwrite=False)
+    staging.require_new(str(tmp_path), overwrite=True)
+
+
+def test_no_space_is_said_before_the_work(tmp_path):
+    with pytest.raises(OSError, match=r"this needs 1,0{3}") as caught:
+        staging.check_space(str(tmp_path), 10**21)
+    assert caught.value.filename == str(tmp_path)
+
+
+def test_a_new_file_takes_the_mode_of_its_neighbour(tmp_path):
+    neighbour, fresh = tmp_path / "old", tmp_path / "new"
+    neighbour.touch(mode=0o640)
+    os.chmod(neighbour, 0o640)
+    fresh.touch(mode=0o600)
+    staging.own_like(str(fresh), str(neighbour))
+    assert stat.S_IMODE(fresh.stat().st_mode) == 0o640
