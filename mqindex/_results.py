@@ -1,0 +1,229 @@
+"""What batch calls answer: NumPy arrays in shapes that every Arrow consumer takes without a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._native.arrow import export_array, export_stream
+
+if TYPE_CHECKING:
+    from mqindex._native.arrow import Node
+
+__all__ = ["Columns", "Hits", "StringColumn"]
+
+_INT32_MAX = 2**31 - 1
+_FORMATS = {"i1": "c", "u1": "C", "i2": "s", "u2": "S", "i4": "i", "u4": "I", "i8": "l", "u8": "L", "f4": "f", "f8": "g"}
+
+
+class Hits(Sequence[npt.NDArray[np.int64]]):
+    """The offsets found for each key of a batch, in the order of the keys.
+
+    Attributes
+    ----------
+    values : ndarray of int64, shape (h,), all hits one after the other.
+    offsets : ndarray of int64, shape (n + 1,); the hits of key i are `values[offsets[i]:offsets[i + 1]]`.
+
+    Examples
+    --------
+    >>> hits = Hits(np.array([7, 8, 9]), np.array([0, 2, 2, 3]))
+    >>> len(hits), hits[0].tolist(), hits.to_pylist()
+    (3, [7, 8], [[7, 8], [], [9]])
+    """
+
+    __slots__ = ("offsets", "values")
+
+    def __init__(self, values: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> None:
+        self.values = values
+        self.offsets = offsets
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, i: int) -> npt.NDArray[np.int64]: ...
+    @overload
+    def __getitem__(self, i: slice) -> Hits: ...
+    def __getitem__(self, i: int | slice) -> npt.NDArray[np.int64] | Hits:
+        if isinstance(i, slice):
+            return self._part(i)
+        n = len(self)
+        if not -n <= i < n:
+            raise IndexError(f"key {i} of {n}")
+        return self.values[self.offsets[i % n] : self.offsets[i % n + 1]]
+
+    def _part(self, part: slice) -> Hits:
+        start, stop, step = part.indices(len(self))
+        if step != 1:
+            raise ValueError(f"a part of the hits: expected step 1, got {step}")
+        bounds = self.offsets[start : max(start, stop) + 1]
+        return Hits(self.values[bounds[0] : bounds[-1]], bounds - bounds[0])
+
+    def __iter__(self) -> Iterator[npt.NDArray[np.int64]]:
+        bounds = self.offsets.tolist()
+        return (self.values[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False))
+
+    def to_pylist(self) -> list[list[int]]:
+        """The hits of each key as a list of int."""
+        values, bounds = self.values.tolist(), self.offsets.tolist()
+        return [values[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False)]
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        """An Arrow `list<int64>`; `large_list<int64>` from 2^31 hits on."""
+        if len(self.values) > _INT32_MAX:
+            kind, offsets = "+L", self.offsets
+        else:
+            kind, offsets = "+l", self.offsets.astype(np.int32)
+        child: Node = ("l", "item", len(self.values), 0, (None, np.ascontiguousarray(self.values)), ())
+        return export_array((kind, "", len(self), 0, (None, offsets), (child,)))
+
+    def __repr__(self) -> str:
+        return f"Hits(keys={len(self)}, values={len(self.values)})"
+
+
+class StringColumn(Sequence["str | None"]):
+    """A column of text: UTF-8 bytes one after the other, and where each string starts.
+
+    Attributes
+    ----------
+    data : ndarray of uint8, shape (b,). Bytes as the file has them; those that are no UTF-8 are replaced on reading.
+    offsets : ndarray of int64, shape (n + 1,); string i is `data[offsets[i]:offsets[i + 1]]`.
+    valid : ndarray of bool, shape (n,), False where there is no string; None: all are there.
+
+    Examples
+    --------
+    >>> text = StringColumn(np.frombuffer(b"onetwo", np.uint8), np.array([0, 3, 3, 6]), np.array([True, False, True]))
+    >>> text.to_pylist()
+    ['one', None, 'two']
+    """
+
+    __slots__ = ("data", "offsets", "valid")
+
+    def __init__(
+        self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], valid: npt.NDArray[np.bool_] | None = None
+    ) -> None:
+        self.data = data
+        self.offsets = offsets
+        self.valid = valid
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, i: int) -> str | None: ...
+    @overload
+    def __getitem__(self, i: slice) -> StringColumn: ...
+    def __getitem__(self, i: int | slice) -> str | None | StringColumn:
+        if isinstance(i, slice):
+            return self._part(i)
+        n = len(self)
+        if not -n <= i < n:
+            raise IndexError(f"string {i} of {n}")
+        i %= n
+        if self.valid is not None and not self.valid[i]:
+            return None
+        return self.data[self.offsets[i] : self.offsets[i + 1]].tobytes().decode(errors="replace")
+
+    def _part(self, part: slice) -> StringColumn:
+        start, stop, step = part.indices(len(self))
+        if step != 1:
+            raise ValueError(f"a part of a column: expected step 1, got {step}")
+        bounds = self.offsets[start : max(start, stop) + 1]
+        valid = None if self.valid is None else self.valid[start:stop]
+        return StringColumn(self.data[bounds[0] : bounds[-1]], bounds - bounds[0], valid)
+
+    def to_pylist(self) -> list[str | None]:
+        """Every string, None where there is none."""
+        data, bounds = self.data.tobytes(), self.offsets.tolist()
+        texts = (data[start:stop].decode(errors="replace") for start, stop in zip(bounds, bounds[1:], strict=False))
+        if self.valid is None:
+            return list(texts)
+        return [text if there else None for text, there in zip(texts, self.valid.tolist(), strict=True)]
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        """An Arrow string array; a large one from 2^31 bytes on."""
+        return export_array(self._node(""))
+
+    def _node(self, name: str) -> Node:
+        column = self if self._is_utf8() else self._replaced()
+        bitmap, nulls = None, 0
+        if column.valid is not None:
+            bitmap = np.packbits(column.valid, bitorder="little")
+            nulls = len(column) - int(np.count_nonzero(column.valid))
+        kind, offsets = "U", np.ascontiguousarray(column.offsets)
+        if len(column.data) <= _INT32_MAX:
+            kind, offsets = "u", offsets.astype(np.int32)
+        return (kind, name, len(column), nulls, (bitmap, offsets, np.ascontiguousarray(column.data)), ())
+
+    def _is_utf8(self) -> bool:
+        # Arrow consumers trust strings to be UTF-8. The whole is, and no string starts inside a character.
+        if len(self.data) == 0 or int(self.data.max()) < 0x80:
+            return True
+        starts = self.offsets[self.offsets < len(self.data)]
+        if np.any(self.data[starts] & 0xC0 == 0x80):
+            return False
+        try:
+            self.data.tobytes().decode()
+        except UnicodeDecodeError:
+            return False
+        return True
+
+    def _replaced(self) -> StringColumn:
+        texts = [b"" if text is None else text.encode() for text in self.to_pylist()]
+        offsets = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum([len(text) for text in texts], out=offsets[1:])
+        return StringColumn(np.frombuffer(b"".join(texts), np.uint8), offsets, self.valid)
+
+    def __repr__(self) -> str:
+        return f"StringColumn({len(self)} strings, {len(self.data)} bytes)"
+
+
+class Columns(Mapping[str, Any]):
+    """Columns of equal length by name: ndarrays, and `StringColumn` for text. An Arrow stream of one record batch.
+
+    Examples
+    --------
+    >>> batch = Columns({"queue_id": np.array([0, 1]), "size": np.array([200, 300], np.int32)})
+    >>> list(batch), batch.num_rows, batch["size"].tolist()
+    (['queue_id', 'size'], 2, [200, 300])
+    """
+
+    __slots__ = ("_columns", "num_rows")
+
+    def __init__(self, columns: Mapping[str, npt.NDArray[Any] | StringColumn], num_rows: int | None = None) -> None:
+        self._columns = dict(columns)
+        lengths = {len(column) for column in self._columns.values()}
+        if num_rows is None:
+            num_rows = max(lengths, default=0)
+        if lengths - {num_rows}:
+            raise ValueError(f"columns: expected {num_rows} rows each, got {sorted(lengths)}")
+        self.num_rows = num_rows
+
+    def __getitem__(self, name: str) -> Any:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """One Arrow record batch."""
+        children = [_node(name, column) for name, column in self._columns.items()]
+        return export_stream(("+s", "", self.num_rows, 0, (None,), children))
+
+    def __repr__(self) -> str:
+        return f"Columns({', '.join(self._columns)}; {self.num_rows} rows)"
+
+
+def _node(name: str, column: npt.NDArray[Any] | StringColumn) -> Node:
+    if isinstance(column, StringColumn):
+        return column._node(name)
+    if column.dtype == np.bool_:
+        return ("b", name, len(column), 0, (None, np.packbits(column, bitorder="little")), ())
+    native = np.ascontiguousarray(column, column.dtype.newbyteorder("="))
+    return (_FORMATS[native.dtype.str[1:]], name, len(column), 0, (None, native), ())
