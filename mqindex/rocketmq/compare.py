@@ -31,6 +31,9 @@ class Place:
     phy_offset: int
     ordinal: int
 
+    def __str__(self) -> str:
+        return f"entry {self.ordinal} of the message at phy offset {self.phy_offset}"
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -109,7 +112,7 @@ class _Expected:
             block = next(self._blocks, None)
             if block is None:
                 break
-            keep = max(self.message_start(at - 1) if at else 0, self._base)
+            keep = self.message_start(at - 1) if self._base < at <= self._base + len(self._kept) else self._base
             self._kept = np.concatenate([self._kept[keep - self._base :], block])
             self._base = keep
         return self._kept[at - self._base : at - self._base + count]

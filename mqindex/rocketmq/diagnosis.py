@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -129,7 +130,7 @@ def _settle(checked: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]:
     """The good files in the log's order. A file without entries is good at the end only, seeded by the one before."""
     sound = [one for one in checked if one.good]
     good = sorted((one for one in sound if one.entries), key=_position)
-    findings = _order(good)
+    findings = _order(good) + _repeated(good)
     seeds = (good[-1].end_phy_offset, good[-1].end_timestamp) if good else (0, 0)
     for one in sound:
         if one.entries:
@@ -168,6 +169,14 @@ def _order(good: Sequence[Checked]) -> list[Finding]:
             got="another order by name",
             hint="the broker loads by name and answers the last name first",
         )
+    ]
+
+
+def _repeated(good: Sequence[Checked]) -> list[Finding]:
+    return [
+        Finding("info", "message-indexed-twice", two.path, expected=f"from {one.end} on", got=str(two.begin))
+        for one, two in itertools.pairwise(good)
+        if one.end is not None and two.begin is not None and two.begin < one.end
     ]
 
 

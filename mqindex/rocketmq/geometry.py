@@ -85,13 +85,13 @@ def candidates(path: str, *, thorough: bool = True) -> list[Geometry]:
         begin, end, _, count = struct.unpack_from(">qqii", file.map, 16)
         if not 2 <= count <= (file.size - INDEX_HEADER_SIZE) // INDEX_ENTRY_SIZE:
             return []
-        if file.size == _DEFAULT_SIZE and _fits(file, _DEFAULT, 0 if thorough else _NEWEST):
+        if file.size == _DEFAULT_SIZE and _fits(file, _DEFAULT, None if thorough else _NEWEST):
             return [_DEFAULT]
         slots = _plausible(np.frombuffer(file.map, np.uint8), begin, end, count)
-        return [pair for pair in _pairs(slots, file.size) if _fits(file, pair, 0)]
+        return [pair for pair in _pairs(slots, file.size) if _fits(file, pair, None)]
 
 
-def _fits(file: MappedFile, geometry: Geometry, newest: int) -> bool:
+def _fits(file: MappedFile, geometry: Geometry, newest: int | None) -> bool:
     from mqindex._native.index_file import IndexCore
 
     core = IndexCore(file.map, *geometry, False)

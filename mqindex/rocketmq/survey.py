@@ -14,10 +14,10 @@ from mqindex._mapped_file import MappedFile
 from mqindex.errors import GeometryError, MQIndexError
 from mqindex.report import Finding, Value
 from mqindex.rocketmq import geometry, layout, store
-from mqindex.rocketmq.commit_log import LogFile, data_end, last_file_with_frames, list_log_files
 from mqindex.rocketmq.compare import Comparison, first_in_log, next_entry
 from mqindex.rocketmq.index_file import IndexFile
 from mqindex.rocketmq.log_entries import FileWalk, LogEntries, LogSpan
+from mqindex.rocketmq.log_files import LogFile, data_end, last_file_with_frames, list_log_files
 from mqindex.rocketmq.options import StoreOptions, tags_indexed
 
 __all__ = ["Survey", "estimated_entries", "survey"]
