@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -13,10 +14,10 @@ from mqindex._native.arrow import export_array, export_stream
 if TYPE_CHECKING:
     from mqindex._native.arrow import Node
 
-__all__ = ["Columns", "Hits", "StringColumn"]
+__all__ = ["BinaryColumn", "Columns", "Hits", "StringColumn"]
 
 _INT32_MAX = 2**31 - 1
-_FORMATS = {"i1": "c", "u1": "C", "i2": "s", "u2": "S", "i4": "i", "u4": "I", "i8": "l", "u8": "L", "f4": "f", "f8": "g"}
+_FORMATS = dict(zip(("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"), "cCsSiIlLfg", strict=True))  # to Arrow
 
 
 class Hits(Sequence[npt.NDArray[np.int64]]):
@@ -64,12 +65,12 @@ class Hits(Sequence[npt.NDArray[np.int64]]):
 
     def __iter__(self) -> Iterator[npt.NDArray[np.int64]]:
         bounds = self.offsets.tolist()
-        return (self.values[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False))
+        return (self.values[start:stop] for start, stop in pairwise(bounds))
 
     def to_pylist(self) -> list[list[int]]:
         """The hits of each key as a list of int."""
         values, bounds = self.values.tolist(), self.offsets.tolist()
-        return [values[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False)]
+        return [values[start:stop] for start, stop in pairwise(bounds)]
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         """An Arrow `list<int64>`; `large_list<int64>` from 2^31 hits on."""
@@ -116,7 +117,7 @@ class StringColumn(Sequence["str | None"]):
     def __getitem__(self, i: int) -> str | None: ...
     @overload
     def __getitem__(self, i: slice) -> StringColumn: ...
-    def __getitem__(self, i: int | slice) -> str | None | StringColumn:
+    def __getitem__(self, i: int | slice) -> str | StringColumn | None:
         if isinstance(i, slice):
             return self._part(i)
         n = len(self)
@@ -138,7 +139,7 @@ class StringColumn(Sequence["str | None"]):
     def to_pylist(self) -> list[str | None]:
         """Every string, None where there is none."""
         data, bounds = self.data.tobytes(), self.offsets.tolist()
-        texts = (data[start:stop].decode(errors="replace") for start, stop in zip(bounds, bounds[1:], strict=False))
+        texts = (data[start:stop].decode(errors="replace") for start, stop in pairwise(bounds))
         if self.valid is None:
             return list(texts)
         return [text if there else None for text, there in zip(texts, self.valid.tolist(), strict=True)]
@@ -179,6 +180,40 @@ class StringColumn(Sequence["str | None"]):
 
     def __repr__(self) -> str:
         return f"StringColumn({len(self)} strings, {len(self.data)} bytes)"
+
+
+class BinaryColumn(StringColumn):
+    """A column of bytes that are no text: the same three arrays, values of type bytes, Arrow type binary.
+
+    >>> BinaryColumn(np.frombuffer(b"\\x00\\xff", np.uint8), np.array([0, 2, 2])).to_pylist()
+    [b'\\x00\\xff', b'']
+    """
+
+    __slots__ = ()
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            part = self._part(i)
+            return BinaryColumn(part.data, part.offsets, part.valid)
+        n = len(self)
+        if not -n <= i < n:
+            raise IndexError(f"value {i} of {n}")
+        return self.to_pylist()[i] if self.valid is not None else self._bytes(i % n)
+
+    def _bytes(self, i: int) -> bytes:
+        return self.data[self.offsets[i] : self.offsets[i + 1]].tobytes()
+
+    def to_pylist(self) -> Any:
+        """Every value, None where there is none."""
+        there = [True] * len(self) if self.valid is None else self.valid.tolist()
+        return [self._bytes(i) if there[i] else None for i in range(len(self))]
+
+    def _is_utf8(self) -> bool:
+        return True  # nothing is ever replaced
+
+    def _node(self, name: str) -> Node:
+        kind, *rest = super()._node(name)
+        return ({"u": "z", "U": "Z"}[kind], *rest)  # type: ignore[return-value]
 
 
 class Columns(Mapping[str, Any]):

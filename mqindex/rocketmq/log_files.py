@@ -1,0 +1,121 @@
+"""The files of a commit log: which there are, where each begins, and how much of it was ever written."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mqindex._mapped_file import MappedFile
+from mqindex._native.commit_log import find_frame
+from mqindex.rocketmq.layout import number_of
+
+__all__ = ["LogFile", "Skipped", "data_end", "last_file_with_frames", "list_log_files", "survey_directories"]
+
+_NAME_DIGITS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One file: the phy offset of its first byte, and how many bytes of the log it holds."""
+
+    path: str
+    start: int
+    size: int
+
+    @property
+    def stop(self) -> int:
+        """The phy offset behind its last byte."""
+        return self.start + self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Something in a log's directory that is no part of the log."""
+
+    path: str
+    reason: str
+
+
+def list_log_files(directories: Sequence[str | os.PathLike[str]]) -> list[LogFile]:
+    """All files of a log that may be spread over several directories, by their start.
+
+    Strangers and empty files are passed over, as 5.x brokers do. A directory that does not exist is an error, unless
+    the log is so young that its turn has not come: files go to the directories in turn.
+    """
+    return survey_directories(directories)[0]
+
+
+def survey_directories(directories: Sequence[str | os.PathLike[str]]) -> tuple[list[LogFile], list[Skipped]]:
+    """The files of a log, and what was passed over and why."""
+    found: dict[int, LogFile] = {}
+    skipped: list[Skipped] = []
+    missing = []
+    for directory in sorted(map(os.fspath, directories)):
+        try:
+            entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
+        except FileNotFoundError:
+            missing.append(directory)
+            continue
+        for entry in entries:
+            _take(entry, found, skipped)
+    if missing and (len(missing) == len(directories) or len(found) >= len(directories)):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), missing[0])
+    return _without_overlap([found[start] for start in sorted(found)]), skipped
+
+
+def _take(entry: os.DirEntry[str], found: dict[int, LogFile], skipped: list[Skipped]) -> None:
+    start = number_of(entry.name) if len(entry.name) == _NAME_DIGITS else None
+    if start is None or not entry.is_file():
+        skipped.append(Skipped(entry.path, "not a file named by 20 digits"))
+        return
+    size = entry.stat().st_size
+    if size == 0:
+        skipped.append(Skipped(entry.path, "an empty file"))
+    elif start in found:
+        skipped.append(Skipped(entry.path, f"the same offset as {found[start].path}"))
+    elif start + size > 2**63 - 1:
+        skipped.append(Skipped(entry.path, "its offsets do not fit 64 bits"))
+    else:
+        found[start] = LogFile(entry.path, start, size)
+
+
+def _without_overlap(files: list[LogFile]) -> list[LogFile]:
+    ends = [file.start for file in files[1:]]
+    clipped = [
+        LogFile(file.path, file.start, min(file.size, end - file.start))
+        for file, end in zip(files, ends, strict=False)
+    ]
+    return clipped + files[-1:]
+
+
+def data_end(path: str | os.PathLike[str]) -> int:
+    """Where the last data of a sparse file ends: a file made in advance is never read just to see its zeros."""
+    with open(path, "rb", buffering=0) as file:
+        size = end = os.fstat(file.fileno()).st_size
+        if not hasattr(os, "SEEK_DATA"):
+            return size
+        end = at = 0
+        while at < size:
+            try:
+                at = os.lseek(file.fileno(), at, os.SEEK_DATA)
+                end = at = os.lseek(file.fileno(), at, os.SEEK_HOLE)
+            except OSError as error:
+                if error.errno == errno.ENXIO:  # no data behind `at`
+                    return end
+                return size  # this file system does not tell
+        return end
+
+
+def last_file_with_frames(files: Sequence[LogFile]) -> int:
+    """The number of the last file that holds a frame anywhere, where the log ends; -1: no file does."""
+    return next((at for at in reversed(range(len(files))) if _holds_frames(files[at])), -1)
+
+
+def _holds_frames(file: LogFile) -> bool:
+    stop = file.start + min(file.size, data_end(file.path))
+    if stop == file.start:
+        return False
+    with MappedFile.open(file.path) as log:
+        return find_frame(log.map, file.start, file.start, stop) >= 0
