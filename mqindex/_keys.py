@@ -30,7 +30,7 @@ def key_batch(keys: Keys, topic: str | None = None) -> KeyBatch:
         A null; the message names its position.
 
     >>> key_batch(["a", "b"], topic="T").hashes().tolist()
-    [81856, 81857]
+    [81906, 81907]
     """
     if isinstance(keys, KeyBatch):
         return keys

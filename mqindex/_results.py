@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.arrow import export_array, export_stream
 
-if TYPE_CHECKING:
-    from mqindex._native.arrow import Node
-
 __all__ = ["BinaryColumn", "Columns", "Hits", "StringColumn"]
 
+Node: TypeAlias = tuple[Any, ...]  # an array as `_native.arrow` exports it
+
 _INT32_MAX = 2**31 - 1
-_FORMATS = dict(zip(("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"), "cCsSiIlLfg", strict=True))  # to Arrow
+_FORMATS = dict(zip(("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"), "cCsSiIlLfg", strict=True))
 
 
 class Hits(Sequence[npt.NDArray[np.int64]]):

@@ -8,7 +8,6 @@ the buffer protocol, which stays exported until the consumer releases the array.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.errno cimport ENOMEM
@@ -67,7 +66,7 @@ def export_stream(node):
     except BaseException:
         free(stream)
         raise
-    owner = StreamOwner(node)
+    owner = _StreamOwner(node)
     Py_INCREF(owner)
     stream.private_data = <void*> owner
     stream.get_schema = &stream_schema
@@ -79,7 +78,7 @@ def export_stream(node):
 
 # ---- schema
 
-cdef class SchemaOwner:
+cdef class _SchemaOwner:
     """What an ArrowSchema points to."""
 
     cdef bytes format
@@ -102,7 +101,7 @@ cdef class SchemaOwner:
 
 cdef int fill_schema(ArrowSchema* out, node) except -1:
     form, name, _, null_count, _, children = node
-    cdef SchemaOwner owner = SchemaOwner(len(children))
+    cdef _SchemaOwner owner = _SchemaOwner(len(children))
     owner.format = form.encode()
     owner.name = name.encode()
     memset(out, 0, sizeof(ArrowSchema))
@@ -153,7 +152,7 @@ cdef void free_schema(object capsule) noexcept:
 
 # ---- array
 
-cdef class ArrayOwner:
+cdef class _ArrayOwner:
     """What an ArrowArray points to."""
 
     cdef Py_buffer* views
@@ -189,7 +188,7 @@ cdef class ArrayOwner:
 
 cdef int fill_array(ArrowArray* out, node) except -1:
     _, _, length, null_count, buffers, children = node
-    cdef ArrayOwner owner = ArrayOwner(buffers, len(children))
+    cdef _ArrayOwner owner = _ArrayOwner(buffers, len(children))
     memset(out, 0, sizeof(ArrowArray))
     out.length = length
     out.null_count = null_count
@@ -239,7 +238,7 @@ cdef void free_array(object capsule) noexcept:
 
 # ---- stream
 
-cdef class StreamOwner:
+cdef class _StreamOwner:
     """A stream of one array."""
 
     cdef object node
@@ -252,7 +251,7 @@ cdef class StreamOwner:
 
 
 cdef int stream_schema(ArrowArrayStream* stream, ArrowSchema* out) noexcept with gil:
-    cdef StreamOwner owner = <StreamOwner> stream.private_data
+    cdef _StreamOwner owner = <_StreamOwner> stream.private_data
     try:
         fill_schema(out, owner.node)
         return 0
@@ -262,7 +261,7 @@ cdef int stream_schema(ArrowArrayStream* stream, ArrowSchema* out) noexcept with
 
 
 cdef int stream_next(ArrowArrayStream* stream, ArrowArray* out) noexcept with gil:
-    cdef StreamOwner owner = <StreamOwner> stream.private_data
+    cdef _StreamOwner owner = <_StreamOwner> stream.private_data
     memset(out, 0, sizeof(ArrowArray))
     if owner.ended:
         return 0
@@ -276,7 +275,7 @@ cdef int stream_next(ArrowArrayStream* stream, ArrowArray* out) noexcept with gi
 
 
 cdef const char* stream_error(ArrowArrayStream* stream) noexcept with gil:
-    return (<StreamOwner> stream.private_data).error
+    return (<_StreamOwner> stream.private_data).error
 
 
 cdef void release_stream(ArrowArrayStream* stream) noexcept with gil:

@@ -17,7 +17,7 @@ from cpython.buffer cimport (
 from libc.stddef cimport size_t
 from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from mqindex._native.keys cimport KeyBatch, mqi_key_hash, str_hash
 
@@ -137,7 +137,7 @@ cdef int refuse_max_num(int64_t max_num) except -1:
     raise ValueError(f"max_num: expected 0 or more, got {max_num}")
 
 
-cdef class Block:
+cdef class _Block:
     """Memory that malloc gave: an array made on top of it owns it, nothing is copied."""
 
     cdef void* data
@@ -152,9 +152,9 @@ cdef class Block:
 
 cdef object array_of(int64_t* values, size_t n):
     """An int64 array that owns `values`, which malloc gave and which are freed even if this fails."""
-    cdef Block block
+    cdef _Block block
     try:
-        block = Block()
+        block = _Block()
     except BaseException:
         free(values)
         raise
@@ -191,10 +191,13 @@ cdef class IndexCore:
     cdef bint has_mutex, open, writable, exported
     cdef object path
 
-    def __cinit__(self, object buffer, Py_ssize_t hash_slot_num, Py_ssize_t index_num, bint writable, object path=None):
+    def __cinit__(
+        self, object buffer, Py_ssize_t hash_slot_num, Py_ssize_t index_num, bint writable, object path=None
+    ):
         self.path = path
         if hash_slot_num < 1 or index_num < 1 or hash_slot_num > INT32_MAX or index_num > INT32_MAX:
-            raise GeometryError("no such geometry", expected="1 or more of each", got=f"{hash_slot_num} and {index_num}")
+            got = f"{hash_slot_num} and {index_num}"
+            raise GeometryError("no such geometry", path=path, expected="1 or more of each", got=got)
         if pthread_mutex_init(&self.writers, NULL) != 0:
             raise MemoryError
         self.has_mutex = True
@@ -242,7 +245,7 @@ cdef class IndexCore:
     cdef inline int want_writable(self) except -1:
         self.want_open()
         if not self.writable:
-            raise ReadOnlyFileError("the index file is read-only", path=self.path, hint="open it with writable=True")
+            raise ReadOnlyFileError("the file is read-only", path=self.path, hint="open it with writable=True")
         return 0
 
     cdef int enter(self, bint writing) except -1:

@@ -11,10 +11,9 @@ from cpython.buffer cimport (
     PyObject_GetBuffer,
 )
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
-from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
-from libc.stdlib cimport calloc, free, malloc, realloc
+from cpython.tuple cimport PyTuple_GET_ITEM
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset, strcmp
 
 from mqindex._native.keys cimport (
@@ -106,7 +105,7 @@ def seed_of(str topic):
     return 0 if topic is None else str_hash("#", str_hash(topic, 0))
 
 
-cdef class Held:
+cdef class _Held:
     """An Arrow array taken from a stream: released with its last user."""
 
     cdef ArrowArray array
@@ -119,7 +118,7 @@ cdef class Held:
             self.array.release(&self.array)
 
 
-cdef class View:
+cdef class _View:
     """A buffer export, held while a batch points into it."""
 
     cdef Py_buffer view
@@ -131,7 +130,7 @@ cdef class View:
         PyBuffer_Release(&self.view)
 
 
-cdef class Memory:
+cdef class _Memory:
     """A malloc'ed block."""
 
     cdef void* data
@@ -178,7 +177,7 @@ cdef class KeyBatch:
 
     cdef int32_t* add_hashes(self, Py_ssize_t n) except NULL:
         """Append a chunk of finished hashes and return where the caller writes them."""
-        cdef Memory memory = Memory(n * sizeof(int32_t))
+        cdef _Memory memory = _Memory(n * sizeof(int32_t))
         cdef Chunk chunk
         memset(&chunk, 0, sizeof(Chunk))
         chunk.kind = HASHES
@@ -213,7 +212,7 @@ cdef class KeyBatch:
     def hashes(self):
         """All hashes as an int32 array."""
         out = numpy().empty(self.length, numpy().int32)
-        cdef View held = View(out)
+        cdef _View held = _View(out)
         cdef int32_t* data = <int32_t*> held.view.buf
         with nogil:
             self.fill(0, self.length, data)
@@ -242,7 +241,7 @@ cdef class KeyBatch:
 
     def add_fixed(self, object array, bint ucs4):
         """Append a one-dimensional array of NumPy's U (aligned, native order) or S text."""
-        cdef View held = View(array)
+        cdef _View held = _View(array)
         cdef Chunk chunk
         memset(&chunk, 0, sizeof(Chunk))
         chunk.kind = FIXED_UCS4 if ucs4 else FIXED_BYTES
@@ -265,13 +264,13 @@ cdef class KeyBatch:
         """Append every array of an Arrow stream."""
         cdef ArrowArrayStream* stream = <ArrowArrayStream*> PyCapsule_GetPointer(capsule, "arrow_array_stream")
         cdef ArrowSchema schema
-        cdef Held held
+        cdef _Held held
         self.owners.append(capsule)
         memset(&schema, 0, sizeof(ArrowSchema))
         check_stream(stream, stream.get_schema(stream, &schema))
         try:
             while True:
-                held = Held()
+                held = _Held()
                 check_stream(stream, stream.get_next(stream, &held.array))
                 if held.array.release == NULL:
                     return
@@ -287,7 +286,8 @@ cdef int check_stream(ArrowArrayStream* stream, int code) except -1:
     if code == 0:
         return 0
     text = stream.get_last_error(stream)
-    raise OSError(code, "the Arrow stream of the keys failed: " + ("" if text == NULL else text.decode(errors="replace")))
+    said = "" if text == NULL else text.decode(errors="replace")
+    raise OSError(code, f"the Arrow stream of the keys failed: {said}")
 
 
 cdef inline int32_t hash_item(object item, Py_ssize_t i, uint32_t seed) except -1:
@@ -416,7 +416,7 @@ cdef int index_chunk(KeyBatch batch, const ArrowSchema* schema, const ArrowArray
     cdef int64_t i, index
     cdef const uint8_t* valid = bitmap_of(words)
     cdef const uint8_t* here = bitmap_of(array)
-    cdef Memory memory = Memory(words.length * sizeof(int32_t))
+    cdef _Memory memory = _Memory(words.length * sizeof(int32_t))
     cdef uint32_t seed = batch.seed
     cdef int size
     if schema.dictionary.dictionary != NULL:

@@ -286,8 +286,8 @@ class IndexFile:
     @property
     def header(self) -> IndexHeader:
         """The header as it is now."""
-        *fields, index_count = self._core.header()
-        return IndexHeader(*fields, max(index_count, 1))
+        begin, end, begin_phy, end_phy, slot_count, index_count = self._core.header()
+        return IndexHeader(begin, end, begin_phy, end_phy, slot_count, max(index_count, 1))
 
     def is_write_full(self) -> bool:
         """True when no further entry fits. Source: RocketMQ 4.9.3, `IndexFile.isWriteFull`."""
@@ -313,7 +313,7 @@ class IndexFile:
         return self._core.slots()
 
     def check(self) -> list[tuple[str, int, int, int, int]]:
-        """What contradicts itself inside the file, at most 100: (kind, slot or entry number, at byte, expected, got)."""
+        """What contradicts itself inside the file, the first 100: (kind, number, at byte, expected, got) each."""
         self._check_length()
         self._file.populate()
         return self._core.check()
