@@ -5,7 +5,7 @@
 #include "mqi_commit_log.h"
 #include "mqi_crc.h"
 
-enum { MOST = 1 << 16 };
+enum { MOST = 1 << 14 };
 
 typedef struct {
     uint8_t *bytes;
@@ -87,7 +87,7 @@ static void put_frame(image *m, tape *t, int depth) {
 static image make(tape *t) {
     static const int64_t starts[] = {0, 1 << 20, (int64_t)1 << 40, INT64_MAX - MOST};
     image m = {.bytes = fresh(MOST + 1024), .start = starts[tape_byte(t) % 4]};
-    for (int n = tape_byte(t) % 24; n > 0 && m.size < MOST - 4096; n--) {
+    for (int n = tape_byte(t) % 24; n > 0 && m.size < MOST - 2048; n--) {
         uint8_t raw[256];
         uint8_t kind = tape_byte(t);
         if (kind < 200) {
@@ -153,7 +153,11 @@ static void extract_all(const mqi_log *log, int tags, int64_t at, int64_t stop) 
     x->tags = tags;
     x->at = at;
     x->stop = stop;
-    for (int i = 0; i < MQI_LOG_CURSORS; i++) x->cursor[i].run = fresh((size_t)MQI_LOG_RUN_ENTRIES * MQI_LOG_ENTRY_SIZE);
+    static uint8_t *runs[MQI_LOG_CURSORS]; /* megabytes: made once */
+    for (int i = 0; i < MQI_LOG_CURSORS; i++) {
+        if (!runs[i]) runs[i] = fresh((size_t)MQI_LOG_RUN_ENTRIES * MQI_LOG_ENTRY_SIZE);
+        x->cursor[i].run = runs[i];
+    }
     mqi_log_extract_start(x);
     int64_t emitted = 0;
     while (!x->done) {
@@ -166,7 +170,6 @@ static void extract_all(const mqi_log *log, int tags, int64_t at, int64_t stop) 
     HOLDS(x->at == scan.at);
     HOLDS(x->fault.kind == scan.fault.kind && (!x->fault.kind || x->fault.at == scan.fault.at));
     HOLDS(x->blank == scan.blank);
-    for (int i = 0; i < MQI_LOG_CURSORS; i++) free(x->cursor[i].run);
     free(x);
 }
 
