@@ -6,6 +6,7 @@ import os
 from typing import Final
 
 from mqindex.cli.trouble import Trouble
+from mqindex.errors import MQIndexError
 from mqindex.rocketmq import layout
 
 __all__ = [
@@ -50,7 +51,7 @@ def kind_of(path: str) -> str | None:
     with open(path, "rb") as file:
         head = file.read(8)
         length = os.fstat(file.fileno()).st_size
-    return _kind_of_file(os.path.abspath(path), head, length)
+    return _kind_of_file(os.path.abspath(path), head, length) or (INDEX_FILE if _fits_a_geometry(path) else None)
 
 
 def require_kind(path: str, forced: str | None, *expected: str) -> str:
@@ -112,6 +113,15 @@ def _kind_of_file(path: str, head: bytes, length: int) -> str | None:
     if name == "checkpoint" and length == _CHECKPOINT_SIZE:
         return CHECKPOINT
     return None
+
+
+def _fits_a_geometry(path: str) -> bool:
+    from mqindex.rocketmq import geometry
+
+    try:
+        return bool(geometry.infer([path]))
+    except (MQIndexError, OSError):
+        return False
 
 
 def _in_queue(directory: str) -> bool:

@@ -44,8 +44,8 @@ def command(
 ) -> int:
     """Build the index files of STORE's commit log anew, in DIR, byte for byte what the broker would have written.
 
-    STORE stays untouched. DIR must not exist or be empty, and appears only when it is complete. Exit code 1: done, but
-    the commit log is damaged in places.
+    STORE stays untouched. DIR must not exist or be empty, and appears only when it is complete. The space that this
+    needs is said first. Exit code 1: done, but the commit log is damaged in places.
     """
     from mqindex.rocketmq.rebuild import rebuild
 

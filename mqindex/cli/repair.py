@@ -43,7 +43,8 @@ def command(
     """Bring back, in place, every entry that the index files of STORE lack. The broker must be stopped.
 
     Files that verify stay untouched; only the parts of the commit log that no file covers are read. What is replaced
-    is kept in STORE/mqindex-backup-<UTC>. Interrupted, a second run finishes.
+    is kept in STORE/mqindex-backup-<UTC>. Interrupted, a second run finishes. Exit code 1: errors are left, such as
+    damage of the log itself; with --dry-run: there is something to repair.
     """
     from mqindex.rocketmq.repair import repair
 
@@ -71,7 +72,10 @@ def _print(report: RepairReport) -> None:
         print_line("nothing to do")
     if report.backup:
         print_line(f"replaced files are in {report.backup}")
-    print_line(f"{'checked' if report.dry_run else 'repaired'} {report.path}: {work_done(report)}")
+    if report.dry_run:
+        print_line(f"checked {report.path}; {report.seconds:.1f} s")
+    else:
+        print_line(f"repaired {report.path}: wrote {work_done(report)}")
     print_settings(report)
     if report.findings:
         print_line(f"found: {counts(report.findings)}")

@@ -55,11 +55,11 @@ def counts(findings: Iterable[Finding]) -> str:
 
 
 def work_done(report: Report) -> str:
-    """What was read, in words."""
+    """How much it was, in words."""
     parts = [plural(report.files, "index file"), plural(report.entries, "entry", "entries")]
     if report.messages:
         parts.append(plural(report.messages, "message"))
-    return f"{', '.join(parts)}; {size(report.bytes)} in {report.seconds:.1f} s"
+    return f"{', '.join(parts)}; a commit log of {size(report.bytes)}; {report.seconds:.1f} s"
 
 
 def print_settings(report: Report) -> None:
@@ -67,8 +67,8 @@ def print_settings(report: Report) -> None:
     for_people = [
         (name.replace("_", " "), _value(setting.value, setting.source)) for name, setting in report.settings.items()
     ]
-    if isinstance(report, RebuildReport) and report.fsync_seconds:
-        for_people.append(("fsync", f"{report.fsync_seconds:.1f} s of it"))
+    if isinstance(report, RebuildReport) and report.fsync_seconds >= 0.05:
+        for_people.append(("fsync", f"{report.fsync_seconds >= 0.05:.1f} s of it"))
     print_fields(for_people)
 
 
