@@ -52,7 +52,7 @@ def survey_directories(directories: Sequence[str | os.PathLike[str]]) -> tuple[l
     found: dict[int, LogFile] = {}
     skipped: list[Skipped] = []
     missing = []
-    for directory in sorted(map(os.fspath, directories)):
+    for directory in sorted(os.fspath(directory) for directory in directories):
         try:
             entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
         except FileNotFoundError:
@@ -84,8 +84,7 @@ def _take(entry: os.DirEntry[str], found: dict[int, LogFile], skipped: list[Skip
 def _without_overlap(files: list[LogFile]) -> list[LogFile]:
     ends = [file.start for file in files[1:]]
     clipped = [
-        LogFile(file.path, file.start, min(file.size, end - file.start))
-        for file, end in zip(files, ends, strict=False)
+        LogFile(file.path, file.start, min(file.size, end - file.start)) for file, end in zip(files, ends, strict=False)
     ]
     return clipped + files[-1:]
 
