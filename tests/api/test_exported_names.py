@@ -19,7 +19,7 @@ MAX = 2**63 - 1
 EXPORTS = {
     "mqindex": {"__version__", "engines", "errors", "kernels", "report", "rocketmq"},
     "mqindex.engines": {"Engine", "LocalEngine", "OnProgress", "Progress"},
-    "mqindex.report": {"Finding", "RebuildReport", "RepairReport", "Report", "Value"},
+    "mqindex.report": {"Finding", "RebuildReport", "RepairReport", "Report", "Severity", "Value"},
     "mqindex.rocketmq": {
         "Checkpoint",
         "CommitLog",
