@@ -42,3 +42,7 @@ def __getattr__(name: str) -> Any:
 
         return Message
     raise AttributeError(f"module 'mqindex.rocketmq' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
