@@ -70,4 +70,4 @@ class Case:
     def seconds(self, shop: Workshop) -> float:
         """About how long a run takes."""
         fixed, work = self.estimate
-        return shop.scale.rounds(self.forks) * (fixed + work / shop.scale.divisor)
+        return shop.scale.forks(self.forks) * (fixed + work / shop.scale.divisor)

@@ -59,7 +59,7 @@ def run(command: list[str], *, scratch: str, watch: bool = False) -> Outcome:
 def _outcome(command: list[str], code: int, output: str, errors: str, resident: int, private: int) -> Outcome:
     lines = [line for line in output.splitlines() if line.startswith("{")]
     if code or not lines:
-        raise ContenderError(f"exit code {code}: {' '.join(command)}\n{errors[-4000:] or output[-4000:]}")
+        raise ContenderError(f"exit code {code}: {' '.join(command)}\n{(errors or output)[-2000:]}")
     said = json.loads(lines[-1])
     return Outcome(said["measures"], said["answer"], resident, private)
 

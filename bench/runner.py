@@ -25,7 +25,7 @@ def run_case(case: Case, shop: Workshop, say: Say) -> dict[str, Any]:
     """The case's part of a record."""
     contenders = _present(case, say)
     outcomes: dict[str, list[processes.Outcome]] = {contender.name: [] for contender in contenders}
-    for fork in range(shop.scale.rounds(case.forks)):
+    for fork in range(shop.scale.forks(case.forks)):
         # Turn about: neither contender always runs first.
         for contender in contenders if fork % 2 == 0 else contenders[::-1]:
             outcomes[contender.name].append(_run(case, contender, shop))

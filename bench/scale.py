@@ -7,6 +7,7 @@ from dataclasses import dataclass
 __all__ = ["CHECK", "FULL", "SCALES", "Scale"]
 
 GIB = 1 << 30
+LEAST_SECONDS = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +22,15 @@ class Scale:
         """`full` things at this scale."""
         return max(1, full // self.divisor)
 
-    def rounds(self, full: int) -> int:
-        """Timed rounds in one process; a check needs one."""
+    def forks(self, full: int) -> int:
+        """Processes of one contender; a check needs one."""
         return full if self.timed else 1
 
-    def warmup(self, full: int) -> int:
-        """Rounds thrown away before the timed ones."""
-        return full if self.timed else 0
+    def repeat(self, rounds: int, warmup: int) -> dict[str, object]:
+        """Rounds in one process: so many at least, and `least` seconds of warm-up and of timed ones at least."""
+        if not self.timed:
+            return {"rounds": 1, "warmup": 0, "least": 0}
+        return {"rounds": rounds, "warmup": warmup, "least": LEAST_SECONDS}
 
     @property
     def hash_slot_num(self) -> int:

@@ -28,9 +28,12 @@ def document(record: dict[str, Any]) -> str:
     if name is None:
         return "No case has been measured."
     lines = [HEAD, "|---|---|---|---|---|---|---|"]
-    lines += [_row(row) for case in _ordered(parts[name]) for row in parts[name][case]["numbers"]]
+    rows = [row for case in _ordered(parts[name]) for row in parts[name][case]["numbers"]]
     if name != "full":
-        lines.insert(0, f"At {SCALES[name].divisor} times less than full size:\n")
+        # The goals are for the full size.
+        rows = [{**row, "must": None, "aim": None, "met": ""} for row in rows]
+        lines.insert(0, f"{SCALES[name].divisor} times less work than at full size:\n")
+    lines += [_row(row) for row in rows]
     grown = _growth(parts)
     if grown:
         lines += ["", "The same work at 1/100, 1/10 and full size (mqindex; ratio):", "", *grown]

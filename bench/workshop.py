@@ -46,7 +46,7 @@ class Workshop:
 
     def warm_mib(self, full: int) -> int:
         """How much memory to touch before a run that asks for `full` MiB at full size; nothing in a check."""
-        return max(256, self.scale.count(full)) if self.scale.timed else 0
+        return max(64, self.scale.count(full)) if self.scale.timed else 0
 
     @property
     def key_count(self) -> int:

@@ -17,7 +17,7 @@ def arguments(shop: Workshop) -> dict[str, object]:
         "count": count,
         "slots": scale.hash_slot_num,
         "entries": scale.index_num,
-        "rounds": scale.rounds(2),
+        **scale.repeat(2, 0),
     }
 
 
@@ -38,7 +38,7 @@ CASE = Case(
         for name, (title, _) in OTHERS.items()
         for work, measure, size in (("build", "build", "2 M"), ("look-up", "look_up", "200 000"))
     ),
-    answer={},
+    answer={"found": 100},
     estimate=(5, 50),
     forks=2,
 )

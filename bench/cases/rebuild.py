@@ -11,7 +11,7 @@ GIB = extract.GIB
 
 def build(shop: Workshop) -> dict[str, object]:
     warm = " ".join(warm_command(shop.warm_mib(1500))) if shop.scale.timed else ""
-    return {**extract.java(shop), "rounds": shop.scale.rounds(2), "warmup": shop.scale.warmup(1), "warm": warm}
+    return {**extract.java(shop), **shop.scale.repeat(2, 1), "warm": warm}
 
 
 def restart(shop: Workshop) -> dict[str, object]:
@@ -25,8 +25,7 @@ def mqindex(shop: Workshop) -> dict[str, object]:
         "slots": scale.hash_slot_num,
         "entries": scale.index_num,
         "workers": 1,
-        "rounds": scale.rounds(3),
-        "warmup": scale.warmup(1),
+        **scale.repeat(3, 1),
         "warm": shop.warm_mib(1500),
     }
 
@@ -51,7 +50,7 @@ CASE = Case(
             "M/s",
         ),
     ),
-    answer={},
+    answer={"messages": 1776, "files": "1:415acddd"},
     estimate=(5, 32),
     files=lambda shop: shop.log_files(GIB),
 )

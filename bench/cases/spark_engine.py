@@ -34,7 +34,7 @@ CASE = Case(
             whole=True,
         ),
     ),
-    answer={},
+    answer={"messages": 7104, "files": "29:cbbc76fb"},
     estimate=(18, 35),
     forks=2,
     files=workers.log_files(GIB),

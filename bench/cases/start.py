@@ -16,8 +16,7 @@ def arguments(shop: Workshop) -> dict[str, object]:
         "key": key,
         "slots": scale.hash_slot_num,
         "entries": scale.index_num,
-        "rounds": scale.rounds(11),
-        "warmup": scale.warmup(2),
+        **scale.repeat(11, 2),
     }
 
 
@@ -33,7 +32,7 @@ CASE = Case(
             "import, open and one look-up in a new process (NumPy loads here)", "mqindex/first_use", None, "shown", "ms"
         ),
     ),
-    answer={},
+    answer={"cold_hits": [9671888]},
     estimate=(14, 1),
     forks=1,
 )

@@ -18,8 +18,7 @@ def arguments(workers: int, gib: int = GIB) -> Arguments:
             "slots": scale.count(SLOTS),
             "entries": scale.count(ENTRIES),
             "workers": workers,
-            "rounds": scale.rounds(2),
-            "warmup": scale.warmup(1),
+            **scale.repeat(2, 1),
             "warm": shop.warm_mib(2000 * gib // GIB),
         }
 
@@ -49,7 +48,7 @@ CASE = Case(
             whole=True,
         ),
     ),
-    answer={},
+    answer={"messages": 3552, "files": "15:8c0d80ee"},
     estimate=(1, 22),
     files=log_files(GIB),
 )

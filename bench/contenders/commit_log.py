@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from typing import Any
 
 import numpy as np
 
 from bench import memory
-from bench.contenders.result import Result, checksums
+from bench.contenders.result import Result, checksum, repeat
 from mqindex._mapped_file import MappedFile
 from mqindex._native.commit_log import Extractor
 from mqindex.engines import Engine, LocalEngine
@@ -21,13 +22,13 @@ __all__ = ["extract", "rebuild", "rebuild_once"]
 RUN_ENTRY = np.dtype([("key_hash", "<i4"), ("phy_offset", "<i8"), ("store_timestamp", "<i8")])
 
 
-def extract(*, files: list[str], file_size: int, rounds: int, warmup: int, scratch: str) -> Result:
+def extract(*, files: list[str], file_size: int, scratch: str, **spec: Any) -> Result:
     """Every index entry of a mapped log into one array in memory. No CRC, one thread."""
     result = Result()
     mapped = [(number * file_size, MappedFile.open(path)) for number, path in enumerate(files)]
     run = np.empty(sum(file.size for _, file in mapped) // 500 + 1000, RUN_ENTRY)
     run["phy_offset"] = 0  # touched: a broker's memory is there as well
-    for round_ in range(-warmup, rounds):
+    for keep in repeat(**spec):
         start = time.perf_counter()
         messages = entries = 0
         for first, file in mapped:
@@ -38,7 +39,7 @@ def extract(*, files: list[str], file_size: int, rounds: int, warmup: int, scrat
                 entries += len(block)
             messages += extractor.messages
         seconds = time.perf_counter() - start
-        if round_ >= 0:
+        if keep:
             result.add("extract", seconds, messages)
     result.answer(
         messages=messages,
@@ -51,20 +52,18 @@ def extract(*, files: list[str], file_size: int, rounds: int, warmup: int, scrat
     return result
 
 
-def rebuild(
-    *, store: str, slots: int, entries: int, workers: int, rounds: int, warmup: int, warm: int, scratch: str
-) -> Result:
+def rebuild(*, store: str, slots: int, entries: int, workers: int, warm: int, scratch: str, **spec: Any) -> Result:
     """A whole `rebuild` until its rename. Waiting for the disk is a measure of its own."""
     result = Result()
-    engine = LocalEngine(workers=workers)
-    for round_ in range(-warmup, rounds):
+    engine, checked = LocalEngine(workers=workers), ""
+    for keep in repeat(**spec):
         memory.warm(warm)
         report, seconds = rebuild_once(store, os.path.join(scratch, "out"), slots, entries, engine)
-        if round_ >= 0:
+        if keep:
             add(result, report, seconds)
-        if round_ == rounds - 1:
-            result.answer(messages=report.messages, files=checksums(report.out_files))
+        checked = checked or checksum(report.out_files)
         shutil.rmtree(os.path.join(scratch, "out"))
+    result.answer(messages=report.messages, files=checked)
     return result
 
 

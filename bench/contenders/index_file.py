@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bench import memory
 from bench.contenders.keys import TOPIC, arrow_keys, full_keys, phy_offsets, store_timestamps
-from bench.contenders.result import Result, checksums
+from bench.contenders.result import Result, checksum, repeat
 from mqindex.rocketmq import IndexFile
 
 __all__ = ["fill", "put", "select", "single_put", "single_select"]
@@ -24,45 +25,39 @@ def fill(path: str, keys: str, slots: int, entries: int) -> None:
         index.flush()
 
 
-def put(
-    *, keys: str, count: int, slots: int, entries: int, rounds: int, warmup: int, warm: int, scratch: str
-) -> Result:
+def put(*, keys: str, count: int, slots: int, entries: int, warm: int, scratch: str, **spec: Any) -> Result:
     """put_keys of Arrow keys into a freshly allocated file: hashing, page faults, no fsync."""
     result = Result()
     wanted, offsets, times = arrow_keys(keys, count), phy_offsets(count), store_timestamps(count)
-    path = os.path.join(scratch, "1")
-    for round_ in range(-warmup, rounds):
+    path, checked = os.path.join(scratch, "1"), ""
+    for keep in repeat(**spec):
         memory.warm(warm)
         index = IndexFile.create(path, hash_slot_num=slots, index_num=entries)
-        with result.timed("put", count, keep=round_ >= 0):
+        with result.timed("put", count, keep=keep):
             stored = index.put_keys(wanted, offsets, times, topic=TOPIC)
         index.close()
         if stored != count:
             raise RuntimeError(f"full after {stored} keys")
-        if round_ == rounds - 1:
-            result.answer(files=checksums([path]))
+        checked = checked or checksum([path])
         os.unlink(path)
+    result.answer(files=checked)
     return result
 
 
-def select(
-    *, index: str, hit: str, miss: str, slots: int, entries: int, rounds: int, warmup: int, scratch: str
-) -> Result:
+def select(*, index: str, hit: str, miss: str, slots: int, entries: int, scratch: str, **spec: Any) -> Result:
     """select_phy_offsets of Arrow keys, hashing included, results as arrays."""
     result = Result()
     with IndexFile.open(index, hash_slot_num=slots, index_num=entries) as file:
         for measure, path in (("hit", hit), ("miss", miss)):
             wanted = arrow_keys(path)
-            for round_ in range(-warmup, rounds):
-                with result.timed(measure, len(wanted), keep=round_ >= 0):
+            for keep in repeat(**spec):
+                with result.timed(measure, len(wanted), keep=keep):
                     hits = file.select_phy_offsets(wanted, topic=TOPIC)
             result.answers.update(_answer(measure, hits.values, hits.offsets))
     return result
 
 
-def single_put(
-    *, keys: str, count: int, slots: int, entries: int, rounds: int, warmup: int, warm: int, scratch: str
-) -> Result:
+def single_put(*, keys: str, count: int, slots: int, entries: int, warm: int, scratch: str, **spec: Any) -> Result:
     """put_key in a Python loop: with the key's string at hand, and with `topic + "#" + key` made for each call."""
     result = Result()
     ready, short = full_keys(keys, count), arrow_keys(keys, count).to_pylist()
@@ -80,28 +75,30 @@ def single_put(
 
     calls: dict[str, Callable[[IndexFile], None]] = {"put": call_ready, "put_concatenated": call_concatenated}
     path = os.path.join(scratch, "1")
-    for round_ in range(-warmup, rounds):
+    checked: dict[str, str] = {}
+    for keep in repeat(**spec):
         for measure, call in calls.items():
             memory.warm(warm)
             index = IndexFile.create(path, hash_slot_num=slots, index_num=entries)
-            with result.timed(measure, count, keep=round_ >= 0):
+            with result.timed(measure, count, keep=keep):
                 call(index)
             index.close()
-            result.answer(files=checksums([path]))
+            checked.setdefault(measure, checksum([path]))
             os.unlink(path)
+    result.answer(files=checked["put"])
+    if len(set(checked.values())) != 1:
+        raise RuntimeError("the two ways to put made different files")
     return result
 
 
-def single_select(
-    *, index: str, hit: str, miss: str, slots: int, entries: int, rounds: int, warmup: int, scratch: str
-) -> Result:
+def single_select(*, index: str, hit: str, miss: str, slots: int, entries: int, scratch: str, **spec: Any) -> Result:
     """select_phy_offset in a Python loop, the key's string at hand."""
     result = Result()
     with IndexFile.open(index, hash_slot_num=slots, index_num=entries) as file:
         for measure, path in (("hit", hit), ("miss", miss)):
             wanted = full_keys(path)
-            for round_ in range(-warmup, rounds):
-                with result.timed(measure, len(wanted), keep=round_ >= 0):
+            for keep in repeat(**spec):
+                with result.timed(measure, len(wanted), keep=keep):
                     _loop(file, wanted)
             found = [file.select_phy_offset(key) for key in wanted]
             sizes = np.fromiter((len(values) for values in found), np.int64, len(found))

@@ -11,19 +11,19 @@ import numpy as np
 import pyarrow as pa
 
 from bench.contenders.keys import TOPIC, arrow_keys, full_keys, phy_offsets, store_timestamps
-from bench.contenders.result import Result
+from bench.contenders.result import Result, repeat
 from mqindex.rocketmq import IndexFile
 
 __all__ = ["duckdb", "lmdb", "mqindex", "rocksdb"]
 
 
-def mqindex(*, keys: str, wanted: str, count: int, slots: int, entries: int, rounds: int, scratch: str) -> Result:
+def mqindex(*, keys: str, wanted: str, count: int, slots: int, entries: int, scratch: str, **spec: Any) -> Result:
     """put_keys and select_phy_offsets."""
     result = Result()
     stored, asked = arrow_keys(keys, count), arrow_keys(wanted)
     offsets, times = phy_offsets(count), store_timestamps(count)
     path = os.path.join(scratch, "1")
-    for _ in range(rounds):
+    for _ in repeat(**spec):
         with result.timed("build", count):
             index = IndexFile.create(path, hash_slot_num=slots, index_num=entries)
             index.put_keys(stored, offsets, times, topic=TOPIC)
@@ -35,13 +35,13 @@ def mqindex(*, keys: str, wanted: str, count: int, slots: int, entries: int, rou
     return result
 
 
-def lmdb(*, keys: str, wanted: str, count: int, slots: int, entries: int, rounds: int, scratch: str) -> Result:
+def lmdb(*, keys: str, wanted: str, count: int, slots: int, entries: int, scratch: str, **spec: Any) -> Result:
     """One write transaction of putmulti, one getmulti."""
     import lmdb as library
 
     result = Result()
     items, asked = _pairs(keys, count), _bytes(wanted)
-    for _ in range(rounds):
+    for _ in repeat(**spec):
         path = os.path.join(scratch, "lmdb")
         with library.open(path, map_size=1 << 36, sync=False) as environment:
             with result.timed("build", count), environment.begin(write=True) as transaction:
@@ -53,7 +53,7 @@ def lmdb(*, keys: str, wanted: str, count: int, slots: int, entries: int, rounds
     return result
 
 
-def rocksdb(*, keys: str, wanted: str, count: int, slots: int, entries: int, rounds: int, scratch: str) -> Result:
+def rocksdb(*, keys: str, wanted: str, count: int, slots: int, entries: int, scratch: str, **spec: Any) -> Result:
     """Write batches of 10 000, multi-get."""
     from rocksdict import Options, Rdict, WriteBatch
 
@@ -61,7 +61,7 @@ def rocksdb(*, keys: str, wanted: str, count: int, slots: int, entries: int, rou
     items = _pairs(keys, count)
     asked: list[Any] = _bytes(wanted)
     found: Any = None
-    for _ in range(rounds):
+    for _ in repeat(**spec):
         path = os.path.join(scratch, "rocksdb")
         database = Rdict(path, Options(raw_mode=True))
         with result.timed("build", count):
@@ -79,7 +79,7 @@ def rocksdb(*, keys: str, wanted: str, count: int, slots: int, entries: int, rou
     return result
 
 
-def duckdb(*, keys: str, wanted: str, count: int, slots: int, entries: int, rounds: int, scratch: str) -> Result:
+def duckdb(*, keys: str, wanted: str, count: int, slots: int, entries: int, scratch: str, **spec: Any) -> Result:
     """A table loaded from Arrow, a join of the wanted keys with it."""
     import duckdb as library
 
@@ -87,7 +87,7 @@ def duckdb(*, keys: str, wanted: str, count: int, slots: int, entries: int, roun
     stored = pa.table({"key": arrow_keys(keys, count), "phy_offset": phy_offsets(count)})
     asked = pa.table({"key": arrow_keys(wanted)})
     found: Any = None
-    for _ in range(rounds):
+    for _ in repeat(**spec):
         path = os.path.join(scratch, "duckdb")
         with library.connect(path, config={"threads": 1}) as connection:
             connection.register("stored", stored)

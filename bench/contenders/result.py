@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["Result", "checksums"]
+__all__ = ["Result", "checksum", "repeat"]
+
+
+MOST = 30
+
+
+def repeat(*, rounds: int, warmup: int = 0, least: float = 0.0) -> Iterator[bool]:
+    """Warm-up rounds (False), then timed ones (True), as the Java contenders repeat theirs.
+
+    Each kind goes on until it has had its number of rounds and `least` seconds, so that small work is repeated too.
+
+    >>> list(repeat(rounds=2, warmup=1))
+    [False, True, True]
+    """
+    for timed, number in ((False, warmup), (True, rounds)):
+        began, done = time.perf_counter(), 0
+        while done < number or (number and time.perf_counter() - began < least and not (timed and done >= MOST)):
+            yield timed
+            done += 1
 
 
 class Result:
@@ -42,19 +59,11 @@ class Result:
         return json.dumps({"measures": self.measures, "answer": self.answers})
 
 
-def checksums(paths: list[str]) -> str:
-    """CRC-32 of each file, in the order given, as the Java contenders print them."""
-    return ",".join(f"{_crc(path):08x}" for path in paths)
-
-
-def _crc(path: str) -> int:
+def checksum(paths: list[str]) -> str:
+    """How many files, and the CRC-32 of all their bytes in the order given: as the Java contenders say it."""
     crc = 0
-    with open(path, "rb") as file:
-        while block := file.read(1 << 24):
-            crc = zlib.crc32(block, crc)
-    return crc
-
-
-def numbered(directory: str) -> list[str]:
-    """The files of a directory, in the order of their names."""
-    return [os.path.join(directory, name) for name in sorted(os.listdir(directory))]
+    for path in paths:
+        with open(path, "rb") as file:
+            while block := file.read(1 << 24):
+                crc = zlib.crc32(block, crc)
+    return f"{len(paths)}:{crc:08x}"

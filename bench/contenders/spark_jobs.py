@@ -14,9 +14,10 @@ import numpy as np
 from bench import memory
 from bench.contenders.commit_log import add, rebuild_once
 from bench.contenders.keys import TOPIC, arrow_keys
-from bench.contenders.result import Result, checksums
+from bench.contenders.result import Result, checksum, repeat
 from mqindex.rocketmq import IndexFile
-from mqindex.spark import SparkEngine, get_or_create, select_phy_offset
+from mqindex.spark import SparkEngine, select_phy_offset
+from mqindex.spark.session import get_or_create
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,25 +39,23 @@ def session(scratch: str, memory_gib: int = 2) -> SparkSession:
     return spark
 
 
-def rebuild(
-    *, store: str, small: str, slots: int, entries: int, rounds: int, warmup: int, warm: int, scratch: str
-) -> Result:
+def rebuild(*, store: str, small: str, slots: int, entries: int, warm: int, scratch: str, **spec: Any) -> Result:
     """`rebuild` with a `SparkEngine`; the session is warmed on a small log first."""
     result = Result()
     engine = SparkEngine(session(scratch))
-    for number in range(1 + warmup):
-        rebuild_once(small, os.path.join(scratch, f"small-{number}"), slots, entries, engine)
-    for round_ in range(rounds):
+    checked, out = "", os.path.join(scratch, "out")
+    for keep in repeat(**spec):
         memory.warm(warm)
-        report, seconds = rebuild_once(store, os.path.join(scratch, "out"), slots, entries, engine)
-        add(result, report, seconds)
-        if round_ == rounds - 1:
-            result.answer(messages=report.messages, files=checksums(report.out_files))
-        shutil.rmtree(os.path.join(scratch, "out"))
+        report, seconds = rebuild_once(store if keep else small, out, slots, entries, engine)
+        if keep:
+            add(result, report, seconds)
+            checked = checked or checksum(report.out_files)
+        shutil.rmtree(out)
+    result.answer(messages=report.messages, files=checked)
     return result
 
 
-def column(*, keys: str, index: str, slots: int, entries: int, rounds: int, warmup: int, scratch: str) -> Result:
+def column(*, keys: str, index: str, slots: int, entries: int, scratch: str, **spec: Any) -> Result:
     """select_phy_offset on a cached column, an identity UDF on it, and the column alone: A B C in turn."""
     from pyspark.sql import functions as f
 
@@ -73,9 +72,9 @@ def column(*, keys: str, index: str, slots: int, entries: int, rounds: int, warm
         "select": lambda: select("key"),
     }
     result = Result()
-    for round_ in range(-warmup, rounds):
+    for keep in repeat(**spec):
         for name, column_of in columns.items():
-            with result.timed(name, len(wanted), keep=round_ >= 0):
+            with result.timed(name, len(wanted), keep=keep):
                 frame.select(column_of().alias("x")).write.format("noop").mode("overwrite").save()
     found = frame.select(select("key").alias("x"))
     sums = found.select(f.size("x").alias("n"), f.aggregate("x", f.lit(0).cast("long"), lambda a, b: a + b).alias("s"))
@@ -118,22 +117,21 @@ def _identity() -> Any:
     return make.arrow_udf(identity, "string")
 
 
-def plain(*, files: list[str], file_size: int, rounds: int, scratch: str) -> Result:
+def plain(*, files: list[str], file_size: int, scratch: str) -> Result:
     """What one would write without mqindex: struct in a Python loop over each file, rows to Parquet."""
     result = Result()
     spark = session(scratch)
 
     spark.sparkContext.parallelize(range(4)).map(str).count()  # the session's Python workers are up
-    for _ in range(rounds):
-        out = os.path.join(scratch, "out")
-        start = time.perf_counter()
-        pairs = [(number * file_size, path) for number, path in enumerate(files)]
-        rows = spark.sparkContext.parallelize(pairs, len(pairs)).flatMap(lambda pair: parse(*pair))
-        spark.createDataFrame(rows, "key string, phy_offset long, store_timestamp long").write.parquet(out)
-        seconds = time.perf_counter() - start
-        entries = spark.read.parquet(out).count()
-        result.add("rebuild", seconds, entries // 2)
-        shutil.rmtree(out)
+    out = os.path.join(scratch, "out")
+    start = time.perf_counter()
+    pairs = [(number * file_size, path) for number, path in enumerate(files)]
+    rows = spark.sparkContext.parallelize(pairs, len(pairs)).flatMap(lambda pair: parse(*pair))
+    spark.createDataFrame(rows, "key string, phy_offset long, store_timestamp long").write.parquet(out)
+    seconds = time.perf_counter() - start
+    entries = spark.read.parquet(out).count()
+    result.add("rebuild", seconds, entries // 2)
+    shutil.rmtree(out)
     result.answer(messages=entries // 2)
     return result
 

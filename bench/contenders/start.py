@@ -5,9 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from typing import Any
 
 from bench import memory
-from bench.contenders.result import Result
+from bench.contenders.result import Result, repeat
 
 __all__ = ["run"]
 
@@ -29,27 +30,25 @@ first = time.perf_counter() - start
 drop(sys.argv[2])
 start = time.perf_counter()
 with IndexFile.open(sys.argv[2], hash_slot_num=slots, index_num=entries) as index:
-    found = len(index.select_phy_offset(sys.argv[3]))
+    found = index.select_phy_offset(sys.argv[3])
 cold = time.perf_counter() - start
-assert found, "the key is in the file"
-print(first, cold)
+print(first, cold, *found.tolist())
 """
 
 
-def run(
-    *, index: str, small: str, key: str, slots: int, entries: int, rounds: int, warmup: int, scratch: str
-) -> Result:
+def run(*, index: str, small: str, key: str, slots: int, entries: int, scratch: str, **spec: Any) -> Result:
     """Each round is a new interpreter; the first ones bring it and its modules into the page cache."""
     result = Result()
-    for round_ in range(-warmup, rounds):
+    for keep in repeat(**spec):
         imported = float(_print([sys.executable, "-c", IMPORT]))
         start = time.perf_counter()
         _print([sys.executable, "-m", "mqindex", "--help"])
         helped = time.perf_counter() - start
         memory.drop(index)
         look_up = [sys.executable, "-c", LOOK_UP, small, index, key, str(slots), str(entries)]
-        first, cold = map(float, _print(look_up).split())
-        if round_ >= 0:
+        first, cold, *found = map(float, _print(look_up).split())
+        result.answer(cold_hits=[int(offset) for offset in found])
+        if keep:
             for measure, seconds in (("import", imported), ("help", helped), ("first_use", first), ("cold", cold)):
                 result.add(measure, seconds, 1)
     return result

@@ -16,24 +16,30 @@ final class BuildIndex {
         Files.remove(root);
         DefaultMessageStore store = Store.over(root, options);
         Log log = new Log(store.getCommitLog(), new File(options.text("log")));
-        int rounds = options.integer("rounds");
-        for (int round = -options.integer("warmup"); round < rounds; round++) {
-            IndexService service = new IndexService(store);
+        Rounds rounds = new Rounds(options);
+        IndexService service = null;
+        while (rounds.next()) {
+            clear(service, root);
+            service = new IndexService(store);
             memory.warm();
             long start = System.nanoTime();
             long messages = log.visit(service::buildIndex);
             long nanos = System.nanoTime() - start;
-            if (round >= 0) {
+            if (rounds.isTimed()) {
                 result.add("build", nanos, messages);
             }
-            if (round == rounds - 1) {
-                result.answer("messages", messages);
-                result.answer("files", Files.checksums(new File(root, "index")));
-            }
-            service.destroy();
-            Files.remove(new File(root, "index"));
+            result.answer("messages", messages);
         }
+        result.answer("files", Files.checksum(new File(root, "index")));
+        clear(service, root);
         Files.remove(root);
         return result;
+    }
+
+    private static void clear(IndexService service, File root) {
+        if (service != null) {
+            service.destroy();
+        }
+        Files.remove(new File(root, "index"));
     }
 }

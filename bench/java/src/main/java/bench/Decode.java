@@ -13,13 +13,13 @@ final class Decode {
         File scratch = new File(options.text("scratch"), "decode");
         Log log = new Log(Store.over(scratch, options).getCommitLog(), new File(options.text("log")));
         Result result = new Result();
-        int rounds = options.integer("rounds");
-        for (int round = -options.integer("warmup"); round < rounds; round++) {
+        Rounds rounds = new Rounds(options);
+        while (rounds.next()) {
             Decode decode = new Decode();
             long start = System.nanoTime();
             long messages = log.visit(request -> decode.offsets += request.getCommitLogOffset());
             long nanos = System.nanoTime() - start;
-            if (round >= 0) {
+            if (rounds.isTimed()) {
                 result.add("decode", nanos, messages);
             }
         }

@@ -5,9 +5,7 @@ import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.List;
 import java.util.zip.CRC32;
 
 /** Directories of numbered files: listing, mapping, checksums, removal. */
@@ -30,15 +28,14 @@ final class Files {
         }
     }
 
-    /** CRC-32 of each file, in the order of the names. */
-    static String checksums(File directory) throws IOException {
-        List<String> sums = new ArrayList<>();
-        for (File file : sorted(directory)) {
-            CRC32 crc = new CRC32();
+    /** How many files there are, and the CRC-32 of all their bytes in the order of the names. */
+    static String checksum(File directory) throws IOException {
+        CRC32 crc = new CRC32();
+        File[] files = sorted(directory);
+        for (File file : files) {
             crc.update(map(file));
-            sums.add(String.format("%08x", crc.getValue()));
         }
-        return String.join(",", sums);
+        return String.format("%d:%08x", files.length, crc.getValue());
     }
 
     static void remove(File file) {

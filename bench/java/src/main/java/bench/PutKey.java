@@ -3,13 +3,16 @@ package bench;
 import java.io.File;
 import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.lang.reflect.Field;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
+import org.apache.rocketmq.store.MappedFile;
 import org.apache.rocketmq.store.index.IndexFile;
 
 /** {@code putKey(topic + "#" + key)} of every key of a file, into a fresh index file. */
 final class PutKey {
     private static final int BLOCK = 1 << 16;
+    private static final int WARMUP = 2_000_000;
     private static final long FIRST_TIMESTAMP = 1_700_000_000_000L;
     private static final int MESSAGE_SIZE = 1192;
     private static final int MESSAGES_PER_MS = 20;
@@ -18,41 +21,37 @@ final class PutKey {
     }
 
     static Result run(Options options) throws Exception {
-        int slots = options.integer("slots");
-        int entries = options.integer("entries");
-        int rounds = options.integer("rounds");
-        boolean touched = Boolean.parseBoolean(options.text("touched", "false"));
+        boolean touched = Boolean.parseBoolean(options.text("touched"));
         Memory memory = new Memory(options);
         File directory = new File(options.text("scratch"));
+        File fresh = new File(directory, "1");
+        File written = new File(directory, "2");
         Result result = new Result();
         try (Keys keys = new Keys(options.text("keys"))) {
             int count = Math.min(keys.count, options.integer("count"));
-            fill(directory, "1", slots, entries, keys, Math.min(count, options.integer("warmup")), null);
-            for (int round = 0; round < rounds; round++) {
+            Rounds rounds = new Rounds(options);
+            while (rounds.next()) {
+                Files.remove(fresh);
+                int here = rounds.isTimed() ? count : Math.min(count, WARMUP);
                 memory.warm();
-                fill(directory, "1", slots, entries, keys, count, nanos -> result.add("put", nanos, count));
-                if (touched) {
-                    allocate(new File(directory, "2"), 40L + 4L * slots + 20L * entries);
-                    fill(directory, "2", slots, entries, keys, count, nanos -> result.add("put_touched", nanos, count));
+                long nanos = fill(fresh, options, keys, here);
+                if (rounds.isTimed()) {
+                    result.add("put", nanos, count);
                 }
-                if (round == rounds - 1) {
-                    result.answer("files", Files.checksums(directory).split(",")[0]);
+                if (touched && rounds.isTimed()) {
+                    allocate(written, options);
+                    result.add("put_touched", fill(written, options, keys, count), count);
+                    Files.remove(written);
                 }
-                Files.remove(new File(directory, "1"));
-                Files.remove(new File(directory, "2"));
             }
         }
+        result.answer("files", Files.checksum(directory));
         return result;
     }
 
-    private interface Report {
-        void took(long nanos);
-    }
-
-    private static void fill(File directory, String name, int slots, int entries, Keys keys, int count, Report report)
-        throws IOException {
-        File file = new File(directory, name);
-        IndexFile index = new IndexFile(file.getPath(), slots, entries, 0, 0);
+    /** How many nanoseconds the puts take; making the strings is not counted. */
+    private static long fill(File file, Options options, Keys keys, int count) throws IOException {
+        IndexFile index = new IndexFile(file.getPath(), options.integer("slots"), options.integer("entries"), 0, 0);
         long nanos = 0;
         for (int from = 0; from < count; from += BLOCK) {
             String[] block = keys.block(from, Math.min(from + BLOCK, count));
@@ -63,13 +62,8 @@ final class PutKey {
                 throw new IllegalStateException("full after " + (from + stored) + " keys");
             }
         }
-        if (report != null) {
-            report.took(nanos);
-        }
         release(index);
-        if (report == null) {
-            Files.remove(file);
-        }
+        return nanos;
     }
 
     private static int put(IndexFile index, String topic, String[] keys, int from) {
@@ -84,18 +78,19 @@ final class PutKey {
     }
 
     /** Unmaps, so that a removed file gives its pages back before the next round. The file's content is kept. */
-    static void release(IndexFile index) {
+    private static void release(IndexFile index) {
         try {
-            java.lang.reflect.Field field = IndexFile.class.getDeclaredField("mappedFile");
+            Field field = IndexFile.class.getDeclaredField("mappedFile");
             field.setAccessible(true);
-            ((org.apache.rocketmq.store.MappedFile) field.get(index)).shutdown(1000);
+            ((MappedFile) field.get(index)).shutdown(1000);
         } catch (ReflectiveOperationException changed) {
             throw new IllegalStateException(changed);
         }
     }
 
     /** A file whose every page has been written before the first put. */
-    private static void allocate(File file, long size) throws IOException {
+    private static void allocate(File file, Options options) throws IOException {
+        long size = 40L + 4L * options.integer("slots") + 20L * options.integer("entries");
         try (RandomAccessFile access = new RandomAccessFile(file, "rw")) {
             MappedByteBuffer map = access.getChannel().map(FileChannel.MapMode.READ_WRITE, 0, size);
             for (int at = 0; at < size; at += 4096) {

@@ -40,7 +40,7 @@ final class Restart {
         long messages = Long.parseLong(options.text("messages"));
         result.add("restart", caughtUp - start, messages);
         result.add("dispatch", caughtUp - loaded, messages);
-        result.answer("files", Files.checksums(new File(root, "index")));
+        result.answer("files", Files.checksum(new File(root, "index")));
         return result;
     }
 

@@ -28,13 +28,13 @@ final class SelectPhyOffset {
     }
 
     private static void measure(IndexFile index, String measure, String[] keys, Options options, Result result) {
-        int rounds = options.integer("rounds");
-        for (int round = -options.integer("warmup"); round < rounds; round++) {
+        Rounds rounds = new Rounds(options);
+        while (rounds.next()) {
             SelectPhyOffset run = new SelectPhyOffset();
             long start = System.nanoTime();
             run.select(index, "TopicTest", keys);
             long nanos = System.nanoTime() - start;
-            if (round >= 0) {
+            if (rounds.isTimed()) {
                 result.add(measure, nanos, keys.length);
                 result.answer(measure + "_hits", run.hits);
                 result.answer(measure + "_checksum", run.checksum);
