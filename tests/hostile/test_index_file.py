@@ -17,11 +17,11 @@ from tests.reference.index_file import IndexFile as TwinFile
 SLOTS, ENTRIES = 7, 40
 SIZE = 40 + 4 * SLOTS + 20 * ENTRIES
 KEYS = [f"T#k{number}" for number in range(12)] + ["T#absent", "", "Aa", "BB", "polygenelubricants"]
-WINDOWS = [(0, MAX_TIME), (0, 0), (1_700_000_010_000, 1_700_000_020_000), (-(1 << 63), MAX_TIME), (MAX_TIME, 0)]
+WINDOWS = [(0, MAX_TIME), (0, 0), (1_700_000_010_000, 1_700_000_021_000), (-(1 << 63), MAX_TIME), (MAX_TIME, 0)]
 FIELDS = {"begin_timestamp": 0, "end_timestamp": 8, "begin_phy_offset": 16, "end_phy_offset": 24, "hash_slot_count": 32,
           "index_count": 36}  # fmt: skip
 LONGS = [0, -1, 1, 999, 1_700_000_000_000, (1 << 63) - 1, -(1 << 63), 1 << 31, 1 << 62]
-INTS = [0, -1, 1, 2, SLOTS, ENTRIES - 1, ENTRIES, ENTRIES + 1, 1 << 20, (1 << 31) - 1, -(1 << 31)]
+INTS = [0, -1, 1, 2, SLOTS, 31, 32, ENTRIES - 1, ENTRIES, ENTRIES + 1, 1 << 20, (1 << 31) - 1, -(1 << 31)]
 Bound = Callable[[float], None]
 
 
@@ -168,6 +168,12 @@ def test_geometry_of_nothing_is_a_wrong_argument(slots: int, entries: int, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+def test_seeds_below_1_are_no_seeds(tmp_path: Path) -> None:
+    path = tmp_path / "index"
+    IndexFile.create(path, hash_slot_num=SLOTS, index_num=ENTRIES, end_phy_offset=-5, end_timestamp=-7).close()
+    assert path.read_bytes() == bytes(SIZE)
+
+
 def test_file_longer_than_the_broker_can_map_is_refused(tmp_path: Path, time_bound: Bound) -> None:
     time_bound(60)
     path = tmp_path / "index"
@@ -212,9 +218,9 @@ def test_service_over_a_bad_file_is_one_clear_error_or_the_broker_s_answer(
         stranger.mkdir()
     else:
         stranger.write_bytes({"empty": b"", "short": sound()[:-1], "random": rng.randbytes(SIZE)}[other])
-    for options in ({}, {"hash_slot_num": SLOTS, "index_num": ENTRIES}):
+    for slots, entries in ((None, None), (SLOTS, ENTRIES)):
         try:
-            service = IndexService.open(tmp_path, **options)
+            service = IndexService.open(tmp_path, hash_slot_num=slots, index_num=entries)
         except (MQIndexError, IsADirectoryError):
             assert other != "random"
             continue
