@@ -47,7 +47,7 @@ def diagnose(engine: Engine, found: Survey, *, deep: bool, split_size: int, out:
     good, misplaced = _settle(checked)
     stretches = coverage.gaps(good, spans, tags=found.tags)
     filled = coverage.measure(engine, stretches, spans, split_size, tags=found.tags, out=out)
-    checkpoint = engine.map(Checkpoint.read, [os.path.join(found.options.root, "checkpoint")], name="checkpoint")[0]
+    checkpoint = engine.map(_read_checkpoint, [os.path.join(found.options.root, "checkpoint")], name="checkpoint")[0]
     findings += [finding for one in checked for finding in one.findings] + misplaced
     findings += [finding for one in filled for finding in one.extracted.findings() + _missing(found, one)]
     findings += _doomed(found, good, checkpoint)
@@ -60,6 +60,10 @@ def diagnose(engine: Engine, found: Survey, *, deep: bool, split_size: int, out:
         findings=tuple(_once(found.findings + tuple(findings))),
         checkpoint=checkpoint,
     )
+
+
+def _read_checkpoint(path: str) -> Checkpoint | None:
+    return Checkpoint.read(path)  # a class method would be pickled by value, with all that its module holds
 
 
 def _sizes(found: Survey) -> list[int]:
@@ -129,8 +133,8 @@ def _behind(item: tuple[LogSpan, int]) -> list[Finding]:
 def _settle(checked: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]:
     """The good files in the log's order. A file without entries is good at the end only, seeded by the one before."""
     sound = [one for one in checked if one.good]
-    good = sorted((one for one in sound if one.entries), key=_position)
-    findings = _order(good) + _repeated(good)
+    good, findings = _disjoint(sorted((one for one in sound if one.entries), key=_position))
+    findings += _order(good) + _repeated(good)
     seeds = (good[-1].end_phy_offset, good[-1].end_timestamp) if good else (0, 0)
     for one in sound:
         if one.entries:
@@ -146,6 +150,30 @@ def _settle(checked: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]:
                     expected=f"entries, or seeds {seeds} at the end",
                     got="no entry",
                     hint="repair replaces this file from the log",
+                )
+            )
+    return good, findings
+
+
+def _disjoint(ordered: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]:
+    """Each file begins where the one before it ended, or repeats its last message; any other overlap is one too many."""
+    good: list[Checked] = []
+    findings = []
+    end: Place | None = None
+    for one in ordered:
+        begin = one.begin
+        if begin is None or end is None or begin >= min(end, Place(end.phy_offset, 0)):
+            good.append(one)
+            end = one.end or end
+        else:
+            findings.append(
+                Finding(
+                    "error",
+                    "index-overlap",
+                    one.path,
+                    expected=f"from {end} on",
+                    got=str(begin),
+                    hint="another file has these entries too; repair moves this one to the backup",
                 )
             )
     return good, findings
