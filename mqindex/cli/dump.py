@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -17,19 +17,33 @@ from mqindex.cli.trouble import say
 __all__ = ["command"]
 
 _BLOCK = 1 << 16
+_MAIN_COLUMNS = (
+    "phy_offset",
+    "size",
+    "store_timestamp",
+    "topic",
+    "queue_id",
+    "queue_offset",
+    "uniq_key",
+    "keys",
+    "tags",
+)
 
 
 @subcommand("dump", "mqindex dump /data/store/index/20231114221320123 --format csv > entries.csv")
 @click.argument("path", metavar="PATH")
-@click.option("--format", "form", type=click.Choice(list(FORMATS)), default="table", show_default=True, help="How.")
+@click.option(
+    "--format", "form", type=click.Choice(list(FORMATS)), default="table", show_default=True, help="How it is written."
+)
 @kind_option(INDEX_FILE, COMMIT_LOG_DIR, COMMIT_LOG_FILE)
 @store_options
 @json_option
 def command(*, path: str, form: str, kind: str | None, options: StoreOptions, as_json: bool) -> int:
     """Print every entry of an index file, or every message of a commit log or of one of its files.
 
-    arrow is an Arrow IPC stream. Times are ms since the epoch, in UTC in the table. Exit code 1: the commit log is
-    damaged in places, which stderr names; the rest was printed.
+    The table has the columns of a message that people look for, and times in UTC; csv, json and arrow, an Arrow IPC
+    stream, have all but body and properties, and times in ms since the epoch. Exit code 1: the commit log is damaged
+    in places, which stderr names; the rest was printed.
     """
     kind = require_kind(path, kind, INDEX_FILE, COMMIT_LOG_DIR, COMMIT_LOG_FILE)
     write = FORMATS["json" if as_json else form]
@@ -37,7 +51,8 @@ def command(*, path: str, form: str, kind: str | None, options: StoreOptions, as
         write(_entries(path, options))
         return 0
     damage: list[str] = []
-    write(_messages(path, kind, damage))
+    names = _MAIN_COLUMNS if write is FORMATS["table"] else None
+    write(_messages(path, kind, names, damage))
     for sentence in damage:
         say(sentence)
     return 1 if damage else 0
@@ -63,7 +78,7 @@ def _entries(path: str, options: StoreOptions) -> Iterator[Columns]:
             }
 
 
-def _messages(path: str, kind: str, damage: list[str]) -> Iterator[Columns]:
+def _messages(path: str, kind: str, names: Sequence[str] | None, damage: list[str]) -> Iterator[Columns]:
     from mqindex.rocketmq import CommitLog
 
     if kind == COMMIT_LOG_DIR:
@@ -71,6 +86,20 @@ def _messages(path: str, kind: str, damage: list[str]) -> Iterator[Columns]:
     else:
         directory = os.path.dirname(os.path.abspath(path))
         start, stop = log_file_extent(path)
+    batch = None
     with CommitLog.open([directory]) as log:
-        yield from log.scan(start, stop)
-        damage += [f"{name}: {reason}" for name, *_, reason in log.damage]
+        for batch in log.scan(start, stop, columns=names):
+            yield batch
+        damage += map(str, log.damage)
+    if batch is None:
+        yield from _no_messages(names)
+
+
+def _no_messages(names: Sequence[str] | None) -> Iterator[Columns]:
+    """Columns without rows: a reader of CSV or Arrow still learns their names and types."""
+    import numpy as np
+
+    from mqindex._native.commit_log import frame_dtype
+    from mqindex.rocketmq.log_columns import columns_of, require_columns
+
+    return columns_of(b"", np.empty(0, frame_dtype()), require_columns(names))

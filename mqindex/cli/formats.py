@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from mqindex.cli.output import json_line
 from mqindex.cli.text import iso, printable
@@ -16,9 +16,8 @@ __all__ = ["FORMATS", "Columns", "Writer"]
 Columns = Mapping[str, Any]  # name -> ndarray or StringColumn, of equal lengths
 Writer = Callable[[Iterator[Columns]], None]
 
-
-class _Column(Protocol):
-    def tolist(self) -> list[Any]: ...
+_WIDEST_TEXT = 40
+_OFFSET = 13
 
 
 def _lists(batch: Columns) -> Iterator[list[Any]]:
@@ -27,23 +26,22 @@ def _lists(batch: Columns) -> Iterator[list[Any]]:
 
 
 def _table(batches: Iterator[Columns]) -> None:
-    """Aligned columns, times as people write them. Widths come from the types: nothing is ever cut."""
+    """Aligned columns, times as people write them. Widths come from the first batch; a longer value is not cut."""
     widths: list[int] = []
     for batch in batches:
-        rows = [[_cell(name, value) for value in values] for name, values in zip(batch, _lists(batch), strict=True)]
+        columns = [[_cell(name, value) for value in values] for name, values in zip(batch, _lists(batch), strict=True)]
         if not widths:
-            widths = [_width(name, column) for name, column in batch.items()]
+            widths = [_width(name, batch[name], cells) for name, cells in zip(batch, columns, strict=True)]
             _aligned([list(batch)], widths)
-        _aligned(zip(*rows, strict=True), widths)
+        _aligned(zip(*columns, strict=True), widths)
 
 
-def _width(name: str, column: Any) -> int:
-    """Flush right for numbers, left (negative) for the rest."""
-    if _is_time(name):
-        return -max(len(name), 24)
-    if hasattr(column, "to_pylist"):
-        return -max(len(name), 12)
-    return max(len(name), {1: 4, 2: 6, 4: 11}.get(column.dtype.itemsize, 20))
+def _width(name: str, column: Any, cells: list[str]) -> int:
+    """Numbers flush right, with room to grow where they are offsets; the rest flush left (negative)."""
+    longest = max([len(name), *map(len, cells)])
+    if _is_time(name) or hasattr(column, "to_pylist"):
+        return -min(longest, _WIDEST_TEXT)
+    return max(longest, _OFFSET if column.dtype.itemsize == 8 else 0)
 
 
 def _aligned(rows: Any, widths: Sequence[int]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ from mqindex.cli import main
 from tests.support.golden import StoreCase, case
 
 COMMAND = [sys.executable, "-m", "mqindex"]
+NOBODY = 65534
 
 
 @dataclass(frozen=True)
@@ -92,3 +95,25 @@ def lost(tmp_path: Path) -> Iterator[Store]:
     """A store whose broker crashed and lost 1258 of 1466 index entries."""
     chosen = case("killed-lost-493")
     yield Store(chosen, chosen.unpack_after(tmp_path))
+
+
+@pytest.fixture
+def public() -> Iterator[Store]:
+    """The basic store in a place that every user of this machine may enter."""
+    chosen = case("basic-493")
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        yield Store(chosen, chosen.unpack(Path(place)))
+
+
+@contextlib.contextmanager
+def ordinary_user() -> Iterator[None]:
+    """Root may do anything: give that up for a while. What is imported meanwhile must be imported already."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)

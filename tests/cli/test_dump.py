@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -118,6 +120,48 @@ def test_messages_in_the_other_formats(basic: Store, form: str) -> None:
         for line, one in zip(lines[1:], said, strict=True):
             assert str(one["phyOffset"]) in line
             assert one["topic"] in line
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "json", "arrow"])
+def test_a_log_without_messages_still_has_its_columns(basic: Store, form: str) -> None:
+    for path in basic.log_files:
+        path.write_bytes(b"\0" * 4096)
+    done = process("dump", basic.root / "commitlog", "--format", form)
+    assert (done.returncode, done.stderr) == (0, b"")
+    if form == "arrow":
+        pa = pytest.importorskip("pyarrow")
+        table = pa.ipc.open_stream(done.stdout).read_all()
+        assert (table.num_rows, table.schema.field("phy_offset").type) == (0, pa.int64())
+    elif form == "json":
+        assert done.stdout == b""
+    else:
+        assert b"phy_offset" in done.stdout
+        assert done.stdout.count(b"\n") == 1
+
+
+def test_a_dump_is_a_stream(basic: Store) -> None:
+    """The first lines come while the rest is still unread: a reader that stops early costs nothing."""
+    program = (
+        "import sys, mqindex.cli.dump as d; from mqindex.cli import main\n"
+        "real = d._messages\n"
+        "def two(*arguments):\n"
+        "    yield from real(*arguments)\n"
+        "    sys.stdout.flush(); sys.stdin.read()\n"
+        "    yield from real(*arguments)\n"
+        "d._messages = two; sys.exit(main())"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "dump", basic.root / "commitlog", "--json"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as running:
+        assert running.stdout is not None
+        first = running.stdout.readline()
+        assert b'"phy_offset": 0,' in first
+        rest, _ = running.communicate()
+    assert running.returncode == 0
+    assert rest.count(b"\n") == 2 * len(basic.case.truth["messages"]) - 1
 
 
 def test_damage_in_the_middle_is_told_and_the_rest_printed(shell: Shell, basic: Store) -> None:
