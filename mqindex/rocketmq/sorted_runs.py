@@ -129,8 +129,8 @@ def build_sorted(part: SortedPart) -> tuple[Built, int]:
                 entries = runs.merged(start, min(start + CHUNK, part.stop))
                 stages.write_all(file, entries)
                 phys = entries["phy_offset"]
-                offsets += int(np.count_nonzero(np.diff(phys))) + (before is None or before != phys[0])
-                before = phys[-1]
+                offsets += int(np.count_nonzero(np.diff(phys))) + (before is None or before != int(phys[0]))
+                before = int(phys[-1])
         slices = (Slice(path, 0, part.stop - part.start),) if part.stop > part.start else ()
         return stages.build(Part(part.out, part.hash_slot_num, part.index_num, slices, seed)), offsets
     finally:

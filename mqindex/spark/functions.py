@@ -187,7 +187,6 @@ def _by_value(
     return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(places))))
 
 
-@functools.cache
 def _key_hash_function() -> Any:
     def hashes(keys: pa.Array) -> pa.Array:
         return _hashes(keys)

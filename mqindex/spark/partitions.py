@@ -90,8 +90,7 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
 def _build(batches: Iterator[pa.RecordBatch], out: str, target: str, hash_slot_num: int, index_num: int) -> list[int]:
     """Build aside and let `target` appear; the entries of each file."""
     os.makedirs(out, exist_ok=True)
-    scratch = staging.make_scratch(out)
-    with staging.hold(scratch):
+    with staging.scratch(out) as scratch:
         aside = os.path.join(scratch, "part")
         index = os.path.join(aside, "index")
         with IndexService.open(index, hash_slot_num=hash_slot_num, index_num=index_num, writable=True) as service:

@@ -24,12 +24,22 @@ from mqindex.errors import RebuildError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Workers", "cause", "ensure_session", "find_java", "get_or_create", "is_connect", "quiet_pandas_warning"]
+__all__ = [
+    "Workers",
+    "cause",
+    "ensure_session",
+    "explained",
+    "find_java",
+    "get_or_create",
+    "is_connect",
+    "quiet_pandas_warning",
+]
 
 MINIMUM_JAVA = 17
 INSTALL = "pip install 'mqindex[spark]'"
 PROBE_SCHEMA = "python string, version string, problem string"
 WORKER_PYTHON = "spark.sql.execution.pyspark.python"
+CHOOSE_PYTHON = f"{INSTALL} there, or set PYSPARK_PYTHON to an interpreter that has it before Spark starts"
 DEFAULTS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.python.unix.domain.socket.enabled": "true",  # 4.1+; older versions ignore it
@@ -115,6 +125,15 @@ def quiet_pandas_warning() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def explained(spark: SparkSession) -> Iterator[None]:
+    """Turns what Spark says when its Python processes cannot start or import into one sentence."""
+    try:
+        yield
+    except Exception as error:
+        raise _explained(spark, error) from error
+
+
 def cause(error: BaseException) -> str:
     """The one line of a Spark error that tells a person something."""
     text = str(error)
@@ -165,17 +184,14 @@ def _warn_of_slow_compression(spark: SparkSession) -> None:
 
 
 def _examine(spark: SparkSession) -> Workers:
-    try:
-        with quiet_pandas_warning():
-            # Without a number of partitions Spark takes its default parallelism, which Connect tells in no other way.
-            probed = spark.range(1 << 16).mapInArrow(_probe(), PROBE_SCHEMA).collect()
-    except Exception as error:
-        raise _explained(spark, error) from error
+    with explained(spark), quiet_pandas_warning():
+        # Without a number of partitions Spark takes its default parallelism, which Connect tells in no other way.
+        probed = spark.range(1 << 16).mapInArrow(_probe(), PROBE_SCHEMA).collect()
     for python, version, problem in probed:
         if problem:
             raise RebuildError(
                 f"the Spark workers run {python}, which cannot import what mqindex needs: {problem}",
-                hint=f"{INSTALL} there, or set PYSPARK_PYTHON to an interpreter that has it",
+                hint=CHOOSE_PYTHON,
             )
         if version != __version__:
             raise RebuildError(
@@ -220,7 +236,7 @@ def _explained(spark: SparkSession, error: BaseException) -> RebuildError:
         what = f"the Spark workers run {python}, {ours}: {reason}"
     else:
         return RebuildError(f"Spark cannot run a task: {reason}")
-    return RebuildError(what, hint=f"{INSTALL} there, or set PYSPARK_PYTHON to an interpreter that has it")
+    return RebuildError(what, hint=CHOOSE_PYTHON)
 
 
 def _worker_python(spark: SparkSession) -> str:
