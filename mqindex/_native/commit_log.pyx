@@ -27,8 +27,7 @@ cdef extern from "mqi_crc.h" nogil:
     uint32_t mqi_crc32c(const uint8_t* p, size_t n, uint32_t crc) noexcept
     uint32_t mqi_crc32_portable(const uint8_t* p, size_t n, uint32_t crc) noexcept
     uint32_t mqi_crc32c_portable(const uint8_t* p, size_t n, uint32_t crc) noexcept
-    const char* mqi_crc32_kernel() noexcept
-    const char* mqi_crc32c_kernel() noexcept
+    const char* mqi_crc_kernel() noexcept
 
 
 cdef extern from "mqi_commit_log.h" nogil:
@@ -128,7 +127,8 @@ def frame_dtype():
 
 def kernels():
     """Which kernel each checksum uses on this processor."""
-    return {"crc32": mqi_crc32_kernel().decode(), "crc32c": mqi_crc32c_kernel().decode()}
+    name = mqi_crc_kernel().decode()
+    return {"crc32": name, "crc32c": name}
 
 
 def crc32(data, uint32_t crc=0, /, *, bint portable=False):
