@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import itertools
 import os
 import shutil
 import stat
@@ -23,18 +24,21 @@ __all__ = [
     "backup_name",
     "check_space",
     "discard",
-    "hold",
-    "make_scratch",
+    "exchange",
+    "make_shared_scratch",
     "own_like",
     "replace",
     "require_new",
+    "scratch",
     "sync_directory",
     "temporary",
+    "unused",
 ]
 
 _PREFIX = ".mqindex-"
 _OWNER = "owner"
-_UNHELD_FOR = 24 * 3600  # seconds after which a scratch that no process ever held is given up
+_SHARED = "shared"
+_SHARED_FOR = 24 * 3600  # seconds after which a shared scratch is given up
 
 
 def backup_name(now: float | None = None) -> str:
@@ -45,6 +49,12 @@ def backup_name(now: float | None = None) -> str:
     """
     moment = datetime.fromtimestamp(time.time() if now is None else now, UTC)
     return moment.strftime("%Y%m%dT%H%M%SZ")
+
+
+def unused(path: str) -> str:
+    """`path`, or where two runs in one second want it, `path-2` and so on."""
+    names = itertools.chain([path], (f"{path}-{n}" for n in itertools.count(2)))
+    return next(name for name in names if not os.path.lexists(name))
 
 
 def sync_directory(path: str) -> None:
@@ -68,52 +78,88 @@ def replace(source: str, target: str) -> None:
     sync_directory(os.path.dirname(target) or ".")
 
 
+def exchange(source: str, target: str, aside: str | None) -> None:
+    """Rename a directory into place, durably; what stands there goes `aside`, and comes back if that fails."""
+    moved = aside is not None and os.path.lexists(target)
+    if aside is not None and moved:
+        aside = unused(aside)
+        os.rename(target, aside)
+    try:
+        os.rename(source, target)
+    except BaseException:
+        if aside is not None and moved:
+            os.rename(aside, target)
+        raise
+    sync_directory(os.path.dirname(target))
+
+
 def temporary(directory: str, name: str) -> str:
     """A path in `directory` that no other attempt of the same task uses: retries and speculation never collide."""
     return os.path.join(directory, f"{name}.{uuid.uuid4().hex[:12]}")
 
 
-def make_scratch(parent: str) -> str:
-    """A new scratch directory in `parent`; those that a killed run left there are removed."""
+@contextlib.contextmanager
+def scratch(parent: str) -> Iterator[str]:
+    """A new scratch directory in `parent`, gone at the end however it ends; what a killed run left there goes first."""
+    with _alone(parent):
+        path = _make(parent)
+        fd = None
+        try:
+            fd = os.open(os.path.join(path, _OWNER), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        except BaseException:
+            discard(path)
+            raise
+    try:
+        yield path
+    finally:
+        discard(path)
+        os.close(fd)
+
+
+def make_shared_scratch(parent: str) -> str:
+    """A scratch made in one task for others: no process holds it, so only its age tells whether it was abandoned."""
+    with _alone(parent):
+        path = _make(parent)
+        with open(os.path.join(path, _OWNER), "x") as owner:
+            owner.write(_SHARED)
+        return path
+
+
+@contextlib.contextmanager
+def _alone(parent: str) -> Iterator[None]:
+    """Between making a scratch and locking it nobody else may look for abandoned ones."""
+    fd = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks: the moment between is short
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _make(parent: str) -> str:
     for name in os.listdir(parent):
         path = os.path.join(parent, name)
         if name.startswith(_PREFIX) and os.path.isdir(path) and _abandoned(os.path.join(path, _OWNER)):
             discard(path)
-    scratch = os.path.join(parent, f"{_PREFIX}{uuid.uuid4().hex[:12]}")
-    os.mkdir(scratch)
-    with open(os.path.join(scratch, _OWNER), "xb"):
-        return scratch
-
-
-@contextlib.contextmanager
-def hold(scratch: str) -> Iterator[None]:
-    """Mark a scratch as in use by this process, by a lock that ends with it, and remove it at the end.
-
-    The driver of a cluster may not see the directory: then only its age tells whether it was abandoned.
-    """
-    fd = None
-    try:
-        with contextlib.suppress(FileNotFoundError):
-            fd = os.open(os.path.join(scratch, _OWNER), os.O_RDWR | os.O_CLOEXEC)
-        if fd is not None:
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            os.write(fd, b"held by a lock")
-        yield
-    finally:
-        discard(scratch)
-        if fd is not None:
-            os.close(fd)
+    path = os.path.join(parent, f"{_PREFIX}{uuid.uuid4().hex[:12]}")
+    os.mkdir(path)
+    return path
 
 
 def _abandoned(owner: str) -> bool:
+    """Its process is gone, and with it the lock."""
     try:
         fd = os.open(owner, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
     except OSError:
         return False
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        held_once = os.fstat(fd).st_size > 0
-        return held_once or time.time() - os.fstat(fd).st_mtime > _UNHELD_FOR
+        shared = os.fstat(fd).st_size > 0
+        return not shared or time.time() - os.fstat(fd).st_mtime > _SHARED_FOR
     except BlockingIOError:
         return False
     finally:

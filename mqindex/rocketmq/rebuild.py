@@ -132,9 +132,10 @@ def one(engine: Engine, stage: Callable[[Item], Result], item: Item, name: str) 
 def _begin(order: _Order) -> Survey:
     """Everything that may be refused is refused here, before the first byte is written."""
     stores.require_store(order.options.root)
-    for place in (order.options.root, *order.options.commitlog):
-        if os.path.commonpath([place, order.out]) == order.out:
-            raise ValueError(f"out: expected a place of its own, got {order.out}, which holds {place}")
+    for place in (order.options.root, order.options.index, *order.options.commitlog):
+        inside = order.out if place == order.options.root else os.path.commonpath([place, order.out])
+        if os.path.commonpath([place, order.out]) == order.out or (place != order.options.root and inside == place):
+            raise ValueError(f"out: expected a place of its own, got {order.out}, where the store has {place}")
     staging.require_new(order.out, overwrite=order.overwrite)
     found = survey(order.options)
     require_capacity(found)
@@ -175,13 +176,15 @@ def _check_room(item: tuple[str, int]) -> None:
 @contextmanager
 def scratch_in(engine: Engine, parent: str) -> Iterator[str]:
     """A scratch directory for the tasks, gone at the end."""
-    scratch = one(engine, staging.make_scratch, parent, "scratch")
-    try:
-        with staging.hold(scratch):
+    if os.path.isdir(parent):
+        with staging.scratch(parent) as scratch:
             yield scratch
+        return
+    shared = one(engine, staging.make_shared_scratch, parent, "scratch")  # the driver does not see the tasks' files
+    try:
+        yield shared
     finally:
-        if not os.path.isdir(parent):  # the driver does not see the tasks' file system
-            one(engine, staging.discard, scratch, "clean")
+        one(engine, staging.discard, shared, "clean")
 
 
 def start_report(report: AnyReport, found: Survey) -> AnyReport:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -175,7 +176,7 @@ def _mend(engine: Engine, diagnosis: Diagnosis, scratch: str, report: RepairRepo
         exchange = Exchange(
             root=diagnosis.survey.options.root,
             index=diagnosis.survey.options.index,
-            backup=os.path.join(diagnosis.survey.options.root, f"mqindex-backup-{staging.backup_name()}"),
+            backup=staging.unused(f"{diagnosis.survey.options.root}/mqindex-backup-{staging.backup_name()}"),
             remove=diagnosis.bad,
             place=tuple((file.path, name, part.base is not None) for part, file, name in placed),
             neighbour=diagnosis.survey.index_files[0] if diagnosis.survey.index_files else None,
@@ -287,7 +288,9 @@ def _keep(path: str, backup: str) -> None:
         return
     try:
         os.link(path, backup)
-    except OSError:
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
+            raise
         stages.copy_file(path, backup)
 
 

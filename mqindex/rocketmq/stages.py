@@ -226,10 +226,7 @@ def publish(publication: Publication) -> list[str]:
             if os.path.exists(part):
                 os.rename(part, os.path.join(index, name))
         staging.sync_tree(os.path.dirname(index))
-        if publication.aside is not None and os.path.lexists(publication.out):
-            os.rename(publication.out, publication.aside)
-        os.rename(os.path.dirname(index), publication.out)
-        staging.sync_directory(os.path.dirname(publication.out))
+        staging.exchange(os.path.dirname(index), publication.out, publication.aside)
     return final
 
 

@@ -14,36 +14,31 @@ from mqindex.errors import OutputExistsError
 
 
 def test_a_scratch_is_gone_after_use_also_after_a_failure(tmp_path):
-    with pytest.raises(KeyError), staging.hold(staging.make_scratch(str(tmp_path))):
+    with pytest.raises(KeyError), staging.scratch(str(tmp_path)):
         assert len(os.listdir(tmp_path)) == 1
         raise KeyError
     assert os.listdir(tmp_path) == []
 
 
 def test_a_scratch_in_use_is_left_alone(tmp_path):
-    scratch = staging.make_scratch(str(tmp_path))
-    with staging.hold(scratch):
-        other = staging.make_scratch(str(tmp_path))
-        assert os.path.isdir(scratch)
+    with staging.scratch(str(tmp_path)) as one, staging.scratch(str(tmp_path)) as other:
+        assert os.path.isdir(one)
         assert os.path.isdir(other)
 
 
 def test_a_scratch_whose_process_was_killed_is_removed_by_the_next(tmp_path):
-    code = (
-        "import os, sys; from mqindex import staging\n"
-        "with staging.hold(staging.make_scratch(sys.argv[1])): os.kill(os.getpid(), 9)"
-    )
+    code = "import os, sys; from mqindex import staging\nwith staging.scratch(sys.argv[1]): os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", code, tmp_path], check=False)
     (killed,) = os.listdir(tmp_path)
-    fresh = staging.make_scratch(str(tmp_path))
-    assert killed not in os.listdir(tmp_path)
-    assert os.listdir(tmp_path) == [os.path.basename(fresh)]
+    with staging.scratch(str(tmp_path)) as fresh:
+        assert killed not in os.listdir(tmp_path)
+        assert os.listdir(tmp_path) == [os.path.basename(fresh)]
 
 
-def test_an_old_scratch_that_no_process_held_is_removed_a_fresh_one_not(tmp_path):
-    old, fresh = (staging.make_scratch(str(tmp_path)) for _ in range(2))
+def test_an_old_shared_scratch_is_removed_a_fresh_one_not(tmp_path):
+    old, fresh = (staging.make_shared_scratch(str(tmp_path)) for _ in range(2))
     os.utime(os.path.join(old, "owner"), (0, 0))
-    staging.make_scratch(str(tmp_path))
+    staging.make_shared_scratch(str(tmp_path))
     assert not os.path.exists(old)
     assert os.path.exists(fresh)
 
