@@ -10,11 +10,12 @@ from mqindex.errors import MQIndexError
 from mqindex.report import Finding, Severity
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.compare import Comparison, Difference, Place, first_in_log, next_entry
+from mqindex.rocketmq.file_times import wrong_times
 from mqindex.rocketmq.index_file import IndexFile
 from mqindex.rocketmq.log_entries import LogEntries, LogSpan
 from mqindex.rocketmq.pipeline import damage_finding
 
-__all__ = ["Checked", "FileCheck", "check_file"]
+__all__ = ["Checked", "FileCheck", "check_file", "structural_finding"]
 
 _ENDS = 100  # entries compared at both ends of a file
 _NOT_GOOD = "repair replaces this file from the log"
@@ -22,7 +23,7 @@ _NOT_GOOD = "repair replaces this file from the log"
 
 @dataclass(frozen=True, slots=True)
 class FileCheck:
-    """One index file to check. `log_end`: where the log's frames end."""
+    """One index file to check. `log_end`: where the log's frames end. `earlier`: the files before it, by name."""
 
     path: str
     geometry: tuple[int, int]
@@ -30,6 +31,7 @@ class FileCheck:
     log_end: int
     tags: bool
     deep: bool
+    earlier: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ def check_file(check: FileCheck) -> Checked:
             IndexFile.open(check.path, hash_slot_num=check.geometry[0], index_num=check.geometry[1]) as index,
             LogEntries(check.spans, tags=check.tags) as log,
         ):
-            faults = [_structural(check.path, fault) for fault in index.check()]
+            faults = [structural_finding(check.path, fault) for fault in index.check()]
             if any(fault.severity == "error" for fault in faults):
                 return _bad(check, *faults)
             return _against_log(check, index, log, faults)
@@ -72,7 +74,8 @@ def _bad(check: FileCheck, *findings: Finding) -> Checked:
     return Checked(check.path, False, findings)
 
 
-def _structural(path: str, fault: tuple[str, int, int, object, object]) -> Finding:
+def structural_finding(path: str, fault: tuple[str, int, int, object, object]) -> Finding:
+    """A contradiction inside an index file, as `IndexFile.check` tells it."""
     kind, number, at, expected, got = fault
     severity: Severity = "warning" if kind == "hash_slot_count" else "error"  # nothing reads that count back
     return Finding(
@@ -97,45 +100,31 @@ def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: 
     }
     below = first_in_log(index, log) - 1
     if below:
-        findings.append(
-            Finding(
-                "info",
-                "index-entries-expired",
-                check.path,
-                got=below,
-                hint="their messages are below the log's minimum offset",
-            )
-        )
+        hint = "their messages are below the log's minimum offset"
+        findings.append(Finding("info", "index-entries-expired", check.path, got=below, hint=hint))
     if below == next_entry(index) - 1:
         return Checked(check.path, True, tuple(findings), **checked)
     if header.end_phy_offset >= check.log_end:
-        beyond = Finding(
-            "error",
-            "index-beyond-log",
-            check.path,
-            24,
-            "end_phy_offset",
-            f"below {check.log_end}",
-            header.end_phy_offset,
-            _NOT_GOOD,
+        limit, got = f"below {check.log_end}", header.end_phy_offset
+        return _bad(
+            check,
+            *findings,
+            Finding("error", "index-beyond-log", check.path, 24, "end_phy_offset", limit, got, _NOT_GOOD),
         )
-        return _bad(check, *findings, beyond)
     comparisons = list(_comparisons(check, index, log))
-    findings += [_differing(check.path, each) for one in comparisons for each in one.differences]
-    findings += map(damage_finding, log.damage.values())
+    wrong = [_differing(check.path, each) for one in comparisons for each in one.differences]
+    if not wrong and not below:
+        wrong = wrong_times(index, log, comparisons[0].begin, check.earlier)
+    findings += [*wrong, *map(damage_finding, log.damage.values()), *_repeated(check, comparisons)]
+    return Checked(
+        check.path, not wrong, tuple(findings), begin=comparisons[0].begin, end=comparisons[-1].end, **checked
+    )
+
+
+def _repeated(check: FileCheck, comparisons: list[Comparison]) -> list[Finding]:
     repeated = max(one.repeated for one in comparisons)
-    if repeated:
-        findings.append(
-            Finding(
-                "info",
-                "message-indexed-twice",
-                check.path,
-                got=repeated,
-                hint="a restarted broker indexes its last message again",
-            )
-        )
-    good = all(one.ok for one in comparisons)
-    return Checked(check.path, good, tuple(findings), begin=comparisons[0].begin, end=comparisons[-1].end, **checked)
+    hint = "a restarted broker indexes its last message again"
+    return [Finding("info", "message-indexed-twice", check.path, got=repeated, hint=hint)] if repeated else []
 
 
 def _comparisons(check: FileCheck, index: IndexFile, log: LogEntries) -> Iterator[Comparison]:

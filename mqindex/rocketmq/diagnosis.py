@@ -42,7 +42,12 @@ def diagnose(engine: Engine, found: Survey, *, deep: bool, split_size: int, out:
     """Check every index file, then read what no good file covers; with `out` its runs stay there."""
     ended, findings = _log_end(engine, found, split_size)
     spans = ended.spans
-    checks = [FileCheck(path, found.geometry.value, spans, _end(spans), found.tags, deep) for path in found.index_files]
+    checks = [
+        FileCheck(
+            path, found.geometry.value, spans, _end(spans), found.tags, deep, found.index_files[max(0, at - 8) : at]
+        )
+        for at, path in enumerate(found.index_files)
+    ]
     checked = engine.map(check.check_file, checks, name="check index files", weights=_sizes(found))
     good, misplaced = _settle(checked)
     stretches = coverage.gaps(good, spans, tags=found.tags)
@@ -131,7 +136,7 @@ def _behind(item: tuple[LogSpan, int]) -> list[Finding]:
 
 
 def _settle(checked: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]:
-    """The good files in the log's order. A file without entries is good at the end only, seeded by the one before."""
+    """The good files in the log's order. An empty file is good at the end only, seeded by the one before."""
     sound = [one for one in checked if one.good]
     good, findings = _disjoint(sorted((one for one in sound if one.entries), key=_position))
     findings += _order(good) + _repeated(good)
