@@ -1,0 +1,67 @@
+"""The checksum kernels against zlib and against a bit-by-bit loop."""
+
+from __future__ import annotations
+
+import random
+import zlib
+
+import pytest
+
+import mqindex
+from mqindex._native.commit_log import crc32, crc32c
+
+CHECK = b"123456789"  # the string whose checksum every catalogue of CRCs gives
+KERNELS = pytest.mark.parametrize("portable", [False, True], ids=["chosen", "portable"])
+
+
+def slow_crc32c(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+@KERNELS
+def test_check_values(portable: bool) -> None:
+    assert crc32(CHECK, portable=portable) == 0xCBF43926
+    assert crc32c(CHECK, portable=portable) == 0xE3069283
+    assert crc32(b"hello", portable=portable) & 0x7FFFFFFF == 0x3610A686
+    assert crc32(b"", portable=portable) == crc32c(b"", portable=portable) == 0
+
+
+@KERNELS
+def test_crc32_of_every_length_is_zlibs(portable: bool, rng: random.Random) -> None:
+    data = rng.randbytes(1500)
+    for length in range(1300):
+        at = rng.randrange(200)
+        assert crc32(data[at : at + length], portable=portable) == zlib.crc32(data[at : at + length]), length
+
+
+@KERNELS
+def test_crc32c_of_every_length(portable: bool, rng: random.Random) -> None:
+    data = rng.randbytes(600)
+    for length in range(600):
+        assert crc32c(data[:length], portable=portable) == slow_crc32c(data[:length]), length
+
+
+@KERNELS
+@pytest.mark.parametrize("cut", [0, 1, 15, 16, 63, 64, 127, 255, 256, 1000])
+def test_checksum_continues_from_what_stands_before(cut: int, portable: bool, rng: random.Random) -> None:
+    data = rng.randbytes(1777)
+    for function in (crc32, crc32c):
+        whole = function(data, portable=portable)
+        assert function(data[cut:], function(data[:cut], portable=portable), portable=portable) == whole
+
+
+def test_any_contiguous_buffer_will_do() -> None:
+    assert crc32(bytearray(CHECK)) == crc32(memoryview(CHECK)) == zlib.crc32(CHECK)
+    with pytest.raises(BufferError):
+        crc32(memoryview(CHECK)[::2])
+    with pytest.raises(TypeError):
+        crc32("text")  # type: ignore[arg-type]
+
+
+def test_kernels_tells_what_was_chosen() -> None:
+    assert mqindex.kernels()["crc32"] in {"vpclmul", "pclmul", "armv8", "portable"}
