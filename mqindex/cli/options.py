@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypedDict
@@ -110,6 +111,11 @@ class EngineOptions:
                 click.get_current_context(silent=True),
             )
         self.engine, self.workers, self.master = engine, workers, master
+
+    def sees(self, path: str) -> bool:
+        """Whether this machine can tell what is at `path`: not where only the cluster's workers see it."""
+        elsewhere = self.master is not None and not self.master.startswith("local")
+        return not elsewhere or os.path.exists(path)
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Engine]:

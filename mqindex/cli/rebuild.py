@@ -20,6 +20,7 @@ from mqindex.cli.output import print_json, print_line
 from mqindex.cli.plan import Announcing
 from mqindex.cli.reports import counts, exit_code, print_findings, print_settings, work_done
 from mqindex.cli.trouble import Interrupted
+from mqindex.staging import require_new
 
 __all__ = ["command"]
 
@@ -49,7 +50,9 @@ def command(
     """
     from mqindex.rocketmq.rebuild import rebuild
 
-    require_store(store)
+    if engine.sees(store):
+        require_store(store)
+        require_new(os.path.abspath(out), overwrite=force)  # at once, and not when Spark has started
     before = _identity(out)
     try:
         with engine.open() as chosen:

@@ -48,7 +48,8 @@ def command(
     """
     from mqindex.rocketmq.repair import repair
 
-    require_store(store)
+    if engine.sees(store):
+        require_store(store)
     try:
         with engine.open() as chosen:
             report = repair(store, parts=parts, deep=deep, dry_run=dry_run, engine=chosen, **options)

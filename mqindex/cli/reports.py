@@ -59,7 +59,8 @@ def work_done(report: Report) -> str:
     parts = [plural(report.files, "index file"), plural(report.entries, "entry", "entries")]
     if report.messages:
         parts.append(plural(report.messages, "message"))
-    return f"{', '.join(parts)}; a commit log of {size(report.bytes)}; {report.seconds:.1f} s"
+    log = f"; a commit log of {size(report.bytes)}" if report.bytes else ""
+    return f"{', '.join(parts)}{log}; {report.seconds:.1f} s"
 
 
 def print_settings(report: Report) -> None:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 
 import click
 
-from mqindex.cli.kinds import require_store
-from mqindex.cli.options import EngineOptions, StoreOptions, engine_options, json_option, store_options, subcommand
+from mqindex.cli.kinds import INDEX_DIR, INDEX_FILE, STORE, kind_of, require_kind
+from mqindex.cli.options import (
+    EngineOptions,
+    StoreOptions,
+    engine_options,
+    json_option,
+    kind_option,
+    store_options,
+    subcommand,
+)
 from mqindex.cli.output import print_json, print_line
 from mqindex.cli.reports import counts, exit_code, print_actions, print_findings, print_settings, work_done
+from mqindex.cli.structure import verify_structure
+from mqindex.report import Report
 
 __all__ = ["command"]
 
@@ -17,22 +28,40 @@ __all__ = ["command"]
 @subcommand("verify", "mqindex verify /data/store --deep")
 @click.argument("path", metavar="PATH")
 @click.option("--deep", is_flag=True, help="Compare every entry with the commit log, not only the ends of each file.")
+@kind_option(STORE, INDEX_DIR, INDEX_FILE)
 @engine_options
 @store_options
 @json_option
-def command(*, path: str, deep: bool, engine: EngineOptions, options: StoreOptions, as_json: bool) -> int:
+def command(
+    *, path: str, deep: bool, kind: str | None, engine: EngineOptions, options: StoreOptions, as_json: bool
+) -> int:
     """Check the index files of the store at PATH: headers, slots, chains, and their ends against the commit log.
 
-    Nothing is written. Exit code 1: an error was found. What `mqindex repair` would do is said at the end.
+    Where PATH is a directory of index files or one file, each is checked against itself only. Nothing is written. What
+    `mqindex repair` would do is said at the end. Exit code 1: an error was found.
     """
-    from mqindex.rocketmq.verify import verify
-
-    require_store(path)
+    kind = _kind(path, kind) if engine.sees(path) else STORE
     with engine.open() as chosen:
-        report = verify(path, deep=deep, engine=chosen, **options)
+        if kind == STORE:
+            from mqindex.rocketmq.verify import verify
+
+            report = verify(path, deep=deep, engine=chosen, **options)
+        else:
+            report = verify_structure(path, options, deep=deep, engine=chosen)
     if as_json:
         print_json("verify", report.to_dict())
-        return exit_code(report)
+    else:
+        _print(report, path)
+    return exit_code(report)
+
+
+def _kind(path: str, forced: str | None) -> str:
+    if forced is None and os.path.isdir(path) and kind_of(path) is None:
+        forced = STORE  # perhaps all that is left of one
+    return require_kind(path, forced, STORE, INDEX_DIR, INDEX_FILE)
+
+
+def _print(report: Report, path: str) -> None:
     print_findings(report.findings)
     print_line(f"{'clean' if report.ok else 'not clean'}: {work_done(report)}")
     print_settings(report)
@@ -41,6 +70,3 @@ def command(*, path: str, deep: bool, engine: EngineOptions, options: StoreOptio
     if report.actions:
         print_line(f"`mqindex repair {shlex.quote(path)}` would:")
         print_actions(report.actions)
-    elif not report.ok:
-        print_line("`mqindex repair` can mend none of it")
-    return exit_code(report)

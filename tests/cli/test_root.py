@@ -66,7 +66,7 @@ ENGINE_FLAGS = {"--engine", "--workers", "--master"}
     [
         ("info", STORE_FLAGS | {"--kind"}),
         ("query", STORE_FLAGS | {"--topic", "--begin", "--end", "--max-num", "--kind"}),
-        ("verify", STORE_FLAGS | ENGINE_FLAGS | {"--deep"}),
+        ("verify", STORE_FLAGS | ENGINE_FLAGS | {"--deep", "--kind"}),
         ("repair", STORE_FLAGS | ENGINE_FLAGS | {"--dry-run", "--parts"}),
         ("rebuild", STORE_FLAGS | ENGINE_FLAGS | {"--out", "--force", "--parts"}),
         ("dump", STORE_FLAGS | {"--format", "--kind"}),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pytest
 
-from tests.cli.conftest import Shell, Store
+from tests.cli.conftest import Shell, Store, process
 
 
 @pytest.mark.parametrize("deep", [[], ["--deep"]])
@@ -81,9 +82,57 @@ def test_the_broker_version_decides_on_tags(shell: Shell, basic: Store) -> None:
     assert "newest" in wrong.err
 
 
+@pytest.mark.parametrize("place", ["index", "file"])
+def test_index_files_without_their_log_are_checked_against_themselves(shell: Shell, basic: Store, place: str) -> None:
+    path = basic.root / "index" if place == "index" else basic.index_files[1]
+    done = shell("verify", path)
+    assert (done.status, done.err) == (0, "")
+    assert done.lines[0].startswith("clean: 4 index files" if place == "index" else "clean: 1 index file, 399 entries")
+    content = bytearray(basic.index_files[1].read_bytes())
+    entry = 40 + 4 * 100 + 20 * 200
+    content[entry + 16 : entry + 20] = (300).to_bytes(4, "big")  # a link to an entry that came later
+    basic.index_files[1].write_bytes(content)
+    done = shell("verify", path)
+    assert done.status == 1
+    assert f"{basic.index_files[1]} " in done.out
+    (report,) = shell("verify", path, "--json").json
+    assert (report["schema"], report["ok"]) == ("mqindex.verify/1", False)
+    assert report["findings"][0]["path"] == str(basic.index_files[1])
+
+
+def test_deep_needs_the_commit_log(shell: Shell, basic: Store) -> None:
+    done = shell("verify", basic.index_files[0], "--deep")
+    assert (done.status, done.out) == (2, "")
+    assert "commit log" in done.err
+
+
+@pytest.mark.parametrize("length", [0, 39, 44, 1000])
+def test_a_truncated_index_file_among_others_is_a_finding(shell: Shell, basic: Store, length: int) -> None:
+    path = basic.index_files[1]
+    path.write_bytes(path.read_bytes()[:length])
+    for place in (basic.root, basic.root / "index"):
+        (report,) = shell("verify", place, "--json").json
+        assert report["ok"] is False
+        assert str(path) in [finding["path"] for finding in report["findings"]]
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("nowhere", "no such file or directory"),
+        ("commitlog", "is a commit-log directory: expected a store's root directory, a directory of index files"),
+        ("checkpoint", "is a checkpoint: expected a store's root directory"),
+    ],
+)
+def test_what_cannot_be_verified_is_told_so(shell: Shell, basic: Store, place: str, words: str) -> None:
+    done = shell("verify", basic.root / place)
+    assert (done.status, done.out) == (2, "")
+    assert words in done.err
+
+
 @pytest.mark.spark
 def test_spark_finds_the_same(shell: Shell, lost: Store) -> None:
     local = shell("verify", lost.root, "--json").json[0]
-    spark = shell("verify", lost.root, "--json", "--engine", "spark", "--workers", "2")
-    assert spark.status == 1
-    assert spark.json[0]["findings"] == local["findings"]
+    spark = process("verify", lost.root, "--json", "--engine", "spark", "--workers", "2")
+    assert spark.returncode == 1
+    assert json.loads(spark.stdout)["findings"] == local["findings"]
