@@ -44,7 +44,7 @@ def spoilt(root: Path) -> None:
 def incomplete(root: Path) -> None:
     """The last file lacks its newest entries, as one that a crash brought back from the disk."""
     last = index_paths(root)[-1]
-    shorter = make_small_store(root.parent / "shorter", count=37)
+    shorter = make_small_store(root.parent / "shorter", count=42)
     match = index_paths(shorter)[-1]
     assert match.name == last.name
     last.write_bytes(match.read_bytes())

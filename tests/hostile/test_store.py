@@ -18,7 +18,7 @@ from mqindex.errors import GeometryError, MQIndexError, OutputExistsError, Store
 from mqindex.rocketmq import IndexService, rebuild, repair, verify
 from tests.hostile.test_index_file import mutated
 from tests.support.big_log import write_big_log
-from tests.support.small_store import OPTIONS, make_small_store
+from tests.support.small_store import GEOMETRY, OPTIONS, make_small_store
 from tests.support.tree import contents, index_bytes, index_paths, scraps
 
 Bound = Callable[[float], None]
@@ -35,17 +35,32 @@ def test_index_spoilt_anywhere_is_reported_and_mended(
     which: int, store: Path, tmp_path: Path, rng: random.Random, time_bound: Bound
 ) -> None:
     time_bound(200)
-    expected = index_bytes(store)
+    expected = list(map(live, index_bytes(store)))
     for number in range(60):
         root = shutil.copytree(store, tmp_path / str(number))
         for path in rng.sample(index_paths(root), rng.randint(1, len(expected))):
             path.write_bytes(mutated(path.read_bytes(), rng))
-        differs = index_bytes(root) != expected
+        differs = list(map(live, index_bytes(root))) != expected
         report = verify(root, deep=True, engine=ONE, **OPTIONS)
         assert report.ok != differs, report.findings
         repair(root, deep=True, engine=ONE, **OPTIONS)
-        assert index_bytes(root) == expected
+        assert list(map(live, index_bytes(root))) == expected
         shutil.rmtree(root)
+
+
+def live(data: bytes) -> bytes:
+    """What answers come from: without hashSlotCount, the entries never written, and the first entry's time, which
+    counts from a file that may be gone."""
+    slots, entries = GEOMETRY
+    count = int.from_bytes(data[36:40], "big")
+    start = 40 + 4 * slots
+    first_time = slice(start + 20 + 12, start + 20 + 16)
+    masked = bytearray(data[: start + 20 * min(count, entries)].ljust(len(data), b"\0"))
+    masked[32:36] = bytes(4)
+    masked[start : start + 20] = bytes(20)
+    if int.from_bytes(masked[first_time], "big", signed=True) >= 0:
+        masked[first_time] = bytes(4)
+    return bytes(masked)
 
 
 def test_index_spoilt_anywhere_is_at_least_no_crash_to_a_quick_look(

@@ -15,7 +15,7 @@ GEOMETRY = (5, 16)
 OPTIONS: dict[str, Any] = {"hash_slot_num": GEOMETRY[0], "index_num": GEOMETRY[1], "broker_version": "4.9.3"}
 
 
-def small_messages(count: int = 40) -> list[LogMessage]:
+def small_messages(count: int = 44) -> list[LogMessage]:
     return [
         LogMessage(
             f"Topic{number % 3}",
@@ -30,7 +30,7 @@ def small_messages(count: int = 40) -> list[LogMessage]:
     ]
 
 
-def make_small_store(root: Path, *, count: int = 40, unclean: bool = False) -> Path:
+def make_small_store(root: Path, *, count: int = 44, unclean: bool = False) -> Path:
     """A store with its log in 2 KiB files and the index of a 4.9.3 broker."""
     writer = LogWriter(root / "commitlog", mapped_file_size=2048)
     writer.write(*small_messages(count))
