@@ -5,12 +5,12 @@ Reference version 4.9.3; the formats of 4.x and 5.x are the same but for the rul
 
 from __future__ import annotations
 
-from typing import Any
-
 from mqindex._keys import hash_slots, key_hash, key_hashes
 from mqindex.rocketmq.checkpoint import Checkpoint
+from mqindex.rocketmq.commit_log import CommitLog
 from mqindex.rocketmq.index_file import IndexFile, IndexHeader
 from mqindex.rocketmq.index_service import IndexService, QueryOffsetResult
+from mqindex.rocketmq.message import Message
 from mqindex.rocketmq.rebuild import rebuild
 from mqindex.rocketmq.repair import repair
 from mqindex.rocketmq.verify import verify
@@ -30,19 +30,3 @@ __all__ = [
     "repair",
     "verify",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "CommitLog":
-        from mqindex.rocketmq.commit_log import CommitLog
-
-        return CommitLog
-    if name == "Message":
-        from mqindex.rocketmq.message import Message
-
-        return Message
-    raise AttributeError(f"module 'mqindex.rocketmq' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

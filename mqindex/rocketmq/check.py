@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mqindex.errors import MQIndexError
 from mqindex.report import Finding, Severity
@@ -92,18 +92,21 @@ def structural_finding(path: str, fault: tuple[str, int, int, object, object]) -
 
 def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: list[Finding]) -> Checked:
     header = index.header
-    checked = {
-        "entries": next_entry(index) - 1,
-        "room": index.index_num - next_entry(index),
-        "end_phy_offset": header.end_phy_offset,
-        "end_timestamp": header.end_timestamp,
-    }
+    checked = Checked(
+        check.path,
+        True,
+        tuple(findings),
+        entries=next_entry(index) - 1,
+        room=index.index_num - next_entry(index),
+        end_phy_offset=header.end_phy_offset,
+        end_timestamp=header.end_timestamp,
+    )
     below = first_in_log(index, log) - 1
     if below:
         hint = "their messages are below the log's minimum offset"
         findings.append(Finding("info", "index-entries-expired", check.path, got=below, hint=hint))
     if below == next_entry(index) - 1:
-        return Checked(check.path, True, tuple(findings), **checked)
+        return replace(checked, findings=tuple(findings))
     if header.end_phy_offset >= check.log_end:
         limit, got = f"below {check.log_end}", header.end_phy_offset
         return _bad(
@@ -116,8 +119,8 @@ def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: 
     if not wrong and not below:
         wrong = wrong_times(index, log, comparisons[0].begin, check.earlier)
     findings += [*wrong, *map(damage_finding, log.damage.values()), *_repeated(check, comparisons)]
-    return Checked(
-        check.path, not wrong, tuple(findings), begin=comparisons[0].begin, end=comparisons[-1].end, **checked
+    return replace(
+        checked, good=not wrong, findings=tuple(findings), begin=comparisons[0].begin, end=comparisons[-1].end
     )
 
 

@@ -161,7 +161,7 @@ def _settle(checked: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]:
 
 
 def _disjoint(ordered: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]:
-    """Each file begins where the one before it ended, or repeats its last message; any other overlap is one too many."""
+    """Each file begins where the one before it ended, or repeats its last message; any other overlap is too many."""
     good: list[Checked] = []
     findings = []
     end: Place | None = None

@@ -80,7 +80,8 @@ def resolve(hash_slot_num: int | None, index_num: int | None, size: int) -> Geom
 def candidates(path: str, *, thorough: bool = True) -> list[Geometry]:
     """Every geometry that fits the content of one file; empty where it holds no entry or fits none."""
     with MappedFile.open(path) as file:
-        if file.size < INDEX_HEADER_SIZE + layout.INDEX_SLOT_SIZE + INDEX_ENTRY_SIZE or file.size % 4:
+        smallest = INDEX_HEADER_SIZE + layout.INDEX_SLOT_SIZE + INDEX_ENTRY_SIZE
+        if not smallest <= file.size <= layout.MAX_INDEX_FILE_SIZE or file.size % 4:
             return []
         begin, end, _, count = struct.unpack_from(">qqii", file.map, 16)
         if not 2 <= count <= (file.size - INDEX_HEADER_SIZE) // INDEX_ENTRY_SIZE:
@@ -125,7 +126,8 @@ def _plausible_in(words: Array, zeroth: Array, begin: int, end: int, count: int)
 
 def _phy_offset(words: Array, entry: Array) -> Array:
     high, low = words[entry + 1].astype(np.int64), words[entry + 2].astype(np.int64)
-    return (high << 32) | (low & 0xFFFFFFFF)
+    offset: Array = (high << 32) | (low & 0xFFFFFFFF)
+    return offset
 
 
 def _pairs(slots: Iterable[int], size: int) -> list[Geometry]:

@@ -15,7 +15,7 @@ from mqindex.errors import FileStateError
 __all__ = ["names_between", "next_name"]
 
 _DIGITS = 17
-_END = 10**_DIGITS
+_END = 100_000_000_000_000_000
 
 
 def next_name(previous: str | None) -> str:

@@ -154,7 +154,8 @@ def needed_space(found: Survey) -> int:
     entries = estimated_entries(found)
     hash_slot_num, index_num = found.geometry.value
     files = -(-entries // (index_num - 1))
-    return entries * layout.RUN_ENTRY_SIZE + files * layout.index_file_size(hash_slot_num, index_num)
+    needed: int = entries * layout.RUN_ENTRY_SIZE + files * layout.index_file_size(hash_slot_num, index_num)
+    return needed
 
 
 def _whole(found: Survey) -> Stretch:
