@@ -44,6 +44,7 @@ __all__ = [
     "MAGIC_BLANK",
     "MAGIC_MESSAGE_V1",
     "MAGIC_MESSAGE_V2",
+    "MAX_INDEX_FILE_SIZE",
     "MAX_TIMESTAMP",
     "RUN_ENTRY_SIZE",
     "index_file_size",
@@ -64,7 +65,7 @@ COMMIT_LOG_FILE_SIZE: Final = 1 << 30
 RUN_ENTRY_SIZE: Final = 20  # key_hash i32, phy_offset i64, store_timestamp i64: ours, native byte order, scratch only
 MAX_TIMESTAMP: Final = 2**63 - 1
 
-_MAX_FILE_SIZE = 2**31 - 1  # the broker computes positions in 32 bits
+MAX_INDEX_FILE_SIZE: Final = 2**31 - 1  # the broker computes positions in 32 bits
 
 
 def index_file_size(hash_slot_num: int, index_num: int) -> int:
@@ -72,10 +73,10 @@ def index_file_size(hash_slot_num: int, index_num: int) -> int:
     if hash_slot_num < 1 or index_num < 1:
         raise GeometryError("no such geometry", expected="1 or more of each", got=f"{hash_slot_num} and {index_num}")
     size = INDEX_HEADER_SIZE + INDEX_SLOT_SIZE * hash_slot_num + INDEX_ENTRY_SIZE * index_num
-    if size > _MAX_FILE_SIZE:
+    if size > MAX_INDEX_FILE_SIZE:
         raise GeometryError(
             "an index file of this geometry is larger than a broker can map",
-            expected=f"{_MAX_FILE_SIZE} bytes or less",
+            expected=f"{MAX_INDEX_FILE_SIZE} bytes or less",
             got=size,
             hint="choose a smaller hash_slot_num or index_num",
         )
