@@ -123,7 +123,7 @@ def _times(ratio: float) -> str:
 
 
 def _digits(value: float) -> int:
-    return 0 if value >= 100 else 1 if value >= 10 else 2
+    return 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 0.1 else 4
 
 
 def _origin(record: dict[str, Any], scale: str) -> str:

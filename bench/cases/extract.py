@@ -46,6 +46,6 @@ CASE = Case(
         ),
     ),
     answer={"messages": 1776, "entries": 3552, "hashes": 4283982712562, "offsets": 3809292672},
-    estimate=(2, 18),
+    estimate=(9, 12),
     files=lambda shop: shop.log_files(GIB),
 )

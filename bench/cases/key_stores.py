@@ -39,6 +39,6 @@ CASE = Case(
         for work, measure, size in (("build", "build", "2 M"), ("look-up", "look_up", "200 000"))
     ),
     answer={"found": 100},
-    estimate=(5, 50),
+    estimate=(6, 50),
     forks=2,
 )

@@ -29,7 +29,7 @@ CASE = Case(
     ),
     goals=(Goal("plain-Python PySpark job, 2 GiB", "mqindex/rebuild", "plain/rebuild", "faster", "M/s"),),
     answer={"messages": 888, "files": "4:4400014c"},
-    estimate=(25, 25),
+    estimate=(30, 25),
     forks=1,
     files=workers.log_files(GIB),
 )

@@ -30,7 +30,7 @@ CASE = Case(
         Goal("growth from 1 GiB to 16 GiB", "large/private", "small/private", "slower", "MiB"),
     ),
     answer={"small_messages": 444, "small_files": "1:2e34335d", "large_messages": 7104, "large_files": "2:b1544ac6"},
-    estimate=(2, 20),
+    estimate=(1, 20),
     forks=1,
     files=workers.log_files(LARGE),
     watch=True,

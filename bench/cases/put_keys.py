@@ -48,5 +48,5 @@ CASE = Case(
         ),
     ),
     answer={"files": "1:5e9dd647"},
-    estimate=(3, 37),
+    estimate=(10, 37),
 )

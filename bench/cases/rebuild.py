@@ -51,6 +51,6 @@ CASE = Case(
         ),
     ),
     answer={"messages": 1776, "files": "1:415acddd"},
-    estimate=(5, 32),
+    estimate=(10, 32),
     files=lambda shop: shop.log_files(GIB),
 )

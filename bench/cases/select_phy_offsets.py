@@ -29,6 +29,6 @@ CASE = Case(
         Goal("select_phy_offsets, 1 M keys, miss", "mqindex/miss", "java/miss", "faster", "ns", 10, 15),
     ),
     answer={"hit_hits": 500, "hit_checksum": 735869623296, "miss_hits": 0, "miss_checksum": 0},
-    estimate=(3, 18),
+    estimate=(14, 10),
     files=lambda shop: [shop.index],
 )

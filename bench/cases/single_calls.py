@@ -48,6 +48,6 @@ CASE = Case(
         ),
     ),
     answer={"files": "1:2c623901", "hit_hits": 500, "hit_checksum": 735869623296, "miss_hits": 0, "miss_checksum": 0},
-    estimate=(6, 50),
+    estimate=(24, 25),
     files=lambda shop: [shop.index],
 )

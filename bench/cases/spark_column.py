@@ -36,7 +36,7 @@ CASE = Case(
         Goal("the column alone, no UDF", "spark/floor", None, "shown", "s", whole=True),
     ),
     answer={"hits": 5000, "sum": 29375857792},
-    estimate=(15, 30),
+    estimate=(30, 30),
     forks=2,
     files=lambda shop: [shop.index],
 )

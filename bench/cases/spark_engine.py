@@ -35,7 +35,7 @@ CASE = Case(
         ),
     ),
     answer={"messages": 7104, "files": "29:cbbc76fb"},
-    estimate=(18, 35),
+    estimate=(20, 35),
     forks=2,
     files=workers.log_files(GIB),
 )

@@ -33,6 +33,6 @@ CASE = Case(
         ),
     ),
     answer={"cold_hits": [9671888]},
-    estimate=(14, 1),
+    estimate=(6, 1),
     forks=1,
 )

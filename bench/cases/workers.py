@@ -49,6 +49,6 @@ CASE = Case(
         ),
     ),
     answer={"messages": 3552, "files": "15:8c0d80ee"},
-    estimate=(1, 22),
+    estimate=(7, 20),
     files=log_files(GIB),
 )
