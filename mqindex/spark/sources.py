@@ -69,7 +69,7 @@ def register(spark: SparkSession) -> None:
     """Make the data sources and SQL functions of this package known to a session, and examine it once.
 
     Data sources: `rocketmq_commitlog` (paths of stores or commit-log directories; options `startOffset`, `endOffset`,
-    `checkCrc`) and `rocketmq_index` (paths of stores, index directories or index files; options `hashSlotNum`,
+    `checkCrc`, `filterPushdown`) and `rocketmq_index` (paths of stores, index directories or index files; options `hashSlotNum`,
     `indexNum`). SQL functions: `key_hash(key)`, `hash_slot(key, n)`, `select_phy_offset(index_dir, key)`, where a key
     is the whole `topic#key`.
 
@@ -91,7 +91,9 @@ def register(spark: SparkSession) -> None:
 class CommitLogSource(DataSource):
     """The messages of a commit log; `body` and `properties` only where the schema names them.
 
-    Damaged stretches are passed over, as in a rebuild; `verify` tells of them.
+    Damaged stretches are passed over, as in a rebuild; `verify` tells of them. To read a range of phy offsets, give
+    `startOffset` and `endOffset`. `filterPushdown=true` takes the range from the query's filters on `phy_offset`
+    (4.1 or newer, with `spark.sql.python.filterPushdown.enabled`); use that DataFrame for one query only.
     """
 
     @classmethod
@@ -102,8 +104,11 @@ class CommitLogSource(DataSource):
         return _ddl(MESSAGE_COLUMNS)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        # A reader with pushFilters fails every query while push-down is off (4.1+), so only its planner gets one.
-        kind = _PushDownLogReader if _in_push_down_planner(sys._getframe(1).f_globals) else _LogReader
+        # A reader with pushFilters fails every query while push-down is off (4.1+), so only its planner gets one. And
+        # Spark keeps the pushed plan for all later queries of the same DataFrame, with other filters or none: they
+        # would silently read the first one's range. So it is for those who ask, one query to a load().
+        asked = _boolean({name.lower(): value for name, value in self.options.items()}, "filterPushdown")
+        kind = _PushDownLogReader if asked and _in_push_down_planner(sys._getframe(1).f_globals) else _LogReader
         return kind(self.options, schema)
 
 

@@ -1,0 +1,105 @@
+"""Column functions and their SQL forms answer as `IndexService` does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex import rocketmq
+from mqindex.errors import GeometryError
+from mqindex.rocketmq import IndexService
+from mqindex.spark import hash_slot, key_hash, select_phy_offset
+from tests.reference.java import key_hash as reference_hash
+from tests.support.golden import case
+
+pytestmark = pytest.mark.spark
+TRICKY = ["", "Aa", "BB", "polygenelubricants", "TopicTest#😀", "TopicTest#订单-42", "T#Cugcafb", None]
+
+
+def full_keys() -> list[str]:
+    messages = case("basic-493").truth["messages"]
+    keys = {f"{said['topic']}#{key}" for said in messages for key in (said["keys"] or "").split(" ") if key}
+    return [*sorted(keys)[:300], "AaTopic#nothing"]
+
+
+def frame(spark: Any, keys: list[str | None]) -> Any:
+    return spark.createDataFrame([(key,) for key in keys], "key string").repartition(3)
+
+
+def test_offsets_of_each_key_are_those_of_the_broker_s_query(spark: Any, golden: Path) -> None:
+    keys = full_keys()
+    rows = (
+        frame(spark, [*keys, None]).select("key", select_phy_offset(golden / "index")("key").alias("found")).collect()
+    )
+    with IndexService.open(golden / "index") as service:
+        expected = dict(zip(keys, service.query_offsets(None, keys).to_pylist(), strict=True))
+    assert {row.key: row.found for row in rows} == {**expected, None: None}
+    assert sum(map(len, expected.values())) > len(keys)
+
+
+def test_topic_limits_and_times_are_those_of_the_query(spark: Any, golden: Path) -> None:
+    messages = [said for said in case("basic-493").truth["messages"] if said["topic"] == "AaTopic" and said["uniqKey"]]
+    keys = [said["uniqKey"] for said in messages] + ["Aa"]
+    begin, end = messages[len(messages) // 3]["storeTimestamp"], messages[len(messages) // 2]["storeTimestamp"]
+    limits = {"max_num": 2, "begin": begin, "end": end}
+    chosen = select_phy_offset(golden / "index", topic="AaTopic", hash_slot_num=100, index_num=400, **limits)
+    rows = frame(spark, keys).select("key", chosen("key").alias("found")).collect()
+    with IndexService.open(golden / "index") as service:
+        expected = service.query_offsets("AaTopic", keys, **limits).to_pylist()
+    assert {row.key: row.found for row in rows} == dict(zip(keys, expected, strict=True))
+    assert any(expected)
+
+
+def test_hashes_and_slots_are_java_s(spark: Any) -> None:
+    rows = (
+        frame(spark, TRICKY).select("key", key_hash("key").alias("hash"), hash_slot("key", 7).alias("slot")).collect()
+    )
+    assert {row.key: row.hash for row in rows} == {key: None if key is None else reference_hash(key) for key in TRICKY}
+    assert all(row.slot == (None if row.hash is None else row.hash % 7) for row in rows)
+    with pytest.raises(ValueError, match="n: expected 1 or more, got 0"):
+        hash_slot("key", 0)
+
+
+def test_sql_functions_answer_as_the_column_functions(registered: Any, golden: Path) -> None:
+    keys = [key for key in full_keys() if "'" not in key][:50]
+    frame(registered, [*keys, None]).createOrReplaceTempView("some_keys")
+    rows = registered.sql(
+        f"SELECT key, key_hash(key) h, hash_slot(key, 100) s, select_phy_offset('{golden}/index', key) o FROM some_keys"
+    ).collect()
+    with IndexService.open(golden / "index") as service:
+        expected = dict(zip(keys, service.query_offsets(None, keys).to_pylist(), strict=True))
+    assert {row.key: row.o for row in rows} == {**expected, None: None}
+    assert {row.key: row.h for row in rows} == {**{key: rocketmq.key_hash(key) for key in keys}, None: None}
+    assert {row.s for row in rows if row.key} == {rocketmq.key_hash(key) % 100 for key in keys}
+
+
+def test_sql_arguments_may_differ_from_row_to_row(registered: Any, golden: Path, tmp_path: Path) -> None:
+    with IndexService.open(tmp_path, hash_slot_num=5, index_num=9, writable=True) as service:
+        service.build_index("T", ["k"], [77], [1000])
+        service.flush()
+    rows = [(str(golden / "index"), "AaTopic#Aa", 3), (str(tmp_path), "T#k", 5), (None, "T#k", None)]
+    registered.createDataFrame(rows, "place string, key string, n int").coalesce(1).createOrReplaceTempView("mixed")
+    found = registered.sql("SELECT place, select_phy_offset(place, key) o, hash_slot(key, n) s FROM mixed").collect()
+    with IndexService.open(golden / "index") as service:
+        expected = service.query_offset("AaTopic", "Aa").phy_offsets.tolist()
+    assert [row.o for row in found] == [expected, [77], None]
+    assert [row.s for row in found] == [reference_hash("AaTopic#Aa") % 3, reference_hash("T#k") % 5, None]
+
+
+def test_files_that_come_later_are_seen(spark: Any, tmp_path: Path) -> None:
+    keys = frame(spark, ["T#k"])
+    look_up = select_phy_offset(tmp_path)
+    for number in range(3):
+        with IndexService.open(tmp_path, hash_slot_num=5, index_num=2, writable=True) as service:
+            service.build_index("T", ["k"], [number], [1000 + number])
+            service.flush()
+        found = keys.select(look_up("key").alias("found")).collect()[0].found
+        assert found == list(range(number, -1, -1))
+
+
+def test_wrong_geometry_is_told(spark: Any, golden: Path) -> None:
+    look_up = select_phy_offset(golden / "index", hash_slot_num=3, index_num=400)
+    with pytest.raises(Exception, match=GeometryError.__name__):
+        frame(spark, ["k"]).select(look_up("key")).collect()

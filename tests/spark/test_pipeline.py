@@ -1,0 +1,73 @@
+"""rebuild, verify and repair on Spark give the broker's bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex.errors import OutputExistsError, RebuildError
+from mqindex.rocketmq import stages
+from mqindex.spark import SparkEngine, rebuild, repair, verify
+from tests.support.golden import STORE_CASES, StoreCase, case
+from tests.support.tree import identities, index_bytes, index_paths, scraps
+
+pytestmark = pytest.mark.spark
+GoldenStore = Callable[[str], tuple[StoreCase, Path]]
+
+
+@pytest.mark.parametrize("name", STORE_CASES)
+def test_rebuilt_index_files_are_the_broker_s(name: str, spark: Any, golden_store: GoldenStore, tmp_path: Path) -> None:
+    chosen, root = golden_store(name)
+    split_size = 4096 if name == "basic-493" else 65536
+    report = rebuild(spark, root, tmp_path / "out", split_size=split_size)
+    assert index_bytes(tmp_path / "out") == index_bytes(root)
+    assert (report.ok, report.messages) == (True, len(chosen.truth["messages"]))
+    assert scraps(tmp_path) == []
+
+
+def test_repair_brings_the_newest_file_back_and_leaves_the_others_alone(spark: Any, golden_store: GoldenStore) -> None:
+    _, root = golden_store("medium-493")
+    expected = index_bytes(root)
+    index_paths(root)[-1].unlink()
+    survivors = identities(root / "index")
+    assert not verify(spark, root).ok
+    assert repair(spark, root).ok
+    assert index_bytes(root) == expected
+    assert survivors.items() <= identities(root / "index").items()
+    assert verify(spark, root, deep=True).ok
+
+
+def test_output_that_exists_is_refused_unchanged_through_spark(spark: Any, golden: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").touch()
+    with pytest.raises(OutputExistsError, match="the output exists and is not empty"):
+        rebuild(spark, golden, tmp_path / "out")
+
+
+def test_dead_worker_leaves_nothing_behind(
+    spark: Any, golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(part: Any) -> Any:
+        import os
+
+        os.write(os.open(f"{part.out}/half", os.O_CREAT | os.O_WRONLY), b"half a file")
+        os._exit(137)
+
+    monkeypatch.setattr(stages, "build", die)
+    with pytest.raises(RebuildError, match=r"Spark could not finish build: .*nothing was published"):
+        rebuild(spark, golden, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_engine_reports_the_stages_of_a_rebuild(spark: Any, golden: Path, tmp_path: Path) -> None:
+    from mqindex import rocketmq
+
+    stages_told: dict[str, int] = {}
+    engine = SparkEngine(spark, progress=lambda told: stages_told.update({told.stage: told.done}))
+    rocketmq.rebuild(golden, tmp_path / "out", engine=engine)
+    extracted = sum(path.stat().st_size for path in (golden / "commitlog").iterdir())
+    assert 0 < stages_told["extract"] <= extracted
+    assert stages_told["build"] >= case("basic-493").truth["indexFiles"][0]["indexCount"] - 1

@@ -1,0 +1,150 @@
+"""What goes wrong with a Spark set-up is told in one sentence."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex.errors import RebuildError
+from mqindex.spark import session
+from tests.spark.conftest import spark_environment
+
+pytestmark = pytest.mark.spark
+
+
+def java(directory: Path, script: str) -> Path:
+    """A JAVA_HOME whose `java` is a script."""
+    path = directory / "bin" / "java"
+    path.parent.mkdir()
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return directory
+
+
+def test_java_is_found() -> None:
+    assert os.access(session.find_java(), os.X_OK)
+
+
+def test_missing_java_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RebuildError, match=r"no java in PATH; install a Java 17 or newer runtime"):
+        session.find_java()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(RebuildError, match=r"JAVA_HOME without .*bin/java; install"):
+        session.find_java()
+
+
+def test_old_java_is_named_with_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(java(tmp_path, "echo 'openjdk version \"1.8.0_392\"' >&2")))
+    with pytest.raises(RebuildError, match=r"Java is too old: .*/bin/java: expected 17\+, got 8; install"):
+        session.find_java()
+
+
+def test_java_that_does_not_run_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(java(tmp_path, "echo broken >&2; exit 1")))
+    with pytest.raises(RebuildError, match=r"does not run: expected Java 17\+, got broken"):
+        session.find_java()
+
+
+def test_session_is_examined_once(spark: Any) -> None:
+    workers = session.ensure_session(spark)
+    assert (workers.parallelism, workers.python, workers.elastic) == (2, sys.executable, False)
+    assert session.ensure_session(spark) is workers
+
+
+@pytest.fixture
+def worker_python(spark: Any) -> Iterator[Any]:
+    yield lambda path: spark.conf.set(session.WORKER_PYTHON, str(path))
+    spark.conf.unset(session.WORKER_PYTHON)
+
+
+def test_workers_without_the_packages_are_told_in_one_sentence(spark: Any, worker_python: Any, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
+    worker_python(bare / "bin" / "python")
+    with pytest.raises(RebuildError) as caught:
+        session._examine(spark)
+    said = str(caught.value)
+    assert said.startswith(f"the Spark workers run {bare}/bin/python, this process runs {sys.executable}: ")
+    assert "pyarrow" in said
+    assert said.endswith(f"; {session.CHOOSE_PYTHON}")
+    assert "\n" not in said
+
+
+def test_workers_without_mqindex_are_told_in_one_sentence(spark: Any, worker_python: Any, tmp_path: Path) -> None:
+    blind = tmp_path / "blind-python"
+    hide = "import sys; sys.modules['mqindex'] = None"
+    (tmp_path / "sitecustomize.py").write_text(hide)
+    blind.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}:$PYTHONPATH" exec {sys.executable} "$@"\n')
+    blind.chmod(0o755)
+    worker_python(blind)
+    with pytest.raises(RebuildError, match=r"the Spark workers run .*, which cannot import .*mqindex") as caught:
+        session._examine(spark)
+    assert "\n" not in str(caught.value)
+
+
+def test_interpreter_that_does_not_exist_is_named(spark: Any, worker_python: Any) -> None:
+    worker_python("/no/such/python")
+    with pytest.raises(RebuildError, match="the Spark workers cannot start /no/such/python") as caught:
+        session._examine(spark)
+    assert "\n" not in str(caught.value)
+
+
+def test_another_version_of_the_package_in_the_workers_is_told(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "__version__", "99")
+    with pytest.raises(RebuildError, match="with another mqindex: expected 99, got"):
+        session._examine(spark)
+
+
+def test_slow_compression_is_warned_of(spark: Any) -> None:
+    codec = "spark.sql.execution.arrow.compression.codec"
+    spark.conf.set(codec, "lz4")
+    try:
+        with pytest.warns(RuntimeWarning, match="lz4 is a hundred times slower"):
+            session._warn_of_slow_compression(spark)
+    finally:
+        spark.conf.unset(codec)
+
+
+def test_shell_takes_the_session_that_is_there(spark: Any) -> None:
+    assert session.get_or_create("local[7]") is spark
+
+
+@pytest.mark.parametrize("missing", ["pyspark", "pandas"])
+def test_missing_extra_is_an_import_error_with_the_install_line(missing: str) -> None:
+    program = f"""
+import sys
+sys.modules[{missing!r}] = None
+from mqindex.spark.session import get_or_create, _require_driver_packages
+try:
+    get_or_create() if {missing!r} == "pyspark" else _require_driver_packages()
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == f"the Spark engine needs {missing}: pip install 'mqindex[spark]'\n"
+
+
+def test_local_workers_run_this_interpreter_without_any_setting(tmp_path: Path) -> None:
+    # A session that the user made, in a shell where `python3` is another interpreter without any package.
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "other")], check=True)
+    program = """
+from pyspark.sql import SparkSession
+from mqindex.spark import SparkEngine, register
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+register(spark)
+print(SparkEngine(spark).map(abs, [-1, 2, -3], name="demo"), spark.sql("SELECT key_hash('Aa')").collect()[0][0])
+"""
+    environment = {**os.environ, **spark_environment(), "PATH": f"{tmp_path}/other/bin:{os.environ['PATH']}"}
+    del environment["PYSPARK_PYTHON"]
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environment, timeout=120
+    )
+    assert done.stdout == "[1, 2, 3] 2112\n", done.stderr[-3000:]

@@ -1,0 +1,200 @@
+"""Data sources: commit logs and index files as DataFrames, planned in ranges, in the schema asked for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex.rocketmq import CommitLog, IndexService
+from mqindex.rocketmq.log_columns import COLUMNS, DEFAULT_COLUMNS
+from mqindex.spark import sources
+from tests.support.golden import case
+from tests.support.small_store import make_small_store
+
+pytestmark = pytest.mark.spark
+OFFSET = "phy_offset bigint"
+
+
+def offsets(frame: Any) -> list[int]:
+    return sorted(row.phy_offset for row in frame.select("phy_offset").collect())
+
+
+def said_offsets() -> list[int]:
+    return [said["phyOffset"] for said in case("basic-493").truth["messages"]]
+
+
+def log(spark: Any, schema: str | None = OFFSET, **options: Any) -> Any:
+    reader = spark.read.format("rocketmq_commitlog").options(**options)
+    return reader if schema is None else reader.schema(schema)
+
+
+def test_messages_are_those_of_the_broker(registered: Any, golden: Path) -> None:
+    rows = log(registered, schema=None).load(str(golden)).orderBy("phy_offset").collect()
+    messages = case("basic-493").truth["messages"]
+    assert [row.topic for row in rows] == [said["topic"] for said in messages]
+    assert [row.phy_offset for row in rows] == [said["phyOffset"] for said in messages]
+    assert [row.store_timestamp for row in rows] == [said["storeTimestamp"] for said in messages]
+    assert [row.uniq_key for row in rows] == [said["uniqKey"] for said in messages]
+    assert [row.msg_id for row in rows] == [said["msgId"] for said in messages]
+    assert [row.tags for row in rows] == [(said["properties"] or {}).get("TAGS") for said in messages]
+
+
+def test_columns_and_types_are_those_of_a_scan(golden: Path) -> None:
+    assert tuple(sources.MESSAGE_COLUMNS) == DEFAULT_COLUMNS
+    assert set(sources.MESSAGE_COLUMNS) | set(sources.BULKY_COLUMNS) == set(COLUMNS)
+    import pyarrow as pa
+
+    with CommitLog.open(golden / "commitlog") as opened:
+        table = pa.table(next(opened.scan(columns=list(COLUMNS))))
+    kinds = {**sources.MESSAGE_COLUMNS, **sources.BULKY_COLUMNS}
+    assert {name: table.schema.field(name).type for name in COLUMNS} == {
+        name: sources.ARROW_TYPES[kind] for name, kind in kinds.items()
+    }
+
+
+def test_schema_of_the_user_is_the_projection(registered: Any, golden: Path) -> None:
+    frame = log(registered, "body binary, phy_offset bigint NOT NULL, properties string").load(str(golden))
+    assert frame.columns == ["body", "phy_offset", "properties"]
+    first = frame.orderBy("phy_offset").first()
+    with CommitLog.open(golden / "commitlog") as opened:
+        message = opened.get_message(0)
+    assert (bytes(first.body), first.phy_offset) == (message.body, 0)
+    with pytest.raises(Exception, match="schema: expected phy_offset bigint, got int"):
+        log(registered, "phy_offset int").load(str(golden)).collect()
+    with pytest.raises(Exception, match=r"schema: expected some of topic, .*got phyOffset"):
+        log(registered, "phyOffset bigint").load(str(golden)).collect()
+
+
+def test_offsets_limit_what_is_read(registered: Any, golden: Path) -> None:
+    everything = said_offsets()
+    start, stop = everything[100], everything[200] + 1
+    frame = log(registered, startOffset=start, endOffset=stop, checkCrc="true").load(str(golden / "commitlog"))
+    assert offsets(frame) == everything[100:201]
+    with pytest.raises(Exception, match="startOffset: expected an integer, got 'x'"):
+        log(registered, startOffset="x").load(str(golden)).collect()
+    with pytest.raises(Exception, match="checkCrc: expected true or false, got '1'"):
+        log(registered, checkCrc="1").load(str(golden)).collect()
+
+
+@pytest.fixture(params=["true", "false"])
+def push_down(request: pytest.FixtureRequest, registered: Any) -> Iterator[bool]:
+    registered.conf.set("spark.sql.python.filterPushdown.enabled", request.param)
+    yield request.param == "true"
+    registered.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+CONDITIONS = [
+    ("phy_offset >= {low} AND phy_offset < {high}", slice(100, 200)),
+    ("phy_offset > {low} AND phy_offset <= {high}", slice(101, 201)),
+    ("phy_offset = {low}", slice(100, 101)),
+    ("phy_offset IN ({low}) OR phy_offset < 0", slice(100, 101)),
+    ("true", slice(None)),
+]
+
+
+def test_one_frame_answers_many_queries_whether_push_down_is_on_or_off(
+    registered: Any, golden: Path, push_down: bool
+) -> None:
+    everything = said_offsets()
+    frame = log(registered).load(str(golden))
+    queries = [frame.where(words.format(low=everything[100], high=everything[200])) for words, _ in CONDITIONS]
+    assert [offsets(query) for query in queries] == [everything[expected] for _, expected in CONDITIONS]
+    assert offsets(queries[0].union(queries[1])) == sorted(everything[100:200] + everything[101:201])
+
+
+@pytest.mark.parametrize(("words", "expected"), CONDITIONS)
+def test_filters_become_the_range_where_that_was_asked_for(
+    registered: Any, golden: Path, push_down: bool, words: str, expected: slice
+) -> None:
+    everything = said_offsets()
+    frame = log(registered, filterPushdown="true").load(str(golden))
+    query = frame.where(words.format(low=everything[100], high=everything[200]))
+    assert offsets(query) == everything[expected]
+
+
+def test_pushed_filters_are_left_to_the_source() -> None:
+    datasource = pytest.importorskip("pyspark.sql.datasource")
+    if not hasattr(datasource, "GreaterThan"):
+        pytest.skip("PySpark 4.0 has no filter push-down")
+    column = ("phy_offset",)
+    told = {
+        datasource.EqualTo(column, 5): (5, 6),
+        datasource.EqualNullSafe(column, 5): (5, 6),
+        datasource.GreaterThan(column, 5): (6, sources.MAX_OFFSET),
+        datasource.GreaterThanOrEqual(column, 5): (5, sources.MAX_OFFSET),
+        datasource.LessThan(column, 5): (0, 5),
+        datasource.LessThanOrEqual(column, 5): (0, 6),
+        datasource.IsNotNull(column): None,
+        datasource.GreaterThan(("queue_offset",), 5): None,
+        datasource.Not(datasource.EqualTo(column, 5)): None,
+    }
+    assert {item: sources._bounds(item) for item in told} == told
+
+
+def test_several_stores_are_one_log(registered: Any, tmp_path: Path) -> None:
+    root = make_small_store(tmp_path / "store")
+    expected = offsets(log(registered).load(str(root)))
+    files = sorted((root / "commitlog").iterdir())
+    (tmp_path / "second").mkdir()
+    for path in files[len(files) // 2 :]:
+        path.rename(tmp_path / "second" / path.name)
+    assert offsets(log(registered).load([str(root), str(tmp_path / "second")])) == expected
+
+
+def test_temporary_view_reads_the_log(registered: Any, golden: Path) -> None:
+    registered.sql(f"CREATE OR REPLACE TEMPORARY VIEW messages USING rocketmq_commitlog OPTIONS (path '{golden}')")
+    assert registered.sql("SELECT count(*) FROM messages").collect()[0][0] == len(said_offsets())
+
+
+def test_path_that_does_not_exist_is_named(registered: Any, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="gone"):
+        log(registered).load(str(tmp_path / "gone")).collect()
+    with pytest.raises(Exception, match="path: expected a directory"):
+        log(registered).load().collect()
+
+
+@pytest.mark.parametrize("split_size", [4096, 10_000, 1 << 20])
+def test_ranges_cover_each_message_once(
+    registered: Any, golden: Path, split_size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    monkeypatch.setattr(sources, "SPLIT_SIZE", split_size)
+    schema = StructType([StructField("phy_offset", LongType())])
+    reader = sources.CommitLogSource({"path": str(golden)}).reader(schema)
+    ranges = reader.partitions()
+    assert all(one.stop - one.start <= split_size for one in ranges)
+    found = [offset for one in ranges for batch in reader.read(one) for offset in batch.column(0).to_pylist()]
+    assert found == said_offsets()
+
+
+def test_log_without_messages_is_an_empty_frame(registered: Any, tmp_path: Path) -> None:
+    assert offsets(log(registered).load(str(tmp_path))) == []
+
+
+def test_index_entries_are_those_of_the_files(registered: Any, golden: Path) -> None:
+    rows = registered.read.format("rocketmq_index").load(str(golden)).collect()
+    found = Counter(tuple(row) for row in rows)
+    expected: Counter[tuple[Any, ...]] = Counter()
+    with IndexService.open(golden / "index") as service:
+        for file in service.files:
+            entries = {name: column.tolist() for name, column in file.entries().items()}
+            for i, difference in enumerate(entries["time_diff"]):
+                time = file.header.begin_timestamp + 1000 * difference
+                expected[
+                    file.path, i + 1, entries["key_hash"][i], entries["phy_offset"][i], difference, time,
+                    entries["prev_index"][i],
+                ] += 1  # fmt: skip
+    assert found == expected
+    assert len(rows) == sum(said["indexCount"] - 1 for said in case("basic-493").truth["indexFiles"])
+
+
+def test_one_index_file_of_a_given_geometry(registered: Any, golden: Path) -> None:
+    path = sorted((golden / "index").iterdir())[0]
+    reader = registered.read.format("rocketmq_index").options(hashSlotNum=100, indexNum=400)
+    numbers = [row.number for row in reader.schema("number int").load(str(path)).collect()]
+    assert sorted(numbers) == list(range(1, 400))
