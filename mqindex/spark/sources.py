@@ -69,9 +69,9 @@ def register(spark: SparkSession) -> None:
     """Make the data sources and SQL functions of this package known to a session, and examine it once.
 
     Data sources: `rocketmq_commitlog` (paths of stores or commit-log directories; options `startOffset`, `endOffset`,
-    `checkCrc`, `filterPushdown`) and `rocketmq_index` (paths of stores, index directories or index files; options `hashSlotNum`,
-    `indexNum`). SQL functions: `key_hash(key)`, `hash_slot(key, n)`, `select_phy_offset(index_dir, key)`, where a key
-    is the whole `topic#key`.
+    `checkCrc`, `filterPushdown`) and `rocketmq_index` (paths of stores, index directories or index files; options
+    `hashSlotNum`, `indexNum`). SQL functions: `key_hash(key)`, `hash_slot(key, n)` and
+    `select_phy_offset(index_dir, key)`, where a key is the whole `topic#key`.
 
     Examples
     --------
