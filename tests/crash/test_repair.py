@@ -59,13 +59,12 @@ SITUATIONS: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.fixture(params=SITUATIONS)
-def broken(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, list[bytes]]:
+def broken(situation: str, tmp_path: Path) -> tuple[Path, list[bytes]]:
     """A store in need of repair, to be copied for each attempt; and its right index."""
     root = make_small_store(tmp_path / "broken", unclean=True)
     expected = index_bytes(root)
     assert len(expected) > 4
-    SITUATIONS[request.param](root)
+    SITUATIONS[situation](root)
     return root, expected
 
 
@@ -73,16 +72,17 @@ def repair(runner: Runner, root: Path, *, at: int = 0, failure: str = "kill", li
     return runner.run(REPAIR, str(root), at=at, failure=failure, limit=limit, engine=ONE, **OPTIONS)
 
 
-def finished(runner: Runner, broken: Path, tmp_path: Path) -> Path:
-    root = shutil.copytree(broken, tmp_path / "finished")
+def finished(runner: Runner, original: Path, tmp_path: Path) -> Path:
+    root = shutil.copytree(original, tmp_path / "finished")
     assert repair(runner, root).error is None
     return root
 
 
+@pytest.mark.parametrize("situation", SITUATIONS)
 def test_killed_at_any_call_every_file_is_the_old_or_the_new_one(
-    runner: Runner, broken: tuple[Path, list[bytes]], tmp_path: Path
+    situation: str, runner: Runner, tmp_path: Path
 ) -> None:
-    original, expected = broken
+    original, expected = broken(situation, tmp_path)
     old = contents(original)
     new = contents(finished(runner, original, tmp_path))
     for at in range(1, 500):
@@ -104,15 +104,21 @@ def test_killed_at_any_call_every_file_is_the_old_or_the_new_one(
     assert at > 15
 
 
-@pytest.mark.parametrize("failure", ["ENOSPC", "EIO", "EACCES"])
+@pytest.mark.parametrize(
+    ("situation", "failures"),
+    [("newest gone", "ENOSPC EIO EACCES"), ("all gone", "EIO EACCES ENOSPC")]
+    + [(situation, failure) for situation in ("spoilt", "incomplete") for failure in ("ENOSPC", "EIO", "EACCES")],
+)
 def test_error_at_any_call_is_told_and_a_second_run_finishes(
-    failure: str, runner: Runner, broken: tuple[Path, list[bytes]], tmp_path: Path
+    situation: str, failures: str, runner: Runner, tmp_path: Path
 ) -> None:
-    original, expected = broken
+    """With several failures each call gets one of them, in turn."""
+    original, expected = broken(situation, tmp_path)
     old = contents(original)
     new = contents(finished(runner, original, tmp_path))
     for at in range(1, 500):
         root = shutil.copytree(original, tmp_path / f"store{at}")
+        failure = failures.split()[at % len(failures.split())]
         outcome = repair(runner, root, at=at, failure=failure)
         if len(outcome.calls) < at:
             assert outcome.error is None
@@ -129,10 +135,9 @@ def test_error_at_any_call_is_told_and_a_second_run_finishes(
     assert at > 10
 
 
-def test_file_that_may_not_grow_is_one_clear_error(
-    runner: Runner, broken: tuple[Path, list[bytes]], tmp_path: Path
-) -> None:
-    original, _ = broken
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_file_that_may_not_grow_is_one_clear_error(situation: str, runner: Runner, tmp_path: Path) -> None:
+    original, _ = broken(situation, tmp_path)
     old = contents(original)
     root = shutil.copytree(original, tmp_path / "store")
     outcome = repair(runner, root, limit=300)

@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from mqindex.errors import GeometryError, MQIndexError, OutputExistsError, Store
 from mqindex.rocketmq import IndexService, rebuild, repair, verify
 from tests.hostile.test_index_file import mutated
 from tests.support.big_log import write_big_log
+from tests.support.crash_at import Runner
 from tests.support.small_store import GEOMETRY, OPTIONS, make_small_store
 from tests.support.tree import contents, index_bytes, index_paths, scraps
 
@@ -156,11 +158,20 @@ def test_output_below_a_file_is_an_error(store: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "store"]
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
-def test_output_that_may_not_be_written_is_an_error(store: Path, tmp_path: Path) -> None:
-    (tmp_path / "closed").mkdir(mode=0o500)
-    with pytest.raises(PermissionError):
-        rebuild(store, tmp_path / "closed" / "out", engine=ONE, **OPTIONS)
+def test_output_that_may_not_be_written_is_an_error() -> None:
+    with tempfile.TemporaryDirectory() as directory, Runner() as runner:
+        place = Path(directory)
+        place.chmod(0o755)
+        store = make_small_store(place / "store")
+        (place / "closed").mkdir(mode=0o555)
+        someone = 65534 if os.geteuid() == 0 else 0  # root may write everywhere
+        outcome = runner.run(
+            "mqindex.rocketmq:rebuild", str(store), str(place / "closed" / "out"), engine=ONE, uid=someone
+        )
+        assert isinstance(outcome.error, PermissionError)
+        assert list((place / "closed").iterdir()) == []
+        outcome = runner.run("mqindex.rocketmq:verify", str(store), engine=ONE, uid=someone, **OPTIONS)
+        assert outcome.error is None
 
 
 HOLDER = """

@@ -206,10 +206,16 @@ def scan_log(files: Sequence[tuple[int, bytes]]) -> tuple[list[Record], list[Dam
 
 
 def _next_record(data: bytes, start: int, at: int) -> int | None:
-    for place in range(at, len(data) - 7):
+    """The first byte from `at` on where a record stands; only places with a magic are worth a look."""
+    magics = [struct.pack(">i", magic) for magic in (MESSAGE_V1, MESSAGE_V2, BLANK)]
+    while True:
+        found = [place for magic in magics if (place := data.find(magic, at + 4)) >= 0]
+        if not found:
+            return None
+        at = min(found) - 4
         try:
-            decode(data, place, start)
+            decode(data, at, start)
         except NotAFrame:
-            continue
-        return place
-    return None
+            at += 1
+        else:
+            return at

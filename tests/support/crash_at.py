@@ -60,15 +60,23 @@ class Runner:
         self._process.communicate()
 
     def run(
-        self, function: str, *args: Any, at: int = 0, failure: str = "kill", limit: int = 0, **options: Any
+        self,
+        function: str,
+        *args: Any,
+        at: int = 0,
+        failure: str = "kill",
+        limit: int = 0,
+        uid: int = 0,
+        **options: Any,
     ) -> Outcome:
         """`module:function` with these arguments; at its call number `at` (0: never) the failure happens.
 
         failure : "kill", or the name of an error. limit : no file may grow beyond that many bytes (0: any).
+        uid : whom the child becomes (0: nobody else).
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        order = function, args, options, at, failure, limit
+        order = function, args, options, at, failure, limit, uid
         print(b64encode(pickle.dumps(order)).decode(), file=self._process.stdin, flush=True)
         answer = json.loads(self._process.stdout.readline())
         if not answer["said"]:
@@ -134,13 +142,15 @@ class _Trap:
 
 
 def _attempt(order: Any, answer: int) -> None:
-    function, args, options, at, failure, limit = order
+    function, args, options, at, failure, limit, uid = order
     module, name = function.split(":")
     call = getattr(importlib.import_module(module), name)
     if limit:
         import resource
 
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    if uid:
+        os.setuid(uid)
     trap = _Trap(at, failure)
     trap.set()
     value = error = None
