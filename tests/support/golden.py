@@ -89,7 +89,7 @@ def _json(name: str, file: str) -> dict[str, Any]:
 
 def _unpack(name: str, archive: str, directory: Path) -> Path:
     directory.mkdir(parents=True)
-    safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Debian 12's Python does not know it
+    safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Debian 12's Python does not know it
     with tarfile.open(DATA / name / archive) as tar:
         tar.extractall(directory, **safely)
     return directory / "store"
