@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import threading
 from bisect import bisect_right
@@ -171,7 +172,7 @@ class CommitLog:
         FormatError : no message begins there (BadMagicError), it is cut short, or its bytes do not agree
         """
         file = self._file_of(phy_offset)
-        message = read_message(self._map_of(file).map, file.start, phy_offset, file.path)
+        message = read_message(self._map_of(file), file.start, phy_offset, file.path)
         if size is not None and size != message.size:
             raise FormatError(
                 "the message has another size", path=file.path, at=phy_offset - file.start, field="total_size",
@@ -182,9 +183,7 @@ class CommitLog:
     def close(self) -> None:
         """Unmap. May be called twice; a scan that still runs ends with `ClosedFileError`."""
         with self._lock:
-            maps, self._maps = self._maps, None
-        for mapped in (maps or {}).values():
-            mapped.close()
+            self._maps = None
 
     def __enter__(self) -> CommitLog:
         return self
@@ -262,7 +261,8 @@ class CommitLog:
             )
         return self.files[number]
 
-    def _map_of(self, file: LogFile) -> MappedFile:
+    def _map_of(self, file: LogFile) -> mmap.mmap:
+        # Maps are never closed here, only let go: another thread may be reading one. The last to leave unmaps it.
         with self._lock:
             if self._maps is None:
                 raise ClosedFileError("the commit log is closed", path=os.path.dirname(file.path))
@@ -270,10 +270,10 @@ class CommitLog:
             if mapped is None:
                 mapped = self._maps[file.path] = _open_whole(file)
                 if len(self._maps) > _OPEN_MAPS:
-                    self._maps.popitem(last=False)[1].close()
+                    self._maps.popitem(last=False)
             self._maps.move_to_end(file.path)
         _require_whole(file, mapped)
-        return mapped
+        return mapped.map
 
     def _require_open(self) -> None:
         if self._maps is None:
