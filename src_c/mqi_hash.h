@@ -161,6 +161,9 @@ static inline uint32_t mqi_hash_bytes(const uint8_t *p, size_t n, uint32_t seed,
     }
     *high = mqi_vec_high(seen);
     size_t rest = (size_t)(last + 16 - p);
+    if (rest == 0) {
+        return h;
+    }
     return h * mqi_pow31[rest] + mqi_vec_hash(mqi_vec_and(tail, mqi_vec_load(mqi_tail_mask + rest)));
 }
 #else

@@ -14,6 +14,8 @@ from cpython.buffer cimport (
     PyBuffer_Release,
     PyObject_GetBuffer,
 )
+from cpython.object cimport PyObject
+from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stddef cimport size_t
 from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc, realloc
@@ -117,13 +119,50 @@ cdef object _numpy = None
 cdef object _empty = None
 cdef object _int64 = None
 
+# A small array through numpy.empty costs three look-ups in the file; NumPy's C API, taken from its capsule at first use
+# (no headers, so no NumPy when building), makes it one. Only for ABIs known to have these places in the table.
+cdef enum:
+    API_ABI_VERSION = 0
+    API_ARRAY_TYPE = 2
+    API_ARRAY_NEW = 93
+    ABI_1 = 0x01000009
+    ABI_2 = 0x02000000
+    NPY_LONG = 7  # int64 where long has 64 bits
+
+ctypedef unsigned int (*abi_version_t)() noexcept
+ctypedef object (*array_new_t)(
+    void* type, int nd, Py_ssize_t* shape, int number, Py_ssize_t* strides, void* data, int itemsize, int flags,
+    void* of)
+
+ctypedef struct ArrayFields:  # the start of PyArrayObject, the same in both ABIs
+    PyObject head
+    void* data
+
+cdef array_new_t _array_new = NULL
+cdef void* _array_type = NULL
+
 
 cdef int import_numpy() except -1:
     global _numpy, _empty, _int64
     import numpy
     _empty = numpy.empty
     _int64 = numpy.dtype(numpy.int64)
+    find_array_new(numpy)
     _numpy = numpy
+    return 0
+
+
+cdef int find_array_new(numpy) except -1:
+    global _array_new, _array_type
+    cdef void** api
+    home = getattr(numpy, "_core", None) or getattr(numpy, "core", None)
+    capsule = getattr(getattr(home, "_multiarray_umath", None), "_ARRAY_API", None)
+    if sizeof(long) != 8 or capsule is None:
+        return 0
+    api = <void**> PyCapsule_GetPointer(capsule, NULL)
+    if (<abi_version_t> api[API_ABI_VERSION])() in (ABI_1, ABI_2):
+        _array_type = api[API_ARRAY_TYPE]
+        _array_new = <array_new_t> api[API_ARRAY_NEW]
     return 0
 
 
@@ -266,8 +305,7 @@ cdef class IndexCore:
 
     # ---- one key
 
-    def put_key(self, object key, int64_t phy_offset, int64_t store_timestamp):
-        """Append an entry; False: the file is full."""
+    cdef object put_key(self, object key, int64_t phy_offset, int64_t store_timestamp):
         cdef int32_t h = hash_of(key)
         cdef size_t stored
         with cython.critical_section(self):
@@ -289,10 +327,7 @@ cdef class IndexCore:
         self.leave()
         return stored == 1
 
-    def select_phy_offset(
-        self, object key, *, int64_t max_num=64, int64_t begin=0, int64_t end=INT64_MAX
-    ):
-        """Physical offsets of one whole `topic#key`, newest first."""
+    cdef object select_phy_offset(self, object key, int64_t max_num, int64_t begin, int64_t end):
         cdef int64_t few[FEW]
         cdef mqi_walk walk
         cdef size_t found
@@ -539,8 +574,77 @@ cdef class IndexCore:
         return fitting == 1
 
 
+cdef class SingleCalls:
+    """The calls of one key. One call costs about as much as one look-up in the file, so they come straight from here."""
+
+    cdef IndexCore core
+    cdef bint sparse
+
+    def bind_core(self, IndexCore core not None, bint sparse):
+        """Say which core the calls go to; a sparse file is asked to `_reserve` before each put."""
+        self.core = core
+        self.sparse = sparse
+
+    def put_key(self, object key, int64_t phy_offset, int64_t store_timestamp):
+        """Append an entry for a whole `topic#key`.
+
+        Returns
+        -------
+        bool
+            False: the file is full. Everything else that goes wrong raises.
+
+        Notes
+        -----
+        Source: RocketMQ 4.9.3, `IndexFile.putKey`.
+
+        Examples
+        --------
+        >>> index.put_key("TopicTest#MessageKey", 200, 1_700_000_000_000)
+        True
+        """
+        if self.core is None:
+            raise ClosedFileError("the index file was never opened")
+        if self.sparse:
+            self._reserve(1)
+        return self.core.put_key(key, phy_offset, store_timestamp)
+
+    def select_phy_offset(
+        self, object key, *, int64_t max_num=64, int64_t begin=0, int64_t end=INT64_MAX
+    ):
+        """Physical offsets of a whole `topic#key`, newest first, exactly as the broker answers.
+
+        Parameters
+        ----------
+        max_num : int, most offsets to return
+        begin, end : int, ms since the epoch, both inclusive
+            Compared with entry times of 1 s resolution; the walk stops at the first entry before `begin`.
+
+        Returns
+        -------
+        ndarray of int64, shape (h,)
+
+        Notes
+        -----
+        Only hashes are compared: an offset may belong to another key, the message settles it.
+        Source: RocketMQ 4.9.3, `IndexFile.selectPhyOffset`.
+
+        Examples
+        --------
+        >>> index.select_phy_offset("TopicTest#MessageKey").tolist()
+        [200]
+        """
+        if self.core is None:
+            raise ClosedFileError("the index file was never opened")
+        return self.core.select_phy_offset(key, max_num, begin, end)
+
+
 cdef object copy_of(const int64_t* values, size_t n):
     cdef Py_buffer view
+    cdef Py_ssize_t shape = n
+    if _array_new != NULL:
+        array = _array_new(_array_type, 1, &shape, NPY_LONG, NULL, NULL, 0, 0, NULL)
+        memcpy((<ArrayFields*> array).data, values, n * sizeof(int64_t))
+        return array
     array = _empty(n, _int64)
     if n > 0:
         PyObject_GetBuffer(array, &view, PyBUF_SIMPLE | PyBUF_WRITABLE)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from mqindex._keys import key_batch
 from mqindex._mapped_file import MappedFile
-from mqindex._native.index_file import IndexCore
+from mqindex._native.index_file import IndexCore, SingleCalls
 from mqindex._results import Columns, Hits
 from mqindex.errors import GeometryError, TruncatedFileError
 from mqindex.rocketmq import geometry, layout
@@ -42,7 +42,7 @@ class IndexHeader(NamedTuple):
     """Number of the next entry, 1 in a file without entries (whose bytes may still say 0)."""
 
 
-class IndexFile:
+class IndexFile(SingleCalls):
     """An index file, open for reading or, with `create` or `writable=True`, for putting too.
 
     Safe for use by several threads: puts exclude each other, look-ups run beside them and see whole entries only.
@@ -66,9 +66,11 @@ class IndexFile:
     ...     index.select_phy_offset("T#k1").tolist()
     3
     [400, 0]
-    >>> with IndexFile.open(path) as index:
+    >>> with IndexFile.open(path, writable=True) as index:
+    ...     index.put_key("T#k1", 600, 1_700_000_000_000), index.select_phy_offset("T#k1", max_num=2).tolist()
     ...     index.hash_slot_num, index.header.index_count
-    (5, 4)
+    (True, [600, 400])
+    (5, 5)
     """
 
     def __init__(self, file: MappedFile, hash_slot_num: int, index_num: int, *, sparse: bool = False) -> None:
@@ -79,12 +81,7 @@ class IndexFile:
         self._file = file
         self._core = IndexCore(file.map, hash_slot_num, index_num, file.writable, file.path)
         self._reserved = 0 if sparse else file.size  # bytes that surely have disk space
-        # One call from Python costs about as much as one look-up in the file, so single calls go straight to the
-        # kernel; the methods of these names say what they do and serve sparse files and subclasses.
-        if not sparse and type(self) is IndexFile:
-            self.put_key = self._core.put_key  # type: ignore[method-assign]
-        if type(self) is IndexFile:
-            self.select_phy_offset = self._core.select_phy_offset  # type: ignore[method-assign]
+        self.bind_core(self._core, sparse)
 
     @classmethod
     def create(
@@ -162,43 +159,6 @@ class IndexFile:
         except BaseException:
             file.close()
             raise
-
-    # ---- one key
-
-    def put_key(self, key: str, phy_offset: int, store_timestamp: int) -> bool:
-        """Append an entry for a whole `topic#key`.
-
-        Returns
-        -------
-        bool
-            False: the file is full. Everything else that goes wrong raises.
-
-        Notes
-        -----
-        Source: RocketMQ 4.9.3, `IndexFile.putKey`.
-        """
-        self._reserve(1)
-        return self._core.put_key(key, phy_offset, store_timestamp)
-
-    def select_phy_offset(
-        self, key: str, *, max_num: int = 64, begin: int = 0, end: int = MAX_TIMESTAMP
-    ) -> npt.NDArray[np.int64]:
-        """Physical offsets of a whole `topic#key`, newest first, exactly as the broker answers.
-
-        Parameters
-        ----------
-        max_num : int, most offsets to return
-        begin, end : int, ms since the epoch, both inclusive
-            Compared with entry times of 1 s resolution; the walk stops at the first entry before `begin`.
-
-        Notes
-        -----
-        Only hashes are compared: an offset may belong to another key, the message settles it.
-        Source: RocketMQ 4.9.3, `IndexFile.selectPhyOffset`.
-        """
-        return self._core.select_phy_offset(key, max_num=max_num, begin=begin, end=end)
-
-    # ---- many keys
 
     def put_keys(
         self, keys: Keys, phy_offsets: npt.ArrayLike, store_timestamps: npt.ArrayLike, *, topic: str | None = None
@@ -280,8 +240,6 @@ class IndexFile:
         if len(hashes) > _MANY:
             self._file.populate()
         return self._core.select_hashes(hashes, max_num, begin, end)
-
-    # ---- the whole file
 
     @property
     def header(self) -> IndexHeader:
