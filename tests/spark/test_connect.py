@@ -1,0 +1,39 @@
+"""The same tests on Spark Connect, in a process of their own: classic sessions and Connect do not mix in one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.spark.conftest import CONNECT, ROOT, spark_environment
+
+FILES = [
+    "test_engine.py",
+    "test_pipeline.py",
+    "test_functions.py",
+    "test_sources.py",
+    "test_partitions.py",
+    "test_build.py",
+]
+LONG = ["test_interrupt", "test_progress", "test_rebuilt_index_files", "many_queries", "whatever_the_order"]
+EVERY = ["basic-493", "5000"]
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(CONNECT, reason="this is that process")
+def test_everything_works_on_spark_connect() -> None:
+    chosen = " and ".join(f"not {word}" for word in LONG) + " or " + " or ".join(EVERY)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-k", chosen, *(f"tests/spark/{name}" for name in FILES)],
+        cwd=ROOT,
+        env={**os.environ, **spark_environment(), "MQINDEX_TEST_CONNECT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-3000:]
+    assert " passed" in done.stdout
