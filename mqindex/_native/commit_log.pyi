@@ -15,6 +15,7 @@ def find_frame(buf: Buffer, file_start: int, start: int, stop: int, /) -> int: .
 def gather(
     buf: Buffer, pos: npt.NDArray[np.int64], size: npt.NDArray[np.int32], /
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.bool_]]: ...
+
 @final
 class Extractor:
     def __init__(

@@ -158,7 +158,7 @@ def find_frame(buf, int64_t file_start, int64_t start, int64_t stop, /):
     A blank record counts if it ends with the file. Whether what was found is a frame or the image of one inside a
     body, only the frames before it can tell.
     """
-    cdef Log log = Log(buf, file_start, False)
+    cdef _Log log = _Log(buf, file_start, False)
     cdef int64_t at = _position(log, start), end = _limit(log, stop)
     with nogil:
         at = mqi_log_find(&log.log, at, end)
@@ -167,7 +167,7 @@ def find_frame(buf, int64_t file_start, int64_t start, int64_t stop, /):
 
 
 @cython.final
-cdef class Log:
+cdef class _Log:
     """A pinned buffer and its phy offset."""
 
     cdef Py_buffer view
@@ -193,14 +193,14 @@ cdef class Log:
         self.release()
 
 
-cdef int64_t _position(Log log, int64_t phy_offset) except -1:
+cdef int64_t _position(_Log log, int64_t phy_offset) except -1:
     if not log.log.start <= phy_offset <= log.log.start + log.log.len:
         raise ValueError(
             f"start: expected {log.log.start}..{log.log.start + log.log.len}, the file's phy offsets, got {phy_offset}")
     return phy_offset - log.log.start
 
 
-cdef int64_t _limit(Log log, int64_t phy_offset) noexcept:
+cdef int64_t _limit(_Log log, int64_t phy_offset) noexcept:
     return min(max(phy_offset, log.log.start) - log.log.start, log.log.len)
 
 
@@ -219,7 +219,7 @@ cdef object _fault(mqi_log_fault* fault, int64_t start):
 
 
 @cython.final
-cdef class Block:
+cdef class _Block:
     """Memory that lives as long as the last view of it."""
 
     cdef uint8_t* data
@@ -247,7 +247,7 @@ cdef class Extractor:
     record, the bad frame's place where there is a `fault`). For one thread at a time.
     """
 
-    cdef Log log
+    cdef _Log log
     cdef list blocks
     cdef mqi_log_extract x
     cdef int given
@@ -258,14 +258,14 @@ cdef class Extractor:
     ):
         if self.log is not None:
             raise TypeError("an Extractor is made once")
-        cdef Log log = Log(buf, file_start, check_crc)
-        cdef list blocks = [Block(MQI_LOG_RUN_ENTRIES * MQI_LOG_ENTRY_SIZE) for _ in range(MQI_LOG_CURSORS)]
+        cdef _Log log = _Log(buf, file_start, check_crc)
+        cdef list blocks = [_Block(MQI_LOG_RUN_ENTRIES * MQI_LOG_ENTRY_SIZE) for _ in range(MQI_LOG_CURSORS)]
         self.x.at = _position(log, start)
         self.x.stop = _limit(log, stop)
         self.x.log = log.log
         self.x.tags = tags
         for i in range(MQI_LOG_CURSORS):
-            self.x.cursor[i].run = (<Block>blocks[i]).data
+            self.x.cursor[i].run = (<_Block>blocks[i]).data
         self.log, self.blocks = log, blocks
         mqi_log_extract_start(&self.x)
 
@@ -343,7 +343,7 @@ cdef class Scanner:
     `end`, `blank` and `fault` as in `Extractor`. For one thread at a time.
     """
 
-    cdef Log log
+    cdef _Log log
     cdef mqi_log_scan scan
     cdef int64_t stop, max_frames
     cdef bint busy
@@ -356,7 +356,7 @@ cdef class Scanner:
             raise TypeError("a Scanner is made once")
         if max_frames < 1:
             raise ValueError(f"max_frames: expected 1 or more, got {max_frames}")
-        cdef Log log = Log(buf, file_start, check_crc)
+        cdef _Log log = _Log(buf, file_start, check_crc)
         self.scan.at = _position(log, start)
         self.scan.blank = -1
         self.stop, self.max_frames = _limit(log, stop), max_frames
