@@ -100,14 +100,14 @@ cdef class _SchemaOwner:
 
 
 cdef int fill_schema(ArrowSchema* out, node) except -1:
-    form, name, _, null_count, _, children = node
+    form, name, _, _, _, children = node
     cdef _SchemaOwner owner = _SchemaOwner(len(children))
     owner.format = form.encode()
     owner.name = name.encode()
     memset(out, 0, sizeof(ArrowSchema))
     out.format = owner.format
     out.name = owner.name
-    out.flags = ARROW_FLAG_NULLABLE if null_count != 0 else 0
+    out.flags = ARROW_FLAG_NULLABLE  # always: batches of one column must have one type
     out.children = owner.children
     Py_INCREF(owner)
     out.private_data = <void*> owner

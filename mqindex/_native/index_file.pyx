@@ -14,6 +14,8 @@ from cpython.buffer cimport (
     PyBuffer_Release,
     PyObject_GetBuffer,
 )
+from cpython.long cimport PyLong_CheckExact
+from cpython.number cimport PyNumber_Index
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stddef cimport size_t
@@ -170,6 +172,13 @@ cdef inline int32_t hash_of(object key) except -1:
     if not isinstance(key, str):
         raise TypeError(f"key: expected str, got {type(key).__name__}")
     return mqi_key_hash(str_hash(key, 0))
+
+
+cdef inline int64_t whole(object number) except? -1:
+    """An integer of any type; Cython's conversion alone would cut the fraction off a float."""
+    if not PyLong_CheckExact(number):
+        number = PyNumber_Index(number)
+    return number
 
 
 cdef int refuse_max_num(int64_t max_num) except -1:
@@ -575,7 +584,7 @@ cdef class IndexCore:
 
 
 cdef class SingleCalls:
-    """The calls of one key. One call costs about as much as one look-up in the file, so they come straight from here."""
+    """The calls of one key. A call costs about what a look-up in the file costs, so they come straight from here."""
 
     cdef IndexCore core
     cdef bint sparse
@@ -585,7 +594,7 @@ cdef class SingleCalls:
         self.core = core
         self.sparse = sparse
 
-    def put_key(self, object key, int64_t phy_offset, int64_t store_timestamp):
+    def put_key(self, object key, object phy_offset, object store_timestamp):
         """Append an entry for a whole `topic#key`.
 
         Returns
@@ -606,7 +615,7 @@ cdef class SingleCalls:
             raise ClosedFileError("the index file was never opened")
         if self.sparse:
             self._reserve(1)
-        return self.core.put_key(key, phy_offset, store_timestamp)
+        return self.core.put_key(key, whole(phy_offset), whole(store_timestamp))
 
     def select_phy_offset(
         self, object key, *, int64_t max_num=64, int64_t begin=0, int64_t end=INT64_MAX

@@ -182,8 +182,8 @@ class IndexFile(SingleCalls):
         ValueError
             A null key (nothing was stored; the message names its position), or lengths that differ.
         """
-        phys = np.ascontiguousarray(phy_offsets, np.int64)
-        times = np.ascontiguousarray(store_timestamps, np.int64)
+        phys = _int64("phy_offsets", phy_offsets)
+        times = _int64("store_timestamps", store_timestamps)
         return self.put_batch(key_batch(keys, topic), 0, phys, times)
 
     def put_batch(
@@ -324,6 +324,15 @@ class IndexFile(SingleCalls):
             stop = min(max(needed, self._reserved + _RESERVED_AHEAD), self._file.size)
             self._file.reserve_range(start, stop)
             self._reserved = stop
+
+
+def _int64(name: str, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iu":
+        raise TypeError(f"{name}: expected integers, got {array.dtype}")
+    if array.dtype == np.uint64 and array.size and array.max() > MAX_TIMESTAMP:
+        raise OverflowError(f"{name}: expected 64-bit signed integers, got {array.max()}")
+    return np.ascontiguousarray(array, np.int64)
 
 
 def _check_size(file: MappedFile, hash_slot_num: int, index_num: int) -> None:

@@ -1,0 +1,96 @@
+"""`String.hashCode` of every storage form: the C kernels against the plain loop, and against a real JVM's words."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from mqindex import kernels
+from mqindex._keys import hash_slots, key_hash, key_hashes
+from mqindex._native.keys import seed_of
+from tests.reference.java import decode_utf8, java_hash
+from tests.reference.java import key_hash as twin_hash
+
+LENGTHS = range(301)  # every length: a wrong power of 31 hides at most of them
+ALPHABETS = {
+    "ascii": range(128),
+    "latin1": range(128, 256),
+    "two bytes": range(256, 0x800),
+    "three bytes": range(0x800, 0xD800),
+    "astral": range(0x10000, 0x110000),
+    "surrogates": range(0xD800, 0xE000),
+}
+
+
+def texts(alphabet: range, rng: random.Random) -> list[str]:
+    return ["".join(chr(rng.choice(alphabet)) for _ in range(length)) for length in LENGTHS]
+
+
+@pytest.mark.parametrize("alphabet", ALPHABETS)
+def test_str_of_every_length_and_width_hashes_as_java(alphabet: str, rng: random.Random) -> None:
+    words = texts(ALPHABETS[alphabet], rng)
+    expected = [twin_hash(word) for word in words]
+    assert [key_hash(word) for word in words] == expected
+    assert key_hashes(words).tolist() == expected
+
+
+@pytest.mark.parametrize("alphabet", [name for name in ALPHABETS if name != "surrogates"])
+def test_utf8_of_every_length_hashes_as_the_str(alphabet: str, rng: random.Random) -> None:
+    words = texts(ALPHABETS[alphabet], rng)
+    data = np.array([word.encode() + b"." for word in words], "S")  # the dot keeps a trailing NUL
+    assert key_hashes(data).tolist() == [twin_hash(word + ".") for word in words]
+
+
+@pytest.mark.parametrize("alphabet", ALPHABETS)
+def test_topic_is_continued_not_concatenated(alphabet: str, rng: random.Random) -> None:
+    for topic in ("T", "", "a topic with 42 characters, as they may be", "主题", "😀"):
+        words = texts(ALPHABETS[alphabet], rng)[::7]
+        assert key_hashes(words, topic=topic).tolist() == [twin_hash(f"{topic}#{word}") for word in words]
+        assert seed_of(topic) == java_hash(f"{topic}#") & 0xFFFFFFFF
+
+
+def test_malformed_utf8_is_replaced_as_java_replaces_it(rng: random.Random) -> None:
+    pool = bytes.fromhex("41 80 90 9f a0 bf c0 c1 c2 df e0 e1 ed ef f0 f1 f3 f4 f5 f7 f8 ff 8f 88 2e")
+    words = [bytes(rng.choice(pool) for _ in range(rng.randrange(1, 12))) + b"." for _ in range(5000)]
+    assert key_hashes(np.array(words)).tolist() == [twin_hash(decode_utf8(word)) for word in words]
+
+
+@pytest.mark.parametrize(
+    ("data", "java"),
+    [  # hashCode of new String(bytes, UTF_8) as a JDK 17 prints it
+        ("eda080", 65533),  # a surrogate in three bytes: one replacement
+        ("c0af", 65533 * 31 + 65533),
+        ("f09f98", 65533),
+        ("e282", 65533),
+        ("f8888080", 65533 * (31**3 + 31**2 + 31 + 1)),
+        ("41c3", 65 * 31 + 65533),
+    ],
+)
+def test_malformed_utf8_words_of_a_jvm(data: str, java: int) -> None:
+    expected = (java + (1 << 31)) % (1 << 32) - (1 << 31)
+    assert key_hashes(np.array([bytes.fromhex(data)])).tolist() == [abs(expected)]
+
+
+def test_the_value_without_a_positive_counterpart_becomes_zero() -> None:
+    words = ["polygenelubricants", "T#Cugcafb", "f5a5a608", ""]
+    assert [key_hash(word) for word in words] == [0, 0, 0, 0]
+    assert key_hashes(["Ctyvxa9"], topic="TopicTest").tolist() == [0]
+
+
+def test_slots_are_the_hash_modulo() -> None:
+    words = [f"k{i}" for i in range(1000)]
+    assert hash_slots(words, 97).tolist() == [twin_hash(word) % 97 for word in words]
+    assert hash_slots(words, 1).tolist() == [0] * 1000
+    assert hash_slots([], 5).dtype == np.int32
+
+
+@pytest.mark.parametrize("number", [0, -1, 1 << 31])
+def test_no_such_number_of_slots(number: int) -> None:
+    with pytest.raises(ValueError, match="hash_slot_num"):
+        hash_slots(["a"], number)
+
+
+def test_the_kernel_in_use_has_a_name() -> None:
+    assert kernels()["hash"] in {"sse2", "neon", "portable"}
