@@ -20,18 +20,24 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One stage has finished `done` of `total` units of work (bytes where the stage reads, else items)."""
+    """One stage has finished `done` of `total` units of work (bytes where the stage reads, else items).
+
+    `note`: what a person should know before the stages that follow, or nothing.
+    """
 
     stage: str
     done: int
     total: int
+    note: str = ""
 
 
 OnProgress = Callable[[Progress], None]
 
 
 class Engine(Protocol):
-    """What the pipeline asks of an engine."""
+    """What the pipeline asks of an engine; `progress` is told of finished work, None: nobody is."""
+
+    progress: OnProgress | None
 
     def map(
         self,

@@ -183,12 +183,13 @@ def require_new(out: str, *, overwrite: bool) -> None:
         )
 
 
-def check_space(directory: str, needed: int) -> None:
-    """Refuse before the work begins, with `OSError(ENOSPC)`, what the file system cannot hold."""
+def check_space(directory: str, needed: int) -> int:
+    """Refuse before the work begins, with `OSError(ENOSPC)`, what the file system cannot hold; returns the free bytes."""
     free = shutil.disk_usage(directory).free
     if needed > free:
         text = f"{os.strerror(errno.ENOSPC)}: this needs {needed:,} bytes, {free:,} are free"
         raise OSError(errno.ENOSPC, text, directory)
+    return free
 
 
 def own_like(path: str, neighbour: str) -> None:

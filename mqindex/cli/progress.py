@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from mqindex.cli.trouble import say
+
 if TYPE_CHECKING:
     from mqindex.engines import OnProgress, Progress
 
@@ -14,10 +16,10 @@ __all__ = ["progress_bars"]
 
 
 @contextlib.contextmanager
-def progress_bars() -> Iterator[OnProgress | None]:
-    """A callback for engines that draws bars on stderr while it lasts; None where stderr is no terminal."""
+def progress_bars() -> Iterator[OnProgress]:
+    """A callback for engines that says notes on stderr, and on a terminal draws bars there while it lasts."""
     if not sys.stderr.isatty():
-        yield None
+        yield _say_note
         return
     from rich import progress
     from rich.console import Console
@@ -35,6 +37,7 @@ def progress_bars() -> Iterator[OnProgress | None]:
     stages: dict[str, progress.TaskID] = {}
 
     def show(told: Progress) -> None:
+        _say_note(told)
         if told.total and (told.stage not in stages or told.done == 0):
             stages[told.stage] = bars.add_task(told.stage, total=told.total)
         if told.total:
@@ -42,3 +45,8 @@ def progress_bars() -> Iterator[OnProgress | None]:
 
     with bars:
         yield show
+
+
+def _say_note(told: Progress) -> None:
+    if told.note:
+        say(told.note)

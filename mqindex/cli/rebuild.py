@@ -17,7 +17,6 @@ from mqindex.cli.options import (
     subcommand,
 )
 from mqindex.cli.output import print_json, print_line
-from mqindex.cli.plan import Announcing
 from mqindex.cli.reports import counts, exit_code, print_findings, print_settings, work_done
 from mqindex.cli.trouble import Interrupted
 from mqindex.staging import require_new
@@ -56,7 +55,7 @@ def command(
     before = _identity(out)
     try:
         with engine.open() as chosen:
-            report = rebuild(store, out, parts=parts, overwrite=force, engine=Announcing(chosen, out), **options)
+            report = rebuild(store, out, parts=parts, overwrite=force, engine=chosen, **options)
     except KeyboardInterrupt:
         raise Interrupted(_truth(out, before)) from None
     if as_json:

@@ -5,21 +5,17 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
-
-from mqindex._mapped_file import MappedFile
-from mqindex._native.commit_log import Extractor, find_frame
 from mqindex.engines import Engine
 from mqindex.report import Finding
-from mqindex.rocketmq import check, coverage, pipeline
+from mqindex.rocketmq import check, coverage
 from mqindex.rocketmq.check import Checked, FileCheck
 from mqindex.rocketmq.checkpoint import Checkpoint
 from mqindex.rocketmq.compare import Place
 from mqindex.rocketmq.coverage import Filled
+from mqindex.rocketmq.log_end import fix_log_end
 from mqindex.rocketmq.log_entries import LogSpan
-from mqindex.rocketmq.pipeline import Stretch
 from mqindex.rocketmq.survey import Survey
 
 __all__ = ["Diagnosis", "diagnose"]
@@ -40,7 +36,7 @@ class Diagnosis:
 
 def diagnose(engine: Engine, found: Survey, *, deep: bool, split_size: int, out: str | None = None) -> Diagnosis:
     """Check every index file, then read what no good file covers; with `out` its runs stay there."""
-    ended, findings = _log_end(engine, found, split_size)
+    ended, findings = fix_log_end(engine, found, split_size)
     spans = ended.spans
     checks = [
         FileCheck(
@@ -82,54 +78,6 @@ def _end(spans: Sequence[LogSpan]) -> int:
 
 def _once(findings: Iterable[Finding]) -> list[Finding]:
     return list(dict.fromkeys(findings))
-
-
-# ---- the end of the log
-
-
-def _log_end(engine: Engine, found: Survey, split_size: int) -> tuple[Survey, list[Finding]]:
-    """Fix where the log ends: behind the last good frame of its last file. From here on nothing lies behind that."""
-    if not found.spans:
-        return found, []
-    last = found.spans[-1]
-    splits = pipeline.cut([last], Stretch(last.file_start, last.stop), split_size, tags=found.tags, out=None)
-    (extracted,) = pipeline.extract(engine, [splits], name="find the log's end")
-    if extracted.fault is None:
-        return found, []
-    end = extracted.fault.at
-    spans = (*found.spans[:-1], replace(last, stop=end))
-    findings = engine.map(_behind, [(last, end)], name="read behind the log's end")[0]
-    return replace(found, spans=spans), findings
-
-
-def _behind(item: tuple[LogSpan, int]) -> list[Finding]:
-    """What stands behind the end of the log: nothing, stale bytes, or whole frames that are never indexed."""
-    span, end = item
-    frames, at = 0, end
-    with MappedFile.open(span.path) as log:
-        while (at := find_frame(log.map, span.file_start, at + 1, span.stop)) >= 0:
-            walk = Extractor(log.map, span.file_start, at, span.stop)
-            for _ in walk:
-                pass
-            frames += walk.messages
-            at = max(walk.end, at)
-        view = np.frombuffer(log.map, np.uint8, offset=end - span.file_start)
-        stale = bool(view.any())
-        del view
-    if frames:
-        return [
-            Finding(
-                "warning",
-                "frames-behind-log-end",
-                span.path,
-                end - span.file_start,
-                got=f"{frames} whole frames",
-                hint="the frame here is bad: a broker cuts the log, so they are not indexed",
-            )
-        ]
-    if stale:
-        return [Finding("info", "stale-bytes-behind-log-end", span.path, end - span.file_start)]
-    return []
 
 
 # ---- index files among each other

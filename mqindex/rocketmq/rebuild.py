@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from mqindex import staging
-from mqindex.engines import Engine, LocalEngine
+from mqindex.engines import Engine, LocalEngine, Progress
 from mqindex.errors import GeometryError
 from mqindex.report import RebuildReport, Report
 from mqindex.rocketmq import layout, pipeline, stages
 from mqindex.rocketmq import store as stores
+from mqindex.rocketmq.log_end import find_behind
 from mqindex.rocketmq.names import names_between
 from mqindex.rocketmq.options import Config, StoreOptions, store_options
 from mqindex.rocketmq.pipeline import SPLIT_SIZE, Extracted, Stretch
@@ -86,7 +87,8 @@ def rebuild(
         broker_version=broker_version,
     )
     order = _Order(options, os.path.abspath(os.fspath(out)), overwrite)
-    found = one(engine, _begin, order, "survey")
+    found, space = one(engine, _begin, order, "survey")
+    announce(engine, f"reads {found.log_bytes:,} bytes of commit log, {space}")
     report = start_report(RebuildReport(options.root), found)
     with scratch_in(engine, os.path.dirname(order.out)) as scratch:
         splits = pipeline.cut(found.spans, _whole(found), split_size, tags=found.tags, out=scratch)
@@ -107,6 +109,7 @@ def rebuild(
             aside=f"{order.out}.backup-{staging.backup_name()}" if overwrite else None,
         )
         report.out_files = one(engine, stages.publish, publication, "publish")
+        report.findings += find_behind(engine, found.spans, extracted.fault)
     _fill(report, extracted, built)
     report.seconds = time.perf_counter() - started
     return report
@@ -129,8 +132,14 @@ def one(engine: Engine, stage: Callable[[Item], Result], item: Item, name: str) 
     return engine.map(stage, [item], name=name)[0]
 
 
-def _begin(order: _Order) -> Survey:
-    """Everything that may be refused is refused here, before the first byte is written."""
+def announce(engine: Engine, note: str) -> None:
+    """Tell whoever watches what is about to happen."""
+    if engine.progress is not None:
+        engine.progress(Progress("plan", 0, 0, note))
+
+
+def _begin(order: _Order) -> tuple[Survey, str]:
+    """Everything that may be refused is refused here, before the first byte is written; also says the space needed."""
     stores.require_store(order.options.root)
     for place in (order.options.root, order.options.index, *order.options.commitlog):
         inside = order.out if place == order.options.root else os.path.commonpath([place, order.out])
@@ -139,8 +148,9 @@ def _begin(order: _Order) -> Survey:
     staging.require_new(order.out, overwrite=order.overwrite)
     found = survey(order.options)
     require_capacity(found)
-    staging.check_space(os.path.dirname(order.out), needed_space(found))
-    return found
+    parent, needed = os.path.dirname(order.out), needed_space(found)
+    free = staging.check_space(parent, needed)
+    return found, f"needs about {needed:,} bytes in {parent}, where {free:,} are free"
 
 
 def require_capacity(found: Survey) -> None:
