@@ -89,6 +89,17 @@ cdef extern from "mqi_index_file.h" nogil:
     int mqi_index_fits(const mqi_index_file* f, size_t newest) noexcept
 
 
+cdef extern from *:
+    """
+    #ifdef Py_GIL_DISABLED
+    #define MQI_HAS_GIL 0
+    #else
+    #define MQI_HAS_GIL 1
+    #endif
+    """
+    const bint MQI_HAS_GIL
+
+
 cdef extern from "pthread.h" nogil:
     ctypedef struct pthread_mutex_t:
         pass
@@ -236,6 +247,7 @@ cdef class IndexCore:
     cdef Py_buffer view
     cdef pthread_mutex_t writers
     cdef Py_ssize_t running  # calls inside the buffer without the GIL
+    cdef Py_ssize_t putting  # those of them that hold or want the mutex
     cdef bint has_mutex, open, writable, exported
     cdef object path
 
@@ -304,11 +316,13 @@ cdef class IndexCore:
             else:
                 self.want_open()
             self.running += 1
+            self.putting += writing
         return 0
 
-    cdef int leave(self) except -1:
+    cdef int leave(self, bint writing) except -1:
         with cython.critical_section(self):
             self.running -= 1
+            self.putting -= writing
             self.leave_buffer()
         return 0
 
@@ -319,6 +333,8 @@ cdef class IndexCore:
         cdef size_t stored
         with cython.critical_section(self):
             self.want_writable()
+            if MQI_HAS_GIL and self.putting == 0:  # then the GIL is mutex enough
+                return mqi_index_put(&self.file, h, phy_offset, store_timestamp) == 1
             if pthread_mutex_trylock(&self.writers) == 0:
                 stored = mqi_index_put(&self.file, h, phy_offset, store_timestamp)
                 pthread_mutex_unlock(&self.writers)
@@ -333,7 +349,7 @@ cdef class IndexCore:
             pthread_mutex_lock(&self.writers)
             stored = mqi_index_put(&self.file, h, phy_offset, store_timestamp)
             pthread_mutex_unlock(&self.writers)
-        self.leave()
+        self.leave(True)
         return stored == 1
 
     cdef object select_phy_offset(self, object key, int64_t max_num, int64_t begin, int64_t end):
@@ -395,7 +411,7 @@ cdef class IndexCore:
                 stored = put_batch(
                     &self.file, batch, <const int64_t*> offsets.buf, <const int64_t*> timestamps.buf, start)
                 pthread_mutex_unlock(&self.writers)
-            self.leave()
+            self.leave(True)
         finally:
             PyBuffer_Release(&offsets)
             PyBuffer_Release(&timestamps)
@@ -414,7 +430,7 @@ cdef class IndexCore:
                 pthread_mutex_lock(&self.writers)
                 stored = mqi_index_put_run(&self.file, <const uint8_t*> view.buf, view.len // MQI_RUN_SIZE)
                 pthread_mutex_unlock(&self.writers)
-            self.leave()
+            self.leave(True)
         finally:
             PyBuffer_Release(&view)
         return stored
@@ -466,7 +482,7 @@ cdef class IndexCore:
             raise
         with nogil:
             status = mqi_index_select_many(&self.file, hashes, limits, max_num, n, begin, end, offsets, &hits)
-        self.leave()
+        self.leave(False)
         if status != MQI_OK:
             free(hits.values)
             free(offsets)
@@ -516,7 +532,7 @@ cdef class IndexCore:
             for i in range(4):
                 PyBuffer_Release(&views[i])
         finally:
-            self.leave()
+            self.leave(False)
         return columns
 
     def slots(self):
@@ -532,7 +548,7 @@ cdef class IndexCore:
                 mqi_index_slots(&self.file, <int32_t*> view.buf)
             PyBuffer_Release(&view)
         finally:
-            self.leave()
+            self.leave(False)
         return values
 
     def seed(self, int64_t end_phy_offset, int64_t end_timestamp):
@@ -548,7 +564,7 @@ cdef class IndexCore:
             pthread_mutex_lock(&self.writers)
             mqi_index_flush_header(&self.file)
             pthread_mutex_unlock(&self.writers)
-        self.leave()
+        self.leave(True)
 
     def check(self):
         """The first 100 contradictions inside the file: (kind, number, at, expected, got) each."""
@@ -565,7 +581,7 @@ cdef class IndexCore:
                 found = mqi_index_check(&self.file, heads, faults, FAULTS)
             free(heads)
         finally:
-            self.leave()
+            self.leave(False)
         listed = []
         for i in range(min(found, <size_t> FAULTS)):
             kind = FAULT_KINDS[faults[i].kind]
@@ -579,7 +595,7 @@ cdef class IndexCore:
         self.enter(False)
         with nogil:
             fitting = mqi_index_fits(&self.file, some)
-        self.leave()
+        self.leave(False)
         return fitting == 1
 
 
