@@ -104,6 +104,8 @@ def test_messages_of_one_file_of_a_commit_log(shell: Shell, basic: Store) -> Non
 
 @pytest.mark.parametrize("form", ["table", "csv", "arrow"])
 def test_messages_in_the_other_formats(basic: Store, form: str) -> None:
+    if form == "arrow":
+        pytest.importorskip("pyarrow")
     done = process("dump", basic.root / "commitlog", "--format", form)
     assert (done.returncode, done.stderr) == (0, b"")
     said = basic.case.truth["messages"]
@@ -124,6 +126,8 @@ def test_messages_in_the_other_formats(basic: Store, form: str) -> None:
 
 @pytest.mark.parametrize("form", ["table", "csv", "json", "arrow"])
 def test_a_log_without_messages_still_has_its_columns(basic: Store, form: str) -> None:
+    if form == "arrow":
+        pytest.importorskip("pyarrow")
     for path in basic.log_files:
         path.write_bytes(b"\0" * 4096)
     done = process("dump", basic.root / "commitlog", "--format", form)
