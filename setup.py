@@ -14,7 +14,7 @@ UNITS = {  # module -> the C units that it compiles
     "keys": ["mqi_hash"],
     "arrow": [],
     "index_file": ["mqi_index_file", "mqi_hash"],
-    "commit_log": ["mqi_commit_log", "mqi_log_extract", "mqi_hash", "mqi_crc"],
+    "commit_log": ["mqi_commit_log", "mqi_log_extract", "mqi_log_text", "mqi_hash", "mqi_crc"],
 }
 HEADERS = [f"src_c/{name}" for name in sorted(os.listdir("src_c")) if name.endswith(".h")]
 

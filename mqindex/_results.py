@@ -212,7 +212,7 @@ class BinaryColumn(StringColumn):
 
     def _node(self, name: str) -> Node:
         kind, *rest = super()._node(name)
-        return ({"u": "z", "U": "Z"}[kind], *rest)  # type: ignore[return-value]
+        return ({"u": "z", "U": "Z"}[kind], *rest)
 
 
 class Columns(Mapping[str, Any]):

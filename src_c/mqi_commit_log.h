@@ -76,6 +76,20 @@ int64_t mqi_log_scan_frames(const mqi_log *log, mqi_log_scan *scan, int64_t stop
 int64_t mqi_log_gather(const uint8_t *buf, int64_t len, const uint8_t *pos, int64_t pos_stride, const uint8_t *size,
                        int64_t size_stride, int64_t n, int64_t *offsets, uint8_t *out);
 
+/* ---- text ------------------------------------------------------------------------------------------------------- */
+
+#define MQI_LOG_TEXT_MAX 56 /* of a host: "[" 8 x "ffff:" "]:-2147483648"; of an id: 2 x (16 + 4 + 8) */
+
+/* "address:port", the address as Java writes it, IPv6 in brackets; `host` holds address_len (4 or 16) bytes and a port.
+ * Returns the length. */
+int mqi_log_host_text(const uint8_t *host, int address_len, char *out);
+
+/* Of all frames, which must be those that a scan of this very buffer gave; `offsets` has n + 1 places, `out` room for
+ * n * MQI_LOG_TEXT_MAX. Return the length of all. An id is the store host and the phy offset in hex. */
+int64_t mqi_log_host_texts(const uint8_t *buf, const mqi_log_frame *frames, int64_t n, int born, int64_t *offsets,
+                           char *out);
+int64_t mqi_log_ids(const uint8_t *buf, const mqi_log_frame *frames, int64_t n, int64_t *offsets, char *out);
+
 /* ---- extract ------------------------------------------------------------------------------------------------------ */
 
 #define MQI_LOG_CURSORS 4

@@ -8,17 +8,14 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.commit_log import gather
+from mqindex._native.commit_log import born_hosts, gather, msg_ids, store_hosts
 from mqindex._results import BinaryColumn, Columns, StringColumn
-from mqindex.rocketmq.message import host_text
 
 __all__ = ["COLUMNS", "DEFAULT_COLUMNS", "columns_of", "require_columns"]
 
 _Frames: TypeAlias = npt.NDArray[Any]
 _Column: TypeAlias = npt.NDArray[Any] | StringColumn
-_Bytes: TypeAlias = npt.NDArray[np.uint8]
 
-_HEX = np.array([f"{byte:02X}".encode() for byte in range(256)]).view(np.uint8).reshape(256, 2)
 _MAX_BATCH_BYTES = 64 << 20  # of frames, where bodies or properties are copied
 
 
@@ -39,65 +36,10 @@ def _body(buf: Any, frames: _Frames) -> _Column:
     return BinaryColumn(data, offsets)
 
 
-def _host(name: str) -> Callable[[Any, _Frames], _Column]:
-    def column(buf: Any, frames: _Frames) -> _Column:
-        hosts = list(_by_width(buf, frames, name))
-        offsets = np.zeros(len(frames) + 1, np.int64)
-        texts = []
-        for rows, pieces in hosts:
-            # The same few hosts come again and again: each is written out once.
-            distinct, which = np.unique(pieces, axis=0, return_inverse=True)
-            blobs = [host_text(host.tobytes()).encode() for host in distinct]
-            lengths = np.array([len(blob) for blob in blobs], np.int32)
-            offsets[rows + 1] = lengths[which]
-            texts.append((rows, b"".join(blobs), np.cumsum(lengths, dtype=np.int64) - lengths, lengths, which))
-        np.cumsum(offsets, out=offsets)
-        data = np.empty(offsets[-1], np.uint8)
-        for rows, blob, starts, lengths, which in texts:
-            pieces, bounds, _ = gather(blob, starts[which], lengths[which])
-            _place(data, offsets, rows, pieces, bounds)
-        return StringColumn(data, offsets)
-
-    return column
-
-
-def _msg_id(buf: Any, frames: _Frames) -> _Column:
-    ids = []
-    offsets = np.zeros(len(frames) + 1, np.int64)
-    for rows, hosts in _by_width(buf, frames, "store_host"):
-        places = frames["phy_offset"][rows].astype(">i8").view(np.uint8).reshape(-1, 8)
-        text = _HEX[np.concatenate([hosts, places], axis=1)].reshape(len(rows), -1)
-        offsets[rows + 1] = text.shape[1]
-        ids.append((rows, text))
-    np.cumsum(offsets, out=offsets)
-    data = np.empty(offsets[-1], np.uint8)
-    for rows, text in ids:
-        data[offsets[rows][:, None] + np.arange(text.shape[1])] = text
-    return StringColumn(data, offsets)
-
-
-def _by_width(buf: Any, frames: _Frames, name: str) -> Iterator[tuple[npt.NDArray[np.intp], _Bytes]]:
-    """Rows with IPv4 hosts, then those with IPv6 hosts, and their addresses with the port behind."""
-    lengths = frames[f"{name}_len"]
-    for width in (4, 16):
-        rows = np.flatnonzero(lengths == width)
-        if len(rows):
-            data, _, _ = gather(buf, frames[f"{name}_pos"][rows], np.full(len(rows), width + 4, np.int32))
-            yield rows, data.reshape(len(rows), width + 4)
-
-
-def _place(
-    data: _Bytes,
-    offsets: npt.NDArray[np.int64],
-    rows: npt.NDArray[np.intp],
-    pieces: _Bytes,
-    bounds: npt.NDArray[np.int64],
-) -> None:
-    if len(rows) == len(offsets) - 1:
-        data[:] = pieces
-        return
-    shift = np.repeat(offsets[rows] - bounds[:-1], np.diff(bounds))
-    data[np.arange(len(pieces)) + shift] = pieces
+def _made(
+    kernel: Callable[[Any, _Frames], tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]],
+) -> Callable[[Any, _Frames], _Column]:
+    return lambda buf, frames: StringColumn(*kernel(buf, frames))
 
 
 COLUMNS: Final[dict[str, Callable[[Any, _Frames], _Column]]] = {
@@ -116,9 +58,9 @@ COLUMNS: Final[dict[str, Callable[[Any, _Frames], _Column]]] = {
     "body_crc": _number("body_crc"),
     "reconsume_times": _number("reconsume_times"),
     "prepared_transaction_offset": _number("prepared_transaction_offset"),
-    "born_host": _host("born_host"),
-    "store_host": _host("store_host"),
-    "msg_id": _msg_id,
+    "born_host": _made(born_hosts),
+    "store_host": _made(store_hosts),
+    "msg_id": _made(msg_ids),
     "body": _body,
     "properties": _text("properties"),
 }

@@ -6,11 +6,11 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from mqindex._native.commit_log import Scanner
+from mqindex._native.commit_log import Scanner, host_text
 from mqindex.errors import BadMagicError, FormatError, TruncatedFileError
 from mqindex.rocketmq.body import decompress
 
-__all__ = ["Message", "fault_error", "host_text", "parse_properties", "read_message"]
+__all__ = ["Message", "fault_error", "parse_properties", "read_message"]
 
 Fault = tuple[int, str, str | None, str, str]
 
@@ -150,16 +150,3 @@ def parse_properties(block: bytes) -> dict[str, str]:
         if name and value:
             found[name] = value
     return found
-
-
-def host_text(host: bytes) -> str:
-    """An address and its port, the address as Java writes it.
-
-    >>> host_text(bytes([10, 0, 0, 2, 0, 0, 42, 159])), host_text(bytes(15) + bytes([1, 0, 0, 42, 159]))
-    ('10.0.0.2:10911', '[0:0:0:0:0:0:0:1]:10911')
-    """
-    address, port = host[:-4], int.from_bytes(host[-4:], "big", signed=True)
-    if len(address) == 4:
-        return f"{address[0]}.{address[1]}.{address[2]}.{address[3]}:{port}"
-    words = ":".join(f"{address[i] << 8 | address[i + 1]:x}" for i in range(0, len(address), 2))
-    return f"[{words}]:{port}"
