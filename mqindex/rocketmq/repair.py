@@ -242,22 +242,28 @@ class Exchange:
 
 
 def _exchange(exchange: Exchange) -> list[str]:
-    """One rename a file: whenever this is cut off, each name leads to the old file or to the new one."""
+    """One rename a file: whenever this is cut off, each name leads to the old file or to the new one.
+
+    A bad file goes last of all, or is replaced where a new one takes its name, so that no name is ever without a file.
+    """
     _make_directories(exchange)
-    for path in exchange.remove:
+    kept = os.path.join(exchange.backup, "index")
+    final = [os.path.join(exchange.index, name) for _, name, _ in exchange.place]
+    for (path, name, _), target in zip(exchange.place, final, strict=True):
+        if os.path.exists(path) and os.path.exists(target):
+            _keep(target, os.path.join(kept, name))
+    if exchange.saves:
+        staging.sync_directory(kept)
+    for (path, _, _), target in zip(exchange.place, final, strict=True):
         if os.path.exists(path):
-            os.rename(path, os.path.join(exchange.backup, "index", os.path.basename(path)))
-    final = []
-    for path, name, replaces in exchange.place:
-        target = os.path.join(exchange.index, name)
-        if os.path.exists(path):
-            if replaces:
-                _keep(target, os.path.join(exchange.backup, "index", name))
-            like = target if replaces else _neighbour(exchange)
-            staging.own_like(path, like)
+            staging.own_like(path, target if os.path.exists(target) else _neighbour(exchange))
             os.replace(path, target)
-        final.append(target)
+    for path in exchange.remove:
+        if path not in final and os.path.exists(path):
+            os.rename(path, os.path.join(kept, os.path.basename(path)))
     staging.sync_directory(exchange.index)
+    if exchange.saves:
+        staging.sync_directory(kept)
     if exchange.checkpoint is not None:
         _exchange_checkpoint(exchange, exchange.checkpoint)
     return final

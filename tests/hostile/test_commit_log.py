@@ -210,6 +210,15 @@ def test_properties_of_any_bytes_are_indexed_as_the_broker_does(
     words = [
         *(b"KEYS", b"TAGS", b"UNIQ_KEY", b"\x01", b"\x02", b" ", b"  ", b"\t", b"a", b"\xff", b"\xed\xa0\x80"),
         *("é😀".encode(), b"\x00", b"KEYS\x01", b"\x02KEYS\x01x y", b"UNIQ_KEY\x01U", b"\x02", b"TAGS\x01T||S"),
+        *(
+            b"\xe2\x82",
+            b"\xe0\x80\x80",
+            b"\xf0\x80\x80\x80",
+            b"\xf0\x90\x80",
+            b"\xf4\x90\x80\x80",
+            b"\xc3",
+            b"\xc0\x80",
+        ),
     ]
     for number in range(10):
         messages = []
