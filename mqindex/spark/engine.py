@@ -74,8 +74,9 @@ class SparkEngine:
         tasks = TASKS_PER_CORE * workers.parallelism
         ranges = group_by_weight(weights, max(tasks, ELASTIC_TASKS) if workers.elastic else tasks)
         task = _stage_task(stage, [items[group.start : group.stop] for group in ranges])
-        numbers = self.spark.range(0, len(ranges), 1, len(ranges))
-        answers = self._run(numbers, task, name, len(ranges), total)
+        answers = self._run(
+            lambda: self.spark.range(0, len(ranges), 1, len(ranges)).mapInArrow(task, SCHEMA), name, len(ranges), total
+        )
         if sorted(answers) != list(range(len(ranges))):
             raise RebuildError(f"Spark lost results of {name}", expected=len(ranges), got=len(answers))
         self._tell(name, total, total)
@@ -86,13 +87,14 @@ class SparkEngine:
     ) -> list[Result]:
         """`function(number, record batches)` for each partition of a DataFrame, in their order; errors as in `map`."""
         ensure_session(self.spark)
-        answers = self._run(frame, _partition_task(function), name)
+        task = _partition_task(function)
+        answers = self._run(lambda: frame.mapInArrow(task, SCHEMA), name)
         return [answers[i] for i in sorted(answers)]
 
-    def _run(self, frame: DataFrame, task: Any, name: str, tasks: int = 0, total: int = 0) -> dict[int, Any]:
+    def _run(self, frame: Callable[[], DataFrame], name: str, tasks: int = 0, total: int = 0) -> dict[int, Any]:
         def collect() -> list[Any]:
             with quiet_pandas_warning():
-                return list(frame.mapInArrow(task, SCHEMA).collect())
+                return list(frame().collect())
 
         told = 0
         with start_job(self.spark, collect, f"mqindex {name}") as job:

@@ -38,10 +38,15 @@ class Job:
         self._ended = threading.Event()
         self._value: Any = None
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=_inherit(spark, self._run), name=self.tag, daemon=True)
+        self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Job:
-        self._thread.start()
+        try:
+            self._thread = threading.Thread(target=_inherit(self.spark, self._run), name=self.tag, daemon=True)
+            self._thread.start()
+        except Exception as error:  # Spark is gone: as if the job had failed
+            self._error = error
+            self._ended.set()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:

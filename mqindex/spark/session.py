@@ -137,6 +137,8 @@ def explained(spark: SparkSession) -> Iterator[None]:
 def cause(error: BaseException) -> str:
     """The one line of a Spark error that tells a person something."""
     text = str(error)
+    if isinstance(error, ConnectionError) or "Answer from Java side is empty" in text or "JVM" in type(error).__name__:
+        return "its Java process is gone"
     for pattern in (
         r"(?m)^\s*(?:\w+\.)*((?:ModuleNotFound|Import|PySparkRuntime|PySparkImport)Error: .+)$",
         r"\[PYTHON_VERSION_MISMATCH\][^\n]*",
