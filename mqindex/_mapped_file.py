@@ -101,7 +101,8 @@ class MappedFile:
 
     def _advise(self, advice: int | None) -> None:
         if advice is not None and hasattr(self.map, "madvise"):
-            with contextlib.suppress(OSError):  # advice only: a kernel that does not know it changes nothing
+            # Advice only: a kernel that does not know it changes nothing, nor does one for a map just closed elsewhere.
+            with contextlib.suppress(OSError, ValueError):
                 self.map.madvise(advice)
 
     def close(self) -> None:

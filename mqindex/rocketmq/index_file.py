@@ -306,9 +306,11 @@ class IndexFile(SingleCalls):
 
     def _check_length(self) -> None:
         """A file that others cut would end a bulk call in SIGBUS: one fstat before it tells."""
-        if self._core.closed:
-            return  # the call itself says so
-        if (size := self._file.map.size()) < self._file.size:
+        try:
+            size = self._file.map.size()
+        except (OSError, ValueError):  # closed by another thread, as the call itself will say
+            size = 0
+        if size < self._file.size and not self._core.closed:
             raise TruncatedFileError(
                 "the file was cut while it was open", path=self.path, expected=self._file.size, got=size
             )
