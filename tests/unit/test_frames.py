@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mqindex._native.commit_log import Extractor, Scanner, find_frame, frame_dtype, gather
+from mqindex._native.commit_log import (
+    Extractor,
+    Scanner,
+    born_hosts,
+    find_frame,
+    frame_dtype,
+    gather,
+    host_text,
+    msg_ids,
+    store_hosts,
+)
 from tests.reference.commit_log import MESSAGE_V1, decode, index_strings
 from tests.reference.java import key_hash
 from tests.support.log_writer import FIRST_TIME, LogMessage, frame, frame_size
@@ -384,6 +394,24 @@ def test_gather_copies_pieces_and_marks_absent_ones() -> None:
 def test_gather_refuses_pieces_outside(pos: int, size: int) -> None:
     with pytest.raises(ValueError, match="piece 1"):
         gather(b"abcdef", np.array([0, pos], np.int64), np.array([1, size], np.int32))
+
+
+@pytest.mark.parametrize("kernel", [born_hosts, store_hosts, msg_ids])
+def test_text_of_frames_of_another_buffer_is_refused(kernel: Any) -> None:
+    data = log_of(KEYED, KEYED)
+    frames = scan(data)[0]
+    assert len(kernel(data, frames)[1]) == 3
+    with pytest.raises(ValueError, match="scan of this buffer"):
+        kernel(data[:SIZE], frames)
+    with pytest.raises(TypeError, match="Scanner"):
+        kernel(data, np.zeros(3))
+
+
+def test_host_text_needs_an_address_and_a_port() -> None:
+    assert host_text(bytes(8)) == "0.0.0.0:0"
+    assert host_text(b"\xff" * 20) == "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:-1"
+    with pytest.raises(ValueError, match="expected 8 or 20 bytes, got 4"):
+        host_text(bytes(4))
 
 
 # ---- ownership ------------------------------------------------------------------------------------------------------
