@@ -29,6 +29,7 @@ class MappedFile:
         self.writable = writable
         self._map: mmap.mmap | None = mapping
         self._populated = False
+        self._random = False
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, writable: bool = False) -> MappedFile:
@@ -72,6 +73,7 @@ class MappedFile:
 
     def advise_random(self) -> None:
         """Few, scattered reads ahead: read single pages, not 128 KiB and more around each."""
+        self._random = True
         self._advise(getattr(mmap, "MADV_RANDOM", None))
 
     def advise_sequential(self) -> None:
@@ -86,7 +88,10 @@ class MappedFile:
         """Read the whole file ahead, once, for many scattered reads."""
         if not self._populated:
             self._populated = True
+            self._advise(getattr(mmap, "MADV_NORMAL", None))  # after MADV_RANDOM a cold 420 MB take a minute, not 0.3 s
             self._advise(_MADV_POPULATE_READ)
+            if self._random:
+                self.advise_random()
 
     def reserve_range(self, start: int, stop: int) -> None:
         """Give the bytes [start, stop) of a sparse file their disk space now: no space left is an `OSError` here."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["IndexFile", "IndexHeader"]
 
-_MANY = 1000  # look-ups from which reading the whole file ahead is cheaper than single faults
+_MANY = 1000  # look-ups, or entries to decode, from which reading the whole file ahead is cheaper than single faults
 _RESERVED_AHEAD = 1 << 20  # bytes of a sparse file that single puts reserve at a time
 
 
@@ -238,7 +238,7 @@ class IndexFile(SingleCalls):
         """(values, offsets) of many key hashes; `max_num` may be an array of int32, one for each."""
         self._check_length()
         if len(hashes) > _MANY:
-            self._file.populate()
+            self._populate()
         return self._core.select_hashes(hashes, max_num, begin, end)
 
     @property
@@ -262,18 +262,21 @@ class IndexFile(SingleCalls):
     def entries(self, start: int = 1, stop: int | None = None) -> Columns:
         """The entries [start, stop), clamped to those that exist: key_hash, phy_offset, time_diff (s), prev_index."""
         self._check_length()
+        if (self.index_num if stop is None else stop) - start > _MANY:
+            self._populate()
         names = ("key_hash", "phy_offset", "time_diff", "prev_index")
         return Columns(dict(zip(names, self._core.entries(start, stop), strict=True)))
 
     def slots(self) -> npt.NDArray[np.int32]:
         """For every slot the number of its newest entry, 0 where there is none."""
         self._check_length()
+        self._populate()
         return self._core.slots()
 
     def check(self) -> list[tuple[str, int, int, int, int]]:
         """What contradicts itself inside the file, the first 100: (kind, number, at byte, expected, got) each."""
         self._check_length()
-        self._file.populate()
+        self._populate()
         return self._core.check()
 
     def flush(self) -> None:
@@ -314,6 +317,10 @@ class IndexFile(SingleCalls):
             raise TruncatedFileError(
                 "the file was cut while it was open", path=self.path, expected=self._file.size, got=size
             )
+
+    def _populate(self) -> None:
+        if not self._core.closed:
+            self._file.populate()
 
     def _reserve(self, n: int) -> None:
         """Give the slots and the next n entries of a sparse file their disk space: a full disk is an OSError now."""
