@@ -86,8 +86,12 @@ def candidates(path: str, *, thorough: bool = True) -> list[Geometry]:
         begin, end, _, count = struct.unpack_from(">qqii", file.map, 16)
         if not 2 <= count <= (file.size - INDEX_HEADER_SIZE) // INDEX_ENTRY_SIZE:
             return []
-        if file.size == _DEFAULT_SIZE and _fits(file, _DEFAULT, None if thorough else _NEWEST):
-            return [_DEFAULT]
+        if file.size == _DEFAULT_SIZE:
+            if not thorough:
+                file.advise_random()  # the quick look needs some forty pages of a file that may be cold
+            if _fits(file, _DEFAULT, None if thorough else _NEWEST):
+                return [_DEFAULT]
+        file.populate()
         slots = _plausible(np.frombuffer(file.map, np.uint8), begin, end, count)
         return [pair for pair in _pairs(slots, file.size) if _fits(file, pair, None)]
 
