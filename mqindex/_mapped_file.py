@@ -76,10 +76,6 @@ class MappedFile:
         self._random = True
         self._advise(getattr(mmap, "MADV_RANDOM", None))
 
-    def advise_sequential(self) -> None:
-        """The whole file will be read once, from start to end."""
-        self._advise(getattr(mmap, "MADV_SEQUENTIAL", None))
-
     def advise_huge(self) -> None:
         """A bulk build will touch most pages: ask for huge ones."""
         self._advise(getattr(mmap, "MADV_HUGEPAGE", None))
@@ -92,6 +88,24 @@ class MappedFile:
             self._advise(_MADV_POPULATE_READ)
             if self._random:
                 self.advise_random()
+
+    def read_ahead(self, start: int, stop: int) -> None:
+        """Bring the bytes [start, stop) into memory at once, and ask for as many behind them.
+
+        One call instead of a fault every 64 KiB; it also notices a file that others cut (`TruncatedFileError`), whose
+        missing pages would otherwise end the process.
+        """
+        if (size := self.map.size()) < self.size:
+            raise TruncatedFileError("the file was cut while it was read", path=self.path, expected=self.size, got=size)
+        first = start - start % mmap.PAGESIZE
+        self._advise_range(_MADV_POPULATE_READ, first, stop)
+        self._advise_range(getattr(mmap, "MADV_WILLNEED", None), stop - stop % mmap.PAGESIZE, 2 * stop - start)
+
+    def _advise_range(self, advice: int | None, start: int, stop: int) -> None:
+        stop = min(stop, self.size)
+        if advice is not None and start < stop and hasattr(self.map, "madvise"):
+            with contextlib.suppress(OSError):
+                self.map.madvise(advice, start, stop - start)
 
     def reserve_range(self, start: int, stop: int) -> None:
         """Give the bytes [start, stop) of a sparse file their disk space now: no space left is an `OSError` here."""

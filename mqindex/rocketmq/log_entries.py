@@ -20,6 +20,7 @@ from mqindex._native.commit_log import Extractor, find_frame
 
 __all__ = ["RUN_ENTRY", "Damage", "FileWalk", "LogEntries", "LogSpan"]
 
+_REACH = 32 << 20  # bytes of log brought into memory at a time
 RUN_ENTRY = np.dtype([("key_hash", "=i4"), ("phy_offset", "=i8"), ("store_timestamp", "=i8")])
 
 
@@ -66,12 +67,17 @@ class FileWalk:
     def __iter__(self) -> Iterator[npt.NDArray[Any]]:
         span, at = self._span, self._at
         while at >= 0:
-            step = Extractor(self._log.map, span.file_start, at, self._stop, tags=self._tags, check_crc=span.last)
+            reach = min(at + _REACH, self._stop)
+            self._log.read_ahead(at - span.file_start, reach - span.file_start)
+            step = Extractor(self._log.map, span.file_start, at, reach, tags=self._tags, check_crc=span.last)
             for chunk in step:
                 yield np.frombuffer(chunk, RUN_ENTRY)
             self._count(step)
             if step.fault is None:
-                return
+                at = step.end
+                if at >= self._stop:
+                    return
+                continue
             fault = Damage(span.path, step.fault[0], None, *step.fault[1:])
             if span.last:
                 self.fault = fault

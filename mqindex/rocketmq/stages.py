@@ -112,7 +112,6 @@ class Publication:
 def extract(split: Split) -> Run:
     """Walk a split and write its run."""
     with MappedFile.open(split.span.path) as log:
-        log.advise_sequential()
         first = split.start
         if split.resync:
             first = find_frame(log.map, split.span.file_start, split.start, split.stop)
@@ -209,6 +208,7 @@ def _put_slice(core: IndexCore, piece: Slice, path: str) -> None:
     if piece.count == 0:
         return
     with MappedFile.open(piece.path) as run:
+        run.populate()
         at = piece.first * layout.RUN_ENTRY_SIZE
         with memoryview(run.map) as whole, whole[at : at + piece.count * layout.RUN_ENTRY_SIZE] as entries:
             stored = core.put_run(entries)
