@@ -184,7 +184,7 @@ def require_new(out: str, *, overwrite: bool) -> None:
 
 
 def check_space(directory: str, needed: int) -> int:
-    """Refuse before the work begins, with `OSError(ENOSPC)`, what the file system cannot hold; returns the free bytes."""
+    """The free bytes; what the file system cannot hold is refused before the work begins, with `OSError(ENOSPC)`."""
     free = shutil.disk_usage(directory).free
     if needed > free:
         text = f"{os.strerror(errno.ENOSPC)}: this needs {needed:,} bytes, {free:,} are free"
