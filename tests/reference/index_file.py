@@ -87,7 +87,7 @@ class IndexFile:
         if number <= 1:
             begin, begin_phy = store_timestamp, phy_offset
         if head == 0:
-            slot_count += 1
+            slot_count = wrap(slot_count + 1, 32)
         self.index_count = number + 1
         HEADER.pack_into(self.data, 0, begin, store_timestamp, begin_phy, phy_offset, slot_count, number + 1)
         return True
