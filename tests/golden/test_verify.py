@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mqindex.rocketmq import verify
+from mqindex.rocketmq import repair, verify
 from tests.support.golden import STORE_CASES, StoreCase, case
 from tests.support.tree import identities, index_paths
 
@@ -59,3 +59,24 @@ def test_index_of_another_log_is_found_out(deep: bool, tmp_path: Path) -> None:
     root = case("basic-493").unpack(tmp_path)
     other = case("clock-back-493").unpack(tmp_path)
     assert not verify(root, deep=deep, commitlog=other / "commitlog").ok
+
+
+@pytest.mark.parametrize("field", [0, 4, 12], ids=["key_hash", "phy_offset", "time_diff"])
+def test_only_a_deep_look_finds_a_wrong_entry_far_from_the_ends(field: int, golden_store: GoldenStore) -> None:
+    """key_hash is changed by a multiple of the number of slots, so that the chains stay right."""
+    chosen, root = golden_store("medium-493")
+    path, expected = index_paths(root)[1], index_paths(root)[1].read_bytes()
+    slots, entries = chosen.geometry
+    at = 40 + 4 * slots + 20 * (entries // 2) + field
+    spoilt = bytearray(expected)
+    value = int.from_bytes(spoilt[at : at + 4], "big") + (slots if field == 0 else 1)
+    spoilt[at : at + 4] = value.to_bytes(4, "big")
+    path.write_bytes(spoilt)
+    assert verify(root).ok
+    report = verify(root, deep=True)
+    assert not report.ok
+    assert any(finding.path == str(path) for finding in report.findings)
+    assert repair(root).ok
+    assert path.read_bytes() == spoilt
+    repair(root, deep=True)
+    assert [file.read_bytes() for file in index_paths(root)][1] == expected
