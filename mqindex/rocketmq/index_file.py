@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["IndexFile", "IndexHeader"]
 
 _MANY = 1000  # look-ups, or entries to decode, from which reading the whole file ahead is cheaper than single faults
+_BULK = 100_000  # puts from which huge pages pay; fewer would spread over 2 MiB each
 _RESERVED_AHEAD = 1 << 20  # bytes of a sparse file that single puts reserve at a time
 
 
@@ -196,6 +197,8 @@ class IndexFile(SingleCalls):
         """Append the keys of a batch from position `start` on; returns how many were stored."""
         self._check_length()
         self._reserve(len(batch) - start)
+        if len(batch) - start >= _BULK and not self._core.closed:
+            self._file.advise_huge()
         return self._core.put_keys(batch, phy_offsets, store_timestamps, start)
 
     def select_phy_offsets(
