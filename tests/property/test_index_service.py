@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import warnings
 
@@ -37,7 +38,7 @@ def test_service_answers_as_the_broker_would(tmp_path_factory, history, rng: ran
     for number, key in enumerate(keys):
         twin.put(f"T#{key}", number * 100, times[number])
     with IndexService.open(directory, hash_slot_num=slots, index_num=entries, writable=True) as service:
-        for start, stop in zip(cuts, cuts[1:], strict=False):
+        for start, stop in itertools.pairwise(cuts):
             phys = [number * 100 for number in range(start, stop)]
             assert service.build_index("T", keys[start:stop], phys, times[start:stop]) == stop - start
         check_queries(service, twin, rng)

@@ -89,7 +89,8 @@ def _json(name: str, file: str) -> dict[str, Any]:
 
 def _unpack(name: str, archive: str, directory: Path) -> Path:
     directory.mkdir(parents=True)
-    safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Debian 12's Python does not know it
+    # Debian 12's Python does not know filters.
+    safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
     with tarfile.open(DATA / name / archive) as tar:
         tar.extractall(directory, **safely)
     return directory / "store"

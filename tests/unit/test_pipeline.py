@@ -16,7 +16,8 @@ def numbered(slices):
     return [(piece.path, piece.first + i) for piece in slices for i in range(piece.count)]
 
 
-RUNS = st.lists(st.integers(0, 9), max_size=6).map(lambda counts: [Slice(f"run{i}", 0, n) for i, n in enumerate(counts)])
+COUNTS = st.lists(st.integers(0, 9), max_size=6)
+RUNS = COUNTS.map(lambda counts: [Slice(f"run{i}", 0, n) for i, n in enumerate(counts)])
 
 
 @given(RUNS, st.integers(0, 30), st.integers(0, 60))
