@@ -1,14 +1,16 @@
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import disjoint_base
 
 from mqindex._native.keys import KeyBatch
 
+@disjoint_base
 class IndexCore:
-    def __init__(
-        self, buffer: Any, hash_slot_num: int, index_num: int, writable: bool, path: str | None = None
-    ) -> None: ...
+    def __new__(
+        cls, buffer: Any, hash_slot_num: int, index_num: int, writable: bool, path: str | None = None
+    ) -> Self: ...
     @property
     def closed(self) -> bool: ...
     def close(self) -> None: ...
@@ -34,6 +36,7 @@ class IndexCore:
     def check(self) -> list[tuple[str, int, int, int, int]]: ...
     def fits(self, newest: int | None = None) -> bool: ...
 
+@disjoint_base
 class SingleCalls:
     def bind_core(self, core: IndexCore, sparse: bool) -> None: ...
     def put_key(self, key: str, phy_offset: int, store_timestamp: int) -> bool: ...

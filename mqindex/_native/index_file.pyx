@@ -624,8 +624,11 @@ cdef class SingleCalls:
 
         Examples
         --------
-        >>> index.put_key("TopicTest#MessageKey", 200, 1_700_000_000_000)
-        True
+        >>> import tempfile
+        >>> from mqindex.rocketmq import IndexFile
+        >>> with IndexFile.create(tempfile.mkdtemp() + "/index", hash_slot_num=5, index_num=2) as index:
+        ...     [index.put_key("TopicTest#MessageKey", phy_offset, 1_700_000_000_000) for phy_offset in (200, 400)]
+        [True, False]
         """
         if self.core is None:
             raise ClosedFileError("the index file was never opened")
@@ -655,8 +658,12 @@ cdef class SingleCalls:
 
         Examples
         --------
-        >>> index.select_phy_offset("TopicTest#MessageKey").tolist()
-        [200]
+        >>> import tempfile
+        >>> from mqindex.rocketmq import IndexFile
+        >>> with IndexFile.create(tempfile.mkdtemp() + "/index", hash_slot_num=5, index_num=8) as index:
+        ...     stored = index.put_keys(["T#a", "T#b", "T#a"], [200, 400, 600], [1_700_000_000_000] * 3)
+        ...     index.select_phy_offset("T#a").tolist(), index.select_phy_offset("T#a", max_num=1).tolist()
+        ([600, 200], [600])
         """
         if self.core is None:
             raise ClosedFileError("the index file was never opened")
