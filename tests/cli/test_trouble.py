@@ -95,7 +95,10 @@ def test_a_name_that_is_no_text_is_printed_escaped(basic: Store) -> None:
 
 
 SLOW = """
-import os, sys, time
+import os, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore them (nohup, &)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from mqindex.rocketmq import stages
 real = stages.build
 def slow(part):
