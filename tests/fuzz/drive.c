@@ -1,5 +1,5 @@
-/* Drives a fuzz target where libFuzzer is not at hand: mutates inputs, and keeps those that reach new code (the compiler
- * calls back at every basic block, -fsanitize-coverage=trace-pc).
+/* Drives a fuzz target where libFuzzer is not at hand: mutates inputs, and keeps those that reach new code (the
+ * compiler calls back at every basic block, -fsanitize-coverage=trace-pc).
  *
  *   drive SECONDS [SEED]     fuzz; a failing input is left in crash-input
  *   drive -- FILE...         run these inputs once */

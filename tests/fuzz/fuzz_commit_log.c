@@ -105,7 +105,8 @@ static image make(tape *t) {
         put_bytes(&m, rest, ending);
     }
     if (ending & 2 && m.size > 8)
-        for (int n = tape_byte(t) % 6; n > 0; n--) mqi_set32(m.bytes + tape_number(t, 2) % (m.size - 4), (int32_t)tape_field(t));
+        for (int n = tape_byte(t) % 6; n > 0; n--)
+            mqi_set32(m.bytes + tape_number(t, 2) % (m.size - 4), (int32_t)tape_field(t));
     if (ending & 4) m.size -= tape_number(t, 2) % (m.size + 1);
     uint8_t *exact = fresh((size_t)m.size);
     memcpy(exact, m.bytes, (size_t)m.size);

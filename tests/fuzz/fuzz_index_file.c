@@ -37,8 +37,7 @@ static file make(tape *t) {
     }
     mqi_index_file b = bound(&f);
     if (kind & 64) mqi_index_seed(&b, tape_field(t), tape_field(t));
-    for (int n = tape_byte(t) % 64; n > 0; n--)
-        mqi_index_put(&b, tape_byte(t) % 32, tape_field(t), tape_field(t));
+    for (int n = tape_byte(t) % 64; n > 0; n--) mqi_index_put(&b, tape_byte(t) % 32, tape_field(t), tape_field(t));
     for (int n = kind % 3 == 1 ? 0 : tape_byte(t) % 8; n > 0; n--) {
         size_t at = tape_number(t, 2) % (f.size - 3);
         mqi_set32(f.bytes + at, (int32_t)tape_field(t));
@@ -55,7 +54,8 @@ static void select_all(const mqi_index_file *b, tape *t) {
     }
     for (int limited = 0; limited < 2; limited++) {
         mqi_hits hits = {0};
-        int status = mqi_index_select_many(b, hashes, limited ? limits : NULL, max_num, KEYS, begin, end, offsets, &hits);
+        int status =
+            mqi_index_select_many(b, hashes, limited ? limits : NULL, max_num, KEYS, begin, end, offsets, &hits);
         HOLDS(status == MQI_OK && offsets[0] == 0);
         for (int i = 0; i < KEYS; i++) {
             mqi_walk walk;
