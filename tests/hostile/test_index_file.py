@@ -180,8 +180,12 @@ def test_file_longer_than_the_broker_can_map_is_refused(tmp_path: Path, time_bou
     with pytest.raises(GeometryError):
         IndexFile.create(path, hash_slot_num=5_000_000, index_num=106_374_181, sparse=True)
     assert list(tmp_path.iterdir()) == []
-    with path.open("wb") as file:
-        file.write(struct.pack(">qqqqii", 1, 2, 3, 4, 5, 100_000))
+    with path.open("wb") as file:  # right in all but its length: one entry, of hash 3
+        file.write(struct.pack(">qqqqii", 1, 1, 7, 7, 1, 2))
+        file.seek(40 + 4 * 3)
+        file.write(struct.pack(">i", 1))
+        file.seek(40 + 4 * 5_000_000 + 20)
+        file.write(struct.pack(">iqii", 3, 7, 0, 0))
         file.truncate(40 + 4 * 5_000_000 + 20 * 110_000_000)
     with pytest.raises(MQIndexError):
         IndexFile.open(path)
