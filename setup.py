@@ -13,7 +13,7 @@ MACROS = [("CYTHON_TRACE_NOGIL", "1"), ("CYTHON_USE_SYS_MONITORING", "0")] if CO
 UNITS = {  # module -> the C units that it compiles
     "keys": ["mqi_hash"],
     "arrow": [],
-    "index_file": ["mqi_index_file", "mqi_hash"],
+    "index_file": ["mqi_index_file", "mqi_index_put", "mqi_index_select", "mqi_hash"],
     "commit_log": ["mqi_commit_log", "mqi_log_extract", "mqi_log_text", "mqi_hash", "mqi_crc"],
 }
 HEADERS = [f"src_c/{name}" for name in sorted(os.listdir("src_c")) if name.endswith(".h")]
