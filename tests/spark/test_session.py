@@ -148,6 +148,7 @@ for delay in (1, 0):
         engine.map(time.sleep, [60 * delay], name="extract")
     except RebuildError as error:
         print(error)
+sys.stdout.flush()
 os._exit(0)
 """
 
