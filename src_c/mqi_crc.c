@@ -55,7 +55,7 @@ static void choose(const char *name, crc_kernel crc32, crc_kernel crc32c) {
 /* Folding constants of one polynomial: x^n mod P for the n that carry a lane so many bits forward. Computed, because a
  * mistyped digit survives every test of the wrong length. */
 typedef struct {
-    uint64_t by1024[2], by512[2], by128[2];
+    uint64_t by512[2], by128[2];
 } fold_constants;
 
 static fold_constants fold32, fold32c;
@@ -72,23 +72,21 @@ static void fill_pair(uint64_t pair[2], int bits, uint32_t poly) {
 }
 
 static void fill_fold(fold_constants *c, uint32_t poly) {
-    fill_pair(c->by1024, 1024, poly);
     fill_pair(c->by512, 512, poly);
     fill_pair(c->by128, 128, poly);
 }
 
-#define NARROW __attribute__((target("pclmul,sse4.1")))
-#define WIDE __attribute__((target("pclmul,sse4.1,avx2,vpclmulqdq")))
+#define FOLDING __attribute__((target("pclmul,sse4.1")))
 
 static inline __m128i load16(const void *p) { return _mm_loadu_si128((const __m128i *)p); }
 
-NARROW static inline __m128i fold(__m128i x, __m128i k, __m128i next) {
+FOLDING static inline __m128i fold(__m128i x, __m128i k, __m128i next) {
     __m128i low = _mm_clmulepi64_si128(x, k, 0x00), high = _mm_clmulepi64_si128(x, k, 0x11);
     return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
 /* Four lanes become one; what is left of 16 bytes and more is folded in, the remainder goes through the tables. */
-NARROW static uint32_t fold_lanes(const fold_constants *c, crc_tables t, __m128i x[4], const uint8_t *p, size_t n) {
+FOLDING static uint32_t fold_lanes(const fold_constants *c, crc_tables t, __m128i x[4], const uint8_t *p, size_t n) {
     __m128i k = load16(c->by128), sum = fold(fold(fold(x[0], k, x[1]), k, x[2]), k, x[3]);
     uint8_t rest[16];
     for (; n >= 16; p += 16, n -= 16) sum = fold(sum, k, load16(p));
@@ -96,7 +94,7 @@ NARROW static uint32_t fold_lanes(const fold_constants *c, crc_tables t, __m128i
     return slice8(t, p, n, slice8(t, rest, sizeof rest, 0));
 }
 
-NARROW static uint32_t fold_narrow(const fold_constants *c, crc_tables t, const uint8_t *p, size_t n, uint32_t crc) {
+FOLDING static uint32_t fold_all(const fold_constants *c, crc_tables t, const uint8_t *p, size_t n, uint32_t crc) {
     if (n < 64) return slice8(t, p, n, crc);
     __m128i k = load16(c->by512), x[4];
     for (int i = 0; i < 4; i++) x[i] = load16(p + 16 * i);
@@ -106,43 +104,12 @@ NARROW static uint32_t fold_narrow(const fold_constants *c, crc_tables t, const 
     return fold_lanes(c, t, x, p, n);
 }
 
-WIDE static inline __m256i load32(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
-
-WIDE static inline __m256i fold2(__m256i x, __m256i k, __m256i next) {
-    __m256i low = _mm256_clmulepi64_epi128(x, k, 0x00), high = _mm256_clmulepi64_epi128(x, k, 0x11);
-    return _mm256_xor_si256(_mm256_xor_si256(low, high), next);
+FOLDING static uint32_t crc32_folding(const uint8_t *p, size_t n, uint32_t crc) {
+    return ~fold_all(&fold32, table32, p, n, ~crc);
 }
 
-/* The same with two lanes in each register, 128 bytes a turn. */
-WIDE static uint32_t fold_wide(const fold_constants *c, crc_tables t, const uint8_t *p, size_t n, uint32_t crc) {
-    if (n < 256) return fold_narrow(c, t, p, n, crc);
-    __m256i k = _mm256_broadcastsi128_si256(load16(c->by1024)), y[4];
-    for (int i = 0; i < 4; i++) y[i] = load32(p + 32 * i);
-    y[0] = _mm256_xor_si256(y[0], _mm256_zextsi128_si256(_mm_cvtsi32_si128((int)crc)));
-    for (p += 128, n -= 128; n >= 128; p += 128, n -= 128)
-        for (int i = 0; i < 4; i++) y[i] = fold2(y[i], k, load32(p + 32 * i));
-    k = _mm256_broadcastsi128_si256(load16(c->by512)); /* lanes 0..3 onto 4..7 */
-    y[2] = fold2(y[0], k, y[2]);
-    y[3] = fold2(y[1], k, y[3]);
-    __m128i x[4] = {_mm256_castsi256_si128(y[2]), _mm256_extracti128_si256(y[2], 1), _mm256_castsi256_si128(y[3]),
-                    _mm256_extracti128_si256(y[3], 1)};
-    return fold_lanes(c, t, x, p, n);
-}
-
-NARROW static uint32_t crc32_narrow(const uint8_t *p, size_t n, uint32_t crc) {
-    return ~fold_narrow(&fold32, table32, p, n, ~crc);
-}
-
-NARROW static uint32_t crc32c_narrow(const uint8_t *p, size_t n, uint32_t crc) {
-    return ~fold_narrow(&fold32c, table32c, p, n, ~crc);
-}
-
-WIDE static uint32_t crc32_wide(const uint8_t *p, size_t n, uint32_t crc) {
-    return ~fold_wide(&fold32, table32, p, n, ~crc);
-}
-
-WIDE static uint32_t crc32c_wide(const uint8_t *p, size_t n, uint32_t crc) {
-    return ~fold_wide(&fold32c, table32c, p, n, ~crc);
+FOLDING static uint32_t crc32c_folding(const uint8_t *p, size_t n, uint32_t crc) {
+    return ~fold_all(&fold32c, table32c, p, n, ~crc);
 }
 
 static void choose_hardware(void) {
@@ -150,9 +117,7 @@ static void choose_hardware(void) {
     fill_fold(&fold32c, POLY_CRC32C);
     __builtin_cpu_init();
     if (!__builtin_cpu_supports("pclmul") || !__builtin_cpu_supports("sse4.1")) return;
-    choose("pclmul", crc32_narrow, crc32c_narrow);
-    if (__builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx2"))
-        choose("vpclmul", crc32_wide, crc32c_wide);
+    choose("pclmul", crc32_folding, crc32c_folding);
 }
 
 #elif defined(__aarch64__) && (defined(__linux__) || defined(__APPLE__)) && \

@@ -17,7 +17,7 @@ uint32_t mqi_crc32c(const uint8_t *p, size_t n, uint32_t crc);
 uint32_t mqi_crc32_portable(const uint8_t *p, size_t n, uint32_t crc);
 uint32_t mqi_crc32c_portable(const uint8_t *p, size_t n, uint32_t crc);
 
-/* "vpclmul", "pclmul", "armv8" or "portable": what was chosen. */
+/* "pclmul", "armv8" or "portable": what was chosen. */
 const char *mqi_crc_kernel(void);
 
 #endif
