@@ -46,6 +46,8 @@ __all__ = [
     "MAGIC_MESSAGE_V2",
     "MAX_INDEX_FILE_SIZE",
     "MAX_TIMESTAMP",
+    "QUEUE_FILE_SIZE",
+    "QUEUE_UNIT_SIZE",
     "RUN_ENTRY_SIZE",
     "index_file_size",
     "number_of",
@@ -64,6 +66,9 @@ COMMIT_LOG_FILE_SIZE: Final = 1 << 30
 
 RUN_ENTRY_SIZE: Final = 20  # key_hash i32, phy_offset i64, store_timestamp i64: ours, native byte order, scratch only
 MAX_TIMESTAMP: Final = 2**63 - 1
+
+QUEUE_UNIT_SIZE: Final = 20
+QUEUE_FILE_SIZE: Final = 6_000_000
 
 MAX_INDEX_FILE_SIZE: Final = 2**31 - 1  # the broker computes positions in 32 bits
 

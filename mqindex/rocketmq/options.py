@@ -12,8 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from mqindex.report import Value
+from mqindex.rocketmq import layout
 
-__all__ = ["Config", "StoreOptions", "read_broker_conf", "store_options", "tags_indexed"]
+__all__ = [
+    "Config",
+    "StoreOptions",
+    "parse_delay_levels",
+    "parse_version",
+    "read_broker_conf",
+    "store_options",
+    "tags_indexed",
+]
 
 Config = Mapping[str, Any] | str | os.PathLike[str]
 
@@ -21,6 +30,7 @@ _ASSIGNMENT = re.compile(r"^\s*((?:[^=:\s\\]|\\.)+)\s*[=:\s]\s*(.*)$", re.DOTALL
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _TAGS_SINCE = (5, 4)
+_UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +43,33 @@ class StoreOptions:
     index_num: int | None = None
     broker_version: str | None = None
     mapped_file_size: int | None = None
+    consume_queue_file_size: int | None = None
+    consume_queue_ext: bool | None = None
+    consume_queue_ext_file_size: int | None = None
+    delay_levels: tuple[int, ...] | None = None
+    multi_dispatch: bool | None = None
+    lmq: bool | None = None
+    settings: tuple[tuple[str, str], ...] = ()
     sources: tuple[tuple[str, str], ...] = ()
 
     @property
     def index(self) -> str:
         """The directory of the index files."""
         return os.path.join(self.root, "index")
+
+    @property
+    def consume_queue(self) -> str:
+        """The directory of the consume queues."""
+        return os.path.join(self.root, "consumequeue")
+
+    @property
+    def consume_queue_ext_directory(self) -> str:
+        """The directory of their extension files."""
+        return os.path.join(self.root, "consumequeue_ext")
+
+    def setting(self, name: str, default: str) -> str:
+        """A setting of the broker's configuration by the broker's own name, as text."""
+        return dict(self.settings).get(name, default)
 
     def value(self, name: str) -> Value | None:
         """A given option and where it was given; None where it was not."""
@@ -64,7 +95,7 @@ def store_options(
     root = os.path.abspath(os.fspath(store))
     settings, source = _settings(config)
     if broker_version is not None:
-        _parse_version(broker_version)
+        parse_version(broker_version)
     slots = _positive("hash_slot_num", hash_slot_num) or _positive("maxHashSlotNum", settings.get("maxHashSlotNum"))
     entries = _positive("index_num", index_num) or _positive("maxIndexNum", settings.get("maxIndexNum"))
     given = {"hash_slot_num": hash_slot_num, "index_num": index_num}
@@ -75,6 +106,15 @@ def store_options(
         index_num=entries,
         broker_version=broker_version,
         mapped_file_size=_positive("mappedFileSizeCommitLog", settings.get("mappedFileSizeCommitLog")),
+        consume_queue_file_size=_whole_units(settings.get("mappedFileSizeConsumeQueue")),
+        consume_queue_ext=_switch("enableConsumeQueueExt", settings.get("enableConsumeQueueExt")),
+        consume_queue_ext_file_size=_positive(
+            "mappedFileSizeConsumeQueueExt", settings.get("mappedFileSizeConsumeQueueExt")
+        ),
+        delay_levels=parse_delay_levels(settings["messageDelayLevel"]) if "messageDelayLevel" in settings else None,
+        multi_dispatch=_switch("enableMultiDispatch", settings.get("enableMultiDispatch")),
+        lmq=_switch("enableLmq", settings.get("enableLmq")),
+        settings=tuple((str(name), _text(value)) for name, value in settings.items()),
         sources=tuple((name, source) for name, value in given.items() if value is None),
     )
 
@@ -85,7 +125,22 @@ def tags_indexed(broker_version: str) -> bool:
     >>> tags_indexed("4.9.3"), tags_indexed("5.4"), tags_indexed("5.5.0")
     (False, True, True)
     """
-    return _parse_version(broker_version) >= _TAGS_SINCE
+    return parse_version(broker_version) >= _TAGS_SINCE
+
+
+def parse_delay_levels(levels: str) -> tuple[int, ...]:
+    """The delays of `messageDelayLevel` in ms: level 1 first (RocketMQ 4.9.3 `ScheduleMessageService.parseDelayLevel`).
+
+    >>> parse_delay_levels("1s 2m 1h")
+    (1000, 120000, 3600000)
+    """
+    delays = []
+    for level in str(levels).split(" "):
+        match = re.match(r"^(\d+)([smhd])$", level)
+        if match is None:
+            raise ValueError(f"messageDelayLevel: expected delays like '1s 5m 2h', got {levels!r}")
+        delays.append(int(match[1]) * _UNITS[match[2]])
+    return tuple(delays)
 
 
 def read_broker_conf(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -144,7 +199,27 @@ def _positive(name: str, value: Any) -> int | None:
     return number
 
 
-def _parse_version(version: str) -> tuple[int, ...]:
+def _whole_units(value: Any) -> int | None:
+    """A consume queue's file holds whole units: the broker rounds up."""
+    size = _positive("mappedFileSizeConsumeQueue", value)
+    return None if size is None else -(-size // layout.QUEUE_UNIT_SIZE) * layout.QUEUE_UNIT_SIZE
+
+
+def _switch(name: str, value: Any) -> bool | None:
+    if value is None:
+        return None
+    text = _text(value).strip().lower()
+    if text not in ("true", "false"):
+        raise ValueError(f"{name}: expected true or false, got {value!r}")
+    return text == "true"
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def parse_version(version: str) -> tuple[int, ...]:
+    """Major and minor of a version; `ValueError` for what is none."""
     numbers = re.match(r"^[vV]?(\d+)\.(\d+)(?:\.\d+)*(?:[-.].*)?$", version)
     if numbers is None:
         raise ValueError(f"broker_version: expected a version like '4.9.3', got {version!r}")
