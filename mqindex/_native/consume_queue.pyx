@@ -1,0 +1,174 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
+# cython: autotestdict=False
+"""Units of consume queues: on their way from a log (arrays of `rocketmq.log_entries.UNIT`), and in a queue file.
+
+`buf` is always the bytes of one file from its start. A position is the number of a 20-byte unit in it; what is left
+over behind the last whole unit does not count.
+"""
+
+from cpython.buffer cimport PyBUF_ND, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+
+cdef extern from "mqi_consume_queue.h" nogil:
+    int MQI_UNIT_SIZE
+
+    ctypedef struct mqi_queue_unit:
+        int64_t phy_offset
+
+    ctypedef struct mqi_unit_append:
+        int64_t next_offset
+        int64_t max_phy_offset
+        int64_t repeated
+        int64_t misplaced
+
+    int64_t mqi_units_group(
+        const mqi_queue_unit* units, int64_t n, int64_t queues, mqi_queue_unit* out, int64_t* offsets) noexcept
+    int64_t mqi_units_encode(
+        mqi_unit_append* end, const mqi_queue_unit* units, int64_t n, uint8_t* out) noexcept
+    void mqi_units_decode(
+        const uint8_t* units, int64_t n, int64_t* phy_offsets, int32_t* sizes, int64_t* tags_codes) noexcept
+    int64_t mqi_units_select(
+        const uint8_t* units, int64_t n, int64_t first, const int32_t* hashes, int64_t k, int64_t* out) noexcept
+    int64_t mqi_units_check(const uint8_t* units, int64_t n) noexcept
+    int64_t mqi_units_compare(
+        const uint8_t* queue, int64_t places, int64_t first_offset, const mqi_queue_unit* units, int64_t n,
+        int64_t* out) noexcept
+
+
+cdef class _Rows:
+    """A pinned buffer: a whole file, or a one-dimensional array of rows of the wanted width."""
+
+    cdef Py_buffer view
+    cdef bint held
+
+    def __cinit__(self, object buf, Py_ssize_t itemsize=0, bint writable=False, str name=None):
+        PyObject_GetBuffer(buf, &self.view, PyBUF_WRITABLE if writable else PyBUF_ND if itemsize else PyBUF_SIMPLE)
+        self.held = True
+        if itemsize and (self.view.ndim != 1 or self.view.itemsize != itemsize):
+            raise TypeError(f"{name}: expected a contiguous, one-dimensional array of {itemsize} bytes a row")
+
+    def __dealloc__(self):
+        if self.held:
+            PyBuffer_Release(&self.view)
+
+    cdef int64_t count(self, Py_ssize_t itemsize) noexcept:
+        return self.view.len // itemsize
+
+
+cdef _Rows _units(object units):
+    return _Rows(units, sizeof(mqi_queue_unit), False, "units")
+
+
+cdef int _require_range(_Rows rows, int64_t start, int64_t stop) except -1:
+    cdef int64_t places = rows.count(MQI_UNIT_SIZE)
+    if not 0 <= start <= stop <= places:
+        raise ValueError(f"start, stop: expected positions 0..{places} in order, got {start} and {stop}")
+    return 0
+
+
+def group_units(units, int64_t n_queues, /):
+    """Units sorted by queue, in their order within each: `(units, offsets int64[n_queues + 1])`.
+
+    Those of queue k are `units[offsets[k]:offsets[k + 1]]`. A queue that is not in 0..n_queues - 1 is a ValueError.
+    """
+    import numpy as np
+
+    cdef _Rows source = _units(units), target, starts
+    cdef int64_t bad
+    if n_queues < 0:
+        raise ValueError(f"n_queues: expected 0 or more, got {n_queues}")
+    grouped, offsets = np.empty_like(units), np.empty(n_queues + 1, np.int64)
+    target, starts = _Rows(grouped, writable=True), _Rows(offsets, writable=True)
+    with nogil:
+        bad = mqi_units_group(
+            <const mqi_queue_unit*>source.view.buf, source.view.shape[0], n_queues, <mqi_queue_unit*>target.view.buf,
+            <int64_t*>starts.view.buf)
+    if bad >= 0:
+        raise ValueError(f"units: expected queues 0..{n_queues - 1}, got {units[bad]['queue']} at {bad}")
+    return grouped, offsets
+
+
+def encode_units(units, int64_t next_offset, int64_t max_phy_offset, /):
+    """Units of one queue as the broker appends them where its next unit has the queue offset `next_offset`.
+
+    A message that ends at `max_phy_offset` or before is there already; so is one whose queue offset is not 0 and lies
+    before the place that is next. One whose queue offset lies behind it is written all the same, as the broker does.
+    Returns `(data uint8[20 * m], max_phy_offset, repeated, misplaced)`.
+    """
+    import numpy as np
+
+    cdef _Rows source = _units(units), target
+    cdef int64_t n = source.view.shape[0], written
+    cdef mqi_unit_append end
+    end.next_offset, end.max_phy_offset, end.repeated, end.misplaced = next_offset, max_phy_offset, 0, 0
+    if next_offset < 0:
+        raise ValueError(f"next_offset: expected 0 or more, got {next_offset}")
+    data = np.empty(n * MQI_UNIT_SIZE, np.uint8)
+    target = _Rows(data, writable=True)
+    with nogil:
+        written = mqi_units_encode(&end, <const mqi_queue_unit*>source.view.buf, n, <uint8_t*>target.view.buf)
+    return data[:written * MQI_UNIT_SIZE], end.max_phy_offset, end.repeated, end.misplaced
+
+
+def decode_units(buf, int64_t start, int64_t stop, /):
+    """Columns of the units at the positions [start, stop): `(phy_offset int64, size int32, tags_code int64)`."""
+    import numpy as np
+
+    cdef _Rows queue = _Rows(buf), first, second, third
+    _require_range(queue, start, stop)
+    cdef int64_t n = stop - start
+    columns = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int64)
+    first, second, third = (_Rows(column, writable=True) for column in columns)
+    with nogil:
+        mqi_units_decode(
+            <const uint8_t*>queue.view.buf + start * MQI_UNIT_SIZE, n, <int64_t*>first.view.buf,
+            <int32_t*>second.view.buf, <int64_t*>third.view.buf)
+    return columns
+
+
+def select_tags(buf, int64_t start, int64_t stop, hashes, /):
+    """The positions in [start, stop) whose tags code has one of `hashes` (int32) as its low 32 bits: int64[m]."""
+    import numpy as np
+
+    cdef _Rows queue = _Rows(buf), wanted = _Rows(hashes, sizeof(int32_t), False, "hashes"), target
+    cdef int64_t found
+    _require_range(queue, start, stop)
+    positions = np.empty(stop - start, np.int64)
+    target = _Rows(positions, writable=True)
+    with nogil:
+        found = mqi_units_select(
+            <const uint8_t*>queue.view.buf + start * MQI_UNIT_SIZE, stop - start, start,
+            <const int32_t*>wanted.view.buf, wanted.view.shape[0], <int64_t*>target.view.buf)
+    if found < 0:
+        raise MemoryError
+    return positions[:found].copy()
+
+
+def check_units(buf, int64_t start, int64_t stop, /):
+    """The first position in [start, stop) whose unit is not valid (phy_offset below 0 or size not above 0), or stop."""
+    cdef _Rows queue = _Rows(buf)
+    cdef int64_t valid
+    _require_range(queue, start, stop)
+    with nogil:
+        valid = mqi_units_check(<const uint8_t*>queue.view.buf + start * MQI_UNIT_SIZE, stop - start)
+    return start + valid
+
+
+def compare_units(buf, int64_t first_queue_offset, units, /):
+    """Numbers of the units that do not stand at their places in a file that begins with `first_queue_offset`: int64[m].
+
+    Compared are phy_offset, size and tags_code. A place outside the file holds nothing.
+    """
+    import numpy as np
+
+    cdef _Rows queue = _Rows(buf), source = _units(units), target
+    cdef int64_t n = source.view.shape[0], places = queue.count(MQI_UNIT_SIZE), found
+    numbers = np.empty(n, np.int64)
+    target = _Rows(numbers, writable=True)
+    with nogil:
+        found = mqi_units_compare(
+            <const uint8_t*>queue.view.buf, places, first_queue_offset,
+            <const mqi_queue_unit*>source.view.buf, n, <int64_t*>target.view.buf)
+    return numbers[:found].copy()

@@ -1,0 +1,63 @@
+/* RocketMQ's ConsumeQueue (store/ConsumeQueue.java, all versions): units on a buffer, and units on their way there.
+ *
+ *   unit   | 0 phy_offset i64 | 8 size i32, of the whole frame | 12 tags_code i64 |      big-endian, 20 bytes
+ *
+ * The unit of queue offset q stands at byte 20 * q of its queue. Nothing outside the given bytes is read. */
+#ifndef MQI_CONSUME_QUEUE_H
+#define MQI_CONSUME_QUEUE_H
+
+#include <stdint.h>
+
+#include "mqi_bytes.h"
+#include "mqi_status.h"
+
+enum {
+    MQI_UNIT_SIZE = 20,
+    MQI_UNIT_PHY_OFFSET = 0,
+    MQI_UNIT_MESSAGE_SIZE = 8,
+    MQI_UNIT_TAGS_CODE = 12,
+    MQI_BATCH_UNIT_SIZE = 46,
+    MQI_EXT_UNIT_SIZE = 20,
+};
+
+/* What dispatching a frame gives to one queue: scratch in native byte order, packed into 40 bytes. `queue` is a number
+ * that the dispatcher gave the queue. */
+typedef struct mqi_queue_unit {
+    int64_t phy_offset, queue_offset, tags_code, store_timestamp;
+    int32_t size, queue;
+} mqi_queue_unit;
+
+_Static_assert(sizeof(mqi_queue_unit) == 40, "Python sees it as a packed record");
+
+/* Stably sorts `units` by their queue into `out`; those of queue k: out[offsets[k] .. offsets[k + 1]). Returns -1, or
+ * the number of the first unit whose queue is not in [0, queues): then nothing is sorted. */
+int64_t mqi_units_group(const mqi_queue_unit *units, int64_t n, int64_t queues, mqi_queue_unit *out, int64_t *offsets);
+
+/* Appending as the broker does: state of one queue's end, and what became of the units. */
+typedef struct mqi_unit_append {
+    int64_t next_offset;    /* the queue offset at which the next unit will stand */
+    int64_t max_phy_offset; /* the end of the last unit's frame; a frame that ends no later is there already */
+    int64_t repeated;       /* passed over: there already, or its queue offset lies before next_offset */
+    int64_t misplaced;      /* written, although their queue offsets lie behind next_offset: the broker does so too */
+} mqi_unit_append;
+
+/* Encodes the units that are to be written; `out` has room for all. Returns how many they are. */
+int64_t mqi_units_encode(mqi_unit_append *end, const mqi_queue_unit *units, int64_t n, uint8_t *out);
+
+/* Columns of n units. */
+void mqi_units_decode(const uint8_t *units, int64_t n, int64_t *phy_offsets, int32_t *sizes, int64_t *tags_codes);
+
+/* Numbers of the units whose tags codes' low 32 bits, which is all that a filter compares, are in `hashes`, plus
+ * `first`; `out` has room for n. Returns how many, or MQI_NO_MEMORY. */
+int64_t mqi_units_select(const uint8_t *units, int64_t n, int64_t first, const int32_t *hashes, int64_t k,
+                         int64_t *out);
+
+/* How many units from the first on are valid: phy_offset >= 0, size > 0. */
+int64_t mqi_units_check(const uint8_t *units, int64_t n);
+
+/* Numbers of `units` that do not stand in `queue`, whose `places` units begin with `first_offset`; `out` has room for
+ * n. Returns how many. */
+int64_t mqi_units_compare(const uint8_t *queue, int64_t places, int64_t first_offset, const mqi_queue_unit *units,
+                          int64_t n, int64_t *out);
+
+#endif
