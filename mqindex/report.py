@@ -50,7 +50,7 @@ class Report:
     """What `verify` found.
 
     `settings` names each store option that was used (`geometry`, `broker_version`), `actions` what `repair` would do,
-    one sentence each.
+    one sentence each. `entries` of index files, `units` of consume queues.
     """
 
     path: str
@@ -59,6 +59,7 @@ class Report:
     settings: dict[str, Value] = field(default_factory=dict)
     files: int = 0
     entries: int = 0
+    units: int = 0
     messages: int = 0
     bytes: int = 0
     seconds: float = 0.0
