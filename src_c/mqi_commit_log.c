@@ -11,6 +11,31 @@ int mqi_log_read_body(const mqi_log *log, const mqi_log_head *head, mqi_log_faul
     return mqi_log_blame(fault, head->at, MQI_LOG_BAD_CRC, MQI_FIELD_BODY_CRC, MQI_EXACTLY, want, stored);
 }
 
+static int64_t number_of(const uint8_t *p, int64_t n) {
+    int64_t value = 0;
+    int negative = n > 0 && p[0] == '-';
+    if (n > 0 && (p[0] == '-' || p[0] == '+')) p++, n--;
+    if (n < 1) return MQI_NO_LEVEL;
+    for (; n > 0; p++, n--) {
+        if (*p < '0' || *p > '9') return MQI_NO_LEVEL;
+        value = value * 10 + (*p - '0');
+        if (value > (int64_t)INT32_MAX + negative) return MQI_NO_LEVEL;
+    }
+    return negative ? -value : value;
+}
+
+int64_t mqi_log_delay_level(const uint8_t *properties, int32_t n) {
+    const uint8_t *p = properties, *end = properties + n;
+    int64_t level = 0;
+    while (p < end) {
+        const uint8_t *stop = memchr(p, 2, (size_t)(end - p));
+        if (!stop) stop = end;
+        if (stop - p > 6 && memcmp(p, "DELAY\1", 6) == 0) level = number_of(p + 6, stop - p - 6);
+        p = stop + 1;
+    }
+    return level;
+}
+
 /* ---- find --------------------------------------------------------------------------------------------------------- */
 
 static int stands_at(const mqi_log *log, int64_t at) {
@@ -80,7 +105,7 @@ static void fill_frame(const mqi_log *log, const mqi_log_head *head, const mqi_l
     int32_t sys_flag = mqi_get32(p + 36);
     int32_t born_len = sys_flag & MQI_SYS_BORN_IPV6 ? 16 : 4, store_len = sys_flag & MQI_SYS_STORE_IPV6 ? 16 : 4;
     const uint8_t *stored = p + 48 + born_len + 4, *rest = stored + 8 + store_len + 4;
-    mqi_log_keys keys = mqi_log_read_keys(log->buf + tail->properties_at, tail->properties_len, limit);
+    mqi_log_keys keys = mqi_log_read_keys(log->buf + tail->properties_at, tail->properties_len, limit, 0);
     *out = (mqi_log_frame){
         .phy_offset = log->start + head->at,
         .queue_offset = mqi_get64(p + 20),
@@ -141,6 +166,40 @@ int64_t mqi_log_scan_frames(const mqi_log *log, mqi_log_scan *scan, int64_t stop
         }
     }
     return n;
+}
+
+#define AHEAD 8 /* frames: about as many cache misses as a core keeps in flight */
+
+void mqi_log_scan_at(const mqi_log *log, const int64_t *at, int64_t n, mqi_log_frame *out, uint8_t *valid) {
+    mqi_log_head head[AHEAD];
+    mqi_log_tail tail;
+    mqi_log_fault fault;
+    int fine[AHEAD];
+    for (int64_t i = 0; i < n + 2 * AHEAD; i++) {
+        if (i < n && at[i] >= 0 && at[i] < log->len) {
+            __builtin_prefetch(log->buf + at[i]);
+            __builtin_prefetch(log->buf + at[i] + 64);
+        }
+        int64_t k = i - 2 * AHEAD; /* the tail is on its way since AHEAD turns */
+        if (k >= 0) {
+            const mqi_log_head *h = head + k % AHEAD;
+            valid[k] = fine[k % AHEAD] && mqi_log_read_tail(log, h, &tail, &fault) == MQI_FOUND_FRAME &&
+                       (!log->check_crc || mqi_log_read_body(log, h, &fault) == MQI_FOUND_FRAME);
+            if (valid[k])
+                fill_frame(log, h, &tail, out + k);
+            else
+                out[k] = (mqi_log_frame){0};
+        }
+        k = i - AHEAD; /* the head is on its way since AHEAD turns */
+        if (k >= 0 && k < n) {
+            mqi_log_head *h = head + k % AHEAD;
+            fine[k % AHEAD] = at[k] >= 0 && at[k] < log->len && mqi_log_read_head(log, at[k], h, &fault) == MQI_FOUND_FRAME;
+            if (fine[k % AHEAD]) {
+                __builtin_prefetch(log->buf + h->at + h->body_at + h->body_len);
+                __builtin_prefetch(log->buf + h->at + h->body_at + h->body_len + 64);
+            }
+        }
+    }
 }
 
 int64_t mqi_log_gather(const uint8_t *buf, int64_t len, const uint8_t *pos, int64_t pos_stride, const uint8_t *size,

@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "mqi_log_queues.h"
+
 typedef struct {
     const uint8_t *buf; /* one whole commit-log file */
     int64_t len;
@@ -21,7 +23,8 @@ enum mqi_log_kind {
     MQI_LOG_BAD_LENGTH,
     MQI_LOG_FOREIGN,
     MQI_LOG_BAD_CRC,
-    MQI_LOG_TRUNCATED
+    MQI_LOG_TRUNCATED,
+    MQI_LOG_BAD_DELAY
 };
 
 enum mqi_log_field {
@@ -31,7 +34,8 @@ enum mqi_log_field {
     MQI_FIELD_PHY_OFFSET,
     MQI_FIELD_BODY_LEN,
     MQI_FIELD_TOPIC_LEN,
-    MQI_FIELD_BODY_CRC
+    MQI_FIELD_BODY_CRC,
+    MQI_FIELD_DELAY
 };
 
 enum mqi_log_relation { MQI_EXACTLY = 0, MQI_AT_LEAST, MQI_AT_MOST };
@@ -70,6 +74,9 @@ typedef struct {
 /* Decodes at most `max` frames that begin in [scan->at, stop); returns how many. */
 int64_t mqi_log_scan_frames(const mqi_log *log, mqi_log_scan *scan, int64_t stop, mqi_log_frame *out, int64_t max);
 
+/* The frames at n positions, which may be anywhere; valid[i] 0: no whole frame stands there, and out[i] is zero. */
+void mqi_log_scan_at(const mqi_log *log, const int64_t *at, int64_t n, mqi_log_frame *out, uint8_t *valid);
+
 /* Copies n pieces of `buf` one after another; `offsets` has n + 1 places; a negative size is an empty piece. `pos` holds
  * int64, `size` int32, both native with strides in bytes. out == 0: only fills `offsets`. Returns -1, or the number of
  * the first piece that does not lie in the buffer. */
@@ -99,6 +106,7 @@ int64_t mqi_log_ids(const uint8_t *buf, const mqi_log_frame *frames, int64_t n, 
 #define MQI_LOG_MAX_ENTRIES (32767 / 2 + 3)                /* of one message: its properties have at most 32767 bytes */
 #define MQI_LOG_RUN_ENTRIES (65536 + MQI_LOG_MAX_ENTRIES)  /* room for the output of one cursor in one step */
 #define MQI_LOG_ENTRY_SIZE 20
+#define MQI_LOG_RUN_UNITS MQI_LOG_RUN_ENTRIES              /* of one message: its own and one for each two bytes */
 
 /* A frame whose head has been read and whose tail is on its way into the cache. */
 typedef struct {
@@ -108,13 +116,14 @@ typedef struct {
 
 typedef struct {
     uint8_t *run;  /* MQI_LOG_RUN_ENTRIES * MQI_LOG_ENTRY_SIZE bytes, the caller's */
+    mqi_log_unit *units; /* room for MQI_LOG_RUN_UNITS, the caller's; 0 where there is no table of queues */
     int64_t first; /* where the cursor began; -1: there is no frame in its window */
     int64_t at;    /* of the first frame that was not extracted; behind a blank record */
     int64_t stop;
     int state;
     mqi_log_head head; /* of the frame at `at`, in the state MQI_CURSOR_RUNS */
     uint8_t *next;     /* where in `run` the next entry goes */
-    int64_t entries, messages;
+    int64_t entries, n_units, messages;
     int64_t last_message, last_entry, blank; /* positions, -1: none */
     mqi_log_fault fault;
 } mqi_log_cursor;
@@ -123,6 +132,7 @@ typedef struct {
 typedef struct {
     mqi_log log;
     int tags; /* also topic#T#TAGS, as brokers from 5.4 on */
+    mqi_log_queues *queues; /* 0: no units. Of a run that is not confirmed it keeps the queues too */
     int64_t at, stop;
     mqi_log_cursor cursor[MQI_LOG_CURSORS];
     int confirmed; /* after a step: the runs of this many cursors are the output, in order */
@@ -132,7 +142,7 @@ typedef struct {
     mqi_log_fault fault;
 } mqi_log_extract;
 
-/* The caller has set log, tags, at, stop and every cursor's run. */
+/* The caller has set log, tags, queues, at, stop and every cursor's run and units. */
 void mqi_log_extract_start(mqi_log_extract *x);
 void mqi_log_extract_step(mqi_log_extract *x);
 

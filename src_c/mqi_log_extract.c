@@ -1,4 +1,4 @@
-/* From frames to index entries. A cursor reads the head of frame k + 1, and asks for what stands behind its body and for
+/* From frames to index entries and to units of consume queues. A cursor reads the head of frame k + 1, and asks for what stands behind its body and for
  * the head after that, before it hashes the keys of frame k; several cursors take turns, each in a window of its own. So
  * nearly no load waits for memory, whatever the sizes of the bodies. */
 #include "mqi_hash.h"
@@ -30,19 +30,107 @@ static inline void emit_keys(mqi_log_cursor *c, const uint8_t *p, int64_t n, con
     if (key < end) emit(c, mqi_hash_utf8(key, (size_t)(end - key), seed), phy_offset, timestamp);
 }
 
-/* The entries of one message: its unique key, its keys in order, then the tag; none of a rolled-back one. */
-static inline void emit_message(const mqi_log *log, int tags, mqi_log_cursor *c, const mqi_log_head *head,
-                                const mqi_log_tail *tail) {
+/* A queue offset as Long.parseLong reads it; 0: it is none. */
+static int read_offset(const uint8_t *p, int64_t n, int64_t *offset) {
+    int negative = n > 0 && p[0] == '-';
+    uint64_t value = 0;
+    if (n > 0 && (p[0] == '-' || p[0] == '+')) p++, n--;
+    if (n < 1) return 0;
+    for (; n > 0; p++, n--) {
+        if (*p < '0' || *p > '9' || value > (UINT64_MAX - 9) / 10) return 0;
+        value = value * 10 + (uint64_t)(*p - '0');
+    }
+    if (value > (uint64_t)INT64_MAX + (uint64_t)negative) return 0;
+    *offset = (int64_t)(negative ? 0 - value : value);
+    return 1;
+}
+
+/* Parts of "a,b,,": as Java splits, without the empty ones at the end. */
+static int64_t count_parts(const uint8_t *p, int64_t n) {
+    int64_t parts = 0, at = 0;
+    while (n > 0 && p[n - 1] == ',') n--;
+    if (n == 0) return 0;
+    for (; at < n; at++) parts += p[at] == ',';
+    return parts + 1;
+}
+
+static const uint8_t *part_end(const uint8_t *p, const uint8_t *end) {
+    const uint8_t *comma = p < end ? memchr(p, ',', (size_t)(end - p)) : 0;
+    return comma ? comma : end;
+}
+
+static int allows_multi_dispatch(const mqi_log_queues *queues, const uint8_t *topic, int32_t n) {
+    return queues->system_topics || !((n >= 7 && memcmp(topic, "%RETRY%", 7) == 0) ||
+                                      (n >= 8 && memcmp(topic, "rmq_sys_", 8) == 0) || mqi_log_is_scheduled(topic, n));
+}
+
+/* The same unit in every queue that the message names, at the offset that it names beside. */
+static void emit_multi_dispatch(mqi_log_queues *queues, mqi_log_cursor *c, const mqi_log_keys *keys, mqi_log_unit unit,
+                                int32_t queue_id) {
+    const uint8_t *name = keys->queues, *names_end = name + keys->queues_len;
+    const uint8_t *number = keys->queue_offsets, *numbers_end = number + keys->queue_offsets_len;
+    int64_t parts = count_parts(name, keys->queues_len);
+    if (parts != count_parts(number, keys->queue_offsets_len)) return;
+    for (; parts > 0; parts--) {
+        const uint8_t *stop = part_end(name, names_end), *number_stop = part_end(number, numbers_end);
+        int32_t n = (int32_t)(stop - name);
+        int32_t id = queues->lmq && n >= 5 && memcmp(name, "%LMQ%", 5) == 0 ? 0 : queue_id;
+        if (read_offset(number, number_stop - number, &unit.queue_offset)) {
+            unit.queue = mqi_log_queue_number(queues, name, n, mqi_hash_utf8(name, (size_t)n, 0), id);
+            c->units[c->n_units++] = unit;
+        }
+        name = stop + 1;
+        number = number_stop + 1;
+    }
+}
+
+/* When a delayed message is due. A level above the last counts as the last; one below the first as no delay. */
+static int64_t deliver_time(const mqi_log_queues *queues, int64_t level, int64_t timestamp) {
+    if (level > queues->n_delay_levels) level = queues->n_delay_levels;
+    return (int64_t)((uint64_t)timestamp + (uint64_t)queues->delay_levels[level - 1]);
+}
+
+static inline void emit_units(const mqi_log *log, mqi_log_queues *queues, mqi_log_cursor *c, const mqi_log_head *head,
+                              const mqi_log_tail *tail, const mqi_log_keys *keys, uint32_t topic_hash,
+                              int64_t timestamp) {
+    const uint8_t *p = log->buf + head->at, *topic = log->buf + tail->topic_at;
+    int32_t queue_id = mqi_get32(p + 12);
+    mqi_log_unit unit = {
+        .phy_offset = log->start + head->at,
+        .queue_offset = mqi_get64(p + 20),
+        .store_timestamp = timestamp,
+        .size = head->size,
+        .queue = mqi_log_queue_number(queues, topic, tail->topic_len, topic_hash, queue_id),
+    };
+    if (keys->tags) unit.tags_code = (int32_t)mqi_hash_utf8(keys->tags, (size_t)keys->tags_len, 0);
+    if (MQI_UNLIKELY(mqi_log_is_scheduled(topic, tail->topic_len)) && queues->n_delay_levels > 0) {
+        int64_t level = mqi_log_delay_level(log->buf + tail->properties_at, tail->properties_len);
+        if (level > 0) unit.tags_code = deliver_time(queues, level, timestamp);
+    }
+    c->units[c->n_units++] = unit;
+    if (MQI_UNLIKELY(keys->queues && keys->queue_offsets) && queues->multi_dispatch &&
+        allows_multi_dispatch(queues, topic, tail->topic_len))
+        emit_multi_dispatch(queues, c, keys, unit, queue_id);
+}
+
+/* What dispatch makes of one message. Entries: its unique key, its keys in order, then the tag; none of a rolled-back
+ * one. Units: none of a prepared or rolled-back one. */
+static inline void emit_message(const mqi_log *log, int tags, mqi_log_queues *queues, mqi_log_cursor *c,
+                                const mqi_log_head *head, const mqi_log_tail *tail) {
     const uint8_t *p = log->buf + head->at, *limit = log->buf + log->len;
     int32_t sys_flag = mqi_get32(p + 36);
     if (MQI_UNLIKELY((sys_flag & MQI_SYS_ROLLBACK) == MQI_SYS_ROLLBACK)) return;
-    mqi_log_keys keys = mqi_log_read_keys(log->buf + tail->properties_at, tail->properties_len, limit);
-    if (!tags) keys.tags = 0;
-    if (!keys.uniq_key && !keys.keys && !keys.tags) return;
+    mqi_log_keys keys =
+        mqi_log_read_keys(log->buf + tail->properties_at, tail->properties_len, limit, queues != 0);
+    if (!queues && !keys.uniq_key && !keys.keys && !(tags && keys.tags)) return;
     int64_t phy_offset = log->start + head->at;
     int64_t timestamp = mqi_get64(p + (sys_flag & MQI_SYS_BORN_IPV6 ? 68 : 56));
-    uint32_t seed = mqi_hash_utf8(log->buf + tail->topic_at, (size_t)tail->topic_len, 0) * 31u + '#';
+    uint32_t topic_hash = mqi_hash_utf8(log->buf + tail->topic_at, (size_t)tail->topic_len, 0);
+    uint32_t seed = topic_hash * 31u + '#';
     uint8_t *before = c->next;
+    if (queues && !(sys_flag & MQI_SYS_PREPARED))
+        emit_units(log, queues, c, head, tail, &keys, topic_hash, timestamp);
+    if (!tags) keys.tags = 0;
     if (keys.uniq_key) emit(c, mqi_hash_utf8(keys.uniq_key, (size_t)keys.uniq_key_len, seed), phy_offset, timestamp);
     if (keys.keys) emit_keys(c, keys.keys, keys.keys_len, limit, seed, phy_offset, timestamp);
     if (keys.tags) {
@@ -78,7 +166,12 @@ static inline void look_ahead(const mqi_log *log, mqi_log_cursor *c) {
     }
 }
 
-static inline void turn(const mqi_log *log, int tags, mqi_log_cursor *c) {
+static inline int nearly_full(const mqi_log_cursor *c) {
+    return c->next - c->run > (MQI_LOG_RUN_ENTRIES - MQI_LOG_MAX_ENTRIES) * MQI_LOG_ENTRY_SIZE ||
+           c->n_units > MQI_LOG_RUN_UNITS - MQI_LOG_MAX_ENTRIES;
+}
+
+static inline void turn(const mqi_log *log, int tags, mqi_log_queues *queues, mqi_log_cursor *c) {
     mqi_log_tail tail;
     const mqi_log_head head = c->head;
     if (MQI_UNLIKELY(mqi_log_read_tail(log, &head, &tail, &c->fault) != MQI_FOUND_FRAME ||
@@ -90,30 +183,28 @@ static inline void turn(const mqi_log *log, int tags, mqi_log_cursor *c) {
     look_ahead(log, c);
     c->messages++;
     c->last_message = head.at;
-    emit_message(log, tags, c, &head, &tail);
-    if (MQI_UNLIKELY(c->next - c->run > (MQI_LOG_RUN_ENTRIES - MQI_LOG_MAX_ENTRIES) * MQI_LOG_ENTRY_SIZE) &&
-        c->state == MQI_CURSOR_RUNS)
-        c->state = MQI_CURSOR_PAUSED;
+    emit_message(log, tags, queues, c, &head, &tail);
+    if (MQI_UNLIKELY(nearly_full(c)) && c->state == MQI_CURSOR_RUNS) c->state = MQI_CURSOR_PAUSED;
 }
 
 static void begin(const mqi_log *log, mqi_log_cursor *c, int64_t at, int64_t stop) {
-    *c = (mqi_log_cursor){.run = c->run, .next = c->run, .first = at, .at = at, .stop = stop};
+    *c = (mqi_log_cursor){.run = c->run, .units = c->units, .next = c->run, .first = at, .at = at, .stop = stop};
     c->last_message = c->last_entry = c->blank = -1;
     c->state = MQI_CURSOR_ENDED;
     if (at >= 0) look_ahead(log, c);
 }
 
-static void finish_all(const mqi_log *log, int tags, mqi_log_cursor *c, int n) {
+static void finish_all(const mqi_log *log, int tags, mqi_log_queues *queues, mqi_log_cursor *c, int n) {
     if (n == MQI_LOG_CURSORS) {
         while (c[0].state == MQI_CURSOR_RUNS && c[1].state == MQI_CURSOR_RUNS && c[2].state == MQI_CURSOR_RUNS &&
                c[3].state == MQI_CURSOR_RUNS)
-            for (int i = 0; i < MQI_LOG_CURSORS; i++) turn(log, tags, c + i);
+            for (int i = 0; i < MQI_LOG_CURSORS; i++) turn(log, tags, queues, c + i);
     }
     for (int running = 1; running;) {
         running = 0;
         for (int i = 0; i < n; i++)
             if (c[i].state == MQI_CURSOR_RUNS) {
-                turn(log, tags, c + i);
+                turn(log, tags, queues, c + i);
                 running = 1;
             }
     }
@@ -158,12 +249,12 @@ void mqi_log_extract_step(mqi_log_extract *x) {
         int64_t from = at + n * window, stop = left - n * window <= window ? x->stop : from + window;
         begin(log, x->cursor + n, mqi_log_find(&resync, from, stop), stop);
     }
-    finish_all(log, x->tags, x->cursor, n);
+    finish_all(log, x->tags, x->queues, x->cursor, n);
     for (int i = 0; i < n; i++) {
         mqi_log_cursor *c = x->cursor + i;
         if (c->first != x->at) { /* a frame longer than its window, or the image of a frame inside a body */
             begin(log, c, x->at, c->stop);
-            finish_all(log, x->tags, c, 1);
+            finish_all(log, x->tags, x->queues, c, 1);
         }
         if (!confirm(x, c)) return;
     }

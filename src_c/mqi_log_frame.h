@@ -26,9 +26,13 @@
 #define MQI_BLANK_SIZE 8
 #define MQI_HEAD_SIZE 88 /* up to the body, with IPv4 hosts */
 
+#define MQI_SYS_PREPARED 0x04
 #define MQI_SYS_ROLLBACK 0x0C /* both transaction bits */
 #define MQI_SYS_BORN_IPV6 0x10
 #define MQI_SYS_STORE_IPV6 0x20
+
+#define MQI_SCHEDULE_TOPIC "SCHEDULE_TOPIC_XXXX"
+#define MQI_SCHEDULE_LEN 19
 
 #define MQI_LIKELY(x) __builtin_expect(!!(x), 1)
 #define MQI_UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -43,6 +47,8 @@ typedef struct {
 typedef struct {
     const uint8_t *uniq_key, *keys, *tags; /* 0: absent */
     int32_t uniq_key_len, keys_len, tags_len;
+    const uint8_t *queues, *queue_offsets; /* INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET; 0: absent or not asked */
+    int32_t queues_len, queue_offsets_len;
 } mqi_log_keys;
 
 static inline int mqi_log_blame(mqi_log_fault *fault, int64_t at, int kind, int field, int relation, int64_t expected,
@@ -91,6 +97,15 @@ static inline int mqi_log_read_head(const mqi_log *log, int64_t at, mqi_log_head
     return MQI_FOUND_FRAME;
 }
 
+/* Waiting for its time: in this topic DELAY must be a number, or no broker takes the frame. */
+static inline int mqi_log_is_scheduled(const uint8_t *topic, int32_t n) {
+    return n == MQI_SCHEDULE_LEN && memcmp(topic, MQI_SCHEDULE_TOPIC, MQI_SCHEDULE_LEN) == 0;
+}
+
+#define MQI_NO_LEVEL INT64_MIN
+
+int64_t mqi_log_delay_level(const uint8_t *properties, int32_t n); /* 0: no DELAY; MQI_NO_LEVEL: it is no int32 */
+
 /* Topic and properties; `head` has been read without a fault. */
 static inline int mqi_log_read_tail(const mqi_log *log, const mqi_log_head *head, mqi_log_tail *tail,
                                     mqi_log_fault *fault) {
@@ -107,6 +122,9 @@ static inline int mqi_log_read_tail(const mqi_log *log, const mqi_log_head *head
         return mqi_log_blame(fault, head->at, MQI_LOG_BAD_SIZE, MQI_FIELD_TOTAL_SIZE, MQI_EXACTLY,
                              (int64_t)head->size - room + topic_len + properties_len, head->size);
     *tail = (mqi_log_tail){at + width, at + width + topic_len + 2, topic_len, properties_len};
+    if (MQI_UNLIKELY(mqi_log_is_scheduled(p + width, topic_len)) &&
+        mqi_log_delay_level(p + width + topic_len + 2, properties_len) == MQI_NO_LEVEL)
+        return mqi_log_blame(fault, head->at, MQI_LOG_BAD_DELAY, MQI_FIELD_DELAY, MQI_EXACTLY, 0, 0);
     return MQI_FOUND_FRAME;
 }
 
@@ -153,7 +171,7 @@ static inline uint64_t mqi_mask_of(const uint8_t *p, int64_t n, const uint8_t *l
 }
 
 /* One "name 0x01 value" of the properties, [p, end): name and value must not be empty, a later duplicate wins. */
-static inline void mqi_log_property(const uint8_t *p, const uint8_t *end, mqi_log_keys *keys) {
+static inline void mqi_log_property(const uint8_t *p, const uint8_t *end, int queues, mqi_log_keys *keys) {
     int64_t n = end - p;
     if (n < 6) return;
     if (memcmp(p, "KEYS\1", 5) == 0) {
@@ -165,22 +183,29 @@ static inline void mqi_log_property(const uint8_t *p, const uint8_t *end, mqi_lo
     } else if (n > 9 && memcmp(p, "UNIQ_KEY\1", 9) == 0) {
         keys->uniq_key = p + 9;
         keys->uniq_key_len = (int32_t)(n - 9);
+    } else if (queues && n > 21 && memcmp(p, "INNER_MULTI_DISPATCH\1", 21) == 0) {
+        keys->queues = p + 21;
+        keys->queues_len = (int32_t)(n - 21);
+    } else if (queues && n > 25 && memcmp(p, "INNER_MULTI_QUEUE_OFFSET\1", 25) == 0) {
+        keys->queue_offsets = p + 25;
+        keys->queue_offsets_len = (int32_t)(n - 25);
     }
 }
 
-/* Splitting bytes equals splitting the decoded text: an ASCII byte is never part of a longer or a broken sequence. */
-static inline mqi_log_keys mqi_log_read_keys(const uint8_t *p, int64_t n, const uint8_t *limit) {
+/* Splitting bytes equals splitting the decoded text: an ASCII byte is never part of a longer or a broken sequence.
+ * `queues`: also those of multi-dispatch. */
+static inline mqi_log_keys mqi_log_read_keys(const uint8_t *p, int64_t n, const uint8_t *limit, int queues) {
     mqi_log_keys keys = {0};
     const uint8_t *item = p, *end = p + n;
     for (; p < end; p += 64) {
         uint64_t mask = mqi_mask_of(p, end - p, limit, 2);
         for (; mask; mask &= mask - 1) {
             const uint8_t *stop = p + __builtin_ctzll(mask);
-            mqi_log_property(item, stop, &keys);
+            mqi_log_property(item, stop, queues, &keys);
             item = stop + 1;
         }
     }
-    if (item < end) mqi_log_property(item, end, &keys);
+    if (item < end) mqi_log_property(item, end, queues, &keys);
     return keys;
 }
 

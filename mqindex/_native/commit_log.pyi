@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -20,6 +20,23 @@ def born_hosts(buf: Buffer, frames: npt.NDArray[Any], /) -> tuple[npt.NDArray[np
 def store_hosts(buf: Buffer, frames: npt.NDArray[Any], /) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]: ...
 def msg_ids(buf: Buffer, frames: npt.NDArray[Any], /) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]: ...
 
+def scan_at(
+    buf: Buffer, file_start: int, phy_offsets: npt.ArrayLike, /, *, check_crc: bool = False
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]: ...
+
+@final
+class QueueTable:
+    def __new__(
+        cls,
+        delay_levels: Sequence[int],
+        *,
+        multi_dispatch: bool = True,
+        lmq: bool = True,
+        system_topics: bool = True,
+    ) -> QueueTable: ...
+    def __len__(self) -> int: ...
+    def names(self) -> list[tuple[str, int]]: ...
+
 @final
 class Extractor:
     def __init__(
@@ -32,7 +49,10 @@ class Extractor:
         *,
         tags: bool = False,
         check_crc: bool = False,
+        queues: QueueTable | None = None,
     ) -> None: ...
+    @property
+    def units(self) -> memoryview: ...
     def __iter__(self) -> Iterator[memoryview]: ...
     def __next__(self) -> memoryview: ...
     @property

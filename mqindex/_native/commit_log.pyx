@@ -4,7 +4,7 @@
 """Frames of one commit-log file: find, decode, extract index entries. `buf` is always the whole file.
 
 A fault is `(at, kind, field, expected, got)`: the phy offset of the first bad frame, one of "bad-magic", "bad-size",
-"bad-length", "foreign" (the frame says that it stands elsewhere), "bad-crc", "truncated"; then texts.
+"bad-length", "foreign" (the frame says that it stands elsewhere), "bad-crc", "truncated", "bad-delay"; then texts.
 """
 
 cimport cython
@@ -30,6 +30,29 @@ cdef extern from "mqi_crc.h" nogil:
     const char* mqi_crc_kernel() noexcept
 
 
+cdef extern from "mqi_log_queues.h" nogil:
+    ctypedef struct mqi_log_unit:
+        pass
+
+    ctypedef struct mqi_log_queue:
+        int32_t queue_id
+        int32_t topic_len
+        int64_t topic_at
+
+    ctypedef struct mqi_log_queues:
+        const int64_t* delay_levels
+        int64_t n_delay_levels
+        int multi_dispatch
+        int lmq
+        int system_topics
+        int32_t n
+        mqi_log_queue* queues
+        uint8_t* topics
+        int no_memory
+
+    void mqi_log_queues_free(mqi_log_queues* t) noexcept
+
+
 cdef extern from "mqi_commit_log.h" nogil:
     ctypedef struct mqi_log:
         const uint8_t* buf
@@ -40,12 +63,14 @@ cdef extern from "mqi_commit_log.h" nogil:
     int MQI_LOG_FINE
     int MQI_LOG_BAD_MAGIC
     int MQI_LOG_BAD_CRC
+    int MQI_LOG_BAD_DELAY
     int MQI_FIELD_NONE
     int MQI_EXACTLY
     int MQI_AT_LEAST
     int MQI_LOG_CURSORS
     int MQI_LOG_RUN_ENTRIES
     int MQI_LOG_ENTRY_SIZE
+    int MQI_LOG_RUN_UNITS
 
     ctypedef struct mqi_log_fault:
         int64_t at
@@ -71,11 +96,14 @@ cdef extern from "mqi_commit_log.h" nogil:
 
     ctypedef struct mqi_log_cursor:
         uint8_t* run
+        mqi_log_unit* units
         int64_t entries
+        int64_t n_units
 
     ctypedef struct mqi_log_extract:
         mqi_log log
         int tags
+        mqi_log_queues* queues
         int64_t at
         int64_t stop
         mqi_log_cursor* cursor
@@ -91,6 +119,8 @@ cdef extern from "mqi_commit_log.h" nogil:
     int64_t mqi_log_find(const mqi_log* log, int64_t at, int64_t stop) noexcept
     int64_t mqi_log_scan_frames(
         const mqi_log* log, mqi_log_scan* scan, int64_t stop, mqi_log_frame* out, int64_t max) noexcept
+    void mqi_log_scan_at(
+        const mqi_log* log, const int64_t* at, int64_t n, mqi_log_frame* out, uint8_t* valid) noexcept
     int64_t mqi_log_gather(
         const uint8_t* buf, int64_t len, const uint8_t* pos, int64_t pos_stride, const uint8_t* size,
         int64_t size_stride, int64_t n, int64_t* offsets, uint8_t* out) noexcept
@@ -103,8 +133,8 @@ cdef extern from "mqi_commit_log.h" nogil:
     void mqi_log_extract_step(mqi_log_extract* x) noexcept
 
 
-_KINDS = (None, "bad-magic", "bad-size", "bad-length", "foreign", "bad-crc", "truncated")
-_FIELDS = (None, "total_size", "magic_code", "phy_offset", "body_len", "topic_len", "body_crc")
+_KINDS = (None, "bad-magic", "bad-size", "bad-length", "foreign", "bad-crc", "truncated", "bad-delay")
+_FIELDS = (None, "total_size", "magic_code", "phy_offset", "body_len", "topic_len", "body_crc", "DELAY")
 _BYTES = ("total_size", "body_len", "topic_len", None)
 _MAGICS = "0xDAA320A7 or 0xDAA320AB, or at the end of a file 0xCBD43194"
 
@@ -223,6 +253,8 @@ cdef object _fault(mqi_log_fault* fault, int64_t start):
         return fault.at + start, kind, field, _MAGICS, f"0x{<uint32_t>fault.got:08X}"
     if fault.kind == MQI_LOG_BAD_CRC:
         return fault.at + start, kind, field, f"0x{fault.expected:08X}", f"0x{<uint32_t>fault.got:08X}"
+    if fault.kind == MQI_LOG_BAD_DELAY:
+        return fault.at + start, kind, field, "a whole number", "other text"
     relation = "" if fault.relation == MQI_EXACTLY else " or more" if fault.relation == MQI_AT_LEAST else " or less"
     unit = " bytes" if field in _BYTES else ""
     return fault.at + start, kind, field, f"{fault.expected}{unit}{relation}", str(fault.got)
@@ -249,22 +281,62 @@ cdef class _Block:
 
 
 @cython.final
+cdef class QueueTable:
+    """Numbers the queues that an `Extractor` meets, and says what dispatch does with a message.
+
+    delay_levels : delays in ms, level 1 first; without any a delayed message has the hash of its tags.
+    multi_dispatch : units also for the queues that a message names. lmq : of those, `%LMQ%` names have only queue 0.
+    system_topics : multi-dispatch also of retry, system and schedule topics. For one Extractor and thread at a time.
+    """
+
+    cdef mqi_log_queues table
+    cdef _Block delays
+
+    def __cinit__(self, delay_levels, *, bint multi_dispatch=True, bint lmq=True, bint system_topics=True):
+        cdef Py_ssize_t i, n = len(delay_levels)
+        self.delays = _Block(max(n, 1) * sizeof(int64_t))
+        for i in range(n):
+            (<int64_t*>self.delays.data)[i] = delay_levels[i]
+        self.table.delay_levels, self.table.n_delay_levels = <int64_t*>self.delays.data, n
+        self.table.multi_dispatch, self.table.lmq = multi_dispatch, lmq
+        self.table.system_topics = system_topics
+
+    def __len__(self):
+        return self.table.n
+
+    def names(self):
+        """(topic, queue_id) of every queue so far; its position is its number. Some may have no units."""
+        cdef list names = []
+        for i in range(self.table.n):
+            queue = self.table.queues[i]
+            topic = (<const char*>self.table.topics)[queue.topic_at:queue.topic_at + queue.topic_len]
+            names.append((topic.decode("utf-8", "replace"), queue.queue_id))
+        return names
+
+    def __dealloc__(self):
+        mqi_log_queues_free(&self.table)
+
+
+@cython.final
 cdef class Extractor:
     """Index entries of the frames that begin in [start, stop); `start` must be a frame's start.
 
     Iterating gives memoryviews of packed run entries (key_hash i32, phy_offset i64, store_timestamp i64, native),
-    each valid until the next. Afterwards `end` is the phy offset behind the last frame (the file's end behind a blank
+    each valid until the next. With `queues`, `units` are the units of the same frames, and a view may be empty.
+    Afterwards `end` is the phy offset behind the last frame (the file's end behind a blank
     record, the bad frame's place where there is a `fault`). For one thread at a time.
     """
 
     cdef _Log log
-    cdef list blocks
+    cdef list blocks, unit_blocks
+    cdef QueueTable queues
     cdef mqi_log_extract x
     cdef int given
     cdef bint busy
 
     def __init__(
-        self, buf, int64_t file_start, int64_t start, int64_t stop, /, *, bint tags=False, bint check_crc=False
+        self, buf, int64_t file_start, int64_t start, int64_t stop, /, *, bint tags=False, bint check_crc=False,
+        QueueTable queues=None
     ):
         if self.log is not None:
             raise TypeError("an Extractor is made once")
@@ -276,7 +348,12 @@ cdef class Extractor:
         self.x.tags = tags
         for i in range(MQI_LOG_CURSORS):
             self.x.cursor[i].run = (<_Block>blocks[i]).data
-        self.log, self.blocks = log, blocks
+        if queues is not None:
+            self.unit_blocks = [_Block(MQI_LOG_RUN_UNITS * sizeof(mqi_log_unit)) for _ in range(MQI_LOG_CURSORS)]
+            self.x.queues = &queues.table
+            for i in range(MQI_LOG_CURSORS):
+                self.x.cursor[i].units = <mqi_log_unit*>(<_Block>self.unit_blocks[i]).data
+        self.log, self.blocks, self.queues = log, blocks, queues
         mqi_log_extract_start(&self.x)
 
     def __iter__(self):
@@ -298,7 +375,7 @@ cdef class Extractor:
             while self.given < self.x.confirmed:
                 cursor = self.given
                 self.given += 1
-                if self.x.cursor[cursor].entries > 0:
+                if self.x.cursor[cursor].entries > 0 or self.x.cursor[cursor].n_units > 0:
                     return memoryview(self.blocks[cursor])[:self.x.cursor[cursor].entries * MQI_LOG_ENTRY_SIZE]
             if self.x.done:
                 self.log.release()
@@ -306,6 +383,16 @@ cdef class Extractor:
             with nogil:
                 mqi_log_extract_step(&self.x)
             self.given = 0
+            if self.queues is not None and self.queues.table.no_memory:
+                raise MemoryError
+
+    @property
+    def units(self):
+        """The units of the frames that the last view is of: packed records as `log_entries.UNIT`, valid as long."""
+        if self.unit_blocks is None or self.given == 0:
+            return memoryview(b"")
+        return memoryview(self.unit_blocks[self.given - 1])[
+            :self.x.cursor[self.given - 1].n_units * sizeof(mqi_log_unit)]
 
     @property
     def end(self):
@@ -417,6 +504,30 @@ cdef class Scanner:
     def blank(self):
         """The phy offset of the blank record, or -1."""
         return self.scan.blank + self.log.log.start if self.scan.blank >= 0 else -1
+
+
+def scan_at(buf, int64_t file_start, phy_offsets, /, *, bint check_crc=False):
+    """The frames at given phy offsets of a file: `(frames, valid bool[n])`; what is no whole frame is all zero.
+
+    phy_offsets : int64[n], in any order, also outside the file. frames : structured array of `frame_dtype()`.
+    """
+    import numpy as np
+
+    cdef Py_buffer at, rows, flags
+    cdef _Log log = _Log(buf, file_start, check_crc)
+    positions = np.ascontiguousarray(phy_offsets, np.int64) - file_start
+    cdef int64_t n = len(positions)
+    frames, valid = np.empty(n, frame_dtype()), np.empty(n, np.uint8)
+    PyObject_GetBuffer(positions, &at, PyBUF_SIMPLE)
+    PyObject_GetBuffer(frames, &rows, PyBUF_WRITABLE)
+    PyObject_GetBuffer(valid, &flags, PyBUF_WRITABLE)
+    with nogil:
+        mqi_log_scan_at(&log.log, <const int64_t*>at.buf, n, <mqi_log_frame*>rows.buf, <uint8_t*>flags.buf)
+    PyBuffer_Release(&flags)
+    PyBuffer_Release(&rows)
+    PyBuffer_Release(&at)
+    log.release()
+    return frames, valid.view(np.bool_)
 
 
 def gather(buf, pos, size, /):

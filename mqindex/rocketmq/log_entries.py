@@ -16,12 +16,20 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._mapped_file import MappedFile
-from mqindex._native.commit_log import Extractor, find_frame
+from mqindex._native.commit_log import Extractor, QueueTable, find_frame
 
-__all__ = ["RUN_ENTRY", "Damage", "FileWalk", "LogEntries", "LogSpan"]
+__all__ = ["RUN_ENTRY", "UNIT", "Damage", "FileWalk", "LogEntries", "LogSpan"]
 
 _REACH = 32 << 20  # bytes of log brought into memory at a time
 RUN_ENTRY = np.dtype([("key_hash", "=i4"), ("phy_offset", "=i8"), ("store_timestamp", "=i8")])
+UNIT = np.dtype(
+    [
+        *((name, "=i8") for name in ("phy_offset", "queue_offset", "tags_code", "store_timestamp")),
+        ("size", "=i4"),
+        ("queue", "=i4"),
+    ]
+)
+"""What dispatch writes to a consume queue; `queue`: the queue's number in a `QueueTable`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +58,26 @@ class Damage:
 class FileWalk:
     """Walks frames from `at`, a frame's start, while they begin before `stop`; iterating yields arrays of `RUN_ENTRY`.
 
-    An array is valid until the next one. Afterwards: `messages`, `entries`, `last_message` and `last_entry` (phy
+    An array is valid until the next one. With `queues`, `units` are the units of the same frames, an array of `UNIT`.
+    `check_crc`: bodies are checked, as they always are in the log's last file. Afterwards: `messages`, `entries`, `last_message` and `last_entry` (phy
     offsets, -1: none), `end` (behind the last frame; None: lost in damage), `fault` (last file: why the log ends at
     `end`), `damage`.
     """
 
-    def __init__(self, log: MappedFile, span: LogSpan, at: int, stop: int, *, tags: bool) -> None:
-        self._log, self._span, self._tags = log, span, tags
+    def __init__(
+        self,
+        log: MappedFile,
+        span: LogSpan,
+        at: int,
+        stop: int,
+        *,
+        tags: bool,
+        queues: QueueTable | None = None,
+        check_crc: bool = False,
+    ) -> None:
+        self._log, self._span, self._tags, self._queues = log, span, tags, queues
+        self._check_crc = check_crc or span.last
+        self.units: npt.NDArray[Any] = np.empty(0, UNIT)
         self._at, self._stop = at, stop
         self.messages = self.entries = 0
         self.last_message = self.last_entry = -1
@@ -69,8 +90,13 @@ class FileWalk:
         while at >= 0:
             reach = min(at + _REACH, self._stop)
             self._log.read_ahead(at - span.file_start, reach - span.file_start)
-            step = Extractor(self._log.map, span.file_start, at, reach, tags=self._tags, check_crc=span.last)
+            step = Extractor(
+                self._log.map, span.file_start, at, reach, tags=self._tags, check_crc=self._check_crc,
+                queues=self._queues,
+            )  # fmt: skip
             for chunk in step:
+                if self._queues is not None:
+                    self.units = np.frombuffer(step.units, UNIT)
                 yield np.frombuffer(chunk, RUN_ENTRY)
             self._count(step)
             if step.fault is None:

@@ -21,6 +21,7 @@ _ERRORS: dict[str, tuple[type[FormatError], str]] = {
     "foreign": (FormatError, "the frame belongs elsewhere"),
     "bad-crc": (FormatError, "the body does not have the checksum of its frame"),
     "bad-size": (FormatError, "the frame's size is not the sum of its parts"),
+    "bad-delay": (FormatError, "a delayed message's level is no number"),
     "bad-length": (FormatError, "a part of the frame is longer than the frame"),
 }
 

@@ -1,0 +1,58 @@
+"""How dispatch fills consume queues: the settings of a broker that decide which units there are, and their bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mqindex._native.commit_log import QueueTable
+from mqindex.rocketmq import layout
+from mqindex.rocketmq.options import StoreOptions, parse_delay_levels, parse_version
+
+__all__ = ["DELAY_LEVELS", "SCHEDULE_TOPIC", "QueueRules", "queue_rules"]
+
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+DELAY_LEVELS = parse_delay_levels("1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h")
+_EXT_FILE_SIZE = 48 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRules:
+    """Rules of one store. Picklable; sizes in bytes, delays in ms.
+
+    multi_dispatch : a message that names further queues, with its offsets there, gets units in them too.
+    lmq : of those, names that begin with `%LMQ%` have only queue 0.
+    system_topics : multi-dispatch also of retry, system and schedule topics (brokers before 5.0).
+    ext_file_size : units hold addresses in extension files of this size; None: no extension files.
+    """
+
+    delay_levels: tuple[int, ...] = DELAY_LEVELS
+    multi_dispatch: bool = True
+    lmq: bool = True
+    system_topics: bool = True
+    file_size: int = layout.QUEUE_FILE_SIZE
+    ext_file_size: int | None = None
+
+    def table(self) -> QueueTable:
+        """A fresh numbering of queues for one `Extractor`."""
+        return QueueTable(
+            self.delay_levels, multi_dispatch=self.multi_dispatch, lmq=self.lmq, system_topics=self.system_topics
+        )
+
+
+def queue_rules(
+    options: StoreOptions, *, broker_version: str, file_size: int | None = None, ext_file_size: int | None = None
+) -> QueueRules:
+    """The rules that were given, then what the files tell (`file_size`, `ext_file_size`), then the broker's defaults.
+
+    Multi-dispatch counts as on unless it was switched off: only a broker that has it on writes the offsets without
+    which a message has no further units.
+    """
+    ext = options.consume_queue_ext if options.consume_queue_ext is not None else ext_file_size is not None
+    return QueueRules(
+        delay_levels=options.delay_levels or DELAY_LEVELS,
+        multi_dispatch=options.multi_dispatch is not False,
+        lmq=options.lmq is not False,
+        system_topics=parse_version(broker_version) < (5, 0),
+        file_size=options.consume_queue_file_size or file_size or layout.QUEUE_FILE_SIZE,
+        ext_file_size=(options.consume_queue_ext_file_size or ext_file_size or _EXT_FILE_SIZE) if ext else None,
+    )

@@ -1,0 +1,39 @@
+/* Which queues a frame's units go to, and what a unit says: the rules of dispatch. Queues are numbered as they are met. */
+#ifndef MQI_LOG_QUEUES_H
+#define MQI_LOG_QUEUES_H
+
+#include <stdint.h>
+
+/* What dispatch writes to one place of a consume queue, and the place. Python sees it as a structured array. */
+typedef struct {
+    int64_t phy_offset, queue_offset, tags_code, store_timestamp;
+    int32_t size, queue;
+} mqi_log_unit;
+
+typedef struct {
+    uint32_t hash;
+    int32_t queue_id, topic_len;
+    int64_t topic_at; /* in `topics` */
+} mqi_log_queue;
+
+typedef struct {
+    const int64_t *delay_levels; /* ms, level 1 first */
+    int64_t n_delay_levels;
+    int multi_dispatch; /* also to the queues that INNER_MULTI_DISPATCH names */
+    int lmq;            /* of those, %LMQ%... has only queue 0 */
+    int system_topics;  /* also of retry, system and schedule topics */
+
+    int32_t n, room;
+    mqi_log_queue *queues;
+    uint32_t *slots, mask; /* number + 1, 0: free */
+    uint8_t *topics;
+    int64_t topics_len, topics_room;
+    int no_memory; /* from then on every queue is number 0 */
+} mqi_log_queues;
+
+/* All zero but the rules is an empty table. */
+int32_t mqi_log_queue_number(mqi_log_queues *t, const uint8_t *topic, int32_t topic_len, uint32_t topic_hash,
+                             int32_t queue_id);
+void mqi_log_queues_free(mqi_log_queues *t);
+
+#endif
