@@ -171,14 +171,19 @@ class CommitLog:
         ------
         FormatError : no message begins there (BadMagicError), it is cut short, or its bytes do not agree
         """
-        file = self._file_of(phy_offset)
-        message = read_message(self._map_of(file), file.start, phy_offset, file.path)
+        file, mapped = self.file_at(phy_offset)
+        message = read_message(mapped, file.start, phy_offset, file.path)
         if size is not None and size != message.size:
             raise FormatError(
                 "the message has another size", path=file.path, at=phy_offset - file.start, field="total_size",
                 expected=size, got=message.size,
             )  # fmt: skip
         return message
+
+    def file_at(self, phy_offset: int) -> tuple[LogFile, mmap.mmap]:
+        """The file that holds a phy offset, and its map, for as long as the caller keeps it; `FormatError`: none."""
+        file = self._file_of(phy_offset)
+        return file, self._map_of(file)
 
     def close(self) -> None:
         """Unmap. May be called twice; a scan that still runs ends with `ClosedFileError`."""

@@ -50,7 +50,7 @@ class ConsumerOffsets(Mapping[str, dict[int, int]]):
         return {name: self._lag(name, offsets) for name, offsets in self._table.items()}
 
     def _lag(self, name: str, offsets: Mapping[int, int]) -> dict[int, int]:
-        topic = name.split(_SEPARATOR)[0]
+        topic = name.split(_SEPARATOR, maxsplit=1)[0]
         return {queue_id: self._max_offset(topic, queue_id) - offset for queue_id, offset in offsets.items()}
 
     def __getitem__(self, name: str) -> dict[int, int]:
