@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Protocol, TypeVar
 
 from mqindex.engines import Engine
 from mqindex.report import Finding
@@ -11,7 +12,7 @@ from mqindex.rocketmq import stages
 from mqindex.rocketmq.log_entries import Damage, LogSpan
 from mqindex.rocketmq.stages import Part, Run, Slice, Split
 
-__all__ = ["SPLIT_SIZE", "Extracted", "Stretch", "assign", "cut", "extract"]
+__all__ = ["SPLIT_SIZE", "Extracted", "Stitched", "Stretch", "assign", "cut", "extract", "stitch"]
 
 SPLIT_SIZE = 128 << 20
 
@@ -24,13 +25,36 @@ class Stretch:
     stop: int
 
 
-@dataclass(slots=True)
-class Extracted:
-    """The runs of one stretch, in the log's order, and what was met on the way."""
+class Walk(Protocol):
+    """What the driver must know of a split that a task has walked; see `stages.Run`."""
 
-    runs: list[Run] = field(default_factory=list)
+    @property
+    def first(self) -> int: ...
+    @property
+    def end(self) -> int | None: ...
+    @property
+    def fault(self) -> Damage | None: ...
+    @property
+    def damage(self) -> tuple[Damage, ...]: ...
+
+
+AnyWalk = TypeVar("AnyWalk", bound=Walk)
+
+
+@dataclass
+class Stitched(Generic[AnyWalk]):
+    """What the tasks of one stretch gave, in the log's order, and what was met on the way."""
+
+    runs: list[AnyWalk] = field(default_factory=list)
     damage: list[Damage] = field(default_factory=list)
     fault: Damage | None = None
+
+
+AnyStitched = TypeVar("AnyStitched", bound=Stitched[Any])
+
+
+class Extracted(Stitched[Run]):
+    """The runs of one stretch."""
 
     @property
     def entries(self) -> int:
@@ -89,11 +113,14 @@ def extract(engine: Engine, stretches: Sequence[Sequence[Split]], *, name: str =
     """Extract many stretches in one round of tasks, then check that each split starts where the one before it ended."""
     splits = [split for stretch in stretches for split in stretch]
     runs = iter(engine.map(stages.extract, splits, name=name, weights=[split.stop - split.start for split in splits]))
-    return [_stitch(engine, [(split, next(runs)) for split in stretch]) for stretch in stretches]
+    pairs = ([(split, next(runs)) for split in stretch] for stretch in stretches)
+    return [stitch(engine, stages.extract, each, Extracted()) for each in pairs]
 
 
-def _stitch(engine: Engine, pairs: Sequence[tuple[Split, Run]]) -> Extracted:
-    done = Extracted()
+def stitch(
+    engine: Engine, stage: Callable[[Any], AnyWalk], pairs: Sequence[tuple[Any, AnyWalk]], done: AnyStitched
+) -> AnyStitched:
+    """Put the walks of neighbouring splits together in `done`; a split that began at a wrong place is walked again."""
     at: int | None = None  # where the next frame begins; None: unknown, at a start or behind damage
     file = None
     for split, run in pairs:
@@ -103,7 +130,8 @@ def _stitch(engine: Engine, pairs: Sequence[tuple[Split, Run]]) -> Extracted:
         if at is not None and at >= split.stop:
             continue  # a frame that began earlier, or the blank, covers this split
         if at is not None and run.first != at:  # a body that imitates a frame, or a bad frame at the border
-            run = _again(engine, replace(split, start=at, resync=False))  # noqa: PLW2901
+            again = replace(split, start=at, resync=False)
+            run = engine.map(stage, [again], name="walk again")[0]  # noqa: PLW2901
         if at is None and run.first >= 0:
             _close(done, run.first)
         if run.first >= 0:
@@ -116,11 +144,7 @@ def _stitch(engine: Engine, pairs: Sequence[tuple[Split, Run]]) -> Extracted:
     return done
 
 
-def _again(engine: Engine, split: Split) -> Run:
-    return engine.map(stages.extract, [split], name="extract again")[0]
-
-
-def _close(done: Extracted, stop: int | None, *, file_end: bool = False) -> None:
+def _close(done: Stitched[Any], stop: int | None, *, file_end: bool = False) -> None:
     """The last damage reached the end of its split: it ends where the next frame was found."""
     if done.damage and done.damage[-1].stop is None and not file_end:
         done.damage[-1] = replace(done.damage[-1], stop=stop)
