@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -200,6 +200,12 @@ class IndexFile(SingleCalls):
         if len(batch) - start >= _BULK and not self._core.closed:
             self._file.advise_huge()
         return self._core.put_keys(batch, phy_offsets, store_timestamps, start)
+
+    def put_run(self, run: npt.NDArray[Any]) -> int:
+        """Append entries that a walk of a log gave (an array of `RUN_ENTRY`); returns how many were stored."""
+        self._check_length()
+        self._reserve(len(run))
+        return self._core.put_run(run)
 
     def select_phy_offsets(
         self, keys: Keys, *, topic: str | None = None, max_num: int = 64, begin: int = 0, end: int = MAX_TIMESTAMP

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,6 +41,10 @@ class IndexService:
     from several threads and see what a live broker appends to the files that were there at `open`.
     Source: RocketMQ 4.9.3, `store/index/IndexService`.
 
+    Attributes
+    ----------
+    on_full : what is done with a file that has been rolled over; at first it is flushed.
+
     Examples
     --------
     >>> import tempfile
@@ -57,6 +61,7 @@ class IndexService:
         self.hash_slot_num = hash_slot_num
         self.index_num = index_num
         self.writable = writable
+        self.on_full: Callable[[IndexFile], None] = IndexFile.flush
         self._files = files
         self._lock = threading.Lock()
         self._closed = False
@@ -166,15 +171,33 @@ class IndexService:
             raise ValueError(
                 f"keys, phy_offsets, store_timestamps: expected one length, got {len(batch)}, {len(phys)}, {len(times)}"
             )
-        if not self.writable:
-            raise ReadOnlyFileError("the index service is read-only", path=self.directory, hint="open it writable")
-        if self.index_num < 2:
-            raise GeometryError("a file of this geometry holds no entry", expected="index_num 2 or more", got=1)
+        self._check_writable()
         with self._lock:
             done = 0
             while done < len(batch):
                 done += self._current().put_batch(batch, done, phys, times)
         return done
+
+    def put_run(self, run: npt.NDArray[Any]) -> int:
+        """Put the entries of a stretch of log (an array of `RUN_ENTRY`), rolling over as `build_index` does."""
+        self._check_writable()
+        with self._lock:
+            done = 0
+            while done < len(run):
+                done += self._current().put_run(run[done:])
+        return done
+
+    def create_index_file(self) -> None:
+        """Have a file that takes an entry, as the broker has before it looks at a message, with keys or without."""
+        self._check_writable()
+        with self._lock:
+            self._current()
+
+    def _check_writable(self) -> None:
+        if not self.writable:
+            raise ReadOnlyFileError("the index service is read-only", path=self.directory, hint="open it writable")
+        if self.index_num < 2:
+            raise GeometryError("a file of this geometry holds no entry", expected="index_num 2 or more", got=1)
 
     def _current(self) -> IndexFile:
         """The last file, or a new one behind it when there is none or it is full."""
@@ -190,9 +213,9 @@ class IndexService:
             end_phy_offset=seeds[0],
             end_timestamp=seeds[1],
         )
-        if files:
-            files[-1].flush()
         self._files.append(fresh)
+        if files:
+            self.on_full(files[-1])
         return fresh
 
     def delete_expired_file(self, min_phy_offset: int) -> list[str]:
