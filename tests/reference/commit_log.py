@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,8 @@ __all__ = [
     "BLANK",
     "MESSAGE_V1",
     "MESSAGE_V2",
+    "ROLLBACK",
+    "SCHEDULE_TOPIC",
     "Damage",
     "NotAFrame",
     "Record",
@@ -27,6 +30,7 @@ __all__ = [
 
 MESSAGE_V1, MESSAGE_V2, BLANK = -626843481, -626843477, -875286124
 BORN_IPV6, STORE_IPV6, ROLLBACK = 0x10, 0x20, 0xC
+SCHEDULE_TOPIC = b"SCHEDULE_TOPIC_XXXX"
 
 
 class NotAFrame(Exception):
@@ -129,6 +133,9 @@ def decode(data: bytes, at: int, file_start: int, *, check_crc: bool = False) ->
         raise NotAFrame("size")
     if phy_offset != file_start + at:
         raise NotAFrame("foreign")
+    delay = parse_properties(decode_utf8(properties)).get("DELAY", "0")
+    if topic == SCHEDULE_TOPIC and not (re.fullmatch(r"[+-]?[0-9]+", delay) and -(1 << 31) <= int(delay) < 1 << 31):
+        raise NotAFrame("delay")
     if check_crc and body and body_crc(body) != crc:
         raise NotAFrame("crc")
     return Record(
