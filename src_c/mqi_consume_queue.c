@@ -55,7 +55,7 @@ void mqi_units_decode(const uint8_t *units, int64_t n, int64_t *phy_offsets, int
     }
 }
 
-static inline int32_t hash_of(const uint8_t *unit) { return mqi_get32(unit + MQI_UNIT_TAGS_CODE + 4); }
+static inline int64_t code_of(const uint8_t *unit) { return mqi_get64(unit + MQI_UNIT_TAGS_CODE); }
 
 /* Few hashes are compared one by one, without a branch on the outcome; the places that are left over repeat the last. */
 #define FEW 4
@@ -66,9 +66,10 @@ static int64_t select_few(const uint8_t *units, int64_t n, int64_t first, const 
     int64_t found = 0;
     for (int64_t j = 0; j < FEW; j++) h[j] = hashes[j < k ? j : k - 1];
     for (int64_t i = 0; i < n; i++) {
-        int32_t got = hash_of(units + i * MQI_UNIT_SIZE);
+        int64_t code = code_of(units + i * MQI_UNIT_SIZE);
+        int32_t got = (int32_t)code;
         out[found] = first + i;
-        found += (got == h[0]) | (got == h[1]) | (got == h[2]) | (got == h[3]);
+        found += (got == h[0]) | (got == h[1]) | (got == h[2]) | (got == h[3]) | (code <= MQI_MAX_EXT_ADDRESS);
     }
     return found;
 }
@@ -112,12 +113,13 @@ int64_t mqi_units_select(const uint8_t *units, int64_t n, int64_t first, const i
                          int64_t *out) {
     hash_set set;
     int64_t found = 0;
-    if (n == 0 || k == 0) return 0;
-    if (k <= FEW) return select_few(units, n, first, hashes, k, out);
+    if (n == 0) return 0;
+    if (k > 0 && k <= FEW) return select_few(units, n, first, hashes, k, out);
     if (set_make(&set, hashes, k) != MQI_OK) return MQI_NO_MEMORY;
     for (int64_t i = 0; i < n; i++) {
+        int64_t code = code_of(units + i * MQI_UNIT_SIZE);
         out[found] = first + i;
-        found += set_holds(&set, hash_of(units + i * MQI_UNIT_SIZE));
+        found += code <= MQI_MAX_EXT_ADDRESS || set_holds(&set, (int32_t)code);
     }
     free(set.places);
     return found;

@@ -16,9 +16,10 @@ enum {
     MQI_UNIT_PHY_OFFSET = 0,
     MQI_UNIT_MESSAGE_SIZE = 8,
     MQI_UNIT_TAGS_CODE = 12,
-    MQI_BATCH_UNIT_SIZE = 46,
-    MQI_EXT_UNIT_SIZE = 20,
 };
+
+/* A tags code up to this is no code but the address of an extension unit. */
+#define MQI_MAX_EXT_ADDRESS (-2147483649)
 
 /* What dispatching a frame gives to one queue: scratch in native byte order, packed into 40 bytes. `queue` is a number
  * that the dispatcher gave the queue. */
@@ -48,7 +49,8 @@ int64_t mqi_units_encode(mqi_unit_append *end, const mqi_queue_unit *units, int6
 void mqi_units_decode(const uint8_t *units, int64_t n, int64_t *phy_offsets, int32_t *sizes, int64_t *tags_codes);
 
 /* Numbers of the units whose tags codes' low 32 bits, which is all that a filter compares, are in `hashes`, plus
- * `first`; `out` has room for n. Returns how many, or MQI_NO_MEMORY. */
+ * `first`; also of those that hold an address, which says nothing of the tags. `out` has room for n. Returns how many,
+ * or MQI_NO_MEMORY. */
 int64_t mqi_units_select(const uint8_t *units, int64_t n, int64_t first, const int32_t *hashes, int64_t k,
                          int64_t *out);
 

@@ -129,7 +129,10 @@ def decode_units(buf, int64_t start, int64_t stop, /):
 
 
 def select_tags(buf, int64_t start, int64_t stop, hashes, /):
-    """The positions in [start, stop) whose tags code has one of `hashes` (int32) as its low 32 bits: int64[m]."""
+    """The positions in [start, stop) whose tags code has one of `hashes` (int32) as its low 32 bits: int64[m].
+
+    An address of an extension unit says nothing of the tags: its position is among them.
+    """
     import numpy as np
 
     cdef _Rows queue = _Rows(buf), wanted = _Rows(hashes, sizeof(int32_t), False, "hashes"), target

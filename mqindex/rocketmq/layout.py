@@ -25,6 +25,18 @@ frame    | 0 total_size i32 | 4 magic_code i32 | 8 body_crc i32 | 12 queue_id i3
          | topic i8 (version 2: i16) + n | properties i16 + n |
 blank    | 0 bytes left in the file i32 | 4 magic_code i32 | undefined |
 ```
+
+Files of a consume queue are named by the byte at which they start in the queue (`store/ConsumeQueue.java`,
+`ConsumeQueueExt.java`, `queue/BatchConsumeQueue.java`). The unit of queue offset q stands at byte 20 x q; extension
+units have an address, their byte - 2^63, that stands in place of a unit's tags_code; a batch unit stands where the one
+before it ends:
+
+```
+unit        | 0 phy_offset i64 | 8 size i32 | 12 tags_code i64 |
+extension   | 0 size i16 | 2 tags_code i64 | 10 store_timestamp i64 | 18 bitmap_size i16 | bitmap n |
+batch unit  | 0 phy_offset i64 | 8 size i32 | 12 tags_code i64 | 20 store_timestamp i64 | 28 msg_base_offset i64
+            | 36 batch_size i16 | 38 compacted_offset i32 | 42 reserved i32 |
+```
 """
 
 from __future__ import annotations
@@ -35,7 +47,11 @@ from typing import Final
 from mqindex.errors import GeometryError
 
 __all__ = [
+    "BATCH_QUEUE_FILE_SIZE",
+    "BATCH_UNIT_SIZE",
     "COMMIT_LOG_FILE_SIZE",
+    "EXT_FILE_SIZE",
+    "EXT_UNIT_SIZE",
     "HASH_SLOT_NUM",
     "INDEX_ENTRY_SIZE",
     "INDEX_HEADER_SIZE",
@@ -44,6 +60,7 @@ __all__ = [
     "MAGIC_BLANK",
     "MAGIC_MESSAGE_V1",
     "MAGIC_MESSAGE_V2",
+    "MAX_EXT_ADDRESS",
     "MAX_INDEX_FILE_SIZE",
     "MAX_TIMESTAMP",
     "QUEUE_FILE_SIZE",
@@ -69,6 +86,11 @@ MAX_TIMESTAMP: Final = 2**63 - 1
 
 QUEUE_UNIT_SIZE: Final = 20
 QUEUE_FILE_SIZE: Final = 6_000_000
+EXT_UNIT_SIZE: Final = 20  # without a bitmap
+EXT_FILE_SIZE: Final = 48 << 20
+MAX_EXT_ADDRESS: Final = -(2**31) - 1  # a tags code up to here is the address of an extension unit
+BATCH_UNIT_SIZE: Final = 46
+BATCH_QUEUE_FILE_SIZE: Final = 13_800_000
 
 MAX_INDEX_FILE_SIZE: Final = 2**31 - 1  # the broker computes positions in 32 bits
 
