@@ -11,7 +11,8 @@ import pytest
 
 from mqindex.rocketmq import CommitLog, IndexService
 from mqindex.rocketmq.log_columns import COLUMNS, DEFAULT_COLUMNS
-from mqindex.spark import sources
+from mqindex.spark import log_source
+from mqindex.spark.reading import ARROW_TYPES, MAX_OFFSET
 from tests.support.golden import case
 from tests.support.small_store import make_small_store
 
@@ -44,15 +45,15 @@ def test_messages_are_those_of_the_broker(registered: Any, golden: Path) -> None
 
 
 def test_columns_and_types_are_those_of_a_scan(golden: Path) -> None:
-    assert tuple(sources.MESSAGE_COLUMNS) == DEFAULT_COLUMNS
-    assert set(sources.MESSAGE_COLUMNS) | set(sources.BULKY_COLUMNS) == set(COLUMNS)
+    assert tuple(log_source.MESSAGE_COLUMNS) == DEFAULT_COLUMNS
+    assert set(log_source.MESSAGE_COLUMNS) | set(log_source.BULKY_COLUMNS) == set(COLUMNS)
     import pyarrow as pa
 
     with CommitLog.open(golden / "commitlog") as opened:
         table = pa.table(next(opened.scan(columns=list(COLUMNS))))
-    kinds = {**sources.MESSAGE_COLUMNS, **sources.BULKY_COLUMNS}
+    kinds = {**log_source.MESSAGE_COLUMNS, **log_source.BULKY_COLUMNS}
     assert {name: table.schema.field(name).type for name in COLUMNS} == {
-        name: sources.ARROW_TYPES[kind] for name, kind in kinds.items()
+        name: ARROW_TYPES[kind] for name, kind in kinds.items()
     }
 
 
@@ -125,15 +126,15 @@ def test_pushed_filters_are_left_to_the_source() -> None:
     told = {
         datasource.EqualTo(column, 5): (5, 6),
         datasource.EqualNullSafe(column, 5): (5, 6),
-        datasource.GreaterThan(column, 5): (6, sources.MAX_OFFSET),
-        datasource.GreaterThanOrEqual(column, 5): (5, sources.MAX_OFFSET),
+        datasource.GreaterThan(column, 5): (6, MAX_OFFSET),
+        datasource.GreaterThanOrEqual(column, 5): (5, MAX_OFFSET),
         datasource.LessThan(column, 5): (0, 5),
         datasource.LessThanOrEqual(column, 5): (0, 6),
         datasource.IsNotNull(column): None,
         datasource.GreaterThan(("queue_offset",), 5): None,
         datasource.Not(datasource.EqualTo(column, 5)): None,
     }
-    assert {item: sources._bounds(item) for item in told} == told
+    assert {item: log_source._bounds(item) for item in told} == told
 
 
 def test_several_stores_are_one_log(registered: Any, tmp_path: Path) -> None:
@@ -164,9 +165,9 @@ def test_ranges_cover_each_message_once(
 ) -> None:
     from pyspark.sql.types import LongType, StructField, StructType
 
-    monkeypatch.setattr(sources, "SPLIT_SIZE", split_size)
+    monkeypatch.setattr(log_source, "SPLIT_SIZE", split_size)
     schema = StructType([StructField("phy_offset", LongType())])
-    reader = sources.CommitLogSource({"path": str(golden)}).reader(schema)
+    reader = log_source.CommitLogSource({"path": str(golden)}).reader(schema)
     ranges = reader.partitions()
     assert all(one.stop - one.start <= split_size for one in ranges)
     found = [offset for one in ranges for batch in reader.read(one) for offset in batch.column(0).to_pylist()]
