@@ -12,11 +12,9 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mqindex._native.commit_log import Extractor, QueueTable, Scanner, crc32, find_frame, scan_at
+from mqindex._native.commit_log import Extractor, Scanner, crc32, find_frame, scan_at
 from mqindex.rocketmq import CommitLog
-from mqindex.rocketmq.log_entries import UNIT
 from tests.reference.commit_log import NotAFrame, Record, decode, encode, index_strings, scan_log
-from tests.reference.dispatch import Rules, Unit, units
 from tests.reference.java import decode_utf8, key_hash
 
 RUN_ENTRY = np.dtype([("key_hash", "=i4"), ("phy_offset", "=i8"), ("store_timestamp", "=i8")])
@@ -27,16 +25,7 @@ texts = st.text(max_size=20).map(lambda text: text.encode(errors="surrogatepass"
 keys = st.lists(st.sampled_from([b"a", b"", b"order-1", b"\xe6\xb6\x88", b"\xff", b"k" * 70]), max_size=6).map(
     b" ".join
 )
-numbers = st.lists(st.sampled_from([b"0", b"7", b"+3", b"-1", b"", b"x", b"9" * 19, b"9" * 18]), max_size=4).map(
-    b",".join
-)
-names = st.lists(st.sampled_from([b"%LMQ%a", b"b", b"", b"%LMQ%\xff"]), max_size=4).map(b",".join)
-items = (
-    st.tuples(st.sampled_from([b"KEYS", b"TAGS", b"UNIQ_KEY", b"KEY", b"", b"WAIT"]), keys | texts)
-    | st.tuples(st.sampled_from([b"DELAY", b"INNER_MULTI_QUEUE_OFFSET"]), numbers)
-    | st.tuples(st.just(b"INNER_MULTI_DISPATCH"), names)
-)
-topics = st.sampled_from([b"SCHEDULE_TOPIC_XXXX", b"%RETRY%g", b"rmq_sys_x", b"T"]) | texts
+items = st.tuples(st.sampled_from([b"KEYS", b"TAGS", b"UNIQ_KEY", b"KEY", b"", b"WAIT", b"DELAY"]), keys | texts)
 blocks = st.lists(items, max_size=5).map(lambda pairs: b"\x02".join(b"\x01".join(pair) for pair in pairs)) | texts
 seeds = st.integers(0, 2**32 - 1)
 
@@ -64,7 +53,7 @@ def records(draw: st.DrawFn) -> Record:
         reconsume_times=rng.getrandbits(32) - 2**31,
         prepared_transaction_offset=rng.getrandbits(64) - 2**63,
         body=body,
-        topic=draw(topics)[: 127 if magic == MAGICS[0] else 300],
+        topic=draw(st.just(b"SCHEDULE_TOPIC_XXXX") | texts)[: 127 if magic == MAGICS[0] else 300],
         properties=draw(blocks),
     )
 
@@ -113,20 +102,8 @@ def test_extract_and_scan_see_what_the_twin_sees(
     start, content = log
     stop = data.draw(st.just(len(content)) | st.integers(0, len(content)), "stop")
     expected, end, faulty, blank = walked(content, start, 0, stop, check_crc)
-    rules = Rules([1000, 5000, 2**62], *data.draw(st.tuples(st.booleans(), st.booleans(), st.booleans()), "rules"))
-    table = QueueTable(
-        rules.delay_levels, multi_dispatch=rules.multi_dispatch, lmq=rules.lmq, system_topics=rules.system_topics
-    )
-    extractor = Extractor(content, start, start, start + stop, tags=tags, check_crc=check_crc, queues=table)
-    entries, found = [], []
-    for chunk in extractor:
-        entries += [tuple(entry) for entry in np.frombuffer(chunk, RUN_ENTRY).tolist()]
-        found += np.frombuffer(extractor.units, UNIT).tolist()
-    names = table.names()
-    assert [Unit(*names[queue], place, at, *rest) for at, place, *rest, queue in map(reordered, found)] == [
-        unit for record in expected for unit in units(record, rules)
-    ]
-    assert entries == plain_entries(content, start, stop, tags, check_crc)
+    extractor = Extractor(content, start, start, start + stop, tags=tags, check_crc=check_crc)
+    entries = [tuple(entry) for chunk in extractor for entry in np.frombuffer(chunk, RUN_ENTRY).tolist()]
     scanner = Scanner(content, start, start, start + stop, check_crc=check_crc, max_frames=3)
     frames = [row for batch in scanner for row in batch]
 
@@ -143,17 +120,6 @@ def test_extract_and_scan_see_what_the_twin_sees(
     assert [same_fields(row, record, content) for row, record in zip(frames, expected, strict=True)] == [True] * len(
         expected
     )
-
-
-def reordered(unit: tuple[int, ...]) -> tuple[int, ...]:
-    phy_offset, queue_offset, tags_code, store_timestamp, size, queue = unit
-    return phy_offset, queue_offset, size, tags_code, store_timestamp, queue
-
-
-def plain_entries(content: bytes, start: int, stop: int, tags: bool, check_crc: bool) -> list[tuple[int, ...]]:
-    """The entries where nobody asks for units."""
-    extractor = Extractor(content, start, start, start + stop, tags=tags, check_crc=check_crc)
-    return [tuple(entry) for chunk in extractor for entry in np.frombuffer(chunk, RUN_ENTRY).tolist()]
 
 
 def same_fields(row: Any, record: Record, content: bytes) -> bool:

@@ -60,8 +60,10 @@ def tags_code(record: Record, delay_levels: Sequence[int]) -> int:
 def multi_dispatch(record: Record, topic: str, rules: Rules) -> Iterator[tuple[str, int, int]]:
     """Topic, queue and queue offset of the further units."""
     properties = record.property_map
-    names = java_split(properties.get("INNER_MULTI_DISPATCH", ""), ",")
-    offsets = java_split(properties.get("INNER_MULTI_QUEUE_OFFSET", ""), ",")
+    if not {"INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET"} <= properties.keys():
+        return
+    names = java_split(properties["INNER_MULTI_DISPATCH"], ",")
+    offsets = java_split(properties["INNER_MULTI_QUEUE_OFFSET"], ",")
     internal = topic.startswith(("%RETRY%", "rmq_sys_")) or record.topic == SCHEDULE_TOPIC
     if not rules.multi_dispatch or len(names) != len(offsets) or (internal and not rules.system_topics):
         return
