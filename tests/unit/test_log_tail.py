@@ -58,7 +58,7 @@ def test_file_that_ended_in_a_blank_ends_where_the_next_begins(writer: LogWriter
 def test_message_that_is_still_being_written_does_not_count(
     writer: LogWriter, tail: LogTail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = writer.write(LogMessage(), LogMessage(tags="the properties come last"))
+    _, second = writer.write(LogMessage(), LogMessage(tags="the properties come last"))
     path, end = writer.path(second), writer.position
     whole = path.read_bytes()
     torn = bytearray(whole)
@@ -86,9 +86,9 @@ def test_half_a_message_does_not_count(writer: LogWriter, tail: LogTail) -> None
 
 
 def test_damage_is_passed_where_the_log_goes_on_in_the_next_file(writer: LogWriter, tail: LogTail) -> None:
-    (first,) = writer.write(LogMessage())
+    writer.write(LogMessage())
     assert tail.end() == writer.position
-    (second, third) = writer.write(LogMessage(), LogMessage())
+    second, _ = writer.write(LogMessage(), LogMessage())
     with writer.path(second).open("r+b") as file:
         file.seek(second + 4)
         file.write(b"oops")
