@@ -1,0 +1,152 @@
+"""Real brokers: their settings, their lives, and the client that talks to all brokers of a version."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+from tests.peer.client import Client
+from tests.peer.jvm import Jvm
+from tests.peer.maven import PeerError
+
+__all__ = ["Broker", "Peer", "stop_all"]
+
+READY_SECONDS = 120.0
+SETTINGS = {
+    "brokerClusterName": "PeerCluster",
+    "brokerId": 0,
+    "brokerIP1": "127.0.0.1",
+    "mappedFileSizeCommitLog": 1 << 20,
+    "mappedFileSizeConsumeQueue": 2000,  # 100 units
+    "maxHashSlotNum": 100,
+    "maxIndexNum": 400,
+    "autoCreateTopicEnable": "true",
+    "diskMaxUsedSpaceRatio": 95,  # it must not refuse or expire anything on a full disk
+    "fileReservedTime": 24 * 365 * 100,
+}
+
+
+class Peer:
+    """One version: its client, and the brokers that it talks to."""
+
+    def __init__(self, version: str, home: Path) -> None:
+        self.version = version
+        self.home = home
+        self.brokers: list[Broker] = []
+        (port,) = free_ports(1)
+        self.client = Client(version, home / "client", port)
+
+    def broker(self, name: str, settings: Mapping[str, object] = SETTINGS) -> Broker:
+        """A broker that has not started yet, with a store of its own."""
+        made = Broker(self, name, {**SETTINGS, **settings})
+        self.brokers.append(made)
+        return made
+
+    def close(self) -> None:
+        """End every process, at once."""
+        for broker in self.brokers:
+            broker.kill()
+        self.client.jvm.kill()
+
+
+class Broker:
+    """A broker, on one port and store through all its lives."""
+
+    def __init__(self, peer: Peer, name: str, settings: Mapping[str, object]) -> None:
+        self.name = name
+        self.client = peer.client
+        self.version = peer.version
+        self.home = peer.home / name
+        self.store = self.home / "store"
+        self.port, ha_port = broker_ports()
+        self.address = f"127.0.0.1:{self.port}"
+        self.config: dict[str, object] = {
+            **settings,
+            "brokerName": name,
+            "namesrvAddr": peer.client.namesrv,
+            "listenPort": self.port,
+            "haListenPort": ha_port,
+            "storePathRootDir": self.store,
+            "storePathCommitLog": self.store / "commitlog",
+        }
+        self.home.mkdir(parents=True)
+        self.store.mkdir()
+        self.conf = self.home / "broker.conf"
+        self.conf.write_text("".join(f"{name}={value}\n" for name, value in self.config.items()))
+        self._jvm: Jvm | None = None
+
+    def launch(self) -> None:
+        """Start, and do not wait."""
+        main = ["peer.Watched", "org.apache.rocketmq.broker.BrokerStartup", "-c", str(self.conf)]
+        self._jvm = Jvm(self.version, main, self.home)
+
+    def wait_until_ready(self, topics: Iterable[str] = ()) -> None:
+        """Until the port accepts connections, and the name server knows the topics."""
+        until = time.monotonic() + READY_SECONDS
+        while not _accepts(self.port):
+            if self._jvm is None or self._jvm.ended or time.monotonic() > until:
+                raise PeerError(f"broker {self.name} {self.version} did not start: {self._jvm and self._jvm.tail()}")
+            time.sleep(0.05)
+        # Its own name is a topic too. A topic of 5.x is lost if it is made before the name server knows the broker.
+        for topic in (self.name, *topics):
+            self.client.wait_for_route(topic)
+
+    def create_topic(self, topic: str, queues: int = 4) -> None:
+        self.client.create_topic(self.address, topic, queues)
+
+    def ask_to_stop(self) -> None:
+        """SIGTERM; `stop` waits."""
+        if self._jvm is not None:
+            self._jvm.ask_to_stop()
+
+    def stop(self) -> None:
+        """A clean end."""
+        if self._jvm is not None:
+            self._jvm.stop()
+            self._jvm = None
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        if self._jvm is not None:
+            self._jvm.kill()
+            self._jvm = None
+
+
+def stop_all(brokers: Iterable[Broker]) -> None:
+    """Ends several brokers cleanly, all at the same time."""
+    brokers = list(brokers)
+    for broker in brokers:
+        broker.ask_to_stop()
+    for broker in brokers:
+        broker.stop()
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on, each another."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(closing(socket.socket())) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def broker_ports() -> tuple[int, int]:
+    """A broker's port, whose second below is free too because the broker takes that as well, and one for replicas."""
+    while True:
+        port, ha_port = free_ports(2)
+        with closing(socket.socket()) as fast:
+            try:
+                fast.bind(("127.0.0.1", port - 2))
+            except OSError:
+                continue
+        if ha_port != port - 2:
+            return port, ha_port
+
+
+def _accepts(port: int) -> bool:
+    with closing(socket.socket()) as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0

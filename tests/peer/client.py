@@ -1,0 +1,242 @@
+"""The client of a broker, in a JVM that lives as long as the tests: a line asks, lines answer."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import queue
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+from urllib.parse import quote_plus, unquote_plus
+
+from tests.peer.jvm import Jvm
+from tests.peer.maven import PeerError
+
+__all__ = ["Client", "Outgoing", "Receipt", "Received"]
+
+ANSWER_SECONDS = 90.0
+PULLED = 32  # the broker's own limit of one pull
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A message to send. `queue_id` -1: the client chooses."""
+
+    topic: str
+    body: bytes
+    queue_id: int = -1
+    tags: str = ""
+    keys: str = ""
+    delay_level: int = 0
+    flag: int = 0
+    properties: dict[str, str] = field(default_factory=dict)
+
+    def words(self) -> list[str]:
+        more = [word for item in self.properties.items() for word in item]
+        body = base64.b64encode(self.body).decode()
+        return [
+            self.topic,
+            str(self.queue_id),
+            self.tags,
+            self.keys,
+            str(self.delay_level),
+            str(self.flag),
+            body,
+            *more,
+        ]
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What the broker said of a message that it took."""
+
+    uniq_key: str
+    offset_id: str
+    queue_id: int
+    queue_offset: int
+
+    @property
+    def phy_offset(self) -> int:
+        """An offset id ends in it."""
+        return int(self.offset_id[-16:], 16)
+
+
+@dataclass(frozen=True)
+class Received:
+    """A message as the client's library decodes it."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    phy_offset: int
+    size: int
+    sys_flag: int
+    flag: int
+    born_timestamp: int
+    store_timestamp: int
+    reconsume_times: int
+    prepared_transaction_offset: int
+    body_crc: int
+    uniq_key: str
+    offset_id: str
+    body: bytes = field(repr=False)
+    properties: dict[str, str] = field(repr=False)
+
+    @classmethod
+    def of(cls, row: Sequence[str]) -> Received:
+        names = dict(zip(row[15::2], row[16::2], strict=True))
+        for added in ("MIN_OFFSET", "MAX_OFFSET"):  # by the client, in a pull
+            names.pop(added, None)
+        numbers = [int(word) for word in row[1:12]]
+        return cls(row[0], *numbers, row[12], row[13], base64.b64decode(row[14]), names)
+
+
+class Client:
+    """Producer, consumer and administrator of one version; the name server is in the same JVM."""
+
+    def __init__(self, version: str, home: Path, namesrv: int) -> None:
+        self.namesrv = f"127.0.0.1:{namesrv}"
+        home.mkdir(parents=True)
+        conf = home / "namesrv.conf"
+        conf.write_text(f"listenPort={namesrv}\nkvConfigPath={home}/kvConfig.json\n")
+        self.jvm = Jvm(version, ["peer.Driver", str(home / "driver.log"), str(conf), self.namesrv], home, talks=True)
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        self._lock = threading.Lock()
+        assert self.jvm.process.stdout is not None
+        threading.Thread(target=self._read, args=(self.jvm.process.stdout,), daemon=True).start()
+
+    def wait_until_ready(self) -> None:
+        """Until name server and client have started."""
+        self._answer()
+
+    def send(self, message: Outgoing) -> Receipt:
+        return _receipts(self._ask(["send", *message.words()]))[0]
+
+    def send_batch(self, messages: Sequence[Outgoing]) -> list[Receipt]:
+        """All in one request, into one queue."""
+        return _receipts(self._ask(["batch", str(len(messages))], *(message.words() for message in messages)))
+
+    def send_in_transaction(self, message: Outgoing, *, commit: bool) -> Receipt:
+        decision = "COMMIT_MESSAGE" if commit else "ROLLBACK_MESSAGE"
+        return _receipts(self._ask(["transaction", decision, *message.words()]))[0]
+
+    def flood(self, topic: str) -> None:
+        """Begin to send messages with the keys `flood-0`, `flood-1` and so on, until the broker is gone."""
+        self._ask(["flood", topic])
+
+    def flooded(self) -> list[Receipt]:
+        """What the broker had acknowledged of the flood, in order."""
+        return _receipts(self._ask(["flooded"]))
+
+    def create_topic(self, broker: str, topic: str, queues: int) -> None:
+        self._ask(["topic", broker, topic, str(queues)])
+
+    def wait_for_route(self, topic: str) -> None:
+        """Until the name server knows who holds the topic."""
+        self._ask(["route", topic])
+
+    def offsets(self, topic: str, broker_name: str, queue_id: int) -> tuple[int, int]:
+        """Minimum and maximum offset of a queue."""
+        (row,) = self._ask(["offsets", topic, broker_name, str(queue_id)])
+        return int(row[0]), int(row[1])
+
+    def search_offset(self, topic: str, broker_name: str, queue_id: int, timestamp: int) -> int:
+        ((found,),) = self._ask(["search", topic, broker_name, str(queue_id), str(timestamp)])
+        return int(found)
+
+    def pull(
+        self, topic: str, broker_name: str, queue_id: int, offset: int, *, tags: str = "*", count: int = PULLED
+    ) -> tuple[str, int, list[Received]]:
+        """One pull: the client's status, the next offset, and the messages."""
+        words = ["pull", topic, broker_name, str(queue_id), tags, str(offset), str(count)]
+        (status, following, _, _), *rows = self._ask(words)
+        return status, int(following), [Received.of(row) for row in rows]
+
+    def consume(self, topic: str, broker_name: str, queue_id: int, *, tags: str = "*") -> list[Received]:
+        """A whole queue, pull after pull."""
+        at, stop = self.offsets(topic, broker_name, queue_id)
+        found: list[Received] = []
+        while at < stop:
+            _, following, more = self.pull(topic, broker_name, queue_id, at, tags=tags)
+            if following <= at:
+                raise PeerError(f"{topic}/{queue_id}: no way on from offset {at} of {stop}")
+            at = following
+            found += more
+        return found
+
+    def query_key(self, topic: str, key: str) -> list[Received]:
+        return [Received.of(row) for row in self._ask(["key", topic, key])]
+
+    def query_unique_key(self, topic: str, uniq_key: str) -> list[Received]:
+        return [Received.of(row) for row in self._ask(["unique", topic, uniq_key])]
+
+    def view(self, topic: str, offset_id: str) -> Received:
+        """By offset id: from the log, without index and queues."""
+        (row,) = self._ask(["id", topic, offset_id])
+        return Received.of(row)
+
+    def mqadmin(self, *words: str) -> list[str]:
+        """What a command of `mqadmin` prints."""
+        lines = [row[0] for row in self._ask(["mqadmin", *words])]
+        for line in lines:
+            if line.startswith("Message Body Path:"):
+                _forget_body(Path(line.partition(":")[2].strip()))
+        return lines
+
+    def _ask(self, *requests: Iterable[str]) -> list[list[str]]:
+        lines = "".join(" ".join(quote_plus(word) for word in words) + "\n" for words in requests)
+        with self._lock:
+            assert self.jvm.process.stdin is not None
+            self.jvm.process.stdin.write(lines.encode())
+            self.jvm.process.stdin.flush()
+            return self._answer()
+
+    def _answer(self) -> list[list[str]]:
+        rows = []
+        while True:
+            try:
+                line = self._lines.get(timeout=ANSWER_SECONDS)
+            except queue.Empty:
+                raise PeerError(f"the client has been silent for {ANSWER_SECONDS:.0f} s: {self.jvm.tail()}") from None
+            if line is None:
+                raise PeerError(f"the client has ended: {self.jvm.tail()}")
+            kind, _, rest = line.partition(" ")
+            if kind == "ok":
+                return rows
+            words = [unquote_plus(word) for word in rest.split(" ")]
+            if kind == "error":
+                raise PeerError(words[0])
+            rows.append(words)
+
+    def _read(self, answers: IO[bytes]) -> None:
+        try:
+            for line in answers:
+                self._lines.put(line.decode().rstrip("\n"))
+        except ValueError:  # closed by `kill`
+            pass
+        self._lines.put(None)
+
+
+def _forget_body(path: Path) -> None:
+    """Some commands leave the body in a file below `/tmp/rocketmq`, whatever they are told."""
+    path.unlink(missing_ok=True)
+    for directory in path.parents[:2]:
+        with contextlib.suppress(OSError):  # it has been there before
+            directory.rmdir()
+
+
+def _receipts(rows: list[list[str]]) -> list[Receipt]:
+    """A batch has one row: its ids are separated by commas."""
+    found = []
+    for status, uniq_keys, offset_ids, queue_id, queue_offset in rows:
+        if status != "SEND_OK":
+            raise PeerError(f"sent, but {status}")
+        ids = zip(uniq_keys.split(","), offset_ids.split(","), strict=True)
+        found += [
+            Receipt(uniq_key, offset_id, int(queue_id), int(queue_offset) + number)
+            for number, (uniq_key, offset_id) in enumerate(ids)
+        ]
+    return found

@@ -1,0 +1,83 @@
+"""The brokers' own classes, and our driver over them: fetched and compiled by Maven once, then kept below `build/peer`.
+
+python -m tests.peer.maven      # what `./dev` does beforehand, so that the waiting has a name
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+__all__ = ["VERSIONS", "PeerError", "class_path", "java"]
+
+VERSIONS = ("4.9.3", "5.5.0")
+PROJECT = Path(__file__).parent
+BUILT = PROJECT.parents[1] / "build" / "peer"
+CAUSES = re.compile(
+    r"Could not (?:transfer|find) artifact|Unknown ?[Hh]ost|[Cc]onnect(?:ion)? (?:refused|timed out|reset)"
+)
+
+
+class PeerError(Exception):
+    """A broker, its classes or its client are not there, or did not do what they were told."""
+
+
+def java() -> str:
+    """The `java` to run: that of JAVA_HOME, else the first on PATH."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
+    if found is None:
+        raise PeerError("no Java was found; the tests with a real broker need a JDK of version 17 or newer, and Maven")
+    return found
+
+
+def class_path(version: str) -> str:
+    """The class path of a broker's version and the driver; built at first, without Maven and network later."""
+    target = BUILT / version
+    stamp = target / "sources.stamp"
+    sources = "".join(path.read_text() for path in _sources())
+    if not (stamp.exists() and stamp.read_text() == sources):
+        _package(version, target)
+        stamp.write_text(sources)
+    return f"{target}/classes{os.pathsep}{target}/lib/*"
+
+
+def _sources() -> list[Path]:
+    return [PROJECT / "pom.xml", *sorted((PROJECT / "src").rglob("*.java"))]
+
+
+def _package(version: str, target: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise PeerError("Maven (mvn) was not found; it fetches the real brokers, and `./dev test` installs it")
+    properties = [f"-Drocketmq.version={version}", f"-Dpeer.directory={target}"]
+    command = [maven, "-q", "-B", "-f", str(PROJECT / "pom.xml"), *properties, "package"]
+    target.mkdir(parents=True, exist_ok=True)
+    for offline in (["-o"], []):  # what an earlier build fetched is enough, whatever the network does
+        done = subprocess.run([*command, *offline], capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            return
+    log = target / "maven.log"
+    log.write_text(done.stdout + done.stderr)
+    said = next((line for line in done.stdout.splitlines() if line.startswith("[ERROR]")), "it said nothing")
+    what = "could not fetch" if CAUSES.search(done.stdout) else "could not build the driver for"
+    raise PeerError(f"Maven {what} RocketMQ {version}: {said.removeprefix('[ERROR] ')} (all of it: {log})")
+
+
+def main() -> int:
+    """Fetches and compiles what is missing."""
+    try:
+        for version in VERSIONS:
+            class_path(version)
+    except PeerError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
