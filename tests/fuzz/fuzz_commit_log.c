@@ -31,7 +31,8 @@ static void put64(image *m, int64_t v) {
 }
 
 static void put_frame(image *m, tape *t, int depth) {
-    static const char *const names[] = {"KEYS\1", "UNIQ_KEY\1", "TAGS\1", "X\1"};
+    static const char *const names[] = {"KEYS\1", "UNIQ_KEY\1", "TAGS\1", "X\1", "DELAY\1", "INNER_MULTI_DISPATCH\1",
+                                        "INNER_MULTI_QUEUE_OFFSET\1", "INNER_MULTI_QUEUE_OFFSET\0011,2,"};
     uint8_t flags = tape_byte(t);
     int64_t at = m->size;
     int version2 = flags & 1, sys_flag = (flags & 2 ? 0x10 : 0) | (flags & 4 ? 0x20 : 0) | (flags & 8 ? 0x0C : 0);
@@ -64,8 +65,9 @@ static void put_frame(image *m, tape *t, int depth) {
     uint8_t topic[64], properties[512], *p = properties;
     int topic_len = tape_byte(t) % 64;
     tape_copy(t, topic, (size_t)topic_len);
+    if (flags & 64) memcpy(topic, "SCHEDULE_TOPIC_XXXX", (size_t)(topic_len = 19));
     for (int n = tape_byte(t) % 6; n > 0; n--) {
-        const char *name = names[tape_byte(t) % 4];
+        const char *name = names[tape_byte(t) % 8];
         int value = tape_byte(t) % 40;
         memcpy(p, name, strlen(name));
         p += strlen(name);
@@ -131,7 +133,7 @@ typedef struct {
 
 static totals scan_all(const mqi_log *log, mqi_log_scan *scan, int64_t stop, int64_t most) {
     totals sum = {0};
-    mqi_log_frame *frames = fresh((size_t)most * sizeof *frames);
+    mqi_log_frame *frames = fresh((size_t)most * sizeof *frames), again[7];
     while (!scan->done) {
         int64_t n = mqi_log_scan_frames(log, scan, stop, frames, most);
         for (int64_t i = 0; i < n; i++) {
@@ -139,11 +141,23 @@ static totals scan_all(const mqi_log *log, mqi_log_scan *scan, int64_t stop, int
             HOLDS(frames[i].keys_len < 0 || frames[i].keys_pos + frames[i].keys_len <= log->len);
             sum.entries += frames[i].entry_count;
         }
+        int64_t places[7];
+        uint8_t valid[7];
+        for (int64_t i = 0; i < n; i++) places[i] = frames[i].phy_offset - log->start;
+        mqi_log_scan_at(log, places, n, again, valid);
+        for (int64_t i = 0; i < n; i++) HOLDS(valid[i] && memcmp(frames + i, again + i, sizeof *frames) == 0);
         sum.messages += n;
         if (n == 0) break;
     }
     free(frames);
     return sum;
+}
+
+static void check_units(const mqi_log_cursor *c, const mqi_log_queues *queues, const mqi_log *log) {
+    for (int64_t i = 0; i < c->n_units; i++) {
+        HOLDS(c->units[i].queue >= 0 && c->units[i].queue < queues->n);
+        HOLDS(c->units[i].phy_offset >= log->start && c->units[i].phy_offset + c->units[i].size <= log->start + log->len);
+    }
 }
 
 static void extract_all(const mqi_log *log, int tags, int64_t at, int64_t stop) {
@@ -154,16 +168,25 @@ static void extract_all(const mqi_log *log, int tags, int64_t at, int64_t stop) 
     x->tags = tags;
     x->at = at;
     x->stop = stop;
+    static const int64_t delays[] = {1000, INT64_MAX};
     static uint8_t *runs[MQI_LOG_CURSORS]; /* megabytes: made once */
+    static mqi_log_unit *units[MQI_LOG_CURSORS];
+    mqi_log_queues queues = {.delay_levels = delays, .n_delay_levels = tags ? 2 : 0, .multi_dispatch = 1, .lmq = tags};
+    if (stop & 1) x->queues = &queues;
     for (int i = 0; i < MQI_LOG_CURSORS; i++) {
         if (!runs[i]) runs[i] = fresh((size_t)MQI_LOG_RUN_ENTRIES * MQI_LOG_ENTRY_SIZE);
         x->cursor[i].run = runs[i];
+        if (!units[i]) units[i] = fresh(MQI_LOG_RUN_UNITS * sizeof *units[i]);
+        x->cursor[i].units = units[i];
     }
     mqi_log_extract_start(x);
     int64_t emitted = 0;
     while (!x->done) {
         mqi_log_extract_step(x);
-        for (int i = 0; i < x->confirmed; i++) emitted += x->cursor[i].entries;
+        for (int i = 0; i < x->confirmed; i++) {
+            emitted += x->cursor[i].entries;
+            check_units(x->cursor + i, &queues, log);
+        }
     }
     HOLDS(x->messages == seen.messages);
     HOLDS(emitted == x->entries);
@@ -171,6 +194,7 @@ static void extract_all(const mqi_log *log, int tags, int64_t at, int64_t stop) 
     HOLDS(x->at == scan.at);
     HOLDS(x->fault.kind == scan.fault.kind && (!x->fault.kind || x->fault.at == scan.fault.at));
     HOLDS(x->blank == scan.blank);
+    mqi_log_queues_free(&queues);
     free(x);
 }
 
