@@ -10,6 +10,9 @@ from mqindex.engines import Engine
 from mqindex.report import Finding
 from mqindex.rocketmq import stages
 from mqindex.rocketmq.log_entries import Damage, LogSpan
+from mqindex.rocketmq.queue_names import QueueName
+from mqindex.rocketmq.queue_rules import QueueRules
+from mqindex.rocketmq.queue_stages import UnitRun
 from mqindex.rocketmq.stages import Part, Run, Slice, Split
 
 __all__ = ["SPLIT_SIZE", "Extracted", "Stitched", "Stretch", "assign", "cut", "extract", "stitch"]
@@ -65,6 +68,11 @@ class Extracted(Stitched[Run]):
         return sum(run.messages for run in self.runs)
 
     @property
+    def units(self) -> list[UnitRun]:
+        """The runs of units, in the log's order."""
+        return [run.units for run in self.runs if run.units is not None]
+
+    @property
     def last_message(self) -> int:
         return max((run.last_message for run in self.runs), default=-1)
 
@@ -96,15 +104,25 @@ def damage_finding(damage: Damage) -> Finding:
     )
 
 
-def cut(spans: Iterable[LogSpan], stretch: Stretch, split_size: int, *, tags: bool, out: str | None) -> list[Split]:
-    """Byte ranges of at most `split_size`, never over a file's border."""
+def cut(
+    spans: Iterable[LogSpan],
+    stretch: Stretch,
+    split_size: int,
+    *,
+    tags: bool,
+    out: str | None,
+    index: bool = True,
+    rules: QueueRules | None = None,
+    only: frozenset[QueueName] | None = None,
+) -> list[Split]:
+    """Byte ranges of at most `split_size`, never over a file's border; see `Split`."""
     splits = []
     for span in spans:
         at, stop = max(span.file_start, stretch.start), min(span.stop, stretch.stop)
         resync = False  # the first byte of a file, or of the stretch, is a frame's
         while at < stop:
             border = min(at - (at - span.file_start) % split_size + split_size, stop)
-            splits.append(Split(span, at, border, resync, tags, out))
+            splits.append(Split(span, at, border, resync, tags, out, index, rules, only))
             at, resync = border, True
     return splits
 

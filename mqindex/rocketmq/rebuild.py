@@ -1,10 +1,10 @@
-"""Rebuild: from a commit log alone, the index files that an uninterrupted broker would have written."""
+"""Rebuild: from a commit log alone, the index and consume queues that an uninterrupted broker would have written."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -13,18 +13,22 @@ from mqindex import staging
 from mqindex.engines import Engine, LocalEngine, Progress
 from mqindex.errors import GeometryError
 from mqindex.report import RebuildReport, Report
-from mqindex.rocketmq import layout, pipeline, stages
+from mqindex.rocketmq import layout, pipeline, queue_stages, stages
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.log_end import find_behind
+from mqindex.rocketmq.log_entries import UNIT
 from mqindex.rocketmq.names import names_between
 from mqindex.rocketmq.options import Config, StoreOptions, store_options
 from mqindex.rocketmq.pipeline import SPLIT_SIZE, Extracted, Stretch
+from mqindex.rocketmq.queue_build import EXT_UNIT
+from mqindex.rocketmq.queue_pipeline import assign_queues, oddity_findings, queue_space, skipped_findings
+from mqindex.rocketmq.queue_stages import BuiltQueue, BuiltQueues, QueueBatch
 from mqindex.rocketmq.stages import Built, Part, Publication
 from mqindex.rocketmq.survey import Survey, estimated_entries, survey
 
 __all__ = ["PARTS", "rebuild"]
 
-PARTS = ("index",)
+PARTS = ("index", "consumequeue")
 """What this version builds."""
 
 
@@ -35,6 +39,7 @@ class _Order:
     options: StoreOptions
     out: str
     overwrite: bool
+    parts: frozenset[str]
 
 
 def rebuild(
@@ -51,15 +56,18 @@ def rebuild(
     overwrite: bool = False,
     engine: Engine | None = None,
 ) -> RebuildReport:
-    """Write the index of a store's commit log to `out/index/`, byte for byte as the broker would have.
+    """Write the index and the consume queues of a store's commit log to `out`, byte for byte as the broker would have.
+
+    `out` is shaped like a store: `index/<17 digits>`, `consumequeue/<topic>/<queueId>/<20 digits>`, and where extension
+    files are on `consumequeue_ext/...` alike.
 
     Parameters
     ----------
     store : path of a store's root; it is only read.
     out : path; must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`.
-    parts : names of what to build; None: all that this version builds ("index").
+    parts : names of what to build, of "index" and "consumequeue"; None: both.
     config, commitlog, hash_slot_num, index_num, broker_version : store options; what is not given is inferred from
-        the index files that survive, else the broker's defaults hold.
+        the files that survive, else the broker's defaults hold.
     split_size : bytes of log for one task, 4096 or more; the result does not depend on it.
     engine : where the stages run; None: `LocalEngine()`.
 
@@ -71,10 +79,12 @@ def rebuild(
     Notes
     -----
     `out` appears by one rename, complete and on the disk, or not at all.
-    Source: RocketMQ 4.9.3 `IndexService.buildIndex`, `IndexFile.putKey`; 5.5.0 for the entries of TAGS.
+    A unit stands at its message's own queue offset; holes that damage of the log left are blank units, and a finding.
+    Source: RocketMQ 4.9.3 `IndexService.buildIndex`, `IndexFile.putKey`, `ConsumeQueue.putMessagePositionInfo`,
+    `ConsumeQueueExt.put`, `CommitLog.checkMessageAndReturnSize`; 5.5.0 for the entries of TAGS.
     """
     started = time.perf_counter()
-    check_parts(parts)
+    wanted = check_parts(parts)
     if split_size < 4096:
         raise ValueError(f"split_size: expected 4096 or more, got {split_size}")
     engine = engine or LocalEngine()
@@ -86,40 +96,72 @@ def rebuild(
         index_num=index_num,
         broker_version=broker_version,
     )
-    order = _Order(options, os.path.abspath(os.fspath(out)), overwrite)
+    order = _Order(options, os.path.abspath(os.fspath(out)), overwrite, wanted)
     found, space = one(engine, _begin, order, "survey")
     announce(engine, f"reads {found.log_bytes:,} bytes of commit log, {space}")
     report = start_report(RebuildReport(options.root), found)
     with scratch_in(engine, os.path.dirname(order.out)) as scratch:
-        splits = pipeline.cut(found.spans, _whole(found), split_size, tags=found.tags, out=scratch)
-        (extracted,) = pipeline.extract(engine, [splits])
-        planned = pipeline.assign(
-            extracted.slices(),
+        splits = pipeline.cut(
+            found.spans,
+            _whole(found),
+            split_size,
+            tags=found.tags,
             out=scratch,
-            geometry=found.geometry.value,
-            more=extracted.last_message > extracted.last_entry,
-            empty=extracted.messages > 0,
+            index="index" in wanted,
+            rules=found.queues.rules if "consumequeue" in wanted else None,
         )
-        built = build_all(engine, planned, scratch)
+        (extracted,) = pipeline.extract(engine, [splits])
+        planned = _index_files(found, extracted, scratch) if "index" in wanted else []
+        left_out = skipped_findings(extracted.units, options.root, found.queues.batch_topics)
+        batches = assign_queues(extracted.units, found.queues.rules, scratch, skip=left_out)
+        sizes = [layout.index_file_size(part.hash_slot_num, part.index_num) for part in planned]
+        one(engine, _check_room, (scratch, sum(sizes) + queue_space(extracted.units, found.queues.rules)), "check")
+        built = build_index_files(engine, planned)
+        queues = build_queue_files(engine, batches)
         publication = Publication(
             scratch=scratch,
             parts=tuple(part.path for part in built),
             names=tuple(names_between(None, None, [part.begin_timestamp for part in built])),
             out=order.out,
             aside=f"{order.out}.backup-{staging.backup_name()}" if overwrite else None,
+            queues=tuple(move for task in queues for queue in task.queues for move in _moves(queue)),
+            directories=tuple(part for part in PARTS if part in wanted),
         )
         report.out_files = one(engine, stages.publish, publication, "publish")
         report.findings += find_behind(engine, found.spans, extracted.fault)
     _fill(report, extracted, built)
+    _fill_queues(report, queues, order.out)
+    report.findings += left_out.values()
     report.seconds = time.perf_counter() - started
     return report
 
 
-def check_parts(parts: Iterable[str] | None) -> None:
-    """Refuse what this version cannot build."""
-    unknown = set(PARTS if parts is None else parts) - set(PARTS)
-    if unknown:
-        raise ValueError(f"parts: expected some of {', '.join(PARTS)}, got {', '.join(sorted(unknown))}")
+def check_parts(parts: Iterable[str] | None) -> frozenset[str]:
+    """The parts that are wanted; what this version cannot build is refused."""
+    wanted = frozenset(PARTS if parts is None else parts)
+    if not wanted or wanted - set(PARTS):
+        got = ", ".join(sorted(wanted - set(PARTS))) or "none"
+        raise ValueError(f"parts: expected some of {', '.join(PARTS)}, got {got}")
+    return wanted
+
+
+def _index_files(found: Survey, extracted: Extracted, scratch: str) -> list[Part]:
+    return pipeline.assign(
+        extracted.slices(),
+        out=scratch,
+        geometry=found.geometry.value,
+        more=extracted.last_message > extracted.last_entry,
+        empty=extracted.messages > 0,
+    )
+
+
+def _moves(queue: BuiltQueue) -> list[tuple[str, str]]:
+    """A queue's directories, and where they go."""
+    topic, queue_id = queue.name
+    found = [(queue.path, os.path.join("consumequeue", topic, str(queue_id)))]
+    if queue.ext is not None:
+        found.append((queue.ext, os.path.join("consumequeue_ext", topic, str(queue_id))))
+    return found
 
 
 Item = TypeVar("Item")
@@ -148,7 +190,7 @@ def _begin(order: _Order) -> tuple[Survey, str]:
     staging.require_new(order.out, overwrite=order.overwrite)
     found = survey(order.options)
     require_capacity(found)
-    parent, needed = os.path.dirname(order.out), needed_space(found)
+    parent, needed = os.path.dirname(order.out), needed_space(found, order.parts)
     free = staging.check_space(parent, needed)
     return found, f"needs about {needed:,} bytes in {parent}, where {free:,} are free"
 
@@ -159,12 +201,17 @@ def require_capacity(found: Survey) -> None:
         raise GeometryError("a file of this geometry holds no entry", expected="index_num 2 or more", got=1)
 
 
-def needed_space(found: Survey) -> int:
-    """Bytes of a whole index and of the runs on the way to it, estimated from samples of the log."""
-    entries = estimated_entries(found)
+def needed_space(found: Survey, parts: Collection[str]) -> int:
+    """Bytes of what is built and of the runs on the way to it, estimated from samples of the log."""
+    entries, units = estimated_entries(found)
     hash_slot_num, index_num = found.geometry.value
-    files = -(-entries // (index_num - 1))
-    needed: int = entries * layout.RUN_ENTRY_SIZE + files * layout.index_file_size(hash_slot_num, index_num)
+    needed = 0
+    if "index" in parts:
+        files = -(-entries // (index_num - 1))
+        needed += entries * layout.RUN_ENTRY_SIZE + files * layout.index_file_size(hash_slot_num, index_num)
+    if "consumequeue" in parts:
+        ext = EXT_UNIT.itemsize if found.queues.rules.ext_file_size is not None else 0
+        needed += units * (UNIT.itemsize + layout.QUEUE_UNIT_SIZE + ext)
     return needed
 
 
@@ -176,8 +223,21 @@ def build_all(engine: Engine, planned: Sequence[Part], scratch: str) -> list[Bui
     """Build every file, if there is room for all of them."""
     sizes = [layout.index_file_size(part.hash_slot_num, part.index_num) for part in planned]
     one(engine, _check_room, (scratch, sum(sizes)), "check")
+    return build_index_files(engine, planned)
+
+
+def build_index_files(engine: Engine, planned: Sequence[Part]) -> list[Built]:
+    """Build every index file, a task each."""
     weights = [1 + sum(piece.count for piece in part.slices) for part in planned]
     return engine.map(stages.build, planned, name="build", weights=weights)
+
+
+def build_queue_files(engine: Engine, batches: Sequence[QueueBatch]) -> list[BuiltQueues]:
+    """Build every queue, many in a task."""
+    if not batches:
+        return []
+    weights = [len(batch.queues) + batch.units for batch in batches]
+    return engine.map(queue_stages.build_queues, batches, name="build queues", weights=weights)
 
 
 def _check_room(item: tuple[str, int]) -> None:
@@ -200,7 +260,11 @@ def scratch_in(engine: Engine, parent: str) -> Iterator[str]:
 
 def start_report(report: AnyReport, found: Survey) -> AnyReport:
     """What a survey says belongs in every report."""
-    report.settings = {"geometry": found.geometry, "broker_version": found.broker_version}
+    report.settings = {
+        "geometry": found.geometry,
+        "broker_version": found.broker_version,
+        **dict(found.queues.settings),
+    }
     report.findings += found.findings
     report.bytes = found.log_bytes
     return report
@@ -208,7 +272,16 @@ def start_report(report: AnyReport, found: Survey) -> AnyReport:
 
 def _fill(report: RebuildReport, extracted: Extracted, built: Sequence[Built]) -> None:
     report.findings += extracted.findings()
-    report.files = len(built)
+    report.files = len(report.out_files)
     report.entries = sum(part.entries for part in built)
     report.messages = extracted.messages
     report.fsync_seconds = sum(part.fsync_seconds for part in built)
+
+
+def _fill_queues(report: RebuildReport, built: Sequence[BuiltQueues], out: str) -> None:
+    for task in built:
+        for queue in task.queues:
+            topic, queue_id = queue.name
+            report.units += queue.units
+            report.findings += oddity_findings(queue, os.path.join(out, "consumequeue", topic, str(queue_id)))
+        report.fsync_seconds += task.fsync_seconds

@@ -6,6 +6,8 @@ build     slices of runs, and the seed          ->  an index file under a tempor
 publish   the built files and their names       ->  a store directory, by one rename
 ```
 
+What consume queues need of them besides is in `queue_stages`.
+
 Every task writes under a name of its own, so that a retried or duplicated task harms nothing.
 """
 
@@ -27,6 +29,9 @@ from mqindex._native.index_file import IndexCore
 from mqindex.errors import RebuildError
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log_entries import RUN_ENTRY, Damage, FileWalk, LogSpan
+from mqindex.rocketmq.queue_names import QueueName
+from mqindex.rocketmq.queue_rules import QueueRules
+from mqindex.rocketmq.queue_stages import UnitCollector, UnitRun
 
 __all__ = ["Built", "Part", "Publication", "Run", "Slice", "Split", "build", "extract", "publish"]
 
@@ -35,7 +40,8 @@ __all__ = ["Built", "Part", "Publication", "Run", "Slice", "Split", "build", "ex
 class Split:
     """Frames that begin in [start, stop) of one log file. `resync`: `start` may lie inside a frame, find the first.
 
-    `out`: the directory of the run; None: count only.
+    `out`: the directory of the run; None: count only. `index`: write its entries. `rules`: write the units too, `only`
+    those of these queues.
     """
 
     span: LogSpan
@@ -44,6 +50,9 @@ class Split:
     resync: bool
     tags: bool
     out: str | None
+    index: bool = True
+    rules: QueueRules | None = None
+    only: frozenset[QueueName] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +68,7 @@ class Run:
     last_entry: int
     fault: Damage | None
     damage: tuple[Damage, ...]
+    units: UnitRun | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +110,18 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """Built files, their names, and the directory that appears at `out`; `aside`: where an old `out` goes."""
+    """Built files, their names, and the directory that appears at `out`; `aside`: where an old `out` goes.
+
+    `queues`: built directories and where they go below `out`. `directories`: those that are there even if empty.
+    """
 
     scratch: str
     parts: tuple[str, ...]
     names: tuple[str, ...]
     out: str
     aside: str | None
+    queues: tuple[tuple[str, str], ...] = ()
+    directories: tuple[str, ...] = ("index",)
 
 
 def extract(split: Split) -> Run:
@@ -117,8 +132,12 @@ def extract(split: Split) -> Run:
             first = find_frame(log.map, split.span.file_start, split.start, split.stop)
             if first < 0:
                 return Run(None, 0, 0, -1, None, -1, -1, None, ())
-        walk = FileWalk(log, split.span, first, split.stop, tags=split.tags)
-        path = _write_run(walk, split.out)
+        table = split.rules.table() if split.rules is not None else None
+        walk = FileWalk(log, split.span, first, split.stop, tags=split.tags, queues=table)
+        units = None
+        if split.rules is not None and table is not None:
+            units = UnitCollector(table, split.rules, split.only)
+        path = _write_run(walk, split.out if split.index else None, units)
     return Run(
         path=path,
         entries=walk.entries,
@@ -129,18 +148,22 @@ def extract(split: Split) -> Run:
         last_entry=walk.last_entry,
         fault=walk.fault,
         damage=tuple(walk.damage),
+        units=units.write(split.out) if units is not None and split.out is not None else None,
     )
 
 
-def _write_run(walk: FileWalk, out: str | None) -> str | None:
+def _write_run(walk: FileWalk, out: str | None, units: UnitCollector | None) -> str | None:
     if out is None:
         for _ in walk:
-            pass
+            if units is not None:
+                units.add(walk.units)
         return None
     path = staging.temporary(out, "run")
     with open(path, "xb", buffering=0) as file:
         for chunk in walk:
             write_all(file, chunk)
+            if units is not None:
+                units.add(walk.units)
     return path
 
 
@@ -217,19 +240,37 @@ def _put_slice(core: IndexCore, piece: Slice, path: str) -> None:
 
 
 def publish(publication: Publication) -> list[str]:
-    """Let the result appear by one rename; a second attempt finds its work done."""
-    index = os.path.join(publication.scratch, "result", "index")
-    final = [os.path.join(publication.out, "index", name) for name in publication.names]
-    if not _published(publication, final):
-        os.makedirs(index, exist_ok=True)
-        for part, name in zip(publication.parts, publication.names, strict=True):
-            if os.path.exists(part):
-                os.rename(part, os.path.join(index, name))
-        staging.sync_tree(os.path.dirname(index))
-        staging.exchange(os.path.dirname(index), publication.out, publication.aside)
-    return final
+    """Let the result appear by one rename; a second attempt finds its work done. The paths of all files."""
+    result = os.path.join(publication.scratch, "result")
+    index = [os.path.join("index", name) for name in publication.names]
+    moves = [*zip(publication.parts, index, strict=True), *publication.queues]
+    if not _published(publication, moves):
+        for directory in publication.directories:
+            _make_directory(os.path.join(result, directory))
+        for source, name in moves:
+            if os.path.exists(source):
+                target = os.path.join(result, name)
+                _make_directory(os.path.dirname(target))
+                os.rename(source, target)
+        staging.sync_tree(result)
+        staging.exchange(result, publication.out, publication.aside)
+    return [path for _, name in moves for path in _files(os.path.join(publication.out, name))]
 
 
-def _published(publication: Publication, final: Sequence[str]) -> bool:
+def _make_directory(path: str) -> None:
+    if not os.path.isdir(path):
+        os.makedirs(path)
+
+
+def _published(publication: Publication, moves: Sequence[tuple[str, str]]) -> bool:
     gone = not os.path.exists(os.path.join(publication.scratch, "result"))
-    return gone and bool(final) and all(map(os.path.exists, final)) and not any(map(os.path.exists, publication.parts))
+    return (
+        gone
+        and bool(moves)
+        and all(os.path.exists(os.path.join(publication.out, name)) for _, name in moves)
+        and not any(os.path.exists(source) for source, _ in moves)
+    )
+
+
+def _files(path: str) -> list[str]:
+    return [os.path.join(path, name) for name in sorted(os.listdir(path))] if os.path.isdir(path) else [path]

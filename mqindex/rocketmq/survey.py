@@ -19,6 +19,7 @@ from mqindex.rocketmq.index_file import IndexFile
 from mqindex.rocketmq.log_entries import FileWalk, LogEntries, LogSpan
 from mqindex.rocketmq.log_files import LogFile, data_end, last_file_with_frames, list_log_files
 from mqindex.rocketmq.options import StoreOptions, tags_indexed
+from mqindex.rocketmq.queue_survey import QueueSurvey, survey_queues
 
 __all__ = ["Survey", "estimated_entries", "survey"]
 
@@ -38,6 +39,7 @@ class Survey:
     broker_version: Value
     unclean: bool
     findings: tuple[Finding, ...]
+    queues: QueueSurvey
 
     @property
     def tags(self) -> bool:
@@ -60,30 +62,33 @@ def survey(options: StoreOptions) -> Survey:
     spans = _spans(files)
     index_files = store.index_paths(options.index)
     chosen = _geometry(options, index_files)
+    version = _version(options, spans, index_files, chosen.value)
     return Survey(
         options=options,
         spans=spans,
         index_files=tuple(index_files),
         geometry=chosen,
-        broker_version=_version(options, spans, index_files, chosen.value),
+        broker_version=version,
         unclean=store.was_unclean(options.root),
         findings=tuple(_strays(options.index) + _holes(files, spans)),
+        queues=survey_queues(options, version.value),
     )
 
 
-def estimated_entries(found: Survey) -> int:
-    """How many entries the log holds, from a few MiB of its first, middle and last file."""
+def estimated_entries(found: Survey) -> tuple[int, int]:
+    """How many entries and units the log holds, from a few MiB of its first, middle and last file."""
     spans = [found.spans[at] for at in sorted({0, len(found.spans) // 2, len(found.spans) - 1})] if found.spans else []
-    read = entries = 0
+    read = entries = units = 0
     for span in spans:
         with MappedFile.open(span.path) as log:
             stop = min(span.stop, span.file_start + _SAMPLE_BYTES)
-            walk = FileWalk(log, replace(span, last=False), span.file_start, stop, tags=found.tags)
+            table = found.queues.rules.table()
+            walk = FileWalk(log, replace(span, last=False), span.file_start, stop, tags=found.tags, queues=table)
             for _ in walk:
-                pass
+                units += len(walk.units)
             read += stop - span.file_start
             entries += walk.entries
-    return entries * found.log_bytes // read if read else 0
+    return (entries * found.log_bytes // read, units * found.log_bytes // read) if read else (0, 0)
 
 
 def _spans(files: list[LogFile]) -> tuple[LogSpan, ...]:

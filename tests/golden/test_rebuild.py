@@ -28,7 +28,7 @@ def test_index_files_are_the_broker_s(
     chosen, root = golden_store(name)
     before = identities(root)
     options: dict[str, Any] = {} if split_size is None else {"split_size": split_size}
-    report = rebuild(root, tmp_path / "out", engine=LocalEngine(workers=workers), **options)
+    report = rebuild(root, tmp_path / "out", parts=["index"], engine=LocalEngine(workers=workers), **options)
     assert index_bytes(tmp_path / "out") == index_bytes(root)
     assert (report.ok, report.files, report.messages) == (
         True,
@@ -36,6 +36,8 @@ def test_index_files_are_the_broker_s(
         len(chosen.truth["messages"]),
     )
     assert report.entries == sum(said["indexCount"] - 1 for said in chosen.truth["indexFiles"])
+    assert report.units == 0
+    assert not (tmp_path / "out" / "consumequeue").exists()
     assert identities(root) == before
     assert scraps(tmp_path) == []
 
@@ -43,7 +45,7 @@ def test_index_files_are_the_broker_s(
 @each_store
 def test_names_are_17_digits_in_the_order_of_the_content(name: str, golden_store: GoldenStore, tmp_path: Path) -> None:
     _, root = golden_store(name)
-    report = rebuild(root, tmp_path / "out", engine=LocalEngine(1))
+    report = rebuild(root, tmp_path / "out", parts=["index"], engine=LocalEngine(1))
     names = [path.name for path in index_paths(tmp_path / "out")]
     assert all(len(name) == 17 and name.isascii() and name.isdigit() for name in names)
     assert list(map(Path, report.out_files)) == index_paths(tmp_path / "out")
