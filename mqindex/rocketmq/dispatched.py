@@ -1,0 +1,115 @@
+"""How far a store's log was dispatched, read off its index and its queues."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mqindex._mapped_file import MappedFile
+from mqindex._native.commit_log import Extractor, scan_at
+from mqindex.rocketmq.growing_log import LogChangedError
+from mqindex.rocketmq.log_entries import RUN_ENTRY
+from mqindex.rocketmq.log_files import LogFile, list_log_files
+
+if TYPE_CHECKING:
+    from mqindex.rocketmq.consume_queue_table import ConsumeQueueTable
+    from mqindex.rocketmq.index_service import IndexService
+
+__all__ = ["dispatched_offset"]
+
+
+def dispatched_offset(
+    directories: Sequence[str | os.PathLike[str]],
+    index: IndexService | None,
+    queues: ConsumeQueueTable | None,
+    *,
+    tags: bool,
+) -> int:
+    """The phy offset behind the last message that index and queues have; where they have none, the log's minimum.
+
+    Both must be as a clean exit leaves them: what the one has beyond the other is taken for messages without keys, or
+    without units.
+
+    Raises
+    ------
+    LogChangedError
+        The last message of the index or of a queue is not the one that the log holds there.
+    """
+    files = list_log_files(directories)
+    end = files[0].start if files else 0
+    if index is not None:
+        end = max(end, _end_of_index(files, index, tags=tags))
+    if queues is not None:
+        end = max(end, _end_of_queues(files, queues))
+    if files and end > files[-1].stop:
+        raise LogChangedError("the log ends before what was dispatched from it", expected=end, got=files[-1].stop)
+    return end
+
+
+def _end_of_index(files: Sequence[LogFile], index: IndexService, *, tags: bool) -> int:
+    """Behind the message of the newest entry, which must have the entries that the index ends with."""
+    filled = [file for file in index.files if file.header.index_count > 1]
+    if not filled:
+        return 0
+    at = filled[-1].header.end_phy_offset
+    size = _frame_size(files, at)
+    if size is None:
+        return at
+    expected = _hashes(files, at, tags=tags)
+    found: list[int] = []
+    for file in reversed(filled):
+        count = file.header.index_count
+        tail = file.entries(max(1, count - len(expected)), count)
+        mine = tail["key_hash"][tail["phy_offset"] == at].tolist()
+        found = (mine + found)[-len(expected) :]
+        if len(found) == len(expected) or len(mine) < count - 1:
+            break
+    if found != expected:
+        raise LogChangedError("the index ends with another message than the log has there", path=filled[-1].path, at=at)
+    return at + size
+
+
+def _end_of_queues(files: Sequence[LogFile], queues: ConsumeQueueTable) -> int:
+    """Behind the message of the unit that lies furthest in the log, which must have that message's size."""
+    ends = [queues.get(*name) for name in queues.queues()]
+    best, size = -1, 0
+    for queue in ends:
+        if queue is None or queue.max_offset_in_queue <= queue.min_offset_in_queue:
+            continue
+        last = queue.units(queue.max_offset_in_queue - 1)
+        phy_offset, length = int(last["phy_offset"][-1]), int(last["size"][-1])
+        if length != _BLANK_SIZE and phy_offset + length > best + size:
+            best, size = phy_offset, length
+    if best < 0:
+        return 0
+    there = _frame_size(files, best)
+    if there is not None and there != size:
+        raise LogChangedError("a queue ends with another message than the log has there", at=best, expected=size)
+    return best + size
+
+
+_BLANK_SIZE = 2**31 - 1  # of the units that stand for messages which a queue never had
+
+
+def _frame_size(files: Sequence[LogFile], at: int) -> int | None:
+    """The size of the frame there; None: the log begins later. `LogChangedError`: no frame is there."""
+    if files and at < files[0].start:
+        return None
+    for file in files:
+        if file.start <= at < file.stop:
+            with MappedFile.open(file.path) as log:
+                frames, valid = scan_at(log.map, file.start, np.array([at], np.int64))
+            if valid[0]:
+                return int(frames["size"][0])
+    raise LogChangedError("the log has no message where one was dispatched", at=at)
+
+
+def _hashes(files: Sequence[LogFile], at: int, *, tags: bool) -> list[int]:
+    """The key hashes of the message there."""
+    (file,) = (file for file in files if file.start <= at < file.stop)
+    with MappedFile.open(file.path) as log:
+        walk = Extractor(log.map, file.start, at, at + 1, tags=tags)
+        return [int(key_hash) for chunk in walk for key_hash in np.frombuffer(chunk, RUN_ENTRY)["key_hash"]]
