@@ -11,17 +11,20 @@ from mqindex.rocketmq.commit_log import CommitLog
 from mqindex.rocketmq.index_file import IndexFile, IndexHeader
 from mqindex.rocketmq.index_service import IndexService, QueryOffsetResult
 from mqindex.rocketmq.message import Message
+from mqindex.rocketmq.message_encoder import AppendMessageResult, NewMessage
 from mqindex.rocketmq.rebuild import rebuild
 from mqindex.rocketmq.repair import repair
 from mqindex.rocketmq.verify import verify
 
 __all__ = [
+    "AppendMessageResult",
     "Checkpoint",
     "CommitLog",
     "IndexFile",
     "IndexHeader",
     "IndexService",
     "Message",
+    "NewMessage",
     "QueryOffsetResult",
     "hash_slots",
     "key_hash",

@@ -8,13 +8,18 @@ import threading
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import Any, NamedTuple
+
+import numpy.typing as npt
 
 from mqindex._mapped_file import MappedFile
 from mqindex._native.commit_log import Extractor, Scanner, find_frame
 from mqindex._results import Columns
-from mqindex.errors import ClosedFileError, FormatError, TruncatedFileError
+from mqindex.errors import ClosedFileError, FormatError, ReadOnlyFileError, TruncatedFileError
+from mqindex.rocketmq import layout
+from mqindex.rocketmq.log_appender import AppendMessagesResult, LogAppender
 from mqindex.rocketmq.log_columns import columns_of, require_columns
 from mqindex.rocketmq.log_files import (
     LogFile,
@@ -24,7 +29,13 @@ from mqindex.rocketmq.log_files import (
     list_log_files,
     survey_directories,
 )
+from mqindex.rocketmq.log_recovery import clear_behind, hold_directories, log_file_size, sync_files
+from mqindex.rocketmq.log_writer import LogWriter
 from mqindex.rocketmq.message import Message, read_message
+from mqindex.rocketmq.message_columns import MessageColumns
+from mqindex.rocketmq.message_encoder import AppendMessageResult, NewMessage
+from mqindex.rocketmq.options import Config, StoreOptions, store_options
+from mqindex.rocketmq.write_rules import flush_rules, write_rules
 
 __all__ = [
     "CommitLog",
@@ -55,7 +66,7 @@ class DamagedStretch(NamedTuple):
 
 
 class CommitLog:
-    """The messages of a commit log, which may be spread over several directories. Read-only.
+    """The messages of a commit log, which may be spread over several directories; opened writable, its end too.
 
     Safe from several threads. Files are mapped while they are needed; not more than a few at a time.
 
@@ -88,6 +99,7 @@ class CommitLog:
         self._maps: OrderedDict[str, MappedFile] | None = OrderedDict()
         self._last: int | None = None
         self._end: int | None = None
+        self._appender: LogAppender | None = None
 
     @classmethod
     def open(
@@ -95,26 +107,75 @@ class CommitLog:
         directories: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         *,
         mapped_file_size: int | None = None,
+        writable: bool = False,
+        flush: str | None = None,
+        config: Config | None = None,
+        broker_version: str | None = None,
     ) -> CommitLog:
-        """Open a log.
+        """Open a log, to append to it with `writable=True`.
 
         Parameters
         ----------
         directories : path, or several: the union of their files is the log
         mapped_file_size : int or None
-            What every file but the last must be long; None: any length goes.
+            What every file but the last must be long; None: any length goes. For writing also the length of new files:
+            that of the files there, else the broker's default.
+        flush : "sync": an append returns when its bytes are on the disk; "async": they get there by and by;
+            None: as `config` says, else async
+        config, broker_version : what decides how messages are encoded and flushed; see Notes
 
         Raises
         ------
-        FileNotFoundError : a directory does not exist
+        FileNotFoundError : a directory does not exist (a writable log makes it)
         FormatError : a file has not `mapped_file_size`
+        StoreInUseError : a broker, or another writer, has the log open for writing
+
+        Notes
+        -----
+        A writable log is recovered first, as a broker recovers it: the first bad record in the last file with records
+        is its end, and bodies are checked there. What stands behind the end goes to `mqindex-backup-<UTC>` beside the
+        directory and becomes zeros, so that nothing stale is ever taken for a message.
+        Settings, by the broker's names: mappedFileSizeCommitLog, maxMessageSize, enabledAppendPropCRC,
+        autoMessageVersionOnTopicLen, brokerIP1 and listenPort (the store host), flushDiskType, flushIntervalCommitLog,
+        flushCommitLogLeastPages, flushCommitLogThoroughInterval, readOnlyCommitLogStorePaths. Without a version
+        frames are those of 4.9.3, which every broker reads.
         """
         if isinstance(directories, (str, os.PathLike)):
             directories = [directories]
+        if writable:
+            options = store_options(".", config=config, commitlog=directories, broker_version=broker_version)
+            for directory in options.commitlog:
+                os.makedirs(directory, exist_ok=True)
+            return cls._opened(options, mapped_file_size, flush, hold_directories(options.commitlog))
         files, skipped = survey_directories(directories)
         if mapped_file_size is not None:
             _require_size(files, mapped_file_size)
         return cls(files, skipped)
+
+    @classmethod
+    def of_store(cls, options: StoreOptions, *, flush: str | None = None) -> CommitLog:
+        """The log of a store, to append to it, for who holds the store's lock."""
+        for directory in options.commitlog:
+            os.makedirs(directory, exist_ok=True)
+        return cls._opened(options, None, flush, hold_directories(options.commitlog, store=False))
+
+    @classmethod
+    def _opened(
+        cls, options: StoreOptions, file_size: int | None, flush: str | None, hold: AbstractContextManager[None]
+    ) -> CommitLog:
+        rules, flushing = write_rules(options), flush_rules(options, flush)
+        with ExitStack() as failing:
+            failing.enter_context(hold)
+            files, _ = survey_directories(options.commitlog)
+            size = log_file_size(files, file_size or options.mapped_file_size, layout.COMMIT_LOG_FILE_SIZE)
+            with cls(files) as found:
+                position = found.max_phy_offset
+            clear_behind(files, position, size)
+            log = cls(*survey_directories(options.commitlog))
+            sync_files(log.files)
+            writer = LogWriter(_places(options), log.files, position, size, log._add)
+            log._appender = LogAppender(writer, rules, flushing, failing.pop_all())
+        return log
 
     @property
     def min_phy_offset(self) -> int:
@@ -123,7 +184,9 @@ class CommitLog:
 
     @property
     def max_phy_offset(self) -> int:
-        """The end of the log: behind its last message. Found once, by reading the last file."""
+        """The end of the log: behind its last message. Found once, by reading the last file; appending moves it."""
+        if self._appender is not None:
+            return self._appender.writer.position
         if self._end is None:
             last = self._last_file()
             self._end = self.min_phy_offset if last < 0 else self._end_of(self.files[last])
@@ -185,8 +248,84 @@ class CommitLog:
         file = self._file_of(phy_offset)
         return file, self._map_of(file)
 
+    def append_message(self, message: NewMessage, *, queue_offset: int) -> AppendMessageResult:
+        """Append a message, as a broker does.
+
+        Returns
+        -------
+        AppendMessageResult (phy_offset, size, msg_id, store_timestamp, queue_offset, status)
+
+        Raises
+        ------
+        CapacityError : it is larger than the broker takes: topic, body, properties or the whole
+        OSError : it was not written, or with `flush="sync"` perhaps not durably; after a failed write the log is as
+            before, and appends again once there is space
+        ReadOnlyFileError, ClosedFileError
+
+        Notes
+        -----
+        Safe from several threads; under sync flush those that wait share one fdatasync. A message that is prepared
+        or rolled back gets the queue offset 0.
+        Source: RocketMQ 4.9.3 `CommitLog.putMessage`, `MessageExtEncoder`; 5.x for version 2 and the checksum.
+        """
+        return self._writing().append_message(message, queue_offset=queue_offset)
+
+    def append_messages(
+        self, messages: MessageColumns, *, queue_offset: npt.ArrayLike | None = None, whole: bool = False
+    ) -> AppendMessagesResult:
+        """Append many messages in one pass, all or none of them.
+
+        Parameters
+        ----------
+        messages : columns by name: a mapping of arrays, lists and single values, a batch of `scan`, an Arrow, polars or
+            pandas table; or a list of `NewMessage`. Columns: topic and queue_offset, which must be there, body,
+            queue_id, tags, keys, uniq_key, properties (a block as stored; what it lacks of keys, tags and uniq_key is
+            put behind it), flag, sys_flag, born_timestamp, born_host, store_timestamp, store_host, reconsume_times,
+            prepared_transaction_offset. phy_offset, size, body_crc and msg_id may be there, and are made anew.
+        queue_offset : int64[n], instead of the column
+        whole : bool; True: one request of a producer, which moves to the next file as a whole where it does not fit
+
+        Returns
+        -------
+        AppendMessagesResult : phy_offsets int64[n], sizes int32[n]
+
+        Raises
+        ------
+        ValueError, TypeError, CapacityError : a row that no broker takes, named by its number; nothing is written
+        OSError : as `append_message`; nothing of the batch is in the log
+        """
+        return self._writing().append_messages(messages, queue_offset=queue_offset, whole=whole)
+
+    def flush(self) -> int:
+        """Bring everything that was appended to the disk; returns the phy offset behind it."""
+        return self._writing().flush()
+
+    @property
+    def flushed_phy_offset(self) -> int:
+        """Everything below is on the disk."""
+        return self._writing().flushed
+
+    @property
+    def store_timestamp(self) -> int:
+        """Of the message that was appended last, ms since the epoch; 0: none since the log was opened."""
+        return self._writing().store_timestamp
+
+    def _writing(self) -> LogAppender:
+        self._require_open()
+        if self._appender is None:
+            path = self.files[0].path if self.files else None
+            raise ReadOnlyFileError("the commit log is read-only", path=path, hint="open it with writable=True")
+        return self._appender
+
+    def _add(self, file: LogFile) -> None:
+        at = bisect_right(self._starts, file.start)
+        self.files.insert(at, file)
+        self._starts.insert(at, file.start)
+
     def close(self) -> None:
-        """Unmap. May be called twice; a scan that still runs ends with `ClosedFileError`."""
+        """Flush and unmap. May be called twice; a scan that still runs ends with `ClosedFileError`."""
+        if self._appender is not None:
+            self._appender.close()
         with self._lock:
             self._maps = None
 
@@ -200,6 +339,8 @@ class CommitLog:
         return f"CommitLog({len(self.files)} files from phy offset {self.min_phy_offset})"
 
     def _scan(self, start: int, stop: int, columns: tuple[str, ...], check_crc: bool) -> Iterator[Columns]:
+        if self._appender is not None:
+            stop = min(stop, self.max_phy_offset)
         last = self._last_file()
         for number, file in enumerate(self.files[: last + 1]):
             if file.start < stop and start < file.stop:
@@ -242,6 +383,8 @@ class CommitLog:
             self.damage.append(stretch)
 
     def _last_file(self) -> int:
+        if self._appender is not None:
+            return bisect_right(self._starts, self.max_phy_offset - 1) - 1
         if self._last is None:
             self._last = last_file_with_frames(self.files)
         return self._last
@@ -302,6 +445,13 @@ def first_frame(buf: Any, file_start: int, start: int, stop: int) -> int:
     if at < 0:
         return find_frame(buf, file_start, start, stop)
     return at if at < stop else -1
+
+
+def _places(options: StoreOptions) -> list[str]:
+    """Where new files go: every directory that is not for reading only."""
+    frozen = options.setting("readOnlyCommitLogStorePaths", "").split(",")
+    frozen = [os.path.abspath(path.strip()) for path in frozen if path.strip()]
+    return [directory for directory in options.commitlog if directory not in frozen] or list(options.commitlog)
 
 
 def _require_size(files: Sequence[LogFile], size: int) -> None:

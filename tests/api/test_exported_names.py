@@ -21,12 +21,14 @@ EXPORTS = {
     "mqindex.engines": {"Engine", "LocalEngine", "OnProgress", "Progress"},
     "mqindex.report": {"Finding", "RebuildReport", "RepairReport", "Report", "Severity", "Value"},
     "mqindex.rocketmq": {
+        "AppendMessageResult",
         "Checkpoint",
         "CommitLog",
         "IndexFile",
         "IndexHeader",
         "IndexService",
         "Message",
+        "NewMessage",
         "QueryOffsetResult",
         "hash_slots",
         "key_hash",
@@ -77,7 +79,11 @@ SIGNATURES = {
     "mqindex.rocketmq.IndexService.delete_expired_file": "min_phy_offset",
     "mqindex.rocketmq.IndexService.flush": "",
     "mqindex.rocketmq.IndexService.close": "",
-    "mqindex.rocketmq.CommitLog.open": "directories, *, mapped_file_size=None",
+    "mqindex.rocketmq.CommitLog.open": "directories, *, mapped_file_size=None, writable=False, flush=None, config=None, "
+    "broker_version=None",
+    "mqindex.rocketmq.CommitLog.append_message": "message, *, queue_offset",
+    "mqindex.rocketmq.CommitLog.append_messages": "messages, *, queue_offset=None, whole=False",
+    "mqindex.rocketmq.CommitLog.flush": "",
     "mqindex.rocketmq.CommitLog.scan": "start=None, stop=None, *, columns=None, check_crc=False",
     "mqindex.rocketmq.CommitLog.get_message": "phy_offset, size=None",
     "mqindex.rocketmq.verify": f"store, *, deep=False, {STORE_OPTIONS}, engine=None",
@@ -100,7 +106,7 @@ SIGNATURES = {
 PROPERTIES = {
     "mqindex.rocketmq.IndexFile": {"header"},
     "mqindex.rocketmq.IndexService": {"files"},
-    "mqindex.rocketmq.CommitLog": {"min_phy_offset", "max_phy_offset"},
+    "mqindex.rocketmq.CommitLog": {"min_phy_offset", "max_phy_offset", "flushed_phy_offset", "store_timestamp"},
 }
 ERROR_TREE = {
     "MQIndexError": (Exception,),

@@ -1,0 +1,231 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
+# cython: autotestdict=False
+"""Frames of a commit log from columns, encoded into the bytes that are written."""
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
+
+from mqindex._native.pieces cimport Pieces, mqi_piece, mqi_pieces
+
+
+cdef extern from "mqi_crc.h" nogil:
+    void mqi_crc_choose() noexcept
+
+
+cdef extern from "mqi_log_encode.h" nogil:
+    ctypedef struct mqi_numbers:
+        const int64_t* cells
+        int64_t step
+
+    ctypedef struct mqi_log_rules:
+        int separator
+        int append_crc
+        int long_topics
+        int64_t max_body
+        int64_t max_frame
+
+    ctypedef struct mqi_log_rows:
+        int64_t n
+        mqi_log_rules rules
+        mqi_pieces topic
+        mqi_pieces body
+        mqi_pieces properties
+        mqi_pieces keys
+        mqi_pieces tags
+        mqi_pieces uniq_key
+        mqi_pieces born_host
+        mqi_pieces store_host
+        mqi_numbers queue_id
+        mqi_numbers queue_offset
+        mqi_numbers flag
+        mqi_numbers sys_flag
+        mqi_numbers born_timestamp
+        mqi_numbers store_timestamp
+        mqi_numbers reconsume_times
+        mqi_numbers prepared_transaction_offset
+
+    ctypedef struct mqi_log_refusal:
+        int64_t row
+        int32_t kind
+        int32_t column
+        int64_t limit
+        int64_t got
+
+    ctypedef struct mqi_log_progress:
+        int64_t row
+        int64_t phy_offset
+        int64_t left
+        int roll
+
+    int64_t mqi_log_measure(
+        const mqi_log_rows* rows, int32_t* sizes, uint8_t* parts, mqi_log_refusal* why) noexcept
+    int64_t mqi_log_encode(
+        const mqi_log_rows* rows, const int32_t* sizes, const uint8_t* parts, mqi_log_progress* progress,
+        uint8_t* out, int64_t room, int64_t* phy_offsets) noexcept
+
+
+TEXTS = ("topic", "body", "properties", "keys", "tags", "uniq_key", "born_host", "store_host")
+NUMBERS = (
+    "queue_id", "queue_offset", "flag", "sys_flag", "born_timestamp", "store_timestamp", "reconsume_times",
+    "prepared_transaction_offset",
+)
+_COLUMNS = (None, "topic", "body", "properties", "keys", "tags", "uniq_key")
+_KINDS = (None, "empty", "long", "separator", "otherwise")
+
+mqi_crc_choose()
+
+
+class RefusedError(Exception):
+    """No broker takes a row: (row, "empty" | "long" | "separator" | "otherwise", column or None, limit, got)."""
+
+
+cdef int refuse(mqi_log_refusal* why) except -1:
+    raise RefusedError(why.row, _KINDS[why.kind], _COLUMNS[why.column], why.limit, why.got)
+
+
+cdef void set_texts(mqi_log_rows* rows, const mqi_pieces* texts) noexcept:
+    rows.topic, rows.body, rows.properties = texts[0], texts[1], texts[2]
+    rows.keys, rows.tags, rows.uniq_key = texts[3], texts[4], texts[5]
+    rows.born_host, rows.store_host = texts[6], texts[7]
+
+
+cdef void set_numbers(mqi_log_rows* rows, const mqi_numbers* numbers) noexcept:
+    rows.queue_id, rows.queue_offset, rows.flag, rows.sys_flag = numbers[0], numbers[1], numbers[2], numbers[3]
+    rows.born_timestamp, rows.store_timestamp = numbers[4], numbers[5]
+    rows.reconsume_times, rows.prepared_transaction_offset = numbers[6], numbers[7]
+
+
+@cython.final
+cdef class _Numbers:
+    """An int64 array of one value or n."""
+
+    cdef Py_buffer view
+    cdef mqi_numbers numbers
+
+    def __cinit__(self, str name, array, Py_ssize_t n):
+        PyObject_GetBuffer(array, &self.view, PyBUF_SIMPLE)
+        self.numbers.cells = <const int64_t*> self.view.buf
+        self.numbers.step = 0 if self.view.len == 8 and n != 1 else 1
+        if self.view.itemsize != 8 or (self.view.len != 8 * n and self.view.len != 8):
+            raise ValueError(f"{name}: expected 1 or {n} numbers of 64 bits, got {self.view.len // 8}")
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+
+@cython.final
+cdef class Frames:
+    """Messages in columns, measured; `encode` gives their frames piece by piece. For one thread at a time.
+
+    texts, numbers : in the order of TEXTS and NUMBERS; a column has n rows, or one value for all.
+    Raises RefusedError for the first row that no broker takes.
+    """
+
+    cdef readonly object sizes, phy_offsets
+    cdef readonly int64_t total
+    cdef mqi_log_rows rows
+    cdef list owners
+    cdef Py_buffer size_view, offset_view, part_view
+    cdef mqi_log_progress progress
+
+    def __init__(
+        self, Py_ssize_t n, tuple texts, tuple numbers, /, *, bint separator, bint append_crc, bint long_topics,
+        int64_t max_body, int64_t max_frame
+    ):
+        import numpy as np
+
+        cdef mqi_pieces text_views[8]
+        cdef mqi_numbers number_views[8]
+        cdef mqi_log_refusal why
+        cdef Pieces text
+        cdef _Numbers cells
+        cdef Py_ssize_t i
+        if self.owners is not None:
+            raise TypeError("Frames are made once")
+        self.owners = [texts]
+        for i in range(8):
+            text, cells = texts[i], _Numbers(NUMBERS[i], numbers[i], n)
+            if not text.constant and text.length != n:
+                raise ValueError(f"{TEXTS[i]}: expected {n} values, got {text.length}")
+            text_views[i], number_views[i] = text.view(), cells.numbers
+            self.owners.append(cells)
+        self.rows.n = n
+        self.rows.rules = mqi_log_rules(separator, append_crc, long_topics, max_body, min(max_frame, INT32_MAX))
+        set_texts(&self.rows, text_views)
+        set_numbers(&self.rows, number_views)
+        self.sizes, self.phy_offsets = np.empty(n, np.int32), np.empty(n, np.int64)
+        PyObject_GetBuffer(self.sizes, &self.size_view, PyBUF_WRITABLE)
+        PyObject_GetBuffer(self.phy_offsets, &self.offset_view, PyBUF_WRITABLE)
+        PyObject_GetBuffer(np.empty(n, np.uint8), &self.part_view, PyBUF_WRITABLE)
+        with nogil:
+            self.total = mqi_log_measure(
+                &self.rows, <int32_t*> self.size_view.buf, <uint8_t*> self.part_view.buf, &why)
+        if self.total < 0:
+            refuse(&why)
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.size_view)
+        PyBuffer_Release(&self.offset_view)
+        PyBuffer_Release(&self.part_view)
+
+    def __len__(self):
+        return self.rows.n
+
+    @property
+    def encoded(self):
+        """Rows so far."""
+        return self.progress.row
+
+    def encode(self, out, int64_t phy_offset, int64_t left, /):
+        """The next frames into `out`, the first one at that phy offset, `left` bytes before the file's end.
+
+        Returns how many bytes, and whether the next frame must go to another file.
+        """
+        cdef Py_buffer view
+        cdef int64_t used
+        PyObject_GetBuffer(out, &view, PyBUF_WRITABLE)
+        self.progress.phy_offset, self.progress.left = phy_offset, left
+        with nogil:
+            used = mqi_log_encode(
+                &self.rows, <const int32_t*> self.size_view.buf, <const uint8_t*> self.part_view.buf, &self.progress,
+                <uint8_t*> view.buf, view.len, <int64_t*> self.offset_view.buf)
+        PyBuffer_Release(&view)
+        return used, bool(self.progress.roll)
+
+
+def encode_frame(
+    tuple texts, tuple numbers, int64_t phy_offset, /, *, bint separator, bint append_crc, bint long_topics,
+    int64_t max_body, int64_t max_frame
+):
+    """The frame of one message; texts: bytes or None, in the order of TEXTS, numbers in that of NUMBERS."""
+    cdef mqi_log_rows rows
+    cdef mqi_log_refusal why
+    cdef mqi_log_progress progress
+    cdef mqi_piece pieces[8]
+    cdef mqi_pieces text_views[8]
+    cdef int64_t cells[8]
+    cdef mqi_numbers number_views[8]
+    cdef int32_t size
+    cdef uint8_t parts = 0
+    cdef int64_t placed
+    cdef bytes frame, text
+    for i in range(8):
+        text = texts[i]
+        pieces[i].p = NULL if text is None else <const uint8_t*> PyBytes_AS_STRING(text)
+        pieces[i].len = -1 if text is None else PyBytes_GET_SIZE(text)
+        cells[i] = numbers[i]
+        text_views[i] = mqi_pieces(&pieces[i], 0)
+        number_views[i] = mqi_numbers(&cells[i], 0)
+    rows.n = 1
+    rows.rules = mqi_log_rules(separator, append_crc, long_topics, max_body, min(max_frame, INT32_MAX))
+    set_texts(&rows, text_views)
+    set_numbers(&rows, number_views)
+    if mqi_log_measure(&rows, &size, &parts, &why) < 0:
+        refuse(&why)
+    frame = PyBytes_FromStringAndSize(NULL, size)
+    progress = mqi_log_progress(0, phy_offset, INT32_MAX * <int64_t> 2, 0)
+    mqi_log_encode(&rows, &size, &parts, &progress, <uint8_t*> PyBytes_AS_STRING(frame), size, &placed)
+    return frame

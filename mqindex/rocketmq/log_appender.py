@@ -1,0 +1,170 @@
+"""Appending to a commit log: single messages, columns of them, and when an append returns."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._native.log_writer import Frames
+from mqindex.errors import CapacityError
+from mqindex.rocketmq.flush import FlushThread, GroupCommit
+from mqindex.rocketmq.log_writer import BLANK_SIZE, LogWriter
+from mqindex.rocketmq.message_columns import MessageColumns, measured_frames
+from mqindex.rocketmq.message_encoder import AppendMessageResult, NewMessage, encode_message
+from mqindex.rocketmq.write_rules import FlushRules, WriteRules
+
+__all__ = ["AppendMessagesResult", "LogAppender"]
+
+_BUFFER = 1 << 20  # of frames a write: it stays in the processor's cache
+
+
+class AppendMessagesResult(NamedTuple):
+    """Where many messages stand: phy offsets int64[n] and sizes int32[n], in the order of the rows."""
+
+    phy_offsets: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int32]
+
+
+class LogAppender:
+    """What `CommitLog` appends through. Safe from several threads; `held` is let go at `close`."""
+
+    def __init__(
+        self, writer: LogWriter, rules: WriteRules, flush: FlushRules, held: AbstractContextManager[object]
+    ) -> None:
+        self.writer = writer
+        self.rules = rules
+        self.store_timestamp = 0  # of the newest message
+        self._sync = flush.sync
+        self._group = GroupCommit(writer.sync, writer.position)
+        self._thread = None if flush.sync else FlushThread(self._group, lambda: writer.position, flush)
+        self._held = held
+        self._buffer = memoryview(bytearray(_BUFFER))
+        self._soiled = False
+        self._closing = threading.Lock()
+        self._closed = False
+
+    def append_message(self, message: NewMessage, *, queue_offset: int) -> AppendMessageResult:
+        """See `CommitLog.append_message`."""
+        writer = self.writer
+        with writer.lock:
+            self._make_ready()
+            now = time.time_ns() // 1_000_000
+            at, left = writer.at, writer.left
+            frame, stamp, store = encode_message(message, self.rules, queue_offset=queue_offset, phy_offset=at, now=now)
+            if len(frame) + BLANK_SIZE > left:
+                self._require_room(len(frame))
+                at += left
+                frame, _, _ = encode_message(message, self.rules, queue_offset=queue_offset, phy_offset=at, now=now)
+            self._write(lambda: self._write_frame(frame))
+            end = writer.commit()
+            self.store_timestamp = stamp
+        if self._sync:
+            self._group.wait_for(end)
+        msg_id = (store + at.to_bytes(8, "big")).hex().upper()
+        return AppendMessageResult(at, len(frame), msg_id, stamp, queue_offset)
+
+    def append_messages(
+        self, messages: MessageColumns, *, queue_offset: npt.ArrayLike | None, whole: bool
+    ) -> AppendMessagesResult:
+        """See `CommitLog.append_messages`."""
+        now = time.time_ns() // 1_000_000
+        parts = measured_frames(messages, self.rules, queue_offset=queue_offset, now=now)
+        total, largest = (
+            sum(part.total for part in parts),
+            max((int(part.sizes.max()) for part in parts if len(part)), default=0),
+        )
+        self._require_room(total if whole else largest)
+        if whole and total > self.rules.max_batch:
+            raise CapacityError(
+                "the messages of one request are more than a broker takes",
+                expected=f"{self.rules.max_batch} bytes or less",
+                got=total,
+                hint="the limit is maxMessageSize of the broker",
+            )
+        with self.writer.lock:
+            self._make_ready()
+            self._write(lambda: self._write_parts(parts, total if whole else 0, largest))
+            end = self.writer.commit()
+            self.store_timestamp = now
+        if self._sync:
+            self._group.wait_for(end)
+        if len(parts) == 1:
+            return AppendMessagesResult(parts[0].phy_offsets, parts[0].sizes)
+        return AppendMessagesResult(
+            np.concatenate([np.empty(0, np.int64), *(part.phy_offsets for part in parts)]),
+            np.concatenate([np.empty(0, np.int32), *(part.sizes for part in parts)]),
+        )
+
+    @property
+    def flushed(self) -> int:
+        """The phy offset below which everything is on the disk."""
+        return self._group.flushed
+
+    def flush(self) -> int:
+        """Bring everything that was appended to the disk; returns its end."""
+        end = self.writer.position
+        self._group.wait_for(end)
+        return end
+
+    def close(self) -> None:
+        """Flush, and let everything go. May be called twice."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            try:
+                if self._thread is not None:
+                    self._thread.close()
+                self.flush()
+            finally:
+                self.writer.close()
+                self._held.__exit__(None, None, None)
+
+    def _make_ready(self) -> None:
+        self._group.require_good()
+        if self._soiled:
+            self._take_back()
+
+    def _write(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except BaseException:
+            self._soiled = True
+            self._take_back()
+            raise
+
+    def _take_back(self) -> None:
+        self.writer.take_back()
+        self._soiled = False
+
+    def _write_frame(self, frame: bytes) -> None:
+        if not self.writer.fits(len(frame)):
+            self.writer.roll()
+        self.writer.write(frame)
+
+    def _write_parts(self, parts: list[Frames], together: int, largest: int) -> None:
+        if together and not self.writer.fits(together):
+            self.writer.roll()
+        buffer = self._buffer if largest <= _BUFFER else memoryview(bytearray(largest))
+        for part in parts:
+            while part.encoded < len(part):
+                used, roll = part.encode(buffer, self.writer.at, self.writer.left)
+                if used:
+                    self.writer.write(buffer[:used])
+                if roll:
+                    self.writer.roll()
+
+    def _require_room(self, size: int) -> None:
+        if size + BLANK_SIZE > self.writer.file_size:
+            raise CapacityError(
+                "the messages do not fit a file of the log",
+                expected=f"{self.writer.file_size - BLANK_SIZE} bytes or less",
+                got=size,
+                hint="mappedFileSizeCommitLog of the broker is the limit",
+            )

@@ -1,0 +1,185 @@
+"""The files of a commit log that is written: the current one, blanks, the next one, and what a failed write leaves."""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mqindex.errors import CapacityError, ClosedFileError, FileStateError
+from mqindex.rocketmq.layout import MAGIC_BLANK
+from mqindex.rocketmq.log_files import LogFile
+from mqindex.rocketmq.log_recovery import zero_range
+from mqindex.staging import own_like, scratch, sync_directory
+
+__all__ = ["BLANK_SIZE", "LogWriter"]
+
+BLANK_SIZE = 8
+_sync_data = getattr(os, "fdatasync", os.fsync)
+
+
+class LogWriter:
+    """Writes whole frames behind the end of a log, file after file, each at full length from the start.
+
+    With `lock` held, a caller writes what belongs together by `write` and `roll`, then `commit`s it; `position` is the
+    end of what was committed, `at` that of what was written. When a write fails everything behind `position` is made
+    zeros again, so no part of it is ever found. Bytes go through `pwrite`: a full disk is an exception.
+
+    Parameters
+    ----------
+    directories : where new files go, in turn by their number, in the order of their names
+    files : those that exist, by start
+    created : called with each new file
+
+    Notes
+    -----
+    Source: RocketMQ 4.9.3 `MappedFileQueue.getLastMappedFile`, `MultiPathMappedFileQueue`, `CommitLog.doAppend`.
+    """
+
+    def __init__(
+        self,
+        directories: Sequence[str],
+        files: Sequence[LogFile],
+        position: int,
+        file_size: int,
+        created: Callable[[LogFile], None],
+    ) -> None:
+        self.lock = threading.Lock()
+        self.position = self.at = position
+        self.file_size = file_size
+        self._directories = sorted(directories)
+        self._paths = {file.start: file.path for file in files}
+        self._created = created
+        base = files[0].start if files else 0
+        self._start = position - (position - base) % file_size
+        self._fd: int | None = None
+        self._full: list[int] = []  # descriptors of earlier files that wait for a sync
+        self._syncing = threading.Lock()
+        self._closed = False
+
+    @property
+    def left(self) -> int:
+        """Bytes from `at` to the end of the current file."""
+        return self._start + self.file_size - self.at
+
+    def fits(self, size: int) -> bool:
+        """Whether a frame of that size, and a blank behind it, stand in the current file."""
+        return size + BLANK_SIZE <= self.left
+
+    def write(self, data: Any) -> None:
+        """Bytes at `at`, in the current file."""
+        view, fd = memoryview(data), self._current()
+        at = self.at - self._start
+        try:
+            while len(view) > 0:
+                written = os.pwrite(fd, view, at)
+                view, at = view[written:], at + written
+        finally:
+            self.at = self._start + at
+
+    def roll(self) -> None:
+        """A blank to the end of the current file; what follows goes to the next."""
+        if self.left >= BLANK_SIZE:
+            left = self.left
+            self.write(struct.pack(">ii", left, MAGIC_BLANK))
+        if self._fd is not None:
+            self._full.append(self._fd)
+            self._fd = None
+        self._start += self.file_size
+        self.at = self._start
+
+    def commit(self) -> int:
+        """What was written belongs to the log from now on; returns its end."""
+        self.position = self.at
+        return self.position
+
+    def take_back(self) -> None:
+        """Make what was written since the last commit zeros, in all files that it reached."""
+        reached = self._start
+        self._leave()
+        while self._start > self.position:
+            self._start -= self.file_size
+        for start in range(self._start, reached + 1, self.file_size):
+            if start in self._paths:
+                zero_range(self._paths[start], max(self.position - start, 0), self.file_size)
+        self.at = self.position
+
+    def sync(self) -> int:
+        """Bring what was committed so far to the disk; returns its end."""
+        with self._syncing:
+            with self.lock:
+                full, self._full = self._full, []
+                end, current = self.position, self._fd
+                if current is not None:
+                    current = os.dup(current)
+            try:
+                for fd in full:
+                    _sync_data(fd)
+                if current is not None:
+                    _sync_data(current)
+            finally:
+                for fd in full:
+                    os.close(fd)
+                if current is not None:
+                    os.close(current)
+        return end
+
+    def close(self) -> None:
+        """Close the files; nothing is synced. May be called twice."""
+        with self._syncing, self.lock:
+            self._closed = True
+            self._leave()
+            for fd in self._full:
+                os.close(fd)
+            self._full = []
+
+    def _leave(self) -> None:
+        if self._fd is not None:
+            self._full.append(self._fd)
+            self._fd = None
+
+    def _current(self) -> int:
+        if self._closed:
+            raise ClosedFileError("the commit log is closed", path=self._directories[0])
+        if self._fd is None:
+            path = self._paths.get(self._start)
+            if path is None:
+                path = self._create()
+            self._fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        return self._fd
+
+    def _create(self) -> str:
+        if self._start > 2**63 - 1 - self.file_size:
+            raise CapacityError(
+                "the offsets of a log end at 2^63", expected=2**63 - 1 - self.file_size, got=self._start
+            )
+        number = self._start // self.file_size
+        directory = self._directories[number % len(self._directories)]
+        os.makedirs(directory, exist_ok=True)
+        path = os.path.join(directory, f"{self._start:020d}")
+        create_log_file(path, self.file_size)
+        self._paths[self._start] = path
+        self._created(LogFile(path, self._start, self.file_size))
+        return path
+
+
+def create_log_file(path: str, size: int) -> None:
+    """A file of zeros that takes no space yet. It appears at full length: 4.9.3 refuses to start on a shorter one."""
+    if os.path.lexists(path) and (not stat.S_ISREG(os.lstat(path).st_mode) or os.path.getsize(path) > 0):
+        raise FileStateError("something stands where the next file of the log goes", path=path)
+    directory = os.path.dirname(path)
+    parent = os.path.dirname(directory)
+    with scratch(parent) as place:
+        fresh = os.path.join(place, os.path.basename(path))
+        fd = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            os.ftruncate(fd, size)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        own_like(fresh, directory)
+        os.replace(fresh, path)
+    sync_directory(directory)

@@ -1,0 +1,116 @@
+"""What a broker of a version, with its settings, writes into a commit log, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mqindex._native.pieces import hosts_of, pieces_of_sequence
+from mqindex.rocketmq.options import StoreOptions
+
+__all__ = ["FlushRules", "WriteRules", "flush_rules", "host_bytes", "write_rules"]
+
+_DEFAULT_VERSION = (4, 9, 3)
+_MARGIN = 64 << 10  # what a whole frame may have beyond the largest body
+_MAX_INT = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRules:
+    """How messages become frames. `max_batch`: bytes of all frames of one request; `store_host`: as in a frame.
+
+    Source: RocketMQ `MessageExtEncoder`, `MessageDecoder.messageProperties2String`, `CommitLog.asyncPutMessage`.
+    """
+
+    separator: bool = False
+    append_crc: bool = False
+    long_topics: bool = False
+    max_body: int = 4 << 20
+    max_frame: int = 4 << 20
+    max_batch: int = 4 << 20
+    store_host: bytes = b"\x7f\0\0\1\0\0\x2a\x9f"
+
+
+@dataclass(frozen=True, slots=True)
+class FlushRules:
+    """When written bytes go to the disk. `sync`: before an append returns; times in seconds.
+
+    Source: RocketMQ 4.9.3 `CommitLog.FlushRealTimeService`, `GroupCommitService`, `MappedFile.isAbleToFlush`.
+    """
+
+    sync: bool = False
+    interval: float = 0.5
+    least_pages: int = 4
+    thorough_interval: float = 10.0
+
+
+def write_rules(options: StoreOptions) -> WriteRules:
+    """The rules of `options.broker_version` (not given: 4.9.3, whose frames every broker takes) and its settings.
+
+    >>> from mqindex.rocketmq.options import store_options
+    >>> write_rules(store_options("/store", broker_version="5.5.0")).separator
+    True
+    """
+    version = _version(options.broker_version)
+    max_message = _whole(options, "maxMessageSize", 4 << 20)
+    if version < (4, 9, 4):
+        max_frame = max_message
+    else:
+        max_frame = _MAX_INT if version < (4, 9, 5) else min(max_message + _MARGIN, _MAX_INT)
+    return WriteRules(
+        separator=version <= (4, 9, 0) or version >= (5, 2, 0),
+        append_crc=_switch(options, "enabledAppendPropCRC", False),
+        long_topics=version >= (5, 1, 0) and _switch(options, "autoMessageVersionOnTopicLen", True),
+        max_body=max_message,
+        max_frame=max_frame,
+        max_batch=max_message if version < (4, 9, 4) else _MAX_INT,
+        store_host=host_bytes("brokerIP1", _address(options)),
+    )
+
+
+def flush_rules(options: StoreOptions, flush: str | None = None) -> FlushRules:
+    """`flush` "sync" or "async"; None: flushDiskType, else async."""
+    named = options.setting("flushDiskType", "ASYNC_FLUSH")
+    chosen = {"SYNC_FLUSH": "sync", "ASYNC_FLUSH": "async"}.get(named) if flush is None else flush
+    if chosen not in ("sync", "async"):
+        name, got = ("flush", flush) if flush is not None else ("flushDiskType", named)
+        raise ValueError(f"{name}: expected {'sync or async' if flush else 'SYNC_FLUSH or ASYNC_FLUSH'}, got {got!r}")
+    return FlushRules(
+        sync=chosen == "sync",
+        interval=_whole(options, "flushIntervalCommitLog", 500) / 1000,
+        least_pages=_whole(options, "flushCommitLogLeastPages", 4),
+        thorough_interval=_whole(options, "flushCommitLogThoroughInterval", 10_000) / 1000,
+    )
+
+
+def host_bytes(name: str, host: str) -> bytes:
+    """`address:port` as in a frame; IPv6 as `[address]:port`.
+
+    >>> host_bytes("store_host", "10.0.0.2:10911").hex()
+    '0a00000200002a9f'
+    """
+    return hosts_of(name, pieces_of_sequence(name, [host])).to_bytes(0)
+
+
+def _address(options: StoreOptions) -> str:
+    address, port = options.setting("brokerIP1", "127.0.0.1"), options.setting("listenPort", "10911")
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def _version(text: str | None) -> tuple[int, int, int]:
+    found = re.match(r"^[vV]?(\d+)\.(\d+)(?:\.(\d+))?", text or "")
+    return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else _DEFAULT_VERSION
+
+
+def _whole(options: StoreOptions, name: str, default: int) -> int:
+    text = options.setting(name, str(default))
+    if not text.strip().isdecimal():
+        raise ValueError(f"{name}: expected a whole number, got {text!r}")
+    return int(text)
+
+
+def _switch(options: StoreOptions, name: str, default: bool) -> bool:
+    text = options.setting(name, str(default)).strip().lower()
+    if text not in ("true", "false"):
+        raise ValueError(f"{name}: expected true or false, got {text!r}")
+    return text == "true"
