@@ -30,7 +30,7 @@ from mqindex._native.consume_queue import encode_units
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.queue_rules import QueueRules
 
-__all__ = ["BLANK_UNIT", "EXT_UNIT", "NO_EXT", "STORED_UNIT", "Oddities", "QueueBuilder", "ext_units_in_file"]
+__all__ = ["BLANK_UNIT", "EXT_UNIT", "NO_EXT", "STORED_UNIT", "Oddities", "QueueBuilder", "fits_hole"]
 
 Units = npt.NDArray[Any]
 
@@ -114,6 +114,11 @@ class PlacedFile:
         if self._open is not None:
             os.close(self._open[1])
             self._open = None
+
+
+def fits_hole(hole: int, between: int) -> bool:
+    """Whether so many queue offsets can have belonged to messages in so many bytes of log, or to none at all."""
+    return hole <= between // _SMALLEST_FRAME + _BURNT
 
 
 def ext_units_in_file(file_size: int) -> int:
@@ -239,7 +244,7 @@ class QueueBuilder:
     def _open_hole(self, place: int, units: Units) -> int:
         hole = place - self._next
         between = int(units["phy_offset"][0]) - self._last_end
-        if hole > between // _SMALLEST_FRAME + _BURNT:
+        if not fits_hole(hole, between):
             self._note(units, misplaced=len(units))
             return self._next
         self._note(units, blanks=hole)

@@ -14,9 +14,9 @@ from mqindex.rocketmq import layout
 from mqindex.rocketmq.queue_build import EXT_UNIT, Oddities
 from mqindex.rocketmq.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue_rules import QueueRules
-from mqindex.rocketmq.queue_stages import BuiltQueue, QueueBatch, QueuePiece, UnitRun
+from mqindex.rocketmq.queue_stages import QueueBatch, QueuePiece, UnitRun
 
-__all__ = ["assign_queues", "oddity_findings", "skipped_findings"]
+__all__ = ["assign_queues", "oddities_told", "queue_space", "skipped_findings"]
 
 _BATCH_UNITS = 1 << 20
 _BATCH_QUEUES = 256
@@ -118,13 +118,12 @@ def skipped_findings(runs: Sequence[UnitRun], root: str, batch_topics: Collectio
     return found
 
 
-def oddity_findings(built: BuiltQueue, path: str) -> list[Finding]:
-    """What the units of one queue had that an uninterrupted broker would not have met."""
-    odd = built.oddities
-    return [finding for finding in _oddity_findings(odd, path) if finding.got]
+def oddities_told(odd: Oddities, path: str) -> list[Finding]:
+    """What the units of the queue at `path` had that an uninterrupted broker would not have met."""
+    return [finding for finding in _oddities(odd, path) if finding.got]
 
 
-def _oddity_findings(odd: Oddities, path: str) -> list[Finding]:
+def _oddities(odd: Oddities, path: str) -> list[Finding]:
     where = f"from phy offset {odd.at} on"
     return [
         Finding(

@@ -21,7 +21,7 @@ from mqindex.rocketmq.names import names_between
 from mqindex.rocketmq.options import Config, StoreOptions, store_options
 from mqindex.rocketmq.pipeline import SPLIT_SIZE, Extracted, Stretch
 from mqindex.rocketmq.queue_build import EXT_UNIT
-from mqindex.rocketmq.queue_pipeline import assign_queues, oddity_findings, queue_space, skipped_findings
+from mqindex.rocketmq.queue_pipeline import assign_queues, oddities_told, queue_space, skipped_findings
 from mqindex.rocketmq.queue_stages import BuiltQueue, BuiltQueues, QueueBatch
 from mqindex.rocketmq.stages import Built, Part, Publication
 from mqindex.rocketmq.survey import Survey, estimated_entries, survey
@@ -283,5 +283,5 @@ def _fill_queues(report: RebuildReport, built: Sequence[BuiltQueues], out: str) 
         for queue in task.queues:
             topic, queue_id = queue.name
             report.units += queue.units
-            report.findings += oddity_findings(queue, os.path.join(out, "consumequeue", topic, str(queue_id)))
+            report.findings += oddities_told(queue.oddities, os.path.join(out, "consumequeue", topic, str(queue_id)))
         report.fsync_seconds += task.fsync_seconds
