@@ -74,24 +74,20 @@ def _end_of_index(files: Sequence[LogFile], index: IndexService, *, tags: bool) 
 
 def _end_of_queues(files: Sequence[LogFile], queues: ConsumeQueueTable) -> int:
     """Behind the message of the unit that lies furthest in the log, which must have that message's size."""
-    ends = [queues.get(*name) for name in queues.queues()]
-    best, size = -1, 0
-    for queue in ends:
-        if queue is None or queue.max_offset_in_queue <= queue.min_offset_in_queue:
-            continue
-        last = queue.units(queue.max_offset_in_queue - 1)
-        phy_offset, length = int(last["phy_offset"][-1]), int(last["size"][-1])
-        if length != _BLANK_SIZE and phy_offset + length > best + size:
-            best, size = phy_offset, length
-    if best < 0:
+    furthest = max(queues.values(), key=lambda queue: queue.max_phy_offset, default=None)
+    if furthest is None or furthest.max_phy_offset < 0:
         return 0
-    there = _frame_size(files, best)
+    last = furthest.units(furthest.max_offset_in_queue - 1)
+    at, size = int(last["phy_offset"][-1]), int(last["size"][-1])
+    there = _frame_size(files, at)
     if there is not None and there != size:
-        raise LogChangedError("a queue ends with another message than the log has there", at=best, expected=size)
-    return best + size
-
-
-_BLANK_SIZE = 2**31 - 1  # of the units that stand for messages which a queue never had
+        raise LogChangedError(
+            "a queue ends with another message than the log has there",
+            path=furthest.directory,
+            expected=size,
+            got=there,
+        )
+    return at + size
 
 
 def _frame_size(files: Sequence[LogFile], at: int) -> int | None:

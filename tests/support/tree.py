@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-__all__ = ["contents", "identities", "index_bytes", "index_paths", "scraps"]
+__all__ = ["contents", "identities", "index_bytes", "index_paths", "queue_bytes", "scraps"]
 
 
 def contents(root: Path) -> dict[str, str]:
@@ -32,6 +32,12 @@ def index_paths(root: Path) -> list[Path]:
 
 def index_bytes(root: Path) -> list[bytes]:
     return [path.read_bytes() for path in index_paths(root)]
+
+
+def queue_bytes(root: Path) -> dict[str, bytes]:
+    """The files of all consume queues of a store: topic/queueId/name."""
+    queues = root / "consumequeue"
+    return {str(path.relative_to(queues)): path.read_bytes() for path in sorted(queues.rglob("*")) if path.is_file()}
 
 
 def scraps(directory: Path) -> list[str]:
