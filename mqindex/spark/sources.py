@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from mqindex.spark.functions import register_functions
 from mqindex.spark.index_source import IndexSource
 from mqindex.spark.log_source import CommitLogSource
+from mqindex.spark.queue_source import ConsumeQueueSource
 from mqindex.spark.session import ensure_session, explained
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["CommitLogSource", "IndexSource", "register"]
+__all__ = ["CommitLogSource", "ConsumeQueueSource", "IndexSource", "register"]
 
 
 def register(spark: SparkSession) -> None:
@@ -23,6 +24,7 @@ def register(spark: SparkSession) -> None:
     - `rocketmq_commitlog`: messages, in batch and as a stream. Options `startOffset`, `checkCrc`; in batch `endOffset`,
       `filterPushdown`; as a stream `maxBytesPerTrigger`, `maxMessagesPerTrigger` (PySpark 4.2 or newer) and
       `failOnDataLoss`.
+    - `rocketmq_consumequeue`: units of consume queues. Options `topic`, `queueId`, `startOffset`, `endOffset`.
     - `rocketmq_index`: entries of index files, also of one. Options `hashSlotNum`, `indexNum`.
 
     SQL functions: `key_hash(key)`, `hash_slot(key, n)` and `select_phy_offset(index_dir, key)`; a key is the whole
@@ -37,7 +39,7 @@ def register(spark: SparkSession) -> None:
     >>> live = spark.readStream.format("rocketmq_commitlog").load("/data/store")  # doctest: +SKIP
     """
     ensure_session(spark)
-    for source in (CommitLogSource, IndexSource):
+    for source in (CommitLogSource, ConsumeQueueSource, IndexSource):
         spark.dataSource.register(source)
     register_functions(spark)
     with explained(spark):  # Spark plans data sources in another process than those that run tasks

@@ -1,0 +1,115 @@
+"""`rocketmq_consumequeue`: every unit of every queue as the broker listed it, planned in pieces."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex.spark import queue_source
+from mqindex.spark.queue_source import ConsumeQueueSource
+from tests.support.golden import case
+
+pytestmark = pytest.mark.spark
+Row = tuple[Any, ...]
+
+
+def queues(spark: Any, **options: Any) -> Any:
+    return spark.read.format("rocketmq_consumequeue").options(**options)
+
+
+def said(name: str) -> list[Row]:
+    """Every unit as the broker told it: with extension files their tags code."""
+    rows = []
+    for queue in case(name).truth["consumeQueues"]:
+        for number, unit in enumerate(queue["units"], queue["min"]):
+            phy_offset, size, code = unit[:3] if len(unit) == 3 else (*unit[:2], unit[3])
+            rows.append((queue["topic"], queue["queueId"], number, phy_offset, size, code))
+    return sorted(rows)
+
+
+@pytest.mark.parametrize("name", ["basic-493", "tx-delay-lmq-493", "ipv6-batch-ext-493", "crc-v2-lmq-550"])
+def test_units_are_those_of_the_broker(name: str, registered: Any, tmp_path: Path) -> None:
+    root = case(name).unpack(tmp_path)
+    assert sorted(map(tuple, queues(registered).load(str(root)).collect())) == said(name)
+    assert queues(registered).load(str(root / "consumequeue")).count() == len(said(name))
+
+
+def test_times_of_extension_files_are_a_column(registered: Any, tmp_path: Path) -> None:
+    root = case("ipv6-batch-ext-493").unpack(tmp_path)
+    rows = queues(registered).schema("phy_offset bigint, store_timestamp bigint, batch_size int").load(str(root))
+    expected = {
+        (unit[0], unit[4] if len(unit) > 3 else None, None)
+        for queue in case("ipv6-batch-ext-493").truth["consumeQueues"]
+        for unit in queue["units"]
+    }
+    assert any(time is not None for _, time, _ in expected)
+    assert set(map(tuple, rows.collect())) == expected
+
+
+def test_topic_queue_and_offsets_limit_what_is_read(registered: Any, golden: Path) -> None:
+    everything = said("basic-493")
+    chosen = queues(registered, topic="BBTopic", queueId=1, startOffset=5, endOffset=20).load(str(golden))
+    expected = [row for row in everything if row[:2] == ("BBTopic", 1)][5:20]
+    assert sorted(map(tuple, chosen.collect())) == expected
+    topic = queues(registered, topic="AaTopic").load(str(golden))
+    assert sorted(map(tuple, topic.collect())) == [row for row in everything if row[0] == "AaTopic"]
+    assert queues(registered, topic="NoSuchTopic").load(str(golden)).count() == 0
+
+
+@pytest.mark.parametrize("units", [1, 50, 1 << 20])
+def test_pieces_cover_each_unit_once(golden: Path, units: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+    monkeypatch.setattr(queue_source, "PARTITION_UNITS", units)
+    kinds = {"string": StringType(), "int": IntegerType(), "bigint": LongType()}
+    fields = [StructField(name, kinds[kind]) for name, kind in queue_source.UNIT_COLUMNS.items()]
+    reader = ConsumeQueueSource({"path": str(golden)}).reader(StructType(fields))
+    pieces = reader.partitions()
+    files = sum(1 for path in (golden / "consumequeue").rglob("*") if path.is_file())
+    assert {1: len(pieces) == files, 50: 10 < len(pieces) < files, 1 << 20: len(pieces) == 1}[units]
+    found = [
+        row
+        for piece in pieces
+        for batch in reader.read(piece)
+        for row in zip(*map(list, batch.to_pydict().values()), strict=True)
+    ]
+    assert sorted(found) == said("basic-493")
+
+
+def test_units_join_with_their_messages(registered: Any, golden: Path) -> None:
+    queues(registered).load(str(golden)).createOrReplaceTempView("units")
+    registered.read.format("rocketmq_commitlog").load(str(golden)).createOrReplaceTempView("messages")
+    joined = registered.sql(
+        """SELECT count(*) AS n, count_if(u.topic <> m.topic OR u.queue_id <> m.queue_id
+             OR u.queue_offset <> m.queue_offset OR u.size <> m.size) AS wrong
+           FROM units u JOIN messages m USING (phy_offset)"""
+    ).first()
+    assert (joined.n, joined.wrong) == (len(said("basic-493")), 0)
+
+
+def test_batch_queues_are_read_beside_the_others(registered: Any, tmp_path: Path) -> None:
+    root = case("basic-493").unpack(tmp_path)
+    directory = root / "batchconsumequeue" / "Batches" / "3"
+    directory.mkdir(parents=True)
+    units = [(1000 * i, 900, 7, 1_700_000_000_000 + i, 4 * i, 4, -1, 0) for i in range(9)]
+    data = b"".join(struct.pack(">qiqqqhii", *unit) for unit in units)
+    (directory / f"{0:020d}").write_bytes(data.ljust(46 * 20, b"\0"))
+    schema = (
+        "topic string, queue_id int, queue_offset bigint, phy_offset bigint, store_timestamp bigint, batch_size int"
+    )
+    rows = queues(registered, topic="Batches").schema(schema).load(str(root)).orderBy("queue_offset").collect()
+    assert list(map(tuple, rows)) == [("Batches", 3, 4 * i, 1000 * i, 1_700_000_000_000 + i, 4) for i in range(9)]
+    assert queues(registered).load(str(root)).count() == len(said("basic-493")) + 9
+    part = queues(registered, startOffset=8, endOffset=16).load(str(root / "batchconsumequeue")).collect()
+    assert sorted(row.queue_offset for row in part) == [8, 12]
+
+
+def test_queues_that_hold_nothing_are_an_empty_frame(registered: Any, tmp_path: Path) -> None:
+    assert queues(registered).load(str(tmp_path)).collect() == []
+    with pytest.raises(Exception, match="gone"):
+        queues(registered).load(str(tmp_path / "gone")).collect()
+    with pytest.raises(Exception, match="queueId: expected an integer, got 'x'"):
+        queues(registered, queueId="x").load(str(tmp_path)).collect()
