@@ -22,8 +22,12 @@ EXPORTS = {
     "mqindex.report": {"Finding", "RebuildReport", "RepairReport", "Report", "Severity", "Value"},
     "mqindex.rocketmq": {
         "AppendMessageResult",
+        "BatchConsumeQueue",
         "Checkpoint",
         "CommitLog",
+        "ConsumeQueue",
+        "ConsumeQueueExt",
+        "ConsumeQueueTable",
         "IndexFile",
         "IndexHeader",
         "IndexService",
@@ -35,6 +39,7 @@ EXPORTS = {
         "key_hashes",
         "rebuild",
         "repair",
+        "tag_hash",
         "verify",
     },
     "mqindex.spark": {
@@ -86,6 +91,28 @@ SIGNATURES = {
     "mqindex.rocketmq.CommitLog.flush": "",
     "mqindex.rocketmq.CommitLog.scan": "start=None, stop=None, *, columns=None, check_crc=False",
     "mqindex.rocketmq.CommitLog.get_message": "phy_offset, size=None",
+    "mqindex.rocketmq.tag_hash": "tags",
+    "mqindex.rocketmq.ConsumeQueue.open": "directory, *, file_size=None, writable=False, ext=None",
+    "mqindex.rocketmq.ConsumeQueue.units": "start=None, stop=None",
+    "mqindex.rocketmq.ConsumeQueue.select": "tags, start=None, stop=None",
+    "mqindex.rocketmq.ConsumeQueue.get_offset_in_queue_by_time": "ms, commit_log, *, boundary=None",
+    "mqindex.rocketmq.ConsumeQueue.put_message_position_info": "phy_offset, size, tags_code, queue_offset",
+    "mqindex.rocketmq.ConsumeQueue.put_units": "units",
+    "mqindex.rocketmq.ConsumeQueue.correct_min_offset": "min_phy_offset",
+    "mqindex.rocketmq.ConsumeQueue.truncate_dirty_logic_files": "phy_offset",
+    "mqindex.rocketmq.ConsumeQueue.flush": "",
+    "mqindex.rocketmq.ConsumeQueue.close": "",
+    "mqindex.rocketmq.ConsumeQueueTable.open": "directory, *, file_size=None, writable=False, ext_directory=None",
+    "mqindex.rocketmq.ConsumeQueueTable.queues": "",
+    "mqindex.rocketmq.ConsumeQueueTable.get": "topic, queue_id",
+    "mqindex.rocketmq.ConsumeQueueTable.find_or_create": "topic, queue_id",
+    "mqindex.rocketmq.ConsumeQueueExt.open": "directory",
+    "mqindex.rocketmq.ConsumeQueueExt.get": "address",
+    "mqindex.rocketmq.ConsumeQueueExt.units": "",
+    "mqindex.rocketmq.BatchConsumeQueue.open": "directory",
+    "mqindex.rocketmq.BatchConsumeQueue.units": "start=None, stop=None",
+    "mqindex.rocketmq.BatchConsumeQueue.get": "queue_offset",
+    "mqindex.rocketmq.BatchConsumeQueue.get_offset_in_queue_by_time": "ms, *, boundary='lower'",
     "mqindex.rocketmq.verify": f"store, *, deep=False, {STORE_OPTIONS}, engine=None",
     "mqindex.rocketmq.rebuild": f"store, out, *, parts=None, {STORE_OPTIONS}, split_size={128 << 20}, "
     "overwrite=False, engine=None",
@@ -107,6 +134,8 @@ PROPERTIES = {
     "mqindex.rocketmq.IndexFile": {"header"},
     "mqindex.rocketmq.IndexService": {"files"},
     "mqindex.rocketmq.CommitLog": {"min_phy_offset", "max_phy_offset", "flushed_phy_offset", "store_timestamp"},
+    "mqindex.rocketmq.ConsumeQueue": {"files", "min_offset_in_queue", "max_offset_in_queue", "max_phy_offset"},
+    "mqindex.rocketmq.BatchConsumeQueue": {"files", "min_offset_in_queue", "max_offset_in_queue"},
 }
 ERROR_TREE = {
     "MQIndexError": (Exception,),
@@ -175,7 +204,18 @@ def test_properties(path: str) -> None:
     assert all(isinstance(inspect.getattr_static(find(path), name), property) for name in PROPERTIES[path])
 
 
-@pytest.mark.parametrize("path", ["IndexFile", "IndexService", "CommitLog"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "IndexFile",
+        "IndexService",
+        "CommitLog",
+        "ConsumeQueue",
+        "ConsumeQueueExt",
+        "ConsumeQueueTable",
+        "BatchConsumeQueue",
+    ],
+)
 def test_what_is_opened_is_a_context_manager(path: str) -> None:
     assert {"__enter__", "__exit__", "close"} <= set(dir(find(f"mqindex.rocketmq.{path}")))
 

@@ -18,6 +18,8 @@ TWINS = {  # name in src_c -> name in mqindex.rocketmq.layout
     "MQI_ENTRY_SIZE": "INDEX_ENTRY_SIZE",
     "MQI_RUN_SIZE": "RUN_ENTRY_SIZE",
     "MQI_LOG_ENTRY_SIZE": "RUN_ENTRY_SIZE",
+    "MQI_UNIT_SIZE": "QUEUE_UNIT_SIZE",
+    "MQI_MAX_EXT_ADDRESS": "MAX_EXT_ADDRESS",
     "MQI_MAGIC_1": "MAGIC_MESSAGE_V1",
     "MQI_MAGIC_2": "MAGIC_MESSAGE_V2",
     "MQI_MAGIC_BLANK": "MAGIC_BLANK",
@@ -58,6 +60,19 @@ def test_the_fields_of_the_index_header_and_entry_stand_where_the_layout_says() 
     }
     assert {name: constants[f"MQI_ENTRY_{name.upper()}"] for name in entry.values()} == {
         name: int(at) for at, name in entry.items()
+    }
+
+
+@in_repository
+def test_the_fields_of_a_unit_stand_where_the_layout_says() -> None:
+    constants = c_constants()
+    drawing = layout.__doc__ or ""
+    unit = dict(
+        re.findall(r"(\d+) (\w+) i\d+", drawing[drawing.index("unit        |") : drawing.index("extension   |")])
+    )
+    names = {"phy_offset": "PHY_OFFSET", "size": "MESSAGE_SIZE", "tags_code": "TAGS_CODE"}
+    assert {name: constants[f"MQI_UNIT_{names[name]}"] for name in unit.values()} == {
+        name: int(at) for at, name in unit.items()
     }
 
 
