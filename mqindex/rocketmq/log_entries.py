@@ -8,7 +8,7 @@ in an earlier file a bad frame is damage, and the walk goes on where the next fr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
@@ -59,9 +59,10 @@ class FileWalk:
     """Walks frames from `at`, a frame's start, while they begin before `stop`; iterating yields arrays of `RUN_ENTRY`.
 
     An array is valid until the next one. With `queues`, `units` are the units of the same frames, an array of `UNIT`.
-    `check_crc`: bodies are checked, as they always are in the log's last file. Afterwards: `messages`, `entries`, `last_message` and `last_entry` (phy
-    offsets, -1: none), `end` (behind the last frame; None: lost in damage), `fault` (last file: why the log ends at
-    `end`), `damage`.
+    `check_crc`: bodies are checked, as they always are in the log's last file; in an earlier file a bad body is damage,
+    but its message counts, because dispatch never looks at bodies. Afterwards: `messages`, `entries`, `last_message`
+    and `last_entry` (phy offsets, -1: none), `end` (behind the last frame; None: lost in damage), `fault` (last file:
+    why the log ends at `end`), `damage`.
     """
 
     def __init__(
@@ -90,15 +91,8 @@ class FileWalk:
         while at >= 0:
             reach = min(at + _REACH, self._stop)
             self._log.read_ahead(at - span.file_start, reach - span.file_start)
-            step = Extractor(
-                self._log.map, span.file_start, at, reach, tags=self._tags, check_crc=self._check_crc,
-                queues=self._queues,
-            )  # fmt: skip
-            for chunk in step:
-                if self._queues is not None:
-                    self.units = np.frombuffer(step.units, UNIT)
-                yield np.frombuffer(chunk, RUN_ENTRY)
-            self._count(step)
+            step = self._step(at, reach, self._check_crc)
+            yield from self._chunks(step)
             if step.fault is None:
                 at = step.end
                 if at >= self._stop:
@@ -108,9 +102,28 @@ class FileWalk:
             if span.last:
                 self.fault = fault
                 return
-            at = find_frame(self._log.map, span.file_start, fault.at + 1, self._stop)
-            self.damage.append(Damage(span.path, fault.at, at if at >= 0 else None, *step.fault[1:]))
+            if fault.kind == "bad-crc":
+                step = self._step(fault.at, fault.at + 1, check_crc=False)
+                yield from self._chunks(step)
+                at = step.end
+            else:
+                at = find_frame(self._log.map, span.file_start, fault.at + 1, self._stop)
+            self.damage.append(replace(fault, stop=at if at >= 0 else None))
+            if at >= self._stop:
+                return
         self.end = None
+
+    def _step(self, at: int, stop: int, check_crc: bool) -> Extractor:
+        return Extractor(
+            self._log.map, self._span.file_start, at, stop, tags=self._tags, check_crc=check_crc, queues=self._queues
+        )
+
+    def _chunks(self, step: Extractor) -> Iterator[npt.NDArray[Any]]:
+        for chunk in step:
+            if self._queues is not None:
+                self.units = np.frombuffer(step.units, UNIT)
+            yield np.frombuffer(chunk, RUN_ENTRY)
+        self._count(step)
 
     def _count(self, step: Extractor) -> None:
         self.messages += step.messages
