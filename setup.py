@@ -17,6 +17,7 @@ UNITS = {  # module -> the C units that it compiles
     "commit_log": ["mqi_commit_log", "mqi_log_extract", "mqi_log_queues", "mqi_log_text", "mqi_hash", "mqi_crc"],
     "consume_queue": ["mqi_consume_queue"],
     "pieces": ["mqi_log_host"],
+    "group_commit": ["mqi_group_commit"],
     "log_writer": ["mqi_log_encode", "mqi_crc"],
 }
 HEADERS = [f"src_c/{name}" for name in sorted(os.listdir("src_c")) if name.endswith(".h")]

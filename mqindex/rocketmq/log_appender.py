@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -12,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.log_writer import Frames
-from mqindex.errors import CapacityError
-from mqindex.rocketmq.flush import FlushThread, GroupCommit
+from mqindex.errors import CapacityError, FileStateError
+from mqindex.rocketmq.flush import FlushThread
 from mqindex.rocketmq.log_writer import BLANK_SIZE, LogWriter
 from mqindex.rocketmq.message_columns import MessageColumns, measured_frames
 from mqindex.rocketmq.message_encoder import AppendMessageResult, NewMessage, encode_message
@@ -41,8 +42,8 @@ class LogAppender:
         self.rules = rules
         self.store_timestamp = 0  # of the newest message
         self._sync = flush.sync
-        self._group = GroupCommit(writer.sync, writer.position)
-        self._thread = None if flush.sync else FlushThread(self._group, lambda: writer.position, flush)
+        self._group = writer.group
+        self._thread = None if flush.sync else FlushThread(self._group, flush)
         self._held = held
         self._buffer = memoryview(bytearray(_BUFFER))
         self._soiled = False
@@ -121,13 +122,18 @@ class LogAppender:
             try:
                 if self._thread is not None:
                     self._thread.close()
+                self.writer.end()
                 self.flush()
             finally:
                 self.writer.close()
                 self._held.__exit__(None, None, None)
 
     def _make_ready(self) -> None:
-        self._group.require_good()
+        if self._group.error:
+            raise FileStateError(
+                f"a flush failed, so nobody knows what the disk has: {os.strerror(self._group.error)}",
+                hint="open the log again",
+            )
         if self._soiled:
             self._take_back()
 

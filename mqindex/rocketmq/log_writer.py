@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mqindex._native.group_commit import GroupCommit, write_at
 from mqindex.errors import CapacityError, ClosedFileError, FileStateError
 from mqindex.rocketmq.layout import MAGIC_BLANK
 from mqindex.rocketmq.log_files import LogFile
@@ -18,15 +19,15 @@ from mqindex.staging import own_like, scratch, sync_directory
 __all__ = ["BLANK_SIZE", "LogWriter"]
 
 BLANK_SIZE = 8
-_sync_data = getattr(os, "fdatasync", os.fsync)
 
 
 class LogWriter:
     """Writes whole frames behind the end of a log, file after file, each at full length from the start.
 
     With `lock` held, a caller writes what belongs together by `write` and `roll`, then `commit`s it; `position` is the
-    end of what was committed, `at` that of what was written. When a write fails everything behind `position` is made
-    zeros again, so no part of it is ever found. Bytes go through `pwrite`: a full disk is an exception.
+    end of what was committed, `at` that of what was written; `group` brings it to the disk. After a write that failed
+    `take_back` makes everything behind `position` zeros again, so no part of it is ever found. Bytes go through
+    `pwrite`: a full disk is an exception.
 
     Parameters
     ----------
@@ -48,6 +49,7 @@ class LogWriter:
         created: Callable[[LogFile], None],
     ) -> None:
         self.lock = threading.Lock()
+        self.group = GroupCommit(position)
         self.position = self.at = position
         self.file_size = file_size
         self._directories = sorted(directories)
@@ -56,8 +58,6 @@ class LogWriter:
         base = files[0].start if files else 0
         self._start = position - (position - base) % file_size
         self._fd: int | None = None
-        self._full: list[int] = []  # descriptors of earlier files that wait for a sync
-        self._syncing = threading.Lock()
         self._closed = False
 
     @property
@@ -71,35 +71,28 @@ class LogWriter:
 
     def write(self, data: Any) -> None:
         """Bytes at `at`, in the current file."""
-        view, fd = memoryview(data), self._current()
-        at = self.at - self._start
-        try:
-            while len(view) > 0:
-                written = os.pwrite(fd, view, at)
-                view, at = view[written:], at + written
-        finally:
-            self.at = self._start + at
+        write_at(self._current(), data, self.at - self._start)
+        self.at += len(data)
 
     def roll(self) -> None:
         """A blank to the end of the current file; what follows goes to the next."""
         if self.left >= BLANK_SIZE:
             left = self.left
             self.write(struct.pack(">ii", left, MAGIC_BLANK))
-        if self._fd is not None:
-            self._full.append(self._fd)
-            self._fd = None
+        self._fd = None
         self._start += self.file_size
         self.at = self._start
 
     def commit(self) -> int:
         """What was written belongs to the log from now on; returns its end."""
         self.position = self.at
-        return self.position
+        self.group.commit(self.at)
+        return self.at
 
     def take_back(self) -> None:
         """Make what was written since the last commit zeros, in all files that it reached."""
         reached = self._start
-        self._leave()
+        self._fd = None
         while self._start > self.position:
             self._start -= self.file_size
         for start in range(self._start, reached + 1, self.file_size):
@@ -107,39 +100,16 @@ class LogWriter:
                 zero_range(self._paths[start], max(self.position - start, 0), self.file_size)
         self.at = self.position
 
-    def sync(self) -> int:
-        """Bring what was committed so far to the disk; returns its end."""
-        with self._syncing:
-            with self.lock:
-                full, self._full = self._full, []
-                end, current = self.position, self._fd
-                if current is not None:
-                    current = os.dup(current)
-            try:
-                for fd in full:
-                    _sync_data(fd)
-                if current is not None:
-                    _sync_data(current)
-            finally:
-                for fd in full:
-                    os.close(fd)
-                if current is not None:
-                    os.close(current)
-        return end
+    def end(self) -> None:
+        """Write no more."""
+        with self.lock:
+            self._closed = True
+            self._fd = None
 
     def close(self) -> None:
         """Close the files; nothing is synced. May be called twice."""
-        with self._syncing, self.lock:
-            self._closed = True
-            self._leave()
-            for fd in self._full:
-                os.close(fd)
-            self._full = []
-
-    def _leave(self) -> None:
-        if self._fd is not None:
-            self._full.append(self._fd)
-            self._fd = None
+        self.end()
+        self.group.close()
 
     def _current(self) -> int:
         if self._closed:
@@ -148,7 +118,9 @@ class LogWriter:
             path = self._paths.get(self._start)
             if path is None:
                 path = self._create()
-            self._fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            self.group.switch_to(fd)
+            self._fd = fd
         return self._fd
 
     def _create(self) -> str:

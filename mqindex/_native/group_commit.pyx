@@ -1,0 +1,149 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
+# cython: autotestdict=False
+"""Writing to the end of a file, and waiting for the disk together."""
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.errno cimport EBADF, EINTR, errno
+from libc.stdint cimport int64_t, uint8_t
+
+import os
+
+
+cdef extern from "<unistd.h>" nogil:
+    ssize_t pwrite(int fd, const void* p, size_t n, int64_t at)
+
+
+cdef extern from "mqi_group_commit.h" nogil:
+    ctypedef struct mqi_group:
+        int64_t written
+        int64_t flushed
+        int error
+
+    int mqi_group_start(mqi_group* group, int64_t written) noexcept
+    void mqi_group_end(mqi_group* group) noexcept
+    int mqi_group_switch(mqi_group* group, int fd) noexcept
+    void mqi_group_commit(mqi_group* group, int64_t written) noexcept
+    int mqi_group_wait(mqi_group* group, int64_t offset) noexcept
+
+
+cdef enum:
+    SHORT = 1 << 16  # bytes that are in the page cache sooner than the GIL has changed hands
+
+
+def write_at(int fd, data, int64_t at, /):
+    """All of `data` at that byte of a file; `OSError` where it ends half-way."""
+    cdef Py_buffer view
+    cdef int failed
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    if view.len <= SHORT:
+        failed = write_all(fd, <const uint8_t*> view.buf, view.len, at)
+    else:
+        with nogil:
+            failed = write_all(fd, <const uint8_t*> view.buf, view.len, at)
+    PyBuffer_Release(&view)
+    if failed:
+        raise OSError(failed, os.strerror(failed))
+
+
+cdef int write_all(int fd, const uint8_t* p, Py_ssize_t n, int64_t at) noexcept nogil:
+    cdef ssize_t written
+    while n > 0:
+        written = pwrite(fd, p, n, at)
+        if written < 0:
+            if errno != EINTR:
+                return errno
+        else:
+            p += written
+            n -= written
+            at += written
+    return 0
+
+
+@cython.final
+cdef class GroupCommit:
+    """The files that a log's writer has written to, and those who wait for them to be on the disk.
+
+    After a sync that failed nobody knows which bytes the disk has: every later call raises too. Safe from several
+    threads; closing while some wait is: the last of them closes.
+    """
+
+    cdef mqi_group group
+    cdef bint started, closed
+    cdef int users
+
+    def __cinit__(self, int64_t written):
+        cdef int failed = mqi_group_start(&self.group, written)
+        if failed:
+            raise OSError(failed, os.strerror(failed))
+        self.started = True
+
+    def __dealloc__(self):
+        self.end()
+
+    def close(self):
+        """Close the files. May be called twice."""
+        with cython.critical_section(self):
+            self.closed = True
+            if self.users == 0:
+                self.end()
+
+    cdef void end(self) noexcept:
+        if self.started:
+            self.started = False
+            mqi_group_end(&self.group)
+
+    cdef bint enter(self) except -1:
+        with cython.critical_section(self):
+            if self.closed:
+                raise OSError(EBADF, os.strerror(EBADF))
+            self.users += 1
+        return True
+
+    cdef void leave(self) noexcept:
+        with cython.critical_section(self):
+            self.users -= 1
+            if self.closed and self.users == 0:
+                self.end()
+
+    @property
+    def written(self):
+        """The phy offset behind what was committed."""
+        return self.group.written
+
+    @property
+    def flushed(self):
+        """The phy offset below which everything is on the disk."""
+        return self.group.flushed
+
+    @property
+    def error(self):
+        """The errno of a sync that failed; 0: none did."""
+        return self.group.error
+
+    def switch_to(self, int fd, /):
+        """Bytes go to this file from now on; it belongs to the group."""
+        self.enter()
+        cdef int failed = mqi_group_switch(&self.group, fd)
+        self.leave()
+        if failed:
+            raise MemoryError
+
+    def commit(self, int64_t written, /):
+        """Everything below that phy offset is written."""
+        self.enter()
+        mqi_group_commit(&self.group, written)
+        self.leave()
+
+    def wait_for(self, int64_t offset, /):
+        """Return when the bytes below that phy offset are on the disk."""
+        cdef int failed
+        if self.group.flushed >= offset:
+            return
+        self.enter()
+        with nogil:
+            failed = mqi_group_wait(&self.group, offset)
+        self.leave()
+        if failed:
+            raise OSError(failed, os.strerror(failed))

@@ -1,0 +1,135 @@
+#define _GNU_SOURCE
+#include "mqi_group_commit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LONGEST_GATHERING 2000000 /* ns */
+
+#if defined(__APPLE__)
+#define sync_data(fd) fsync(fd)
+#else
+#define sync_data(fd) fdatasync(fd)
+#endif
+
+static int64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Waits for `came`, not longer than until `stop`. */
+static void wait_until(mqi_group *group, int64_t stop) {
+#if defined(__APPLE__)
+    int64_t left = stop - now();
+    struct timespec t = {0, left > 0 ? (long)left : 0};
+    pthread_cond_timedwait_relative_np(&group->came, &group->lock, &t);
+#else
+    struct timespec t = {stop / 1000000000, stop % 1000000000};
+    pthread_cond_timedwait(&group->came, &group->lock, &t);
+#endif
+}
+
+int mqi_group_start(mqi_group *group, int64_t written) {
+    pthread_condattr_t clock;
+    memset(group, 0, sizeof *group);
+    group->written = group->flushed = written;
+    group->expected = 1;
+    int failed = pthread_condattr_init(&clock);
+    if (failed) return failed;
+#if !defined(__APPLE__)
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+#endif
+    failed = pthread_mutex_init(&group->lock, 0);
+    if (!failed) failed = pthread_cond_init(&group->done, 0);
+    if (!failed) failed = pthread_cond_init(&group->came, &clock);
+    pthread_condattr_destroy(&clock);
+    return failed;
+}
+
+void mqi_group_end(mqi_group *group) {
+    for (int i = 0; i < group->n_fds; i++) close(group->fds[i]);
+    free(group->fds);
+    group->fds = 0;
+    group->n_fds = group->room = 0;
+    pthread_cond_destroy(&group->came);
+    pthread_cond_destroy(&group->done);
+    pthread_mutex_destroy(&group->lock);
+}
+
+int mqi_group_switch(mqi_group *group, int fd) {
+    int failed = 0;
+    pthread_mutex_lock(&group->lock);
+    if (group->n_fds == group->room) {
+        int room = 2 * group->room + 4, *fds = realloc(group->fds, (size_t)room * sizeof *fds);
+        if (fds) group->fds = fds, group->room = room;
+        else failed = ENOMEM;
+    }
+    if (!failed) group->fds[group->n_fds++] = fd;
+    pthread_mutex_unlock(&group->lock);
+    return failed;
+}
+
+void mqi_group_commit(mqi_group *group, int64_t written) {
+    pthread_mutex_lock(&group->lock);
+    group->written = written;
+    pthread_mutex_unlock(&group->lock);
+}
+
+static void gather(mqi_group *group) {
+    int64_t longest = group->took < LONGEST_GATHERING ? group->took : LONGEST_GATHERING, stop = now() + longest;
+    while (group->waiting < group->expected && now() < stop) wait_until(group, stop);
+}
+
+/* Syncs the first n files and closes all but the last; only the leader takes files away, so they stay in their places
+ * while the lock is free. */
+static int sync_files(mqi_group *group, int n) {
+    for (int i = 0; i < n; i++) {
+        pthread_mutex_lock(&group->lock); /* the array may move */
+        int fd = group->fds[i];
+        pthread_mutex_unlock(&group->lock);
+        while (sync_data(fd) != 0)
+            if (errno != EINTR) return errno;
+    }
+    return 0;
+}
+
+static void forget_files(mqi_group *group, int n) {
+    for (int i = 0; i < n; i++) close(group->fds[i]);
+    group->n_fds -= n;
+    memmove(group->fds, group->fds + n, (size_t)group->n_fds * sizeof *group->fds);
+}
+
+static void lead(mqi_group *group) {
+    group->leading = 1;
+    gather(group);
+    int64_t written = group->written, start = now();
+    int n = group->n_fds;
+    pthread_mutex_unlock(&group->lock);
+    int failed = sync_files(group, n);
+    pthread_mutex_lock(&group->lock);
+    group->took = now() - start;
+    if (failed) group->error = failed;
+    else if (n > 1) forget_files(group, n - 1);
+    if (!failed && written > group->flushed) group->flushed = written;
+    group->expected = group->waiting;
+    group->leading = 0;
+    pthread_cond_broadcast(&group->done);
+}
+
+int mqi_group_wait(mqi_group *group, int64_t offset) {
+    pthread_mutex_lock(&group->lock);
+    group->waiting++;
+    if (group->leading && group->waiting >= group->expected) pthread_cond_signal(&group->came);
+    while (group->flushed < offset && !group->error) {
+        if (group->leading) pthread_cond_wait(&group->done, &group->lock);
+        else lead(group);
+    }
+    group->waiting--;
+    int failed = group->flushed < offset ? group->error : 0;
+    pthread_mutex_unlock(&group->lock);
+    return failed;
+}

@@ -1,0 +1,34 @@
+/* Callers who wait for the disk share one sync (RocketMQ's GroupCommitService): the first of them leads, the others find
+ * their bytes written.
+ *
+ * A leader gives the callers of the round before a moment to come back, as long as that is short against a sync: eight
+ * callers in a loop make one sync of eight, and a lone one never waits. After a sync that failed nobody knows which
+ * bytes the disk has, and a second one would not tell: every later call gets the same error. */
+#ifndef MQI_GROUP_COMMIT_H
+#define MQI_GROUP_COMMIT_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+typedef struct {
+    pthread_mutex_t lock;
+    pthread_cond_t done, came;
+    int64_t written, flushed; /* phy offsets */
+    int64_t took;             /* by the last sync, ns */
+    int waiting, expected, leading;
+    int error; /* errno of the sync that failed */
+    int *fds;  /* all files with bytes that no sync has reached, the current one last */
+    int n_fds, room;
+} mqi_group;
+
+int mqi_group_start(mqi_group *group, int64_t written); /* 0, or an errno */
+void mqi_group_end(mqi_group *group);                   /* closes every file; nobody may wait */
+
+/* From now on bytes go to this file, which the group closes; the ones before are closed after a sync. 0, or ENOMEM. */
+int mqi_group_switch(mqi_group *group, int fd);
+void mqi_group_commit(mqi_group *group, int64_t written);
+
+/* Returns when the bytes below `offset` are on the disk: 0, or an errno. */
+int mqi_group_wait(mqi_group *group, int64_t offset);
+
+#endif
