@@ -112,6 +112,10 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
             tables = messages(log, partition, self.schema.names, check_crc=self.check_crc)
             yield from record_batches(tables, self.schema)
 
+    def stop(self) -> None:
+        """The query is over."""
+        self.tail.close()
+
     def _limited(self, start: int, end: int) -> int:
         """Where the limits cut a micro-batch."""
         files = list_log_files(self.directories)

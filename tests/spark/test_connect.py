@@ -15,6 +15,8 @@ FILES = [
     "test_pipeline.py",
     "test_functions.py",
     "test_sources.py",
+    "test_queue_source.py",
+    "test_stream.py",
     "test_partitions.py",
     "test_build.py",
 ]
@@ -27,6 +29,14 @@ LONG_ONES = [
     "filters_become",
     "whatever_the_order",
     "files_that_come_later",
+    "units_are_those",
+    "two_limits",
+    "as_large_as",
+    "begins_where",
+    "gap_of_any",
+    "was_cut",
+    "options_that_make",
+    "running_query",
 ]
 BUT_THESE = ["basic-493", "5000"]
 
