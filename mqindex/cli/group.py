@@ -19,6 +19,7 @@ COMMANDS: Final = {  # in the order in which people meet them
     "verify": "Check a store's index files against themselves and the commit log.",
     "repair": "Bring back in place what the index files of a store lack.",
     "rebuild": "Build the index files of a commit log anew, elsewhere.",
+    "follow": "Keep an index beside a live broker's store, message by message.",
     "dump": "Print every entry of an index file, or every message of a commit log.",
     "hash": "Print the hashes, and slots, of keys.",
 }

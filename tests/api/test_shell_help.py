@@ -17,6 +17,7 @@ OPTIONS = {  # the contract: options a script may rely on
     "verify": {"--deep", "--engine", "--workers", "--master", "--json"},
     "repair": {"--dry-run", "--parts", "--engine", "--workers", "--master", "--json"},
     "rebuild": {"--out", "--force", "--parts", "--engine", "--workers", "--master", "--json"},
+    "follow": {"--out", "--json"},
     "dump": {"--format", "--kind"},
     "hash": {"--json"},
 }
@@ -50,7 +51,7 @@ def test_help_says_what_how_and_the_exit_codes(name: str) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_options_of_the_contract_exist(name: str) -> None:
     known = {flag for param in command(name).params for flag in param.opts}
-    wanted = OPTIONS[name] | (STORE_OPTIONS if name in {"query", "verify", "repair", "rebuild", "info"} else set())
+    wanted = OPTIONS[name] | (STORE_OPTIONS if name in {"query", "verify", "repair", "rebuild", "follow", "info"} else set())
     assert wanted - known == set()
 
 
