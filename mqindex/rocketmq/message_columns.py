@@ -25,7 +25,7 @@ from mqindex._results import StringColumn
 from mqindex.rocketmq.message_encoder import NewMessage, properties_block, refused
 from mqindex.rocketmq.write_rules import WriteRules
 
-__all__ = ["COMPUTED_COLUMNS", "MessageColumns", "measured_frames"]
+__all__ = ["COMPUTED_COLUMNS", "MessageBatches", "MessageColumns", "measured_frames", "message_batches"]
 
 MessageColumns: TypeAlias = Any
 """A mapping of names to columns or single values, a `Columns`, an Arrow, polars or pandas table, or `NewMessage`s."""
@@ -34,11 +34,15 @@ COMPUTED_COLUMNS: Final = ("phy_offset", "size", "body_crc", "msg_id")  # a scan
 _INT32 = ("queue_id", "flag", "sys_flag", "reconsume_times")
 
 
+class MessageBatches(list[tuple[int, Mapping[str, Any]]]):
+    """Messages as `message_batches` takes them apart: (rows, columns) each, texts as `Pieces`, numbers as int64."""
+
+
 def measured_frames(
     messages: MessageColumns, rules: WriteRules, *, queue_offset: npt.ArrayLike | None, now: int
 ) -> list[Frames]:
     """One `Frames` for each record batch. Every row was measured: what no broker takes is an error before any write."""
-    batches = _batches(messages, rules)
+    batches = message_batches(messages, rules)
     rows = sum(n for n, _ in batches)
     given = None if queue_offset is None else np.broadcast_to(_numbers("queue_offset", queue_offset), rows)
     frames, first = [], 0
@@ -71,15 +75,18 @@ def _measured(n: int, columns: Mapping[str, Any], rules: WriteRules, now: int, f
         raise refused(refusal, rules, f"row {first + refusal.args[0]}") from None
 
 
-def _batches(messages: MessageColumns, rules: WriteRules) -> list[tuple[int, Mapping[str, Any]]]:
+def message_batches(messages: MessageColumns, rules: WriteRules) -> MessageBatches:
+    """Take messages apart into columns, whatever holds them; what is taken apart already stays as it is."""
+    if isinstance(messages, MessageBatches):
+        return messages
     if isinstance(messages, (list, tuple)):
-        return [(len(messages), _of_messages(messages))]
+        return MessageBatches([(len(messages), _of_messages(messages))])
     if isinstance(messages, Mapping):
-        return [_of_mapping(messages, rules)]
+        return MessageBatches([_of_mapping(messages, rules)])
     if hasattr(messages, "__arrow_c_stream__"):
-        return list(batches_of_stream(messages.__arrow_c_stream__()))
+        return MessageBatches(batches_of_stream(messages.__arrow_c_stream__()))
     if hasattr(messages, "__arrow_c_array__"):
-        return [batch_of_array(*messages.__arrow_c_array__())]
+        return MessageBatches([batch_of_array(*messages.__arrow_c_array__())])
     raise TypeError(
         f"messages: expected columns by name, a table or a list of NewMessage, got {type(messages).__name__}"
     )
