@@ -95,10 +95,12 @@ cdef class GroupCommit:
             mqi_group_end(&self.group)
 
     cdef bint enter(self) except -1:
+        cdef bint open
         with cython.critical_section(self):
-            if self.closed:
-                raise OSError(EBADF, os.strerror(EBADF))
-            self.users += 1
+            open = not self.closed
+            self.users += open
+        if not open:
+            raise OSError(EBADF, os.strerror(EBADF))
         return True
 
     cdef void leave(self) noexcept:
