@@ -28,15 +28,14 @@ import numpy.typing as npt
 
 from mqindex._native.consume_queue import encode_units
 from mqindex.rocketmq import layout
+from mqindex.rocketmq.old_queue import BLANK_UNIT, OldQueue
 from mqindex.rocketmq.queue_rules import QueueRules
 
-__all__ = ["BLANK_UNIT", "EXT_UNIT", "NO_EXT", "STORED_UNIT", "Oddities", "QueueBuilder", "fits_hole"]
+__all__ = ["EXT_UNIT", "NO_EXT", "Oddities", "QueueBuilder", "fits_hole"]
 
 Units = npt.NDArray[Any]
 
-STORED_UNIT = np.dtype([("phy_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 EXT_UNIT = np.dtype([("size", ">i2"), ("tags_code", ">i8"), ("store_timestamp", ">i8"), ("bitmap_size", ">i2")])
-BLANK_UNIT = np.array([(0, 2**31 - 1, 0)], STORED_UNIT)
 
 NO_EXT = -(2**63)
 """As a unit's store_timestamp: it never has an extension unit (the units of multi-dispatch)."""
@@ -164,10 +163,18 @@ class ExtWriter:
 
 
 class QueueBuilder:
-    """Writes one queue into `directory`, and its extension files into `ext_directory`; both exist and are empty."""
+    """Writes one queue into `directory`, and its extension files into `ext_directory`; both exist and are empty.
 
-    def __init__(self, directory: str, ext_directory: str | None, rules: QueueRules) -> None:
+    `units`: of the log, `kept`: of the old files.
+    `old`: the queue's files so far; what the log does not hold any more is taken from them.
+    """
+
+    def __init__(
+        self, directory: str, ext_directory: str | None, rules: QueueRules, old: OldQueue | None = None
+    ) -> None:
+        self._old = old
         self._files = PlacedFile(directory, rules.file_size)
+        self._in_file = rules.file_size // layout.QUEUE_UNIT_SIZE
         self._ext = None
         if rules.ext_file_size is not None and ext_directory is not None:
             self._ext = ExtWriter(ext_directory, rules.ext_file_size)
@@ -177,7 +184,7 @@ class QueueBuilder:
         self._end = -1  # phy offset behind the last message
         self._last_end = 0
         self._blanks: deque[tuple[int, int]] = deque(maxlen=_HOLES)
-        self.units = 0
+        self.units = self.kept = 0
         self.oddities = Oddities()
 
     def put(self, units: Units) -> None:
@@ -188,13 +195,6 @@ class QueueBuilder:
         jumps = np.flatnonzero(np.diff(units["queue_offset"]) != 1) + 1
         for first, stop in _stretches(jumps, len(units)):
             self._put_line(units[first:stop])
-
-    def put_stored(self, place: int, stored: Units) -> None:
-        """Units of the old queue that lie before all that the log holds; only at the beginning."""
-        if self._first is None:
-            self._begin(place)
-        self._files.write(place * layout.QUEUE_UNIT_SIZE, _bytes_of(stored))
-        self._next = place + len(stored)
 
     def _possible(self, units: Units) -> Units:
         """Without what one message gave twice, and without queue offsets that have no place."""
@@ -213,11 +213,11 @@ class QueueBuilder:
         """Units with consecutive queue offsets."""
         place = int(units["queue_offset"][0])
         if self._first is None:
-            self._begin(place)
+            self._begin(place, int(units["phy_offset"][0]))
         elif place == 0 and self._next > 0:
             self._note(units, early=self.units)
             self._reset()
-            self._begin(0)
+            self._begin(0, 0)
         if place < self._next:
             early = min(self._next - place, len(units))
             self._fill_blanks(units[:early])
@@ -229,27 +229,48 @@ class QueueBuilder:
         self._write(place, units)
         self._next = place + len(units)
 
-    def _begin(self, place: int) -> None:
+    def _begin(self, place: int, phy_offset: int) -> None:
         self._first = self._next = place
-        in_file = self._files.file_size // layout.QUEUE_UNIT_SIZE
-        self._blank(place - place % in_file, place)
+        start = place - place % self._in_file
+        if self._old is not None:
+            start = self._old.first_place(start)
+        self._fill(start, place, -1, phy_offset)
 
     def _reset(self) -> None:
         self._files.reset()
         if self._ext is not None:
             self._ext.reset()
-        self.units = 0
+        self.units = self.kept = 0
         self._blanks.clear()
 
     def _open_hole(self, place: int, units: Units) -> int:
-        hole = place - self._next
-        between = int(units["phy_offset"][0]) - self._last_end
-        if not fits_hole(hole, between):
+        hole, phy_offset = place - self._next, int(units["phy_offset"][0])
+        if not fits_hole(hole, phy_offset - self._last_end):
             self._note(units, misplaced=len(units))
             return self._next
         self._note(units, blanks=hole)
-        self._blank(self._next, place)
+        self._fill(self._next, place, self._last_end, phy_offset)
         return place
+
+    def _fill(self, first: int, stop: int, low: int, high: int) -> None:
+        """Places without a message: old units of messages in the phy offsets [low, high), else blanks."""
+        if self._old is None:
+            self._blank(first, stop)
+            return
+        for at in range(first, stop, _AT_ONCE):
+            units, kept = self._old.keep(at, min(at + _AT_ONCE, stop), low, high)
+            if self._ext is not None:
+                self._move_ext(self._old, self._ext, units)
+            self._files.write(at * layout.QUEUE_UNIT_SIZE, _bytes_of(units))
+            self.kept += int(np.count_nonzero(kept))
+
+    def _move_ext(self, old: OldQueue, ext: ExtWriter, units: Units) -> None:
+        """Give old units new addresses: the extension files begin anew."""
+        found, codes, times = old.plain(units)
+        extended = np.zeros(int(np.count_nonzero(found)), [("tags_code", "=i8"), ("store_timestamp", "=i8")])
+        extended["tags_code"], extended["store_timestamp"] = codes[found], times[found]
+        codes[found] = ext.put(extended)
+        units["tags_code"] = codes
 
     def _blank(self, first: int, stop: int) -> None:
         if first == stop:
@@ -299,15 +320,26 @@ class QueueBuilder:
         counted = {name: getattr(known, name) + count for name, count in counts.items()}
         self.oddities = replace(known, at=at, **counted)
 
+    def finish(self) -> None:
+        """Behind the log's last unit: old ones whose messages were lost. Where the log has none, all such."""
+        if self._old is None:
+            return
+        if self._first is None:
+            first, stop = self._old.last_stretch()
+            self._fill(first, stop, -1, 2**63 - 1)
+            return
+        while True:
+            _, kept = self._old.keep(self._next, self._next + _AT_ONCE, self._last_end, 2**63 - 1)
+            stop = self._next + (len(kept) if kept.all() else int(kept.argmin()))
+            self._fill(self._next, stop, self._last_end, 2**63 - 1)
+            self._next = stop
+            if not kept.all():
+                return
+
     def close(self) -> list[str]:
         """All files written, those of the queue first; not yet synced."""
         self._files.close()
         return self._files.paths() + (self._ext.close() if self._ext is not None else [])
-
-    @property
-    def starts(self) -> tuple[int, ...]:
-        """The files of the queue, each by the byte that its name says."""
-        return tuple(sorted(self._files.starts))
 
 
 def _stretches(borders: Iterable[Any], stop: int) -> Iterator[tuple[int, int]]:

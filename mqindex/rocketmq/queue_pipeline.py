@@ -14,7 +14,7 @@ from mqindex.rocketmq import layout
 from mqindex.rocketmq.queue_build import EXT_UNIT, Oddities
 from mqindex.rocketmq.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue_rules import QueueRules
-from mqindex.rocketmq.queue_stages import QueueBatch, QueuePiece, UnitRun
+from mqindex.rocketmq.queue_stages import OldQueues, QueueBatch, QueuePiece, UnitRun
 
 __all__ = ["assign_queues", "oddities_told", "queue_space", "skipped_findings"]
 
@@ -24,10 +24,19 @@ _BLOCK = 4096
 
 
 def assign_queues(
-    runs: Sequence[UnitRun], rules: QueueRules, out: str, *, skip: Collection[QueueName]
+    runs: Sequence[UnitRun],
+    rules: QueueRules,
+    out: str,
+    *,
+    skip: Collection[QueueName] = (),
+    more: Collection[QueueName] = (),
+    old: OldQueues | None = None,
 ) -> list[QueueBatch]:
-    """Share the queues of all runs out to tasks, many small ones or one large one each."""
-    names = sorted({name for run in runs for name in run.names()})
+    """Share the queues of all runs, and `more` of which no run holds any, out to tasks: many small ones or a large one.
+
+    `skip`: queues to be left out. `old`: see `QueueBatch`.
+    """
+    names = sorted({name for run in runs for name in run.names()} | set(more))
     number = {name: n for n, name in enumerate(names)}
     numbers = [np.array([number[name] for name in run.names()], np.int64) for run in runs]
     units = np.zeros(len(names), np.int64)
@@ -45,6 +54,7 @@ def assign_queues(
             tuple(None if name in skip else name for name in names[first:stop]),
             tuple(held),
             int(units[first:stop].sum()),
+            old,
         )
         for (first, stop), held in zip(itertools.pairwise(borders), pieces, strict=True)
     ]

@@ -23,6 +23,7 @@ from mqindex import staging
 from mqindex._native.commit_log import QueueTable
 from mqindex._native.consume_queue import group_units
 from mqindex.rocketmq.log_entries import UNIT
+from mqindex.rocketmq.old_queue import OldQueue
 from mqindex.rocketmq.queue_build import NO_EXT, Oddities, QueueBuilder
 from mqindex.rocketmq.queue_names import QueueName
 from mqindex.rocketmq.queue_rules import QueueRules
@@ -31,6 +32,7 @@ __all__ = [
     "QUEUE_RUN",
     "BuiltQueue",
     "BuiltQueues",
+    "OldQueues",
     "QueueBatch",
     "QueuePiece",
     "UnitCollector",
@@ -135,7 +137,7 @@ class QueuePiece:
 class QueueBatch:
     """Queues that one task builds, and the pieces of runs that hold their units, in the log's order.
 
-    `queues`: None where a queue is left out.
+    `queues`: None where a queue is left out. `old`: the files so far, for what the log does not hold any more.
     """
 
     out: str
@@ -143,16 +145,36 @@ class QueueBatch:
     queues: tuple[QueueName | None, ...]
     pieces: tuple[QueuePiece, ...]
     units: int
+    old: OldQueues | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OldQueues:
+    """The directories `consumequeue` and `consumequeue_ext` of a store, and what its log has lost (`OldQueue`)."""
+
+    directory: str
+    ext_directory: str
+    lost: tuple[tuple[int, int], ...]
+
+    def of(self, name: QueueName, file_size: int) -> OldQueue:
+        """One queue's files."""
+        below = os.path.join(name[0], str(name[1]))
+        directory, ext = os.path.join(self.directory, below), os.path.join(self.ext_directory, below)
+        return OldQueue(directory, ext, file_size, self.lost)
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltQueue:
-    """A queue's directory under a temporary name, `ext` that of its extension files. `files`: how many in both."""
+    """A queue's directory under a temporary name, `ext` that of its extension files.
+
+    `units`: of the log. `kept`: of the old files. `files`: how many in both directories.
+    """
 
     name: QueueName
     path: str
     ext: str | None
     units: int
+    kept: int
     files: int
     oddities: Oddities
 
@@ -175,25 +197,32 @@ def build_queues(batch: QueueBatch) -> BuiltQueues:
     for number, units in enumerate(load(batch)):
         name = batch.queues[number]
         if name is not None:
-            built.append(_build_queue(name, os.path.join(home, str(number)), batch.rules, units, written))
+            old = batch.old.of(name, batch.rules.file_size) if batch.old is not None else None
+            built.append(_build_queue(name, os.path.join(home, str(number)), batch.rules, units, old, written))
     return BuiltQueues(tuple(built), sync_files(written))
 
 
 def _build_queue(
-    name: QueueName, home: str, rules: QueueRules, units: Iterator[npt.NDArray[Any]], written: list[str]
+    name: QueueName,
+    home: str,
+    rules: QueueRules,
+    units: Iterator[npt.NDArray[Any]],
+    old: OldQueue | None,
+    written: list[str],
 ) -> BuiltQueue:
     ext = f"{home}.ext" if rules.ext_file_size is not None else None
     os.mkdir(home)
     if ext is not None:
         os.mkdir(ext)
-    builder = QueueBuilder(home, ext, rules)
+    builder = QueueBuilder(home, ext, rules, old)
     try:
         for chunk in units:
             builder.put(chunk)
+        builder.finish()
     finally:
         paths = builder.close()
     written += paths
-    return BuiltQueue(name, home, ext, builder.units, len(paths), builder.oddities)
+    return BuiltQueue(name, home, ext, builder.units, builder.kept, len(paths), builder.oddities)
 
 
 def _load(batch: QueueBatch) -> Iterator[Iterator[npt.NDArray[Any]]]:

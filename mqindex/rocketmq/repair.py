@@ -1,30 +1,27 @@
-"""Repair: an index brought back in place. Good files stay untouched, only the gaps of the log are read and filled."""
+"""Repair: index and consume queues brought back in place. What is right stays untouched."""
 
 from __future__ import annotations
 
-import errno
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from mqindex import staging
 from mqindex.engines import Engine, LocalEngine
 from mqindex.report import Finding, RepairReport
-from mqindex.rocketmq import pipeline, stages
 from mqindex.rocketmq import store as stores
-from mqindex.rocketmq.checkpoint import Checkpoint
-from mqindex.rocketmq.coverage import Filled
 from mqindex.rocketmq.diagnosis import Diagnosis, diagnose
-from mqindex.rocketmq.names import names_between
+from mqindex.rocketmq.index_repair import mend_index, planned_actions
 from mqindex.rocketmq.options import Config, store_options
 from mqindex.rocketmq.pipeline import SPLIT_SIZE
-from mqindex.rocketmq.rebuild import build_all, check_parts, one, require_capacity, scratch_in, start_report
-from mqindex.rocketmq.stages import Built, Part
-from mqindex.rocketmq.survey import survey
+from mqindex.rocketmq.queue_diagnosis import QueueDiagnosis, diagnose_queues
+from mqindex.rocketmq.queue_repair import QueueExchange, exchange_queues, mend_queues, planned_queue_actions
+from mqindex.rocketmq.rebuild import check_parts, one, require_capacity, scratch_in, start_report
+from mqindex.rocketmq.survey import Survey, survey
 
-__all__ = ["planned_actions", "repair"]
+__all__ = ["planned_actions", "planned_queue_actions", "repair"]
 
 
 def repair(
@@ -40,16 +37,21 @@ def repair(
     broker_version: str | None = None,
     engine: Engine | None = None,
 ) -> RepairReport:
-    """Give a stopped broker's store every index entry back, in place.
+    """Give a stopped broker's store every index entry and every unit of its consume queues back, in place.
 
-    Files that verify stay untouched; with `deep` every entry of theirs is compared with the log. New files get
+    Index files that verify stay untouched; with `deep` every entry of theirs is compared with the log. New files get
     exactly the entries of the gap that they fill, under names that sort into place; a last file that is not full is
-    continued. Replaced files and the old checkpoint go to `<store>/mqindex-backup-<UTC>/`. Where `abort` exists, the
-    checkpoint is moved up, or the broker would delete the repaired file at its next start.
+    continued. Where `abort` exists, the checkpoint is moved up, or the broker would delete the repaired file at its
+    next start.
+
+    A queue that is missing or disagrees with the log is written anew beside, and the files that differ are exchanged;
+    units of messages that the log does not hold any more are kept. What stands in a queue's directory and keeps the
+    broker from starting is moved away. Replaced files and the old checkpoint go to `<store>/mqindex-backup-<UTC>/`.
 
     Parameters
     ----------
-    store : path of a store's root. parts : what to repair, None: all ("index"). dry_run : say it only, write nothing.
+    store : path of a store's root. dry_run : say it only, write nothing.
+    parts : what to repair, of "index" and "consumequeue"; None: both.
     config, commitlog, hash_slot_num, index_num, broker_version : store options, as for `rebuild`.
     engine : where the stages run; None: `LocalEngine()`.
 
@@ -66,10 +68,10 @@ def repair(
     Notes
     -----
     Interrupted at any point, every file is the old or the new one, and a second run finishes.
-    Source: RocketMQ 4.9.3 `IndexService.load`, `buildIndex`, `DefaultMessageStore.load`.
+    Source: RocketMQ 4.9.3 `IndexService.load`, `buildIndex`, `ConsumeQueue`, `DefaultMessageStore.load`.
     """
     started = time.perf_counter()
-    check_parts(parts)
+    wanted = check_parts(parts)
     engine = engine or LocalEngine()
     options = store_options(
         store,
@@ -83,39 +85,86 @@ def repair(
     require_capacity(found)
     report = start_report(RepairReport(options.root, dry_run=dry_run), found)
     if dry_run:
-        diagnosis = diagnose(engine, found, deep=deep, split_size=SPLIT_SIZE)
-        report.findings = list(diagnosis.findings)
-        report.actions = planned_actions(diagnosis)
+        found_wrong = _diagnose(engine, found, wanted, deep, None)
+        report.findings = found_wrong.findings()
+        report.actions = found_wrong.actions()
     else:
         with _held(engine, options.root), scratch_in(engine, _home(options.index)) as scratch:
-            diagnosis = diagnose(engine, found, deep=deep, split_size=SPLIT_SIZE, out=scratch)
-            _mend(engine, diagnosis, scratch, report)
-    report.messages = diagnosis.messages
+            found_wrong = _diagnose(engine, found, wanted, deep, scratch)
+            _mend(engine, found_wrong, scratch, report)
+    report.messages = found_wrong.messages
     report.seconds = time.perf_counter() - started
     return report
 
 
-def planned_actions(diagnosis: Diagnosis) -> list[str]:
-    """What `repair` would do, one sentence each."""
-    actions = [f"move {os.path.basename(path)} to the backup" for path in diagnosis.bad]
-    for filled, planned in zip(diagnosis.gaps, _planned(diagnosis, ""), strict=True):
-        for part in planned:
-            entries = sum(piece.count for piece in part.slices)
-            if part.base is not None:
-                actions.append(f"continue {os.path.basename(part.base)} with {entries} entries")
-            else:
-                actions.append(f"write a new index file with {entries} entries {_place(filled)}")
-    end = max([one.end_timestamp for one in diagnosis.good], default=0)
-    if _needs_checkpoint(diagnosis, end) or (diagnosis.survey.unclean and any(_planned(diagnosis, ""))):
-        actions.append("move checkpoint.indexMsgTimestamp up, because `abort` exists")
-    return actions
+@dataclass(frozen=True, slots=True)
+class _Wrong:
+    """What is wrong with the parts that are wanted."""
+
+    index: Diagnosis | None
+    queues: QueueDiagnosis | None
+
+    def findings(self) -> list[Finding]:
+        both = [one for part in (self.index, self.queues) if part is not None for one in part.findings]
+        return list(dict.fromkeys(both))
+
+    def actions(self) -> list[str]:
+        actions = planned_actions(self.index) if self.index is not None else []
+        return actions + (planned_queue_actions(self.queues) if self.queues is not None else [])
+
+    @property
+    def messages(self) -> int:
+        return max(part.messages for part in (self.index, self.queues) if part is not None)
 
 
-def _place(filled: Filled) -> str:
-    after, before = filled.gap.after, filled.gap.before
-    if after is not None:
-        return f"behind {os.path.basename(after.path)}"
-    return f"before {os.path.basename(before.path)}" if before is not None else "as the first"
+def _diagnose(engine: Engine, found: Survey, wanted: frozenset[str], deep: bool, scratch: str | None) -> _Wrong:
+    index = queues = None
+    if "index" in wanted:
+        index = diagnose(engine, found, deep=deep, split_size=SPLIT_SIZE, out=scratch)
+    if "consumequeue" in wanted:
+        queues = diagnose_queues(engine, found, deep=deep, split_size=SPLIT_SIZE)
+    return _Wrong(index, queues)
+
+
+def _mend(engine: Engine, wrong: _Wrong, scratch: str, report: RepairReport) -> None:
+    backup = one(engine, staging.unused, f"{report.path}/mqindex-backup-{staging.backup_name()}", "backup")
+    if wrong.index is not None:
+        mend_index(engine, wrong.index, scratch, backup, report)
+    if wrong.queues is not None:
+        _mend_queues(engine, wrong.queues, scratch, backup, report)
+    report.findings = [_after_repair(finding) for finding in wrong.findings()]
+
+
+def _mend_queues(engine: Engine, wrong: QueueDiagnosis, scratch: str, backup: str, report: RepairReport) -> None:
+    home = _home(wrong.survey.options.consume_queue)
+    if home == os.path.dirname(scratch):
+        mended = mend_queues(engine, wrong, scratch)
+        _exchange_queues(engine, QueueExchange(report.path, backup, tuple(mended)), report)
+    else:  # the queues lie in another file system
+        with scratch_in(engine, home) as other:
+            mended = mend_queues(engine, wrong, other)
+            _exchange_queues(engine, QueueExchange(report.path, backup, tuple(mended)), report)
+    report.actions += planned_queue_actions(wrong)
+    report.units = sum(queue.units for queue in mended)
+
+
+def _exchange_queues(engine: Engine, exchange: QueueExchange, report: RepairReport) -> None:
+    if not exchange.queues:
+        return
+    placed = one(engine, exchange_queues, exchange, "publish queues")
+    report.out_files += placed
+    report.files += len(placed)
+    if exchange.saves:
+        report.backup = exchange.backup
+
+
+def _after_repair(finding: Finding) -> Finding:
+    """What was mended is told, but is no error any more; what only the log itself could give back stays one."""
+    kept = finding.kind.startswith(_NOT_MENDED) or (finding.kind == "queue-name" and finding.severity == "warning")
+    return finding if finding.severity == "info" or kept else replace(finding, severity="info", hint="repaired")
+
+
+_NOT_MENDED = ("log-", "frames-", "stray-file", "index-order", "queue-offset-", "batch-")
 
 
 def _home(index: str) -> str:
@@ -136,178 +185,3 @@ def _held(engine: Engine, root: str) -> Iterator[None]:
 def _try_lock(root: str) -> None:
     with stores.hold_lock(root):
         pass
-
-
-# ---- planning and building
-
-
-def _planned(diagnosis: Diagnosis, scratch: str) -> list[list[Part]]:
-    """The index files of each gap."""
-    geometry = diagnosis.survey.geometry.value
-    planned = []
-    for filled in diagnosis.gaps:
-        after, tail = filled.gap.after, filled.gap.before is None
-        continued = tail and after is not None and after.room > 0
-        planned.append(
-            pipeline.assign(
-                filled.extracted.slices(filled.gap.skip, filled.gap.drop) if filled.entries else [],
-                out=scratch,
-                geometry=geometry,
-                seed=(after.end_phy_offset, after.end_timestamp) if after is not None else None,
-                base=after.path if continued and after is not None else None,
-                room=after.room if tail and after is not None else None,
-                more=tail and filled.message_follows,
-                empty=tail and after is None and filled.extracted.messages > 0 and not diagnosis.good,
-            )
-        )
-    return planned
-
-
-def _mend(engine: Engine, diagnosis: Diagnosis, scratch: str, report: RepairReport) -> None:
-    planned = _planned(diagnosis, scratch)
-    built = iter(build_all(engine, [part for parts in planned for part in parts], scratch))
-    placed: list[tuple[Part, Built, str]] = []
-    for filled, parts in zip(diagnosis.gaps, planned, strict=True):
-        placed += _named(filled, parts, [next(built) for _ in parts])
-    end = max([one.end_timestamp for one in diagnosis.good] + [file.end_timestamp for _, file, _ in placed], default=0)
-    checkpoint = _moved_up(diagnosis, end)
-    report.actions = planned_actions(diagnosis)
-    if report.actions:
-        exchange = Exchange(
-            root=diagnosis.survey.options.root,
-            index=diagnosis.survey.options.index,
-            backup=staging.unused(f"{diagnosis.survey.options.root}/mqindex-backup-{staging.backup_name()}"),
-            remove=diagnosis.bad,
-            place=tuple((file.path, name, part.base is not None) for part, file, name in placed),
-            neighbour=diagnosis.survey.index_files[0] if diagnosis.survey.index_files else None,
-            checkpoint=checkpoint,
-        )
-        report.out_files = one(engine, _exchange, exchange, "publish")
-        report.backup = exchange.backup if exchange.saves else None
-    report.findings = [_after_repair(finding) for finding in diagnosis.findings]
-    report.files = len(placed)
-    report.entries = sum(filled.entries for filled in diagnosis.gaps)
-    report.fsync_seconds = sum(file.fsync_seconds for _, file, _ in placed)
-
-
-def _named(filled: Filled, parts: Sequence[Part], built: Sequence[Built]) -> list[tuple[Part, Built, str]]:
-    """Each built file with its name: a continued file keeps it, new ones sort between the neighbours."""
-    after, before = filled.gap.after, filled.gap.before
-    kept = [os.path.basename(part.base) for part in parts if part.base is not None]
-    fresh = names_between(
-        os.path.basename(after.path) if after is not None else None,
-        os.path.basename(before.path) if before is not None else None,
-        [file.begin_timestamp for file in built[len(kept) :]],
-    )
-    return list(zip(parts, built, kept + fresh, strict=True))
-
-
-def _after_repair(finding: Finding) -> Finding:
-    """What was mended is told, but is no error any more; what only the log itself could give back stays one."""
-    if finding.severity == "info" or finding.kind.startswith(("log-", "frames-", "stray-", "index-order")):
-        return finding
-    return replace(finding, severity="info", hint="repaired")
-
-
-def _needs_checkpoint(diagnosis: Diagnosis, end: int) -> bool:
-    known = diagnosis.checkpoint.index_msg_timestamp if diagnosis.checkpoint else 0
-    return diagnosis.survey.unclean and end > known
-
-
-def _moved_up(diagnosis: Diagnosis, end: int) -> Checkpoint | None:
-    if not _needs_checkpoint(diagnosis, end):
-        return None
-    return (diagnosis.checkpoint or Checkpoint())._replace(index_msg_timestamp=end)
-
-
-# ---- exchanging the files
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """Old files to the backup, new ones to their names. `place`: path, name, whether a file of the name is replaced."""
-
-    root: str
-    index: str
-    backup: str
-    remove: tuple[str, ...]
-    place: tuple[tuple[str, str, bool], ...]
-    neighbour: str | None
-    checkpoint: Checkpoint | None
-
-    @property
-    def saves(self) -> bool:
-        """Whether anything goes to the backup."""
-        return bool(self.remove) or any(replaces for _, _, replaces in self.place) or self.checkpoint is not None
-
-
-def _exchange(exchange: Exchange) -> list[str]:
-    """One rename a file: whenever this is cut off, each name leads to the old file or to the new one.
-
-    A bad file goes last of all, or is replaced where a new one takes its name, so that no name is ever without a file.
-    """
-    _make_directories(exchange)
-    kept = os.path.join(exchange.backup, "index")
-    final = [os.path.join(exchange.index, name) for _, name, _ in exchange.place]
-    for (path, name, _), target in zip(exchange.place, final, strict=True):
-        if os.path.exists(path) and os.path.exists(target):
-            _keep(target, os.path.join(kept, name))
-    if exchange.saves:
-        staging.sync_directory(kept)
-    for (path, _, _), target in zip(exchange.place, final, strict=True):
-        if os.path.exists(path):
-            staging.own_like(path, target if os.path.exists(target) else _neighbour(exchange))
-            os.replace(path, target)
-    for path in exchange.remove:
-        if path not in final and os.path.exists(path):
-            os.rename(path, os.path.join(kept, os.path.basename(path)))
-    staging.sync_directory(exchange.index)
-    if exchange.saves:
-        staging.sync_directory(kept)
-    if exchange.checkpoint is not None:
-        _exchange_checkpoint(exchange, exchange.checkpoint)
-    return final
-
-
-def _make_directories(exchange: Exchange) -> None:
-    wanted = [exchange.index]
-    if exchange.saves:
-        wanted += [exchange.backup, os.path.join(exchange.backup, "index")]
-    for directory in wanted:
-        if not os.path.isdir(directory):
-            os.mkdir(directory)
-            staging.own_like(directory, exchange.root)
-    staging.sync_directory(exchange.root)
-
-
-def _neighbour(exchange: Exchange) -> str:
-    """A file whose owner and mode a new one takes: an index file where one is left, else the index directory."""
-    kept = exchange.neighbour
-    if kept is not None and not os.path.exists(kept):
-        kept = os.path.join(exchange.backup, "index", os.path.basename(kept))
-    return kept if kept is not None and os.path.exists(kept) else exchange.index
-
-
-def _keep(path: str, backup: str) -> None:
-    """A second name for the old file; where the file system has no links, a copy."""
-    if os.path.exists(backup):
-        return
-    try:
-        os.link(path, backup)
-    except OSError as error:
-        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
-            raise
-        stages.copy_file(path, backup)
-
-
-def _exchange_checkpoint(exchange: Exchange, checkpoint: Checkpoint) -> None:
-    path = os.path.join(exchange.root, "checkpoint")
-    fresh = staging.temporary(exchange.backup, "checkpoint-new")
-    with open(fresh, "xb") as file:
-        file.write(checkpoint.to_bytes())
-        file.flush()
-        os.fsync(file.fileno())
-    if os.path.exists(path):
-        _keep(path, os.path.join(exchange.backup, "checkpoint"))
-    staging.own_like(fresh, path if os.path.exists(path) else exchange.root)
-    staging.replace(fresh, path)

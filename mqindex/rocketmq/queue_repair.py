@@ -1,0 +1,253 @@
+"""Repair of consume queues: those that are missing or do not verify are written anew beside, then only files that
+differ are exchanged.
+
+What the log holds comes from the log. What it does not hold any more, because its first files expired or because it is
+damaged, is kept from the queue's old files.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from dataclasses import dataclass
+
+from mqindex import staging
+from mqindex._mapped_file import MappedFile
+from mqindex.engines import Engine
+from mqindex.rocketmq import pipeline, queue_stages
+from mqindex.rocketmq.backup import keep, move_aside, neighbour_of
+from mqindex.rocketmq.old_queue import entries
+from mqindex.rocketmq.pipeline import SPLIT_SIZE, Extracted, Stretch
+from mqindex.rocketmq.queue_diagnosis import CheckedQueue, QueueDiagnosis
+from mqindex.rocketmq.queue_names import QueueName
+from mqindex.rocketmq.queue_pipeline import assign_queues, queue_space
+from mqindex.rocketmq.queue_stages import BuiltQueue, OldQueues, QueueBatch
+
+__all__ = ["MendedQueue", "QueueExchange", "exchange_queues", "mend_queues", "planned_queue_actions"]
+
+_STRAY = "stray-queue-file"
+_TOLD = 20
+_SIDES = ("consumequeue", "consumequeue_ext")
+
+
+@dataclass(frozen=True, slots=True)
+class MendedQueue:
+    """What goes where. `new`: (built directory, target below the store), for queues that have none.
+
+    `place`: (built file, target below the store). `remove`: paths below the store that go to the backup.
+    """
+
+    name: QueueName
+    units: int
+    new: tuple[tuple[str, str], ...] = ()
+    place: tuple[tuple[str, str], ...] = ()
+    remove: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> bool:
+        return bool(self.new or self.place or self.remove)
+
+
+def planned_queue_actions(diagnosis: QueueDiagnosis) -> list[str]:
+    """What `repair` would do to the queues, one sentence each."""
+    actions = [f"write the units of queue {topic}/{queue_id} anew" for topic, queue_id in diagnosis.missing]
+    actions += [_rewrite(queue) for queue in diagnosis.queues if not queue.good]
+    actions += [
+        f"move {name} to the backup"
+        for queue in diagnosis.queues
+        if queue.good
+        for name in _strays(queue, diagnosis.survey.options.root)
+    ]
+    more = len(actions) - _TOLD
+    return actions if more < 2 else [*actions[:_TOLD], f"and so on with {more} more"]
+
+
+def _rewrite(queue: CheckedQueue) -> str:
+    kinds = sorted({one.kind for one in queue.findings if one.severity != "info"})
+    return f"write the files of queue {queue.topic}/{queue.queue_id} that differ anew ({', '.join(kinds)})"
+
+
+def _strays(queue: CheckedQueue, root: str) -> list[str]:
+    """What keeps a broker from starting, by its path below the store."""
+    found = [one.path for one in queue.findings if one.kind == _STRAY and one.severity == "error"]
+    return [os.path.relpath(path, root) for path in found if path is not None]
+
+
+# ---- writing queues beside
+
+
+def mend_queues(engine: Engine, diagnosis: QueueDiagnosis, scratch: str) -> list[MendedQueue]:
+    """Write every queue that is bad or missing anew in `scratch`, and say what has to change."""
+    found = diagnosis.survey
+    strays = [
+        MendedQueue((queue.topic, queue.queue_id), 0, remove=tuple(names))
+        for queue in diagnosis.queues
+        if queue.good and (names := _strays(queue, found.options.root))
+    ]
+    wanted = frozenset(diagnosis.bad) | frozenset(diagnosis.missing)
+    if not wanted:
+        return strays
+    stop = found.spans[-1].stop if found.spans else 0
+    splits = pipeline.cut(
+        found.spans,
+        Stretch(found.min_phy_offset, stop),
+        SPLIT_SIZE,
+        tags=found.tags,
+        out=scratch,
+        index=False,
+        rules=found.queues.rules,
+        only=wanted,
+    )
+    (extracted,) = pipeline.extract(engine, [splits], name="extract units")
+    options = found.options
+    old = OldQueues(options.consume_queue, options.consume_queue_ext_directory, lost_ranges(diagnosis, extracted))
+    batches = assign_queues(extracted.units, found.queues.rules, scratch, more=wanted, old=old)
+    engine.map(_check_room, [(scratch, queue_space(extracted.units, found.queues.rules))], name="check")
+    items = [_Mend(options.root, batch) for batch in batches]
+    weights = [len(batch.queues) + batch.units for batch in batches]
+    mended = engine.map(_mend, items, name="build queues", weights=weights)
+    return [*(queue for task in mended for queue in task if queue.changes), *strays]
+
+
+def lost_ranges(diagnosis: QueueDiagnosis, extracted: Extracted) -> tuple[tuple[int, int], ...]:
+    """Phy offsets of messages that the log does not hold any more: expired, damaged, or in files that are gone."""
+    spans = diagnosis.survey.spans
+    ranges = [(0, diagnosis.survey.min_phy_offset)]
+    ends = {span.path: span.stop for span in spans}
+    ranges += [(one.at, ends[one.path] if one.stop is None else one.stop) for one in extracted.damage]
+    ranges += [(one.stop, two.file_start) for one, two in itertools.pairwise(spans)]
+    return tuple((start, stop) for start, stop in ranges if start < stop)
+
+
+def _check_room(item: tuple[str, int]) -> None:
+    staging.check_space(*item)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Mend:
+    root: str
+    batch: QueueBatch
+
+
+def _mend(item: _Mend) -> list[MendedQueue]:
+    """Build a batch, and compare it with the files that are there."""
+    built = queue_stages.build_queues(item.batch)
+    return [_compared(item, queue) for queue in built.queues]
+
+
+def _compared(item: _Mend, queue: BuiltQueue) -> MendedQueue:
+    new: list[tuple[str, str]] = []
+    place: list[tuple[str, str]] = []
+    remove: list[str] = []
+    for side, source in zip(_SIDES, (queue.path, queue.ext), strict=True):
+        below = os.path.join(side, queue.name[0], str(queue.name[1]))
+        target = os.path.join(item.root, below)
+        if source is None:
+            continue
+        if not os.path.isdir(target):
+            if queue.files:
+                new.append((source, below))
+            continue
+        names = entries(source)
+        place += [
+            (os.path.join(source, name), os.path.join(below, name))
+            for name in names
+            if not _same(os.path.join(source, name), os.path.join(target, name))
+        ]
+        remove += [os.path.join(below, name) for name in entries(target) if name not in set(names)]
+    return MendedQueue(queue.name, queue.units, tuple(new), tuple(place), tuple(remove))
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether both are files of the same bytes."""
+    if not os.path.isfile(other) or os.path.islink(other) or os.path.getsize(one) != os.path.getsize(other):
+        return False
+    with (
+        MappedFile.open(one) as first,
+        MappedFile.open(other) as second,
+        memoryview(first.map) as left,
+        memoryview(second.map) as right,
+    ):
+        return left == right
+
+
+# ---- exchanging
+
+
+@dataclass(frozen=True, slots=True)
+class QueueExchange:
+    """Old files to the backup, new ones to their names, all below `root`."""
+
+    root: str
+    backup: str
+    queues: tuple[MendedQueue, ...]
+
+    @property
+    def saves(self) -> bool:
+        """Whether anything goes to the backup."""
+        return any(queue.place or queue.remove for queue in self.queues)
+
+
+def exchange_queues(exchange: QueueExchange) -> list[str]:
+    """One rename a file, or one for a whole queue that had none: a name leads to the old file or to the new one."""
+    _keep_old(exchange)
+    final: list[str] = []
+    touched: set[str] = set()
+    for queue in exchange.queues:
+        for source, name in (*queue.place, *queue.new):
+            target = os.path.join(exchange.root, name)
+            if os.path.exists(source):
+                _make_parents(exchange, name, touched)
+                _put(exchange, source, name)
+                touched.add(os.path.dirname(target))
+            final += [os.path.join(target, one) for one in entries(target)] if os.path.isdir(target) else [target]
+        for name in queue.remove:
+            path = os.path.join(exchange.root, name)
+            if os.path.lexists(path):
+                move_aside(path, os.path.join(exchange.backup, name), exchange.root)
+                touched.add(os.path.dirname(path))
+    for directory in sorted(touched):
+        staging.sync_directory(directory)
+    return final
+
+
+def _keep_old(exchange: QueueExchange) -> None:
+    """Second names for all files that will be replaced, durable before the first is."""
+    homes: set[str] = set()
+    for queue in exchange.queues:
+        for source, name in queue.place:
+            target = os.path.join(exchange.root, name)
+            if os.path.exists(source) and os.path.isfile(target):
+                keep(target, os.path.join(exchange.backup, name), exchange.root)
+                homes.add(os.path.join(exchange.backup, os.path.dirname(name)))
+    for home in sorted(homes):
+        staging.sync_directory(home)
+
+
+def _put(exchange: QueueExchange, source: str, name: str) -> None:
+    target = os.path.join(exchange.root, name)
+    if os.path.isdir(source):
+        staging.own_like(source, os.path.dirname(target))
+        for one in entries(source):
+            staging.own_like(os.path.join(source, one), source)
+        os.rename(source, target)
+        return
+    if os.path.lexists(target) and not os.path.isfile(target):
+        move_aside(target, os.path.join(exchange.backup, name), exchange.root)
+    staging.own_like(source, neighbour_of(target))
+    os.replace(source, target)
+
+
+def _make_parents(exchange: QueueExchange, name: str, touched: set[str]) -> None:
+    """The directories above a target; a file in place of one goes to the backup."""
+    parts = os.path.dirname(name).split(os.sep)
+    for end in range(1, len(parts) + 1):
+        below = os.path.join(*parts[:end])
+        path = os.path.join(exchange.root, below)
+        if os.path.isdir(path):
+            continue
+        if os.path.lexists(path):
+            move_aside(path, os.path.join(exchange.backup, below), exchange.root)
+        os.mkdir(path)
+        staging.own_like(path, os.path.dirname(path))
+        touched.add(os.path.dirname(path))
