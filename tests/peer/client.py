@@ -18,6 +18,7 @@ from tests.peer.maven import PeerError
 __all__ = ["Client", "Outgoing", "Receipt", "Received"]
 
 ANSWER_SECONDS = 90.0
+TEMPORARY_BODIES = threading.Lock()  # one directory for all versions, which we remove
 PULLED = 32  # the broker's own limit of one pull
 
 
@@ -180,10 +181,11 @@ class Client:
 
     def mqadmin(self, *words: str) -> list[str]:
         """What a command of `mqadmin` prints."""
-        lines = [row[0] for row in self._ask(["mqadmin", *words])]
-        for line in lines:
-            if line.startswith("Message Body Path:"):
-                _forget_body(Path(line.partition(":")[2].strip()))
+        with TEMPORARY_BODIES:
+            lines = [row[0] for row in self._ask(["mqadmin", *words])]
+            for line in lines:
+                if line.startswith("Message Body Path:"):
+                    _forget_body(Path(line.partition(":")[2].strip()))
         return lines
 
     def _ask(self, *requests: Iterable[str]) -> list[list[str]]:

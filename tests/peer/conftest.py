@@ -25,6 +25,7 @@ class Written:
 
     broker: Broker
     sent: Sent
+    times: list[int]
     answers: Answers
     store: Path  # a copy: tests read it, while others change the broker's own
 
@@ -60,11 +61,12 @@ def written(peers: dict[str, Peer]) -> dict[str, Written]:
     for broker in brokers.values():
         broker.launch()
 
-    def fill(broker: Broker) -> tuple[Sent, Answers]:
+    def fill(broker: Broker) -> tuple[Sent, list[int], Answers]:
         broker.wait_until_ready()
         sent = send_everything(broker, random.Random(SEED))
-        first = min(broker.client.view(m.topic, receipt.offset_id).store_timestamp for m, receipt in sent[:1])
-        return sent, ask_everything(broker, sent, times=[0, first, first + 100, first + 500, first + 1000, 2**62])
+        first = broker.client.view(sent[0][0].topic, sent[0][1].offset_id).store_timestamp
+        times = [0, *(first + after for after in (0, 100, 500, 1000)), 2**62]
+        return sent, times, ask_everything(broker, sent, times)
 
     with ThreadPoolExecutor() as both:
         filled = dict(zip(brokers, both.map(fill, brokers.values()), strict=True))

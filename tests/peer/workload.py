@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.peer.broker import Broker
 from tests.peer.client import Client, Outgoing, Receipt, Received
@@ -32,6 +32,16 @@ class Answers:
     @property
     def messages(self) -> list[Received]:
         return [message for queue in self.queues.values() for message in queue]
+
+    def until(self, end: int) -> Answers:
+        """Without the messages from a phy offset on: a broker that starts may deliver a delayed message once more."""
+        return replace(
+            self,
+            queues={of: [m for m in queue if m.phy_offset < end] for of, queue in self.queues.items()},
+            by_key={of: [at for at in offsets if at < end] for of, offsets in self.by_key.items()},
+            by_unique_key={of: [at for at in offsets if at < end] for of, offsets in self.by_unique_key.items()},
+            by_tag={of: [at for at in offsets if at < end] for of, offsets in self.by_tag.items()},
+        )
 
 
 def send_everything(broker: Broker, random_source: random.Random) -> Sent:

@@ -2,6 +2,7 @@ package peer;
 
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
+import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -65,6 +66,7 @@ final class Admin {
 
     /** The lines that a command of {@code mqadmin} prints. */
     List<List<String>> mqadmin(List<String> arguments) throws Exception {
+        forgetCommands();
         List<String> all = new ArrayList<>(arguments);
         Collections.addAll(all, "-n", namesrv);
         PrintStream log = System.out;
@@ -80,6 +82,16 @@ final class Admin {
             rows.add(Collections.singletonList(line));
         }
         return rows;
+    }
+
+    /** A command object of theirs works once; {@code main0} makes new ones, but takes the first of each name. */
+    private static void forgetCommands() throws ReflectiveOperationException {
+        for (Field field : MQAdminStartup.class.getDeclaredFields()) {
+            if (field.getType() == List.class) { // its name differs between versions
+                field.setAccessible(true);
+                ((List<?>) field.get(null)).clear();
+            }
+        }
     }
 
     /** The messages that a query finds; "no message" is none. */

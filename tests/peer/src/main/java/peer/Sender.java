@@ -61,6 +61,7 @@ final class Sender {
                 Message message = new Message(topic, "TagF", key, key.getBytes(StandardCharsets.UTF_8));
                 try {
                     acknowledged.addAll(result(producer.send(message, 1000)));
+                    Thread.sleep(4);
                 } catch (Exception gone) {
                     return;
                 }

@@ -1,0 +1,118 @@
+"""A broker killed while it writes loses index entries; `mqindex repair` brings them back, and the broker goes on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import pytest
+
+from mqindex.rocketmq import verify
+from tests.peer.broker import Broker, Peer, stop_all
+from tests.peer.client import Outgoing, Receipt
+from tests.support.tree import index_paths
+
+pytestmark = pytest.mark.peer
+
+TOPIC = "Flood"
+FLOOD_SECONDS = 8.0  # so that the checkpoint comes to stand some seconds, which is several files, behind the start
+AFTER = 200
+SETTINGS = {
+    "mappedFileSizeCommitLog": 1 << 16,
+    "maxHashSlotNum": 1000,
+    "maxIndexNum": 100_000,  # one file, which is never full: the broker deletes it after an unclean end
+    "flushCommitLogThoroughInterval": 200,
+    "flushConsumeQueueThoroughInterval": 200,
+    "flushIntervalConsumeQueue": 100,
+}
+
+
+@dataclass
+class Killed:
+    """The lives of a broker: killed in a flood; started, its losses counted, killed again; repaired; a last one."""
+
+    broker: Broker
+    acknowledged: list[Receipt] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    repair: subprocess.CompletedProcess[str] | None = None
+    unanswered: list[str] = field(default_factory=list)
+    repaired_files: dict[str, int] = field(default_factory=dict)
+    sent_after: list[Receipt] = field(default_factory=list)
+    unanswered_after: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def killed(peers: dict[str, Peer]) -> dict[str, Killed]:
+    """By version."""
+    lives = {version: Killed(peer.broker("killed", SETTINGS)) for version, peer in peers.items()}
+    with ThreadPoolExecutor() as both:
+        list(both.map(live, lives.values()))
+    stop_all(life.broker for life in lives.values())
+    return lives
+
+
+def live(life: Killed) -> None:
+    broker, client = life.broker, life.broker.client
+    broker.launch()
+    broker.wait_until_ready()
+    broker.create_topic(TOPIC)
+    client.flood(TOPIC)
+    time.sleep(FLOOD_SECONDS)
+    broker.kill()
+    life.acknowledged = client.flooded()
+
+    broker.launch()
+    broker.wait_until_ready([TOPIC])
+    life.lost = unanswered(life, life.acknowledged)
+    broker.kill()
+
+    command = [sys.executable, "-m", "mqindex", "repair", str(broker.store), "--broker-conf", str(broker.conf)]
+    life.repair = subprocess.run(
+        [*command, "--broker-version", broker.version], capture_output=True, text=True, check=False
+    )
+    life.repaired_files = {path.name: path.stat().st_ino for path in index_paths(broker.store)}
+    broker.launch()
+    broker.wait_until_ready([TOPIC])
+    life.unanswered = unanswered(life, life.acknowledged)
+    life.sent_after = [client.send(Outgoing(TOPIC, b"after", tags="TagF", keys=f"after-{i}")) for i in range(AFTER)]
+    life.unanswered_after = unanswered(life, life.sent_after, "after")
+
+
+def unanswered(life: Killed, receipts: list[Receipt], name: str = "flood") -> list[str]:
+    """The keys and unique keys that do not lead to their message. The last one may be indexed twice."""
+    client, found = life.broker.client, []
+    for number, receipt in enumerate(receipts):
+        key = f"{name}-{number}"
+        if {message.phy_offset for message in client.query_key(TOPIC, key)} != {receipt.phy_offset}:
+            found.append(key)
+        if {message.phy_offset for message in client.query_unique_key(TOPIC, receipt.uniq_key)} != {receipt.phy_offset}:
+            found.append(receipt.uniq_key)
+    return found
+
+
+def test_a_killed_broker_loses_index_entries_and_repair_brings_them_back(
+    killed: dict[str, Killed], version: str, proven: Callable[[str], None]
+) -> None:
+    life = killed[version]
+    assert len(life.lost) > 100, "the broker lost next to nothing: there was nothing to repair"
+    assert life.repair is not None
+    assert life.repair.returncode == 0, life.repair.stdout + life.repair.stderr
+    assert life.unanswered == []
+    both = 2 * len(life.acknowledged)
+    proven(f"killed while writing, it had lost {len(life.lost)} of {both} keys; after `mqindex repair` all answer")
+
+
+def test_the_broker_goes_on_in_the_repaired_files(
+    killed: dict[str, Killed], version: str, proven: Callable[[str], None]
+) -> None:
+    life = killed[version]
+    assert life.unanswered_after == []
+    files = {path.name: path.stat().st_ino for path in index_paths(life.broker.store)}
+    assert files == life.repaired_files, "it wrote into files of its own"
+    report = verify(life.broker.store, deep=True, config=life.broker.conf, broker_version=version)
+    assert report.ok, report.findings
+    proven(f"it appended {AFTER} messages to the repaired files; verify --deep finds {report.entries} entries right")
