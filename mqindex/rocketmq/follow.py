@@ -145,6 +145,7 @@ def _require_alone(home: FollowHome) -> None:
 def _mend(home: FollowHome, engine: Engine, report: FollowReport) -> None:
     """Make index and queues right where the last exit was not clean, or where the log was changed."""
     if home.has_files:
+        home.remove_scraps()
         repair(
             home.out,
             config=home.config,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import os
 from collections.abc import Mapping
@@ -59,6 +60,12 @@ class FollowHome:
     def has_files(self) -> bool:
         """Whether anything was ever dispatched."""
         return os.path.isdir(self.index) or os.path.isdir(self.consume_queue)
+
+    def remove_scraps(self) -> None:
+        """Remove what a killed run was about to rename: new files of queues."""
+        for path in glob.glob(os.path.join(glob.escape(self.consume_queue), "*", ".mqindex-*")):
+            if os.path.isfile(path):
+                os.unlink(path)
 
     @property
     def options(self) -> StoreOptions:

@@ -37,6 +37,7 @@ _MOST_GATHERED = 1 << 20
 _LONGEST_SLEEP = 0.004  # seconds between looks while nothing comes
 _PATIENCE = 1.0  # seconds without a message until the sleeps get longer
 _TOLD = 1.0  # seconds between progress
+_FIRST_TOLD = 0.05  # seconds until the first
 
 
 class ReputResult(NamedTuple):
@@ -293,17 +294,18 @@ class _Pace:
 
 
 class _Meter:
-    """Tells progress now and then."""
+    """Tells progress soon, and then now and again."""
 
     def __init__(self, reput: Reput, progress: OnReput | None) -> None:
         self._reput, self._progress = reput, progress
         self._told, self._messages = time.monotonic(), reput.messages
+        self._due = self._told + _FIRST_TOLD
 
     def tell(self, *, last: bool = False) -> None:
         now = time.monotonic()
-        if self._progress is None or (now - self._told < _TOLD and not last):
+        if self._progress is None or (now < self._due and not last):
             return
-        reput, seconds = self._reput, max(now - self._told, 1e-9)
-        rate = (reput.messages - self._messages) / seconds
-        self._told, self._messages = now, reput.messages
+        reput = self._reput
+        rate = (reput.messages - self._messages) / max(now - self._told, 1e-9)
+        self._told, self._messages, self._due = now, reput.messages, now + _TOLD
         self._progress(ReputProgress(reput.phy_offset, reput.lag(), reput.messages, rate, reput.store_timestamp))
