@@ -63,9 +63,11 @@ def _package(version: str, target: Path) -> None:
             return
     log = target / "maven.log"
     log.write_text(done.stdout + done.stderr)
-    said = next((line for line in done.stdout.splitlines() if line.startswith("[ERROR]")), "it said nothing")
-    what = "could not fetch" if CAUSES.search(done.stdout) else "could not build the driver for"
-    raise PeerError(f"Maven {what} RocketMQ {version}: {said.removeprefix('[ERROR] ')} (all of it: {log})")
+    errors = [line.removeprefix("[ERROR]").strip() for line in done.stdout.splitlines() if line.startswith("[ERROR]")]
+    if network := next((line for line in errors if CAUSES.search(line)), None):
+        raise PeerError(f"Maven could not fetch RocketMQ {version}; is there a network? ({network[:300]}; all: {log})")
+    said = next(filter(None, errors), "it does not say why")
+    raise PeerError(f"Maven could not build the driver for RocketMQ {version}: {said[:300]} (all: {log})")
 
 
 def main() -> int:
