@@ -63,7 +63,7 @@ def _package(version: str, target: Path) -> None:
             return
     log = target / "maven.log"
     log.write_text(done.stdout + done.stderr)
-    errors = [line.removeprefix("[ERROR]").strip() for line in done.stdout.splitlines() if line.startswith("[ERROR]")]
+    errors = [line.partition("[ERROR]")[2].strip() for line in done.stdout.splitlines()]  # the first comes in colour
     if network := next((line for line in errors if CAUSES.search(line)), None):
         raise PeerError(f"Maven could not fetch RocketMQ {version}; is there a network? ({network[:300]}; all: {log})")
     said = next(filter(None, errors), "it does not say why")
