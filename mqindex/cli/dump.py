@@ -9,14 +9,29 @@ import click
 
 from mqindex.cli.formats import FORMATS, Columns
 from mqindex.cli.index_files import open_index_file
-from mqindex.cli.kinds import COMMIT_LOG_DIR, COMMIT_LOG_FILE, INDEX_FILE, require_kind
+from mqindex.cli.kinds import (
+    BATCH_QUEUE,
+    BATCH_QUEUE_FILE,
+    COMMIT_LOG_DIR,
+    COMMIT_LOG_FILE,
+    EXT,
+    EXT_FILE,
+    INDEX_FILE,
+    QUEUE,
+    QUEUE_FILE,
+    QUEUES,
+    require_kind,
+)
 from mqindex.cli.log_files import log_file_extent
 from mqindex.cli.options import StoreOptions, json_option, kind_option, store_options, subcommand
+from mqindex.cli.queues import unit_columns
 from mqindex.cli.trouble import say
 
 __all__ = ["command"]
 
 _BLOCK = 1 << 16
+_UNITS = (QUEUE, QUEUE_FILE, QUEUES, BATCH_QUEUE, BATCH_QUEUE_FILE, EXT, EXT_FILE)
+_KINDS = (INDEX_FILE, COMMIT_LOG_DIR, COMMIT_LOG_FILE, *_UNITS)
 _MAIN_COLUMNS = (
     "phy_offset",
     "size",
@@ -35,20 +50,23 @@ _MAIN_COLUMNS = (
 @click.option(
     "--format", "form", type=click.Choice(list(FORMATS)), default="table", show_default=True, help="How it is written."
 )
-@kind_option(INDEX_FILE, COMMIT_LOG_DIR, COMMIT_LOG_FILE)
+@kind_option(*_KINDS)
 @store_options
 @json_option
 def command(*, path: str, form: str, kind: str | None, options: StoreOptions, as_json: bool) -> int:
-    """Print every entry of an index file, or every message of a commit log or of one of its files.
+    """Print every entry of an index file, message of a commit log or unit of consume queues; of a directory or a file.
 
     The table has the columns of a message that people look for, and times in UTC; csv, json and arrow, an Arrow IPC
     stream, have all but body and properties, and times in ms since the epoch. Exit code 1: the commit log is damaged
     in places, which stderr names; the rest was printed.
     """
-    kind = require_kind(path, kind, INDEX_FILE, COMMIT_LOG_DIR, COMMIT_LOG_FILE)
+    kind = require_kind(path, kind, *_KINDS)
     write = FORMATS["json" if as_json else form]
     if kind == INDEX_FILE:
         write(_entries(path, options))
+        return 0
+    if kind in _UNITS:
+        write(unit_columns(path, kind))
         return 0
     damage: list[str] = []
     names = _MAIN_COLUMNS if write is FORMATS["table"] else None

@@ -11,6 +11,14 @@ from mqindex.cli import kinds
 from mqindex.cli.index_files import geometry_of, open_index_file
 from mqindex.cli.log_files import log_file_extent
 from mqindex.cli.options import StoreOptions
+from mqindex.cli.queue_facts import (
+    batch_queue_facts,
+    consumer_offsets_facts,
+    ext_facts,
+    queue_facts,
+    queues_facts,
+)
+from mqindex.cli.queues import queue_of, unit_columns
 from mqindex.cli.trouble import Trouble
 from mqindex.errors import MQIndexError
 
@@ -110,14 +118,45 @@ def _store(path: str, options: StoreOptions) -> Facts:
     from mqindex.rocketmq.options import store_options
 
     chosen = store_options(path, **options)
-    checkpoint = os.path.join(path, "checkpoint")
+    checkpoint, config = os.path.join(path, "checkpoint"), os.path.join(path, "config")
+    batches = os.path.join(path, "batchconsumequeue")
     return {
         "abort": os.path.exists(os.path.join(path, "abort")),
         "lock": _lock(os.path.join(path, "lock")),
         "checkpoint": _part(checkpoint, lambda: _checkpoint(checkpoint, options)),
         "commitlog": _part(chosen.commitlog[0], lambda: _commit_log(list(chosen.commitlog))),
         "index": _part(chosen.index, lambda: {"path": chosen.index, **_index_directory(chosen.index, options)}),
+        "consumequeue": _part(
+            chosen.consume_queue, lambda: {"path": chosen.consume_queue, **queues_facts(chosen.consume_queue)}
+        ),
+        **_if_there({"batchconsumequeue": _part(batches, lambda: {"path": batches, **queues_facts(batches)})}),
+        "consumer_offsets": _part(
+            config,
+            lambda: {
+                "path": os.path.join(config, "consumerOffset.json"),
+                **consumer_offsets_facts(config, chosen.consume_queue),
+            },
+        ),
     }
+
+
+def _if_there(parts: dict[str, Facts | None]) -> Facts:
+    return {name: part for name, part in parts.items() if part is not None}
+
+
+def _consumer_offsets(path: str, options: StoreOptions) -> Facts:
+    config = os.path.dirname(os.path.abspath(path))
+    return consumer_offsets_facts(config, os.path.join(os.path.dirname(config), "consumequeue"))
+
+
+def _queue_file(kind: str) -> Callable[[str, StoreOptions], Facts]:
+    return lambda path, options: _file_of_units(path, kind)
+
+
+def _file_of_units(path: str, kind_of_file: str) -> Facts:
+    start, stop = log_file_extent(path)
+    units = sum(len(next(iter(columns.values()))) for columns in unit_columns(path, kind_of_file))
+    return {"start": start, "size": stop - start, "units": units, **queue_of(os.path.dirname(os.path.abspath(path)))}
 
 
 def _part(path: str, facts: Callable[[], Facts]) -> Facts | None:
@@ -152,5 +191,13 @@ _FACTS: Final[dict[str, Callable[[str, StoreOptions], Facts]]] = {
     kinds.COMMIT_LOG_FILE: _commit_log_file,
     kinds.COMMIT_LOG_DIR: _commit_log_directory,
     kinds.CHECKPOINT: _checkpoint,
+    kinds.CONSUMER_OFFSETS: _consumer_offsets,
     kinds.STORE: _store,
+    kinds.QUEUES: lambda path, options: queues_facts(path),
+    kinds.QUEUE: lambda path, options: queue_facts(path),
+    kinds.QUEUE_FILE: _queue_file(kinds.QUEUE_FILE),
+    kinds.EXT: lambda path, options: ext_facts(path),
+    kinds.EXT_FILE: _queue_file(kinds.EXT_FILE),
+    kinds.BATCH_QUEUE: lambda path, options: batch_queue_facts(path),
+    kinds.BATCH_QUEUE_FILE: _queue_file(kinds.BATCH_QUEUE_FILE),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 
 import click
@@ -24,8 +25,9 @@ __all__ = ["command"]
 def command(*, path: str, kind: str | None, options: StoreOptions, as_json: bool) -> int:
     """Say what PATH is, and what is in it.
 
-    PATH is a store's root directory, a directory of index files, one index file, a commit-log directory, one of its
-    files, or a checkpoint. Only headers and ends are read; `mqindex verify` reads everything.
+    PATH is a store's root directory or something in it: the index, the commit log, the consume queues, one queue, the
+    offsets of consumers, a checkpoint, or one file of these. Of a store it also says how far each group of consumers
+    is behind. Only headers and ends are read; `mqindex verify` reads everything.
     """
     facts = facts_of(require_kind(path, kind, *KINDS), path, options)
     if as_json:
@@ -44,16 +46,28 @@ def _parts(facts: Facts) -> Iterable[Facts]:
     return [facts, *below, *(file for part in [facts, *below] for file in part.get("files", ()))]
 
 
-def _print(facts: Facts) -> None:
+_STORE_PARTS = ("commitlog", "index", "consumequeue", "batchconsumequeue", "checkpoint", "consumer_offsets")
+_LISTS = ("queues", "offsets")
+_MOST_ROWS = 100  # of each list, where a store is told of
+
+
+def _print(facts: Facts, *, whole: bool = True) -> None:
     print_fields(_fields(facts))
-    for name in ("commitlog", "index", "checkpoint"):
+    for name in _STORE_PARTS:
         if isinstance(part := facts.get(name), dict):
             print_line()
             print_line(f"{name}  {part.get('path') or ', '.join(part.get('directories', ()))}".rstrip())
-            _print(part)
+            _print(part, whole=False)
     if files := facts.get("files"):
         print_line()
         _print_files(files)
+    for name in _LISTS:
+        rows = facts.get(name, ())
+        if not whole and len(rows) > _MOST_ROWS:
+            print_line(f"  `mqindex info {shlex.quote(facts['path'])}` lists them")
+        elif rows:
+            print_line()
+            print_table(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def _fields(facts: Facts) -> Iterable[tuple[str, object]]:
@@ -61,6 +75,9 @@ def _fields(facts: Facts) -> Iterable[tuple[str, object]]:
         if name in ("kind", "path", "directories", "files", "entries", "capacity", "full", "geometry_source", "error"):
             continue
         if isinstance(value, dict):
+            continue
+        if name in _LISTS:
+            yield name, len(value)
             continue
         if name.endswith("_timestamp"):
             yield name, f"{value}  {iso(value)}"
@@ -72,7 +89,7 @@ def _fields(facts: Facts) -> Iterable[tuple[str, object]]:
             yield name, _LOCK[value]
         elif name == "strays":
             yield "skipped names", ", ".join(value) or None
-        elif name in ("commitlog", "index", "checkpoint"):
+        elif name in _STORE_PARTS:
             yield name, "not there"
         else:
             yield name, value

@@ -198,4 +198,4 @@ def test_a_truncated_index_file_is_one_clear_error(shell: Shell, basic: Store, l
 def test_a_store_is_told_what_dump_takes(shell: Shell, basic: Store, tmp_path: Path) -> None:
     done = shell("dump", basic.root)
     assert done.status == 2
-    assert "expected an index file, a commit-log directory or a commit-log file" in done.err
+    assert "expected an index file, a commit-log directory, a commit-log file, a consume queue" in done.err
