@@ -1,0 +1,160 @@
+"""A follower that is killed anywhere needs no hand: the next one goes on, and nothing tells that it was killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mqindex.engines import LocalEngine
+from mqindex.rocketmq import IndexFile
+from mqindex.rocketmq.follow import FollowReport, follow
+from tests.support.crash_at import Runner
+from tests.support.growing_store import OPTIONS, GrowingStore, Turns
+from tests.support.log_writer import FIRST_TIME
+from tests.support.tree import contents, index_bytes, index_paths, queue_bytes
+
+ROUNDS = int(os.environ.get("MQINDEX_CRASH_ROUNDS", "200"))
+FOLLOW = "mqindex.rocketmq.follow:follow"
+ENOUGH = 12  # looks that read the whole small log and let its last message count
+ONE = LocalEngine(1)
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[Runner]:
+    with Runner() as started:
+        yield started
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> GrowingStore:
+    return GrowingStore(tmp_path / "store")
+
+
+def finish(store: GrowingStore, out: Path) -> FollowReport:
+    """Follow to the log's end and stop cleanly."""
+    report = follow(store.root, out, stop=Turns(ENOUGH), engine=ONE, **OPTIONS)
+    assert report.phy_offset == store.writer.position
+    assert not (out / "abort").exists()
+    return report
+
+
+def files_of(out: Path) -> tuple[list[bytes], dict[str, bytes]]:
+    return index_bytes(out), queue_bytes(out)
+
+
+def test_killed_at_any_call_the_next_run_goes_on(runner: Runner, store: GrowingStore, tmp_path: Path) -> None:
+    store.write(30)
+    before, expected = contents(store.root), store.expected(tmp_path / "rebuilt")
+    at = 0
+    for at in range(1, 1000):
+        out = tmp_path / f"place{at}" / "out"
+        out.parent.mkdir()
+        outcome = runner.run(FOLLOW, str(store.root), str(out), at=at, stop=Turns(ENOUGH), engine=ONE, **OPTIONS)
+        if not outcome.killed:
+            assert outcome.error is None
+            break
+        finish(store, out)
+        assert files_of(out) == expected
+        if at % 8 == 0:
+            assert finish(store, out).messages == 0
+            assert files_of(out) == expected
+    assert at > 30
+    assert contents(store.root) == before
+
+
+def test_killed_at_any_time_while_the_log_grows(store: GrowingStore, tmp_path: Path, rng: random.Random) -> None:
+    out = tmp_path / "out"
+    store.write(5)
+    finish(store, out)
+    repairs = 0
+    for number in range(ROUNDS):
+        child = os.fork()
+        if child == 0:
+            _follow_and_leave(store, out)
+        for _ in range(rng.randint(0, 4)):
+            store.write(1)
+            time.sleep(rng.random() * 0.004)
+        time.sleep(rng.random() * 0.008)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        if number % 10 == 9 or number == ROUNDS - 1:
+            repairs += finish(store, out).repairs
+            assert files_of(out) == store.expected(tmp_path / "rebuilt")
+    assert repairs > ROUNDS // 50
+
+
+def test_killed_inside_a_put_the_entry_is_put_again(store: GrowingStore, tmp_path: Path) -> None:
+    store.write(19)
+    finish(store, tmp_path / "before")
+    (path,) = [file for file in index_paths(tmp_path / "before") if 1 < _count(file) < 16]
+    n = store.number
+    (at,) = store.write(1)
+    expected = store.expected(tmp_path / "rebuilt")
+    old = path.read_bytes()
+    with IndexFile.open(path, hash_slot_num=5, index_num=16, writable=True) as file:
+        number = file.header.index_count
+        assert file.put_key(f"Topic{n % 2}#C0A8010A1F902B193F2D{n:012X}", at, FIRST_TIME + n * 700)
+        slots = file.slots().tolist()
+    new = path.read_bytes()
+    entry, slot = 40 + 4 * 5 + 20 * number, 40 + 4 * slots.index(number)
+    stores = [
+        (entry, 4),
+        (entry + 4, 8),
+        (entry + 12, 4),
+        (entry + 16, 4),
+        (slot, 4),
+        (32, 4),
+        (36, 4),
+        (24, 8),
+        (8, 8),
+    ]
+    for done in range(len(stores) + 1):
+        out = tmp_path / f"place{done}"
+        shutil.copytree(path.parents[1], out)
+        torn = bytearray(old)
+        for start, size in stores[:done]:
+            torn[start : start + size] = new[start : start + size]
+        (out / "index" / path.name).write_bytes(torn)
+        (out / "abort").touch()
+        finish(store, out)
+        assert files_of(out) == expected
+    assert bytes(torn) == new
+
+
+def _count(path: Path) -> int:
+    return int.from_bytes(path.read_bytes()[36:40], "big")
+
+
+def _follow_and_leave(store: GrowingStore, out: Path) -> None:
+    try:
+        follow(store.root, out, stop=Turns(10**9), engine=ONE, **OPTIONS)
+    finally:
+        os._exit(1)
+
+
+@pytest.mark.parametrize("failure", ["ENOSPC", "EIO"])
+def test_an_error_at_any_call_is_told_and_the_next_run_goes_on(
+    failure: str, runner: Runner, store: GrowingStore, tmp_path: Path
+) -> None:
+    store.write(12)
+    expected = store.expected(tmp_path / "rebuilt")
+    at = 0
+    for at in range(1, 1000):
+        out = tmp_path / f"place{at}" / "out"
+        out.parent.mkdir()
+        outcome = runner.run(
+            FOLLOW, str(store.root), str(out), at=at, failure=failure, stop=Turns(ENOUGH), engine=ONE, **OPTIONS
+        )
+        if len(outcome.calls) < at:
+            break
+        assert isinstance(outcome.error, OSError) or (outcome.error is None and outcome.calls[at - 1] == "mkdir")
+        finish(store, out)
+        assert files_of(out) == expected
+    assert at > 20
