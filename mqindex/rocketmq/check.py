@@ -38,13 +38,14 @@ class FileCheck:
 class Checked:
     """What a file is good for: `good` files stay, and cover the entries from `begin` to `end` (None: none in the log).
 
-    `room`: how many more entries it takes.
+    `first`: the number of the first entry that the log still has. `room`: how many more entries it takes.
     """
 
     path: str
     good: bool
     findings: tuple[Finding, ...]
     entries: int = 0
+    first: int = 1
     room: int = 0
     begin: Place | None = None
     end: Place | None = None
@@ -105,6 +106,7 @@ def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: 
     if below:
         hint = "their messages are below the log's minimum offset"
         findings.append(Finding("info", "index-entries-expired", check.path, got=below, hint=hint))
+        checked = replace(checked, first=below + 1)
     if below == next_entry(index) - 1:
         return replace(checked, findings=tuple(findings))
     if header.end_phy_offset >= check.log_end:

@@ -18,7 +18,7 @@ from mqindex.rocketmq.log_end import fix_log_end
 from mqindex.rocketmq.log_entries import LogSpan
 from mqindex.rocketmq.survey import Survey
 
-__all__ = ["Diagnosis", "diagnose"]
+__all__ = ["Diagnosis", "check_files", "conclude", "diagnose"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,39 +37,51 @@ class Diagnosis:
 def diagnose(engine: Engine, found: Survey, *, deep: bool, split_size: int, out: str | None = None) -> Diagnosis:
     """Check every index file, then read what no good file covers; with `out` its runs stay there."""
     ended, findings = fix_log_end(engine, found, split_size)
-    spans = ended.spans
+    checked = check_files(engine, ended, range(len(found.index_files)), deep=deep)
+    return conclude(engine, ended, checked, findings, split_size, out)
+
+
+def check_files(engine: Engine, found: Survey, which: Iterable[int], *, deep: bool) -> list[Checked]:
+    """Check the index files of these numbers, each for itself."""
+    spans, files = found.spans, found.index_files
     checks = [
-        FileCheck(
-            path, found.geometry.value, spans, _end(spans), found.tags, deep, found.index_files[max(0, at - 8) : at]
-        )
-        for at, path in enumerate(found.index_files)
+        FileCheck(files[at], found.geometry.value, spans, _end(spans), found.tags, deep, files[max(0, at - 8) : at])
+        for at in which
     ]
-    checked = engine.map(check.check_file, checks, name="check index files", weights=_sizes(found))
+    weights = [sum(found.geometry.value)] * len(checks)
+    return engine.map(check.check_file, checks, name="check index files", weights=weights)
+
+
+def conclude(
+    engine: Engine,
+    ended: Survey,
+    checked: Sequence[Checked],
+    findings: list[Finding],
+    split_size: int,
+    out: str | None = None,
+) -> Diagnosis:
+    """What checked files are among each other, and what none of them covers; `findings`: what is known already."""
+    spans = ended.spans
     good, misplaced = _settle(checked)
-    stretches = coverage.gaps(good, spans, tags=found.tags)
-    filled = coverage.measure(engine, stretches, spans, split_size, tags=found.tags, out=out)
-    checkpoint = engine.map(_read_checkpoint, [os.path.join(found.options.root, "checkpoint")], name="checkpoint")[0]
-    findings += [finding for one in checked for finding in one.findings] + misplaced
-    findings += [finding for one in filled for finding in one.extracted.findings() + _missing(found, one)]
-    findings += _doomed(found, good, checkpoint)
+    stretches = coverage.gaps(good, spans, tags=ended.tags)
+    filled = coverage.measure(engine, stretches, spans, split_size, tags=ended.tags, out=out)
+    checkpoint = engine.map(_read_checkpoint, [os.path.join(ended.options.root, "checkpoint")], name="checkpoint")[0]
+    findings = findings + [finding for one in checked for finding in one.findings] + misplaced
+    findings += [finding for one in filled for finding in one.extracted.findings() + _missing(ended, one)]
+    findings += _doomed(ended, good, checkpoint)
     return Diagnosis(
         survey=ended,
         good=tuple(good),
         bad=tuple(one.path for one in checked if one.path not in {file.path for file in good}),
         gaps=tuple(filled),
         messages=sum(one.extracted.messages for one in filled),
-        findings=tuple(_once(found.findings + tuple(findings))),
+        findings=tuple(_once(ended.findings + tuple(findings))),
         checkpoint=checkpoint,
     )
 
 
 def _read_checkpoint(path: str) -> Checkpoint | None:
     return Checkpoint.read(path)  # a class method would be pickled by value, with all that its module holds
-
-
-def _sizes(found: Survey) -> list[int]:
-    hash_slot_num, index_num = found.geometry.value
-    return [hash_slot_num + index_num] * len(found.index_files)
 
 
 def _end(spans: Sequence[LogSpan]) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._mapped_file import MappedFile
-from mqindex._native.commit_log import find_frame
+from mqindex._native.commit_log import Scanner, find_frame
 from mqindex.engines import Engine
 from mqindex.errors import MQIndexError
 from mqindex.report import Finding
@@ -165,6 +165,9 @@ def check_split(check: LogCheck) -> LogRun:
                     latest = max(latest, int(walk.units["store_timestamp"].max()))
                     units.add(walk.units)
             stretches = entries.finish()
+        if walk.last_message >= 0:  # which may have neither entries nor units
+            last = Scanner(log.map, check.span.file_start, walk.last_message, walk.last_message + 1)
+            latest = max(latest, int(next(last)["store_timestamp"][0]))
         return LogRun(
             path=check.span.path,
             messages=walk.messages,

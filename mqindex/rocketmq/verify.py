@@ -1,4 +1,4 @@
-"""Verify: does the index of a store say what its commit log says? Nothing is written."""
+"""Verify: do the index and the consume queues of a store say what its commit log says? Nothing is written."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Iterable
 
 from mqindex.engines import Engine, LocalEngine
 from mqindex.report import Report
-from mqindex.rocketmq.diagnosis import diagnose
 from mqindex.rocketmq.options import Config, store_options
 from mqindex.rocketmq.pipeline import SPLIT_SIZE
+from mqindex.rocketmq.queue_repair import planned_queue_actions
 from mqindex.rocketmq.rebuild import one, start_report
 from mqindex.rocketmq.repair import planned_actions
+from mqindex.rocketmq.side_check import SideCheck, check_sides
+from mqindex.rocketmq.store_diagnosis import StoreDiagnosis, diagnose_store
 from mqindex.rocketmq.survey import survey
 
 __all__ = ["verify"]
@@ -29,10 +31,12 @@ def verify(
     broker_version: str | None = None,
     engine: Engine | None = None,
 ) -> Report:
-    """Check every index file of a store, and that together they hold every entry of the log.
+    """Check a whole store: its log, its index, its consume queues, and the small files beside them.
 
-    Each file: length, header, slots, chains, and up to 100 entries at both ends hashed again from the log. Between
-    the files: whatever no file covers is read and counted. `deep` compares every entry with the log.
+    The log is read once, from end to end: frames follow each other, name their own places, and between the files
+    nothing is missing. Every unit of every queue is compared with it, in both directions. Each index file: length,
+    header, slots, chains, and up to 100 entries at both ends hashed again from the log; whatever no file covers is
+    counted. `deep` also compares every body with its checksum and every index entry with the log.
 
     Parameters
     ----------
@@ -43,11 +47,14 @@ def verify(
     Returns
     -------
     Report
-        `ok` is False when a finding is an error; `actions` say what `repair` would do.
+        `ok` is False when a finding is an error; `actions` say what `repair` would do. `files`, `entries`: of the
+        index; `units`: of the queues; `messages`: of the log.
 
     Notes
     -----
-    Source of the rules: RocketMQ 4.9.3 `IndexFile`, `IndexService`, `CommitLog.checkMessageAndReturnSize`.
+    In the last file of the log bodies are always compared, because a bad one ends the log.
+    Source of the rules: RocketMQ 4.9.3 `IndexFile`, `IndexService`, `ConsumeQueue`, `MappedFileQueue`,
+    `StoreCheckpoint`, `CommitLog.checkMessageAndReturnSize`.
     """
     started = time.perf_counter()
     engine = engine or LocalEngine()
@@ -61,11 +68,25 @@ def verify(
     )
     found = one(engine, survey, options, "survey")
     report = start_report(Report(options.root), found)
-    diagnosis = diagnose(engine, found, deep=deep, split_size=SPLIT_SIZE)
-    report.findings = list(diagnosis.findings)
-    report.actions = planned_actions(diagnosis)
+    diagnosis = diagnose_store(engine, found, deep=deep, split_size=SPLIT_SIZE)
+    sides = one(engine, check_sides, _sides(diagnosis), "check side files")
+    report.findings = list(dict.fromkeys([*diagnosis.index.findings, *diagnosis.queues.findings, *sides]))
+    report.actions = planned_actions(diagnosis.index) + planned_queue_actions(diagnosis.queues)
     report.files = len(found.index_files)
-    report.entries = sum(one_file.entries for one_file in diagnosis.good)
-    report.messages = diagnosis.messages
+    report.entries = sum(one_file.entries for one_file in diagnosis.index.good)
+    report.units = sum(queue.units for queue in diagnosis.queues.queues)
+    report.messages = diagnosis.queues.messages
     report.seconds = time.perf_counter() - started
     return report
+
+
+def _sides(diagnosis: StoreDiagnosis) -> SideCheck:
+    found, queues = diagnosis.index.survey, diagnosis.queues
+    return SideCheck(
+        root=found.options.root,
+        queues={(one.topic, one.queue_id): (one.min_offset, one.max_offset) for one in queues.queues},
+        unsure=found.queues.batch_topics | {topic for topic, _ in queues.missing},
+        end=found.spans[-1].stop if found.spans else 0,
+        max_timestamp=queues.max_timestamp,
+        unclean=found.unclean,
+    )
