@@ -1,0 +1,358 @@
+"""`follow`: a side-car beside a log that grows, rolls, is cut, expires and vanishes."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex.engines import LocalEngine
+from mqindex.errors import BadMagicError, OutputExistsError, StoreInUseError
+from mqindex.rocketmq import Checkpoint, IndexService, growing_log
+from mqindex.rocketmq.follow import FollowReport, follow
+from mqindex.rocketmq.reput import ReputProgress
+from tests.support.growing_store import OPTIONS, GrowingStore, Turns
+from tests.support.log_writer import frame
+from tests.support.tree import contents, index_bytes, queue_bytes
+
+ONE = LocalEngine(1)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> GrowingStore:
+    return GrowingStore(tmp_path / "store")
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out"
+
+
+class Follower(threading.Thread):
+    """`follow` in a thread. `report`, `error`: how it ended."""
+
+    def __init__(self, store: GrowingStore, out: Path, **options: Any) -> None:
+        super().__init__()
+        self.stopping = threading.Event()
+        self.progress: list[ReputProgress] = []
+        self.report: FollowReport | None = None
+        self.error: BaseException | None = None
+        self._call = lambda: follow(
+            store.root, out, stop=self.stopping, progress=self.progress.append, engine=ONE, **{**OPTIONS, **options}
+        )
+
+    def run(self) -> None:
+        try:
+            self.report = self._call()
+        except BaseException as error:
+            self.error = error
+
+    def end(self) -> FollowReport:
+        self.stopping.set()
+        self.join(30)
+        assert self.error is None, repr(self.error)
+        assert self.report is not None
+        return self.report
+
+
+@contextmanager
+def following(store: GrowingStore, out: Path) -> Iterator[Follower]:
+    follower = Follower(store, out)
+    follower.start()
+    try:
+        yield follower
+    finally:
+        follower.stopping.set()
+        follower.join(30)
+
+
+def eventually(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < deadline, "it never came true"
+        time.sleep(0.002)
+
+
+def has(out: Path, store: GrowingStore, tmp_path: Path) -> bool:
+    return files_of(out) == store.expected(tmp_path / "rebuilt")
+
+
+def files_of(out: Path) -> tuple[list[bytes], dict[str, bytes]]:
+    return index_bytes(out), queue_bytes(out)
+
+
+def once(store: GrowingStore, out: Path, **options: Any) -> FollowReport:
+    return follow(store.root, out, stop=Turns(12), engine=ONE, **{**OPTIONS, **options})
+
+
+def test_a_log_that_grows_and_rolls_is_followed(store: GrowingStore, out: Path, tmp_path: Path) -> None:
+    store.writer.directories[0].mkdir(exist_ok=True)
+    with following(store, out) as follower:
+        for _ in range(80):
+            store.write(1)
+            time.sleep(0.001)
+        eventually(lambda: has(out, store, tmp_path))
+        report = follower.end()
+    assert (report.messages, report.phy_offset, report.repairs) == (80, store.writer.position, 0)
+    assert (out / "commitlog").exists() is False
+    assert store.writer.position > 3 * 2048
+    assert len(index_bytes(out)) > 5
+
+
+def test_frames_that_appear_piecewise_are_dispatched_whole(store: GrowingStore, out: Path, tmp_path: Path) -> None:
+    store.write(2)
+    with following(store, out) as follower:
+        for _ in range(9):  # all in one file
+            message, at = store.message(), store.writer.position
+            data = frame(message, at)
+            store.writer.write_bytes(data[:20])
+            time.sleep(0.003)
+            store.writer.write_bytes(data[20:-5])
+            time.sleep(0.003)
+            store.writer.write_bytes(data[-5:])
+        report_at = store.writer.position
+        eventually(lambda: has(out, store, tmp_path))
+        assert follower.end().phy_offset == report_at
+
+
+def test_a_message_is_found_a_moment_after_its_append(store: GrowingStore, out: Path) -> None:
+    store.write(1)
+    with following(store, out) as follower:
+        eventually(lambda: bool(index_bytes(out)) and follower.is_alive())
+        for n in range(1, 12):
+            (at,) = store.write(1)
+            if n % 5 and n % 17 not in (5,):
+                eventually(lambda n=n, at=at: found(out, n) == [at])  # type: ignore[misc]
+        follower.end()
+
+
+def found(out: Path, n: int) -> list[int]:
+    with IndexService.open(out / "index", hash_slot_num=5, index_num=16) as service:
+        offsets: list[int] = service.query_offset(f"Topic{n % 2}", f"C0A8010A1F902B193F2D{n:012X}").phy_offsets.tolist()
+        return offsets
+
+
+def test_it_goes_on_where_it_was(store: GrowingStore, out: Path, tmp_path: Path) -> None:
+    for count in (7, 0, 30):
+        store.write(count)
+        report = once(store, out)
+        assert (report.messages, report.repairs) == (count, 0)
+        assert has(out, store, tmp_path)
+
+
+def test_what_was_not_stopped_cleanly_is_repaired(store: GrowingStore, out: Path, tmp_path: Path) -> None:
+    store.write(30)
+    once(store, out)
+    for path in (out / "index").iterdir():
+        path.unlink()
+        break
+    shutil.rmtree(out / "consumequeue" / "Topic1")
+    (out / "abort").touch()
+    store.write(5)
+    assert once(store, out).repairs == 1
+    assert queue_bytes(out) == store.expected(tmp_path / "rebuilt")[1]
+    assert not (out / "abort").exists()
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_log_that_is_cut_and_written_anew_is_dispatched_anew(
+    store: GrowingStore, out: Path, tmp_path: Path, alive: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(growing_log, "_LOOK_SECONDS", 0.0)
+    store.write(40)
+    other = GrowingStore(tmp_path / "other")
+    other.write(25)
+    other.number += 500  # other keys from here on
+    other.write(30)
+    with following(store, out) as follower:
+        eventually(lambda: has(out, store, tmp_path))
+        if not alive:
+            follower.end()
+        for path in sorted((other.root / "commitlog").iterdir()):  # as a broker that lost its newest messages
+            target = store.root / "commitlog" / path.name
+            with path.open("rb") as new, target.open("r+b" if target.exists() else "wb") as old:
+                old.write(new.read())
+        if alive:
+            eventually(lambda: has(out, other, tmp_path) or not follower.is_alive())
+            assert follower.end().repairs > 0
+    if not alive:
+        assert once(store, out).repairs == 1
+    assert has(out, other, tmp_path)
+
+
+def test_a_log_cut_short_while_nobody_followed_is_noticed(store: GrowingStore, out: Path, tmp_path: Path) -> None:
+    offsets = store.write(40)
+    once(store, out)
+    cut = offsets[20]
+    for path in sorted((store.root / "commitlog").iterdir()):
+        if int(path.name) > cut:
+            path.unlink()
+    store.writer.overwrite(cut, bytes(2048 - cut % 2048))
+    store.writer.position = cut
+    assert once(store, out).repairs == 1
+    assert has(out, store, tmp_path)
+
+
+def test_index_files_of_what_the_log_has_lost_go(store: GrowingStore, out: Path) -> None:
+    store.write(80)
+    once(store, out)
+    before = len(index_bytes(out))
+    store.writer.path(0).unlink()
+    store.writer.path(2048).unlink()
+    once(store, out)
+    with IndexService.open(out / "index", hash_slot_num=5, index_num=16) as service:
+        assert len(service.files) < before
+        assert all(file.header.end_phy_offset >= 4096 for file in service.files)
+
+
+def test_the_checkpoint_says_what_is_on_the_disk(store: GrowingStore, out: Path) -> None:
+    store.write(80)
+    report = once(store, out)
+    checkpoint = Checkpoint.read(out / "checkpoint")
+    assert checkpoint is not None
+    assert checkpoint.logics_msg_timestamp == checkpoint.physic_msg_timestamp == report.store_timestamp
+    with IndexService.open(out / "index", hash_slot_num=5, index_num=16) as service:
+        full = [file.header.end_timestamp for file in service.files if file.is_write_full()]
+    assert checkpoint.index_msg_timestamp == full[-1]
+
+
+def test_two_followers_of_one_place_are_refused(store: GrowingStore, out: Path) -> None:
+    store.write(3)
+    with following(store, out) as follower:
+        eventually((out / "abort").exists)
+        with pytest.raises(StoreInUseError, match="another follower"):
+            once(store, out)
+        assert follower.end().repairs == 0
+
+
+def test_nothing_in_the_store_is_touched(store: GrowingStore, out: Path) -> None:
+    store.write(30)
+    before = contents(store.root)
+    once(store, out)
+    assert contents(store.root) == before
+
+
+@pytest.mark.parametrize("where", ["store", "store/beside", "store/commitlog/beside", "."])
+def test_a_place_in_the_store_is_refused(store: GrowingStore, tmp_path: Path, where: str) -> None:
+    store.write(1)
+    with pytest.raises(ValueError, match="outside of the store"):
+        once(store, tmp_path / where)
+
+
+def test_a_link_into_the_store_is_refused(store: GrowingStore, tmp_path: Path) -> None:
+    store.write(1)
+    (store.root / "inner").mkdir()
+    (tmp_path / "link").symlink_to(store.root / "inner")
+    with pytest.raises(ValueError, match="outside of the store"):
+        once(store, tmp_path / "link")
+
+
+def test_a_place_that_holds_something_else_is_refused(store: GrowingStore, out: Path) -> None:
+    store.write(1)
+    out.mkdir()
+    (out / "mine").write_text("mine")
+    with pytest.raises(OutputExistsError):
+        once(store, out)
+    assert os.listdir(out) == ["mine"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": "mqindex.follow-home/1"}', "\0"])
+def test_settings_that_cannot_be_read_are_told(store: GrowingStore, out: Path, text: str) -> None:
+    store.write(1)
+    out.mkdir()
+    (out / "follow.json").write_text(text)
+    with pytest.raises(BadMagicError, match="not the settings of a follower"):
+        once(store, out)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"index_num": 17}, {"broker_version": "5.5.0"}, {"config": {"mappedFileSizeConsumeQueue": 400}}],
+)
+def test_other_settings_are_refused(store: GrowingStore, out: Path, options: dict[str, Any]) -> None:
+    store.write(1)
+    once(store, out)
+    with pytest.raises(ValueError, match="was made with"):
+        once(store, out, **options)
+
+
+def test_settings_need_not_be_given_again(store: GrowingStore, out: Path, tmp_path: Path) -> None:
+    store.write(5)
+    once(store, out)
+    store.write(30)
+    follow(store.root, out, stop=Turns(12), engine=ONE)
+    assert has(out, store, tmp_path)
+
+
+def test_a_full_disk_is_an_error_and_the_next_run_goes_on(
+    store: GrowingStore, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.write(10)
+    once(store, out)
+    store.write(40)
+
+    def full(fd: int, data: bytes, at: int) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        with pytest.raises(OSError, match="No space left"):
+            once(store, out)
+    assert (out / "abort").exists()
+    assert once(store, out).repairs == 1
+    assert has(out, store, tmp_path)
+
+
+def test_an_error_of_the_flush_ends_following(store: GrowingStore, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.write(60)
+
+    def broken(self: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("mqindex.rocketmq.index_file.IndexFile.flush", broken)
+    with pytest.raises(OSError, match="Input/output error"):
+        once(store, out)
+    assert (out / "abort").exists()
+
+
+def test_the_store_that_is_gone_is_an_error(
+    store: GrowingStore, out: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(growing_log, "_LOOK_SECONDS", 0.0)
+    store.write(10)
+    with following(store, out) as follower:
+        eventually(lambda: has(out, store, tmp_path))
+        store.root.rename(tmp_path / "moved")
+        eventually(lambda: not follower.is_alive())
+    assert isinstance(follower.error, FileNotFoundError)
+
+
+def test_topics_that_are_no_names_are_counted_and_left_out(store: GrowingStore, out: Path, tmp_path: Path) -> None:
+    store.write(3)
+    for topic in ("../evil", "..", "a/b"):
+        store.writer.write(replace(store.message(), topic=topic, sys_flag=0))
+    store.write(3)
+    report = once(store, out)
+    assert report.refused == 3
+    assert not (tmp_path / "evil").exists()
+    assert {path.name for path in (out / "consumequeue").iterdir()} == {"Topic0", "Topic1"}
+
+
+def test_progress_says_where_it_is(store: GrowingStore, out: Path) -> None:
+    store.write(10)
+    with following(store, out) as follower:
+        eventually(lambda: bool(follower.progress))
+        follower.end()
+    told = follower.progress[-1]
+    assert (told.phy_offset, told.lag_bytes, told.messages) == (store.writer.position, 0, 10)
+    assert json.loads((out / "follow.json").read_text())["store"] == str(store.root)
