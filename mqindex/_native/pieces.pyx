@@ -204,8 +204,8 @@ def joined_pieces(list parts, /):
     return pieces
 
 
-def hosts_of(str name, Pieces texts, /):
-    """`address:port` of every row as the bytes of a frame: 8, or 20 for IPv6."""
+def hosts_of(str name, Pieces texts, bytes default=None, /):
+    """`address:port` of every row as the bytes of a frame: 8, or 20 for IPv6; where there is nothing, `default`."""
     cdef _Memory memory = _Memory(texts.length * MQI_LOG_HOST_SIZE)
     cdef Pieces hosts = Pieces(texts.length, texts.constant)
     cdef const mqi_piece* text
@@ -213,11 +213,15 @@ def hosts_of(str name, Pieces texts, /):
     cdef uint8_t* out = memory.data
     cdef Py_ssize_t i
     cdef int n
-    hosts.owners.append(memory)
+    hosts.owners.extend((memory, default))
     for i in range(texts.length):
         text = texts.cells + i
-        if before != NULL and before.len == text.len and memcmp(before.p, text.p, <size_t> text.len) == 0:
+        if text.len < 0 and default is not None:
+            set_cell(hosts.cells + i, PyBytes_AS_STRING(default), PyBytes_GET_SIZE(default))
+            continue
+        if before != NULL and before == text - 1 and before.len == text.len and memcmp(before.p, text.p, <size_t> text.len) == 0:
             hosts.cells[i] = hosts.cells[i - 1]  # most come from one host
+            before = text
             continue
         n = mqi_log_parse_host(text.p, text.len, out)
         if n == 0:

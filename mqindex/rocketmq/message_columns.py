@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -101,7 +102,8 @@ def _of_mapping(messages: Mapping[str, Any], rules: WriteRules) -> tuple[int, Ma
     lengths = {
         name: len(column)
         for name, column in columns.items()
-        if not (isinstance(column, Pieces) and column.constant) and np.ndim(messages[name]) > 0
+        if not isinstance(messages[name], (str, bytes, int, np.integer, type(None)))
+        and not (isinstance(column, Pieces) and column.constant)
     }
     if len(set(lengths.values())) > 1:
         raise ValueError(f"messages: expected columns of one length, got {lengths}")
@@ -114,10 +116,12 @@ def _of_messages(messages: Sequence[Any]) -> Mapping[str, Any]:
         if not isinstance(message, NewMessage):
             raise TypeError(f"messages: expected NewMessage, got {type(message).__name__} in row {row}")
     columns: dict[str, Any] = {name: [getattr(message, name) for message in messages] for name in TEXTS}
+    columns["born_host"] = [message.born_host or message.store_host for message in messages]
+    now = time.time_ns() // 1_000_000
     for name in NUMBERS:
         if name != "queue_offset":
-            column = [getattr(message, name) for message in messages]
-            columns[name] = column
+            given = (getattr(message, name) for message in messages)
+            columns[name] = [now if number is None else number for number in given]
     return columns
 
 
@@ -127,7 +131,7 @@ def _host_column(name: str, columns: Mapping[str, Any], rules: WriteRules) -> Pi
         name, texts = "store_host", columns.get("store_host")
     if texts is None:
         return constant_piece(rules.store_host)
-    return hosts_of(name, _texts(name, texts, rules))
+    return hosts_of(name, _texts(name, texts, rules), rules.store_host)
 
 
 def _texts(name: str, values: Any, rules: WriteRules) -> Pieces:
