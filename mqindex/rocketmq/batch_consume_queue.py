@@ -102,8 +102,7 @@ class BatchConsumeQueue:
         first, end = self._bounds()
         if first >= end:
             return 0
-        last = self._at(end - 1)
-        return int(last["msg_base_offset"]) + int(last["batch_size"])
+        return _stop_of(self._at(end - 1))
 
     def units(self, start: int | None = None, stop: int | None = None) -> Columns:
         """The units that hold any of the queue offsets [start, stop).
@@ -114,9 +113,11 @@ class BatchConsumeQueue:
             batch_size int16
         """
         first, end = self._bounds()
-        low = first if start is None else self._holding(start, first, end)
+        low = first if start is None else max(self._holding(start, first, end), first)
         high = end if stop is None else self._first_from(stop, first, end)
-        rows = self._rows(max(low, first), high)
+        if start is not None and low < high and _stop_of(self._at(low)) <= start:
+            low += 1
+        rows = self._rows(low, high)
         return Columns({name: rows[name].astype(rows[name].dtype.newbyteorder("=")) for name in _COLUMNS}, len(rows))
 
     def get(self, queue_offset: int) -> BatchUnit | None:
@@ -126,25 +127,29 @@ class BatchConsumeQueue:
         if not first <= number < end:
             return None
         unit = self._at(number)
-        if queue_offset >= int(unit["msg_base_offset"]) + int(unit["batch_size"]):
+        if queue_offset >= _stop_of(unit):
             return None
         return BatchUnit(*(int(unit[name]) for name in _COLUMNS))
 
     def get_offset_in_queue_by_time(self, ms: int, *, boundary: Boundary = "lower") -> int:
-        """The first queue offset of the first ("lower") unit at or after a time; "upper": of the last of equal times.
+        """The first queue offset of a unit by its time, as the broker answers.
 
-        At the time of the last unit or behind it: that unit's. -1: the queue has no unit.
-        Source: RocketMQ 5.3.3 `BatchConsumeQueue.getOffsetInQueueByTime`.
+        The file is the last one that begins at that time or before, so equal times in an earlier file are not seen.
+        In it the first ("lower") or last ("upper") unit of that time, "lower" else the next newer one; at the time of
+        the file's last unit or behind it, that one. -1: there is no unit, or "upper" met no unit of that time.
+        Source: RocketMQ 5.3.3 `BatchConsumeQueue.getOffsetInQueueByTime`, `binarySearchRight`.
         """
         if boundary not in ("lower", "upper"):
             raise ValueError(f"boundary: expected 'lower' or 'upper', got {boundary!r}")
-        first, end = self._bounds()
-        if first >= end:
+        end = self._bounds()[1]
+        parts = [(part.first + part.start, part.first + part.stop) for part in self._files.stretches(0, end)]
+        if not parts:
             return -1
-        number = self._search("store_timestamp", ms, first, end)
-        if number < end and boundary == "upper" and int(self._at(number)["store_timestamp"]) == ms:
-            number = self._search("store_timestamp", ms + 1, number, end) - 1
-        return int(self._at(min(number, end - 1))["msg_base_offset"])
+        begun = [(self._time(first), number) for number, (first, _) in enumerate(parts)]
+        _, number = max((one for one in begun if one[0] <= ms), default=begun[0])
+        low, high = parts[number][0], parts[number][1] - 1
+        found = high if ms >= self._time(high) else self._by_time(ms, low, high, boundary == "lower")
+        return int(self._at(found)["msg_base_offset"]) if found >= 0 else -1
 
     def correct_min_offset(self, min_phy_offset: int) -> int:
         """Move the minimum behind the units whose frames the log has no longer; returns it. Nothing is written.
@@ -154,8 +159,7 @@ class BatchConsumeQueue:
         first, end = self._bounds()
         kept = self._search("phy_offset", min_phy_offset, first, end)
         if kept > first:
-            last = self._at(kept - 1)
-            self._corrected = max(self._corrected, int(last["msg_base_offset"]) + int(last["batch_size"]))
+            self._corrected = max(self._corrected, _stop_of(self._at(kept - 1)))
         return self.min_offset_in_queue
 
     def close(self) -> None:
@@ -207,12 +211,36 @@ class BatchConsumeQueue:
                 high = middle
         return low
 
+    def _time(self, number: int) -> int:
+        return int(self._at(number)["store_timestamp"])
+
+    def _by_time(self, ms: int, low: int, high: int, lower: bool) -> int:
+        while low <= high:
+            middle = (low + high) // 2
+            time = self._time(middle)
+            if middle in (low, high):
+                if time >= ms:
+                    return middle
+                if middle == high:
+                    return -1
+                low = middle + 1
+            elif lower:
+                low, high = (middle + 1, high) if time < ms else (low, middle)
+            else:
+                low, high = (middle, high) if time <= ms else (low, middle - 1)
+        return -1
+
     def _first_from(self, queue_offset: int, first: int, end: int) -> int:
         return self._search("msg_base_offset", queue_offset, first, end)
 
     def _holding(self, queue_offset: int, first: int, end: int) -> int:
         """The last unit that begins at `queue_offset` or before; below `first`: none."""
         return self._search("msg_base_offset", queue_offset + 1, first, end) - 1
+
+
+def _stop_of(unit: Any) -> int:
+    """The queue offset behind a unit."""
+    return int(unit["msg_base_offset"]) + int(unit["batch_size"])
 
 
 def _view(buf: Any, start: int, stop: int) -> _Units:
