@@ -22,6 +22,7 @@ from mqindex.rocketmq.message_store import MessageStore
 from mqindex.rocketmq.query_message import QueryMessageResult
 from mqindex.rocketmq.rebuild import rebuild
 from mqindex.rocketmq.repair import repair
+from mqindex.rocketmq.store_writer import PutMessagesResult
 from mqindex.rocketmq.topic_configs import TopicConfig
 from mqindex.rocketmq.verify import verify
 
@@ -42,6 +43,7 @@ __all__ = [
     "Message",
     "MessageStore",
     "NewMessage",
+    "PutMessagesResult",
     "QueryMessageResult",
     "QueryOffsetResult",
     "TopicConfig",

@@ -53,6 +53,7 @@ class DispatchFlush:
         self._checkpoint = Checkpoint.read(path) or Checkpoint()
         self._full: queue.SimpleQueue[IndexFile | None] = queue.SimpleQueue()
         self._error: BaseException | None = None
+        self._lock = threading.Lock()
         index.on_full = self._full.put
         self._thread = threading.Thread(target=self._run, name="mqindex-flush", daemon=True)
         self._thread.start()
@@ -66,10 +67,15 @@ class DispatchFlush:
         """Flush everything and write the checkpoint; the thread ends."""
         self._full.put(None)
         self._thread.join()
+        self.flush()
+
+    def flush(self) -> None:
+        """Flush everything that was dispatched and write the checkpoint; full files are the thread's."""
         self.check()
-        for file in self._index.files[-1:]:
-            self._flush_index_file(file)
-        self._flush_queues()
+        with self._lock:
+            for file in self._index.files[-1:]:
+                self._flush_index_file(file)
+            self._flush_queues()
         for directory in (self._index.directory, os.path.dirname(self._path)):
             staging.sync_directory(directory)
 
@@ -85,11 +91,13 @@ class DispatchFlush:
                 try:
                     file = self._full.get(timeout=self._interval)
                 except queue.Empty:
-                    self._flush_queues()
+                    with self._lock:
+                        self._flush_queues()
                     continue
                 if file is None:
                     return
-                self._flush_index_file(file)
+                with self._lock:
+                    self._flush_index_file(file)
         except BaseException as error:
             self._error = error
 

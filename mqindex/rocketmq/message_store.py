@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from types import TracebackType
 
 from mqindex._results import Columns
-from mqindex.errors import BadMagicError, ClosedFileError
+from mqindex.errors import BadMagicError, ClosedFileError, ReadOnlyFileError
 from mqindex.rocketmq import store
 from mqindex.rocketmq.checkpoint import Checkpoint
 from mqindex.rocketmq.commit_log import CommitLog
@@ -21,9 +21,13 @@ from mqindex.rocketmq.index_service import IndexService
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.rocketmq.log_columns import require_columns
 from mqindex.rocketmq.message import Message
+from mqindex.rocketmq.message_columns import MessageColumns
+from mqindex.rocketmq.message_encoder import AppendMessageResult, NewMessage
 from mqindex.rocketmq.options import Config, StoreOptions, store_options
 from mqindex.rocketmq.query_message import QueryMessageResult, look_message, parse_msg_id, query_exact, query_message
 from mqindex.rocketmq.queue_names import QueueName
+from mqindex.rocketmq.reput import OnReput, ReputResult, Stop
+from mqindex.rocketmq.store_writer import PutMessagesResult, StoreWriter
 from mqindex.rocketmq.tag_filter import TagFilter
 from mqindex.rocketmq.topic_configs import TopicConfig, read_topic_configs
 
@@ -35,6 +39,8 @@ class MessageStore:
 
     Reading needs no lock and changes nothing: the store may be a running broker's, or a copy made while it ran.
 
+    Writing is for one object at a time, and no broker beside it; a read-only store refuses it.
+
     Safe from several threads; closing while a call runs is safe, later calls are `ClosedFileError`.
     Source: RocketMQ 4.9.3 `DefaultMessageStore`.
 
@@ -45,12 +51,19 @@ class MessageStore:
     ...     opened.query_message("TopicTest", "order-17", exact=True).messages
     """
 
-    def __init__(self, options: StoreOptions, log: CommitLog, queues: ConsumeQueueTable | None) -> None:
+    def __init__(
+        self,
+        options: StoreOptions,
+        log: CommitLog,
+        queues: ConsumeQueueTable | None,
+        writer: StoreWriter | None = None,
+    ) -> None:
         self.root = options.root
         self._options = options
         self._log = log
         self._queues = queues
-        self._index: IndexService | None = None
+        self._index: IndexService | None = None if writer is None else writer.index
+        self._writer = writer
         self._limits = TransferLimits.of(options)
         self._corrected: set[QueueName] = set()
         self._looked_for = -1  # where the log's end was looked for again
@@ -76,9 +89,12 @@ class MessageStore:
         root : path of the store's root, as `storePathRootDir`
         config, commitlog, hash_slot_num, index_num, broker_version : store options; what is not given is inferred
         writable : bool
+            True: also to put messages. A store that does not exist yet is made. After an unclean exit index and queues
+            are repaired first. The lock of the store is held until `close`.
 
         Raises
         ------
+        StoreInUseError : a broker, or another writer, has the store, and it is to be written
         FileNotFoundError : the root or a directory of the commit log does not exist
         BadMagicError : the root is no store
         GeometryError : files and settings disagree
@@ -91,6 +107,9 @@ class MessageStore:
             index_num=index_num,
             broker_version=broker_version,
         )
+        if writable:
+            writer = StoreWriter.open(options)
+            return cls(options, writer.log, writer.queues, writer)
         _require_store(options)
         log = CommitLog.open(options.commitlog, mapped_file_size=options.mapped_file_size)
         try:
@@ -158,6 +177,63 @@ class MessageStore:
         queue = self._queue(topic, queue_id)
         return get_messages(queue, self._log_of(queue), offset, max_msg_nums, wanted, chosen)
 
+    # ---- writing
+
+    def put_message(self, message: NewMessage) -> AppendMessageResult:
+        """Store one message, as a broker stores what a producer sends: its queue offset is the next of its queue.
+
+        Returns
+        -------
+        AppendMessageResult
+            Under synchronous flush (`flushDiskType=SYNC_FLUSH` in `config`) once the message is on the disk; callers
+            in several threads share one sync.
+
+        Raises
+        ------
+        ReadOnlyFileError : the store was opened for reading
+        CapacityError, ValueError : no broker takes the message; nothing is written
+        OSError : the disk is full, or fails
+
+        Notes
+        -----
+        A message with a delay level (the property DELAY) goes to the queue of that level in `SCHEDULE_TOPIC_XXXX`,
+        where a broker will deliver it. With `enableMultiDispatch` the further queues of INNER_MULTI_DISPATCH get it
+        too. Queues and index have it when somebody looks, at `flush` and at `close`.
+        Source: RocketMQ 4.9.3 `DefaultMessageStore.putMessage`, `CommitLog.asyncPutMessage`, `MultiDispatch`.
+        """
+        return self._writing().put_message(message)
+
+    def put_messages(self, messages: MessageColumns, *, whole: bool = False) -> PutMessagesResult:
+        """Store many messages in one pass, all or none, each with the next offset of its queue.
+
+        Parameters
+        ----------
+        messages : as for `CommitLog.append_messages`, without queue offsets
+        whole : bool; True: one batch of a producer, which a broker never cuts in two files
+
+        Returns
+        -------
+        PutMessagesResult : phy_offsets int64[n], sizes int32[n], queue_offsets int64[n]
+        """
+        return self._writing().put_messages(messages, whole=whole)
+
+    def reput(self, *, follow: bool = False, stop: Stop | None = None, progress: OnReput | None = None) -> ReputResult:
+        """Dispatch what the log has and queues and index have not, once or until `stop` is set.
+
+        Reading does it by itself. With `follow` it is done all the time, for other readers of the directory.
+
+        Parameters
+        ----------
+        stop : a `threading.Event`, or anything with its `is_set` and `wait`; None: for ever
+        progress : called about once a second, and at the end, with a `ReputProgress`
+        """
+        writer = self._writing()
+        return writer.follow(stop or threading.Event(), progress) if follow else writer.dispatch()
+
+    def flush(self) -> None:
+        """Return when everything that was put is on the disk, in queues and index too, and in the checkpoint."""
+        self._writing().flush()
+
     # ---- reading by key, id and place
 
     def query_message(
@@ -211,13 +287,14 @@ class MessageStore:
     @property
     def commit_log(self) -> CommitLog:
         """The log."""
-        if self._closed:
-            raise ClosedFileError("the store is closed", path=self.root)
+        self._require_open()
         return self._log
 
     @property
     def queues(self) -> list[QueueName]:
         """(topic, queue_id) of every consume queue."""
+        self._require_open()
+        self._up_to_date()
         return [] if self._queues is None else self._queues.queues()
 
     def consume_queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
@@ -245,9 +322,12 @@ class MessageStore:
         return Checkpoint.read(os.path.join(self.root, "checkpoint"))
 
     def close(self) -> None:
-        """Let everything go; may be called twice."""
+        """Let everything go; may be called twice. A writable store is flushed first, and left as a broker leaves it."""
         with self._lock:
             self._closed = True
+            if self._writer is not None:
+                self._writer.close()
+                return
             for part in (self._index, self._queues, self._log):
                 if part is not None:
                     part.close()
@@ -263,6 +343,20 @@ class MessageStore:
 
     # ---- within
 
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ClosedFileError("the store is closed", path=self.root)
+
+    def _writing(self) -> StoreWriter:
+        self._require_open()
+        if self._writer is None:
+            raise ReadOnlyFileError("the store is read-only", path=self.root, hint="open it with writable=True")
+        return self._writer
+
+    def _up_to_date(self) -> None:
+        if self._writer is not None:
+            self._writer.dispatch()
+
     @property
     def _config(self) -> str:
         return os.path.join(self.root, "config")
@@ -270,9 +364,10 @@ class MessageStore:
     def _queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """The queue, whose minimum is where the log still has its messages."""
         log = self.commit_log
+        self._up_to_date()
         queue = None if self._queues is None else self._queues.get(topic, queue_id)
         if queue is not None and (topic, queue_id) not in self._corrected:
-            if log.min_phy_offset > 0:
+            if log.min_phy_offset > 0 and self._writer is None:
                 queue.correct_min_offset(log.min_phy_offset)
             self._corrected.add((topic, queue_id))
         return queue
@@ -294,6 +389,7 @@ class MessageStore:
             return self._log
 
     def _index_service(self) -> IndexService | None:
+        self._up_to_date()
         with self._lock:
             if self._index is None and os.path.isdir(self._options.index):
                 self._index = IndexService.open(
