@@ -101,10 +101,8 @@ class StoreWriter:
     def open(cls, options: StoreOptions) -> StoreWriter:
         """Open a store, or make one."""
         os.makedirs(options.root, exist_ok=True)
-        with (
-            contextlib.suppress(FileExistsError),
-            open(os.path.join(options.root, "lock"), "x", encoding="ascii") as lock,
-        ):
+        path = os.path.join(options.root, "lock")
+        with contextlib.suppress(FileExistsError), open(path, "x", encoding="ascii") as lock:
             lock.write("lock")  # as a broker's; it stays, so that everybody locks the same file
         with store.hold_lock(options.root):
             pass  # before a repair of a store that somebody holds begins
