@@ -26,8 +26,20 @@ def list_queue_files(directory: str, unit_size: int = 1) -> tuple[list[LogFile],
     """The files of a queue's directory by their start, and what was passed over and why."""
     files, skipped = survey_directories([directory])
     odd = [file for file in files if file.start % unit_size]
-    skipped += [Skipped(file.path, f"it does not start at a unit of {unit_size} bytes") for file in odd]
-    return [file for file in files if file not in odd], skipped
+    if odd:
+        skipped += [Skipped(file.path, f"it does not start at a unit of {unit_size} bytes") for file in odd]
+        files = _not_cut_short_by(odd, files)
+    return files, skipped
+
+
+def _not_cut_short_by(odd: list[LogFile], files: list[LogFile]) -> list[LogFile]:
+    """The other files, each up to the next of them."""
+    others = [file for file in files if file not in odd]
+    ends = [*(file.start for file in others[1:]), 2**63 - 1]
+    return [
+        LogFile(file.path, file.start, min(os.path.getsize(file.path), end - file.start))
+        for file, end in zip(others, ends, strict=True)
+    ]
 
 
 def file_size_of(files: list[LogFile], unit_size: int) -> int | None:
