@@ -111,6 +111,18 @@ class Workshop:
         """How many messages the first `gib` files hold."""
         return min(gib * self.log.messages_per_file, self.log.messages)
 
+    @cached_property
+    def tagged_store(self) -> str:
+        """A store root with one file of commit log, whose messages are of one queue and four tags, and its queue."""
+        from mqindex.rocketmq import rebuild
+
+        size, root = self.scale.log_file_size, self.path("tagged")
+        write_big_log(root, total_bytes=size, body_size=1024, mapped_file_size=size, tags=4)
+        built = self.path("tagged-queues")
+        rebuild(root, built, parts=("consumequeue",), broker_version="4.9.3")
+        os.rename(os.path.join(built, "consumequeue"), os.path.join(root, "consumequeue"))
+        return root
+
     def store(self, gib: int) -> str:
         """A store root with a commit log of the first `gib` files, and no index."""
         root = self.path(f"store-{gib}")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from bench.case import Case
 from bench.cases import (
+    append,
     extract,
+    get_message,
     key_stores,
     plain_spark,
     private_memory,
@@ -33,6 +35,8 @@ CASES: dict[str, Case] = {
         rebuild,
         workers,
         spark_engine,
+        append,
+        get_message,
         private_memory,
         plain_spark,
     )

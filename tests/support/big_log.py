@@ -42,6 +42,7 @@ class BigLog:
     keys_per_message: int = 1
     topic: str = "TopicTest"
     seed: int = 0
+    tags: int = 1
 
     @cached_property
     def template(self) -> bytes:
@@ -113,11 +114,15 @@ def write_big_log(
     keys_per_message: int = 1,
     topic: str = "TopicTest",
     seed: int = 0,
+    tags: int = 1,
 ) -> BigLog:
-    """Writes `<directory>/commitlog` with that many messages, or with the most that `total_bytes` of log can hold."""
+    """Writes `<directory>/commitlog` with that many messages, or with the most that `total_bytes` of log can hold.
+
+    All are of one queue; their `tags` are TagA, TagB and so on in turn.
+    """
     options: dict[str, Any] = {
         "body_size": body_size, "mapped_file_size": mapped_file_size, "keys_per_message": keys_per_message,
-        "topic": topic, "seed": seed,
+        "topic": topic, "seed": seed, "tags": tags,
     }  # fmt: skip
     if (messages is None) == (total_bytes is None):
         raise TypeError("either messages or total_bytes")
@@ -156,6 +161,7 @@ class _Block:
         uniq = log.template.index(UNIQ_KEY_HEAD) + len(UNIQ_KEY_HEAD)
         self.uniq_key = self.bytes[:, uniq : uniq + 12]
         keys = log.template.index(b"KEYS\x01") + 6 if log.keys_per_message else 0
+        self.tag = self.bytes[:, log.template.index(b"TAGS\x01Tag") + 8]
         self.keys = [self.bytes[:, keys + 18 * i : keys + 18 * i + 16] for i in range(log.keys_per_message)]
 
     def _int64(self, at: int) -> NDArray[np.int64]:
@@ -169,6 +175,7 @@ class _Block:
         self.store[:count] = log.store_timestamps(numbers)
         self.born[:count] = self.store[:count] - 2
         self.uniq_key[:count] = log._uniq_key_tails(numbers)
+        self.tag[:count] = ord("A") + numbers % log.tags
         for which, columns in enumerate(self.keys):
             columns[:count] = log._key_tails(numbers, which)
         return self.bytes[:count].data.cast("B")

@@ -3,7 +3,7 @@ package bench;
 import java.io.File;
 import org.apache.rocketmq.store.DispatchRequest;
 
-/** {@code CommitLog.checkMessageAndReturnSize} of every message of a log, and nothing with it. */
+/** {@code CommitLog.checkMessageAndReturnSize} of every message of a log, and nothing with it; with or without CRC. */
 final class Decode {
     private long offsets;
     private long entries;
@@ -11,7 +11,8 @@ final class Decode {
 
     static Result run(Options options) throws Exception {
         File scratch = new File(options.text("scratch"), "decode");
-        Log log = new Log(Store.over(scratch, options).getCommitLog(), new File(options.text("log")));
+        boolean crc = Boolean.parseBoolean(options.text("crc", "false"));
+        Log log = new Log(Store.over(scratch, options).getCommitLog(), new File(options.text("log")), crc);
         Result result = new Result();
         Rounds rounds = new Rounds(options);
         while (rounds.next()) {

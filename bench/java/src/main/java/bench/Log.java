@@ -8,7 +8,7 @@ import java.util.List;
 import org.apache.rocketmq.store.CommitLog;
 import org.apache.rocketmq.store.DispatchRequest;
 
-/** The mapped files of a commit log, decoded as the broker's dispatcher does: no body, no CRC. */
+/** The mapped files of a commit log, decoded as the broker's dispatcher does (no body), or its recovery (with CRC). */
 final class Log {
     interface Visitor {
         void visit(DispatchRequest request);
@@ -16,9 +16,15 @@ final class Log {
 
     private final CommitLog commitLog;
     private final List<ByteBuffer> files = new ArrayList<>();
+    private final boolean crc;
 
     Log(CommitLog commitLog, File directory) throws IOException {
+        this(commitLog, directory, false);
+    }
+
+    Log(CommitLog commitLog, File directory, boolean crc) throws IOException {
         this.commitLog = commitLog;
+        this.crc = crc;
         for (File file : Files.sorted(directory)) {
             files.add(Files.map(file));
         }
@@ -29,11 +35,11 @@ final class Log {
         long messages = 0;
         for (ByteBuffer file : files) {
             ByteBuffer buffer = file.duplicate();
-            DispatchRequest request = commitLog.checkMessageAndReturnSize(buffer, false, false);
+            DispatchRequest request = commitLog.checkMessageAndReturnSize(buffer, crc, crc);
             while (request.isSuccess() && request.getMsgSize() > 0) {
                 visitor.visit(request);
                 messages++;
-                request = commitLog.checkMessageAndReturnSize(buffer, false, false);
+                request = commitLog.checkMessageAndReturnSize(buffer, crc, crc);
             }
         }
         return messages;

@@ -38,6 +38,10 @@ public final class Main {
                 return BuildIndex.run(options);
             case "restart":
                 return Restart.run(options);
+            case "append":
+                return PutMessage.run(options);
+            case "get":
+                return GetMessage.run(options);
             default:
                 throw new IllegalArgumentException("no such contender: " + what);
         }

@@ -1,0 +1,68 @@
+"""Reading a queue with a tag filter, in the same batches as the broker's `getMessage`.
+
+A broker answers with the places of messages, as slices of its mapped log: it decodes nothing. So the row with a goal
+asks for the places too (queue offset, phy offset, size); another decodes all columns but bodies. Its batch is a bulk's.
+1024 a call and 32, which is what consumers ask for over the network, are in the table beside it: there the cost of a
+call from Python shows.
+"""
+
+from bench.case import Arguments, Case, Contender
+from bench.numbers import Goal
+from bench.workshop import Workshop
+
+TAGS = "TagA || TagC"
+BATCHES = (32768, 1024, 32)
+PLACES = ["queue_offset", "phy_offset", "size"]
+
+
+def java(batch: int) -> Arguments:
+    def of(shop: Workshop) -> dict[str, object]:
+        scale = shop.scale
+        return {
+            "log": f"{shop.tagged_store}/commitlog",
+            "queues": f"{shop.tagged_store}/consumequeue",
+            "file_size": scale.log_file_size,
+            "slots": scale.hash_slot_num,
+            "entries": scale.index_num,
+            "tags": TAGS,
+            "batch": batch,
+            **scale.repeat(5, 3),
+        }
+
+    return of
+
+
+def mqindex(batch: int, columns: list[str] | None = PLACES) -> Arguments:
+    def of(shop: Workshop) -> dict[str, object]:
+        repeated = shop.scale.repeat(5, 2)
+        return {"store": shop.tagged_store, "tags": TAGS, "batch": batch, "columns": columns, **repeated}
+
+    return of
+
+
+def goal(work: str, ours: str, batch: int, must: float | None = None, aim: float | None = None) -> Goal:
+    return Goal(work, f"{ours}/get", f"java_{batch}/get", "faster", "ns", must, aim)
+
+
+def files(shop: Workshop) -> list[str]:
+    return [f"{shop.tagged_store}/commitlog/{0:020d}"]
+
+
+CASE = Case(
+    name="get_message",
+    title="A queue read with a tag filter that half of its messages pass",
+    contenders=(
+        *(Contender(f"java_{batch}", "java:get", java(batch), warm=2500) for batch in BATCHES),
+        *(Contender(f"mqindex_{batch}", "message_store.get_messages", mqindex(batch), warm=500) for batch in BATCHES),
+        Contender("decoded", "message_store.get_messages", mqindex(BATCHES[0], None), warm=500),
+    ),
+    goals=(
+        goal("get_messages, 32768 a call, tag filter: places, against getMessage", "mqindex_32768", 32768, 5, 10),
+        goal("the same, 1024 a call", "mqindex_1024", 1024),
+        goal("the same, 32 a call", "mqindex_32", 32),
+        goal("the same, 32768 a call, and every message decoded (the broker decodes none)", "decoded", 32768),
+    ),
+    answer={"found": 222, "offsets": 59266896},
+    estimate=(25, 25),
+    files=files,
+)
