@@ -62,7 +62,7 @@ def parts_option(function: Function) -> Function:
         "--parts",
         metavar="PART,...",
         callback=lambda context, option, value: None if value is None else [part.strip() for part in value.split(",")],
-        help="What to build, for example: index.  [default: all that this version builds]",
+        help="What to build, of index and consumequeue.  [default: both]",
     )(function)
 
 

@@ -26,7 +26,9 @@ __all__ = ["command"]
 
 @subcommand("rebuild", "mqindex rebuild /data/store --out /data/rebuilt")
 @click.argument("store", metavar="STORE")
-@click.option("--out", required=True, metavar="DIR", help="Where the result appears, complete: DIR/index/...")
+@click.option(
+    "--out", required=True, metavar="DIR", help="Where the result appears, complete: DIR/index, DIR/consumequeue."
+)
 @click.option("--force", is_flag=True, help="If DIR exists, move it to DIR.backup-<UTC>.")
 @parts_option
 @engine_options
@@ -42,7 +44,7 @@ def command(
     options: StoreOptions,
     as_json: bool,
 ) -> int:
-    """Build the index files of STORE's commit log anew, in DIR, byte for byte what the broker would have written.
+    """Build index and consume queues of STORE's commit log anew, in DIR, byte for byte as the broker would have.
 
     STORE stays untouched. DIR must not exist or be empty, and appears only when it is complete. The space that this
     needs is said first. Exit code 1: done, but the commit log is damaged in places.

@@ -40,9 +40,9 @@ def command(
     options: StoreOptions,
     as_json: bool,
 ) -> int:
-    """Bring back, in place, every entry that the index files of STORE lack. The broker must be stopped.
+    """Bring back, in place, what index and consume queues of STORE lack. The broker must be stopped.
 
-    Files that verify stay untouched; only the parts of the commit log that no file covers are read. What is replaced
+    Files that verify stay untouched. What is replaced
     is kept in STORE/mqindex-backup-<UTC>. Interrupted, a second run finishes. Exit code 1: errors are left, such as
     damage of the log itself; with --dry-run: there is something to repair.
     """

@@ -56,7 +56,10 @@ def counts(findings: Iterable[Finding]) -> str:
 
 def work_done(report: Report) -> str:
     """How much it was, in words."""
-    parts = [plural(report.files, "index file"), plural(report.entries, "entry", "entries")]
+    files = "file" if isinstance(report, RebuildReport) else "index file"  # of what was written, of what was read
+    parts = [plural(report.files, files), plural(report.entries, "index entry", "index entries")]
+    if report.units:
+        parts.append(plural(report.units, "unit"))
     if report.messages:
         parts.append(plural(report.messages, "message"))
     log = f"; a commit log of {size(report.bytes)}" if report.bytes else ""

@@ -27,7 +27,9 @@ __all__ = ["command"]
 
 @subcommand("verify", "mqindex verify /data/store --deep")
 @click.argument("path", metavar="PATH")
-@click.option("--deep", is_flag=True, help="Compare every entry with the commit log, not only the ends of each file.")
+@click.option(
+    "--deep", is_flag=True, help="Compare every index entry with the commit log, and every body with its checksum."
+)
 @kind_option(STORE, INDEX_DIR, INDEX_FILE)
 @engine_options
 @store_options
@@ -35,8 +37,9 @@ __all__ = ["command"]
 def command(
     *, path: str, deep: bool, kind: str | None, engine: EngineOptions, options: StoreOptions, as_json: bool
 ) -> int:
-    """Check the index files of the store at PATH: headers, slots, chains, and their ends against the commit log.
+    """Check the store at PATH: its commit log, index files, consume queues, checkpoint and consumers' offsets.
 
+    The log is read once; every unit of the queues is compared with it, and of index files the structure and the ends.
     Where PATH is a directory of index files or one file, each is checked against itself only. Nothing is written. What
     `mqindex repair` would do is said at the end. Exit code 1: an error was found.
     """

@@ -78,6 +78,12 @@ class Store:
     def log_files(self) -> list[Path]:
         return sorted((self.root / "commitlog").iterdir())
 
+    @property
+    def queue_files(self) -> list[Path]:
+        """The files of consume queues, as paths below the root."""
+        found = (self.root / "consumequeue").rglob("*")
+        return sorted(path.relative_to(self.root) for path in found if path.is_file())
+
     def contents(self) -> dict[str, bytes]:
         """Every file below the root."""
         return {str(path.relative_to(self.root)): path.read_bytes() for path in self.root.rglob("*") if path.is_file()}

@@ -15,7 +15,12 @@ def test_gives_the_brokers_files(shell: Shell, basic: Store, tmp_path: Path) -> 
     before = basic.contents()
     done = shell("rebuild", basic.root, "--out", out)
     assert done.status == 0
-    assert any(line.startswith(f"rebuilt {out}: 4 index files, ") for line in done.lines)
+    queues = list(basic.queue_files)
+    wrote = f"rebuilt {out}: {4 + len(queues)} files, 1237 index entries, 548 units, 595 messages; "
+    assert any(line.startswith(wrote) for line in done.lines)
+    assert {path: (out / path).read_bytes() for path in queues} == {
+        path: (basic.root / path).read_bytes() for path in queues
+    }
     rebuilt = [path.read_bytes() for path in sorted((out / "index").iterdir())]
     assert rebuilt == [path.read_bytes() for path in basic.index_files]
     assert basic.contents() == before
@@ -44,8 +49,18 @@ def test_json_is_one_object(shell: Shell, basic: Store, tmp_path: Path) -> None:
     out = tmp_path / "out"
     (report,) = shell("rebuild", basic.root, "--out", out, "--json").json
     assert list(report)[:2] == ["schema", "ok"]
-    assert (report["schema"], report["ok"], report["files"]) == ("mqindex.rebuild/1", True, 4)
-    assert [Path(file).name for file in report["out_files"]] == sorted(os.listdir(out / "index"))
+    assert (report["schema"], report["ok"], report["units"]) == ("mqindex.rebuild/1", True, 548)
+    assert len(report["out_files"]) == report["files"]
+    assert {Path(file) for file in report["out_files"]} == {file for file in out.rglob("*") if file.is_file()}
+
+
+def test_a_part_alone_is_what_was_asked_for(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    for part in ("index", "consumequeue"):
+        assert shell("rebuild", basic.root, "--out", tmp_path / part, "--parts", part).status == 0
+        assert os.listdir(tmp_path / part) == [part]
+    done = shell("rebuild", basic.root, "--out", tmp_path / "wrong", "--parts", "queues")
+    assert (done.status, done.out) == (2, "")
+    assert "parts: expected some of index, consumequeue, got queues" in done.err
 
 
 def test_an_output_that_exists_is_refused_unless_forced(shell: Shell, basic: Store, tmp_path: Path) -> None:
@@ -57,7 +72,7 @@ def test_an_output_that_exists_is_refused_unless_forced(shell: Shell, basic: Sto
     assert "--force" in refused.err
     assert os.listdir(out) == ["precious"]
     assert shell("rebuild", basic.root, "--out", out, "--force").status == 0
-    assert os.listdir(out) == ["index"]
+    assert sorted(os.listdir(out)) == ["consumequeue", "index"]
     (backup,) = tmp_path.glob("out.backup-*")
     assert (backup / "precious").read_text() == "mine"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 from tests.cli.conftest import Shell, Store
 
 
@@ -12,9 +14,25 @@ def test_brings_a_lost_file_back(shell: Shell, basic: Store) -> None:
     assert shell("verify", basic.root).status == 1
     done = shell("repair", basic.root)
     assert done.status == 0
-    assert any(line.startswith(f"repaired {basic.root}: wrote 1 index file, 399 entries") for line in done.lines)
+    assert any(line.startswith(f"repaired {basic.root}: wrote 1 file, 399 index entries") for line in done.lines)
     assert shell("verify", basic.root, "--deep").status == 0
     assert basic.index_files[1].read_bytes() == content
+
+
+def test_brings_queues_back(shell: Shell, basic: Store) -> None:
+    before = basic.contents()
+    shutil.rmtree(basic.root / "consumequeue" / "AaTopic" / "1")
+    gone = basic.root / "consumequeue" / "BBTopic" / "0" / f"{1000:020d}"
+    gone.unlink()
+    found = shell("verify", basic.root)
+    assert found.status == 1
+    assert "write the units of queue AaTopic/1 anew" in found.out
+    done = shell("repair", basic.root)
+    assert done.status == 0
+    assert any("queue AaTopic/1" in line for line in done.lines)
+    assert {path: content for path, content in basic.contents().items() if "backup" not in path} == before
+    clean = shell("verify", basic.root, "--deep")
+    assert (clean.status, "548 units" in clean.out) == (0, True)
 
 
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(shell: Shell, lost: Store) -> None:

@@ -23,11 +23,6 @@ def test_help_names_every_command_and_the_exit_codes(shell: Shell) -> None:
     assert "0 yes, clean or done; 1 no, or findings; 2 trouble" in " ".join(done.out.split())
 
 
-def test_the_commands_of_later_versions_are_not_announced(shell: Shell) -> None:
-    assert "follow" not in shell("--help").out
-    assert shell("follow").status == 2
-
-
 def test_help_imports_nothing_heavy() -> None:
     program = "import sys, mqindex.cli; assert mqindex.cli.main(['--help']) == 0; print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -15,7 +15,7 @@ def test_an_intact_store_is_clean(shell: Shell, basic: Store, deep: list[str]) -
     before = basic.contents()
     done = shell("verify", basic.root, *deep)
     assert (done.status, done.err) == (0, "")
-    assert any(line.startswith("clean: 4 index files") for line in done.lines)
+    assert any(line.startswith("clean: 4 index files, 1237 index entries, 548 units") for line in done.lines)
     assert "100 slots, 400 entries (inferred" in done.out
     assert basic.contents() == before
 
@@ -87,7 +87,9 @@ def test_index_files_without_their_log_are_checked_against_themselves(shell: She
     path = basic.root / "index" if place == "index" else basic.index_files[1]
     done = shell("verify", path)
     assert (done.status, done.err) == (0, "")
-    assert done.lines[0].startswith("clean: 4 index files" if place == "index" else "clean: 1 index file, 399 entries")
+    assert done.lines[0].startswith(
+        "clean: 4 index files" if place == "index" else "clean: 1 index file, 399 index entries"
+    )
     content = bytearray(basic.index_files[1].read_bytes())
     entry = 40 + 4 * 100 + 20 * 200
     content[entry + 16 : entry + 20] = (300).to_bytes(4, "big")  # a link to an entry that came later
