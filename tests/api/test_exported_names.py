@@ -17,7 +17,7 @@ STORE_OPTIONS = "config=None, commitlog=None, hash_slot_num=None, index_num=None
 MAX = 2**63 - 1
 
 EXPORTS = {
-    "mqindex": {"__version__", "engines", "errors", "kernels", "report", "rocketmq"},
+    "mqindex": {"__version__", "engines", "errors", "kafka", "kernels", "report", "rocketmq"},
     "mqindex.engines": {"Engine", "LocalEngine", "OnProgress", "Progress"},
     "mqindex.report": {"Finding", "RebuildReport", "RepairReport", "Report", "Severity", "Value"},
     "mqindex.rocketmq": {
@@ -49,6 +49,15 @@ EXPORTS = {
         "tag_hash",
         "verify",
     },
+    "mqindex.kafka": {
+        "AbortedTxn",
+        "OffsetIndex",
+        "OffsetPosition",
+        "TimeIndex",
+        "TimestampOffset",
+        "TransactionIndex",
+        "TxnIndexSearchResult",
+    },
     "mqindex.spark": {
         "SparkEngine",
         "build_index",
@@ -68,6 +77,18 @@ EXPORTS = {
 SIGNATURES = {
     "mqindex.kernels": "",
     "mqindex.engines.LocalEngine": "workers=None",
+    "mqindex.kafka.OffsetIndex.open": "path, *, base_offset=None, writable=False",
+    "mqindex.kafka.OffsetIndex.create": "path, base_offset, *, max_index_size=10485760",
+    "mqindex.kafka.OffsetIndex.lookup": "target",
+    "mqindex.kafka.OffsetIndex.lookup_many": "targets",
+    "mqindex.kafka.OffsetIndex.append_many": "offsets, positions",
+    "mqindex.kafka.OffsetIndex.truncate_to": "offset",
+    "mqindex.kafka.OffsetIndex.resize": "new_size",
+    "mqindex.kafka.TimeIndex.open": "path, *, base_offset=None, writable=False",
+    "mqindex.kafka.TimeIndex.create": "path, base_offset, *, max_index_size=10485760",
+    "mqindex.kafka.TimeIndex.maybe_append": "timestamp, offset, skip_full_check=False",
+    "mqindex.kafka.TransactionIndex.open": "path, *, base_offset=None, writable=False",
+    "mqindex.kafka.TransactionIndex.collect_aborted_txns": "fetch_offset, upper_bound_offset",
     "mqindex.rocketmq.key_hash": "key",
     "mqindex.rocketmq.key_hashes": "keys, *, topic=None",
     "mqindex.rocketmq.hash_slots": "keys, hash_slot_num, *, topic=None",
@@ -231,6 +252,7 @@ def test_properties(path: str) -> None:
         "ConsumeQueueExt",
         "ConsumeQueueTable",
         "BatchConsumeQueue",
+        "MessageStore",
     ],
 )
 def test_what_is_opened_is_a_context_manager(path: str) -> None:
