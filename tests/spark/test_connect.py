@@ -23,7 +23,7 @@ FILES = [
 LONG_ONES = [
     "test_interrupt",
     "test_progress",
-    "test_rebuilt_index_files",
+    "test_rebuilt_files",
     "test_dead_worker",
     "many_queries",
     "filters_become",

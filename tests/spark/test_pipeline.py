@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mqindex import rocketmq
 from mqindex.errors import OutputExistsError, RebuildError
 from mqindex.rocketmq import stages
 from mqindex.spark import SparkEngine, rebuild, repair, verify
 from tests.support.golden import STORE_CASES, StoreCase, case
-from tests.support.tree import identities, index_bytes, index_paths, scraps
+from tests.support.tree import identities, index_bytes, index_paths, queue_bytes, scraps
 
 pytestmark = pytest.mark.spark
 GoldenStore = Callable[[str], tuple[StoreCase, Path]]
 
 
 @pytest.mark.parametrize("name", STORE_CASES)
-def test_rebuilt_index_files_are_the_broker_s(name: str, spark: Any, golden_store: GoldenStore, tmp_path: Path) -> None:
+def test_rebuilt_files_are_the_broker_s(name: str, spark: Any, golden_store: GoldenStore, tmp_path: Path) -> None:
     chosen, root = golden_store(name)
     split_size = 4096 if name == "basic-493" else 65536
     report = rebuild(spark, root, tmp_path / "out", split_size=split_size)
     assert index_bytes(tmp_path / "out") == index_bytes(root)
     assert (report.ok, report.messages) == (True, len(chosen.truth["messages"]))
+    rocketmq.rebuild(root, tmp_path / "local")
+    assert queue_bytes(tmp_path / "out") == queue_bytes(tmp_path / "local")
+    assert queue_bytes(tmp_path / "out").keys() == queue_bytes(root).keys()
+    assert report.units == sum(len(queue["units"]) for queue in chosen.truth["consumeQueues"])
     assert scraps(tmp_path) == []
 
 
@@ -40,11 +46,33 @@ def test_repair_brings_the_newest_file_back_and_leaves_the_others_alone(spark: A
     assert verify(spark, root, deep=True).ok
 
 
+def test_repair_brings_queues_back(spark: Any, golden_store: GoldenStore) -> None:
+    chosen, root = golden_store("basic-493")
+    expected = queue_bytes(root)
+    shutil.rmtree(root / "consumequeue" / "AaTopic" / "1")
+    (root / "consumequeue" / "BBTopic" / "0" / f"{1000:020d}").unlink()
+    wrong = root / "consumequeue" / "OrderTopic" / "2" / f"{0:020d}"
+    wrong.write_bytes(wrong.read_bytes()[:100] + b"\1" * 8 + wrong.read_bytes()[108:])
+    found = verify(spark, root)
+    assert not found.ok
+    assert len(found.actions) == 3
+    assert repair(spark, root).ok
+    assert queue_bytes(root) == expected
+    clean = verify(spark, root, deep=True)
+    assert (clean.ok, clean.units) == (True, sum(len(queue["units"]) for queue in chosen.truth["consumeQueues"]))
+
+
 def test_output_that_exists_is_refused_unchanged_through_spark(spark: Any, golden: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").touch()
     with pytest.raises(OutputExistsError, match="the output exists and is not empty"):
         rebuild(spark, golden, tmp_path / "out")
+
+
+def test_part_alone_is_what_was_asked_for(spark: Any, golden: Path, tmp_path: Path) -> None:
+    rebuild(spark, golden, tmp_path / "out", parts=["consumequeue"])
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["consumequeue"]
+    assert queue_bytes(tmp_path / "out") == queue_bytes(golden)
 
 
 def test_dead_worker_leaves_nothing_behind(
@@ -63,8 +91,6 @@ def test_dead_worker_leaves_nothing_behind(
 
 
 def test_engine_reports_the_stages_of_a_rebuild(spark: Any, golden: Path, tmp_path: Path) -> None:
-    from mqindex import rocketmq
-
     stages_told: dict[str, int] = {}
     engine = SparkEngine(spark, progress=lambda told: stages_told.update({told.stage: told.done}))
     rocketmq.rebuild(golden, tmp_path / "out", engine=engine)
