@@ -1,0 +1,94 @@
+"""Side files: the JSON that a broker writes, its `.bak`, and what is told where neither can be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mqindex.errors import FormatError
+from mqindex.rocketmq import ConsumerOffsets, TopicConfig
+from mqindex.rocketmq.consumer_offsets import read_delay_offsets
+from mqindex.rocketmq.side_json import parse_side_json
+from mqindex.rocketmq.topic_configs import read_topic_configs
+
+OFFSETS = '{\n\t"offsetTable":{\n\t\t"TopicA@GroupA":{0:12,1:9\n\t\t},\n\t\t"%RETRY%GroupA@GroupA":{0:0\n\t\t}\n\t}\n}'
+OFFSETS_5 = '{"dataVersion":{"counter":3},"groupTopicMap":{"G":["T"]},"offsetTable":{"T@G":{"0":7}}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"a":{0:1,1:2}}', {"a": {"0": 1, "1": 2}}),
+        ('{"a":{-1:1}}', {"a": {"-1": 1}}),
+        ('{a:1,b_c : "x{0:1}"}', {"a": 1, "b_c": "x{0:1}"}),
+        ('{"q\\"{1:2":{3:4}}', {'q"{1:2': {"3": 4}}),
+        ('{"a":[true,false,null]}', {"a": [True, False, None]}),
+    ],
+)
+def test_names_without_quotes_are_names_and_strings_are_left_alone(text: str, found: object) -> None:
+    assert parse_side_json(text) == found
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "7", "{1}", "{" * 100_000, '{"a":' + "9" * 5000 + "}", "\0\0\0"])
+def test_what_is_no_json_is_a_format_error(text: str) -> None:
+    with pytest.raises(FormatError):
+        parse_side_json(text)
+
+
+def test_consumer_offsets_of_both_forms(tmp_path: Path) -> None:
+    (tmp_path / "consumerOffset.json").write_text(OFFSETS)
+    read = ConsumerOffsets.read(str(tmp_path), lambda topic, queue_id: 20 if topic == "TopicA" else 0)
+    assert dict(read) == {"TopicA@GroupA": {0: 12, 1: 9}, "%RETRY%GroupA@GroupA": {0: 0}}
+    assert read.lag == {"TopicA@GroupA": {0: 8, 1: 11}, "%RETRY%GroupA@GroupA": {0: 0}}
+    assert read.query_offset("GroupA", "TopicA", 1) == 9
+    assert read.query_offset("GroupA", "TopicA", 2) == read.query_offset("GroupB", "TopicA", 0) == -1
+    (tmp_path / "consumerOffset.json").write_text(OFFSETS_5)
+    (tmp_path / "lmqConsumerOffset.json").write_text('{"lmqOffsetTable":{"%LMQ%a@%LMQ%g":5},"offsetTable":{}}')
+    both = ConsumerOffsets.read(str(tmp_path), lambda topic, queue_id: 10)
+    assert (dict(both), both.lag["%LMQ%a@%LMQ%g"]) == ({"T@G": {0: 7}, "%LMQ%a@%LMQ%g": {0: 5}}, {0: 5})
+
+
+@pytest.mark.parametrize(
+    "main", [None, "", "\0" * 100, "{broken", '{"offsetTable":[]}', '{"offsetTable":{"T@G":{0:"x"}}}']
+)
+def test_the_backup_is_taken_where_the_file_cannot_be_read(main: str | None, tmp_path: Path) -> None:
+    if main is not None:
+        (tmp_path / "consumerOffset.json").write_text(main)
+    (tmp_path / "consumerOffset.json.bak").write_text(OFFSETS_5)
+    assert ConsumerOffsets.read(str(tmp_path), lambda *queue: 0) == {"T@G": {0: 7}}
+
+
+def test_where_neither_can_be_read_the_error_names_the_file(tmp_path: Path) -> None:
+    for name in ("consumerOffset.json", "consumerOffset.json.bak"):
+        (tmp_path / name).write_text("{broken")
+    with pytest.raises(FormatError, match=r"no JSON: .*consumerOffset\.json at byte 1") as caught:
+        ConsumerOffsets.read(str(tmp_path), lambda *queue: 0)
+    assert caught.value.path == str(tmp_path / "consumerOffset.json")
+
+
+@pytest.mark.parametrize("value", ["-1e400", "1.5", "true", str(2**63), '"9" "9"', "{}"])
+def test_an_offset_that_is_no_number_is_an_error(value: str, tmp_path: Path) -> None:
+    (tmp_path / "delayOffset.json").write_text(f'{{"offsetTable":{{1:{value}}}}}')
+    with pytest.raises(FormatError):
+        read_delay_offsets(str(tmp_path))
+
+
+def test_delay_offsets_are_by_level(tmp_path: Path) -> None:
+    assert read_delay_offsets(str(tmp_path)) == {}
+    (tmp_path / "delayOffset.json").write_text('{\n\t"offsetTable":{1:5,3:77\n\t}\n}')
+    assert read_delay_offsets(str(tmp_path)) == {1: 5, 3: 77}
+
+
+def test_topics_have_the_broker_s_defaults(tmp_path: Path) -> None:
+    table = (
+        '"T":{"order":true,"perm":4,"readQueueNums":8,"writeQueueNums":2,"attributes":{"queue.type":"BatchCQ"}},"U":{}'
+    )
+    (tmp_path / "topics.json").write_text(f'{{"dataVersion":{{}},"topicConfigTable":{{{table}}}}}')
+    assert read_topic_configs(str(tmp_path)) == {
+        "T": TopicConfig("T", 8, 2, 4, order=True, attributes={"queue.type": "BatchCQ"}),
+        "U": TopicConfig("U"),
+    }
+    (tmp_path / "topics.json").write_text('{"topicConfigTable":{"T":{"order":1}}}')
+    with pytest.raises(FormatError, match="truth value"):
+        read_topic_configs(str(tmp_path))
