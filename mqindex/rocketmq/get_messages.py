@@ -13,6 +13,7 @@ from mqindex._results import BinaryColumn, Columns, StringColumn
 from mqindex.rocketmq.commit_log import CommitLog
 from mqindex.rocketmq.consume_queue import ConsumeQueue
 from mqindex.rocketmq.get_message import GetMessageResult, GetMessageStatus, read_unit, refusal
+from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log_columns import COLUMNS
 from mqindex.rocketmq.tag_filter import TagFilter
 
@@ -56,6 +57,9 @@ def _step(queue: ConsumeQueue, at: int, high: int, left: int, wanted: TagFilter)
     """Queue offsets, phy offsets and sizes of up to `left` units that the broker would send, and where to go on."""
     stop = min(at + (left if wanted.tags is None else max(_MIN_UNITS, 4 * left)), high)
     units = queue.units(at, stop)
+    if not units.num_rows:  # files are missing: on where the next one begins, however far that is
+        firsts = [file.start // QUEUE_UNIT_SIZE for file in queue.files]
+        stop = min((first for first in firsts if first >= stop), default=high)
     offsets, phys, sizes = units["queue_offset"], units["phy_offset"], units["size"].astype(np.int64)
     if wanted.tags is not None:
         rows = np.flatnonzero(wanted.matching_codes(units["tags_code"]))[:left]

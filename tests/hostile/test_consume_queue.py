@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,9 @@ import pytest
 
 from mqindex.errors import MQIndexError
 from mqindex.rocketmq import CommitLog, ConsumeQueue, ConsumeQueueTable
+from mqindex.rocketmq.get_messages import get_messages
 from mqindex.rocketmq.log_entries import UNIT
+from mqindex.rocketmq.tag_filter import TagFilter
 from tests.reference.consume_queue import UNIT as PACKED
 from tests.reference.consume_queue import valid_units
 from tests.support.log_writer import LogMessage, LogWriter
@@ -182,6 +185,20 @@ def test_a_file_far_away_is_where_its_name_says(directory: Path) -> None:
     assert ask_everything(directory) == list(range(COUNT))
     (paths(directory)[2]).write_bytes(b"".join(PACKED.pack(2000 + n, 100, 0) for n in range(5)))
     assert ask_everything(directory) == [*range(15), far // 20]
+
+
+def test_messages_on_both_sides_of_a_huge_hole(directory: Path, time_bound: Callable[[float], None]) -> None:
+    time_bound(60)
+    (_, second, third) = paths(directory)
+    far = 2**62 - 2**62 % 100
+    third.unlink()
+    (directory / f"{far:020d}").write_bytes(second.read_bytes())
+    with ConsumeQueue.open(directory) as queue, CommitLog.open(directory.parents[1] / "log") as log:
+        assert queue.max_offset_in_queue == far // 20 + 5
+        for tags in (None, "TagA"):
+            found = get_messages(queue, log, 0, 100, TagFilter(tags), ("queue_offset",))
+            assert found.messages["queue_offset"].tolist() == ([] if tags else [*range(10), *range(5, 10)])
+            assert found.next_begin_offset == far // 20 + 5
 
 
 def test_files_of_several_sizes(directory: Path) -> None:

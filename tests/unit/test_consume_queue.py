@@ -330,6 +330,20 @@ def test_a_full_disk_is_an_exception_and_the_put_may_be_repeated(
         assert reader.max_offset_in_queue == 10
 
 
+def test_a_file_that_cannot_be_made_leaves_no_scrap(queue: ConsumeQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue.put_units(units(*range(8)))
+
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "ftruncate", refuse)
+    with pytest.raises(OSError, match="No space left"):
+        queue.put_units(units(*range(8, 25)))
+    assert os.listdir(Path(queue.directory).parent) == ["0"]
+    monkeypatch.undo()
+    assert queue.put_units(units(*range(8, 25))).written == 17
+
+
 @pytest.mark.parametrize("after", range(4))
 def test_a_writer_that_dies_between_two_steps_leaves_files_of_full_length(
     queue: ConsumeQueue, monkeypatch: pytest.MonkeyPatch, after: int
