@@ -45,6 +45,31 @@ void mqi_index_slots(const mqi_index_file *f, int32_t *out) {
     }
 }
 
+size_t mqi_index_compare_run(const mqi_index_file *f, size_t start, const uint8_t *run, size_t n) {
+    const int64_t begin = mqi_get64(f->base + MQI_BEGIN_TIMESTAMP);
+    const uint8_t *entry = f->entries + start * MQI_ENTRY_SIZE;
+    int64_t known = INT64_MIN; /* neighbours mostly have one time: divide once */
+    int32_t diff = 0;
+    for (size_t i = 0; i < n; i++, entry += MQI_ENTRY_SIZE, run += MQI_RUN_SIZE) {
+        int32_t key_hash;
+        int64_t phy_offset, timestamp;
+        memcpy(&key_hash, run + MQI_RUN_KEY_HASH, sizeof key_hash);
+        memcpy(&phy_offset, run + MQI_RUN_PHY_OFFSET, sizeof phy_offset);
+        memcpy(&timestamp, run + MQI_RUN_STORE_TIMESTAMP, sizeof timestamp);
+        if (timestamp != known) {
+            known = timestamp;
+            diff = time_diff(begin, timestamp);
+        }
+        int same = key_hash == mqi_get32(entry + MQI_ENTRY_KEY_HASH) &&
+                   phy_offset == mqi_get64(entry + MQI_ENTRY_PHY_OFFSET) &&
+                   (diff == mqi_get32(entry + MQI_ENTRY_TIME_DIFF) || start + i == 1);
+        if (UNLIKELY(!same)) {
+            return i;
+        }
+    }
+    return n;
+}
+
 typedef struct fault_list {
     mqi_fault *faults;
     size_t room, n;

@@ -108,6 +108,10 @@ void mqi_index_entries(const mqi_index_file *f, size_t start, size_t n, int32_t 
                        int32_t *time_diffs, int32_t *prev_indexes);
 void mqi_index_slots(const mqi_index_file *f, int32_t *out);
 
+/* How many of the n records of a run, from the first on, are the entries from `start` on: key hash, phy offset, and time
+ * diff but for that of entry 1, which counts from a file before this one. start >= 1, start + n <= index_num. */
+size_t mqi_index_compare_run(const mqi_index_file *f, size_t start, const uint8_t *run, size_t n);
+
 enum mqi_index_fault {
     MQI_FAULT_INDEX_COUNT,      /* below 0 or above the capacity */
     MQI_FAULT_HASH_SLOT_COUNT,  /* neither the used slots nor the entries (brokers up to 4.7.0) */

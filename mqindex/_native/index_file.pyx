@@ -85,6 +85,7 @@ cdef extern from "mqi_index_file.h" nogil:
         const mqi_index_file* f, size_t start, size_t n, int32_t* key_hashes, int64_t* phy_offsets,
         int32_t* time_diffs, int32_t* prev_indexes) noexcept
     void mqi_index_slots(const mqi_index_file* f, int32_t* out) noexcept
+    size_t mqi_index_compare_run(const mqi_index_file* f, size_t start, const uint8_t* run, size_t n) noexcept
     size_t mqi_index_check(const mqi_index_file* f, int32_t* heads, mqi_fault* faults, size_t room) noexcept
     int mqi_index_fits(const mqi_index_file* f, size_t newest) noexcept
 
@@ -434,6 +435,25 @@ cdef class IndexCore:
         finally:
             PyBuffer_Release(&view)
         return stored
+
+    def compare_run(self, int64_t start, object run):
+        """How many packed records of a run, from the first on, are the entries from number `start` on."""
+        cdef Py_buffer view
+        cdef size_t same, n
+        PyObject_GetBuffer(run, &view, PyBUF_CONTIG_RO)
+        try:
+            if view.len % MQI_RUN_SIZE != 0:
+                raise ValueError(f"run: expected a multiple of {MQI_RUN_SIZE} bytes, got {view.len}")
+            if not 1 <= start:
+                raise ValueError(f"start: expected 1 or more, got {start}")
+            self.enter(False)
+            n = min(view.len // MQI_RUN_SIZE, max(<int64_t> self.file.index_num - start, 0))
+            with nogil:
+                same = mqi_index_compare_run(&self.file, start, <const uint8_t*> view.buf, n)
+            self.leave(False)
+        finally:
+            PyBuffer_Release(&view)
+        return same
 
     def select_hashes(self, object hashes, object limits, int64_t begin, int64_t end):
         """Hits of many hashes: (values, offsets). `limits` is one max_num, or an int32 for each."""

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex.errors import MQIndexError
-from mqindex.rocketmq.compare import Place, next_entry, time_diffs
+from mqindex.rocketmq.compare import Place, next_entry
 from mqindex.rocketmq.index_file import IndexFile
 
 __all__ = ["EntryCheck", "EntryRun", "EntryStretch"]
@@ -91,7 +91,6 @@ class _File:
         self._agrees = True
         try:
             self._index = IndexFile.open(stretch.path, hash_slot_num=stretch.geometry[0], index_num=stretch.geometry[1])
-            self._begin_timestamp = self._index.header.begin_timestamp
             if self._begun:
                 self._first = self._number = self._first_from(start)
         except (MQIndexError, OSError):
@@ -114,17 +113,9 @@ class _File:
             self._compare(index, entries[low:high])
 
     def _compare(self, index: IndexFile, wanted: Array) -> None:
-        got = index.entries(self._number, self._number + len(wanted))
-        self._agrees = (
-            len(got["phy_offset"]) == len(wanted)
-            and np.array_equal(got["phy_offset"], wanted["phy_offset"])
-            and np.array_equal(got["key_hash"], wanted["key_hash"])
-        )
-        if self._agrees:
-            late = max(2 - self._number, 0)  # entry 1 counts from a file that is not known here
-            times = time_diffs(wanted["store_timestamp"][late:], self._begin_timestamp)
-            self._agrees = np.array_equal(got["time_diff"][late:], times)
-        self._number += len(wanted)
+        stop = self._number + len(wanted)
+        self._agrees = stop <= next_entry(index) and index.compare_run(self._number, wanted) == len(wanted)
+        self._number = stop
 
     def finish(self) -> EntryRun:
         if self._agrees and self._index is not None and self._number < next_entry(self._index):

@@ -276,6 +276,14 @@ class IndexFile(SingleCalls):
         names = ("key_hash", "phy_offset", "time_diff", "prev_index")
         return Columns(dict(zip(names, self._core.entries(start, stop), strict=True)))
 
+    def compare_run(self, start: int, run: npt.NDArray[Any]) -> int:
+        """How many records of a run (`RUN_ENTRY`), from the first on, are the entries from number `start` on.
+
+        The time_diff of entry 1 is left out: it counts from the end of a file before this one.
+        """
+        self._check_length()
+        return self._core.compare_run(start, run.view(np.uint8).data)
+
     def slots(self) -> npt.NDArray[np.int32]:
         """For every slot the number of its newest entry, 0 where there is none."""
         self._check_length()

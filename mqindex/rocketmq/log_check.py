@@ -159,7 +159,6 @@ def check_split(check: LogCheck) -> LogRun:
             latest = 0
             for chunk in walk:
                 if len(chunk):
-                    latest = max(latest, int(chunk["store_timestamp"].max()))
                     entries.add(chunk)
                 if units is not None and len(walk.units):
                     latest = max(latest, int(walk.units["store_timestamp"].max()))

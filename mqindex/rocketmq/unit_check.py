@@ -18,6 +18,7 @@ from mqindex._mapped_file import MappedFile
 from mqindex._native.consume_queue import compare_units, decode_units, group_units
 from mqindex.errors import MQIndexError
 from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_UNIT_SIZE
+from mqindex.rocketmq.log_entries import UNIT
 from mqindex.rocketmq.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue_files import list_queue_files
 from mqindex.rocketmq.queue_names import QueueName, name_problem
@@ -29,7 +30,7 @@ Array = npt.NDArray[Any]
 ExtReader = Callable[[QueueName, Array], tuple[Array, Array]]
 
 BLANK_SIZE = 2**31 - 1
-_HELD = 1 << 18  # units in memory before they are compared
+_HELD = 1 << 16  # units in memory before they are compared
 _TOLD = 20  # differences of one queue in one stretch that are told one by one
 _RANGES = 1000  # stretches of queue offsets of one queue in one stretch of the log; a broker makes one
 _MAX_OFFSET = (2**63 - 1) // QUEUE_UNIT_SIZE
@@ -123,16 +124,18 @@ class UnitCheck:
         ext: ExtReader | None = None,
     ) -> None:
         self._directory, self._names, self._before, self._ext = directory, names, before, ext
-        self._held: list[Array] = []
+        self._held = np.empty(_HELD, UNIT)
         self._count = 0
         self._queues: dict[QueueName, _Queue] = {}
 
     def add(self, units: Array) -> None:
         """The next units; the array is copied."""
-        if len(units):
-            self._held.append(units.copy())
-            self._count += len(units)
-            if self._count >= _HELD:
+        while len(units):
+            some = units[: _HELD - self._count]
+            self._held[self._count : self._count + len(some)] = some
+            self._count += len(some)
+            units = units[len(some) :]
+            if self._count == _HELD:
                 self._compare()
 
     def finish(self) -> list[QueueRun]:
@@ -141,11 +144,11 @@ class UnitCheck:
         return [queue.run for queue in self._queues.values()]
 
     def _compare(self) -> None:
-        if not self._held:
+        if not self._count:
             return
         names = self._names()
-        units, offsets = group_units(np.concatenate(self._held), len(names))
-        self._held, self._count = [], 0
+        units, offsets = group_units(self._held[: self._count], len(names))
+        self._count = 0
         for number in np.flatnonzero(np.diff(offsets)).tolist():
             name = names[number]
             queue = self._queues.get(name)
