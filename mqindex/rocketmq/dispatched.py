@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,12 +12,13 @@ import numpy as np
 from mqindex._mapped_file import MappedFile
 from mqindex._native.commit_log import Extractor, scan_at
 from mqindex.rocketmq.growing_log import LogChangedError
-from mqindex.rocketmq.log_entries import RUN_ENTRY
+from mqindex.rocketmq.log_entries import RUN_ENTRY, UNIT
 from mqindex.rocketmq.log_files import LogFile, list_log_files
 
 if TYPE_CHECKING:
     from mqindex.rocketmq.consume_queue_table import ConsumeQueueTable
     from mqindex.rocketmq.index_service import IndexService
+    from mqindex.rocketmq.queue_rules import QueueRules
 
 __all__ = ["dispatched_offset"]
 
@@ -27,6 +29,7 @@ def dispatched_offset(
     queues: ConsumeQueueTable | None,
     *,
     tags: bool,
+    rules: QueueRules | None = None,
 ) -> int:
     """The phy offset behind the last message that index and queues have; where they have none, the log's minimum.
 
@@ -43,7 +46,7 @@ def dispatched_offset(
     if index is not None:
         end = max(end, _end_of_index(files, index, tags=tags))
     if queues is not None:
-        end = max(end, _end_of_queues(files, queues))
+        end = max(end, _end_of_queues(files, queues, rules))
     if files and end > files[-1].stop:
         raise LogChangedError("the log ends before what was dispatched from it", expected=end, got=files[-1].stop)
     return end
@@ -72,20 +75,17 @@ def _end_of_index(files: Sequence[LogFile], index: IndexService, *, tags: bool) 
     return at + size
 
 
-def _end_of_queues(files: Sequence[LogFile], queues: ConsumeQueueTable) -> int:
-    """Behind the message of the unit that lies furthest in the log, which must have that message's size."""
+def _end_of_queues(files: Sequence[LogFile], queues: ConsumeQueueTable, rules: QueueRules | None) -> int:
+    """Behind the message of the unit that lies furthest in the log, which must be that message's."""
     furthest = max(queues.values(), key=lambda queue: queue.max_phy_offset, default=None)
     if furthest is None or furthest.max_phy_offset < 0:
         return 0
     last = furthest.units(furthest.max_offset_in_queue - 1)
-    at, size = int(last["phy_offset"][-1]), int(last["size"][-1])
+    at, size, code = (int(last[name][-1]) for name in ("phy_offset", "size", "tags_code"))
     there = _frame_size(files, at)
-    if there is not None and there != size:
+    if there is not None and (there != size or (rules is not None and code not in _tags_codes(files, at, rules))):
         raise LogChangedError(
-            "a queue ends with another message than the log has there",
-            path=furthest.directory,
-            expected=size,
-            got=there,
+            "a queue ends with another message than the log has there", path=furthest.directory, at=at
         )
     return at + size
 
@@ -105,7 +105,20 @@ def _frame_size(files: Sequence[LogFile], at: int) -> int | None:
 
 def _hashes(files: Sequence[LogFile], at: int, *, tags: bool) -> list[int]:
     """The key hashes of the message there."""
+    with _file_of(files, at) as (log, start):
+        walk = Extractor(log.map, start, at, at + 1, tags=tags)
+        return [int(key_hash) for chunk in walk for key_hash in np.frombuffer(chunk, RUN_ENTRY)["key_hash"]]
+
+
+def _tags_codes(files: Sequence[LogFile], at: int, rules: QueueRules) -> list[int]:
+    """The tags codes of the units of the message there."""
+    with _file_of(files, at) as (log, start):
+        walk = Extractor(log.map, start, at, at + 1, queues=rules.table())
+        return [int(code) for _ in walk for code in np.frombuffer(walk.units, UNIT)["tags_code"]]
+
+
+@contextmanager
+def _file_of(files: Sequence[LogFile], at: int) -> Iterator[tuple[MappedFile, int]]:
     (file,) = (file for file in files if file.start <= at < file.stop)
     with MappedFile.open(file.path) as log:
-        walk = Extractor(log.map, file.start, at, at + 1, tags=tags)
-        return [int(key_hash) for chunk in walk for key_hash in np.frombuffer(chunk, RUN_ENTRY)["key_hash"]]
+        yield log, file.start

@@ -25,12 +25,12 @@ from mqindex.rocketmq.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.dispatch_flush import DispatchFlush
 from mqindex.rocketmq.dispatched import dispatched_offset
 from mqindex.rocketmq.follow_home import FollowHome, settle
+from mqindex.rocketmq.follow_repair import mend
 from mqindex.rocketmq.growing_log import LogChangedError
 from mqindex.rocketmq.index_service import IndexService
 from mqindex.rocketmq.log_files import list_log_files
 from mqindex.rocketmq.options import Config, store_options
 from mqindex.rocketmq.rebuild import announce
-from mqindex.rocketmq.repair import repair
 from mqindex.rocketmq.reput import OnReput, Reput, ReputProgress, ReputResult, Stop
 
 __all__ = ["FollowReport", "follow"]
@@ -118,10 +118,10 @@ def follow(
     tries = 0
     while True:
         _require_alone(home)
-        if home.unclean:
-            _mend(home, engine, report)
+        mended = home.unclean and mend(home, engine)
+        report.repairs += mended
         try:
-            _run(home, stop, interval, progress, engine, report)
+            _run(home, stop, interval, progress, engine, report, mended=mended)
             break
         except LogChangedError as changed:
             tries = 0 if report.messages else tries + 1
@@ -142,22 +142,21 @@ def _require_alone(home: FollowHome) -> None:
         ) from None
 
 
-def _mend(home: FollowHome, engine: Engine, report: FollowReport) -> None:
-    """Make index and queues right where the last exit was not clean, or where the log was changed."""
-    if home.has_files:
-        home.remove_scraps()
-        repair(
-            home.out,
-            config=home.config,
-            commitlog=home.commitlog,
-            broker_version=home.broker_version,
-            engine=engine,
-        )
-        report.repairs += 1
+def _dispatched(home: FollowHome, index: IndexService, queues: ConsumeQueueTable) -> tuple[int, int]:
+    """How far the index reaches, and how far the queues."""
+    of_index = dispatched_offset(home.commitlog, index, None, tags=home.tags)
+    return of_index, dispatched_offset(home.commitlog, None, queues, tags=home.tags, rules=home.rules)
 
 
 def _run(
-    home: FollowHome, stop: Stop, interval: float, progress: OnReput | None, engine: Engine, report: FollowReport
+    home: FollowHome,
+    stop: Stop,
+    interval: float,
+    progress: OnReput | None,
+    engine: Engine,
+    report: FollowReport,
+    *,
+    mended: bool,
 ) -> None:
     """Follow until the stop. `abort` stays unless all went well."""
     with stores.hold_lock(home.out), _marked(home), ExitStack() as opened:
@@ -167,7 +166,9 @@ def _run(
         queues = opened.enter_context(
             ConsumeQueueTable.open(home.consume_queue, file_size=home.rules.file_size, writable=True)
         )
-        start = dispatched_offset(home.commitlog, index, queues, tags=home.tags)
+        done = _dispatched(home, index, queues)
+        # A repair of a log that grows meanwhile may see more of it for the queues than for the index, or less.
+        start = min(done) if mended else max(done)
         reput = opened.enter_context(
             Reput(
                 home.commitlog,
@@ -176,9 +177,13 @@ def _run(
                 tags=home.tags,
                 rules=home.rules,
                 start=start,
+                indexed=done[0],
                 batch_topics=home.batch_topics,
             )
         )
+        reput.watch()  # the last message may have been torn when it was dispatched: it is compared, then watched
+        if _dispatched(home, index, queues) != done:
+            raise LogChangedError("the log changes while it is repaired", path=home.commitlog[0])
         announce(engine, f"follows {home.store} into {home.out} from phy offset {start:,}")
         keeper = _Housekeeping(home, index, queues, reput, progress)
         try:

@@ -137,6 +137,11 @@ class GrowingLog:
         if stop is None:
             self._set_seal()
 
+    def watch(self) -> None:
+        """From now on what was read before `phy_offset` must stay as it is, though it was not read here."""
+        self._find_file(None)
+        self._set_seal()
+
     def lag(self) -> int:
         """About how many bytes of log lie behind `phy_offset`: up to where its files were ever written."""
         files = [file for file in list_log_files(self._directories) if file.stop > self.phy_offset]

@@ -85,6 +85,7 @@ class Reput:
     index : writable, or None: no index. queues : writable, or None: no queues.
     tags : whether TAGS are indexed too. rules : which units there are.
     start : the phy offset of the first message to dispatch; see `dispatched_offset`.
+    indexed : the index has the entries of all messages before this phy offset.
     batch_topics : topics whose queues are of the other kind, which is not written.
 
     Notes
@@ -102,12 +103,14 @@ class Reput:
         tags: bool,
         rules: QueueRules,
         start: int,
+        indexed: int = 0,
         batch_topics: frozenset[str] = frozenset(),
     ) -> None:
         self._table = rules.table()
         self._log = GrowingLog(directories, start, tags=tags, queues=self._table if queues is not None else None)
         self._index, self._queues = index, queues
-        self._skip = index.files[-1].header.end_phy_offset if index is not None and index.files else 0
+        end = index.files[-1].header.end_phy_offset if index is not None and index.files else 0
+        self._skip = max(end, indexed)
         self._units = np.empty(2 * _GATHERED, UNIT)
         self._gathered = 0
         self._names: list[QueueName] = []
@@ -162,6 +165,10 @@ class Reput:
         self._put_units()
         meter.tell(last=True)
         return _since(before, self.result())
+
+    def watch(self) -> None:
+        """From now on what was dispatched by others must stay as it is in the log."""
+        self._log.watch()
 
     def lag(self) -> int:
         """About how many bytes of log were written but not dispatched yet."""
