@@ -72,7 +72,7 @@ def print_settings(report: Report) -> None:
         (name.replace("_", " "), _value(setting.value, setting.source)) for name, setting in report.settings.items()
     ]
     if isinstance(report, RebuildReport) and report.fsync_seconds >= 0.05:
-        for_people.append(("fsync", f"{report.fsync_seconds >= 0.05:.1f} s of it"))
+        for_people.append(("fsync", f"{report.fsync_seconds:.1f} s of it"))
     print_fields(for_people)
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from mqindex.cli.reports import print_settings
+from mqindex.report import RebuildReport
 from tests.cli.conftest import Shell, Store, ordinary_user, process
 
 
@@ -143,3 +145,8 @@ def test_spark_gives_the_same_files(basic: Store, tmp_path: Path) -> None:
     assert b"Traceback" not in done.stderr
     rebuilt = [path.read_bytes() for path in sorted((out / "index").iterdir())]
     assert rebuilt == [path.read_bytes() for path in basic.index_files]
+
+
+def test_the_seconds_of_fsync_are_those_of_the_report(capsys: pytest.CaptureFixture[str]) -> None:
+    print_settings(RebuildReport("store", fsync_seconds=2.34))
+    assert capsys.readouterr().out.split() == ["fsync", "2.3", "s", "of", "it"]

@@ -1,8 +1,8 @@
-"""What mqindex is for, in five steps on real input: `./dev demo`.
+"""What mqindex is for, in seven steps on real input: `./dev demo`.
 
 The first store is that of a real RocketMQ 4.9.3 broker, twice: as it was before a crash, and as the broker left it at
-its next start, when it deleted its only index file and indexed the end of the log again. The second is a synthetic
-log of a million messages.
+its next start, when it deleted its only index file and indexed the end of the log again. The second is one that
+mqindex writes itself, the third a synthetic log of a million messages.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,10 +18,10 @@ import time
 from pathlib import Path
 from typing import Final
 
-from mqindex import engines, rocketmq
+from mqindex import engines, errors, rocketmq
 from tests.support.big_log import BigLog, write_big_log
 from tests.support.golden import case
-from tests.support.tree import index_paths
+from tests.support.tree import index_paths, queue_bytes
 
 MESSAGES = 1_000_000
 NEEDED = 2 << 30  # bytes of scratch
@@ -35,6 +36,7 @@ def main() -> None:
         os.chdir(directory)
         try:
             crashed_store()
+            live_store()
             million_messages()
         finally:
             os.chdir("/")
@@ -51,12 +53,14 @@ def crashed_store() -> None:
     show("ls -l before-the-crash/index store/index")
     show("mqindex verify store", expect=1)
 
-    heading("2. Rebuild the index from the commit log on Spark, elsewhere: the bytes from before the crash")
+    heading("2. Rebuild index and consume queues from the log on Spark, elsewhere: the bytes from before the crash")
     show("mqindex rebuild store --out elsewhere --engine spark --master 'local[*]'")
     (old,), (new,) = index_paths(Path("before-the-crash")), index_paths(Path("elsewhere"))
-    show(f"cmp {old} {new} && echo 'the same, byte for byte'", shell=True)
+    show(f"cmp {old} {new} && diff -r before-the-crash/consumequeue elsewhere/consumequeue && "
+         "echo 'the same, byte for byte'", shell=True)  # fmt: skip
 
-    heading("3. Repair the store in place: only the gap of the log is read, good files stay")
+    heading("3. Lose a consume queue too, and repair the store in place: good files stay")
+    show("rm -r store/consumequeue/LostTopic/1")
     show("mqindex repair store --dry-run", expect=1)
     show("mqindex repair store")
     show("mqindex verify store --deep")
@@ -65,9 +69,61 @@ def crashed_store() -> None:
     show(f"mqindex query store --topic LostTopic --max-num 5 {order} user-3")
     show("mqindex query store --topic LostTopic no-such-key", expect=1)
 
+    heading("5. Read it as a consumer does: from a queue offset on, with a tag filter; and by key, collisions left out")
+    tell(
+        "store = rocketmq.MessageStore.open('store')",
+        "result = store.get_message('LostTopic', 0, 0, max_msg_nums=32, tags='TagA || pay-success')",
+        "result.status.name, result.next_begin_offset, [message.queue_offset for message in result.messages]",
+        "[(message.keys, message.tags) for message in result.messages[:2]]",
+        "found = store.query_message('LostTopic', 'user-3', exact=True, max_num=4)",
+        "[(message.queue_id, message.queue_offset) for message in found.messages]",
+        "store.close()",
+    )
+
+
+def live_store() -> None:
+    heading("6. A broker at work, here mqindex itself, and a side-car that keeps an index beside its store")
+    Path("live").mkdir()
+    config = {"maxHashSlotNum": 5000, "maxIndexNum": 20000, "mappedFileSizeCommitLog": 1 << 20}
+    with rocketmq.MessageStore.open("live", writable=True, config=config) as store:
+        batch = {"topic": "Orders", "body": [b"x" * 100] * 5000, "keys": [f"old-{i}" for i in range(5000)]}
+        store.put_messages(batch)
+        print("$ mqindex follow live --out beside --hash-slot-num 5000 --index-num 20000 &", flush=True)
+        geometry = ["--hash-slot-num", "5000", "--index-num", "20000"]
+        follower = subprocess.Popen([sys.executable, "-m", "mqindex", "follow", "live", "--out", "beside", *geometry])
+        try:
+            wait_for("old-4999")
+            delays = []
+            for number in range(20):
+                store.put_message(rocketmq.NewMessage("Orders", b"new", keys=f"new-{number}"))
+                delays.append(wait_for(f"new-{number}"))
+            print(f"20 messages put one by one: each found beside after {min(delays) * 1000:.0f} to "
+                  f"{max(delays) * 1000:.0f} ms\n")  # fmt: skip
+        finally:
+            follower.send_signal(signal.SIGTERM)
+            status = follower.wait(60)
+    assert status == 0, f"the follower's exit code is {status}"
+    print()
+    show("mqindex query beside --topic Orders old-17 new-19")
+    show("mqindex info beside/consumequeue")
+
+
+def wait_for(key: str) -> float:
+    """Seconds until the follower's index has a key."""
+    began = time.perf_counter()
+    while time.perf_counter() - began < 60:
+        try:
+            with rocketmq.IndexService.open("beside/index", hash_slot_num=5000, index_num=20000) as index:
+                if len(index.query_offset("Orders", key).phy_offsets):
+                    return time.perf_counter() - began
+        except (FileNotFoundError, errors.MQIndexError):
+            pass  # it is only coming
+        time.sleep(0.0005)
+    sys.exit(f"the follower did not find {key}")
+
 
 def million_messages() -> None:
-    heading(f"5. The same on a synthetic log of {MESSAGES:,} messages")
+    heading(f"7. Rebuild and bulk look-up on a synthetic log of {MESSAGES:,} messages")
     began = time.perf_counter()
     log = write_big_log("big", messages=MESSAGES, body_size=256, mapped_file_size=128 << 20)
     seconds = time.perf_counter() - began
@@ -85,8 +141,10 @@ def million_messages() -> None:
          f"--hash-slot-num {slots} --index-num {entries}")  # fmt: skip
     same = [path.read_bytes() for path in index_paths(Path("big-local"))]
     assert same == [path.read_bytes() for path in index_paths(Path("big-spark"))], "the engines disagree"
+    assert queue_bytes(Path("big-local")) == queue_bytes(Path("big-spark")), "the engines disagree"
     print("threads and Spark: the same files, byte for byte\n")
     look_up(log)
+    consume(log)
 
 
 def look_up(log: BigLog) -> None:
@@ -103,6 +161,21 @@ def look_up(log: BigLog) -> None:
     print(f"{len(hits.values):,} hits in {seconds:.2f} s: {MESSAGES / seconds / 1e6:.1f} M keys/s; "
           f"checked {len(wanted[::997]):,} of them against the log: {missed} missed")  # fmt: skip
     assert missed == 0
+
+
+def consume(log: BigLog) -> None:
+    """All messages of all queues, in the order of the queues."""
+    print(">>> for topic, queue_id in store.queues: "
+          "store.get_messages(topic, queue_id, 0, max_msg_nums=10**9, columns=['phy_offset', 'keys'])")  # fmt: skip
+    began, found = time.perf_counter(), 0
+    with rocketmq.MessageStore.open("big-local", commitlog="big/commitlog") as store:
+        for topic, queue_id in store.queues:
+            result = store.get_messages(topic, queue_id, 0, max_msg_nums=10**9, columns=["phy_offset", "keys"])
+            found += len(result.messages["phy_offset"])
+        queues = len(store.queues)
+    seconds = time.perf_counter() - began
+    print(f"{found:,} messages of {queues} queues in {seconds:.2f} s: {found / seconds / 1e6:.1f} M messages/s")
+    assert found == log.messages
 
 
 def _some(hits: object) -> list[list[int]]:
@@ -133,6 +206,20 @@ class Lines:
 
 def heading(words: str) -> None:
     print(f"\n{'=' * len(words)}\n{words}\n{'=' * len(words)}")
+
+
+def tell(*lines: str) -> None:
+    """Run lines of Python as one types them, and print what they give."""
+    names: dict[str, object] = {"rocketmq": rocketmq}
+    for line in lines:
+        print(f">>> {line}")
+        if line.startswith(("[", "(", "result.", "store.")):
+            value = eval(line, names)
+            if value is not None:
+                print(value)
+        else:
+            exec(line, names)
+    print()
 
 
 def show(command: str, *, expect: int = 0, shell: bool = False) -> None:
