@@ -14,6 +14,7 @@ UNITS = {  # module -> the C units that it compiles
     "keys": ["mqi_hash"],
     "arrow": [],
     "index_file": ["mqi_index_file", "mqi_index_put", "mqi_index_select", "mqi_hash"],
+    "kafka_index": ["mqi_kafka_index"],
     "commit_log": ["mqi_commit_log", "mqi_log_extract", "mqi_log_queues", "mqi_log_text", "mqi_hash", "mqi_crc"],
     "consume_queue": ["mqi_consume_queue"],
     "pieces": ["mqi_log_host"],

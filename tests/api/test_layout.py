@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mqindex.kafka import layout as kafka_layout
 from mqindex.rocketmq import layout
 from tests.support.golden import case
 
@@ -30,6 +31,9 @@ CONSTANT = re.compile(
 in_repository = pytest.mark.skipif(not SRC_C.is_dir(), reason="an installed package is tested without its C sources")
 
 
+KAFKA_TWINS = {"MQI_OFFSET_ENTRY_SIZE": "OFFSET_ENTRY_SIZE", "MQI_TIME_ENTRY_SIZE": "TIME_ENTRY_SIZE"}
+
+
 def c_constants() -> dict[str, int]:
     """Every `#define` and enumerator with a number of its own."""
     found = {}
@@ -40,6 +44,12 @@ def c_constants() -> dict[str, int]:
                 value = int(number, 0)
                 found[name] = value - (1 << 32) if "(int32_t)" in text and value >= 1 << 31 else value
     return found
+
+
+@in_repository
+@pytest.mark.parametrize(("c_name", "python_name"), KAFKA_TWINS.items())
+def test_both_layouts_of_kafka_agree(c_name: str, python_name: str) -> None:
+    assert c_constants()[c_name] == getattr(kafka_layout, python_name)
 
 
 @in_repository

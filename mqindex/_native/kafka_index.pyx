@@ -1,0 +1,336 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
+# cython: autotestdict=False
+"""Entries of Kafka's offset and time indexes, in a buffer: look up, append, decode.
+
+Entries are (offset, position), or (timestamp, offset) of a time index; offsets are absolute here.
+"""
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
+
+from mqindex.errors import ClosedFileError
+
+
+cdef extern from "mqi_kafka_index.h" nogil:
+    int MQI_OFFSET_ENTRY_SIZE
+    int MQI_TIME_ENTRY_SIZE
+    int MQI_KAFKA_GROUP
+    int MQI_KAFKA_KEY
+    int MQI_KAFKA_VALUE
+    int MQI_KAFKA_FINE
+    int MQI_KAFKA_FULL
+    int MQI_KAFKA_ORDER
+
+    ctypedef struct mqi_kafka_index:
+        const uint8_t* buf
+        int64_t n
+        int times
+
+    ctypedef struct mqi_kafka_tree:
+        int layers
+
+    ctypedef struct mqi_kafka_end:
+        uint8_t* buf
+        int64_t entries
+        int64_t max_entries
+        int64_t base_offset
+        int64_t last_timestamp
+        int64_t last_offset
+        int64_t done
+
+    int64_t mqi_kafka_key(const mqi_kafka_index* x, int64_t i) noexcept
+    int32_t mqi_kafka_value(const mqi_kafka_index* x, int64_t i) noexcept
+    int64_t mqi_kafka_search(const mqi_kafka_index* x, int column, int64_t target, int upper) noexcept
+    int mqi_kafka_is_sorted(const mqi_kafka_index* x) noexcept
+    int mqi_kafka_tree_grow(mqi_kafka_tree* tree, const mqi_kafka_index* x) noexcept
+    void mqi_kafka_tree_free(mqi_kafka_tree* tree) noexcept
+    int64_t mqi_kafka_floor(const mqi_kafka_index* x, const mqi_kafka_tree* tree, int64_t target) noexcept
+    void mqi_kafka_floors(
+        const mqi_kafka_index* x, const mqi_kafka_tree* tree, const int64_t* targets, int m, int64_t* at) noexcept
+    void mqi_kafka_merge(
+        const mqi_kafka_index* x, const int64_t* targets, int64_t m, int64_t first, int64_t* at) noexcept
+    int mqi_kafka_append_offsets(
+        mqi_kafka_end* end, const int64_t* offsets, const int32_t* positions, int64_t m) noexcept
+    int mqi_kafka_append_times(
+        mqi_kafka_end* end, const int64_t* timestamps, const int64_t* offsets, int64_t m, int skip) noexcept
+    void mqi_kafka_decode(
+        const mqi_kafka_index* x, int64_t base_offset, int64_t start, int64_t stop, int64_t* first,
+        void* second) noexcept
+
+
+cdef enum:
+    WORTH = 64  # a look-up for so many entries pays for the layers
+    CHUNK = 4096
+
+_WHY = (None, "full", "order", "overflow")
+
+
+@cython.final
+cdef class Entries:
+    """The entries of one index file, and where its next one goes. `buf` None: a file of no bytes.
+
+    kind : the NamedTuple that a look-up gives. Look-ups from several threads are safe, also beside one that appends.
+    """
+
+    cdef Py_buffer view
+    cdef bint held, sorted
+    cdef mqi_kafka_index index
+    cdef mqi_kafka_tree tree
+    cdef int64_t tree_of, asked  # entries that the layers are made of, -1: none; look-ups since they changed
+    cdef int64_t base_offset, max_entries
+    cdef object kind, made, path
+
+    def __cinit__(self, object buf, bint times, int64_t base_offset, object kind, bint writable, str path):
+        self.tree_of = -1
+        self.path, self.kind, self.made = path, kind, tuple.__new__
+        self.base_offset = base_offset
+        self.index.times = times
+        if not 0 <= base_offset <= INT64_MAX - INT32_MAX:
+            raise ValueError(f"base_offset: expected 0..{INT64_MAX - INT32_MAX}, got {base_offset}")
+        if buf is not None:
+            PyObject_GetBuffer(buf, &self.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE)
+            self.held = True
+            self.index.buf = <const uint8_t*>self.view.buf
+            self.max_entries = self.view.len // (MQI_TIME_ENTRY_SIZE if times else MQI_OFFSET_ENTRY_SIZE)
+            self.index.n = self.max_entries
+        else:
+            self.held = True
+
+    def __dealloc__(self):
+        mqi_kafka_tree_free(&self.tree)
+        self._release()
+
+    cdef void _release(self) noexcept:
+        if self.held:
+            self.held = False
+            if self.index.buf != NULL:
+                PyBuffer_Release(&self.view)
+
+    def release(self):
+        """Let the buffer go; every later call is a `ClosedFileError`."""
+        with cython.critical_section(self):
+            self.index.n = 0
+            self._release()
+
+    cdef int _require(self) except -1:
+        if not self.held:
+            raise ClosedFileError("the index is closed", path=self.path)
+        return 0
+
+    @property
+    def entries(self):
+        """How many there are."""
+        return self.index.n
+
+    @property
+    def room(self):
+        """How many the buffer holds."""
+        return self.max_entries
+
+    def keep(self, int64_t entries, /):
+        """Only the first so many; their bytes stay."""
+        self._require()
+        if not 0 <= entries <= self.index.n:
+            raise ValueError(f"entries: expected 0..{self.index.n}, got {entries}")
+        self.index.n = entries
+        self._changed()
+
+    cdef void _changed(self) noexcept:
+        mqi_kafka_tree_free(&self.tree)
+        self.tree_of, self.asked = -1, 0
+
+    cdef tuple _entry(self, int64_t at):
+        if self.index.times:
+            return mqi_kafka_key(&self.index, at), self.base_offset + mqi_kafka_value(&self.index, at)
+        return self.base_offset + mqi_kafka_key(&self.index, at), mqi_kafka_value(&self.index, at)
+
+    cdef tuple _before_all(self):
+        if self.index.times:
+            return -1, self.base_offset
+        return self.base_offset, 0
+
+    def entry(self, int64_t at, /):
+        """Entry number `at`; the one before all where there is none of that number."""
+        self._require()
+        return self.made(self.kind, self._entry(at) if 0 <= at < self.index.n else self._before_all())
+
+    cdef int64_t _relative(self, int64_t offset) noexcept:
+        if self.index.times:
+            return offset
+        return offset - self.base_offset if offset >= INT64_MIN + self.base_offset else INT64_MIN
+
+    cpdef object lookup(self, int64_t target):
+        """The entry with the greatest key that is not greater than `target`, as the broker's search finds it."""
+        cdef int64_t at
+        if not self.held:
+            raise ClosedFileError("the index is closed", path=self.path)
+        if self.tree_of != self.index.n:
+            self._grow()
+        if self.tree_of == self.index.n and self.sorted:
+            at = mqi_kafka_floor(&self.index, &self.tree, self._relative(target))
+        else:
+            at = mqi_kafka_search(&self.index, MQI_KAFKA_KEY, self._relative(target), 0)
+        return self.made(self.kind, self._entry(at) if at >= 0 else self._before_all())
+
+    cdef int _grow(self) except -1:
+        """Layers above the entries, once so many were asked for that they pay."""
+        self.asked += 1
+        if self.asked * WORTH < self.index.n:
+            return 0
+        mqi_kafka_tree_free(&self.tree)
+        self.sorted = mqi_kafka_is_sorted(&self.index)
+        if self.sorted and not mqi_kafka_tree_grow(&self.tree, &self.index):
+            raise MemoryError
+        self.tree_of = self.index.n
+        return 0
+
+    def search(self, int column, int64_t target, bint upper, /):
+        """The number of the entry that the broker's search finds; -1: none. column 0: the first field as stored."""
+        self._require()
+        return mqi_kafka_search(&self.index, column, target, upper)
+
+    def lookup_many(self, targets, /):
+        """`lookup` of each: two arrays as the fields of an entry."""
+        import numpy as np
+
+        cdef Py_buffer asked, first, second, pinned
+        cdef mqi_kafka_index index
+        cdef bint no_memory
+        wanted = np.ascontiguousarray(targets, np.int64)
+        if wanted.ndim != 1:
+            raise ValueError(f"targets: expected one dimension, got {wanted.ndim}")
+        with cython.critical_section(self):  # a buffer of its own: the file may be closed while this runs
+            self._require()
+            index = self.index
+            PyObject_GetBuffer(self.view.obj if index.buf != NULL else b"", &pinned, PyBUF_SIMPLE)
+        one = np.empty(len(wanted), np.int64)
+        other = np.empty(len(wanted), np.int64 if self.index.times else np.int32)
+        PyObject_GetBuffer(wanted, &asked, PyBUF_SIMPLE)
+        PyObject_GetBuffer(one, &first, PyBUF_WRITABLE)
+        PyObject_GetBuffer(other, &second, PyBUF_WRITABLE)
+        cdef int64_t m = len(wanted)
+        with nogil:
+            no_memory = look_up_all(
+                &index, self.base_offset, <const int64_t*>asked.buf, m, <int64_t*>first.buf, second.buf)
+        PyBuffer_Release(&pinned)
+        PyBuffer_Release(&second)
+        PyBuffer_Release(&first)
+        PyBuffer_Release(&asked)
+        if no_memory:
+            raise MemoryError
+        return one, other
+
+    def append_offsets(self, offsets, positions, int64_t last_offset, /):
+        """Append (offset, position) until the first that is refused: `(how many, why)`; why None: all were taken."""
+        return self._append(offsets, positions, 0, last_offset, False)
+
+    def append_times(self, timestamps, offsets, int64_t last_timestamp, int64_t last_offset, bint skip_full_check, /):
+        """The same of (timestamp, offset); those that are no later than the last entry are passed over."""
+        return self._append(timestamps, offsets, last_timestamp, last_offset, skip_full_check)
+
+    cdef tuple _append(
+        self, object first, object second, int64_t last_timestamp, int64_t last_offset, bint skip_full_check
+    ):
+        cdef Py_buffer one, other
+        cdef mqi_kafka_end end
+        cdef int64_t m = len(first)
+        cdef int why
+        self._require()
+        end.buf, end.entries, end.max_entries = <uint8_t*>self.view.buf, self.index.n, self.max_entries
+        end.base_offset, end.last_timestamp, end.last_offset = self.base_offset, last_timestamp, last_offset
+        PyObject_GetBuffer(first, &one, PyBUF_SIMPLE)
+        PyObject_GetBuffer(second, &other, PyBUF_SIMPLE)
+        with nogil:
+            if self.index.times:
+                why = mqi_kafka_append_times(
+                    &end, <const int64_t*>one.buf, <const int64_t*>other.buf, m, skip_full_check)
+            else:
+                why = mqi_kafka_append_offsets(&end, <const int64_t*>one.buf, <const int32_t*>other.buf, m)
+        PyBuffer_Release(&other)
+        PyBuffer_Release(&one)
+        if end.entries != self.index.n:
+            self.index.n = end.entries
+            self._changed()
+        return end.done, _WHY[why]
+
+    def decode(self, int64_t start, int64_t stop, /):
+        """The fields of the entries [start, stop) as two arrays."""
+        import numpy as np
+
+        cdef Py_buffer first, second
+        self._require()
+        if not 0 <= start <= stop <= self.index.n:
+            raise ValueError(f"start, stop: expected 0..{self.index.n} in order, got {start} and {stop}")
+        one = np.empty(stop - start, np.int64)
+        other = np.empty(stop - start, np.int64 if self.index.times else np.int32)
+        PyObject_GetBuffer(one, &first, PyBUF_WRITABLE)
+        PyObject_GetBuffer(other, &second, PyBUF_WRITABLE)
+        mqi_kafka_decode(&self.index, self.base_offset, start, stop, <int64_t*>first.buf, second.buf)
+        PyBuffer_Release(&second)
+        PyBuffer_Release(&first)
+        return one, other
+
+
+cdef bint look_up_all(
+    const mqi_kafka_index* x, int64_t base_offset, const int64_t* targets, int64_t m, int64_t* first, void* second
+) noexcept nogil:
+    """True: no memory."""
+    cdef mqi_kafka_tree tree
+    cdef int64_t at[CHUNK]
+    cdef int64_t relative[CHUNK]
+    cdef int64_t done, n, i, before = 0
+    cdef int group
+    cdef bint increasing = is_increasing(targets, m)
+    cdef bint worth = m >= x.n // WORTH and mqi_kafka_is_sorted(x) != 0
+    tree.layers = 0
+    if worth and not increasing and not mqi_kafka_tree_grow(&tree, x):
+        return True
+    done = 0
+    while done < m:
+        n = min(m - done, CHUNK)
+        for i in range(n):
+            relative[i] = targets[done + i]
+            if not x.times:
+                relative[i] = (
+                    INT64_MIN if relative[i] < INT64_MIN + base_offset else relative[i] - base_offset)
+        if not worth:
+            for i in range(n):
+                at[i] = mqi_kafka_search(x, MQI_KAFKA_KEY, relative[i], 0)
+        elif increasing:
+            mqi_kafka_merge(x, relative, n, before, at)
+            before = max(at[n - 1], 0)
+        else:
+            i = 0
+            while i < n:
+                group = <int>min(n - i, MQI_KAFKA_GROUP)
+                mqi_kafka_floors(x, &tree, relative + i, group, at + i)
+                i += group
+        take(x, base_offset, at, n, first + done, second, done)
+        done += n
+    if worth and not increasing:
+        mqi_kafka_tree_free(&tree)
+    return False
+
+
+cdef inline void take(
+    const mqi_kafka_index* x, int64_t base_offset, const int64_t* at, int64_t n, int64_t* first, void* second,
+    int64_t place
+) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        if x.times:
+            first[i] = mqi_kafka_key(x, at[i]) if at[i] >= 0 else -1
+            (<int64_t*>second)[place + i] = base_offset + (mqi_kafka_value(x, at[i]) if at[i] >= 0 else 0)
+        else:
+            first[i] = base_offset + (mqi_kafka_key(x, at[i]) if at[i] >= 0 else 0)
+            (<int32_t*>second)[place + i] = mqi_kafka_value(x, at[i]) if at[i] >= 0 else 0
+
+
+cdef bint is_increasing(const int64_t* targets, int64_t m) noexcept nogil:
+    cdef int64_t i
+    for i in range(1, m):
+        if targets[i] < targets[i - 1]:
+            return False
+    return True

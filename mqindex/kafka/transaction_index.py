@@ -1,0 +1,176 @@
+"""`TransactionIndex`: the aborted transactions of a segment."""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+from collections.abc import Iterator
+from types import TracebackType
+from typing import BinaryIO, NamedTuple
+
+from mqindex.errors import ClosedFileError, CorruptIndexError, OutOfOrderError, ReadOnlyFileError
+from mqindex.kafka.layout import TRANSACTION_ENTRY_SIZE, base_offset_of
+
+__all__ = ["AbortedTxn", "TransactionIndex", "TxnIndexSearchResult"]
+
+_ENTRY = struct.Struct(">h4q")
+
+
+class AbortedTxn(NamedTuple):
+    """One aborted transaction; offsets are absolute. `last_offset`: of its abort marker."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+    version: int = 0
+
+
+class TxnIndexSearchResult(NamedTuple):
+    """`is_complete` False: the next segment may hold more."""
+
+    aborted_transactions: list[AbortedTxn]
+    is_complete: bool
+
+
+class TransactionIndex:
+    """A `.txnindex` file; one that does not exist has no entries, and is made by the first `append`.
+
+    For one thread at a time where it is written. What is left over behind the last whole entry is passed over, and cut
+    by the first `append`.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `org.apache.kafka.storage.internals.log.TransactionIndex`, `AbortedTxn`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = tempfile.mkdtemp() + "/00000000000000000100.txnindex"
+    >>> with TransactionIndex.open(path, writable=True) as index:
+    ...     index.append(AbortedTxn(producer_id=5, first_offset=102, last_offset=106, last_stable_offset=107))
+    ...     index.collect_aborted_txns(100, 107).is_complete, [txn.producer_id for txn in index.entries()]
+    (True, [5])
+    """
+
+    def __init__(self, path: str, base_offset: int, *, writable: bool) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self.writable = writable
+        self._lock = threading.Lock()
+        self._last_offset: int | None = None
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str], *, base_offset: int | None = None, writable: bool = False
+    ) -> TransactionIndex:
+        """Open an index, read-only unless asked. `base_offset` None: from the file's name."""
+        name = os.fspath(path)
+        return cls(name, base_offset_of(name) if base_offset is None else base_offset, writable=writable)
+
+    def entries(self) -> Iterator[AbortedTxn]:
+        """Every entry, in the file's order.
+
+        Raises
+        ------
+        CorruptIndexError : an entry of a version that no broker reads.
+        """
+        return iter(self._read())
+
+    def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> TxnIndexSearchResult:
+        """The aborted transactions that touch the offsets [fetch_offset, upper_bound_offset)."""
+        found = []
+        for txn in self._read():
+            if txn.last_offset >= fetch_offset and txn.first_offset < upper_bound_offset:
+                found.append(txn)
+            if txn.last_stable_offset >= upper_bound_offset:
+                return TxnIndexSearchResult(found, True)
+        return TxnIndexSearchResult(found, False)
+
+    def append(self, txn: AbortedTxn) -> None:
+        """Append a transaction, which must end behind the last one; brought to the disk by `flush`."""
+        with self._lock:
+            self._require_writable()
+            known = self._read()
+            if known and known[-1].last_offset >= txn.last_offset:
+                raise OutOfOrderError(
+                    "the transaction is not behind the last one", path=self.path, field="last_offset",
+                    expected=f"more than {known[-1].last_offset}", got=txn.last_offset,
+                )  # fmt: skip
+            data = _ENTRY.pack(txn.version, *txn[:4])
+            with open(self.path, "r+b" if os.path.exists(self.path) else "xb", buffering=0) as file:
+                _write(file, data, len(known) * TRANSACTION_ENTRY_SIZE)
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut the file at the first transaction that ends at `offset` or behind."""
+        with self._lock:
+            self._require_writable()
+            known = self._read()
+            kept = next((at for at, txn in enumerate(known) if txn.last_offset >= offset), len(known))
+            if kept < len(known):
+                os.truncate(self.path, kept * TRANSACTION_ENTRY_SIZE)
+
+    def sanity_check(self) -> None:
+        """Raise `CorruptIndexError` where the broker would: a transaction that ends before the segment begins."""
+        for number, txn in enumerate(self._read()):
+            if txn.last_offset < self.base_offset:
+                raise self._corrupt(number, "last_offset", f"{self.base_offset} or more", txn.last_offset)
+
+    def flush(self) -> None:
+        """Bring the file to the disk."""
+        if self.writable and os.path.exists(self.path):
+            with open(self.path, "rb") as file:
+                os.fsync(file.fileno())
+
+    def close(self) -> None:
+        """May be called twice and changes no byte."""
+        self._closed = True
+
+    def __enter__(self) -> TransactionIndex:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def _read(self) -> list[AbortedTxn]:
+        if self._closed:
+            raise ClosedFileError("the index is closed", path=self.path)
+        try:
+            with open(self.path, "rb") as file:
+                data = file.read()
+        except FileNotFoundError:
+            return []
+        whole = len(data) - len(data) % TRANSACTION_ENTRY_SIZE
+        unpacked = _ENTRY.iter_unpack(data[:whole])
+        found = [
+            AbortedTxn(producer, first, last, stable, version) for version, producer, first, last, stable in unpacked
+        ]
+        for number, txn in enumerate(found):
+            if txn.version >> 8 > 0:  # the broker looks at the first byte of the version only
+                raise self._corrupt(number, "version", "0", txn.version)
+        return found
+
+    def _corrupt(self, number: int, field: str, expected: str, got: int) -> CorruptIndexError:
+        return CorruptIndexError(
+            "the index contradicts itself", path=self.path, at=number * TRANSACTION_ENTRY_SIZE, field=field,
+            expected=expected, got=got,
+        )  # fmt: skip
+
+    def _require_writable(self) -> None:
+        if not self.writable:
+            raise ReadOnlyFileError("the index is read-only", path=self.path, hint="open it writable")
+
+
+def _write(file: BinaryIO, data: bytes, at: int) -> None:
+    try:
+        if os.pwrite(file.fileno(), data, at) != len(data):
+            raise OSError(28, os.strerror(28))
+    except OSError:
+        os.ftruncate(file.fileno(), at)
+        raise
+    os.ftruncate(file.fileno(), at + len(data))
