@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from mqindex.report import Finding
 from mqindex.rocketmq import layout
-from mqindex.rocketmq.queue_build import EXT_UNIT, Oddities
+from mqindex.rocketmq.queue_build import EXT_UNIT, Oddities, fits_hole
 from mqindex.rocketmq.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue_rules import QueueRules
 from mqindex.rocketmq.queue_stages import OldQueues, QueueBatch, QueuePiece, UnitRun
@@ -80,7 +80,7 @@ def _pieces(run: UnitRun, queues: npt.NDArray[np.int64], borders: Sequence[int])
             yield batch, QueuePiece(run.path, int(starts[low]), within, run.queues["units"][low:high].copy())
 
 
-def queue_space(runs: Sequence[UnitRun], rules: QueueRules) -> int:
+def queue_space(runs: Sequence[UnitRun], rules: QueueRules, log_bytes: int) -> int:
     """Bytes that the files of all queues will take; they are sparse behind their units."""
     ends: dict[QueueName, list[int]] = {}
     units = 0
@@ -89,7 +89,8 @@ def queue_space(runs: Sequence[UnitRun], rules: QueueRules) -> int:
         rows = zip(run.queues["first"].tolist(), run.queues["stop"].tolist(), strict=True)
         for name, (first, stop) in zip(run.names(), rows, strict=True):
             known = ends.setdefault(name, [first, stop, 0])
-            known[2] += max(first - known[1], 0)
+            hole = first - known[1]
+            known[2] += hole if hole > 0 and fits_hole(hole, log_bytes) else 0
             known[1] = stop
     per_file = rules.file_size // layout.QUEUE_UNIT_SIZE
     blanks = sum(max(first, 0) % per_file + hole for first, _, hole in ends.values())

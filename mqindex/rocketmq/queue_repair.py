@@ -102,7 +102,9 @@ def mend_queues(engine: Engine, diagnosis: QueueDiagnosis, scratch: str) -> list
     options = found.options
     old = OldQueues(options.consume_queue, options.consume_queue_ext_directory, lost_ranges(diagnosis, extracted))
     batches = assign_queues(extracted.units, found.queues.rules, scratch, more=wanted, old=old)
-    engine.map(_check_room, [(scratch, queue_space(extracted.units, found.queues.rules))], name="check")
+    engine.map(
+        _check_room, [(scratch, queue_space(extracted.units, found.queues.rules, found.log_bytes))], name="check"
+    )
     items = [_Mend(options.root, batch) for batch in batches]
     weights = [len(batch.queues) + batch.units for batch in batches]
     mended = engine.map(_mend, items, name="build queues", weights=weights)

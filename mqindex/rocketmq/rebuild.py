@@ -115,7 +115,12 @@ def rebuild(
         left_out = skipped_findings(extracted.units, options.root, found.queues.batch_topics)
         batches = assign_queues(extracted.units, found.queues.rules, scratch, skip=left_out)
         sizes = [layout.index_file_size(part.hash_slot_num, part.index_num) for part in planned]
-        one(engine, _check_room, (scratch, sum(sizes) + queue_space(extracted.units, found.queues.rules)), "check")
+        one(
+            engine,
+            _check_room,
+            (scratch, sum(sizes) + queue_space(extracted.units, found.queues.rules, found.log_bytes)),
+            "check",
+        )
         built = build_index_files(engine, planned)
         queues = build_queue_files(engine, batches)
         publication = Publication(

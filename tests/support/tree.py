@@ -5,7 +5,16 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-__all__ = ["contents", "identities", "index_bytes", "index_paths", "queue_bytes", "scraps"]
+__all__ = [
+    "contents",
+    "identities",
+    "index_bytes",
+    "index_paths",
+    "queue_bytes",
+    "queue_contents",
+    "queue_paths",
+    "scraps",
+]
 
 
 def contents(root: Path) -> dict[str, str]:
@@ -38,6 +47,17 @@ def queue_bytes(root: Path) -> dict[str, bytes]:
     """The files of all consume queues of a store: topic/queueId/name."""
     queues = root / "consumequeue"
     return {str(path.relative_to(queues)): path.read_bytes() for path in sorted(queues.rglob("*")) if path.is_file()}
+
+
+def queue_paths(root: Path) -> list[Path]:
+    """The files of all consume queues of a store, then those of their extensions."""
+    directories = (root / "consumequeue", root / "consumequeue_ext")
+    return [path for directory in directories for path in sorted(directory.rglob("*")) if path.is_file()]
+
+
+def queue_contents(root: Path) -> dict[str, bytes]:
+    """Path below the store -> content."""
+    return {str(path.relative_to(root)): path.read_bytes() for path in queue_paths(root)}
 
 
 def scraps(directory: Path) -> list[str]:
