@@ -6,6 +6,7 @@ import base64
 import contextlib
 import queue
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.peer.maven import PeerError
 __all__ = ["Client", "Outgoing", "Receipt", "Received"]
 
 ANSWER_SECONDS = 90.0
+DISPATCH_SECONDS = 30.0
 TEMPORARY_BODIES = threading.Lock()  # one directory for all versions, which we remove
 PULLED = 32  # the broker's own limit of one pull
 
@@ -170,6 +172,14 @@ class Client:
 
     def query_key(self, topic: str, key: str) -> list[Received]:
         return [Received.of(row) for row in self._ask(["key", topic, key])]
+
+    def wait_for_key(self, topic: str, key: str) -> None:
+        """Until dispatch, which follows the log at a distance, has indexed a key, and with it all before it."""
+        until = time.monotonic() + DISPATCH_SECONDS
+        while not self.query_key(topic, key):
+            if time.monotonic() > until:
+                raise PeerError(f"{topic}#{key} is not indexed after {DISPATCH_SECONDS:.0f} s")
+            time.sleep(0.01)
 
     def query_unique_key(self, topic: str, uniq_key: str) -> list[Received]:
         return [Received.of(row) for row in self._ask(["unique", topic, uniq_key])]

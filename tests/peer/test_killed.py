@@ -49,9 +49,11 @@ class Killed:
 def killed(peers: dict[str, Peer]) -> dict[str, Killed]:
     """By version."""
     lives = {version: Killed(peer.broker("killed", SETTINGS)) for version, peer in peers.items()}
-    with ThreadPoolExecutor() as both:
-        list(both.map(live, lives.values()))
-    stop_all(life.broker for life in lives.values())
+    try:
+        with ThreadPoolExecutor() as both:
+            list(both.map(live, lives.values()))
+    finally:
+        stop_all(life.broker for life in lives.values())
     return lives
 
 
@@ -79,6 +81,7 @@ def live(life: Killed) -> None:
     broker.wait_until_ready([TOPIC])
     life.unanswered = unanswered(life, life.acknowledged)
     life.sent_after = [client.send(Outgoing(TOPIC, b"after", tags="TagF", keys=f"after-{i}")) for i in range(AFTER)]
+    client.wait_for_key(TOPIC, f"after-{AFTER - 1}")
     life.unanswered_after = unanswered(life, life.sent_after, "after")
 
 

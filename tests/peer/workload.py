@@ -64,6 +64,8 @@ def send_everything(broker: Broker, random_source: random.Random) -> Sent:
         sent.append((paid, client.send_in_transaction(paid, commit=i % 3 != 2)))
     _wait_for(client, broker.name, "Later", DELAYED)
     _wait_for(client, broker.name, "Paid", 4)
+    client.wait_for_key("Later", f"later-{DELAYED - 1}")
+    client.wait_for_key("Paid", "paid-4")
     return sent
 
 
