@@ -18,8 +18,9 @@ from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_FILE_SIZE, QUEUE_UNIT
 from mqindex.rocketmq.log_entries import UNIT
 from mqindex.rocketmq.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue_files import FileMaps, UnitFiles, file_size_of
-from mqindex.rocketmq.queue_tail import PutUnits, QueueTail, count_blanks
+from mqindex.rocketmq.queue_tail import PutUnits, QueueTail
 from mqindex.rocketmq.queue_times import Boundary, QueueFile, offset_by_boundary, offset_by_file_time
+from mqindex.rocketmq.queue_units import all_columns, columns_of_file, count_blanks, tag_hash
 
 if TYPE_CHECKING:
     from mqindex.rocketmq.commit_log import CommitLog
@@ -29,19 +30,6 @@ __all__ = ["ConsumeQueue", "tag_hash"]
 
 _T = TypeVar("_T")
 _Ints = npt.NDArray[np.int64]
-
-
-def tag_hash(tags: str) -> int:
-    """The hash of TAGS that a unit holds: Java's `String.hashCode`, no absolute value.
-
-    >>> tag_hash("TagA"), tag_hash("pay-success"), tag_hash("")
-    (2598919, -1685804066, 0)
-    """
-    units = tags.encode("utf-16-be", "surrogatepass")
-    hashed = 0
-    for at in range(0, len(units), 2):
-        hashed = (31 * hashed + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
-    return (hashed ^ 0x80000000) - 0x80000000
 
 
 class ConsumeQueue:
@@ -169,9 +157,11 @@ class ConsumeQueue:
         end = self._look()
         if self._tail is not None:
             return self._tail.max_phy_offset
-        low = self.min_offset_in_queue
-        last = self._columns(end - 1, end)
-        return int(last[1][-1]) + int(last[2][-1]) if low < end and len(last[0]) else -1
+        with self._lock:
+            if self._first_unit() >= end:
+                return -1
+        phys, sizes, _ = columns_of_file(self._units, end - 1, end)
+        return int(phys[0]) + int(sizes[0]) if len(phys) else -1
 
     # ---- reading
 
@@ -184,7 +174,7 @@ class ConsumeQueue:
             Consecutive queue offsets, unless a file of the queue is missing. A tags code is the hash of TAGS, the time
             of delivery in the topic SCHEDULE_TOPIC_XXXX, or an address that leads nowhere.
         """
-        offsets, phys, sizes, codes = self._columns(*self._range(start, stop))
+        offsets, phys, sizes, codes = all_columns(self._units, *self._range(start, stop))
         return Columns({"queue_offset": offsets, "phy_offset": phys, "size": sizes, "tags_code": self._resolved(codes)})
 
     def select(self, tags: Iterable[str | int], start: int | None = None, stop: int | None = None) -> _Ints:
@@ -339,34 +329,21 @@ class ConsumeQueue:
             return self._end
 
     def _min(self) -> int:
+        return max(self._first_unit(), self._corrected)
+
+    def _first_unit(self) -> int:
         if self._tail is not None:
-            return max(self._tail.first, self._corrected)
+            return self._tail.first
         if self._units.files and not os.path.exists(self._units.files[0].path):
             self._units.relist()  # a broker deletes what has expired
         if self._first is None or self._first[0] != self._units.first or self._first[1] >= self._end:
             first = self._units.first
             self._first = first, first + count_blanks(self._units, first, self._end)
-        return max(min(self._first[1], self._end), self._corrected)
+        return min(self._first[1], self._end)
 
     def _range(self, start: int | None, stop: int | None) -> tuple[int, int]:
         low, end = self.min_offset_in_queue, self._look()
         return low if start is None else max(start, low), end if stop is None else min(stop, end)
-
-    def _columns(self, start: int, stop: int) -> tuple[_Ints, _Ints, npt.NDArray[np.int32], _Ints]:
-        parts = [
-            (np.arange(part.first + part.start, part.first + part.stop), *decode_units(part.buf, part.start, part.stop))
-            for part in self._units.stretches(start, stop)
-        ]
-        if len(parts) == 1:
-            return parts[0]
-        none = np.empty(0, np.int64), *decode_units(b"", 0, 0)
-        phys, sizes = np.concatenate([p[1] for p in (*parts, none)]), np.concatenate([p[2] for p in (*parts, none)])
-        return (
-            np.concatenate([p[0] for p in (*parts, none)]),
-            phys,
-            sizes,
-            np.concatenate([p[3] for p in (*parts, none)]),
-        )
 
     def _resolved(self, codes: _Ints) -> _Ints:
         if self.ext is None or not len(codes) or int(codes.min()) > MAX_EXT_ADDRESS:

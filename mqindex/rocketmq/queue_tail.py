@@ -13,17 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.consume_queue import decode_units, encode_units
+from mqindex._native.consume_queue import encode_units
 from mqindex.errors import GeometryError, OffsetOverflowError
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log_files import LogFile, data_end
 from mqindex.rocketmq.queue_files import UnitFiles
+from mqindex.rocketmq.queue_units import BLANK, columns_of_file, count_blanks
 from mqindex.staging import own_like, sync_directory
 
-__all__ = ["BLANK_SIZE", "PutUnits", "QueueTail", "count_blanks"]
+__all__ = ["PutUnits", "QueueTail"]
 
-BLANK_SIZE = 2**31 - 1
-_BLANK = (0).to_bytes(8, "big") + BLANK_SIZE.to_bytes(4, "big") + (0).to_bytes(8, "big")
 _ZEROS = bytes(1 << 16)
 
 
@@ -86,7 +85,7 @@ class QueueTail:
         end, dropped = self.end, []
         for file in reversed(self._units.files):
             first = file.start // QUEUE_UNIT_SIZE
-            phys, sizes, _ = _columns(self._units, first, min(end, file.stop // QUEUE_UNIT_SIZE))
+            phys, sizes, _ = columns_of_file(self._units, first, min(end, file.stop // QUEUE_UNIT_SIZE))
             behind = np.flatnonzero(phys >= phy_offset)
             keep = int(behind[0]) if len(behind) else len(phys)
             if keep:
@@ -129,7 +128,7 @@ class QueueTail:
         """Make the first file, blank up to where its first unit will stand; what was there held no unit."""
         self._empty(self.max_phy_offset)
         at = start * QUEUE_UNIT_SIZE
-        self._create(at - at % self._file_size, _BLANK * (at % self._file_size // QUEUE_UNIT_SIZE))
+        self._create(at - at % self._file_size, BLANK * (at % self._file_size // QUEUE_UNIT_SIZE))
         self.first = start
         self._clean = True
 
@@ -207,29 +206,10 @@ class QueueTail:
         self._renamed = True
 
 
-def count_blanks(units: UnitFiles, start: int, stop: int) -> int:
-    """How many of the units from `start` on are blanks, with which the broker fills up a queue that begins later."""
-    at, step = start, 1
-    while at < stop:
-        phys, sizes, codes = _columns(units, at, min(at + step, stop))
-        blank = (phys == 0) & (sizes == BLANK_SIZE) & (codes == 0)
-        if not blank.all() or not len(blank):
-            return at - start + int(np.argmin(blank)) if len(blank) else at - start
-        at, step = at + len(blank), min(4 * step, 1 << 16)
-    return at - start
-
-
-def _columns(units: UnitFiles, start: int, stop: int) -> tuple[Any, Any, Any]:
-    """Columns of the units of the first file that holds some of [start, stop)."""
-    for part in units.stretches(start, stop):
-        return decode_units(part.buf, part.start, part.stop)
-    return decode_units(b"", 0, 0)
-
-
 def _end_of_last(units: UnitFiles, first: int, end: int) -> int:
     if first >= end:
         return -1
-    phys, sizes, _ = _columns(units, end - 1, end)
+    phys, sizes, _ = columns_of_file(units, end - 1, end)
     return int(phys[0]) + int(sizes[0]) if len(phys) else -1
 
 

@@ -185,6 +185,9 @@ def test_the_minimum_is_the_first_unit_that_the_log_has(queue: ConsumeQueue) -> 
     assert queue.units(0, 15)["queue_offset"].tolist() == [13, 14]
     assert queue.correct_min_offset(100) == 13
     assert queue.correct_min_offset(10**6) == 25
+    with ConsumeQueue.open(queue.directory) as reader:
+        assert reader.correct_min_offset(10**6) == 25
+        assert (reader.units().num_rows, reader.max_phy_offset) == (0, 2500)
 
 
 # ---- a queue of a broker that runs
