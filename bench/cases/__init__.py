@@ -6,12 +6,14 @@ from bench.case import Case
 from bench.cases import (
     append,
     extract,
+    follow,
     get_message,
     key_stores,
     plain_spark,
     private_memory,
     put_keys,
     rebuild,
+    reput,
     select_phy_offsets,
     single_calls,
     spark_column,
@@ -37,6 +39,8 @@ CASES: dict[str, Case] = {
         spark_engine,
         append,
         get_message,
+        reput,
+        follow,
         private_memory,
         plain_spark,
     )

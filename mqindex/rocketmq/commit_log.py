@@ -29,7 +29,7 @@ from mqindex.rocketmq.log_files import (
     list_log_files,
     survey_directories,
 )
-from mqindex.rocketmq.log_recovery import clear_behind, hold_directories, log_file_size, sync_files
+from mqindex.rocketmq.log_recovery import clear_behind, hold_directories, log_file_size, recovered_end, sync_files
 from mqindex.rocketmq.log_writer import LogWriter
 from mqindex.rocketmq.message import Message, read_message
 from mqindex.rocketmq.message_columns import MessageColumns
@@ -132,7 +132,7 @@ class CommitLog:
 
         Notes
         -----
-        A writable log is recovered first, as a broker recovers it: the first bad record in the last file with records
+        A writable log is recovered first, as a broker recovers it: the first bad record in its last three files
         is its end, and bodies are checked there. What stands behind the end goes to `mqindex-backup-<UTC>` beside the
         directory and becomes zeros, so that nothing stale is ever taken for a message.
         Settings, by the broker's names: mappedFileSizeCommitLog, maxMessageSize, enabledAppendPropCRC,
@@ -168,8 +168,7 @@ class CommitLog:
             failing.enter_context(hold)
             files, _ = survey_directories(options.commitlog)
             size = log_file_size(files, file_size or options.mapped_file_size, layout.COMMIT_LOG_FILE_SIZE)
-            with cls(files) as found:
-                position = found.max_phy_offset
+            position = recovered_end(files)
             clear_behind(files, position, size)
             log = cls(*survey_directories(options.commitlog))
             sync_files(log.files)

@@ -13,7 +13,7 @@ from mqindex._native.group_commit import GroupCommit, write_at
 from mqindex.errors import CapacityError, ClosedFileError, FileStateError
 from mqindex.rocketmq.layout import MAGIC_BLANK
 from mqindex.rocketmq.log_files import LogFile
-from mqindex.rocketmq.log_recovery import zero_range
+from mqindex.rocketmq.log_recovery import sync_file, zero_range
 from mqindex.staging import own_like, scratch, sync_directory
 
 __all__ = ["BLANK_SIZE", "LogWriter"]
@@ -115,6 +115,7 @@ class LogWriter:
         if self._closed:
             raise ClosedFileError("the commit log is closed", path=self._directories[0])
         if self._fd is None:
+            self._sync_earlier()
             path = self._paths.get(self._start)
             if path is None:
                 path = self._create()
@@ -122,6 +123,12 @@ class LogWriter:
             self.group.switch_to(fd)
             self._fd = fd
         return self._fd
+
+    def _sync_earlier(self) -> None:
+        """No more than the last two files and the new one wait for the disk: recovery reads three."""
+        path = self._paths.get(self._start - 2 * self.file_size)
+        if path is not None:
+            sync_file(path)
 
     def _create(self) -> str:
         if self._start > 2**63 - 1 - self.file_size:
