@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tests.support.log_writer import LogMessage, frame
 
-__all__ = ["BigLog", "write_big_log"]
+__all__ = ["BigLog", "Block", "write_big_log"]
 
 FIRST_TIME = 1_700_000_000_000
 MESSAGES_PER_MS = 4
@@ -132,13 +132,13 @@ def write_big_log(
         fit = whole * log.messages_per_file + min(rest // len(log.template), log.messages_per_file)
         log = BigLog(Path(directory), fit, **options)
     (log.root / "commitlog").mkdir(parents=True)
-    block = _Block(log)
+    block = Block(log)
     for number in range(log.files):
         _write_file(log, number, block)
     return log
 
 
-def _write_file(log: BigLog, number: int, block: _Block) -> None:
+def _write_file(log: BigLog, number: int, block: Block) -> None:
     first = number * log.messages_per_file
     stop = min(first + log.messages_per_file, log.messages)
     with open(log.root / "commitlog" / f"{number * log.mapped_file_size:020d}", "wb", buffering=0) as file:
@@ -150,7 +150,7 @@ def _write_file(log: BigLog, number: int, block: _Block) -> None:
         file.truncate(log.mapped_file_size)
 
 
-class _Block:
+class Block:
     """A buffer of whole records, and views on the fields that differ between them."""
 
     def __init__(self, log: BigLog) -> None:
