@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from mqindex.rocketmq import CommitLog, IndexService, Message, verify
+from mqindex.rocketmq import CommitLog, IndexService, Message, MessageStore, verify
 from tests.peer.client import Received
 from tests.peer.conftest import Written
 
@@ -71,6 +71,58 @@ def test_every_key_is_found_as_the_broker_finds_it(
             messages = [log.get_message(at) for at in offsets]
             assert [m.phy_offset for m in messages if m.topic == topic and m.uniq_key == key] == wanted, key
     proven(f"{len(said.by_key)} keys and {len(said.by_unique_key)} unique keys answered by mqindex as by the broker")
+
+
+def test_every_queue_is_consumed_as_the_client_consumes_it(
+    written: dict[str, Written], version: str, proven: Callable[[str], None]
+) -> None:
+    before = written[version]
+    said, boundary = before.answers, None if version < "5" else "lower"
+    with open_store(before) as store:
+        for (topic, queue_id), wanted in said.queues.items():
+            assert [as_received(m, version) for m in consume(store, topic, queue_id)] == wanted
+            columns = store.get_messages(topic, queue_id, 0, max_msg_nums=10_000, columns=["phy_offset"]).messages
+            assert columns["phy_offset"].tolist() == [message.phy_offset for message in wanted]
+        for (topic, queue_id, tag), offsets in said.by_tag.items():
+            assert [message.phy_offset for message in consume(store, topic, queue_id, tag)] == offsets
+        for (topic, queue_id, when), offset in said.by_time.items():
+            queue = store.consume_queue(topic, queue_id)
+            assert queue is not None
+            assert queue.get_offset_in_queue_by_time(when, store.commit_log, boundary=boundary) == offset
+        for offset_id, wanted_message in said.by_offset_id.items():
+            viewed = store.view_message(offset_id)
+            assert viewed is not None
+            assert as_received(viewed, version) == wanted_message
+    asked = f"{len(said.queues)} queues, {len(said.by_tag)} tags, {len(said.by_time)} times"
+    proven(f"{asked} and {len(said.by_offset_id)} offset ids: MessageStore answers as the client was answered")
+
+
+def test_an_exact_query_needs_no_client_that_filters(
+    written: dict[str, Written], version: str, proven: Callable[[str], None]
+) -> None:
+    said = written[version].answers
+    with open_store(written[version]) as store:
+        for (topic, key), wanted in said.by_key.items():
+            assert [m.phy_offset for m in store.query_message(topic, key, exact=True).messages] == wanted
+    proven(f"{len(said.by_key)} exact queries give what the client is left with after it has filtered")
+
+
+def open_store(before: Written) -> MessageStore:
+    log = before.store / "commitlog"
+    return MessageStore.open(
+        before.store, config=before.broker.conf, commitlog=log, broker_version=before.broker.version
+    )
+
+
+def consume(store: MessageStore, topic: str, queue_id: int, tags: str | None = None) -> Iterator[Message]:
+    """A whole queue, request after request."""
+    at = 0
+    while True:
+        got = store.get_message(topic, queue_id, at, tags=tags)
+        yield from got.messages
+        if got.next_begin_offset >= got.max_offset:
+            return
+        at = got.next_begin_offset
 
 
 def test_a_clean_stop_leaves_a_clean_store(
