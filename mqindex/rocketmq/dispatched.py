@@ -77,7 +77,8 @@ def _end_of_index(files: Sequence[LogFile], index: IndexService, *, tags: bool) 
 
 def _end_of_queues(files: Sequence[LogFile], queues: ConsumeQueueTable, rules: QueueRules | None) -> int:
     """Behind the message of the unit that lies furthest in the log, which must be that message's."""
-    furthest = max(queues.values(), key=lambda queue: queue.max_phy_offset, default=None)
+    filled = [queue for queue in queues.values() if queue.max_offset_in_queue > queue.min_offset_in_queue]
+    furthest = max(filled, key=lambda queue: queue.max_phy_offset, default=None)
     if furthest is None or furthest.max_phy_offset < 0:
         return 0
     last = furthest.units(furthest.max_offset_in_queue - 1)

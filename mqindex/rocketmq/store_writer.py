@@ -273,8 +273,8 @@ def _first_to_dispatch(options: StoreOptions, index: IndexService, queues: Consu
 
     An index that reaches further is believed where what lies between goes to no queue, and else passed over again.
     """
-    of_queues = dispatched_offset(options.commitlog, None, queues, tags=found.tags)
-    of_both = dispatched_offset(options.commitlog, index, queues, tags=found.tags)
+    of_queues = dispatched_offset(options.commitlog, None, queues, tags=found.tags, rules=found.queues.rules)
+    of_both = dispatched_offset(options.commitlog, index, queues, tags=found.tags, rules=found.queues.rules)
     if of_queues < of_both:
         log = GrowingLog(options.commitlog, of_queues, tags=found.tags, queues=found.queues.rules.table())
         with contextlib.closing(log):
