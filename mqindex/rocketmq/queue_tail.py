@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.consume_queue import encode_units
-from mqindex.errors import GeometryError, OffsetOverflowError
+from mqindex.errors import FileStateError, GeometryError, OffsetOverflowError
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log_files import LogFile, data_end
 from mqindex.rocketmq.queue_files import UnitFiles
@@ -163,11 +163,15 @@ class QueueTail:
         self._clear_behind()
         self._clean = False  # until all is written: a full disk may leave a part
         while data:
-            last = self._units.files[-1]
-            if at >= last.stop:
-                self._create(last.stop, b"")
-                continue
             file = self._units.files[self._units.index_of(at // QUEUE_UNIT_SIZE)]
+            if file.size != self._file_size:
+                raise FileStateError(
+                    "the length of a queue file changed while the queue was written", path=file.path,
+                    expected=self._file_size, got=file.size,
+                )  # fmt: skip
+            if at >= file.stop:
+                self._create(file.stop, b"")
+                continue
             piece = data[: file.stop - at]
             self._write_into(file, at, piece)
             at, data = at + len(piece), data[len(piece) :]

@@ -13,7 +13,14 @@ import numpy as np
 import pytest
 
 from mqindex._native.consume_queue import decode_units, encode_units, group_units
-from mqindex.errors import ClosedFileError, FormatError, GeometryError, OffsetOverflowError, ReadOnlyFileError
+from mqindex.errors import (
+    ClosedFileError,
+    FileStateError,
+    FormatError,
+    GeometryError,
+    OffsetOverflowError,
+    ReadOnlyFileError,
+)
 from mqindex.rocketmq import CommitLog, ConsumeQueue, ConsumeQueueTable, tag_hash
 from mqindex.rocketmq.layout import QUEUE_FILE_SIZE
 from mqindex.rocketmq.log_entries import UNIT
@@ -290,6 +297,14 @@ def test_a_writer_refuses_files_of_another_size(queue: ConsumeQueue) -> None:
         ConsumeQueue.open(queue.directory, file_size=400, writable=True)
     with pytest.raises(ValueError, match="multiple of 20, got 30"):
         ConsumeQueue.open(queue.directory, file_size=30)
+
+
+def test_a_file_that_somebody_cuts_is_not_written_into(queue: ConsumeQueue) -> None:
+    queue.put_units(units(*range(25)))
+    os.truncate(Path(queue.directory, FIRST), 100)
+    queue.truncate_dirty_logic_files(150)
+    with pytest.raises(FileStateError, match="length of a queue file changed"):
+        queue.put_units(units(*range(2, 25)))
 
 
 def test_new_files_take_owner_and_mode_of_their_neighbours(queue: ConsumeQueue) -> None:
