@@ -112,8 +112,8 @@ SIGNATURES = {
     "mqindex.rocketmq.IndexService.delete_expired_file": "min_phy_offset",
     "mqindex.rocketmq.IndexService.flush": "",
     "mqindex.rocketmq.IndexService.close": "",
-    "mqindex.rocketmq.CommitLog.open": "directories, *, mapped_file_size=None, writable=False, flush=None, config=None, "
-    "broker_version=None",
+    "mqindex.rocketmq.CommitLog.open": "directories, *, mapped_file_size=None, writable=False, flush=None, "
+    "config=None, broker_version=None",
     "mqindex.rocketmq.CommitLog.append_message": "message, *, queue_offset",
     "mqindex.rocketmq.CommitLog.append_messages": "messages, *, queue_offset=None, whole=False",
     "mqindex.rocketmq.CommitLog.flush": "",
