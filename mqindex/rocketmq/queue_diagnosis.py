@@ -68,6 +68,8 @@ def diagnose_queues(
     """
     if walked is None:
         walked = walk_log(engine, found, split_size, check_crc=deep)
+    if found.options.setting("storeType", "default") != "default":
+        return _elsewhere(walked)
     wants = gather_wants([run.queues for run in walked.runs])
     listed = engine.map(_list_queues, [found.options.consume_queue], name="list the queues")[0]
     batch = found.queues.batch_topics
@@ -87,6 +89,14 @@ def diagnose_queues(
         messages=walked.messages,
         max_timestamp=walked.max_timestamp,
     )
+
+
+def _elsewhere(walked: Walked) -> QueueDiagnosis:
+    """From 5.2 on the queues may be in RocksDB, which is not read."""
+    kept = walked.survey.options.setting("storeType", "default")
+    hint = "the consume queues are not in files of their own; they are not compared"
+    finding = Finding("info", "queues-elsewhere", walked.survey.options.root, field="storeType", got=kept, hint=hint)
+    return QueueDiagnosis(walked.survey, (), (), (*walked.findings, finding), walked.messages, walked.max_timestamp)
 
 
 # ---- which queues there are
@@ -133,7 +143,7 @@ def _check(walked: Walked, name: QueueName, want: QueueWants | None) -> QueueChe
         topic=name[0],
         queue_id=name[1],
         path=os.path.join(found.options.consume_queue, name[0], str(name[1])),
-        ranges=want.ranges if want else (),
+        ranges=want.places if want else (),
         low=found.min_phy_offset,
         high=walked.end,
         damaged=damaged + tuple(_gaps(found)),

@@ -33,16 +33,22 @@ class QueueWants:
     differences: list[UnitDifference] = field(default_factory=list)
     oddities: Oddities = field(default_factory=Oddities)
 
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """`ranges`; as one where there are too many to be kept."""
+        return ((self.ranges[0][0], max(self.next, self.ranges[-1][1])),) if self.scattered else self.ranges
+
     def take(self, run: QueueRun) -> None:
         """The units of the next split."""
         early, blanks = run.early, run.blanks
-        if self.next > 0 and run.first == 0:
+        if run.next >= 0 and self.next > 0 and (run.anew or run.first == 0):
             early += self.units
             self._forget()
-        elif 0 <= self.next < run.first and not run.blanks and not run.misplaced:
+        elif run.next >= 0 and 0 <= self.next < run.first and not run.follows:
             blanks += run.first - self.next
         self.units += run.units
-        self.next, self.last_end = run.next, run.last_end
+        if run.next >= 0:
+            self.next, self.last_end = run.next, run.last_end
         self.ranges = tuple(joined([*self.ranges, *run.ranges]))
         self.scattered |= run.scattered
         self.absent += run.absent
@@ -115,7 +121,7 @@ def needs_again(wants: dict[QueueName, QueueWants], runs: Iterable[QueueRun]) ->
     found = {}
     for run in runs:
         before = wants.get((run.topic, run.queue_id))
-        if before is None or before.next < 0 or not run.units or run.first in (0, before.next):
+        if before is None or before.next < 0 or run.next < 0 or run.first in (0, before.next):
             continue
         hole = run.first - before.next
         if hole < 0 or not fits_hole(hole, run.phy_offset - before.last_end):

@@ -6,6 +6,7 @@ What stands there instead is told as a difference.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -60,7 +61,8 @@ class QueueRun:
     `last_end`: the end of that message. `ranges`: the places of its units, [start, stop) each, ascending; `scattered`:
     too many, some are left out. `absent`, `wrong` and `wrong_ext` count units, `tag_hashes` those of the schedule topic
     that have a tag's hash in place of the time of delivery; `differences`: the first of them.
-    `blanks`, `misplaced`, `repeated`, `early`, `impossible`: as `queue_build.Oddities`.
+    `blanks`, `misplaced`, `repeated`, `early`, `impossible`: as `queue_build.Oddities`. `anew`: the topic began again.
+    `follows`: what came before was known.
     """
 
     topic: str
@@ -83,9 +85,12 @@ class QueueRun:
     early: int = 0
     impossible: int = 0
     odd_at: int = -1
+    anew: bool = False
+    follows: bool = False
 
     def forget(self) -> None:
         """The topic was deleted and created again: what was compared so far counts no more."""
+        self.anew = True
         self.early += self.units
         self.units = self.absent = self.wrong = self.wrong_ext = self.tag_hashes = 0
         self.ranges, self.differences, self.scattered = [], [], False
@@ -169,6 +174,7 @@ class _Queue:
         self._phy_offset = -1  # of the last unit: a message that gives two is in the queue once
         if before is not None:
             self.run.next, self.run.last_end = before
+            self.run.follows = True
 
     def take(self, units: Array) -> None:
         """Place the units, and compare each with what stands at its place."""
@@ -202,8 +208,7 @@ class _Queue:
         elif 0 <= run.next != place:
             if place < run.next:
                 late = min(run.next - place, len(units))
-                run.repeated += len(self._different(units[:late]))
-                run.odd(int(units["phy_offset"][0]))
+                self._take_late(units[:late])
                 units, place = units[late:], place + late
                 if not len(units):
                     return
@@ -212,13 +217,28 @@ class _Queue:
         if place != int(units["queue_offset"][0]):
             units = units.copy()
             units["queue_offset"] = np.arange(place, place + len(units))
-        run.next, run.last_end = place + len(units), int(units["phy_offset"][-1]) + int(units["size"][-1])
+        run.next = place + len(units)
+        self._count(units)
+        self._compare(units)
+
+    def _count(self, units: Array) -> None:
+        """Units at their places, on end."""
+        run, place = self.run, int(units["queue_offset"][0])
+        run.last_end = int(units["phy_offset"][-1]) + int(units["size"][-1])
         run.units += len(units)
-        run.ranges = joined([*run.ranges, (place, run.next)])
+        run.ranges = joined([*run.ranges, (place, place + len(units))])
         if len(run.ranges) > _RANGES:
             run.scattered = True
             del run.ranges[_RANGES:]
-        self._compare(units)
+
+    def _take_late(self, units: Array) -> None:
+        """Before the next place: those that stand at their own fill a hole, the others repeat what is there."""
+        different = self._different(units)
+        self.run.repeated += int(different.sum())
+        self.run.odd(int(units["phy_offset"][0]))
+        for start, stop in _stretches(np.flatnonzero(np.diff(different)) + 1, len(units)):
+            if not different[start]:
+                self._count(units[start:stop])
 
     def _behind_hole(self, units: Array, place: int) -> int:
         run, hole = self.run, place - self.run.next
@@ -230,16 +250,17 @@ class _Queue:
         return run.next
 
     def _different(self, units: Array) -> Array:
-        """Those that do not stand at their places."""
-        different = [units[:0]]
+        """Which of them do not stand at their places."""
+        different = np.ones(len(units), bool)
+        at = 0
         for number, part in self._by_file(units):
-            if number < 0:
-                different.append(part)
-                continue
-            start, path = self._files[number].start, self._files[number].path
-            with MappedFile.open(path) as file:
-                different.append(part[compare_units(file.map, start // QUEUE_UNIT_SIZE, part)])
-        return np.concatenate(different)
+            if number >= 0:
+                start, path = self._files[number].start, self._files[number].path
+                with contextlib.suppress(MQIndexError, FileNotFoundError), MappedFile.open(path) as file:
+                    different[at : at + len(part)] = False
+                    different[at + compare_units(file.map, start // QUEUE_UNIT_SIZE, part)] = True
+            at += len(part)
+        return different
 
     def _by_file(self, units: Array) -> Iterator[tuple[int, Array]]:
         """Units with consecutive queue offsets by the file that holds their places; -1: before all files."""
