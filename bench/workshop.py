@@ -133,6 +133,23 @@ class Workshop:
                 os.link(path, os.path.join(folder, os.path.basename(path)))
         return root
 
+    def whole_store(self, gib: int) -> str:
+        """The same with its consume queue and its index."""
+        from mqindex.rocketmq import rebuild
+
+        root, built = self.path(f"whole-{gib}"), self.path(f"built-{gib}")
+        if not os.path.isdir(root):
+            rebuild(
+                self.store(gib),
+                built,
+                hash_slot_num=self.scale.hash_slot_num,
+                index_num=self.scale.index_num,
+                broker_version="4.9.3",
+            )
+            os.symlink(os.path.join(self.store(gib), "commitlog"), os.path.join(built, "commitlog"))
+            os.rename(built, root)
+        return root
+
     def _write_keys(self, name: str, *, seed: int, count: int) -> str:
         path = self.path(name)
         random = np.random.default_rng(seed)

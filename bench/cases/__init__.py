@@ -19,6 +19,7 @@ from bench.cases import (
     spark_column,
     spark_engine,
     start,
+    verify,
     workers,
 )
 
@@ -41,6 +42,7 @@ CASES: dict[str, Case] = {
         get_message,
         reput,
         follow,
+        verify,
         private_memory,
         plain_spark,
     )

@@ -1,4 +1,4 @@
-"""A store as a consumer reads it."""
+"""A whole store: read as a consumer reads it, and verified."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import time
 from typing import Any
 
 from bench.contenders.result import Result, repeat
+from mqindex.engines import LocalEngine
 from mqindex.rocketmq import MessageStore
+from mqindex.rocketmq import verify as verify_store
 
-__all__ = ["get_messages"]
+__all__ = ["get_messages", "verify"]
 
 
 def get_messages(*, store: str, tags: str, batch: int, columns: list[str] | None, scratch: str, **spec: Any) -> Result:
@@ -29,4 +31,20 @@ def get_messages(*, store: str, tags: str, batch: int, columns: list[str] | None
             if keep:
                 result.add("get", seconds, found)
             result.answer(found=found, offsets=offsets)
+    return result
+
+
+def verify(*, store: str, slots: int, entries: int, workers: int, scratch: str, **spec: Any) -> Result:
+    """`verify --deep`: frames and checksums, each unit and each index entry against the log."""
+    result, engine = Result(), LocalEngine(workers=workers)
+    for keep in repeat(**spec):
+        start = time.perf_counter()
+        report = verify_store(
+            store, deep=True, hash_slot_num=slots, index_num=entries, broker_version="4.9.3", engine=engine
+        )
+        if keep:
+            result.add("verify", time.perf_counter() - start, report.messages)
+        if not report.ok:
+            raise RuntimeError(f"findings: {report.findings}")
+    result.answer(messages=report.messages)
     return result
