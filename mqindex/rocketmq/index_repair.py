@@ -91,7 +91,6 @@ def mend_index(engine: Engine, diagnosis: Diagnosis, scratch: str, backup: str, 
             checkpoint=checkpoint,
         )
         report.out_files += one(engine, _exchange, exchange, "publish")
-        report.backup = exchange.backup if exchange.saves else report.backup
     report.files += len(placed)
     report.entries = sum(filled.entries for filled in diagnosis.gaps)
     report.fsync_seconds += sum(file.fsync_seconds for _, file, _ in placed)

@@ -184,11 +184,6 @@ class QueueExchange:
     backup: str
     queues: tuple[MendedQueue, ...]
 
-    @property
-    def saves(self) -> bool:
-        """Whether anything goes to the backup."""
-        return any(queue.place or queue.remove for queue in self.queues)
-
 
 def exchange_queues(exchange: QueueExchange) -> list[str]:
     """One rename a file, or one for a whole queue that had none: a name leads to the old file or to the new one."""

@@ -132,6 +132,7 @@ def _mend(engine: Engine, wrong: _Wrong, scratch: str, report: RepairReport) -> 
         mend_index(engine, wrong.index, scratch, backup, report)
     if wrong.queues is not None:
         _mend_queues(engine, wrong.queues, scratch, backup, report)
+    report.backup = backup if one(engine, os.path.isdir, backup, "backup") else None
     report.findings = [_after_repair(finding) for finding in wrong.findings()]
 
 
@@ -154,8 +155,6 @@ def _exchange_queues(engine: Engine, exchange: QueueExchange, report: RepairRepo
     placed = one(engine, exchange_queues, exchange, "publish queues")
     report.out_files += placed
     report.files += len(placed)
-    if exchange.saves:
-        report.backup = exchange.backup
 
 
 def _after_repair(finding: Finding) -> Finding:
