@@ -13,6 +13,7 @@ from mqindex.rocketmq.consume_queue import ConsumeQueue, tag_hash
 from mqindex.rocketmq.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.consumer_offsets import ConsumerOffsets
+from mqindex.rocketmq.follow import FollowReport, follow
 from mqindex.rocketmq.get_message import GetMessageResult, GetMessageStatus
 from mqindex.rocketmq.index_file import IndexFile, IndexHeader
 from mqindex.rocketmq.index_service import IndexService, QueryOffsetResult
@@ -35,6 +36,7 @@ __all__ = [
     "ConsumeQueueExt",
     "ConsumeQueueTable",
     "ConsumerOffsets",
+    "FollowReport",
     "GetMessageResult",
     "GetMessageStatus",
     "IndexFile",
@@ -47,6 +49,7 @@ __all__ = [
     "QueryMessageResult",
     "QueryOffsetResult",
     "TopicConfig",
+    "follow",
     "hash_slots",
     "key_hash",
     "key_hashes",

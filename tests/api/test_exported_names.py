@@ -29,6 +29,7 @@ EXPORTS = {
         "ConsumeQueueExt",
         "ConsumeQueueTable",
         "ConsumerOffsets",
+        "FollowReport",
         "GetMessageResult",
         "GetMessageStatus",
         "IndexFile",
@@ -41,6 +42,7 @@ EXPORTS = {
         "QueryMessageResult",
         "QueryOffsetResult",
         "TopicConfig",
+        "follow",
         "hash_slots",
         "key_hash",
         "key_hashes",
@@ -152,6 +154,7 @@ SIGNATURES = {
     "mqindex.rocketmq.MessageStore.reput": "*, follow=False, stop=None, progress=None",
     "mqindex.rocketmq.MessageStore.flush": "",
     "mqindex.rocketmq.verify": f"store, *, deep=False, {STORE_OPTIONS}, engine=None",
+    "mqindex.rocketmq.follow": f"store, out, *, stop, progress=None, interval=0.001, {STORE_OPTIONS}, engine=None",
     "mqindex.rocketmq.rebuild": f"store, out, *, parts=None, {STORE_OPTIONS}, split_size={128 << 20}, "
     "overwrite=False, engine=None",
     "mqindex.rocketmq.repair": f"store, *, parts=None, deep=False, dry_run=False, {STORE_OPTIONS}, engine=None",
