@@ -431,6 +431,23 @@ def test_equal_times_have_two_boundaries(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_brokers_of_4_x_answer_the_nearest_message_of_a_file_chosen_by_its_time(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path / "log")
+    phys = writer.write(*(LogMessage(store_timestamp=1000 * n) for n in range(1, 13)))
+    with (
+        ConsumeQueue.open(tmp_path / "0", file_size=200, writable=True) as queue,
+        CommitLog.open(tmp_path / "log") as log,
+    ):
+        for n, (phy, (_, size)) in enumerate(zip(phys, writer.frames, strict=True)):
+            queue.put_message_position_info(phy, size, 0, n)
+        for file, modified in zip(queue.files, (5_000, 12_000), strict=True):
+            os.utime(file.path, ns=(0, modified * 1_000_000))
+        asked = (0, 1000, 1499, 1500, 1501, 4999, 5000, 5001, 11_499, 11_501, 99_999)
+        found = [queue.get_offset_in_queue_by_time(ms, log) for ms in asked]
+    # the second file begins with 11 000: what is between the times of both files is not found in the first
+    assert found == [0, 0, 0, 0, 1, 4, 4, 10, 10, 11, 11]
+
+
 # ---- all queues of a store
 
 
