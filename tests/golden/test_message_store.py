@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mqindex._results import BinaryColumn
-from mqindex.rocketmq import CommitLog, Message, MessageStore, NewMessage
+from mqindex.rocketmq import CommitLog, Message, MessageStore, NewMessage, verify
 from mqindex.rocketmq.log_columns import COLUMNS
 from tests.support.golden import KILLED_CASES, STORE_CASES, StoreCase, case
 from tests.support.tree import index_bytes
@@ -234,3 +234,31 @@ def written(root: Path) -> tuple[dict[str, bytes], list[bytes]]:
     parts = [path for part in ("commitlog", "consumequeue") for path in (root / part).rglob("*") if path.is_file()]
     contents = {str(path.relative_to(root)): path.read_bytes() for path in parts}
     return {name: data for name, data in contents.items() if any(data)}, index_bytes(root)
+
+
+@each_store
+def test_a_broker_s_store_is_written_on(name: str, golden_store: GoldenStore) -> None:
+    chosen, root = golden_store(name)
+    config = chosen.truth["config"]
+    lengths = {(said["topic"], said["queueId"]): said["max"] for said in simple_queues(chosen)}
+    for again in range(2):
+        with MessageStore.open(root, config=config, broker_version=chosen.version, writable=True) as opened:
+            for (topic, queue_id), length in lengths.items():
+                if not topic.startswith("%LMQ%"):
+                    key = f"mine-{queue_id}"
+                    put = opened.put_message(NewMessage(topic, b"more", queue_id=queue_id, keys=key, tags="Mine"))
+                    assert put.queue_offset == length + again
+                    assert len(opened.query_message(topic, key, exact=True).messages) == again + 1
+            check_queries_of_old(opened, chosen.truth)
+    assert not (root / "abort").exists()
+    report = verify(root, config=config, broker_version=chosen.version, deep=True)
+    assert [finding for finding in report.findings if finding.severity == "error"] == []
+
+
+def check_queries_of_old(opened: MessageStore, truth: dict[str, Any]) -> None:
+    """Every message that the broker's index led to is still found."""
+    for asked in truth["queryMessage"]:
+        answer = opened.query_message(
+            asked["topic"], asked["key"], max_num=10**6, begin=asked["begin"], end=asked["end"]
+        )
+        assert set(asked["phy"]) <= set(map(place, answer.messages))
