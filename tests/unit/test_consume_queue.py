@@ -479,6 +479,7 @@ def test_strangers_in_the_directories_are_told_and_left_alone(tmp_path: Path) ->
     with ConsumeQueueTable.open(tmp_path, file_size=200, writable=True) as table:
         table.find_or_create("T", 0).put_units(units(0))
     (tmp_path / "file").write_text("?")
+    (tmp_path / "T" / ".mqindex-0").write_text("what a killed writer leaves")
     for name in ("01", "-1", "x", "99999999999"):
         (tmp_path / "T" / name).mkdir()
     (tmp_path / "T" / "7").write_text("?")

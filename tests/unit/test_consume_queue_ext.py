@@ -112,9 +112,32 @@ def test_an_extension_that_grows_is_followed(tmp_path: Path) -> None:
     last.unlink()
     with ConsumeQueueExt.open(tmp_path / "ext") as ext:
         assert ext.get(rows[-1][0]) is None
-        last.write_bytes(data)
-        assert ext.get_many([rows[-1][0]])["tags_code"].tolist() == [CODES[-1]]
-        assert ext.get(rows[-1][0]) == rows[-1][1:]
+    for many in (True, False):
+        last.unlink(missing_ok=True)
+        with ConsumeQueueExt.open(tmp_path / "ext") as ext:
+            last.write_bytes(data)
+            if many:
+                assert ext.get_many([rows[-1][0]])["tags_code"].tolist() == [CODES[-1]]
+            else:
+                assert ext.get(rows[-1][0]) == rows[-1][1:]
+
+
+@pytest.mark.parametrize("size", [-(2**15), -1, 0])
+def test_a_size_below_1_is_no_unit_whatever_follows(tmp_path: Path, size: int) -> None:
+    (tmp_path / "ext").mkdir()
+    data = struct.pack(">hqqh", size, 7, 1000, 0) + ext_unit(8, 1001)
+    (tmp_path / "ext" / ("0" * 20)).write_bytes(data.ljust(EXT_SIZE, b"\0"))
+    with ConsumeQueueExt.open(tmp_path / "ext") as ext:
+        assert (ext.get(ADDRESS), ext.get(ADDRESS + 20)) == (None, (8, 1001, b""))
+        assert ext.get_many([ADDRESS, ADDRESS + 20])["found"].tolist() == [False, True]
+        assert ext.units().num_rows == 0
+
+
+def test_a_walk_does_not_creep_through_sizes_that_no_broker_writes(tmp_path: Path) -> None:
+    (tmp_path / "ext").mkdir()
+    (tmp_path / "ext" / ("0" * 20)).write_bytes((ext_unit(8, 1001) + b"\0\x01" * 4000))
+    with ConsumeQueueExt.open(tmp_path / "ext") as ext:
+        assert ext.units()["address"].tolist() == [ADDRESS]
 
 
 @pytest.mark.parametrize("keep", range(0, 2 * EXT_SIZE, 7))
