@@ -135,7 +135,7 @@ def test_a_size_below_1_is_no_unit_whatever_follows(tmp_path: Path, size: int) -
 
 def test_a_walk_does_not_creep_through_sizes_that_no_broker_writes(tmp_path: Path) -> None:
     (tmp_path / "ext").mkdir()
-    (tmp_path / "ext" / ("0" * 20)).write_bytes((ext_unit(8, 1001) + b"\0\x01" * 4000))
+    (tmp_path / "ext" / ("0" * 20)).write_bytes(ext_unit(8, 1001) + b"\0\x01" * 4000)
     with ConsumeQueueExt.open(tmp_path / "ext") as ext:
         assert ext.units()["address"].tolist() == [ADDRESS]
 
