@@ -154,6 +154,8 @@ class LogEntries:
         for span in self.spans:
             if at is not None and not span.file_start <= at < span.stop:
                 continue
+            if stop is not None and stop <= span.file_start:  # it lies in a hole between two files
+                return
             limit = span.stop if stop is None else min(span.stop, stop)
             walk = FileWalk(self._map(span), span, at if at is not None else span.file_start, limit, tags=self.tags)
             for chunk in walk:
