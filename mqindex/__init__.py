@@ -1,7 +1,8 @@
 """Reads, writes, verifies, rebuilds and bulk-queries the index files of message-queue stores.
 
 The parts are `mqindex.rocketmq`, `mqindex.kafka`, `mqindex.engines`, `mqindex.errors`, `mqindex.report` and, with
-the extra `spark`, `mqindex.spark`. Importing this package loads none of them: NumPy and the kernels come with their first use.
+the extra `spark`, `mqindex.spark`. Importing this package loads none of them: NumPy and the kernels come with their
+first use.
 """
 
 from __future__ import annotations

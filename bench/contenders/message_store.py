@@ -13,7 +13,9 @@ from mqindex.rocketmq import verify as verify_store
 __all__ = ["get_messages", "verify"]
 
 
-def get_messages(*, store: str, tags: str, batch: int, columns: list[str] | None, scratch: str, **spec: Any) -> Result:
+def get_messages(
+    *, store: str, tags: str, batch: int, columns: list[str] | None, exact: bool, scratch: str, **spec: Any
+) -> Result:
     """Every message with a tag, from the first to the last offset of a queue, in batches."""
     result = Result()
     with MessageStore.open(store) as opened:
@@ -21,7 +23,9 @@ def get_messages(*, store: str, tags: str, batch: int, columns: list[str] | None
             start = time.perf_counter()
             found = offsets = at = 0
             while True:
-                got = opened.get_messages("TopicTest", 0, at, max_msg_nums=batch, tags=tags, columns=columns)
+                got = opened.get_messages(
+                    "TopicTest", 0, at, max_msg_nums=batch, tags=tags, exact=exact, columns=columns
+                )
                 found += got.messages.num_rows
                 offsets += int(got.messages["phy_offset"].sum())
                 at = got.next_begin_offset

@@ -219,7 +219,10 @@ def hosts_of(str name, Pieces texts, bytes default=None, /):
         if text.len < 0 and default is not None:
             set_cell(hosts.cells + i, PyBytes_AS_STRING(default), PyBytes_GET_SIZE(default))
             continue
-        if before != NULL and before == text - 1 and before.len == text.len and memcmp(before.p, text.p, <size_t> text.len) == 0:
+        if (
+            before != NULL and before == text - 1 and before.len == text.len
+            and memcmp(before.p, text.p, <size_t> text.len) == 0
+        ):
             hosts.cells[i] = hosts.cells[i - 1]  # most come from one host
             before = text
             continue

@@ -20,7 +20,7 @@ from mqindex.rocketmq.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue_files import FileMaps, UnitFiles, file_size_of
 from mqindex.rocketmq.queue_tail import PutUnits, QueueTail
 from mqindex.rocketmq.queue_times import Boundary, QueueFile, offset_by_boundary, offset_by_file_time
-from mqindex.rocketmq.queue_units import all_columns, columns_of_file, count_blanks, tag_hash
+from mqindex.rocketmq.queue_units import all_columns, columns_of_file, count_blanks, places_at, tag_hash
 
 if TYPE_CHECKING:
     from mqindex.rocketmq.commit_log import CommitLog
@@ -196,6 +196,11 @@ class ConsumeQueue:
             for part in self._units.stretches(*self._range(start, stop))
         ]
         return np.concatenate(found) if found else np.empty(0, np.int64)
+
+    def places_at(self, queue_offsets: _Ints) -> tuple[_Ints, _Ints]:
+        """phy_offset and size, int64 each, of the units that `select` gave; -1 and 0 where one is gone since."""
+        self._look()
+        return places_at(self._units, queue_offsets)
 
     def get_offset_in_queue_by_time(self, ms: int, commit_log: CommitLog, *, boundary: Boundary | None = None) -> int:
         """The queue offset at a time, as the broker answers.

@@ -147,6 +147,7 @@ def holds(log: CommitLog, phy_offset: int, size: int) -> bool:
 
 
 def require_max_msg_nums(max_msg_nums: int) -> None:
+    """ValueError: it is less than one."""
     if max_msg_nums < 1:
         raise ValueError(f"max_msg_nums: expected 1 or more, got {max_msg_nums}")
 

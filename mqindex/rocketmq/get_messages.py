@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +22,7 @@ __all__ = ["get_messages"]
 
 _Ints = npt.NDArray[np.int64]
 
+_PLACES = ("queue_offset", "phy_offset", "size")
 _MIN_UNITS = 16384  # looked at in one step where a filter may let few of them pass
 
 
@@ -31,6 +33,7 @@ def get_messages(
     max_msg_nums: int,
     wanted: TagFilter,
     columns: tuple[str, ...],
+    exact: bool = True,
 ) -> GetMessageResult[Columns]:
     """Up to `max_msg_nums` messages, through as many files of the queue as it takes."""
     low, high = (queue.min_offset_in_queue, queue.max_offset_in_queue) if queue is not None else (0, 0)
@@ -39,13 +42,20 @@ def get_messages(
         assert refused is not None
         return GetMessageResult(*refused, low, high, _joined([], columns))
     status, parts, found, at = GetMessageStatus.NO_MATCHED_MESSAGE, list[Columns](), 0, offset
+    only_places = not exact and set(columns) <= set(_PLACES)
     while at < high and found < max_msg_nums:
         left = max_msg_nums - found
         numbers, phys, sizes, at = _step(queue, at, high, left, wanted)
         there = _in_log(log, phys, sizes)
         if not there.all() and not found:
             status = GetMessageStatus.MESSAGE_WAS_REMOVING
-        for part in _columns(log, numbers[there], phys[there], sizes[there], wanted, columns):
+        if not there.all():
+            numbers, phys, sizes = numbers[there], phys[there], sizes[there]
+        if only_places:
+            taken: Iterator[Columns] = _places(numbers, phys, sizes, columns)
+        else:
+            taken = _columns(log, numbers, phys, sizes, wanted if exact else TagFilter(None), columns)
+        for part in taken:
             parts.append(part)
             found += part.num_rows
     if found:
@@ -56,21 +66,36 @@ def get_messages(
 def _step(queue: ConsumeQueue, at: int, high: int, left: int, wanted: TagFilter) -> tuple[_Ints, _Ints, _Ints, int]:
     """Queue offsets, phy offsets and sizes of up to `left` units that the broker would send, and where to go on."""
     stop = min(at + (left if wanted.tags is None else max(_MIN_UNITS, 4 * left)), high)
-    units = queue.units(at, stop)
-    if not units.num_rows:  # files are missing: on where the next one begins, however far that is
-        firsts = [file.start // QUEUE_UNIT_SIZE for file in queue.files]
-        stop = min((first for first in firsts if first >= stop), default=high)
-    offsets, phys, sizes = units["queue_offset"], units["phy_offset"], units["size"].astype(np.int64)
-    if wanted.tags is not None:
-        rows = np.flatnonzero(wanted.matching_codes(units["tags_code"]))[:left]
-        offsets, phys, sizes = offsets[rows], phys[rows], sizes[rows]
-    return offsets, phys, sizes, int(offsets[-1]) + 1 if len(offsets) == left else stop
+    if wanted.tags is None:
+        units = queue.units(at, stop)
+        offsets, phys, sizes = units["queue_offset"], units["phy_offset"], units["size"].astype(np.int64)
+    else:
+        offsets = queue.select(wanted.hashes.tolist(), at, stop)[:left]
+        phys, sizes = queue.places_at(offsets)
+    if len(offsets) == left:
+        stop = int(offsets[-1]) + 1
+    elif not len(offsets):
+        stop = _held_from(queue, stop, high)
+    return offsets, phys, sizes, stop
+
+
+def _held_from(queue: ConsumeQueue, at: int, high: int) -> int:
+    """The first queue offset from `at` on that a file holds: over missing files in one step, however many they are."""
+    files, place = queue.files, at * QUEUE_UNIT_SIZE
+    n = bisect_right(files, place, key=lambda file: file.start)
+    if n and place < files[n - 1].stop:
+        return at
+    return files[n].start // QUEUE_UNIT_SIZE if n < len(files) else high
 
 
 def _in_log(log: CommitLog, phys: _Ints, sizes: _Ints) -> npt.NDArray[np.bool_]:
     """`get_message.holds` of many units."""
-    if not log.files:
+    if not log.files or not len(phys):
         return np.zeros(len(phys), np.bool_)
+    number = bisect_right(log.files, int(phys.min()), key=lambda file: file.start) - 1
+    stop = min(log.files[number].stop, log.max_phy_offset)
+    if number >= 0 and sizes.min() > 0 and int(phys.max()) <= stop - int(sizes.max()):
+        return np.ones(len(phys), np.bool_)  # as a rule: all in one file
     stops = np.array([min(file.stop, log.max_phy_offset) for file in log.files])
     numbers = _file_numbers(log, phys)
     return np.asarray((numbers >= 0) & (sizes > 0) & (phys <= stops[numbers] - sizes))
@@ -78,6 +103,13 @@ def _in_log(log: CommitLog, phys: _Ints, sizes: _Ints) -> npt.NDArray[np.bool_]:
 
 def _file_numbers(log: CommitLog, phys: _Ints) -> _Ints:
     return np.searchsorted(np.array([file.start for file in log.files]), phys, "right") - 1
+
+
+def _places(numbers: _Ints, phys: _Ints, sizes: _Ints, columns: tuple[str, ...]) -> Iterator[Columns]:
+    """What the units themselves say: the log need not be read for it."""
+    said: dict[str, npt.NDArray[Any]] = dict(zip(_PLACES, (numbers, phys, sizes.astype(np.int32)), strict=True))
+    if len(phys):
+        yield Columns({name: said[name] for name in columns}, num_rows=len(phys))
 
 
 def _columns(

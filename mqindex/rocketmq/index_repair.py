@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from mqindex import staging
@@ -146,6 +147,7 @@ def _exchange(exchange: Exchange) -> list[str]:
     A bad file goes last of all, or is replaced where a new one takes its name, so that no name is ever without a file.
     """
     _make_directories(exchange)
+    checkpoint = _write_checkpoint(exchange) if exchange.checkpoint is not None else None
     kept = os.path.join(exchange.backup, "index")
     final = [os.path.join(exchange.index, name) for _, name, _ in exchange.place]
     for (path, name, _), target in zip(exchange.place, final, strict=True):
@@ -163,8 +165,8 @@ def _exchange(exchange: Exchange) -> list[str]:
     staging.sync_directory(exchange.index)
     if exchange.saves:
         staging.sync_directory(kept)
-    if exchange.checkpoint is not None:
-        _exchange_checkpoint(exchange, exchange.checkpoint)
+    if checkpoint is not None:
+        _exchange_checkpoint(exchange, checkpoint)
     return final
 
 
@@ -187,13 +189,26 @@ def _neighbour(exchange: Exchange) -> str:
     return kept if kept is not None and os.path.exists(kept) else exchange.index
 
 
-def _exchange_checkpoint(exchange: Exchange, checkpoint: Checkpoint) -> None:
-    path = os.path.join(exchange.root, "checkpoint")
+def _write_checkpoint(exchange: Exchange) -> str:
+    """The new checkpoint, aside, before any file is exchanged: where it cannot be written, nothing has changed."""
+    assert exchange.checkpoint is not None
     fresh = staging.temporary(exchange.backup, "checkpoint-new")
-    with open(fresh, "xb") as file:
-        file.write(checkpoint.to_bytes())
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with open(fresh, "xb") as file:
+            file.write(exchange.checkpoint.to_bytes())
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        with suppress(OSError):
+            os.unlink(fresh)
+            os.rmdir(os.path.join(exchange.backup, "index"))
+            os.rmdir(exchange.backup)
+        raise
+    return fresh
+
+
+def _exchange_checkpoint(exchange: Exchange, fresh: str) -> None:
+    path = os.path.join(exchange.root, "checkpoint")
     if os.path.exists(path):
         keep(path, os.path.join(exchange.backup, "checkpoint"), exchange.root)
     staging.own_like(fresh, path if os.path.exists(path) else exchange.root)

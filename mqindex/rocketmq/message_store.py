@@ -161,21 +161,26 @@ class MessageStore:
         *,
         max_msg_nums: int,
         tags: str | None = None,
+        exact: bool = True,
         columns: Iterable[str] | None = None,
     ) -> GetMessageResult[Columns]:
         """Messages of one queue in bulk: as many as asked, if the queue has them, as columns.
 
-        The statuses of `get_message`, but no limit of a request counts, and every message has one of the tags. The
-        checksums of bodies are not compared (`verify` does).
+        The statuses of `get_message`, but no limit of a request counts. The checksums of bodies are not compared
+        (`verify` does).
 
         Parameters
         ----------
+        exact : bool
+            True: messages are read, and every one has one of the tags. False: the hashes of tags alone count, as in
+            the broker, whose consumers compare the strings; for the columns queue_offset, phy_offset and size alone
+            the units are taken at their word then, and the log is not read.
         columns : names as for `CommitLog.scan`; None: all but `body` and `properties`
         """
         require_max_msg_nums(max_msg_nums)
         wanted, chosen = TagFilter(tags), require_columns(columns)
         queue = self._queue(topic, queue_id)
-        return get_messages(queue, self._log_of(queue), offset, max_msg_nums, wanted, chosen)
+        return get_messages(queue, self._log_of(queue), offset, max_msg_nums, wanted, chosen, exact)
 
     # ---- writing
 

@@ -10,11 +10,12 @@ import numpy.typing as npt
 from mqindex._native.consume_queue import decode_units
 from mqindex.rocketmq.queue_files import UnitFiles
 
-__all__ = ["BLANK", "all_columns", "columns_of_file", "count_blanks", "tag_hash"]
+__all__ = ["BLANK", "all_columns", "columns_of_file", "count_blanks", "places_at", "tag_hash"]
 
 _Ints: TypeAlias = npt.NDArray[np.int64]
 _Sizes: TypeAlias = npt.NDArray[np.int32]
 
+_UNIT = np.dtype([("phy_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 _BLANK_SIZE = 2**31 - 1
 BLANK: Final = (0).to_bytes(8, "big") + _BLANK_SIZE.to_bytes(4, "big") + (0).to_bytes(8, "big")
 """A unit that leads nowhere: with such a broker fills a queue that begins later than its first file."""
@@ -52,6 +53,17 @@ def columns_of_file(units: UnitFiles, start: int, stop: int) -> tuple[_Ints, _Si
     for part in units.stretches(start, stop):
         return decode_units(part.buf, part.start, part.stop)
     return decode_units(b"", 0, 0)
+
+
+def places_at(units: UnitFiles, offsets: _Ints) -> tuple[_Ints, _Ints]:
+    """phy_offset and size of some units, by ascending queue offset; -1 and 0: no file holds the unit any more."""
+    phys, sizes = np.full(len(offsets), -1, np.int64), np.zeros(len(offsets), np.int64)
+    stretches = units.stretches(int(offsets[0]), int(offsets[-1]) + 1) if len(offsets) else ()
+    for part in stretches:
+        low, high = np.searchsorted(offsets, (part.first + part.start, part.first + part.stop)).tolist()
+        rows = np.frombuffer(part.buf, _UNIT, count=part.stop)[offsets[low:high] - part.first]
+        phys[low:high], sizes[low:high] = rows["phy_offset"], rows["size"]
+    return phys, sizes
 
 
 def count_blanks(units: UnitFiles, start: int, stop: int) -> int:

@@ -38,16 +38,6 @@ class TagFilter:
             return True
         return (tags_code & 0xFFFFFFFF ^ 0x80000000) - 0x80000000 in self._hashes
 
-    def matching_codes(self, tags_codes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """`matches_code` of many units."""
-        if self.tags is None:
-            return np.ones(len(tags_codes), np.bool_)
-        found = tags_codes < _MIN_TAGS_CODE
-        low = tags_codes.astype(np.int32)
-        for tag_code in self.hashes:
-            found |= low == tag_code
-        return found
-
     def matches(self, tags: str | None) -> bool:
         """Whether a consumer keeps a message with these TAGS. It does where the expression names no tag at all."""
         return not self.tags or tags in self.tags

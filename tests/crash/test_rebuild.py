@@ -11,7 +11,7 @@ import pytest
 from mqindex.engines import LocalEngine
 from tests.support.crash_at import Outcome, Runner
 from tests.support.small_store import make_small_store
-from tests.support.tree import contents, index_bytes, scraps
+from tests.support.tree import contents, index_bytes, queue_contents, scraps
 
 REBUILD = "mqindex.rocketmq.rebuild:rebuild"
 ONE = LocalEngine(1)
@@ -28,6 +28,11 @@ def store(tmp_path: Path) -> Path:
     return make_small_store(tmp_path / "store")
 
 
+def files_of(root: Path) -> tuple[list[bytes], dict[str, bytes]]:
+    """The index files, and those of the queues."""
+    return index_bytes(root), queue_contents(root)
+
+
 def rebuild(runner: Runner, store: Path, out: Path, *, at: int = 0, failure: str = "kill", limit: int = 0,
             overwrite: bool = False) -> Outcome:  # fmt: skip
     return runner.run(
@@ -39,12 +44,12 @@ def rebuild(runner: Runner, store: Path, out: Path, *, at: int = 0, failure: str
 def test_rebuild_that_is_let_alone_counts_its_calls(runner: Runner, store: Path, tmp_path: Path) -> None:
     outcome = rebuild(runner, store, tmp_path / "out")
     assert outcome.error is None
-    assert index_bytes(tmp_path / "out") == index_bytes(store)
+    assert files_of(tmp_path / "out") == files_of(store)
     assert {"rename", "fsync", "posix_fallocate", "msync", "mkdir", "create"} <= set(outcome.calls)
 
 
 def test_killed_at_any_call_a_second_run_finishes(runner: Runner, store: Path, tmp_path: Path) -> None:
-    before, expected = contents(store), index_bytes(store)
+    before, expected = contents(store), files_of(store)
     for at in range(1, 1 + len(rebuild(runner, store, tmp_path / "all").calls) + 50):
         out = tmp_path / f"place{at}" / "out"
         out.parent.mkdir()
@@ -52,10 +57,10 @@ def test_killed_at_any_call_a_second_run_finishes(runner: Runner, store: Path, t
         if not outcome.killed:
             break
         if out.exists():
-            assert index_bytes(out) == expected
+            assert files_of(out) == expected
         else:
             assert rebuild(runner, store, out).error is None
-        assert index_bytes(out) == expected
+        assert files_of(out) == expected
         assert contents(store) == before
         rebuild(runner, store, out.parent / "other")
         assert scraps(out.parent) == []
@@ -63,7 +68,7 @@ def test_killed_at_any_call_a_second_run_finishes(runner: Runner, store: Path, t
 
 
 def test_killed_at_any_call_the_old_output_is_there_or_beside(runner: Runner, store: Path, tmp_path: Path) -> None:
-    expected = index_bytes(store)
+    expected = files_of(store)
     for at in range(1, 500):
         out = tmp_path / f"place{at}" / "out"
         (out / "index").mkdir(parents=True)
@@ -78,10 +83,10 @@ def test_killed_at_any_call_the_old_output_is_there_or_beside(runner: Runner, st
             assert backups == []
         else:
             assert [(path / "index" / "old").read_bytes() for path in backups] == [b"old"]
-            assert not out.exists() or index_bytes(out) == expected
+            assert not out.exists() or files_of(out) == expected
         again = rebuild(runner, store, out, overwrite=True)
         assert again.error is None
-        assert index_bytes(out) == expected
+        assert files_of(out) == expected
         assert any((path / "index" / "old").exists() for path in out.parent.glob("out.backup-*"))
         assert scraps(out.parent) == []
     assert at > 20
@@ -91,7 +96,7 @@ def test_killed_at_any_call_the_old_output_is_there_or_beside(runner: Runner, st
 def test_error_at_any_call_is_told_and_leaves_nothing(
     failure: str, runner: Runner, store: Path, tmp_path: Path
 ) -> None:
-    before, expected = contents(store), index_bytes(store)
+    before, expected = contents(store), files_of(store)
     for at in range(1, 500):
         out = tmp_path / f"place{at}" / "out"
         out.parent.mkdir()
@@ -102,14 +107,14 @@ def test_error_at_any_call_is_told_and_leaves_nothing(
         assert scraps(out.parent) == []
         check_failed(outcome, failure)
         if out.exists():  # only the last sync of all came too late
-            assert index_bytes(out) == expected
+            assert files_of(out) == expected
         assert [path.name for path in out.parent.iterdir()] in ([], ["out"])
     assert at > 10
 
 
 @pytest.mark.parametrize("failure", ["ENOSPC", "EIO", "EACCES"])
 def test_error_at_any_call_leaves_the_old_output(failure: str, runner: Runner, store: Path, tmp_path: Path) -> None:
-    expected = index_bytes(store)
+    expected = files_of(store)
     for at in range(1, 500):
         out = tmp_path / f"place{at}" / "out"
         (out / "index").mkdir(parents=True)
@@ -123,7 +128,7 @@ def test_error_at_any_call_leaves_the_old_output(failure: str, runner: Runner, s
         if (out / "index" / "old").exists():
             assert backups == []
         else:  # the new one is there and only its last sync failed
-            assert index_bytes(out) == expected
+            assert files_of(out) == expected
             assert [(path / "index" / "old").read_bytes() for path in backups] == [b"old"]
 
 

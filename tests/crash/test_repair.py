@@ -6,17 +6,20 @@ import errno
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mqindex.engines import LocalEngine
 from mqindex.rocketmq import verify
 from tests.support.crash_at import Outcome, Runner
-from tests.support.small_store import OPTIONS, make_small_store
-from tests.support.tree import contents, index_bytes, index_paths, scraps
+from tests.support.small_store import OPTIONS as INDEX_OPTIONS
+from tests.support.small_store import QUEUE_FILE_SIZE, make_small_store
+from tests.support.tree import contents, index_bytes, index_paths, queue_contents, scraps
 
 REPAIR = "mqindex.rocketmq.repair:repair"
 ONE = LocalEngine(1)
+OPTIONS: dict[str, Any] = {**INDEX_OPTIONS, "config": {"mappedFileSizeConsumeQueue": QUEUE_FILE_SIZE}}
 
 
 @pytest.fixture(scope="module")
@@ -51,19 +54,45 @@ def incomplete(root: Path) -> None:
     shutil.rmtree(shorter)
 
 
+def queues_gone(root: Path) -> None:
+    shutil.rmtree(root / "consumequeue")
+
+
+def queues_spoilt(root: Path) -> None:
+    """A queue is gone, of another one a file; in the last a unit is spoilt, and two files are too many."""
+    one, two, three = sorted((root / "consumequeue").iterdir())
+    shutil.rmtree(one)
+    min((two / "0").iterdir()).unlink()
+    path = min((three / "0").iterdir())
+    path.write_bytes(b"\x07" * 20 + path.read_bytes()[20:])
+    (three / "0" / "stranger").write_bytes(b"mine")
+    (three / "0" / f"{QUEUE_FILE_SIZE * 9:020d}").write_bytes(b"\x01" * QUEUE_FILE_SIZE)
+    index_paths(root)[1].unlink()
+
+
 SITUATIONS: dict[str, Callable[[Path], None]] = {
     "newest gone": newest_gone,
     "all gone": all_gone,
     "spoilt": spoilt,
     "incomplete": incomplete,
+    "queues gone": queues_gone,
+    "queues spoilt": queues_spoilt,
 }
 
 
-def broken(situation: str, tmp_path: Path) -> tuple[Path, list[bytes]]:
-    """A store in need of repair, to be copied for each attempt; and its right index."""
+Files = tuple[list[bytes], dict[str, bytes]]
+
+
+def files_of(root: Path) -> Files:
+    """The index files, and those of the queues."""
+    return index_bytes(root), queue_contents(root)
+
+
+def broken(situation: str, tmp_path: Path) -> tuple[Path, Files]:
+    """A store in need of repair, to be copied for each attempt; and its right files."""
     root = make_small_store(tmp_path / "broken", unclean=True)
-    expected = index_bytes(root)
-    assert len(expected) > 4
+    expected = files_of(root)
+    assert min(map(len, expected)) > 4
     SITUATIONS[situation](root)
     return root, expected
 
@@ -95,7 +124,7 @@ def test_killed_at_any_call_every_file_is_the_old_or_the_new_one(
         check_nothing_lost(old, root)
         again = repair(runner, root)
         assert again.error is None
-        assert index_bytes(root) == expected
+        assert files_of(root) == expected
         assert scraps(root) == []
         check_nothing_lost(old, root)
         assert (root / "checkpoint").read_bytes()[16:24] != bytes(8)
@@ -107,7 +136,11 @@ def test_killed_at_any_call_every_file_is_the_old_or_the_new_one(
 @pytest.mark.parametrize(
     ("situation", "failures"),
     [("newest gone", "ENOSPC EIO EACCES"), ("all gone", "EIO EACCES ENOSPC")]
-    + [(situation, failure) for situation in ("spoilt", "incomplete") for failure in ("ENOSPC", "EIO", "EACCES")],
+    + [
+        (situation, failure)
+        for situation in ("spoilt", "incomplete", "queues gone", "queues spoilt")
+        for failure in ("ENOSPC", "EIO", "EACCES")
+    ],
 )
 def test_error_at_any_call_is_told_and_a_second_run_finishes(
     situation: str, failures: str, runner: Runner, tmp_path: Path
@@ -129,7 +162,7 @@ def test_error_at_any_call_is_told_and_a_second_run_finishes(
         check_old_or_new(old, new, root)
         check_nothing_lost(old, root)
         assert repair(runner, root).error is None
-        assert index_bytes(root) == expected
+        assert files_of(root) == expected
         check_nothing_lost(old, root)
         shutil.rmtree(root)
     assert at > 10

@@ -199,6 +199,11 @@ def test_messages_on_both_sides_of_a_huge_hole(directory: Path, time_bound: Call
             found = get_messages(queue, log, 0, 100, TagFilter(tags), ("queue_offset",))
             assert found.messages["queue_offset"].tolist() == ([] if tags else [*range(10), *range(5, 10)])
             assert found.next_begin_offset == far // 20 + 5
+            places = get_messages(queue, log, 0, 100, TagFilter(tags), ("queue_offset",), exact=False)
+            assert places.messages["queue_offset"].tolist() == (
+                [] if tags else [*range(10), *range(far // 20, far // 20 + 5)]
+            )
+            assert places.next_begin_offset == far // 20 + 5
 
 
 def test_files_of_several_sizes(directory: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from tests.spark.conftest import ROOT, spark_environment
 from tests.support.golden import case
-from tests.support.tree import index_bytes, scraps
+from tests.support.tree import index_bytes, queue_contents, scraps
 
 pytestmark = [
     pytest.mark.spark,
@@ -79,8 +79,10 @@ def test_dead_process_and_straggler_change_no_byte_and_leave_nothing(master: str
     done = subprocess.run(job, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr[-5000:]
     keys = sum(said["uniqKey"] is not None for said in case("basic-493").truth["messages"])
-    assert done.stdout == f"files 4 entries {keys} waited False\n"
+    queues = queue_contents(golden)
+    assert done.stdout == f"files {4 + len(queues)} entries {keys} waited False\n"
     assert index_bytes(out / "rebuilt") == index_bytes(golden)
+    assert queue_contents(out / "rebuilt") == queues
     assert {"extract-0-0", "extract-0-1", "build-0-0", "build-0-1"} <= {path.name for path in marks.iterdir()}
     assert sorted(path.name for path in out.iterdir()) == ["built", "rebuilt"]
     assert scraps(tmp_path) == []

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.types import StructType
 
 from mqindex.errors import FormatError
+from mqindex.spark import log_stream
+from mqindex.spark.log_stream import LogStreamReader
 from tests.spark.test_sources import log, offsets, said_offsets
 from tests.support.log_writer import LogMessage, LogWriter
 
@@ -85,6 +88,22 @@ def test_restart_reads_what_came_since_over_new_files(writer: LogWriter, stream:
     assert len(list(writer.directories[0].iterdir())) > 4
 
 
+def test_batch_that_was_not_committed_is_the_same_batch_again(writer: LogWriter, stream: Callable[..., Stream]) -> None:
+    written = writer.write(*messages(30))
+    crashed = stream()
+    crashed.run()
+    for name in ("checkpoint/commits/0", "out/_spark_metadata/0"):
+        (crashed.place / name).unlink()
+        (crashed.place / name).with_name(".0.crc").unlink()
+    assert crashed.read() != written, "the batch is as if it had not been"
+    written += writer.write(*messages(20, 30))
+    crashed.run()
+    assert crashed.read() == written
+    offsets_told = [(crashed.place / "checkpoint" / "offsets" / name).read_text() for name in ("0", "1")]
+    assert [f'"phy_offset":{end}' in told.replace(" ", "") for told, end in zip(
+        offsets_told, (written[30], writer.position), strict=True)] == [True, True]  # fmt: skip
+
+
 @needs_limits
 def test_micro_batches_are_as_large_as_was_asked(writer: LogWriter, stream: Callable[..., Stream]) -> None:
     written = writer.write(*messages(100))
@@ -105,10 +124,10 @@ def test_two_limits_hold_together(writer: LogWriter, stream: Callable[..., Strea
     assert stream().read() == written
 
 
-@pytest.mark.skipif(LIMITS, reason="PySpark has limits")
-def test_limits_are_refused_where_pyspark_has_none(writer: LogWriter, stream: Callable[..., Stream]) -> None:
-    with pytest.raises(Exception, match=r"maxMessagesPerTrigger: expected PySpark 4\.2 or newer"):
-        stream().run(maxMessagesPerTrigger=15)
+def test_limits_are_refused_where_pyspark_has_none(writer: LogWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_stream, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"maxMessagesPerTrigger: expected PySpark 4\.2 or newer"):
+        LogStreamReader({"path": str(writer.directories[0]), "maxMessagesPerTrigger": "15"}, StructType())
 
 
 def test_stream_begins_where_it_is_told_and_reads_the_columns_asked_for(

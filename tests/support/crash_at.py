@@ -26,7 +26,7 @@ __all__ = ["CLEANUP", "Outcome", "Runner"]
 
 CALLS = (
     "replace", "rename", "link", "fsync", "posix_fallocate", "ftruncate", "copy_file_range", "sendfile", "mkdir",
-    "chmod", "chown", "unlink", "rmdir",
+    "chmod", "chown", "unlink", "rmdir", "pwrite",
 )  # fmt: skip
 CLEANUP = frozenset({"unlink", "rmdir"})
 FAILURES = {name: getattr(errno, name) for name in ("ENOSPC", "EIO", "EACCES")}
