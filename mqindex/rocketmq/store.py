@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import fcntl
 import os
-import threading
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
-from mqindex.errors import BadMagicError, StoreInUseError
+from mqindex import store_lock
+from mqindex.errors import BadMagicError
 
 __all__ = ["hold_lock", "index_paths", "stray_index_names", "was_unclean"]
-
-_held: set[tuple[int, int, int]] = set()
-_held_lock = threading.Lock()
 
 
 def was_unclean(root: str) -> bool:
@@ -22,49 +17,9 @@ def was_unclean(root: str) -> bool:
     return os.path.exists(os.path.join(root, "abort"))
 
 
-@contextlib.contextmanager
-def hold_lock(root: str) -> Iterator[None]:
-    """Hold the store's lock as a broker would, so that none starts meanwhile; `StoreInUseError` where one runs.
-
-    Java's `FileLock` is a POSIX record lock on byte 0 of `lock`. Such a lock keeps other processes out, not this one,
-    and ends when this process closes any descriptor of the file: so who holds it here is kept besides, and nothing
-    else may open the file meanwhile.
-    """
-    path = os.path.join(root, "lock")
-    with _hold_here(root, path):
-        existed = os.path.exists(path)
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            try:
-                fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
-            except OSError as error:
-                if error.errno not in (errno.EACCES, errno.EAGAIN):
-                    raise
-                raise StoreInUseError(
-                    "a broker holds this store", path=path, hint="stop the broker first; reading needs no stop"
-                ) from None
-            yield
-            if not existed:
-                os.unlink(path)
-        finally:
-            os.close(fd)
-
-
-@contextlib.contextmanager
-def _hold_here(root: str, path: str) -> Iterator[None]:
-    status = os.stat(root)
-    place = os.getpid(), status.st_dev, status.st_ino  # a child that was forked holds nothing
-    with _held_lock:
-        if place in _held:
-            raise StoreInUseError(
-                "this process holds this store for writing already", path=path, hint="close the other one first"
-            )
-        _held.add(place)
-    try:
-        yield
-    finally:
-        with _held_lock:
-            _held.discard(place)
+def hold_lock(root: str) -> AbstractContextManager[None]:
+    """Hold the store's `lock` as a broker would, so that none starts meanwhile; `StoreInUseError` where one runs."""
+    return store_lock.hold(os.path.join(root, "lock"))
 
 
 def index_paths(directory: str) -> list[str]:

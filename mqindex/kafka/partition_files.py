@@ -1,0 +1,223 @@
+"""The files of a partition, and the partitions of a log dir, as a broker that starts there would take them."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from contextlib import AbstractContextManager
+from typing import Any, Literal, NamedTuple
+
+from mqindex import store_lock
+from mqindex.kafka.layout import MAX_BASE_OFFSET
+
+__all__ = [
+    "PartitionDirectory",
+    "PartitionFiles",
+    "SegmentFiles",
+    "hold_lock",
+    "is_partition",
+    "list_partitions",
+    "list_segments",
+    "log_dir_of",
+    "partitions_of",
+    "require_free",
+]
+
+_SEGMENT_FILE = re.compile(r"([0-9]{20})\.(log|index|timeindex|txnindex|snapshot)", re.ASCII)
+_NUMBERED = re.compile(r"([0-9]+)\.", re.ASCII)
+_PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})(?:\.\S+-(?P<state>delete|future|stray))?", re.ASCII)
+_HEADER = struct.Struct(">qi4xb6xi")
+_INDEXES = ("index", "timeindex", "txnindex")
+_OTHERS = {"leader-epoch-checkpoint", "partition.metadata", "quorum-state"}
+_OTHER_ENDINGS = (".checkpoint", ".checkpoint.deleted", ".checkpoint.part")  # the metadata log's own snapshots
+
+State = Literal["delete", "future", "stray"]
+
+
+class SegmentFiles(NamedTuple):
+    """The files of one base offset; None: there is none. After a crash a name may still end in `.swap`."""
+
+    base_offset: int
+    log: str
+    index: str | None
+    timeindex: str | None
+    txnindex: str | None
+
+
+class PartitionFiles(NamedTuple):
+    """What a directory holds.
+
+    Attributes
+    ----------
+    segments : by base offset. snapshots : of the producers' state, by offset.
+    leftovers : what a starting broker deletes: `.deleted`, `.cleaned`, and files that a `.swap` stands for.
+    orphans : index files without a log, which it deletes too. skipped : files that are no partition's.
+    """
+
+    directory: str
+    segments: tuple[SegmentFiles, ...]
+    snapshots: dict[int, str]
+    leftovers: tuple[str, ...]
+    orphans: tuple[str, ...]
+    skipped: tuple[str, ...]
+
+
+class PartitionDirectory(NamedTuple):
+    """A partition of a log dir. `state` None: in use; else "delete", "future" or "stray"."""
+
+    path: str
+    topic: str
+    partition: int
+    state: State | None
+
+
+# ---- a partition
+
+
+def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
+    """The segments that a broker would serve from `directory`, and what else lies there. Nothing is changed.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `LogLoader.load`, whose deletions and renames are only imagined here. A name that makes the
+    broker give up (`notes.log`) is skipped.
+    """
+    root = os.fspath(directory)
+    names = _files(root)
+    kept, gone = _swapped(root, names)
+    segments: dict[int, dict[str, str]] = {}
+    skipped = []
+    for name in sorted(kept):
+        match = _SEGMENT_FILE.fullmatch(name)
+        if match is not None and int(match[1]) <= MAX_BASE_OFFSET:
+            segments.setdefault(int(match[1]), {})[match[2]] = os.path.join(root, kept[name])
+        elif name not in _OTHERS and not name.endswith(_OTHER_ENDINGS):
+            skipped.append(os.path.join(root, kept[name]))
+    orphans = [files[kind] for files in segments.values() if "log" not in files for kind in _INDEXES if kind in files]
+    return PartitionFiles(
+        root,
+        tuple(
+            SegmentFiles(base, files["log"], *(files.get(kind) for kind in _INDEXES))
+            for base, files in sorted(segments.items())
+            if "log" in files
+        ),
+        {base: files["snapshot"] for base, files in sorted(segments.items()) if "snapshot" in files},
+        tuple(os.path.join(root, name) for name in sorted(gone)),
+        tuple(orphans),
+        tuple(skipped),
+    )
+
+
+def _swapped(root: str, names: set[str]) -> tuple[dict[str, str], set[str]]:
+    """Final names and the names they have now; and names that are deleted (the first three passes of a load)."""
+    gone = {name for name in names if name.endswith(".deleted") and not name.endswith(".checkpoint.deleted")}
+    cleaned = {name for name in names if name.endswith(".cleaned")}
+    swaps = {name for name in names if name.endswith(".swap")}
+    first_cleaned = min((offset for name in cleaned if (offset := _number(name)) is not None), default=None)
+    if first_cleaned is not None:
+        gone |= {name for name in swaps if (offset := _number(name)) is not None and offset >= first_cleaned}
+    gone |= cleaned
+    swaps -= gone
+    logs = [name for name in swaps if _SEGMENT_FILE.fullmatch(name[: -len(".swap")]) and name.endswith(".log.swap")]
+    low = min((_number(name) or 0 for name in logs), default=0)
+    high = max((_next_offset(os.path.join(root, name), _number(name) or 0) for name in logs), default=0)
+    plain = names - gone - swaps
+    gone |= {name for name in plain if (offset := _number(name)) is not None and low <= offset < high}
+    kept = {name: name for name in plain - gone}
+    for name in swaps:
+        final = name[: -len(".swap")]
+        if final in kept:
+            gone.add(final)
+        kept[final] = name
+    return kept, gone
+
+
+def _next_offset(path: str, base_offset: int) -> int:
+    """One behind the last offset of a log; its base offset where it holds nothing."""
+    with open(path, "rb", buffering=0) as file:
+        size, at, last = os.fstat(file.fileno()).st_size, 0, base_offset - 1
+        while at < size - 17:
+            offset, length, magic, delta = _HEADER.unpack(os.pread(file.fileno(), _HEADER.size, at).ljust(_HEADER.size))
+            if length < 14 or at + 12 + length > size:
+                break
+            last = offset + (delta if magic >= 2 else 0)
+            at += 12 + length
+    return last + 1
+
+
+def _files(root: str) -> set[str]:
+    with os.scandir(root) as entries:
+        return {entry.name for entry in entries if entry.is_file()}
+
+
+def _number(name: str) -> int | None:
+    match = _NUMBERED.match(name)
+    return None if match is None else int(match[1])
+
+
+# ---- a log dir
+
+
+def list_partitions(log_dir: str | os.PathLike[str]) -> tuple[PartitionDirectory, ...]:
+    """The partitions of a log dir, by topic and number, those in use before others of the same number.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `LocalLog.parseTopicPartitionName`: the last dash separates topic and number.
+    """
+    root = os.fspath(log_dir)
+    with os.scandir(root) as entries:
+        names = [entry.name for entry in entries if entry.is_dir()]
+    found = [named for name in names if (named := _named(os.path.join(root, name))) is not None]
+    return tuple(sorted(found, key=lambda each: (each.topic, each.partition, each.state or "", each.path)))
+
+
+def partitions_of(directory: str | os.PathLike[str]) -> tuple[PartitionDirectory, ...]:
+    """`directory` itself where it is a partition, else the partitions in it. A partition may have any name."""
+    root = os.path.abspath(directory)
+    if is_partition(root):
+        return (_named(root) or PartitionDirectory(root, os.path.basename(root), -1, None),)
+    return list_partitions(root)
+
+
+def is_partition(directory: str | os.PathLike[str]) -> bool:
+    """True where a segment's file lies in it, or what a broker puts into an empty partition."""
+    return any(_SEGMENT_FILE.match(name) or name in _OTHERS for name in _files(os.fspath(directory)))
+
+
+def _named(path: str) -> PartitionDirectory | None:
+    match = _PARTITION.fullmatch(os.path.basename(path))
+    if match is None or int(match["partition"]) >= 2**31:
+        return None
+    state: Any = match["state"]
+    return PartitionDirectory(path, match["topic"], int(match["partition"]), state)
+
+
+# ---- its lock
+
+
+def hold_lock(log_dir: str | os.PathLike[str]) -> AbstractContextManager[None]:
+    """Hold the log dir's `.lock` as a broker would, so that none starts meanwhile; none is made where there is none.
+
+    Raises
+    ------
+    StoreInUseError : a broker runs, or this process holds it already.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `LogManager.lockLogDirs`.
+    """
+    return store_lock.hold(os.path.join(os.fspath(log_dir), ".lock"), create=False)
+
+
+def require_free(log_dir: str | os.PathLike[str]) -> None:
+    """`StoreInUseError` where a broker holds the log dir now."""
+    with hold_lock(log_dir):
+        pass
+
+
+def log_dir_of(directory: str | os.PathLike[str]) -> str:
+    """The log dir that `directory` is, or in which it is a partition."""
+    root = os.path.abspath(directory)
+    return os.path.dirname(root) if is_partition(root) else root
