@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from mqindex.driving import announce
 from mqindex.engines import Engine, LocalEngine
 from mqindex.errors import StoreInUseError
 from mqindex.rocketmq import store as stores
@@ -30,7 +31,6 @@ from mqindex.rocketmq.growing_log import LogChangedError
 from mqindex.rocketmq.index_service import IndexService
 from mqindex.rocketmq.log_files import list_log_files
 from mqindex.rocketmq.options import Config, store_options
-from mqindex.rocketmq.rebuild import announce
 from mqindex.rocketmq.reput import OnReput, Reput, ReputProgress, ReputResult, Stop
 
 __all__ = ["FollowReport", "follow"]

@@ -8,15 +8,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from mqindex import staging
+from mqindex.backup import keep, move_aside
+from mqindex.driving import one
 from mqindex.engines import Engine
 from mqindex.report import RepairReport
 from mqindex.rocketmq import pipeline
-from mqindex.rocketmq.backup import keep, move_aside
 from mqindex.rocketmq.checkpoint import Checkpoint
 from mqindex.rocketmq.coverage import Filled
 from mqindex.rocketmq.diagnosis import Diagnosis
 from mqindex.rocketmq.names import names_between
-from mqindex.rocketmq.rebuild import build_all, one
+from mqindex.rocketmq.rebuild import build_all
 from mqindex.rocketmq.stages import Built, Part
 
 __all__ = ["Exchange", "mend_index", "planned_actions"]

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from mqindex import staging
 from mqindex._mapped_file import MappedFile
+from mqindex.backup import keep, move_aside, neighbour_of
 from mqindex.engines import Engine
 from mqindex.rocketmq import pipeline, queue_stages
-from mqindex.rocketmq.backup import keep, move_aside, neighbour_of
 from mqindex.rocketmq.old_queue import entries
 from mqindex.rocketmq.pipeline import SPLIT_SIZE, Extracted, Stretch
 from mqindex.rocketmq.queue_diagnosis import CheckedQueue, QueueDiagnosis

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from mqindex import staging
-from mqindex.engines import Engine, LocalEngine, Progress
+from mqindex.driving import announce, one, scratch_in
+from mqindex.engines import Engine, LocalEngine
 from mqindex.errors import GeometryError
+from mqindex.publication import Publication, publish
 from mqindex.report import RebuildReport, Report
 from mqindex.rocketmq import layout, pipeline, queue_stages, stages
 from mqindex.rocketmq import store as stores
@@ -23,7 +24,7 @@ from mqindex.rocketmq.pipeline import SPLIT_SIZE, Extracted, Stretch
 from mqindex.rocketmq.queue_build import EXT_UNIT
 from mqindex.rocketmq.queue_pipeline import assign_queues, oddities_told, queue_space, skipped_findings
 from mqindex.rocketmq.queue_stages import BuiltQueue, BuiltQueues, QueueBatch
-from mqindex.rocketmq.stages import Built, Part, Publication
+from mqindex.rocketmq.stages import Built, Part
 from mqindex.rocketmq.survey import Survey, estimated_entries, survey
 
 __all__ = ["PARTS", "rebuild"]
@@ -125,14 +126,12 @@ def rebuild(
         queues = build_queue_files(engine, batches)
         publication = Publication(
             scratch=scratch,
-            parts=tuple(part.path for part in built),
-            names=tuple(names_between(None, None, [part.begin_timestamp for part in built])),
             out=order.out,
             aside=f"{order.out}.backup-{staging.backup_name()}" if overwrite else None,
-            queues=tuple(move for task in queues for queue in task.queues for move in _moves(queue)),
+            moves=(*index_moves(built), *(move for task in queues for queue in task.queues for move in _moves(queue))),
             directories=tuple(part for part in PARTS if part in wanted),
         )
-        report.out_files = one(engine, stages.publish, publication, "publish")
+        report.out_files = one(engine, publish, publication, "publish")
         report.findings += find_behind(engine, found.spans, extracted.fault)
     _fill(report, extracted, built)
     _fill_queues(report, queues, order.out)
@@ -160,6 +159,12 @@ def _index_files(found: Survey, extracted: Extracted, scratch: str) -> list[Part
     )
 
 
+def index_moves(built: Sequence[Built]) -> list[tuple[str, str]]:
+    """Built index files, and where they go: their names are theirs to choose, by their first times."""
+    names = names_between(None, None, [part.begin_timestamp for part in built])
+    return [(part.path, os.path.join("index", name)) for part, name in zip(built, names, strict=True)]
+
+
 def _moves(queue: BuiltQueue) -> list[tuple[str, str]]:
     """A queue's directories, and where they go."""
     topic, queue_id = queue.name
@@ -169,20 +174,7 @@ def _moves(queue: BuiltQueue) -> list[tuple[str, str]]:
     return found
 
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 AnyReport = TypeVar("AnyReport", bound=Report)
-
-
-def one(engine: Engine, stage: Callable[[Item], Result], item: Item, name: str) -> Result:
-    """A stage of a single task."""
-    return engine.map(stage, [item], name=name)[0]
-
-
-def announce(engine: Engine, note: str) -> None:
-    """Tell whoever watches what is about to happen."""
-    if engine.progress is not None:
-        engine.progress(Progress("plan", 0, 0, note))
 
 
 def _begin(order: _Order) -> tuple[Survey, str]:
@@ -247,20 +239,6 @@ def build_queue_files(engine: Engine, batches: Sequence[QueueBatch]) -> list[Bui
 
 def _check_room(item: tuple[str, int]) -> None:
     staging.check_space(*item)
-
-
-@contextmanager
-def scratch_in(engine: Engine, parent: str) -> Iterator[str]:
-    """A scratch directory for the tasks, gone at the end."""
-    if os.path.isdir(parent):
-        with staging.scratch(parent) as scratch:
-            yield scratch
-        return
-    shared = one(engine, staging.make_shared_scratch, parent, "scratch")  # the driver does not see the tasks' files
-    try:
-        yield shared
-    finally:
-        one(engine, staging.discard, shared, "clean")
 
 
 def start_report(report: AnyReport, found: Survey) -> AnyReport:

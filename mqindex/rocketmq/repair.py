@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from mqindex import staging
+from mqindex.driving import held, one, scratch_in
 from mqindex.engines import Engine, LocalEngine
 from mqindex.report import Finding, RepairReport
 from mqindex.rocketmq import store as stores
@@ -18,7 +18,7 @@ from mqindex.rocketmq.options import Config, store_options
 from mqindex.rocketmq.pipeline import SPLIT_SIZE
 from mqindex.rocketmq.queue_diagnosis import QueueDiagnosis, diagnose_queues
 from mqindex.rocketmq.queue_repair import QueueExchange, exchange_queues, mend_queues, planned_queue_actions
-from mqindex.rocketmq.rebuild import check_parts, one, require_capacity, scratch_in, start_report
+from mqindex.rocketmq.rebuild import check_parts, require_capacity, start_report
 from mqindex.rocketmq.survey import Survey, survey
 
 __all__ = ["planned_actions", "planned_queue_actions", "repair"]
@@ -89,7 +89,7 @@ def repair(
         report.findings = found_wrong.findings()
         report.actions = found_wrong.actions()
     else:
-        with _held(engine, options.root), scratch_in(engine, _home(options.index)) as scratch:
+        with held(engine, stores.hold_lock, options.root), scratch_in(engine, _home(options.index)) as scratch:
             found_wrong = _diagnose(engine, found, wanted, deep, scratch)
             _mend(engine, found_wrong, scratch, report)
     report.messages = found_wrong.messages
@@ -169,18 +169,3 @@ _NOT_MENDED = ("log-", "frames-", "stray-file", "index-order", "queue-offset-", 
 def _home(index: str) -> str:
     """Where the scratch goes: beside the index directory, in its file system, also where it is a link."""
     return os.path.dirname(os.path.realpath(index))
-
-
-@contextmanager
-def _held(engine: Engine, root: str) -> Iterator[None]:
-    if os.path.isdir(root):
-        with stores.hold_lock(root):
-            yield
-    else:  # the driver does not see the store: a task looks once
-        one(engine, _try_lock, root, "lock")
-        yield
-
-
-def _try_lock(root: str) -> None:
-    with stores.hold_lock(root):
-        pass

@@ -3,19 +3,16 @@
 ```
 extract   a byte range of one log file          ->  a run: its entries, 20 bytes each, in a scratch file
 build     slices of runs, and the seed          ->  an index file under a temporary name
-publish   the built files and their names       ->  a store directory, by one rename
 ```
 
-What consume queues need of them besides is in `queue_stages`.
+What consume queues need of them besides is in `queue_stages`; `mqindex.publication` lets the result appear.
 
 Every task writes under a name of its own, so that a retried or duplicated task harms nothing.
 """
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -33,7 +30,7 @@ from mqindex.rocketmq.queue_names import QueueName
 from mqindex.rocketmq.queue_rules import QueueRules
 from mqindex.rocketmq.queue_stages import UnitCollector, UnitRun
 
-__all__ = ["Built", "Part", "Publication", "Run", "Slice", "Split", "build", "extract", "publish"]
+__all__ = ["Built", "Part", "Run", "Slice", "Split", "build", "extract"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,22 +105,6 @@ class Built:
     fsync_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Publication:
-    """Built files, their names, and the directory that appears at `out`; `aside`: where an old `out` goes.
-
-    `queues`: built directories and where they go below `out`. `directories`: those that are there even if empty.
-    """
-
-    scratch: str
-    parts: tuple[str, ...]
-    names: tuple[str, ...]
-    out: str
-    aside: str | None
-    queues: tuple[tuple[str, str], ...] = ()
-    directories: tuple[str, ...] = ("index",)
-
-
 def extract(split: Split) -> Run:
     """Walk a split and write its run."""
     with MappedFile.open(split.span.path) as log:
@@ -193,7 +174,7 @@ def build(part: Part) -> Built:
 
 def _begin(part: Part, path: str) -> MappedFile:
     if part.base is not None:
-        copy_file(part.base, path)
+        staging.copy_file(part.base, path)
         return MappedFile.open(path, writable=True)
     file = MappedFile.create(path, layout.index_file_size(part.hash_slot_num, part.index_num))
     if sum(piece.count for piece in part.slices) >= _HUGE_FROM:
@@ -205,17 +186,6 @@ def _begin(part: Part, path: str) -> MappedFile:
 
 
 _HUGE_FROM = 100_000  # entries; below, huge pages cost more than they give
-
-
-def copy_file(source: str, target: str) -> None:
-    """Copy a file's bytes to a new file inside the kernel."""
-    with open(source, "rb", buffering=0) as old, open(target, "xb", buffering=0) as new:
-        left = os.fstat(old.fileno()).st_size
-        while left > 0:
-            copied = os.copy_file_range(old.fileno(), new.fileno(), left)
-            if copied == 0:
-                break
-            left -= copied
 
 
 def _seed(seed: Slice | tuple[int, int] | None) -> tuple[int, int]:
@@ -237,40 +207,3 @@ def _put_slice(core: IndexCore, piece: Slice, path: str) -> None:
             stored = core.put_run(entries)
     if stored != piece.count:
         raise RebuildError("an index file took fewer entries than planned", path=path, expected=piece.count, got=stored)
-
-
-def publish(publication: Publication) -> list[str]:
-    """Let the result appear by one rename; a second attempt finds its work done. The paths of all files."""
-    result = os.path.join(publication.scratch, "result")
-    index = [os.path.join("index", name) for name in publication.names]
-    moves = [*zip(publication.parts, index, strict=True), *publication.queues]
-    if not _published(publication, moves):
-        for directory in publication.directories:
-            _make_directory(os.path.join(result, directory))
-        for source, name in moves:
-            if os.path.exists(source):
-                target = os.path.join(result, name)
-                _make_directory(os.path.dirname(target))
-                os.rename(source, target)
-        staging.sync_tree(result)
-        staging.exchange(result, publication.out, publication.aside)
-    return [path for _, name in moves for path in _files(os.path.join(publication.out, name))]
-
-
-def _make_directory(path: str) -> None:
-    if not os.path.isdir(path):
-        os.makedirs(path)
-
-
-def _published(publication: Publication, moves: Sequence[tuple[str, str]]) -> bool:
-    gone = not os.path.exists(os.path.join(publication.scratch, "result"))
-    return (
-        gone
-        and bool(moves)
-        and all(os.path.exists(os.path.join(publication.out, name)) for _, name in moves)
-        and not any(os.path.exists(source) for source, _ in moves)
-    )
-
-
-def _files(path: str) -> list[str]:
-    return [os.path.join(path, name) for name in sorted(os.listdir(path))] if os.path.isdir(path) else [path]

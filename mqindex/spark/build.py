@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from mqindex import rocketmq, staging
 from mqindex._keys import key_batch
+from mqindex.driving import one, scratch_in
 from mqindex.errors import GeometryError
+from mqindex.publication import Publication, publish
 from mqindex.report import RebuildReport, RepairReport, Report, Value
-from mqindex.rocketmq import layout, stages
+from mqindex.rocketmq import layout
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM
-from mqindex.rocketmq.names import names_between
-from mqindex.rocketmq.rebuild import one, scratch_in
+from mqindex.rocketmq.rebuild import index_moves
 from mqindex.rocketmq.sorted_runs import SortedPart, SortedRun, SortedRunWriter, assign_sorted, build_sorted
-from mqindex.rocketmq.stages import Built, Publication
+from mqindex.rocketmq.stages import Built
 from mqindex.spark.engine import SparkEngine
 from mqindex.spark.rows import index_keys, int64_column
 
@@ -98,7 +99,7 @@ def build_index(
         one(engine, _check_room, (scratch, _needed(parts)), "check")
         built = engine.map(build_sorted, parts, name="build", weights=[1 + part.stop - part.start for part in parts])
         files = [file for file, _ in built]
-        published = one(engine, stages.publish, _publication(scratch, files, place, overwrite), "publish")
+        published = one(engine, publish, _publication(scratch, files, place, overwrite), "publish")
     report = RebuildReport(place, out_files=published, files=len(files))
     report.settings["geometry"] = Value((hash_slot_num, index_num), "given")
     report.entries = sum(file.entries for file in files)
@@ -160,8 +161,8 @@ def _needed(parts: Sequence[SortedPart]) -> int:
 def _publication(scratch: str, files: Sequence[Built], out: str, overwrite: bool) -> Publication:
     return Publication(
         scratch=scratch,
-        parts=tuple(file.path for file in files),
-        names=tuple(names_between(None, None, [file.begin_timestamp for file in files])),
         out=out,
         aside=f"{out}.backup-{staging.backup_name()}" if overwrite else None,
+        moves=tuple(index_moves(files)),
+        directories=("index",),
     )

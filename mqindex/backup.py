@@ -1,4 +1,4 @@
-"""Where replaced files of a store go: `<store>/mqindex-backup-<UTC>/`, in the shape of the store."""
+"""Where replaced files go: `mqindex-backup-<UTC>/` in the directory that was repaired, in its shape."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import shutil
 
 from mqindex import staging
-from mqindex.rocketmq.stages import copy_file
 
 __all__ = ["keep", "move_aside", "neighbour_of"]
 
@@ -54,7 +53,7 @@ def _copy_away(path: str, backup: str) -> None:
 
 
 def _copy(path: str, backup: str) -> None:
-    copy_file(path, backup)
+    staging.copy_file(path, backup)
     fd = os.open(backup, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

@@ -1,0 +1,60 @@
+"""How a rebuilt directory appears: its parts are gathered in a scratch, brought to the disk, and renamed at once."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from mqindex import staging
+
+__all__ = ["Publication", "publish"]
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """The directory that appears at `out`; `aside`: where an old `out` goes.
+
+    `moves`: built files and directories, and where they go below `out`. `directories`: those that are there even if
+    empty.
+    """
+
+    scratch: str
+    out: str
+    aside: str | None
+    moves: tuple[tuple[str, str], ...]
+    directories: tuple[str, ...] = ()
+
+
+def publish(publication: Publication) -> list[str]:
+    """Let the result appear by one rename; a second attempt finds its work done. The paths of all files."""
+    result = os.path.join(publication.scratch, "result")
+    if not _published(publication):
+        for directory in publication.directories:
+            _make_directory(os.path.join(result, directory))
+        for source, name in publication.moves:
+            if os.path.exists(source):
+                target = os.path.join(result, name)
+                _make_directory(os.path.dirname(target))
+                os.rename(source, target)
+        staging.sync_tree(result)
+        staging.exchange(result, publication.out, publication.aside)
+    return [path for _, name in publication.moves for path in _files(os.path.join(publication.out, name))]
+
+
+def _make_directory(path: str) -> None:
+    if not os.path.isdir(path):
+        os.makedirs(path)
+
+
+def _published(publication: Publication) -> bool:
+    gone = not os.path.exists(os.path.join(publication.scratch, "result"))
+    return (
+        gone
+        and bool(publication.moves)
+        and all(os.path.exists(os.path.join(publication.out, name)) for _, name in publication.moves)
+        and not any(os.path.exists(source) for source, _ in publication.moves)
+    )
+
+
+def _files(path: str) -> list[str]:
+    return [os.path.join(path, name) for name in sorted(os.listdir(path))] if os.path.isdir(path) else [path]
