@@ -1,16 +1,20 @@
-"""Kafka's segment files: the offset, time and transaction indexes.
+"""Kafka's segment files: logs, and their offset, time and transaction indexes.
 
 Reference version 4.1.0; the formats are those of every version from 0.11 on.
 """
 
 from __future__ import annotations
 
+from mqindex.kafka.log_segment import BatchFault, LogOffsetPosition, LogSegment
 from mqindex.kafka.offset_index import OffsetIndex, OffsetPosition
 from mqindex.kafka.time_index import TimeIndex, TimestampOffset
 from mqindex.kafka.transaction_index import AbortedTxn, TransactionIndex, TxnIndexSearchResult
 
 __all__ = [
     "AbortedTxn",
+    "BatchFault",
+    "LogOffsetPosition",
+    "LogSegment",
     "OffsetIndex",
     "OffsetPosition",
     "TimeIndex",

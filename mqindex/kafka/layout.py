@@ -19,6 +19,7 @@ from mqindex.errors import BadMagicError
 
 __all__ = [
     "MAX_INDEX_SIZE",
+    "MAX_LOG_SIZE",
     "OFFSET_ENTRY_SIZE",
     "TIME_ENTRY_SIZE",
     "TRANSACTION_ENTRY_SIZE",
@@ -29,6 +30,7 @@ OFFSET_ENTRY_SIZE: Final = 8
 TIME_ENTRY_SIZE: Final = 12
 TRANSACTION_ENTRY_SIZE: Final = 34
 MAX_INDEX_SIZE: Final = 10_485_760
+MAX_LOG_SIZE: Final = 2**31 - 1  # positions have 32 bits
 MAX_BASE_OFFSET: Final = 2**63 - 2**31
 
 

@@ -53,6 +53,9 @@ EXPORTS = {
     },
     "mqindex.kafka": {
         "AbortedTxn",
+        "BatchFault",
+        "LogOffsetPosition",
+        "LogSegment",
         "OffsetIndex",
         "OffsetPosition",
         "TimeIndex",
@@ -91,6 +94,12 @@ SIGNATURES = {
     "mqindex.kafka.TimeIndex.maybe_append": "timestamp, offset, skip_full_check=False",
     "mqindex.kafka.TransactionIndex.open": "path, *, base_offset=None, writable=False",
     "mqindex.kafka.TransactionIndex.collect_aborted_txns": "fetch_offset, upper_bound_offset",
+    "mqindex.kafka.LogSegment.open": "log_path, *, base_offset=None",
+    "mqindex.kafka.LogSegment.batches": "start=0, stop=None, *, check_crc=False",
+    "mqindex.kafka.LogSegment.translate_offset": "offset, starting_position=0",
+    "mqindex.kafka.LogSegment.fetch_upper_bound_offset": "fetch, fetch_size",
+    "mqindex.kafka.LogSegment.recover": "*, index_interval_bytes=4096, max_index_size=10485760, kafka_version=None, "
+    "check_crc=True",
     "mqindex.rocketmq.key_hash": "key",
     "mqindex.rocketmq.key_hashes": "keys, *, topic=None",
     "mqindex.rocketmq.hash_slots": "keys, hash_slot_num, *, topic=None",

@@ -1,0 +1,351 @@
+"""`LogSegment`: one `.log` file and the indexes beside it."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._mapped_file import MappedFile
+from mqindex._native.kafka_log import BatchScan, Recovered, find_batch
+from mqindex._results import Columns
+from mqindex.errors import ClosedFileError, CorruptIndexError, OffsetOverflowError, TruncatedFileError
+from mqindex.kafka.batches import BATCH, batch_columns, batch_rows
+from mqindex.kafka.layout import MAX_INDEX_SIZE, MAX_LOG_SIZE, base_offset_of
+from mqindex.kafka.offset_index import OffsetIndex, OffsetPosition
+from mqindex.kafka.time_index import TimeIndex, TimestampOffset
+from mqindex.kafka.transaction_index import TransactionIndex
+
+__all__ = ["BatchFault", "LogOffsetPosition", "LogSegment"]
+
+_WINDOW: Final = 32 << 20  # bytes that are brought into memory at once
+_INDEX_INTERVAL_BYTES: Final = 4096
+_LAST_OFFSETS_SINCE: Final = (2, 0)
+
+
+class BatchFault(NamedTuple):
+    """A batch that is none: why, and its position. What stands behind it is not read."""
+
+    kind: str
+    at: int
+    field: str
+    expected: str
+    got: str
+
+
+class LogOffsetPosition(NamedTuple):
+    """Where a batch begins, how many bytes it has, and its base offset."""
+
+    position: int
+    size: int
+    base_offset: int
+
+
+class LogSegment:
+    """The batches of one segment, and its indexes, as far as they are there. Nothing is ever written.
+
+    Safe from several threads. What was appended after opening is not seen.
+
+    Attributes
+    ----------
+    path : str, of the `.log`. base_offset : int. size : int, bytes.
+    damage : list of BatchFault (kind, at, field, expected, got) that the reads so far have met. The log ends there for
+        them, as it does after a broker's recovery.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `org.apache.kafka.storage.internals.log.LogSegment`, `FileRecords`; batches of magic 0, 1 and 2.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = tempfile.mkdtemp() + "/00000000000000000007.log"
+    >>> with open(path, "xb") as file:  # one message of magic 0: offset 7, key k, value v
+    ...     file.write(bytes.fromhex("0000000000000007000000101fecd70a0000000000016b0000000176"))
+    28
+    >>> with LogSegment.open(path) as segment:
+    ...     segment.batches()["last_offset"].tolist(), segment.next_offset, segment.translate_offset(7)
+    ([7], 8, LogOffsetPosition(position=0, size=28, base_offset=7))
+    """
+
+    def __init__(self, path: str, base_offset: int) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self.damage: list[BatchFault] = []
+        self.size = os.stat(path).st_size
+        if self.size > MAX_LOG_SIZE:
+            raise OffsetOverflowError(
+                "the segment is longer than any position can tell", path=path, field="position",
+                expected=f"{MAX_LOG_SIZE} bytes or less", got=self.size,
+            )  # fmt: skip
+        self._file = MappedFile.open(path) if self.size else None
+        self.size = 0 if self._file is None else self._file.size
+        self._closed = False
+        self._lock = threading.Lock()
+        self._opened: dict[str, Any] = {}
+
+    @classmethod
+    def open(cls, log_path: str | os.PathLike[str], *, base_offset: int | None = None) -> LogSegment:
+        """Open a segment for reading; its indexes are opened when they are first needed.
+
+        Parameters
+        ----------
+        base_offset : int or None; None: from the file's name
+
+        Raises
+        ------
+        FileNotFoundError
+        BadMagicError : the name tells no base offset
+        OffsetOverflowError : longer than 2^31 - 1 bytes, which no position reaches
+        """
+        path = os.fspath(log_path)
+        return cls(path, base_offset_of(path) if base_offset is None else base_offset)
+
+    # ---- the indexes
+
+    @property
+    def offset_index(self) -> OffsetIndex | None:
+        """The `.index`, read-only; None: it is missing."""
+        found: OffsetIndex | None = self._index("index", OffsetIndex)
+        return found
+
+    @property
+    def time_index(self) -> TimeIndex | None:
+        """The `.timeindex`, read-only; None: it is missing."""
+        found: TimeIndex | None = self._index("timeindex", TimeIndex)
+        return found
+
+    @property
+    def transaction_index(self) -> TransactionIndex | None:
+        """The `.txnindex`, read-only; None: it is missing, as where no transaction was aborted."""
+        found: TransactionIndex | None = self._index("txnindex", TransactionIndex)
+        return found
+
+    def _index(self, suffix: str, kind: Any) -> Any:
+        with self._lock:
+            self._require_open()
+            if suffix not in self._opened:
+                path = f"{os.path.splitext(self.path)[0]}.{suffix}"
+                self._opened[suffix] = kind.open(path, base_offset=self.base_offset) if os.path.exists(path) else None
+            return self._opened[suffix]
+
+    # ---- batches
+
+    def batches(self, start: int = 0, stop: int | None = None, *, check_crc: bool = False) -> Columns:
+        """The headers of the batches that begin at the positions [start, stop), in their order.
+
+        Parameters
+        ----------
+        start, stop : int, bytes; start must be the position of a batch. stop None: to the end.
+        check_crc : bool; True: a batch with a wrong checksum ends the log
+
+        Returns
+        -------
+        Columns : position int64, base_offset int64, last_offset int64, base_timestamp int64, max_timestamp int64 (ms),
+            producer_id int64, size int32 (bytes), leader_epoch int32, crc uint32, count int32, base_sequence int32,
+            attributes int16, producer_epoch int16, magic int8. Of magic 0 and 1 the offsets are those of the message or
+            wrapper, the count is 1, and what only magic 2 has is -1; so is a timestamp of magic 0.
+        """
+        parts = list(self.batch_arrays(start, stop, check_crc=check_crc))
+        return batch_columns(np.concatenate(parts) if parts else np.empty(0, BATCH))
+
+    def batch_arrays(
+        self, start: int = 0, stop: int | None = None, *, check_crc: bool = False
+    ) -> Iterator[npt.NDArray[Any]]:
+        """The same as structured arrays of `mqindex.kafka.batches.BATCH`, a few thousand batches each."""
+        if not 0 <= start <= self.size:
+            raise ValueError(f"start: expected 0..{self.size}, got {start}")
+        stop = self.size if stop is None else min(stop, self.size)
+        while start < stop:
+            buffer = self._ahead(start)
+            scan = BatchScan(buffer, start, min(stop, start + _WINDOW), check_crc=check_crc)
+            for view in scan:
+                yield batch_rows([view])
+            if scan.end == start or scan.end < min(stop, start + _WINDOW):
+                self._record(scan.fault)
+                return
+            start = scan.end
+
+    def recover(
+        self,
+        *,
+        index_interval_bytes: int = _INDEX_INTERVAL_BYTES,
+        max_index_size: int = MAX_INDEX_SIZE,
+        kafka_version: str | None = None,
+        check_crc: bool = True,
+    ) -> Recovered:
+        """What a broker's recovery of this log would write. Nothing is written here.
+
+        Parameters
+        ----------
+        index_interval_bytes : int (index.interval.bytes). max_index_size : int, bytes (segment.index.bytes)
+        kafka_version : str or None; None: as 4.1. Up to 1.1 the offset index gets first offsets.
+        check_crc : bool; False: batches with a wrong checksum count as good
+
+        Returns
+        -------
+        Recovered : offset_index bytes and time_index bytes, as the files; valid_bytes, truncated_bytes, batches,
+            max_timestamp (-1: none), last_offset (None: no batch), transactional, fault
+
+        Raises
+        ------
+        OutOfOrderError, OffsetOverflowError, IndexFullError : what a broker's recovery does not survive either: offsets
+            that do not increase, or are too far from the base offset, more entries than the index may have
+
+        Notes
+        -----
+        Source: Kafka 4.1.0 `LogSegment.recover`.
+        """
+        first_offset = None if last_offsets_are_indexed(kafka_version) else self._first_offset
+        made = Recovered(
+            b"" if self._file is None else self._map(), self.base_offset, index_interval_bytes=index_interval_bytes,
+            max_index_size=max_index_size, check_crc=check_crc, first_offset=first_offset, path=self.path,
+        )  # fmt: skip
+        stop = _WINDOW
+        while self._ahead(made.valid_bytes) is not None and made.run(max(stop, made.valid_bytes + 1)):
+            stop = made.valid_bytes + _WINDOW
+        return made
+
+    # ---- one batch
+
+    def translate_offset(self, offset: int, starting_position: int = 0) -> LogOffsetPosition | None:
+        """The first batch whose last offset is not below `offset`; None: the segment ends before.
+
+        Source: Kafka 4.1.0, `translateOffset`.
+        """
+        start = max(self._position_of(offset), starting_position)
+        row, _ = self._find(start, "last_offset", offset)
+        return (
+            None if row is None else LogOffsetPosition(int(row["position"]), int(row["size"]), int(row["base_offset"]))
+        )
+
+    def fetch_upper_bound_offset(self, fetch: OffsetPosition, fetch_size: int) -> int | None:
+        """The offset of the first index entry at or behind `fetch.position + fetch_size`; None: there is none.
+
+        Only bounds a search for aborted transactions. Source: Kafka 4.1.0, `fetchUpperBoundOffset`.
+        """
+        index = self.offset_index
+        entry = None if index is None else index.fetch_upper_bound_offset(fetch, fetch_size)
+        return None if entry is None else entry.offset
+
+    @property
+    def next_offset(self) -> int:
+        """The offset behind the last batch, found from the offset index's last entry on; the base offset without any.
+
+        Source: Kafka 4.1.0, `readNextOffset`.
+        """
+        index = self.offset_index
+        found = self.translate_offset(self.base_offset if index is None else index.last_offset)
+        last = self.base_offset - 1
+        for rows in self.batch_arrays(self.size if found is None else found.position):
+            last = int(rows["last_offset"][-1])
+        return last + 1
+
+    # ---- times
+
+    @property
+    def max_timestamp_so_far(self) -> TimestampOffset:
+        """The time index's last entry; (-1, base_offset) without any."""
+        index = self.time_index
+        return TimestampOffset(-1, self.base_offset) if index is None else index.last_entry
+
+    @property
+    def largest_timestamp(self) -> int:
+        """What decides which segment a search by time reads, ms since the epoch.
+
+        The timestamp of the time index's last entry; where there is none, the time of the `.log`'s last change.
+        Source: Kafka 4.1.0, `largestTimestamp`.
+        """
+        timestamp = self.max_timestamp_so_far.timestamp
+        return timestamp if timestamp >= 0 else os.stat(self.path).st_mtime_ns // 1_000_000
+
+    # ---- closing
+
+    def close(self) -> None:
+        """Close the log and its indexes. May be called twice; a read that still runs ends as it would."""
+        with self._lock:
+            self._closed = True
+            opened, self._opened = self._opened, {}
+        for index in opened.values():
+            if index is not None:
+                index.close()
+        if self._file is not None:
+            self._file.close()
+
+    def __enter__(self) -> LogSegment:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"LogSegment({self.path!r}, base_offset={self.base_offset}, size={self.size})"
+
+    # ---- inside
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ClosedFileError("the segment is closed", path=self.path)
+
+    def _map(self) -> Any:
+        """The log's bytes; reading a mapping behind the end of its file would end the process."""
+        self._require_open()
+        if self._file is None:
+            return b""
+        if (size := os.stat(self.path).st_size) < self.size:
+            raise TruncatedFileError("the log was cut while it was open", path=self.path, expected=self.size, got=size)
+        return self._file.map
+
+    def _ahead(self, position: int) -> Any:
+        buffer = self._map()
+        if self._file is not None:
+            self._file.read_ahead(position, min(position + _WINDOW, self.size))
+        return buffer
+
+    def _position_of(self, offset: int) -> int:
+        index = self.offset_index
+        if index is None:
+            return 0
+        entry = index.lookup(offset)
+        if not 0 <= entry.position <= self.size:
+            raise CorruptIndexError(
+                "an entry leads outside the log", path=index.path, field="position", expected=f"0..{self.size}",
+                got=entry.position, hint="rebuild it from the segment's log",
+            )  # fmt: skip
+        return entry.position
+
+    def _find(self, start: int, column: str, target: int) -> tuple[Any | None, int]:
+        """The first batch from a position on that is not below the target, and the position behind it."""
+        row, end, fault = find_batch(self._map(), min(start, self.size), None, column, _int64(target))
+        self._record(fault)
+        return None if row is None else batch_rows([row])[0], end
+
+    def _record(self, fault: tuple[str, int, str, str, str] | None) -> None:
+        if fault is not None and BatchFault(*fault) not in self.damage:
+            self.damage.append(BatchFault(*fault))
+
+    def _first_offset(self, position: int) -> int:
+        raise NotImplementedError
+
+
+def last_offsets_are_indexed(kafka_version: str | None) -> bool:
+    """Whether brokers of this version put last offsets into the offset index; first ones before 2.0.
+
+    >>> last_offsets_are_indexed("1.1.1"), last_offsets_are_indexed("3.9"), last_offsets_are_indexed(None)
+    (False, True, True)
+    """
+    if kafka_version is None:
+        return True
+    if not re.fullmatch(r"\d+(\.\d+)*", kafka_version):
+        raise ValueError(f"kafka_version: expected numbers and dots, as 3.9.1, got {kafka_version!r}")
+    return tuple(int(part) for part in kafka_version.split(".")) >= _LAST_OFFSETS_SINCE
+
+
+def _int64(number: int) -> int:
+    return min(max(number, -(2**63)), 2**63 - 1)

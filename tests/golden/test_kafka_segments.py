@@ -1,0 +1,142 @@
+"""Segments that brokers wrote, intact and damaged, read and recovered as Kafka's own classes did."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex.errors import MQIndexError, OffsetOverflowError, OutOfOrderError
+from mqindex.kafka import LogSegment, OffsetPosition
+from mqindex.kafka.batches import (
+    codec_of,
+    has_append_time,
+    has_delete_horizon,
+    is_control,
+    is_transactional,
+)
+from tests.support.golden_kafka import PARTITION_CASES, PartitionCase, damaged
+
+CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
+OLD = ("baseOffset", "count")  # of wrappers Kafka's classes look inside for these
+every_case = pytest.mark.parametrize("name", PARTITION_CASES)
+
+
+def options(case: PartitionCase) -> dict[str, int]:
+    config = case.truth["config"]
+    return {
+        "index_interval_bytes": int(config.get("index.interval.bytes", 4096)),
+        "max_index_size": int(config.get("segment.index.bytes", 10_485_760)),
+    }
+
+
+def segments(case: PartitionCase, directory: Path) -> list[tuple[dict[str, Any], Path]]:
+    return [(segment, directory / f"{segment['base']:020d}.log") for segment in case.truth["segments"]]
+
+
+def as_told(rows: Any) -> list[dict[str, Any]]:
+    """Rows in the words of the truth."""
+    times = rows["base_timestamp"].tolist()
+    columns = [
+        rows["position"], rows["size"], rows["base_offset"], rows["last_offset"], rows["max_timestamp"], rows["magic"],
+        [CODECS[number] for number in codec_of(rows)],
+        ["LogAppendTime" if flag else "CreateTime" for flag in has_append_time(rows)],
+        rows["producer_id"], rows["producer_epoch"], rows["base_sequence"], rows["leader_epoch"], rows["count"],
+        is_transactional(rows), is_control(rows), rows["crc"],
+        [time if flag else None for time, flag in zip(times, has_delete_horizon(rows), strict=True)],
+    ]  # fmt: skip
+    names = [
+        "position", "size", "baseOffset", "lastOffset", "maxTimestamp", "magic", "codec", "timestampType",
+        "producerId", "producerEpoch", "baseSequence", "leaderEpoch", "count", "isTransactional", "isControl", "crc",
+        "deleteHorizon",
+    ]  # fmt: skip
+    lists = [column.tolist() if hasattr(column, "tolist") else column for column in columns]
+    return [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]
+
+
+@every_case
+def test_batches_are_the_brokers(name: str, tmp_path: Path) -> None:
+    case = PartitionCase(name)
+    fields = case.truth["batch_fields"]
+    for segment, path in segments(case, case.closed(tmp_path)):
+        with LogSegment.open(path) as opened:
+            found = [row for rows in opened.batch_arrays(check_crc=True) for row in as_told(rows)]
+            assert opened.damage == []
+        assert len(found) == len(segment["batches"])
+        for got, said in zip(found, segment["batches"], strict=True):
+            told = dict(zip(fields, said, strict=True))
+            assert told.pop("valid")
+            if told["magic"] == 0:
+                got["timestampType"] = "NoTimestampType"
+            if told["magic"] < 2:
+                for field in OLD:
+                    del told[field]
+            assert {field: got[field] for field in told} == told
+
+
+@every_case
+def test_a_recovery_gives_the_brokers_bytes(name: str, tmp_path: Path) -> None:
+    case = PartitionCase(name)
+    directory = case.closed(tmp_path)
+    recovered = directory.parents[1] / "recovered-4.1.0" / directory.name
+    for _, path in segments(case, directory):
+        with LogSegment.open(path) as segment:
+            for check_crc in (True, False):
+                made = segment.recover(**options(case), check_crc=check_crc)
+                assert (made.truncated_bytes, made.fault) == (0, None)
+                assert made.offset_index == (recovered / path.name).with_suffix(".index").read_bytes()
+                assert made.time_index == (recovered / path.name).with_suffix(".timeindex").read_bytes()
+
+
+def digest(content: bytes) -> dict[str, Any]:
+    return {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+@every_case
+def test_damaged_logs_are_recovered_as_by_the_broker(name: str, tmp_path: Path) -> None:
+    case = PartitionCase(name)
+    directory = case.closed(tmp_path)
+    for number, damage in enumerate(case.truth.get("damage", [])):
+        if not damage["file"].endswith(".log"):
+            continue
+        path = tmp_path / str(number) / damage["file"]
+        path.parent.mkdir()
+        content = damaged((directory / damage["file"]).read_bytes(), damage["ops"])
+        path.write_bytes(content)
+        with LogSegment.open(path) as segment:
+            if "error" in damage:
+                with pytest.raises(OFFENCES[damage["error"].rpartition(".")[2]]) as error:
+                    segment.recover(**options(case))
+                assert error.value.path == str(path) and error.value.at is not None
+                continue
+            made = segment.recover(**options(case))
+        assert made.truncated_bytes == damage["truncatedBytes"], damage["name"]
+        assert digest(content[: made.valid_bytes]) == damage["files"][".log"]
+        assert digest(made.offset_index) == damage["files"][".index"], damage["name"]
+        assert digest(made.time_index) == damage["files"][".timeindex"], damage["name"]
+
+
+OFFENCES: dict[str, type[MQIndexError]] = {
+    "InvalidOffsetException": OutOfOrderError,
+    "IndexOffsetOverflowException": OffsetOverflowError,
+    "LogSegmentOffsetOverflowException": OffsetOverflowError,
+}
+
+
+@every_case
+def test_offsets_are_translated_as_by_the_broker(name: str, tmp_path: Path) -> None:
+    case = PartitionCase(name)
+    for segment, path in segments(case, case.closed(tmp_path)):
+        with LogSegment.open(path) as opened:
+            assert opened.next_offset == segment["nextOffset"]
+            assert opened.max_timestamp_so_far.timestamp == segment["largestTimestampFromIndex"]
+            for offset, base, position, size in segment["translateOffset"]:
+                found = opened.translate_offset(offset)
+                told = None if base is None else (position, size, base)
+                assert (None if found is None else found[:2]) == (None if told is None else told[:2])
+                if found is not None and opened.batches(position, position + 1)["magic"][0] == 2:
+                    assert found.base_offset == base
+            for position, size, offset, _ in segment["upperBound"]:
+                assert opened.fetch_upper_bound_offset(OffsetPosition(0, position), size) == offset
