@@ -1,14 +1,14 @@
-"""What `mqindex info` tells of each kind of path, as plain data."""
+"""What `mqindex info` tells of each kind of path of RocketMQ, as plain data."""
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from mqindex.cli import kinds
+from mqindex.cli import rocketmq_kinds as kinds
 from mqindex.cli.index_files import geometry_of, open_index_file
+from mqindex.cli.locks import lock_state
 from mqindex.cli.log_files import log_file_extent
 from mqindex.cli.options import StoreOptions
 from mqindex.cli.queue_facts import (
@@ -31,8 +31,8 @@ Facts = dict[str, Any]
 
 
 def facts_of(kind: str, path: str, options: StoreOptions) -> Facts:
-    """The facts of `path`, its kind first. Parts of a store that cannot be read have an `error` instead of facts."""
-    return {"kind": kind, "path": path, **_FACTS[kind](path, options)}
+    """The facts of `path`. Parts of a store that cannot be read have an `error` instead of facts."""
+    return _FACTS[kind](path, options)
 
 
 def _index_file(path: str, options: StoreOptions) -> Facts:
@@ -122,7 +122,7 @@ def _store(path: str, options: StoreOptions) -> Facts:
     batches = os.path.join(path, "batchconsumequeue")
     return {
         "abort": os.path.exists(os.path.join(path, "abort")),
-        "lock": _lock(os.path.join(path, "lock")),
+        "lock": lock_state(os.path.join(path, "lock")),
         "checkpoint": _part(checkpoint, lambda: _checkpoint(checkpoint, options)),
         "commitlog": _part(chosen.commitlog[0], lambda: _commit_log(list(chosen.commitlog))),
         "index": _part(chosen.index, lambda: {"path": chosen.index, **_index_directory(chosen.index, options)}),
@@ -166,23 +166,6 @@ def _part(path: str, facts: Callable[[], Facts]) -> Facts | None:
         return facts()
     except (MQIndexError, OSError, Trouble) as error:
         return {"path": path, "error": str(error)}
-
-
-def _lock(path: str) -> str:
-    """Whether a broker holds the store, asked without holding it: "held", "free", "absent" or "unreadable"."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return "absent"
-    except OSError:
-        return "unreadable"
-    try:
-        fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, 0)  # a shared lock needs no right to write; closing ends it
-        return "free"
-    except OSError:
-        return "held"
-    finally:
-        os.close(fd)
 
 
 _FACTS: Final[dict[str, Callable[[str, StoreOptions], Facts]]] = {

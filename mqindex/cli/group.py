@@ -15,13 +15,13 @@ __all__ = ["COMMANDS", "root", "run"]
 
 COMMANDS: Final = {  # in the order in which people meet them
     "info": "Say what a file or directory is, and what is in it.",
-    "query": "Look keys up in the index: where their messages are.",
-    "verify": "Check a store's index and consume queues against themselves and the commit log.",
-    "repair": "Bring back in place what index and consume queues of a store lack.",
-    "rebuild": "Build index and consume queues of a commit log anew, elsewhere.",
-    "follow": "Keep an index beside a live broker's store, message by message.",
-    "dump": "Print every entry of an index file, message of a commit log or unit of a queue.",
-    "hash": "Print the hashes, and slots, of keys.",
+    "query": "Look keys up in a store, or offsets and times in a Kafka partition.",
+    "verify": "Check a store's or partition's indexes against themselves and the log.",
+    "repair": "Bring back in place what the indexes of a store or partition lack.",
+    "rebuild": "Build the indexes of a store or partition anew, elsewhere.",
+    "follow": "Keep an index beside a live RocketMQ broker's store, message by message.",
+    "dump": "Print every entry of an index, message or batch of a log, or unit of a queue.",
+    "hash": "Print RocketMQ's hashes, and slots, of keys.",
 }
 
 
@@ -51,7 +51,7 @@ class _OnDemand(click.Group):
 )
 @click.version_option(__version__, "--version", prog_name="mqindex", message="%(prog)s %(version)s")
 def root() -> None:
-    """Read, verify, repair, rebuild and query the index files and consume queues of message-queue stores."""
+    """Read, verify, repair, rebuild and query the indexes of message queues: RocketMQ's stores, Kafka's partitions."""
 
 
 def run(arguments: Sequence[str]) -> int:

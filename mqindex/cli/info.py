@@ -7,9 +7,10 @@ from collections.abc import Iterable
 
 import click
 
-from mqindex.cli.facts import Facts, facts_of
+from mqindex.cli.brokers import broker_of
+from mqindex.cli.facts import Facts
 from mqindex.cli.kinds import KINDS, require_kind
-from mqindex.cli.options import StoreOptions, json_option, kind_option, store_options, subcommand
+from mqindex.cli.options import BrokerOptions, broker_options, json_option, kind_option, subcommand
 from mqindex.cli.output import print_fields, print_json, print_line, print_table
 from mqindex.cli.text import iso, plural, size
 from mqindex.cli.trouble import say
@@ -20,16 +21,18 @@ __all__ = ["command"]
 @subcommand("info", "mqindex info /data/store/index/20231114221320123")
 @click.argument("path", metavar="PATH")
 @kind_option(*KINDS)
-@store_options
+@broker_options
 @json_option
-def command(*, path: str, kind: str | None, options: StoreOptions, as_json: bool) -> int:
+def command(*, path: str, kind: str | None, options: BrokerOptions, as_json: bool) -> int:
     """Say what PATH is, and what is in it.
 
-    PATH is a store's root directory or something in it: the index, the commit log, the consume queues, one queue, the
-    offsets of consumers, a checkpoint, or one file of these. Of a store it also says how far each group of consumers
-    is behind. Only headers and ends are read; `mqindex verify` reads everything.
+    PATH is a RocketMQ store's root directory or something in it: the index, the commit log, the consume queues, one
+    queue, the offsets of consumers, a checkpoint, or one file of these; or a Kafka log dir, a partition, or a .log,
+    .index, .timeindex or .txnindex file. Of a store it also says how far each group of consumers is behind. Only
+    headers and ends are read; `mqindex verify` reads everything.
     """
-    facts = facts_of(require_kind(path, kind, *KINDS), path, options)
+    kind = require_kind(path, kind, *KINDS)
+    facts: Facts = {"kind": kind, "path": path, **broker_of(kind).facts(kind, path, options)}
     if as_json:
         print_json("info", facts)
     else:

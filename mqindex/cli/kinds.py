@@ -1,87 +1,25 @@
-"""What a path is, from its content and its place."""
+"""What a path is, from its content and its place, whichever broker's it is."""
 
 from __future__ import annotations
 
 import os
 from typing import Final
 
+from mqindex.cli import kafka_kinds, rocketmq_kinds
+from mqindex.cli.rocketmq_kinds import STORE
 from mqindex.cli.trouble import Trouble
-from mqindex.errors import MQIndexError
-from mqindex.rocketmq import layout
 
-__all__ = [
-    "BATCH_QUEUE",
-    "BATCH_QUEUE_FILE",
-    "CHECKPOINT",
-    "COMMIT_LOG_DIR",
-    "COMMIT_LOG_FILE",
-    "CONSUMER_OFFSETS",
-    "EXT",
-    "EXT_FILE",
-    "INDEX_DIR",
-    "INDEX_FILE",
-    "KINDS",
-    "QUEUE",
-    "QUEUES",
-    "QUEUE_FILE",
-    "STORE",
-    "kind_of",
-    "require_kind",
-    "require_store",
-]
+__all__ = ["KINDS", "kind_of", "require_home", "require_kind", "require_store"]
 
-INDEX_FILE: Final = "index-file"
-INDEX_DIR: Final = "index-dir"
-COMMIT_LOG_FILE: Final = "commitlog-file"
-COMMIT_LOG_DIR: Final = "commitlog-dir"
-STORE: Final = "store"
-CHECKPOINT: Final = "checkpoint"
-QUEUES: Final = "consumequeues"
-QUEUE: Final = "consumequeue"
-QUEUE_FILE: Final = "consumequeue-file"
-EXT: Final = "consumequeue-ext"
-EXT_FILE: Final = "consumequeue-ext-file"
-BATCH_QUEUE: Final = "batchconsumequeue"
-BATCH_QUEUE_FILE: Final = "batchconsumequeue-file"
-CONSUMER_OFFSETS: Final = "consumer-offsets"
-
-KINDS: Final = {
-    STORE: "a store's root directory",
-    INDEX_DIR: "a directory of index files",
-    INDEX_FILE: "an index file",
-    COMMIT_LOG_DIR: "a commit-log directory",
-    COMMIT_LOG_FILE: "a commit-log file",
-    QUEUES: "a directory of consume queues",
-    QUEUE: "a consume queue",
-    QUEUE_FILE: "a file of a consume queue",
-    EXT: "the extension of a consume queue",
-    EXT_FILE: "an extension file of a consume queue",
-    BATCH_QUEUE: "a batch queue",
-    BATCH_QUEUE_FILE: "a file of a batch queue",
-    CHECKPOINT: "a checkpoint",
-    CONSUMER_OFFSETS: "the offsets of consumers",
-}
-
-_MAGICS = {layout.MAGIC_MESSAGE_V1, layout.MAGIC_MESSAGE_V2, layout.MAGIC_BLANK}
-_FILES = {INDEX_FILE, COMMIT_LOG_FILE, QUEUE_FILE, EXT_FILE, BATCH_QUEUE_FILE, CHECKPOINT, CONSUMER_OFFSETS}
-_PARTS = {"commitlog", "index", "consumequeue"}
-_QUEUES = {  # the directory of all queues -> the kinds of one queue's directory, and of its files
-    "consumequeue": (QUEUE, QUEUE_FILE),
-    "consumequeue_ext": (EXT, EXT_FILE),
-    "batchconsumequeue": (BATCH_QUEUE, BATCH_QUEUE_FILE),
-}
-_OFFSETS = {"consumerOffset.json", "lmqConsumerOffset.json"}
-_LOG_NAME, _INDEX_NAME, _CHECKPOINT_SIZE = 20, 17, 4096
+KINDS: Final = {**rocketmq_kinds.KINDS, **kafka_kinds.KINDS}
+_FILES = rocketmq_kinds.FILES | kafka_kinds.FILES
 
 
 def kind_of(path: str) -> str | None:
     """The kind of what `path` names; None: none that we know. `FileNotFoundError` where there is nothing."""
     if os.path.isdir(path):
-        return _kind_of_directory(path)
-    with open(path, "rb") as file:
-        head = file.read(2 * layout.QUEUE_UNIT_SIZE)
-        length = os.fstat(file.fileno()).st_size
-    return _kind_of_file(os.path.abspath(path), head, length) or (INDEX_FILE if _fits_a_geometry(path) else None)
+        return rocketmq_kinds.kind_of_directory(path) or kafka_kinds.kind_of_directory(path)
+    return kafka_kinds.kind_of_file(path) or rocketmq_kinds.kind_of_file(path)
 
 
 def require_kind(path: str, forced: str | None, *expected: str) -> str:
@@ -92,75 +30,31 @@ def require_kind(path: str, forced: str | None, *expected: str) -> str:
     if kind is None:
         raise Trouble(f"{path} is nothing that mqindex knows: expected {_either(expected)}; --kind says what it is")
     if kind not in expected:
-        raise Trouble(f"{path} is {KINDS[kind]}: expected {_either(expected)}")
+        raise Trouble(f"{path} is {KINDS[kind]}: expected {_either(expected)}{_hint(path, expected)}")
     if os.path.isdir(path) == (kind in _FILES):
         raise Trouble(f"{path} is {'a directory' if os.path.isdir(path) else 'a file'}: expected {KINDS[kind]}")
     return kind
 
 
-def require_store(path: str) -> None:
-    """`path` is a directory and not visibly something else; a store that lost its parts still passes."""
+def require_home(path: str, forced: str | None, *expected: str) -> str:
+    """As `require_kind` for directories; one that holds nothing we know may be a store that lost its parts."""
     if not os.path.exists(path):
-        raise Trouble(f"no such directory: {path}: expected {KINDS[STORE]}")
-    kind = kind_of(path)
-    if kind == STORE or (kind is None and os.path.isdir(path)):
-        return
-    what = KINDS[kind] if kind else "a file"
+        raise Trouble(f"no such directory: {path}: expected {_either(expected)}")
+    if forced is None and os.path.isdir(path) and kind_of(path) is None:
+        return STORE
+    return require_kind(path, forced, *expected)
+
+
+def require_store(path: str) -> None:
+    """`path` is a directory and not visibly something else than a store."""
+    require_home(path, None, STORE)
+
+
+def _hint(path: str, expected: tuple[str, ...]) -> str:
     parent = os.path.dirname(os.path.abspath(path))
-    hint = f"; did you mean {parent}?" if kind and kind.endswith("-dir") and kind_of(parent) == STORE else ""
-    raise Trouble(f"{path} is {what}: expected {KINDS[STORE]}{hint}")
+    return f"; did you mean {parent}?" if kind_of(parent) in expected else ""
 
 
 def _either(kinds: tuple[str, ...]) -> str:
     words = [KINDS[kind] for kind in kinds]
     return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
-
-
-def _kind_of_directory(path: str) -> str | None:
-    with os.scandir(path) as entries:
-        below = {entry.name: entry.is_dir() for entry in entries}
-    if any(below.get(part) for part in _PARTS) or (below.get("checkpoint") is False and "lock" in below):
-        return STORE
-    numbers = sorted(name for name, is_dir in below.items() if not is_dir and name.isdecimal())
-    *_, above, topic, place = ("", "", *os.path.abspath(path).split(os.sep))
-    if above in _QUEUES and place.isdecimal():
-        return _QUEUES[above][0]
-    if "consumequeue_ext" != place in _QUEUES or "consumequeue_ext" != topic in _QUEUES:
-        return QUEUES
-    if any(len(name) == _LOG_NAME for name in numbers):
-        kinds = [kind_of(os.path.join(path, name)) for name in numbers if len(name) == _LOG_NAME]
-        return COMMIT_LOG_DIR if COMMIT_LOG_FILE in kinds else QUEUE if QUEUE_FILE in kinds else None
-    if numbers or (place == "index" and not below):
-        return INDEX_DIR if place == "index" or any(len(name) == _INDEX_NAME for name in numbers) else None
-    return COMMIT_LOG_DIR if place == "commitlog" and not below else None
-
-
-def _kind_of_file(path: str, head: bytes, length: int) -> str | None:
-    *_, above, _, place, name = ("", "", "", *path.split(os.sep))
-    if len(head) >= 8 and int.from_bytes(head[4:8], "big", signed=True) in _MAGICS:
-        return COMMIT_LOG_FILE
-    if name.isdecimal() and len(name) == _LOG_NAME:
-        in_log = COMMIT_LOG_FILE if place == "commitlog" or not any(head[:8]) else None
-        return _QUEUES[above][1] if above in _QUEUES else in_log or (QUEUE_FILE if _are_units(head) else None)
-    if name.isdecimal() and (place == "index" or len(name) == _INDEX_NAME):
-        return INDEX_FILE
-    if name == "checkpoint" and length == _CHECKPOINT_SIZE:
-        return CHECKPOINT
-    return CONSUMER_OFFSETS if name.removesuffix(".bak") in _OFFSETS else None
-
-
-def _are_units(head: bytes) -> bool:
-    """Whether a file begins as one of a consume queue does: two units in order, or one and nothing more."""
-    units = [(head[at : at + 8], head[at + 8 : at + 12]) for at in range(0, len(head), layout.QUEUE_UNIT_SIZE)]
-    (first, size), *rest = [tuple(int.from_bytes(part, "big", signed=True) for part in unit) for unit in units]
-    second = rest[0] if rest else (0, 0)
-    return first >= 0 and size > 0 and (second == (0, 0) or (second[0] >= first and second[1] > 0))
-
-
-def _fits_a_geometry(path: str) -> bool:
-    from mqindex.rocketmq import geometry
-
-    try:
-        return bool(geometry.infer([path]))
-    except (MQIndexError, OSError):
-        return False

@@ -5,23 +5,28 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
 import click
 
 from mqindex.cli.group import COMMANDS
+from mqindex.cli.trouble import Trouble
 
 if TYPE_CHECKING:
     from mqindex.engines import Engine
 
 __all__ = [
+    "BrokerOptions",
     "EngineOptions",
+    "PartitionOptions",
     "StoreOptions",
+    "broker_options",
     "engine_options",
     "json_option",
     "kind_option",
+    "milliseconds",
     "parts_option",
     "store_options",
     "subcommand",
@@ -32,13 +37,45 @@ Function = Callable[..., Any]
 
 
 class StoreOptions(TypedDict):
-    """Keyword arguments of everything that opens a store."""
+    """Keyword arguments of everything that opens a RocketMQ store."""
 
     config: str | None
     commitlog: list[str] | None
     hash_slot_num: int | None
     index_num: int | None
     broker_version: str | None
+
+
+class PartitionOptions(TypedDict, total=False):
+    """Keyword arguments of everything that works on Kafka's partitions; what was not given is not there."""
+
+    kafka_version: str
+    index_interval_bytes: int
+    max_index_size: int
+
+
+class BrokerOptions(NamedTuple):
+    """What a command was told of the broker, before it knows whose files PATH holds."""
+
+    rocketmq: StoreOptions
+    kafka: PartitionOptions
+
+    def store(self) -> StoreOptions:
+        """The options for a RocketMQ store; those of Kafka must not have been given."""
+        self._refuse(self.kafka, "Kafka", "RocketMQ")
+        return self.rocketmq
+
+    def partition(self) -> PartitionOptions:
+        """The options for Kafka's partitions; those of RocketMQ must not have been given."""
+        self._refuse(self.rocketmq, "RocketMQ", "Kafka")
+        return self.kafka
+
+    @staticmethod
+    def _refuse(options: Mapping[str, object], owner: str, found: str) -> None:
+        for name, value in options.items():
+            if value is not None:
+                flag = "broker-conf" if name == "config" else name.replace("_", "-")
+                raise Trouble(f"--{flag} is an option for {owner}; PATH holds files of {found}")
 
 
 def subcommand(name: str, example: str) -> Callable[[Function], click.Command]:
@@ -62,21 +99,55 @@ def parts_option(function: Function) -> Function:
         "--parts",
         metavar="PART,...",
         callback=lambda context, option, value: None if value is None else [part.strip() for part in value.split(",")],
-        help="What to build, of index and consumequeue.  [default: both]",
+        help="RocketMQ: what to build, of index and consumequeue.  [default: both]",
     )(function)
 
 
+def broker_options(function: Function) -> Function:
+    """The options of both brokers, gathered into one argument `options`; what PATH is decides which may be used."""
+
+    @click.option("--kafka-version", metavar="V", help="Kafka's version; up to 1.1 other offsets are indexed.")
+    @click.option(
+        "--index-interval-bytes", type=click.IntRange(0), metavar="N",
+        help="Kafka's index.interval.bytes, which stands in no file.  [default: 4096]",
+    )  # fmt: skip
+    @click.option(
+        "--max-index-size", type=click.IntRange(1), metavar="N",
+        help="Kafka's segment.index.bytes.  [default: 10485760]",
+    )  # fmt: skip
+    @store_options
+    @functools.wraps(function)
+    def gathered(
+        *arguments: Any,
+        options: StoreOptions,
+        kafka_version: str | None,
+        index_interval_bytes: int | None,
+        max_index_size: int | None,
+        **rest: Any,
+    ) -> Any:
+        kafka = PartitionOptions()
+        if kafka_version is not None:
+            kafka["kafka_version"] = kafka_version
+        if index_interval_bytes is not None:
+            kafka["index_interval_bytes"] = index_interval_bytes
+        if max_index_size is not None:
+            kafka["max_index_size"] = max_index_size
+        return function(*arguments, options=BrokerOptions(options, kafka), **rest)
+
+    return gathered
+
+
 def store_options(function: Function) -> Function:
-    """The store options, gathered into one argument `options`."""
+    """The options of a RocketMQ store, gathered into one argument `options`."""
 
     @click.option(
         "--commitlog", "commitlog", multiple=True, metavar="DIR",
-        help="Where the commit log is; repeat it for several directories.  [default: STORE/commitlog]",
+        help="Where RocketMQ's commit log is; repeat it for several directories.  [default: STORE/commitlog]",
     )  # fmt: skip
-    @click.option("--hash-slot-num", type=click.IntRange(1), metavar="N", help="The broker's maxHashSlotNum.")
-    @click.option("--index-num", type=click.IntRange(1), metavar="N", help="The broker's maxIndexNum.")
-    @click.option("--broker-version", metavar="V", help="The broker's version: from 5.4 on TAGS are indexed too.")
-    @click.option("--broker-conf", metavar="FILE", help="A broker.conf to take these settings from.")
+    @click.option("--hash-slot-num", type=click.IntRange(1), metavar="N", help="RocketMQ's maxHashSlotNum.")
+    @click.option("--index-num", type=click.IntRange(1), metavar="N", help="RocketMQ's maxIndexNum.")
+    @click.option("--broker-version", metavar="V", help="RocketMQ's version: from 5.4 on TAGS are indexed too.")
+    @click.option("--broker-conf", metavar="FILE", help="A broker.conf of RocketMQ to take these settings from.")
     @functools.wraps(function)
     def gathered(
         *arguments: Any,
@@ -161,20 +232,32 @@ def time_option(flag: str, default: int, text: str) -> Callable[[Function], Func
         flag,
         metavar="TIME",
         help=text,
-        callback=lambda context, option, value: default if value is None else _milliseconds(context, option, value),
+        callback=lambda context, option, value: default if value is None else _time(context, option, value),
     )
 
 
-def _milliseconds(context: click.Context, option: click.Parameter, value: str) -> int:
+def _time(context: click.Context, option: click.Parameter, value: str) -> int:
     try:
-        return int(value)
+        return milliseconds(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, option) from None
+
+
+def milliseconds(text: str) -> int:
+    """Milliseconds since the epoch, written as such or as ISO 8601.
+
+    >>> milliseconds("1700000000123"), milliseconds("2023-11-14T22:13:20.123Z")
+    (1700000000123, 1700000000123)
+    """
+    try:
+        return int(text)
     except ValueError:
         pass
     try:
-        moment = datetime.fromisoformat(value)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         expected = "expected ms since the epoch, or a time such as 2023-11-14T22:13:20.123Z"
-        raise click.BadParameter(f"{value!r}: {expected}", context, option) from None
+        raise ValueError(f"{text!r}: {expected}") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - _EPOCH) // timedelta(milliseconds=1)

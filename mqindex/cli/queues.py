@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from mqindex.cli import kinds
+from mqindex.cli import rocketmq_kinds as kinds
 from mqindex.cli.formats import Columns
 from mqindex.cli.log_files import log_file_extent
 

@@ -6,18 +6,21 @@ import os
 
 import click
 
-from mqindex.cli.kinds import require_store
+from mqindex.cli.brokers import HOMES, broker_of
+from mqindex.cli.kinds import require_home
 from mqindex.cli.options import (
+    BrokerOptions,
     EngineOptions,
-    StoreOptions,
+    broker_options,
     engine_options,
     json_option,
+    kind_option,
     parts_option,
-    store_options,
     subcommand,
 )
 from mqindex.cli.output import print_json, print_line
 from mqindex.cli.reports import counts, exit_code, print_findings, print_settings, work_done
+from mqindex.cli.rocketmq_kinds import STORE
 from mqindex.cli.trouble import Interrupted
 from mqindex.staging import require_new
 
@@ -25,14 +28,13 @@ __all__ = ["command"]
 
 
 @subcommand("rebuild", "mqindex rebuild /data/store --out /data/rebuilt")
-@click.argument("store", metavar="STORE")
-@click.option(
-    "--out", required=True, metavar="DIR", help="Where the result appears, complete: DIR/index, DIR/consumequeue."
-)
+@click.argument("store", metavar="PATH")
+@click.option("--out", required=True, metavar="DIR", help="Where the result appears, complete.")
 @click.option("--force", is_flag=True, help="If DIR exists, move it to DIR.backup-<UTC>.")
 @parts_option
+@kind_option(*HOMES)
 @engine_options
-@store_options
+@broker_options
 @json_option
 def command(
     *,
@@ -40,24 +42,25 @@ def command(
     out: str,
     force: bool,
     parts: list[str] | None,
+    kind: str | None,
     engine: EngineOptions,
-    options: StoreOptions,
+    options: BrokerOptions,
     as_json: bool,
 ) -> int:
-    """Build index and consume queues of STORE's commit log anew, in DIR, byte for byte as the broker would have.
+    """Build the indexes of the log at PATH anew, in DIR, byte for byte as the broker would have.
 
-    STORE stays untouched. DIR must not exist or be empty, and appears only when it is complete. The space that this
-    needs is said first. Exit code 1: done, but the commit log is damaged in places.
+    PATH is a RocketMQ store, which gives DIR/index and DIR/consumequeue; a Kafka partition, which gives
+    DIR/<20 digits>.index and so on, as Kafka's recovery of every segment would write them; or a Kafka log dir, which
+    gives DIR/<topic>-<n>/... It stays untouched. DIR must not exist or be empty, and appears only when it is complete.
+    The space that this needs is said first. Exit code 1: done, but the log is damaged in places.
     """
-    from mqindex.rocketmq.rebuild import rebuild
-
     if engine.sees(store):
-        require_store(store)
+        kind = require_home(store, kind, *HOMES)
         require_new(os.path.abspath(out), overwrite=force)  # at once, and not when Spark has started
-    before = _identity(out)
+    broker, before = broker_of(kind or STORE), _identity(out)
     try:
         with engine.open() as chosen:
-            report = rebuild(store, out, parts=parts, overwrite=force, engine=chosen, **options)
+            report = broker.rebuild(store, out, options, parts=parts, overwrite=force, engine=chosen)
     except KeyboardInterrupt:
         raise Interrupted(_truth(out, before)) from None
     if as_json:

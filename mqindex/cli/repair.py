@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import click
 
-from mqindex.cli.kinds import require_store
+from mqindex.cli.brokers import HOMES, broker_of
+from mqindex.cli.kinds import require_home
 from mqindex.cli.options import (
+    BrokerOptions,
     EngineOptions,
-    StoreOptions,
+    broker_options,
     engine_options,
     json_option,
+    kind_option,
     parts_option,
-    store_options,
     subcommand,
 )
 from mqindex.cli.output import print_json, print_line
 from mqindex.cli.reports import counts, exit_code, print_actions, print_findings, print_settings, work_done
+from mqindex.cli.rocketmq_kinds import STORE
 from mqindex.cli.trouble import Interrupted
 from mqindex.report import RepairReport
 
@@ -23,12 +26,13 @@ __all__ = ["command"]
 
 
 @subcommand("repair", "mqindex repair /data/store --dry-run")
-@click.argument("store", metavar="STORE")
+@click.argument("store", metavar="PATH")
 @click.option("--deep", is_flag=True, help="Trust no surviving file before each of its entries agrees with the log.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")
 @parts_option
+@kind_option(*HOMES)
 @engine_options
-@store_options
+@broker_options
 @json_option
 def command(
     *,
@@ -36,23 +40,24 @@ def command(
     deep: bool,
     dry_run: bool,
     parts: list[str] | None,
+    kind: str | None,
     engine: EngineOptions,
-    options: StoreOptions,
+    options: BrokerOptions,
     as_json: bool,
 ) -> int:
-    """Bring back, in place, what index and consume queues of STORE lack. The broker must be stopped.
+    """Bring back, in place, what the indexes at PATH lack. The broker must be stopped.
 
-    Files that verify stay untouched. What is replaced
-    is kept in STORE/mqindex-backup-<UTC>. Interrupted, a second run finishes. Exit code 1: errors are left, such as
-    damage of the log itself; with --dry-run: there is something to repair.
+    PATH is a RocketMQ store, whose index and consume queues are repaired; or a Kafka partition or log dir, whose
+    .index, .timeindex and .txnindex files are. Files that verify stay untouched, and so do logs. What is replaced is
+    kept in mqindex-backup-<UTC>, in the store or the partition. Interrupted, a second run finishes. Exit code 1: errors
+    are left, such as damage of the log itself; with --dry-run: there is something to repair.
     """
-    from mqindex.rocketmq.repair import repair
-
     if engine.sees(store):
-        require_store(store)
+        kind = require_home(store, kind, *HOMES)
+    broker = broker_of(kind or STORE)
     try:
         with engine.open() as chosen:
-            report = repair(store, parts=parts, deep=deep, dry_run=dry_run, engine=chosen, **options)
+            report = broker.repair(store, options, parts=parts, deep=deep, dry_run=dry_run, engine=chosen)
     except KeyboardInterrupt:
         if dry_run:
             raise

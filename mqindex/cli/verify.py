@@ -7,19 +7,20 @@ import shlex
 
 import click
 
-from mqindex.cli.kinds import INDEX_DIR, INDEX_FILE, STORE, kind_of, require_kind
+from mqindex.cli.brokers import VERIFIED, broker_of
+from mqindex.cli.kinds import kind_of, require_kind
 from mqindex.cli.options import (
+    BrokerOptions,
     EngineOptions,
-    StoreOptions,
+    broker_options,
     engine_options,
     json_option,
     kind_option,
-    store_options,
     subcommand,
 )
 from mqindex.cli.output import print_json, print_line
 from mqindex.cli.reports import counts, exit_code, print_actions, print_findings, print_settings, work_done
-from mqindex.cli.structure import verify_structure
+from mqindex.cli.rocketmq_kinds import STORE
 from mqindex.report import Report
 
 __all__ = ["command"]
@@ -28,29 +29,26 @@ __all__ = ["command"]
 @subcommand("verify", "mqindex verify /data/store --deep")
 @click.argument("path", metavar="PATH")
 @click.option(
-    "--deep", is_flag=True, help="Compare every index entry with the commit log, and every body with its checksum."
-)
-@kind_option(STORE, INDEX_DIR, INDEX_FILE)
+    "--deep", is_flag=True,
+    help="RocketMQ: compare every index entry with the log, and every body with its checksum. Kafka: every record.",
+)  # fmt: skip
+@kind_option(*VERIFIED)
 @engine_options
-@store_options
+@broker_options
 @json_option
 def command(
-    *, path: str, deep: bool, kind: str | None, engine: EngineOptions, options: StoreOptions, as_json: bool
+    *, path: str, deep: bool, kind: str | None, engine: EngineOptions, options: BrokerOptions, as_json: bool
 ) -> int:
-    """Check the store at PATH: its commit log, index files, consume queues, checkpoint and consumers' offsets.
+    """Check the store, Kafka partition or Kafka log dir at PATH: its indexes against its log, in both directions.
 
-    The log is read once; every unit of the queues is compared with it, and of index files the structure and the ends.
-    Where PATH is a directory of index files or one file, each is checked against itself only. Nothing is written. What
-    `mqindex repair` would do is said at the end. Exit code 1: an error was found.
+    RocketMQ: commit log, index files, consume queues, checkpoint and consumers' offsets. The log is read once; every
+    unit of the queues is compared with it, and of index files the structure and the ends. Where PATH is a directory of
+    index files or one file, each is checked against itself only. Kafka: every entry of every index, and the checksum of
+    every batch. Nothing is written. What `mqindex repair` would do is said at the end. Exit code 1: an error was found.
     """
-    kind = _kind(path, kind) if engine.sees(path) else STORE
+    kind = _kind(path, kind) if engine.sees(path) else kind or STORE
     with engine.open() as chosen:
-        if kind == STORE:
-            from mqindex.rocketmq.verify import verify
-
-            report = verify(path, deep=deep, engine=chosen, **options)
-        else:
-            report = verify_structure(path, options, deep=deep, engine=chosen)
+        report = broker_of(kind).verify(kind, path, options, deep=deep, engine=chosen)
     if as_json:
         print_json("verify", report.to_dict())
     else:
@@ -61,7 +59,7 @@ def command(
 def _kind(path: str, forced: str | None) -> str:
     if forced is None and os.path.isdir(path) and kind_of(path) is None:
         forced = STORE  # perhaps all that is left of one
-    return require_kind(path, forced, STORE, INDEX_DIR, INDEX_FILE)
+    return require_kind(path, forced, *VERIFIED)
 
 
 def _print(report: Report, path: str) -> None:

@@ -1,0 +1,84 @@
+"""Whose files a kind is of: the one place where a command for both brokers parts ways."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from mqindex.cli import kafka_kinds, rocketmq_kinds
+from mqindex.cli.formats import Columns
+from mqindex.cli.options import BrokerOptions
+
+if TYPE_CHECKING:
+    from mqindex.engines import Engine
+    from mqindex.report import RebuildReport, RepairReport, Report
+
+__all__ = ["DUMPED", "HOMES", "QUERIED", "VERIFIED", "Broker", "Question", "broker_of"]
+
+# The kinds of path that each command takes.
+HOMES = (rocketmq_kinds.STORE, kafka_kinds.PARTITION, kafka_kinds.LOG_DIR)
+VERIFIED = (rocketmq_kinds.STORE, rocketmq_kinds.INDEX_DIR, rocketmq_kinds.INDEX_FILE, *HOMES[1:])
+QUERIED = (
+    *VERIFIED[:3],
+    kafka_kinds.PARTITION,
+    kafka_kinds.SEGMENT,
+    kafka_kinds.OFFSET_INDEX,
+    kafka_kinds.TIME_INDEX,
+)
+DUMPED = (*rocketmq_kinds.DUMPED, *kafka_kinds.DUMPED)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What `mqindex query` was asked, of either broker."""
+
+    keys: tuple[str, ...]
+    topic: str | None
+    begin: int
+    end: int
+    max_num: int
+    offsets: tuple[str, ...]
+    timestamps: tuple[str, ...]
+
+
+class Broker(Protocol):
+    """What the commands ask of a broker's module; `options` are those of the command line."""
+
+    def facts(self, kind: str, path: str, options: BrokerOptions) -> dict[str, Any]:
+        """What `info` tells."""
+
+    def columns(
+        self, kind: str, path: str, options: BrokerOptions, *, records: bool, for_people: bool, damage: list[str]
+    ) -> Iterator[Columns]:
+        """What `dump` prints; sentences about what cannot be read are appended to `damage`."""
+
+    def query(self, kind: str, path: str, question: Question, options: BrokerOptions, *, as_json: bool) -> int:
+        """Print the answers, and say how many were found."""
+
+    def verify(self, kind: str, path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> Report:
+        """The report of `verify`."""
+
+    def rebuild(
+        self, path: str, out: str, options: BrokerOptions, *, parts: list[str] | None, overwrite: bool, engine: Engine
+    ) -> RebuildReport:
+        """The report of `rebuild`."""
+
+    def repair(
+        self,
+        path: str,
+        options: BrokerOptions,
+        *,
+        parts: list[str] | None,
+        deep: bool,
+        dry_run: bool,
+        engine: Engine,
+    ) -> RepairReport:
+        """The report of `repair`."""
+
+
+def broker_of(kind: str) -> Broker:
+    """The module of the broker that has files of this kind."""
+    name = "kafka" if kind in kafka_kinds.KINDS else "rocketmq"
+    return cast(Broker, importlib.import_module(f"mqindex.cli.{name}"))

@@ -1,0 +1,173 @@
+"""What `mqindex info` tells of each kind of path of Kafka, as plain data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Final
+
+from mqindex.cli import kafka_kinds as kinds
+from mqindex.cli.locks import lock_state
+from mqindex.errors import MQIndexError
+
+__all__ = ["Facts", "kafka_facts"]
+
+Facts = dict[str, Any]
+
+
+def kafka_facts(kind: str, path: str) -> Facts:
+    """The facts of `path`. Parts that cannot be read have an `error` instead of facts."""
+    return _FACTS[kind](path)
+
+
+def _offset_index(path: str) -> Facts:
+    from mqindex.kafka import OffsetIndex
+
+    with OffsetIndex.open(path) as index:
+        facts = _places(path, index)
+        if facts["entries"]:
+            first, last = index.entry(0), index.entry(facts["entries"] - 1)
+            facts |= {"first_offset": first.offset, "last_offset": last.offset, "last_position": last.position}
+    return facts
+
+
+def _time_index(path: str) -> Facts:
+    from mqindex.kafka import TimeIndex
+
+    with TimeIndex.open(path) as index:
+        facts = _places(path, index)
+        if facts["entries"]:
+            first, last = index.entry(0), index.entry(facts["entries"] - 1)
+            facts |= {"first_timestamp": first.timestamp, "last_timestamp": last.timestamp, "last_offset": last.offset}
+    return facts
+
+
+def _places(path: str, index: Any) -> Facts:
+    from mqindex.kafka.zero_tail import entries_before_zeros
+
+    entries = min(entries_before_zeros(path, index.entry_size), len(index))
+    return {
+        "base_offset": index.base_offset,
+        "size": os.path.getsize(path),
+        "entries": entries,
+        "places": len(index),
+    }
+
+
+def _transaction_index(path: str) -> Facts:
+    from mqindex.kafka import TransactionIndex
+
+    with TransactionIndex.open(path) as index:
+        txns = list(index.entries())
+    facts: Facts = {"base_offset": index.base_offset, "size": os.path.getsize(path), "entries": len(txns)}
+    if txns:
+        facts |= {
+            "producers": len({txn.producer_id for txn in txns}),
+            "first_offset": min(txn.first_offset for txn in txns),
+            "last_offset": txns[-1].last_offset,
+        }
+    return facts
+
+
+def _segment(path: str) -> Facts:
+    from mqindex.kafka import LogSegment
+
+    with LogSegment.open(path) as segment:
+        facts: Facts = {
+            "base_offset": segment.base_offset,
+            "size": segment.size,
+            "next_offset": segment.next_offset,
+            "largest_timestamp": segment.largest_timestamp,
+        }
+    stem = path.removesuffix(".log")
+    for extension, tell in (("index", _offset_index), ("timeindex", _time_index), ("txnindex", _transaction_index)):
+        facts[extension] = _part(f"{stem}.{extension}", tell)
+    return facts
+
+
+def _part(path: str, tell: Callable[[str], Facts]) -> Facts | None:
+    if not os.path.exists(path):
+        return None
+    try:
+        return {"path": path, **tell(path)}
+    except (MQIndexError, OSError) as error:
+        return {"path": path, "error": str(error)}
+
+
+def _partition(path: str) -> Facts:
+    from mqindex.kafka import partition_files
+
+    files = partition_files.list_segments(path)
+    (named,) = partition_files.partitions_of(path)
+    rows = [_row(segment) for segment in files.segments]
+    return {
+        **_name(named),
+        "lock": lock_state(os.path.join(partition_files.log_dir_of(path), ".lock")),
+        "log_start_offset": files.segments[0].base_offset if files.segments else None,
+        "next_offset": _next_offset(files),
+        "size": sum(row["size"] for row in rows),
+        "segments": rows,
+        "snapshots": len(files.snapshots),
+        "strays": [os.path.basename(name) for name in (*files.leftovers, *files.orphans, *files.skipped)],
+    }
+
+
+def _name(named: Any) -> Facts:
+    if named.partition < 0:
+        return {}
+    return {"topic": named.topic, "partition": named.partition, **({"state": named.state} if named.state else {})}
+
+
+def _row(segment: Any) -> Facts:
+    """One segment: the entries of its indexes, None where one is not there."""
+    from mqindex.kafka.layout import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TRANSACTION_ENTRY_SIZE
+    from mqindex.kafka.zero_tail import entries_before_zeros
+
+    sizes = {"index": OFFSET_ENTRY_SIZE, "timeindex": TIME_ENTRY_SIZE, "txnindex": TRANSACTION_ENTRY_SIZE}
+    row: Facts = {"base_offset": segment.base_offset, "size": os.path.getsize(segment.log)}
+    for name, size in sizes.items():
+        path = getattr(segment, name)
+        row[name] = None if path is None else entries_before_zeros(path, size)
+    return row
+
+
+def _next_offset(files: Any) -> int | None:
+    from mqindex.kafka import LogSegment
+
+    if not files.segments:
+        return None
+    with LogSegment.open(files.segments[-1].log, base_offset=files.segments[-1].base_offset) as segment:
+        return segment.next_offset
+
+
+def _log_dir(path: str) -> Facts:
+    from mqindex.kafka import partition_files
+
+    rows: list[Facts] = []
+    for named in partition_files.list_partitions(path):
+        segments = partition_files.list_segments(named.path).segments
+        rows.append(
+            {
+                "topic": named.topic,
+                "partition": named.partition,
+                "state": named.state,
+                "segments": len(segments),
+                "size": sum(os.path.getsize(segment.log) for segment in segments),
+            }
+        )
+    return {
+        "lock": lock_state(os.path.join(path, ".lock")),
+        "clean_shutdown": os.path.exists(os.path.join(path, ".kafka_cleanshutdown")),
+        "size": sum(row["size"] for row in rows),
+        "partitions": rows,
+    }
+
+
+_FACTS: Final[dict[str, Callable[[str], Facts]]] = {
+    kinds.LOG_DIR: _log_dir,
+    kinds.PARTITION: _partition,
+    kinds.SEGMENT: _segment,
+    kinds.OFFSET_INDEX: _offset_index,
+    kinds.TIME_INDEX: _time_index,
+    kinds.TRANSACTION_INDEX: _transaction_index,
+}

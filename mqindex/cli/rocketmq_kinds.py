@@ -1,0 +1,137 @@
+"""Which of RocketMQ's files and directories a path is."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from mqindex.errors import MQIndexError
+from mqindex.rocketmq import layout
+
+__all__ = [
+    "BATCH_QUEUE",
+    "BATCH_QUEUE_FILE",
+    "CHECKPOINT",
+    "COMMIT_LOG_DIR",
+    "COMMIT_LOG_FILE",
+    "CONSUMER_OFFSETS",
+    "DUMPED",
+    "EXT",
+    "EXT_FILE",
+    "FILES",
+    "INDEX_DIR",
+    "INDEX_FILE",
+    "KINDS",
+    "QUEUE",
+    "QUEUES",
+    "QUEUE_FILE",
+    "STORE",
+    "kind_of_directory",
+    "kind_of_file",
+]
+
+INDEX_FILE: Final = "index-file"
+INDEX_DIR: Final = "index-dir"
+COMMIT_LOG_FILE: Final = "commitlog-file"
+COMMIT_LOG_DIR: Final = "commitlog-dir"
+STORE: Final = "store"
+CHECKPOINT: Final = "checkpoint"
+QUEUES: Final = "consumequeues"
+QUEUE: Final = "consumequeue"
+QUEUE_FILE: Final = "consumequeue-file"
+EXT: Final = "consumequeue-ext"
+EXT_FILE: Final = "consumequeue-ext-file"
+BATCH_QUEUE: Final = "batchconsumequeue"
+BATCH_QUEUE_FILE: Final = "batchconsumequeue-file"
+CONSUMER_OFFSETS: Final = "consumer-offsets"
+
+KINDS: Final = {
+    STORE: "a store's root directory",
+    INDEX_DIR: "a directory of index files",
+    INDEX_FILE: "an index file",
+    COMMIT_LOG_DIR: "a commit-log directory",
+    COMMIT_LOG_FILE: "a commit-log file",
+    QUEUES: "a directory of consume queues",
+    QUEUE: "a consume queue",
+    QUEUE_FILE: "a file of a consume queue",
+    EXT: "the extension of a consume queue",
+    EXT_FILE: "an extension file of a consume queue",
+    BATCH_QUEUE: "a batch queue",
+    BATCH_QUEUE_FILE: "a file of a batch queue",
+    CHECKPOINT: "a checkpoint",
+    CONSUMER_OFFSETS: "the offsets of consumers",
+}
+
+_MAGICS = {layout.MAGIC_MESSAGE_V1, layout.MAGIC_MESSAGE_V2, layout.MAGIC_BLANK}
+DUMPED: Final = (
+    INDEX_FILE, COMMIT_LOG_DIR, COMMIT_LOG_FILE, QUEUE, QUEUE_FILE, QUEUES, BATCH_QUEUE, BATCH_QUEUE_FILE,
+    EXT, EXT_FILE,
+)  # fmt: skip
+FILES: Final = {INDEX_FILE, COMMIT_LOG_FILE, QUEUE_FILE, EXT_FILE, BATCH_QUEUE_FILE, CHECKPOINT, CONSUMER_OFFSETS}
+_PARTS = {"commitlog", "index", "consumequeue"}
+_QUEUES = {  # the directory of all queues -> the kinds of one queue's directory, and of its files
+    "consumequeue": (QUEUE, QUEUE_FILE),
+    "consumequeue_ext": (EXT, EXT_FILE),
+    "batchconsumequeue": (BATCH_QUEUE, BATCH_QUEUE_FILE),
+}
+_OFFSETS = {"consumerOffset.json", "lmqConsumerOffset.json"}
+_LOG_NAME, _INDEX_NAME, _CHECKPOINT_SIZE = 20, 17, 4096
+
+
+def kind_of_directory(path: str) -> str | None:
+    """The kind of a directory, by its place and what is in it; None: none of ours."""
+    with os.scandir(path) as entries:
+        below = {entry.name: entry.is_dir() for entry in entries}
+    if any(below.get(part) for part in _PARTS) or (below.get("checkpoint") is False and "lock" in below):
+        return STORE
+    numbers = sorted(name for name, is_dir in below.items() if not is_dir and name.isdecimal())
+    *_, above, topic, place = ("", "", *os.path.abspath(path).split(os.sep))
+    if above in _QUEUES and place.isdecimal():
+        return _QUEUES[above][0]
+    if "consumequeue_ext" != place in _QUEUES or "consumequeue_ext" != topic in _QUEUES:
+        return QUEUES
+    if any(len(name) == _LOG_NAME for name in numbers):
+        kinds = [kind_of_file(os.path.join(path, name)) for name in numbers if len(name) == _LOG_NAME]
+        return COMMIT_LOG_DIR if COMMIT_LOG_FILE in kinds else QUEUE if QUEUE_FILE in kinds else None
+    if numbers or (place == "index" and not below):
+        return INDEX_DIR if place == "index" or any(len(name) == _INDEX_NAME for name in numbers) else None
+    return COMMIT_LOG_DIR if place == "commitlog" and not below else None
+
+
+def kind_of_file(path: str) -> str | None:
+    """The kind of a file, by its place, its name and its content; None: none of ours."""
+    with open(path, "rb") as file:
+        head = file.read(2 * layout.QUEUE_UNIT_SIZE)
+        length = os.fstat(file.fileno()).st_size
+    return _by_head(os.path.abspath(path), head, length) or (INDEX_FILE if _fits_a_geometry(path) else None)
+
+
+def _by_head(path: str, head: bytes, length: int) -> str | None:
+    *_, above, _, place, name = ("", "", "", *path.split(os.sep))
+    if len(head) >= 8 and int.from_bytes(head[4:8], "big", signed=True) in _MAGICS:
+        return COMMIT_LOG_FILE
+    if name.isdecimal() and len(name) == _LOG_NAME:
+        in_log = COMMIT_LOG_FILE if place == "commitlog" or not any(head[:8]) else None
+        return _QUEUES[above][1] if above in _QUEUES else in_log or (QUEUE_FILE if _are_units(head) else None)
+    if name.isdecimal() and (place == "index" or len(name) == _INDEX_NAME):
+        return INDEX_FILE
+    if name == "checkpoint" and length == _CHECKPOINT_SIZE:
+        return CHECKPOINT
+    return CONSUMER_OFFSETS if name.removesuffix(".bak") in _OFFSETS else None
+
+
+def _are_units(head: bytes) -> bool:
+    """Whether a file begins as one of a consume queue does: two units in order, or one and nothing more."""
+    units = [(head[at : at + 8], head[at + 8 : at + 12]) for at in range(0, len(head), layout.QUEUE_UNIT_SIZE)]
+    (first, size), *rest = [tuple(int.from_bytes(part, "big", signed=True) for part in unit) for unit in units]
+    second = rest[0] if rest else (0, 0)
+    return first >= 0 and size > 0 and (second == (0, 0) or (second[0] >= first and second[1] > 0))
+
+
+def _fits_a_geometry(path: str) -> bool:
+    from mqindex.rocketmq import geometry
+
+    try:
+        return bool(geometry.infer([path]))
+    except (MQIndexError, OSError):
+        return False
