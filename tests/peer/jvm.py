@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -13,34 +14,32 @@ from tests.peer.maven import PeerError, class_path, java
 __all__ = ["Jvm"]
 
 FLAGS = (
-    "-Xmx512m",
     "-Xss512k",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",  # they live for seconds
-    "-XX:MaxDirectMemorySize=512m",
-    "--add-opens=java.base/java.nio=ALL-UNNAMED",  # 4.9.3 cannot unmap a file without these two
-    "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED",
-    "-Dcom.rocketmq.remoting.client.logUseSlf4j=true",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED",  # RocketMQ 4.9.3 cannot unmap a file without these two
 )
-LOGBACK = '<configuration><root level="{level}"/></configuration>'
 STOP_SECONDS = 60
 
 
 class Jvm:
-    """A process that ends with this one, however this one ends: it reads its standard input, and halts at the end."""
+    """A process that ends with this one, however this one ends: it reads its standard input, and halts at the end.
 
-    def __init__(self, version: str, main: list[str], home: Path, *, talks: bool = False) -> None:
+    `broker` and `version` say whose classes it has; `talks`: its standard output is ours to read.
+    """
+
+    def __init__(
+        self, broker: str, version: str, main: Sequence[str], home: Path, *, flags: Sequence[str] = (),
+        environment: Mapping[str, str] = os.environ, talks: bool = False,
+    ) -> None:  # fmt: skip
         self.log = home / f"{main[0].rpartition('.')[2]}.log"
-        environment = {**os.environ, "ROCKETMQ_HOME": str(rocketmq_home(home))}
-        system = {
-            "user.home": home,
-            "java.io.tmpdir": _made(home / "tmp"),
-            "rmq.logback.configurationFile": home / "conf" / "rmq.logback.xml",
-        }
-        command = [java(), *FLAGS, *(f"-D{name}={value}" for name, value in system.items())]
+        (home / "tmp").mkdir(parents=True, exist_ok=True)
+        system = [f"-Duser.home={home}", f"-Djava.io.tmpdir={home / 'tmp'}"]
+        command = [java(), *FLAGS, *flags, *system, "-cp", class_path(broker, version), *main]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [*command, "-cp", class_path(version), *main],
+                command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE if talks else log,
                 stderr=log,
@@ -54,7 +53,7 @@ class Jvm:
         return self.process.poll() is not None
 
     def stop(self) -> None:
-        """What `mqshutdown` does: SIGTERM, and wait for the end."""
+        """What an operator's stop script does: SIGTERM, and wait for the end."""
         self.ask_to_stop()
         try:
             self.process.wait(STOP_SECONDS)
@@ -81,16 +80,3 @@ class Jvm:
         for pipe in pipes:
             if pipe is not None:
                 pipe.close()
-
-
-def rocketmq_home(home: Path) -> Path:
-    """What every tool of a broker wants to find: where logs go. Nowhere, unless something is to be found out."""
-    conf = _made(home / "conf")
-    for name in ("logback_broker.xml", "logback_namesrv.xml", "logback_tools.xml", "rmq.logback.xml"):
-        (conf / name).write_text(LOGBACK.format(level="OFF"))
-    return home
-
-
-def _made(directory: Path) -> Path:
-    directory.mkdir(parents=True, exist_ok=True)
-    return directory

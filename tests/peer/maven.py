@@ -1,4 +1,4 @@
-"""The brokers' own classes, and our driver over them: fetched and compiled by Maven once, then kept below `build/peer`.
+"""The brokers' own classes, and our drivers over them: fetched and compiled by Maven once, kept below `build/peer`.
 
 python -m tests.peer.maven      # what `./dev` does beforehand, so that the waiting has a name
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 __all__ = ["VERSIONS", "PeerError", "class_path", "java"]
 
-VERSIONS = ("4.9.3", "5.5.0")
+VERSIONS = {"rocketmq": ("4.9.3", "5.5.0"), "kafka": ("3.9.1", "4.1.0")}
 PROJECT = Path(__file__).parent
 BUILT = PROJECT.parents[1] / "build" / "peer"
 CAUSES = re.compile(
@@ -35,26 +35,27 @@ def java() -> str:
     return found
 
 
-def class_path(version: str) -> str:
-    """The class path of a broker's version and the driver; built at first, without Maven and network later."""
-    target = BUILT / version
+def class_path(broker: str, version: str) -> str:
+    """The class path of a broker's version and its driver; built at first, without Maven and network later."""
+    target = BUILT / f"{broker}-{version}"
     stamp = target / "sources.stamp"
-    sources = "".join(path.read_text() for path in _sources())
+    sources = "".join(path.read_text() for path in _sources(broker))
     if not (stamp.exists() and stamp.read_text() == sources):
-        _package(version, target)
+        _package(broker, version, target)
         stamp.write_text(sources)
     return f"{target}/classes{os.pathsep}{target}/lib/*"
 
 
-def _sources() -> list[Path]:
-    return [PROJECT / "pom.xml", *sorted((PROJECT / "src").rglob("*.java"))]
+def _sources(broker: str) -> list[Path]:
+    packages = PROJECT / "src" / "main" / "java" / "peer"
+    return [PROJECT / "pom.xml", *sorted(packages.glob("*.java")), *sorted(packages.glob(f"{broker}/*.java"))]
 
 
-def _package(version: str, target: Path) -> None:
+def _package(broker: str, version: str, target: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise PeerError("Maven (mvn) was not found; it fetches the real brokers, and `./dev test` installs it")
-    properties = [f"-Drocketmq.version={version}", f"-Dpeer.directory={target}"]
+    properties = [f"-P{broker}", f"-Dpeer.version={version}", f"-Dpeer.directory={target}"]
     command = [maven, "-q", "-B", "-f", str(PROJECT / "pom.xml"), *properties, "package"]
     target.mkdir(parents=True, exist_ok=True)
     for offline in (["-o"], []):  # what an earlier build fetched is enough, whatever the network does
@@ -64,17 +65,19 @@ def _package(version: str, target: Path) -> None:
     log = target / "maven.log"
     log.write_text(done.stdout + done.stderr)
     errors = [line.partition("[ERROR]")[2].strip() for line in done.stdout.splitlines()]  # the first comes in colour
+    what = f"{broker} {version}"
     if network := next((line for line in errors if CAUSES.search(line)), None):
-        raise PeerError(f"Maven could not fetch RocketMQ {version}; is there a network? ({network[:300]}; all: {log})")
+        raise PeerError(f"Maven could not fetch {what}; is there a network? ({network[:300]}; all: {log})")
     said = next(filter(None, errors), "it does not say why")
-    raise PeerError(f"Maven could not build the driver for RocketMQ {version}: {said[:300]} (all: {log})")
+    raise PeerError(f"Maven could not build the driver for {what}: {said[:300]} (all: {log})")
 
 
 def main() -> int:
     """Fetches and compiles what is missing."""
     try:
-        for version in VERSIONS:
-            class_path(version)
+        for broker, versions in VERSIONS.items():
+            for version in versions:
+                class_path(broker, version)
     except PeerError as error:
         print(error, file=sys.stderr)
         return 1

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from mqindex.rocketmq import verify
-from tests.peer.broker import Broker, Peer, stop_all
-from tests.peer.client import Outgoing, Receipt
+from tests.peer.rocketmq.broker import Broker, Peer, stop_all
+from tests.peer.rocketmq.client import Outgoing, Receipt
 from tests.support.tree import index_paths
 
 pytestmark = pytest.mark.peer

@@ -1,4 +1,4 @@
-package peer;
+package peer.rocketmq;
 
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
@@ -61,7 +61,7 @@ final class Admin {
     }
 
     List<List<String>> id(String topic, String offsetId) throws Exception {
-        return Words.messages(Collections.singletonList(admin.viewMessage(topic, offsetId)));
+        return Messages.rows(Collections.singletonList(admin.viewMessage(topic, offsetId)));
     }
 
     /** The lines that a command of {@code mqadmin} prints. */
@@ -97,7 +97,7 @@ final class Admin {
     /** The messages that a query finds; "no message" is none. */
     static List<List<String>> found(Query query) throws Exception {
         try {
-            return Words.messages(query.run().getMessageList());
+            return Messages.rows(query.run().getMessageList());
         } catch (MQClientException failure) {
             if (failure.getResponseCode() == NO_MESSAGE) {
                 return new ArrayList<>();

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import queue
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
-from urllib.parse import quote_plus, unquote_plus
 
-from tests.peer.jvm import Jvm
+from tests.peer.conversation import Conversation
 from tests.peer.maven import PeerError
+from tests.peer.rocketmq.process import start
 
 __all__ = ["Client", "Outgoing", "Receipt", "Received"]
 
-ANSWER_SECONDS = 90.0
 DISPATCH_SECONDS = 30.0
 TEMPORARY_BODIES = threading.Lock()  # one directory for all versions, which we remove
 PULLED = 32  # the broker's own limit of one pull
@@ -97,7 +94,7 @@ class Received:
         return cls(row[0], *numbers, row[12], row[13], base64.b64decode(row[14]), names)
 
 
-class Client:
+class Client(Conversation):
     """Producer, consumer and administrator of one version; the name server is in the same JVM."""
 
     def __init__(self, version: str, home: Path, namesrv: int) -> None:
@@ -105,49 +102,42 @@ class Client:
         home.mkdir(parents=True)
         conf = home / "namesrv.conf"
         conf.write_text(f"listenPort={namesrv}\nkvConfigPath={home}/kvConfig.json\n")
-        self.jvm = Jvm(version, ["peer.Driver", str(home / "driver.log"), str(conf), self.namesrv], home, talks=True)
-        self._lines: queue.Queue[str | None] = queue.Queue()
-        self._lock = threading.Lock()
-        assert self.jvm.process.stdout is not None
-        threading.Thread(target=self._read, args=(self.jvm.process.stdout,), daemon=True).start()
-
-    def wait_until_ready(self) -> None:
-        """Until name server and client have started."""
-        self._answer()
+        main = ["peer.rocketmq.Driver", str(home / "driver.log"), str(conf), self.namesrv]
+        super().__init__(start(version, main, home, talks=True))
 
     def send(self, message: Outgoing) -> Receipt:
-        return _receipts(self._ask(["send", *message.words()]))[0]
+        return _receipts(self.ask(["send", *message.words()]))[0]
 
     def send_batch(self, messages: Sequence[Outgoing]) -> list[Receipt]:
         """All in one request, into one queue."""
-        return _receipts(self._ask(["batch", str(len(messages))], *(message.words() for message in messages)))
+        return _receipts(self.ask(["batch", str(len(messages))], *(message.words() for message in messages)))
 
     def send_in_transaction(self, message: Outgoing, *, commit: bool) -> Receipt:
         decision = "COMMIT_MESSAGE" if commit else "ROLLBACK_MESSAGE"
-        return _receipts(self._ask(["transaction", decision, *message.words()]))[0]
+        return _receipts(self.ask(["transaction", decision, *message.words()]))[0]
 
     def flood(self, topic: str) -> None:
         """Begin to send messages with the keys `flood-0`, `flood-1` and so on, until the broker is gone."""
-        self._ask(["flood", topic])
+        self.ask(["flood", topic])
 
     def flooded(self) -> list[Receipt]:
         """What the broker had acknowledged of the flood, in order."""
-        return _receipts(self._ask(["flooded"]))
+        return _receipts(self.ask(["flooded"]))
 
     def create_topic(self, broker: str, topic: str, queues: int) -> None:
-        self._ask(["topic", broker, topic, str(queues)])
+        self.ask(["topic", broker, topic, str(queues)])
 
     def wait_for_route(self, topic: str) -> None:
         """Until the name server knows who holds the topic."""
-        self._ask(["route", topic])
+        self.ask(["route", topic])
 
     def offsets(self, topic: str, broker_name: str, queue_id: int) -> tuple[int, int]:
         """Minimum and maximum offset of a queue."""
-        (row,) = self._ask(["offsets", topic, broker_name, str(queue_id)])
+        (row,) = self.ask(["offsets", topic, broker_name, str(queue_id)])
         return int(row[0]), int(row[1])
 
     def search_offset(self, topic: str, broker_name: str, queue_id: int, timestamp: int) -> int:
-        ((found,),) = self._ask(["search", topic, broker_name, str(queue_id), str(timestamp)])
+        ((found,),) = self.ask(["search", topic, broker_name, str(queue_id), str(timestamp)])
         return int(found)
 
     def pull(
@@ -155,7 +145,7 @@ class Client:
     ) -> tuple[str, int, list[Received]]:
         """One pull: the client's status, the next offset, and the messages."""
         words = ["pull", topic, broker_name, str(queue_id), tags, str(offset), str(count)]
-        (status, following, _, _), *rows = self._ask(words)
+        (status, following, _, _), *rows = self.ask(words)
         return status, int(following), [Received.of(row) for row in rows]
 
     def consume(self, topic: str, broker_name: str, queue_id: int, *, tags: str = "*") -> list[Received]:
@@ -171,7 +161,7 @@ class Client:
         return found
 
     def query_key(self, topic: str, key: str) -> list[Received]:
-        return [Received.of(row) for row in self._ask(["key", topic, key])]
+        return [Received.of(row) for row in self.ask(["key", topic, key])]
 
     def wait_for_key(self, topic: str, key: str) -> None:
         """Until dispatch, which follows the log at a distance, has indexed a key, and with it all before it."""
@@ -182,54 +172,21 @@ class Client:
             time.sleep(0.01)
 
     def query_unique_key(self, topic: str, uniq_key: str) -> list[Received]:
-        return [Received.of(row) for row in self._ask(["unique", topic, uniq_key])]
+        return [Received.of(row) for row in self.ask(["unique", topic, uniq_key])]
 
     def view(self, topic: str, offset_id: str) -> Received:
         """By offset id: from the log, without index and queues."""
-        (row,) = self._ask(["id", topic, offset_id])
+        (row,) = self.ask(["id", topic, offset_id])
         return Received.of(row)
 
     def mqadmin(self, *words: str) -> list[str]:
         """What a command of `mqadmin` prints."""
         with TEMPORARY_BODIES:
-            lines = [row[0] for row in self._ask(["mqadmin", *words])]
+            lines = [row[0] for row in self.ask(["mqadmin", *words])]
             for line in lines:
                 if line.startswith("Message Body Path:"):
                     _forget_body(Path(line.partition(":")[2].strip()))
         return lines
-
-    def _ask(self, *requests: Iterable[str]) -> list[list[str]]:
-        lines = "".join(" ".join(quote_plus(word) for word in words) + "\n" for words in requests)
-        with self._lock:
-            assert self.jvm.process.stdin is not None
-            self.jvm.process.stdin.write(lines.encode())
-            self.jvm.process.stdin.flush()
-            return self._answer()
-
-    def _answer(self) -> list[list[str]]:
-        rows = []
-        while True:
-            try:
-                line = self._lines.get(timeout=ANSWER_SECONDS)
-            except queue.Empty:
-                raise PeerError(f"the client has been silent for {ANSWER_SECONDS:.0f} s: {self.jvm.tail()}") from None
-            if line is None:
-                raise PeerError(f"the client has ended: {self.jvm.tail()}")
-            kind, _, rest = line.partition(" ")
-            if kind == "ok":
-                return rows
-            words = [unquote_plus(word) for word in rest.split(" ")]
-            if kind == "error":
-                raise PeerError(words[0])
-            rows.append(words)
-
-    def _read(self, answers: IO[bytes]) -> None:
-        try:
-            for line in answers:
-                self._lines.put(line.decode().rstrip("\n"))
-        except ValueError:  # closed by `kill`
-            pass
-        self._lines.put(None)
 
 
 def _forget_body(path: Path) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 
-from tests.peer.client import Client
 from tests.peer.jvm import Jvm
 from tests.peer.maven import PeerError
+from tests.peer.ports import accepts, free_ports
+from tests.peer.rocketmq.client import Client
+from tests.peer.rocketmq.process import start
 
 __all__ = ["Broker", "Peer", "stop_all"]
 
@@ -81,12 +83,12 @@ class Broker:
     def launch(self) -> None:
         """Start, and do not wait."""
         main = ["peer.Watched", "org.apache.rocketmq.broker.BrokerStartup", "-c", str(self.conf)]
-        self._jvm = Jvm(self.version, main, self.home)
+        self._jvm = start(self.version, main, self.home)
 
     def wait_until_ready(self, topics: Iterable[str] = ()) -> None:
         """Until the port accepts connections, and the name server knows the topics."""
         until = time.monotonic() + READY_SECONDS
-        while not _accepts(self.port):
+        while not accepts(self.port):
             if self._jvm is None or self._jvm.ended or time.monotonic() > until:
                 raise PeerError(f"broker {self.name} {self.version} did not start: {self._jvm and self._jvm.tail()}")
             time.sleep(0.05)
@@ -124,15 +126,6 @@ def stop_all(brokers: Iterable[Broker]) -> None:
         broker.stop()
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, each another."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(closing(socket.socket())) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-
-
 def broker_ports() -> tuple[int, int]:
     """A broker's port, whose second below is free too because the broker takes that as well, and one for replicas."""
     while True:
@@ -144,9 +137,3 @@ def broker_ports() -> tuple[int, int]:
                 continue
         if ha_port != port - 2:
             return port, ha_port
-
-
-def _accepts(port: int) -> bool:
-    with closing(socket.socket()) as probe:
-        probe.settimeout(1)
-        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -10,8 +10,8 @@ import pytest
 
 from mqindex.report import RebuildReport
 from mqindex.rocketmq import rebuild
-from tests.peer.conftest import Written
-from tests.peer.workload import TOPICS, Answers, ask_everything
+from tests.peer.rocketmq.conftest import Written
+from tests.peer.rocketmq.workload import TOPICS, Answers, ask_everything
 from tests.support.tree import contents, index_bytes
 
 pytestmark = pytest.mark.peer

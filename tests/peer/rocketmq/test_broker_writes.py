@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from mqindex.rocketmq import CommitLog, IndexService, Message, MessageStore, verify
-from tests.peer.client import Received
-from tests.peer.conftest import Written
+from tests.peer.rocketmq.client import Received
+from tests.peer.rocketmq.conftest import Written
 
 pytestmark = pytest.mark.peer
 

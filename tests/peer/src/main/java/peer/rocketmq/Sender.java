@@ -1,4 +1,4 @@
-package peer;
+package peer.rocketmq;
 
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -12,6 +12,7 @@ import org.apache.rocketmq.client.producer.TransactionMQProducer;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
+import peer.Words;
 
 /** The producers: single sends, batches, transactions, and a flood that ends when its broker dies. */
 final class Sender {

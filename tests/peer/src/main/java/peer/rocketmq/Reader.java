@@ -1,9 +1,10 @@
-package peer;
+package peer.rocketmq;
 
 import java.util.List;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.PullResult;
 import org.apache.rocketmq.common.message.MessageQueue;
+import peer.Words;
 
 /** A consumer that says itself from where it reads. */
 @SuppressWarnings("deprecation")
@@ -22,7 +23,7 @@ final class Reader {
         List<List<String>> rows = Words.one(pulled.getPullStatus(), pulled.getNextBeginOffset(),
             pulled.getMinOffset(), pulled.getMaxOffset());
         if (pulled.getMsgFoundList() != null) {
-            rows.addAll(Words.messages(pulled.getMsgFoundList()));
+            rows.addAll(Messages.rows(pulled.getMsgFoundList()));
         }
         return rows;
     }

@@ -6,9 +6,9 @@ import random
 import time
 from dataclasses import dataclass, replace
 
-from tests.peer.broker import Broker
-from tests.peer.client import Client, Outgoing, Receipt, Received
 from tests.peer.maven import PeerError
+from tests.peer.rocketmq.broker import Broker
+from tests.peer.rocketmq.client import Client, Outgoing, Receipt, Received
 
 __all__ = ["TOPICS", "Answers", "Sent", "ask_everything", "send_everything"]
 

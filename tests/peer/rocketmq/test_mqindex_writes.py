@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from mqindex.rocketmq import MessageStore, NewMessage, verify
-from tests.peer.broker import Broker, Peer, stop_all
-from tests.peer.client import Outgoing, Receipt, Received
+from tests.peer.rocketmq.broker import Broker, Peer, stop_all
+from tests.peer.rocketmq.client import Outgoing, Receipt, Received
 
 pytestmark = pytest.mark.peer
 

@@ -1,0 +1,100 @@
+"""The client of a Kafka broker, in a JVM that lives as long as the tests: a line asks, lines answer."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tests.peer.conversation import Conversation
+
+__all__ = ["Client", "Isolation", "Outgoing", "Record"]
+
+Isolation = Literal["read_uncommitted", "read_committed"]
+Header = tuple[str, bytes | None]
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A record to send."""
+
+    timestamp: int
+    key: bytes | None = None
+    value: bytes | None = b""
+    headers: tuple[Header, ...] = ()
+
+    def words(self) -> list[str]:
+        headers = [word for name, value in self.headers for word in (name, _word(value))]
+        return [str(self.timestamp), _word(self.key), _word(self.value), *headers]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record as the client's library decodes it."""
+
+    offset: int
+    timestamp: int
+    timestamp_type: str
+    key: bytes | None = field(repr=False)
+    value: bytes | None = field(repr=False)
+    headers: tuple[Header, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, row: Sequence[str]) -> Record:
+        headers = tuple((name, _bytes(word)) for name, word in zip(row[5::2], row[6::2], strict=True))
+        return cls(int(row[0]), int(row[1]), row[2], _bytes(row[3]), _bytes(row[4]), headers)
+
+
+class Client(Conversation):
+    """Producers by name, a consumer for each isolation level, and an administrator."""
+
+    def create_topic(self, topic: str, settings: Mapping[str, object]) -> None:
+        """A topic of one partition, and its leader."""
+        self.ask(["topic", topic, *(str(word) for item in settings.items() for word in item)])
+
+    def wait_for(self, topics: Iterable[str]) -> None:
+        """Until the broker leads their partitions."""
+        self.ask(["ready", *topics])
+
+    def create_producer(self, name: str, codec: str, kind: Literal["plain", "idempotent", "transactional"]) -> None:
+        self.ask(["producer", name, codec, kind])
+
+    def send(self, producer: str, topic: str, records: Sequence[Outgoing]) -> list[int]:
+        """One batch; its records' offsets."""
+        lines = (record.words() for record in records)
+        return [int(offset) for offset, _ in self.ask(["send", producer, topic, str(len(records))], *lines)]
+
+    def begin(self, producer: str) -> None:
+        """A transaction."""
+        self.ask(["begin", producer])
+
+    def end(self, producer: str, *, commit: bool) -> None:
+        self.ask(["end", producer, "commit" if commit else "abort"])
+
+    def close_producers(self) -> None:
+        self.ask(["close"])
+
+    def consume(self, topic: str, isolation: Isolation) -> list[Record]:
+        """From the first record to the last."""
+        return [Record.of(row) for row in self.ask(["consume", topic, isolation])]
+
+    def seek(self, topic: str, isolation: Isolation, offsets: Sequence[int]) -> list[int]:
+        """The first record that is read at each of the offsets; -1: none."""
+        return [int(first) for (first,) in self.ask(["seek", topic, isolation, *map(str, offsets)])]
+
+    def offsets_for_times(self, topic: str, times: Sequence[int]) -> list[tuple[int, int]]:
+        """Timestamp and offset for each of the times; twice -1: none."""
+        return [(int(time), int(offset)) for offset, time in self.ask(["times", topic, *map(str, times)])]
+
+    def special_offsets(self, topic: str) -> list[tuple[int, int]]:
+        """Timestamp and offset of list-offsets' -1 (end), -2 (start) and -3 (largest timestamp)."""
+        return [(int(time), int(offset)) for offset, time in self.ask(["special", topic])]
+
+
+def _word(data: bytes | None) -> str:
+    return "-" if data is None else base64.b64encode(data).decode()
+
+
+def _bytes(word: str) -> bytes | None:
+    return None if word == "-" else base64.b64decode(word)

@@ -1,0 +1,146 @@
+"""What is written by a real Kafka broker, and what it answers when it is asked about all of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.peer.kafka.broker import Broker
+from tests.peer.kafka.client import Client, Isolation, Outgoing, Record
+
+__all__ = ["TOPICS", "Answers", "Topic", "ask", "write_everything"]
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+ISOLATIONS: tuple[Isolation, ...] = ("read_uncommitted", "read_committed")
+FIRST_TIME = 1_600_000_000_000  # years ago: no file's modification time is near a record's
+TIMES = 120
+SEEKS = 25
+
+
+@dataclass(frozen=True)
+class Topic:
+    """How a topic of one partition is set, and what is done with its index files after the first life."""
+
+    index_interval_bytes: int = 4096
+    segment_bytes: int = 40_000
+    log_append_time: bool = False
+
+    def settings(self, version: str) -> dict[str, object]:
+        # 4.1.0 refuses small segments by this name, for those who are no tests.
+        segment_bytes = "internal.segment.bytes" if version >= "4.1" else "segment.bytes"
+        return {
+            segment_bytes: self.segment_bytes,
+            "segment.ms": 2**62,
+            "retention.ms": -1,
+            "index.interval.bytes": self.index_interval_bytes,
+            "message.timestamp.type": "LogAppendTime" if self.log_append_time else "CreateTime",
+        }
+
+
+TOPICS = {
+    "codecs": Topic(index_interval_bytes=1000),
+    "appended": Topic(log_append_time=True, segment_bytes=20_000),
+    "paid": Topic(index_interval_bytes=500, segment_bytes=15_000),
+    "dense": Topic(index_interval_bytes=0, segment_bytes=10_000),
+    "damaged": Topic(index_interval_bytes=500, segment_bytes=15_000),
+    "lost": Topic(segment_bytes=20_000),
+    "deleted": Topic(index_interval_bytes=500, segment_bytes=15_000),
+}
+
+
+@dataclass(frozen=True)
+class Answers:
+    """All that a broker says of a partition. Timestamp and offset of each time asked, and of -1, -2 and -3."""
+
+    records: dict[Isolation, list[Record]]
+    first_records: dict[Isolation, dict[int, int]]
+    by_time: dict[int, tuple[int, int]]
+
+
+def write_everything(broker: Broker, source: random.Random) -> dict[str, int]:
+    """Every topic, every codec, transactions committed and aborted; how many records were sent, by topic."""
+    client = broker.client
+    for topic, how in TOPICS.items():
+        client.create_topic(topic, how.settings(broker.version))
+    for codec in CODECS:
+        client.create_producer(codec, codec, "plain" if codec == "snappy" else "idempotent")
+        client.create_producer(f"paying-{codec}", codec, "transactional")
+    sent = {}
+    for topic in TOPICS:
+        batches = list(_batches(topic, source))
+        if topic in {"paid", "damaged", "deleted"}:
+            _pay(client, topic, batches, source)
+        else:
+            for number, batch in enumerate(batches):
+                client.send(CODECS[number % len(CODECS)], topic, batch)
+        sent[topic] = sum(map(len, batches))
+    client.close_producers()
+    return sent
+
+
+def ask(broker: Broker, topic: str, before: Answers | None = None) -> Answers:
+    """Every record, times around each of many, and where readers begin; the same once more as `before`."""
+    client = broker.client
+    records: dict[Isolation, list[Record]] = {each: client.consume(topic, each) for each in ISOLATIONS}
+    everything = records["read_uncommitted"]
+    times = list(before.by_time) if before else _times_around(everything)
+    seeks = range(0, everything[-1].offset + 1, max(1, everything[-1].offset // SEEKS))
+    by_time = dict(
+        zip(
+            [time for time in times if time >= 0],
+            client.offsets_for_times(topic, [t for t in times if t >= 0]),
+            strict=True,
+        )
+    )
+    return Answers(
+        records=records,
+        first_records={each: dict(zip(seeks, client.seek(topic, each, seeks), strict=True)) for each in ISOLATIONS},
+        by_time={**dict(zip((-1, -2, -3), client.special_offsets(topic), strict=True)), **by_time},
+    )
+
+
+def _times_around(records: list[Record]) -> list[int]:
+    chosen = records[:: max(1, len(records) // (TIMES // 3))]
+    times = {record.timestamp + beside for record in chosen for beside in (-1, 0, 1)}
+    return sorted(times | {0, records[0].timestamp - 1000, max(record.timestamp for record in records) + 1000})
+
+
+def _batches(topic: str, source: random.Random) -> Iterator[list[Outgoing]]:
+    """Times go up, more or less; keys, values and headers may be absent or empty."""
+    time = FIRST_TIME
+    for number in range(100):
+        batch = []
+        for i in range(source.choice((1, 3, 12))):
+            time += source.randrange(2000)
+            value = source.randbytes(source.randrange(300)) + b"again and " * source.randrange(20)
+            batch.append(
+                Outgoing(
+                    time - source.choice((0, 0, 0, 500, 20_000)),
+                    key=source.choice((None, b"", f"{topic}-{number}-{i} ключ".encode())),
+                    value=source.choice((None, b"", value, value, value, value)),
+                    headers=source.choice(((), (("größe", b"\x00\xff"), ("", None), ("twice", b"1"), ("twice", b"2")))),
+                )
+            )
+        yield batch
+
+
+def _pay(client: Client, topic: str, batches: list[list[Outgoing]], source: random.Random) -> None:
+    """Transactions of several batches, some aborted, some at the same time, and records of no transaction."""
+    left = iter(batches)
+    for number, batch in enumerate(left):
+        first, second = (f"paying-{CODECS[(number + more) % len(CODECS)]}" for more in (0, 2))
+        client.begin(first)
+        client.send(first, topic, batch)
+        if number % 3 == 0:
+            client.begin(second)
+            for more in (next(left, []), next(left, [])):
+                if more:
+                    client.send(second, topic, more)
+        if (plain := next(left, [])) and number % 2:
+            client.send("none", topic, plain)
+        elif plain:
+            client.send(first, topic, plain)
+        client.end(first, commit=source.random() < 0.5)
+        if number % 3 == 0:
+            client.end(second, commit=source.random() < 0.5)

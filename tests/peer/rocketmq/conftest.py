@@ -1,0 +1,84 @@
+"""Real brokers of two versions, started side by side."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.peer import maven
+from tests.peer.maven import PeerError, class_path
+from tests.peer.rocketmq.broker import Broker, Peer, stop_all
+from tests.peer.rocketmq.workload import Answers, Sent, ask_everything, send_everything
+
+VERSIONS = maven.VERSIONS["rocketmq"]
+SEED = 4
+
+
+@dataclass(frozen=True)
+class Written:
+    """A store that a broker wrote and then left, by a clean stop; what was sent, and what the broker said of it."""
+
+    broker: Broker
+    sent: Sent
+    times: list[int]
+    answers: Answers
+    store: Path  # a copy: tests read it, while others change the broker's own
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request: pytest.FixtureRequest) -> str:
+    """The broker's version, first of all parameters."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def peers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Peer]]:
+    """Name server and client of every version. Without Java or Maven these tests fail: they prove what we promise."""
+    started: dict[str, Peer] = {}
+    try:
+        for each in VERSIONS:
+            class_path("rocketmq", each)
+            started[each] = Peer(each, tmp_path_factory.mktemp(f"peer-{each}"))
+        for peer in started.values():
+            peer.client.wait_until_ready()
+        yield started
+    except PeerError as error:
+        pytest.fail(str(error), pytrace=False)
+    finally:
+        for peer in started.values():
+            peer.close()
+
+
+@pytest.fixture(scope="session")
+def written(peers: dict[str, Peer]) -> dict[str, Written]:
+    """By version: a store that a broker filled, asked about everything, and left."""
+    brokers = {each: peer.broker("writer") for each, peer in peers.items()}
+    for broker in brokers.values():
+        broker.launch()
+
+    def fill(broker: Broker) -> tuple[Sent, list[int], Answers]:
+        broker.wait_until_ready()
+        sent = send_everything(broker, random.Random(SEED))
+        first = broker.client.view(sent[0][0].topic, sent[0][1].offset_id).store_timestamp
+        times = [0, *(first + after for after in (0, 100, 500, 1000)), 2**62]
+        return sent, times, ask_everything(broker, sent, times)
+
+    with ThreadPoolExecutor() as both:
+        filled = dict(zip(brokers, both.map(fill, brokers.values()), strict=True))
+    stop_all(brokers.values())
+    return {
+        each: Written(brokers[each], *filled[each], shutil.copytree(brokers[each].store, brokers[each].home / "copy"))
+        for each in brokers
+    }
+
+
+@pytest.fixture
+def proven(say_proven: Callable[[str], None], version: str) -> Callable[[str], None]:
+    """Says, at the end of the run, what a test has shown."""
+    return lambda line: say_proven(f"RocketMQ {version}: {line}")
