@@ -51,13 +51,13 @@ def _aligned(rows: Any, widths: Sequence[int]) -> None:
 
 
 def _cell(name: str, value: Any) -> str:
-    if value is None:
+    if value is None or (value == -1 and _is_time(name)):
         return ""
     return iso(value) if _is_time(name) else printable(value)
 
 
 def _is_time(name: str) -> bool:
-    return name == "time" or name.endswith("_timestamp")
+    return name in ("time", "timestamp") or name.endswith("_timestamp")
 
 
 def _csv(batches: Iterator[Columns]) -> None:

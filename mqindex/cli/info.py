@@ -49,14 +49,17 @@ def _parts(facts: Facts) -> Iterable[Facts]:
     return [facts, *below, *(file for part in [facts, *below] for file in part.get("files", ()))]
 
 
-_STORE_PARTS = ("commitlog", "index", "consumequeue", "batchconsumequeue", "checkpoint", "consumer_offsets")
-_LISTS = ("queues", "offsets")
+_PARTS = (  # of a store; of a segment
+    "commitlog", "index", "consumequeue", "batchconsumequeue", "checkpoint", "consumer_offsets",
+    "timeindex", "txnindex",
+)  # fmt: skip
+_LISTS = ("queues", "offsets", "partitions", "segments")
 _MOST_ROWS = 100  # of each list, where a store is told of
 
 
 def _print(facts: Facts, *, whole: bool = True) -> None:
     print_fields(_fields(facts))
-    for name in _STORE_PARTS:
+    for name in _PARTS:
         if isinstance(part := facts.get(name), dict):
             print_line()
             print_line(f"{name}  {part.get('path') or ', '.join(part.get('directories', ()))}".rstrip())
@@ -70,12 +73,21 @@ def _print(facts: Facts, *, whole: bool = True) -> None:
             print_line(f"  `mqindex info {shlex.quote(facts['path'])}` lists them")
         elif rows:
             print_line()
-            print_table(list(rows[0]), [list(row.values()) for row in rows])
+            print_table(list(rows[0]), [[_cell(name, cell) for name, cell in row.items()] for row in rows])
+
+
+def _cell(name: str, cell: object) -> object:
+    return "missing" if cell is None and name in ("index", "timeindex") else cell
+
+
+_TOLD_ELSEWHERE = (
+    "kind", "path", "directories", "files", "entries", "capacity", "places", "full", "geometry_source", "error",
+)  # fmt: skip
 
 
 def _fields(facts: Facts) -> Iterable[tuple[str, object]]:
     for name, value in facts.items():
-        if name in ("kind", "path", "directories", "files", "entries", "capacity", "full", "geometry_source", "error"):
+        if name in _TOLD_ELSEWHERE:
             continue
         if isinstance(value, dict):
             continue
@@ -86,13 +98,15 @@ def _fields(facts: Facts) -> Iterable[tuple[str, object]]:
             yield name, f"{value}  {iso(value)}"
         elif name == "size":
             yield name, size(value)
+        elif name == "clean_shutdown":
+            yield name, "yes" if value else "no: the last exit was unclean, or the broker runs"
         elif name == "abort":
             yield name, "there: the last exit was unclean, or the broker runs" if value else "not there"
         elif name == "lock":
             yield name, _LOCK[value]
         elif name == "strays":
             yield "skipped names", ", ".join(value) or None
-        elif name in _STORE_PARTS:
+        elif name in _PARTS:
             yield name, "not there"
         else:
             yield name, value
@@ -113,8 +127,12 @@ def _sums(facts: Facts) -> Iterable[tuple[str, object]]:
     if "capacity" in facts:
         share = facts["entries"] / facts["capacity"] if facts["capacity"] else 1.0
         yield "entries", f"{facts['entries']} of {facts['capacity']} ({share:.1%}){', full' if facts['full'] else ''}"
+    elif "places" in facts:
+        zeros = facts["places"] - facts["entries"]
+        yield "entries", f"{facts['entries']}, then {plural(zeros, 'place')} of zeros" if zeros else facts["entries"]
     elif "entries" in facts:
-        yield "entries", f"{facts['entries']} in {plural(len(facts['files']), 'file')}"
+        files = f" in {plural(len(facts['files']), 'file')}" if "files" in facts else ""
+        yield "entries", f"{facts['entries']}{files}"
     elif "files" in facts:
         yield "files", len(facts["files"])
 

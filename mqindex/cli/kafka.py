@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mqindex.cli.brokers import Question
 from mqindex.cli.formats import Columns
-from mqindex.cli.kafka_columns import entry_columns
+from mqindex.cli.kafka_columns import batch_columns, entry_columns
 from mqindex.cli.kafka_facts import kafka_facts
 from mqindex.cli.kafka_kinds import PARTITION, SEGMENT
 from mqindex.cli.options import BrokerOptions
@@ -42,6 +42,8 @@ def columns(
     options.partition()
     if records and kind not in (SEGMENT, PARTITION):
         raise Trouble("--records is for segments and partitions: an index holds none")
+    if kind in (SEGMENT, PARTITION):
+        return batch_columns(kind, path, for_people=for_people, damage=damage)
     return entry_columns(kind, path)
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mqindex.cli import kafka_kinds as kinds
 from mqindex.cli.formats import Columns
+from mqindex.errors import sentence
 
 if TYPE_CHECKING:
-    from mqindex.kafka import OffsetIndex, TimeIndex
+    import numpy.typing as npt
 
-__all__ = ["entry_columns"]
+    from mqindex._results import StringColumn
+    from mqindex.kafka import LogSegment, OffsetIndex, TimeIndex
+
+__all__ = ["batch_columns", "entry_columns"]
 
 _BLOCK = 1 << 16
 
@@ -54,6 +59,75 @@ def _transactions(path: str) -> Iterator[Columns]:
     with TransactionIndex.open(path) as index:
         rows = np.array(list(index.entries()), np.int64).reshape(-1, len(AbortedTxn._fields))
     yield {"number": np.arange(len(rows)), **{name: rows[:, i].copy() for i, name in enumerate(AbortedTxn._fields)}}
+
+
+def batch_columns(kind: str, path: str, *, for_people: bool, damage: list[str]) -> Iterator[Columns]:
+    """The batches of a segment, or of all segments of a partition with the base offset of each."""
+    import numpy as np
+
+    from mqindex.kafka.batches import BATCH
+    from mqindex.kafka.batches import batch_columns as columns_of
+
+    told = _main_columns if for_people else columns_of
+    nothing = True
+    for base_offset, segment in _segments(kind, path):
+        for rows in segment.batch_arrays():
+            nothing = False
+            yield {**_segment_column(base_offset, len(rows)), **told(rows)}
+        damage += [_fault(segment.path, *fault) for fault in segment.damage]
+    if nothing:
+        empty = np.empty(0, BATCH)
+        yield {**_segment_column(0 if kind == kinds.PARTITION else None, 0), **told(empty)}
+
+
+def _segments(kind: str, path: str) -> Iterator[tuple[int | None, LogSegment]]:
+    """Each segment, open, one after the other; of a partition with its base offset."""
+    from mqindex.kafka import LogSegment
+    from mqindex.kafka.partition_files import list_segments
+
+    if kind == kinds.SEGMENT:
+        with LogSegment.open(path) as segment:
+            yield None, segment
+        return
+    for files in list_segments(path).segments:
+        with LogSegment.open(files.log, base_offset=files.base_offset) as segment:
+            yield files.base_offset, segment
+
+
+def _segment_column(base_offset: int | None, rows: int) -> dict[str, Any]:
+    import numpy as np
+
+    return {} if base_offset is None else {"segment": np.full(rows, base_offset, np.int64)}
+
+
+def _main_columns(rows: npt.NDArray[Any]) -> dict[str, Any]:
+    """What people look for in a batch."""
+    from mqindex.kafka import batches
+
+    names = ("position", "size", "base_offset", "last_offset", "count", "max_timestamp", "magic", "producer_id")
+    return {
+        **{name: rows[name] for name in names},
+        "codec": _texts([_CODECS.get(number, str(number)) for number in batches.codec_of(rows).tolist()]),
+        "transactional": batches.is_transactional(rows),
+        "control": batches.is_control(rows),
+    }
+
+
+_CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+
+
+def _texts(texts: list[str]) -> StringColumn:
+    import numpy as np
+
+    from mqindex._results import StringColumn
+
+    data = [text.encode() for text in texts]
+    return StringColumn(np.frombuffer(b"".join(data), np.uint8), np.cumsum([0, *map(len, data)]))
+
+
+def _fault(path: str, kind: str, at: int, field: str, expected: str, got: str) -> str:
+    left = os.path.getsize(path) - at
+    return sentence(kind, path, at, field, expected, got, f"{left} bytes from there on are not read")
 
 
 _ENTRIES: Final[dict[str, Callable[[str], Iterator[Columns]]]] = {

@@ -42,15 +42,23 @@ def print_answers(kind: str, path: str, question: Question, *, as_json: bool) ->
             if as_json:
                 print_json("query", answer)
             elif where[0] is not None:
-                rows = rows or Rows([*(Column(name, 20) for name in answer), Column("time")])
-                rows.write([(asked, *where, _time(answer))])
+                rows = rows or Rows([*(Column(name, 20) for name in answer), *_time_column(answer)])
+                rows.write([(asked, *where, *_time(answer))])
         sys.stdout.flush()
     return found
 
 
-def _time(answer: Answer) -> str:
-    moment = answer.get("found_timestamp", -1)
-    return iso(moment) if moment >= 0 else ""
+def _time_column(answer: Answer) -> list[Column]:
+    return [Column("time")] if _found_time(answer) is not None else []
+
+
+def _time(answer: Answer) -> list[str]:
+    moment = _found_time(answer)
+    return [] if moment is None else [iso(moment) if moment >= 0 else ""]
+
+
+def _found_time(answer: Answer) -> int | None:
+    return answer.get("found_timestamp", answer.get("entry_timestamp"))
 
 
 def _targets(arguments: Sequence[str], *, by_time: bool) -> Iterator[Targets]:
