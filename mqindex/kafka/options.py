@@ -1,0 +1,75 @@
+"""Partition options: the topic settings that shape index files and that no file of a partition holds."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mqindex.kafka.layout import MAX_INDEX_SIZE, TIME_ENTRY_SIZE
+from mqindex.report import Value
+
+__all__ = ["INDEX_INTERVAL_BYTES", "PartitionOptions", "partition_options"]
+
+INDEX_INTERVAL_BYTES = 4096
+_REFERENCE = "4.1.0"
+_OLDEST = (0, 11)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOptions:
+    """Checked options; picklable. `kafka_version` None: the rules of 4.1."""
+
+    kafka_version: str | None
+    index_interval_bytes: int
+    max_index_size: int
+    check_crc: bool
+
+    def settings(self) -> dict[str, Value]:
+        """What a report says was used, and where it came from."""
+        version = Value(_REFERENCE, "default") if self.kafka_version is None else Value(self.kafka_version, "given")
+        return {
+            "kafka_version": version,
+            "index_interval_bytes": _value(self.index_interval_bytes, INDEX_INTERVAL_BYTES),
+            "max_index_size": _value(self.max_index_size, MAX_INDEX_SIZE),
+        }
+
+
+def partition_options(
+    *,
+    kafka_version: str | None = None,
+    index_interval_bytes: int = INDEX_INTERVAL_BYTES,
+    max_index_size: int = MAX_INDEX_SIZE,
+    check_crc: bool = True,
+) -> PartitionOptions:
+    """Check what was given, before anything is read.
+
+    >>> partition_options(kafka_version="3.9.1").settings()["kafka_version"]
+    Value(value='3.9.1', source='given')
+    """
+    if kafka_version is not None:
+        _check_version(kafka_version)
+    return PartitionOptions(
+        kafka_version,
+        _whole("index_interval_bytes", index_interval_bytes, 0),
+        _whole("max_index_size", max_index_size, TIME_ENTRY_SIZE),
+        bool(check_crc),
+    )
+
+
+def _value(used: int, default: int) -> Value:
+    return Value(used, "default" if used == default else "given")
+
+
+def _whole(name: str, value: int, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name}: expected a whole number, got {value!r}")
+    if not least <= value < 2**31:
+        raise ValueError(f"{name}: expected {least}..{2**31 - 1}, got {value}")
+    return value
+
+
+def _check_version(version: str) -> None:
+    if re.fullmatch(r"\d+(\.\d+)+", version) is None:
+        raise ValueError(f"kafka_version: expected numbers and dots, as 3.9.1, got {version!r}")
+    if tuple(int(part) for part in version.split(".")) < _OLDEST:
+        raise ValueError(f"kafka_version: expected 0.11 or later, got {version}")

@@ -1,0 +1,91 @@
+"""The producers' state before a segment: which transactions are open there, and where they began.
+
+A `.snapshot` holds the state as of the offset in its name.
+
+```
+0 version i16, 1 | 2 crc u32, CRC-32C of [6, end) | 6 count i32 | count times 46 bytes:
+0 producer_id i64 | 8 epoch i16 | 10 last_sequence i32 | 14 last_offset i64 | 22 offset_delta i32 | 26 timestamp i64
+| 34 coordinator_epoch i32 | 38 current_txn_first_offset i64, -1: no transaction is open
+```
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+
+import numpy as np
+
+from mqindex._native.crc import crc32c
+from mqindex.errors import CorruptIndexError
+
+__all__ = ["OpenTransactions", "log_start_offset", "open_transactions_at", "read_snapshot"]
+
+OpenTransactions = tuple[tuple[int, int], ...]
+"""Producer ids and first offsets."""
+
+_HEADER = 10
+_VERSION = 1
+_ENTRY = np.dtype(
+    {"names": ["producer_id", "first_offset"], "formats": [">i8", ">i8"], "offsets": [0, 38], "itemsize": 46}
+)
+_LARGEST = 1 << 28  # bytes; of five million producers
+
+
+def read_snapshot(path: str | os.PathLike[str]) -> OpenTransactions:
+    """The transactions that a snapshot says are open.
+
+    Raises
+    ------
+    CorruptIndexError : another version, length or checksum; a broker passes over such a snapshot too.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `ProducerStateManager.readSnapshot`.
+    """
+    name = os.fspath(path)
+    with open(name, "rb") as file:
+        data = file.read(_LARGEST)
+    if len(data) < _HEADER or int.from_bytes(data[:2], "big") != _VERSION:
+        raise CorruptIndexError("no snapshot that a broker reads", path=name, field="version", expected=_VERSION)
+    count = int.from_bytes(data[6:10], "big", signed=True)
+    if len(data) != _HEADER + count * _ENTRY.itemsize:
+        wanted = f"{_HEADER} bytes and {_ENTRY.itemsize} for each of {count} producers"
+        raise CorruptIndexError("the snapshot has another length", path=name, expected=wanted, got=len(data))
+    told, crc = int.from_bytes(data[2:6], "big"), crc32c(memoryview(data)[6:])
+    if told != crc:
+        raise CorruptIndexError(
+            "the snapshot has a wrong checksum", path=name, at=2, field="crc", expected=crc, got=told
+        )
+    entries = np.frombuffer(data, _ENTRY, offset=_HEADER)
+    opened = entries[entries["first_offset"] >= 0]
+    return tuple(zip(opened["producer_id"].tolist(), opened["first_offset"].tolist(), strict=True))
+
+
+def open_transactions_at(snapshots: Mapping[int, str], base_offset: int, log_start: int) -> OpenTransactions:
+    """What is open at `base_offset` by the newest snapshot above the log's start that can be read; else nothing.
+
+    Source: Kafka 4.1.0 `ProducerStateManager.truncateAndReload`.
+    """
+    for offset in sorted((offset for offset in snapshots if log_start < offset <= base_offset), reverse=True):
+        with contextlib.suppress(CorruptIndexError, OSError):
+            return read_snapshot(snapshots[offset])
+    return ()
+
+
+def log_start_offset(directory: str) -> int:
+    """Where a partition's log starts, by the checkpoint of its log dir; 0 where that says nothing.
+
+    Source: Kafka 4.1.0 `OffsetCheckpointFile`; a file that cannot be read counts as absent there too.
+    """
+    log_dir, name = os.path.split(directory)
+    topic, _, partition = name.rpartition("-")
+    with contextlib.suppress(OSError, ValueError):
+        with open(os.path.join(log_dir, "log-start-offset-checkpoint"), encoding="utf-8") as file:
+            version, count, *lines = file.read(_LARGEST).split("\n")
+        if int(version) == 0:
+            for line in lines[: int(count)]:
+                if (fields := line.split())[:2] == [topic, partition]:
+                    return max(int(fields[2]), 0)
+    return 0
