@@ -36,6 +36,6 @@ def kernels() -> dict[str, str]:
     >>> sorted(kernels())
     ['crc32', 'crc32c', 'hash']
     """
-    from mqindex._native import commit_log, keys
+    from mqindex._native import crc, keys
 
-    return {**commit_log.kernels(), **keys.kernels()}
+    return {**crc.kernels(), **keys.kernels()}

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy.typing as npt
 
 from mqindex._mapped_file import MappedFile
-from mqindex._native.commit_log import Extractor, Scanner, find_frame
+from mqindex._native.commit_log import Scanner, find_frame
+from mqindex._native.log_extract import Extractor
 from mqindex._results import Columns
 from mqindex.errors import ClosedFileError, FormatError, ReadOnlyFileError, TruncatedFileError
 from mqindex.rocketmq import layout

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mqindex._mapped_file import MappedFile
-from mqindex._native.commit_log import Extractor, scan_at
+from mqindex._native.commit_log import scan_at
+from mqindex._native.log_extract import Extractor
 from mqindex.rocketmq.growing_log import LogChangedError
 from mqindex.rocketmq.log_entries import RUN_ENTRY, UNIT
 from mqindex.rocketmq.log_files import LogFile, list_log_files

@@ -17,7 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._mapped_file import MappedFile
-from mqindex._native.commit_log import Extractor, QueueTable, Scanner, crc32c, find_frame
+from mqindex._native.commit_log import Scanner, find_frame
+from mqindex._native.crc import crc32c
+from mqindex._native.log_extract import Extractor, QueueTable
 from mqindex.errors import FileStateError
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log_entries import RUN_ENTRY, UNIT, Damage

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from mqindex._mapped_file import MappedFile
-from mqindex._native.commit_log import Extractor, find_frame
+from mqindex._native.commit_log import find_frame
+from mqindex._native.log_extract import Extractor
 from mqindex.engines import Engine
 from mqindex.report import Finding
 from mqindex.rocketmq import pipeline

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._mapped_file import MappedFile
-from mqindex._native.commit_log import Extractor, QueueTable, find_frame
+from mqindex._native.commit_log import find_frame
+from mqindex._native.log_extract import Extractor, QueueTable
 
 __all__ = ["RUN_ENTRY", "UNIT", "Damage", "FileWalk", "LogEntries", "LogSpan"]
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from mqindex._mapped_file import MappedFile
-from mqindex._native.commit_log import Extractor
+from mqindex._native.log_extract import Extractor
 from mqindex.errors import FormatError, StoreInUseError
 from mqindex.rocketmq.log_files import LogFile, data_end, last_file_with_frames
 from mqindex.rocketmq.store import hold_lock

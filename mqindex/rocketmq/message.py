@@ -6,7 +6,8 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from mqindex._native.commit_log import Scanner, host_text
+from mqindex._native.commit_log import Scanner
+from mqindex._native.log_text import host_text
 from mqindex.errors import BadMagicError, FormatError, TruncatedFileError
 from mqindex.rocketmq.body import decompress
 

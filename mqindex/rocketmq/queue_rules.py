@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mqindex._native.commit_log import QueueTable
+from mqindex._native.log_extract import QueueTable
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.options import StoreOptions, parse_delay_levels, parse_version
 

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex import staging
-from mqindex._native.commit_log import QueueTable
 from mqindex._native.consume_queue import group_units
+from mqindex._native.log_extract import QueueTable
 from mqindex.rocketmq.log_entries import UNIT
 from mqindex.rocketmq.old_queue import OldQueue
 from mqindex.rocketmq.queue_build import NO_EXT, Oddities, QueueBuilder

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from mqindex._mapped_file import MappedFile
-from mqindex._native.commit_log import QueueTable
+from mqindex._native.log_extract import QueueTable
 from mqindex.rocketmq.log_entries import FileWalk, LogSpan
 from mqindex.rocketmq.log_files import list_log_files
 from mqindex.rocketmq.options import store_options

@@ -12,7 +12,9 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mqindex._native.commit_log import Extractor, Scanner, crc32, find_frame, scan_at
+from mqindex._native.commit_log import Scanner, find_frame, scan_at
+from mqindex._native.crc import crc32
+from mqindex._native.log_extract import Extractor
 from mqindex.rocketmq import CommitLog
 from tests.reference.commit_log import NotAFrame, Record, decode, encode, index_strings, scan_log
 from tests.reference.java import decode_utf8, key_hash

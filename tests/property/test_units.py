@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mqindex._native.commit_log import Extractor, QueueTable
+from mqindex._native.log_extract import Extractor, QueueTable
 from mqindex.rocketmq.log_entries import RUN_ENTRY, UNIT
 from tests.reference.commit_log import NotAFrame, Record, decode, encode
 from tests.reference.dispatch import Rules, Unit, units

@@ -8,7 +8,7 @@ import zlib
 import pytest
 
 import mqindex
-from mqindex._native.commit_log import crc32, crc32c
+from mqindex._native.crc import crc32, crc32c
 
 CHECK = b"123456789"  # the string whose checksum every catalogue of CRCs gives
 KERNELS = pytest.mark.parametrize("portable", [False, True], ids=["chosen", "portable"])

@@ -10,17 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mqindex._native.commit_log import (
-    Extractor,
-    Scanner,
-    born_hosts,
-    find_frame,
-    frame_dtype,
-    gather,
-    host_text,
-    msg_ids,
-    store_hosts,
-)
+from mqindex._native.commit_log import Scanner, find_frame, frame_dtype
+from mqindex._native.log_extract import Extractor
+from mqindex._native.log_text import born_hosts, gather, host_text, msg_ids, store_hosts
 from tests.reference.commit_log import MESSAGE_V1, decode, index_strings
 from tests.reference.java import key_hash
 from tests.support.log_writer import FIRST_TIME, LogMessage, frame, frame_size

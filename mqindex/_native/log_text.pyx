@@ -1,0 +1,154 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
+# cython: autotestdict=False
+"""What frames point to, as columns: pieces of a buffer gathered, hosts and message ids as people read them."""
+
+from cpython.buffer cimport (
+    PyBUF_FORMAT,
+    PyBUF_SIMPLE,
+    PyBUF_STRIDES,
+    PyBUF_WRITABLE,
+    PyBuffer_Release,
+    PyObject_GetBuffer,
+)
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from mqindex._native.commit_log cimport mqi_log_frame
+
+from mqindex._native.commit_log import frame_dtype
+
+
+cdef extern from "mqi_commit_log.h" nogil:
+    int MQI_LOG_TEXT_MAX
+
+    int64_t mqi_log_gather(
+        const uint8_t* buf, int64_t len, const uint8_t* pos, int64_t pos_stride, const uint8_t* size,
+        int64_t size_stride, int64_t n, int64_t* offsets, uint8_t* out) noexcept
+    int mqi_log_host_text(const uint8_t* host, int address_len, char* out) noexcept
+    int64_t mqi_log_host_texts(
+        const uint8_t* buf, const mqi_log_frame* frames, int64_t n, int born, int64_t* offsets, char* out) noexcept
+    int64_t mqi_log_ids(
+        const uint8_t* buf, const mqi_log_frame* frames, int64_t n, int64_t* offsets, char* out) noexcept
+
+
+def gather(buf, pos, size, /):
+    """Pieces of a buffer, one after another: `(data uint8, offsets int64[n + 1], valid bool[n])`.
+
+    `pos` int64 and `size` int32 arrays, strided ones too; a negative size is an absent, empty piece. A piece that is
+    not inside the buffer is a ValueError.
+    """
+    import numpy as np
+
+    cdef Py_buffer source, at, length, starts, target
+    cdef int64_t n, bad
+    if pos.dtype != np.int64 or size.dtype != np.int32 or pos.ndim != 1 or pos.shape != size.shape:
+        raise TypeError("pos, size: expected int64 and int32 arrays of one length")
+    n = len(pos)
+    offsets = np.empty(n + 1, np.int64)
+    valid = size >= 0
+    PyObject_GetBuffer(buf, &source, PyBUF_SIMPLE)
+    try:
+        PyObject_GetBuffer(pos, &at, PyBUF_STRIDES | PyBUF_FORMAT)
+        try:
+            PyObject_GetBuffer(size, &length, PyBUF_STRIDES | PyBUF_FORMAT)
+            try:
+                PyObject_GetBuffer(offsets, &starts, PyBUF_WRITABLE)
+                with nogil:
+                    bad = mqi_log_gather(
+                        <const uint8_t*>source.buf, source.len, <const uint8_t*>at.buf, at.strides[0],
+                        <const uint8_t*>length.buf, length.strides[0], n, <int64_t*>starts.buf, NULL)
+                if bad < 0:
+                    data = np.empty(offsets[n], np.uint8)
+                    PyObject_GetBuffer(data, &target, PyBUF_WRITABLE)
+                    with nogil:
+                        mqi_log_gather(
+                            <const uint8_t*>source.buf, source.len, <const uint8_t*>at.buf, at.strides[0],
+                            <const uint8_t*>length.buf, length.strides[0], n, <int64_t*>starts.buf,
+                            <uint8_t*>target.buf)
+                    PyBuffer_Release(&target)
+                PyBuffer_Release(&starts)
+            finally:
+                PyBuffer_Release(&length)
+        finally:
+            PyBuffer_Release(&at)
+    finally:
+        PyBuffer_Release(&source)
+    if bad >= 0:
+        raise ValueError(f"pos: piece {bad} is not inside the buffer")
+    return data, offsets, valid
+
+
+def host_text(bytes host, /):
+    """An address of 4 or 16 bytes and its port as `address:port`, the address as Java writes it, IPv6 in brackets.
+
+    >>> host_text(bytes([10, 0, 0, 2, 0, 0, 42, 159])), host_text(bytes(15) + bytes([1, 0, 0, 42, 159]))
+    ('10.0.0.2:10911', '[0:0:0:0:0:0:0:1]:10911')
+    """
+    cdef char text[64]
+    cdef Py_ssize_t length = len(host) - 4
+    if length not in (4, 16):
+        raise ValueError(f"host: expected 8 or 20 bytes, got {len(host)}")
+    return text[:mqi_log_host_text(<const uint8_t*><const char*>host, <int>length, text)].decode("ascii")
+
+
+def born_hosts(buf, frames, /):
+    """The born hosts of a scan's frames as text: `(data uint8, offsets int64[n + 1])`."""
+    return _texts(buf, frames, 0)
+
+
+def store_hosts(buf, frames, /):
+    """The same of the store hosts."""
+    return _texts(buf, frames, 1)
+
+
+def msg_ids(buf, frames, /):
+    """The message ids that brokers give: store host and phy offset in hex."""
+    return _texts(buf, frames, 2)
+
+
+cdef object _texts(object buf, object frames, int which):
+    import numpy as np
+
+    cdef Py_buffer source, rows, starts, target
+    cdef int64_t n = len(frames), total
+    if frames.dtype != frame_dtype():
+        raise TypeError("frames: expected an array of frames that a Scanner gave")
+    frames = np.ascontiguousarray(frames)
+    offsets, data = np.empty(n + 1, np.int64), np.empty(n * MQI_LOG_TEXT_MAX, np.uint8)
+    PyObject_GetBuffer(buf, &source, PyBUF_SIMPLE)
+    PyObject_GetBuffer(frames, &rows, PyBUF_SIMPLE)
+    PyObject_GetBuffer(offsets, &starts, PyBUF_WRITABLE)
+    PyObject_GetBuffer(data, &target, PyBUF_WRITABLE)
+    with nogil:
+        total = -1
+        if _hosts_inside(<const mqi_log_frame*>rows.buf, n, source.len):
+            if which == 2:
+                total = mqi_log_ids(
+                    <const uint8_t*>source.buf, <const mqi_log_frame*>rows.buf, n, <int64_t*>starts.buf,
+                    <char*>target.buf)
+            else:
+                total = mqi_log_host_texts(
+                    <const uint8_t*>source.buf, <const mqi_log_frame*>rows.buf, n, which == 0, <int64_t*>starts.buf,
+                    <char*>target.buf)
+    PyBuffer_Release(&target)
+    PyBuffer_Release(&starts)
+    PyBuffer_Release(&rows)
+    PyBuffer_Release(&source)
+    if total < 0:
+        raise ValueError("frames: expected those that a scan of this buffer gave")
+    return data[:total].copy(), offsets
+
+
+cdef bint _hosts_inside(const mqi_log_frame* frames, int64_t n, int64_t size) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        if not (
+            _host_inside(frames[i].born_host_pos, frames[i].born_host_len, size)
+            and _host_inside(frames[i].store_host_pos, frames[i].store_host_len, size)
+        ):
+            return False
+    return True
+
+
+cdef inline bint _host_inside(int64_t pos, int32_t length, int64_t size) noexcept nogil:
+    return (length == 4 or length == 16) and 0 <= pos <= size - length - 4
