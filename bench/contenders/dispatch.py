@@ -84,7 +84,7 @@ def _followed(growing: Growing, out: str, per_second: int, slots: int, entries: 
             _wait(index, growing, 0, FIRST_SECONDS)
             delays = _append_and_ask(growing, index, per_second)
         _wait_for_last(out, growing, slots, entries)
-        running.send_signal(signal.SIGINT)
+        running.send_signal(signal.SIGTERM)  # SIGINT is ignored by whatever a shell's background job starts
         said, _ = running.communicate(timeout=FIRST_SECONDS)
     finally:
         running.kill()
@@ -119,7 +119,7 @@ def _wait_for_last(out: str, growing: Growing, slots: int, entries: int) -> None
 
 def _index(out: str, slots: int, entries: int) -> IndexService:
     deadline = time.perf_counter() + FIRST_SECONDS
-    while not index_paths(os.path.join(out, "index")):
+    while not any(map(os.path.getsize, index_paths(os.path.join(out, "index")))):  # a new file is empty for a moment
         if time.perf_counter() > deadline:
             raise RuntimeError("the follower does not start")
         time.sleep(0.01)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -36,6 +37,7 @@ from mqindex.rocketmq.reput import OnReput, Reput, ReputProgress, ReputResult, S
 __all__ = ["FollowReport", "follow"]
 
 _TRIES = 5  # repairs in a row that bring nothing forward
+_SLOW = 1.0  # seconds of the last flush, after which whoever watches is told why it does not end
 
 
 @dataclass(slots=True)
@@ -193,7 +195,8 @@ def _run(
             raise
         finally:
             _fill(report, reput, keeper.lag_bytes)
-        keeper.flush.close()
+        with _told_if_slow(engine, home):
+            keeper.flush.close()
 
 
 @contextmanager
@@ -203,6 +206,18 @@ def _marked(home: FollowHome) -> Iterator[None]:
         file.write(str(os.getpid()))
     yield
     os.unlink(home.abort)
+
+
+@contextmanager
+def _told_if_slow(engine: Engine, home: FollowHome) -> Iterator[None]:
+    """A full index file is hundreds of megabytes, and a busy disk takes its time."""
+    note = f"everything is dispatched; {home.out} goes to the disk, or is repaired by the next run if that is killed"
+    timer = threading.Timer(_SLOW, announce, (engine, note))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class _Housekeeping:

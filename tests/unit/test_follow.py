@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,9 +17,10 @@ from typing import Any
 
 import pytest
 
-from mqindex.engines import LocalEngine
+from mqindex.engines import LocalEngine, Progress
 from mqindex.errors import BadMagicError, OutputExistsError, StoreInUseError
 from mqindex.rocketmq import Checkpoint, IndexService, growing_log
+from mqindex.rocketmq.dispatch_flush import DispatchFlush
 from mqindex.rocketmq.follow import FollowReport, follow
 from mqindex.rocketmq.reput import ReputProgress
 from tests.support.growing_store import OPTIONS, GrowingStore, Turns
@@ -311,6 +313,23 @@ def test_a_full_disk_is_an_error_and_the_next_run_goes_on(
     assert (out / "abort").exists()
     assert once(store, out).repairs == 1
     assert has(out, store, tmp_path)
+
+
+def test_a_slow_disk_at_the_end_is_told_of(store: GrowingStore, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    notes: list[str] = []
+    told = threading.Event()
+
+    def show(progress: Progress) -> None:
+        notes.append(progress.note)
+        if "goes to the disk" in progress.note:
+            told.set()
+
+    store.write(3)
+    monkeypatch.setattr(sys.modules[FollowReport.__module__], "_SLOW", 0.01)
+    monkeypatch.setattr(DispatchFlush, "flush", lambda self: told.wait(20))
+    once(store, out, engine=LocalEngine(progress=show))
+    assert told.is_set()
+    assert str(out) in notes[-1]
 
 
 def test_an_error_of_the_flush_ends_following(store: GrowingStore, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
