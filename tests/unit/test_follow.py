@@ -94,7 +94,7 @@ def files_of(out: Path) -> tuple[list[bytes], dict[str, bytes]]:
 
 
 def once(store: GrowingStore, out: Path, **options: Any) -> FollowReport:
-    return follow(store.root, out, stop=Turns(12), engine=ONE, **{**OPTIONS, **options})
+    return follow(store.root, out, stop=Turns(12), **{"engine": ONE, **OPTIONS, **options})
 
 
 def test_a_log_that_grows_and_rolls_is_followed(store: GrowingStore, out: Path, tmp_path: Path) -> None:
