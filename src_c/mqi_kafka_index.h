@@ -42,6 +42,9 @@ typedef struct {
     void *memory;
 } mqi_kafka_tree;
 
+/* Chooses the instructions, once; until then the portable ones answer. Call it before threads start. */
+void mqi_kafka_choose(void);
+
 int mqi_kafka_is_sorted(const mqi_kafka_index *x);
 int mqi_kafka_tree_grow(mqi_kafka_tree *tree, const mqi_kafka_index *x); /* 0: no memory */
 void mqi_kafka_tree_free(mqi_kafka_tree *tree);
@@ -50,6 +53,9 @@ int64_t mqi_kafka_floor(const mqi_kafka_index *x, const mqi_kafka_tree *tree, in
 /* Entry numbers for m targets, -1: none; at most MQI_KAFKA_GROUP at a time. */
 #define MQI_KAFKA_GROUP 32
 void mqi_kafka_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m, int64_t *at);
+/* The same without the wide instructions that the processor may have: for tests. */
+void mqi_kafka_floors_portable(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,
+                               int64_t *at);
 /* The same for targets that never decrease; `from`: an entry that is not behind the first answer. */
 void mqi_kafka_merge(const mqi_kafka_index *x, const int64_t *targets, int64_t m, int64_t from, int64_t *at);
 

@@ -47,7 +47,10 @@ cdef extern from "mqi_kafka_index.h" nogil:
     int mqi_kafka_tree_grow(mqi_kafka_tree* tree, const mqi_kafka_index* x) noexcept
     void mqi_kafka_tree_free(mqi_kafka_tree* tree) noexcept
     int64_t mqi_kafka_floor(const mqi_kafka_index* x, const mqi_kafka_tree* tree, int64_t target) noexcept
+    void mqi_kafka_choose() noexcept
     void mqi_kafka_floors(
+        const mqi_kafka_index* x, const mqi_kafka_tree* tree, const int64_t* targets, int m, int64_t* at) noexcept
+    void mqi_kafka_floors_portable(
         const mqi_kafka_index* x, const mqi_kafka_tree* tree, const int64_t* targets, int m, int64_t* at) noexcept
     void mqi_kafka_merge(
         const mqi_kafka_index* x, const int64_t* targets, int64_t m, int64_t first, int64_t* at) noexcept
@@ -62,7 +65,12 @@ cdef extern from "mqi_kafka_index.h" nogil:
 
 cdef enum:
     WORTH = 64  # a look-up for so many entries pays for the layers
-    CHUNK = 4096
+    CHUNK = 256  # the entries found are still in the nearest cache when they are decoded
+
+ctypedef void (*floors_of)(
+    const mqi_kafka_index*, const mqi_kafka_tree*, const int64_t*, int, int64_t*) noexcept nogil
+
+mqi_kafka_choose()
 
 _WHY = (None, "full", "order", "overflow")
 
@@ -191,8 +199,8 @@ cdef class Entries:
         self._require()
         return mqi_kafka_search(&self.index, column, target, upper)
 
-    def lookup_many(self, targets, /):
-        """`lookup` of each: two arrays as the fields of an entry."""
+    def lookup_many(self, targets, /, *, bint portable=False):
+        """`lookup` of each: two arrays as the fields of an entry. `portable`: by no special instructions, for tests."""
         import numpy as np
 
         cdef Py_buffer asked, first, second, pinned
@@ -213,7 +221,8 @@ cdef class Entries:
         cdef int64_t m = len(wanted)
         with nogil:
             no_memory = look_up_all(
-                &index, self.base_offset, <const int64_t*>asked.buf, m, <int64_t*>first.buf, second.buf)
+                &index, self.base_offset, <const int64_t*>asked.buf, m, <int64_t*>first.buf, second.buf,
+                mqi_kafka_floors_portable if portable else mqi_kafka_floors)
         PyBuffer_Release(&pinned)
         PyBuffer_Release(&second)
         PyBuffer_Release(&first)
@@ -274,7 +283,8 @@ cdef class Entries:
 
 
 cdef bint look_up_all(
-    const mqi_kafka_index* x, int64_t base_offset, const int64_t* targets, int64_t m, int64_t* first, void* second
+    const mqi_kafka_index* x, int64_t base_offset, const int64_t* targets, int64_t m, int64_t* first, void* second,
+    floors_of floors
 ) noexcept nogil:
     """True: no memory."""
     cdef mqi_kafka_tree tree
@@ -305,7 +315,7 @@ cdef bint look_up_all(
             i = 0
             while i < n:
                 group = <int>min(n - i, MQI_KAFKA_GROUP)
-                mqi_kafka_floors(x, &tree, relative + i, group, at + i)
+                floors(x, &tree, relative + i, group, at + i)
                 i += group
         take(x, base_offset, at, n, first + done, second, done)
         done += n

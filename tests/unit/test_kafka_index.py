@@ -265,3 +265,20 @@ def test_transactions_of_a_later_version_or_another_segment_are_corrupt(tmp_path
     path.write_bytes(b"\x01" + path.read_bytes()[1:])
     with TransactionIndex.open(path) as index, pytest.raises(CorruptIndexError, match="version"):
         list(index.entries())
+
+
+@pytest.mark.parametrize("bad", [0, 1, 2, 255, 256, 257, 258, 512, 513, 598])
+def test_what_stands_before_the_refused_one_is_appended_however_far_it_is(tmp_path: Path, bad: int) -> None:
+    offsets = np.arange(600) * 3 + 101
+    spoilt = np.where(np.arange(600) == bad + 1, offsets[bad], offsets)
+    with OffsetIndex.create(tmp_path / "00000000000000000100.index", 100) as index:
+        with pytest.raises(OutOfOrderError):
+            index.append_many(spoilt, np.arange(600))
+        assert index.entries()["offset"].tolist() == offsets[: bad + 1].tolist()
+    with TimeIndex.create(tmp_path / "00000000000000000100.timeindex", 100) as times:
+        with pytest.raises(OutOfOrderError):
+            times.maybe_append_many(np.arange(600) * 5, np.where(np.arange(600) == bad + 1, 100, offsets))
+        assert times.entries()["timestamp"].tolist() == [5 * i for i in range(bad + 1)]
+        times.truncate()
+        times.maybe_append_many(np.where(np.arange(600) == bad + 1, 5 * bad, np.arange(600) * 5), offsets)
+        assert times.entries()["timestamp"].tolist() == [5 * i for i in range(600) if i != bad + 1]

@@ -1,0 +1,251 @@
+#include <stdlib.h>
+
+#include "mqi_bytes.h"
+#include "mqi_kafka_index.h"
+
+#define LINE 64
+#define LEAF 8 /* entries below a key of the lowest layer: of an offset index one cache line */
+
+static inline int width(int times) { return times ? MQI_TIME_ENTRY_SIZE : MQI_OFFSET_ENTRY_SIZE; }
+
+static inline int64_t key_at(const uint8_t *buf, int times, int64_t i) {
+    const uint8_t *p = buf + i * width(times);
+    return times ? mqi_get64(p) : mqi_get32(p);
+}
+
+int mqi_kafka_is_sorted(const mqi_kafka_index *x) {
+    int bad = 0;
+    if (x->times)
+        for (int64_t i = 1; i < x->n; i++) bad |= key_at(x->buf, 1, i - 1) >= key_at(x->buf, 1, i);
+    else
+        for (int64_t i = 1; i < x->n; i++) bad |= key_at(x->buf, 0, i - 1) >= key_at(x->buf, 0, i);
+    return !bad;
+}
+
+/* ---- the layers ----------------------------------------------------------------------------------------------------- */
+
+static inline int fan(int times) { return times ? LINE / 8 : LINE / 4; }
+
+static inline int64_t in_layer(const mqi_kafka_tree *tree, int times, int layer, int64_t i) {
+    return times ? ((const int64_t *)tree->keys[layer])[i] : ((const int32_t *)tree->keys[layer])[i];
+}
+
+int mqi_kafka_tree_grow(mqi_kafka_tree *tree, const mqi_kafka_index *x) {
+    int64_t nodes = fan(x->times), count = x->n;
+    size_t size = x->times ? 8 : 4, total = LINE;
+    *tree = (mqi_kafka_tree){0};
+    if (x->n == 0) return 1;
+    do { /* every layer in whole nodes */
+        int64_t below = tree->layers == 0 ? LEAF : nodes;
+        count = (count + below - 1) / below;
+        tree->count[tree->layers++] = count;
+        total += (size_t)((count + nodes - 1) / nodes) * LINE;
+    } while (count > nodes);
+    tree->memory = malloc(total);
+    if (!tree->memory) return 0;
+    uint8_t *next = (uint8_t *)tree->memory + (LINE - (uintptr_t)tree->memory % LINE) % LINE;
+    for (int layer = 0; layer < tree->layers; layer++) {
+        int64_t room = (tree->count[layer] + nodes - 1) / nodes * nodes;
+        tree->keys[layer] = next;
+        for (int64_t i = 0; i < room; i++) { /* behind the last a key that is never less */
+            int64_t key = INT64_MAX;
+            if (i < tree->count[layer])
+                key = layer == 0 ? key_at(x->buf, x->times, i * LEAF) : in_layer(tree, x->times, layer - 1, i * nodes);
+            if (x->times)
+                ((int64_t *)tree->keys[layer])[i] = key;
+            else
+                ((int32_t *)tree->keys[layer])[i] = key > INT32_MAX ? INT32_MAX : (int32_t)key;
+        }
+        next += (size_t)room * size;
+    }
+    return 1;
+}
+
+void mqi_kafka_tree_free(mqi_kafka_tree *tree) {
+    free(tree->memory);
+    *tree = (mqi_kafka_tree){0};
+}
+
+/* ---- down the layers, in two forms: for any processor, and for one with 256-bit integers ------------------------------ */
+
+typedef int32_t four __attribute__((vector_size(16)));
+
+/* How many keys of a node are not greater than the target. */
+static inline int64_t rank(const void *keys, int times, int64_t node, int64_t target) {
+    if (times) {
+        const int64_t *k = (const int64_t *)keys + node * (LINE / 8);
+        int64_t found = 0;
+        for (int i = 0; i < LINE / 8; i++) found += k[i] <= target;
+        return found;
+    }
+    const four *k = (const four *)keys + node * (LINE / 16);
+    int32_t t = (int32_t)target;
+    const four want = {t, t, t, t};
+    four found = (k[0] <= want) + (k[1] <= want) + (k[2] <= want) + (k[3] <= want); /* -1 for each */
+    return -(int64_t)(found[0] + found[1] + found[2] + found[3]);
+}
+
+/* The last entry of a leaf that is not greater; its first is not. Sums, not branches: they would be guesses. */
+static inline int64_t last_in(const mqi_kafka_index *x, int times, int64_t leaf, int64_t target) {
+    int64_t at = leaf * LEAF, last = x->n - 1;
+    for (int64_t step = LEAF / 2; step > 0; step /= 2) {
+        int64_t probe = at + step, inside = probe < last ? probe : last;
+        at += step & -(int64_t)((key_at(x->buf, times, inside) <= target) & (probe <= last));
+    }
+    return at;
+}
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define WIDE __attribute__((target("avx2,bmi")))
+
+WIDE static inline int64_t wide_rank(const void *keys, int times, int64_t node, int64_t target) {
+    const __m256i *k = (const __m256i *)((const uint8_t *)keys + node * LINE);
+    unsigned greater;
+    if (times) {
+        const __m256i want = _mm256_set1_epi64x(target);
+        greater = 1U << 8 | (unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(k[0], want))) |
+                  (unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(k[1], want))) << 4;
+    } else {
+        const __m256i want = _mm256_set1_epi32((int32_t)target);
+        greater = 1U << 16 | (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(k[0], want))) |
+                  (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(k[1], want))) << 8;
+    }
+    return __builtin_ctz(greater);
+}
+
+/* Both halves of a whole leaf of offset entries: their keys are every other word, the wrong way round. */
+WIDE static inline int64_t wide_last_in(const mqi_kafka_index *x, int times, int64_t leaf, int64_t target) {
+    if (times || (leaf + 1) * LEAF > x->n) return last_in(x, times, leaf, target);
+    const __m256i *entries = (const __m256i *)(x->buf + leaf * LEAF * MQI_OFFSET_ENTRY_SIZE);
+    const __m256i swap = _mm256_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12, 3, 2, 1, 0, 7, 6, 5, 4, 11,
+                                          10, 9, 8, 15, 14, 13, 12);
+    const __m256i want = _mm256_set1_epi32((int32_t)target);
+    __m256i low = _mm256_shuffle_epi8(_mm256_loadu_si256(entries), swap);
+    __m256i high = _mm256_shuffle_epi8(_mm256_loadu_si256(entries + 1), swap);
+    unsigned greater = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(low, want))) |
+                       (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(high, want))) << 8;
+    return leaf * LEAF + __builtin_ctz((greater & 0x5555) | 1U << 16) / 2 - 1;
+}
+#endif
+
+static inline int64_t narrowed(int times, int64_t target) {
+    return !times && target > INT32_MAX ? INT32_MAX : target;
+}
+
+/* At most MQI_KAFKA_GROUP targets side by side: what one waits for in memory, the others' work covers. */
+#define FLOORS(name, attribute, rank_of, last_of)                                                                       \
+    attribute static inline void name(const mqi_kafka_index *x, const int times, const mqi_kafka_tree *tree,            \
+                                      const int64_t *targets, int m, int64_t *at) {                                     \
+        const int64_t first = key_at(x->buf, times, 0);                                                                 \
+        int64_t wanted[MQI_KAFKA_GROUP];                                                                                \
+        for (int k = 0; k < m; k++) wanted[k] = narrowed(times, targets[k] < first ? first : targets[k]);               \
+        for (int k = 0; k < m; k++) { /* the upper layers live in the nearest caches */                                 \
+            int64_t node = 0;                                                                                           \
+            for (int layer = tree->layers - 1; layer > 0; layer--)                                                      \
+                node = within(tree, layer, node * fan(times) + rank_of(tree->keys[layer], times, node, wanted[k]) - 1); \
+            at[k] = node;                                                                                               \
+            __builtin_prefetch((const uint8_t *)tree->keys[0] + node * LINE);                                           \
+        }                                                                                                               \
+        for (int k = 0; k < m; k++) {                                                                                   \
+            at[k] = within(tree, 0, at[k] * fan(times) + rank_of(tree->keys[0], times, at[k], wanted[k]) - 1);          \
+            const uint8_t *leaf = x->buf + at[k] * LEAF * width(times);                                                 \
+            __builtin_prefetch(leaf);                                                                                   \
+            if (times) __builtin_prefetch(leaf + LINE);                                                                 \
+        }                                                                                                               \
+        for (int k = 0; k < m; k++) {                                                                                   \
+            int64_t found = last_of(x, times, at[k], wanted[k]);                                                        \
+            at[k] = targets[k] < first ? -1 : found;                                                                    \
+        }                                                                                                               \
+    }
+
+/* A target like the filling behind a layer's last key would lead behind it. */
+static inline int64_t within(const mqi_kafka_tree *tree, int layer, int64_t i) {
+    return i < tree->count[layer] ? i : tree->count[layer] - 1;
+}
+
+FLOORS(floors, , rank, last_in)
+
+typedef void floors_of(const mqi_kafka_index *, const mqi_kafka_tree *, const int64_t *, int, int64_t *);
+
+static void any_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m, int64_t *at) {
+    if (x->times)
+        floors(x, 1, tree, targets, m, at);
+    else
+        floors(x, 0, tree, targets, m, at);
+}
+
+static floors_of *chosen = any_floors;
+
+void mqi_kafka_floors_portable(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,
+                               int64_t *at) {
+    if (x->n == 0)
+        for (int k = 0; k < m; k++) at[k] = -1;
+    else
+        any_floors(x, tree, targets, m, at);
+}
+
+#if defined(__x86_64__)
+FLOORS(wide_floors, WIDE, wide_rank, wide_last_in)
+
+WIDE static void all_wide_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,
+                                 int64_t *at) {
+    if (x->times)
+        wide_floors(x, 1, tree, targets, m, at);
+    else
+        wide_floors(x, 0, tree, targets, m, at);
+}
+
+void mqi_kafka_choose(void) {
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi")) chosen = all_wide_floors;
+}
+#else
+void mqi_kafka_choose(void) {}
+#endif
+
+void mqi_kafka_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m, int64_t *at) {
+    if (x->n == 0)
+        for (int k = 0; k < m; k++) at[k] = -1;
+    else
+        chosen(x, tree, targets, m, at);
+}
+
+int64_t mqi_kafka_floor(const mqi_kafka_index *x, const mqi_kafka_tree *tree, int64_t target) {
+    int64_t at;
+    mqi_kafka_floors(x, tree, &target, 1, &at);
+    return at;
+}
+
+/* ---- sorted targets --------------------------------------------------------------------------------------------------- */
+
+static inline void merge(const mqi_kafka_index *x, int times, const int64_t *targets, int64_t m, int64_t from,
+                         int64_t *at) {
+    int64_t low = from; /* entries before it are not greater than the target */
+    for (int64_t k = 0; k < m; k++) {
+        int64_t target = targets[k], high = x->n;
+        for (int64_t step = 1; low < x->n; step *= 2) { /* in leaps that double */
+            int64_t probe = low + step - 1 < x->n ? low + step - 1 : x->n - 1;
+            if (key_at(x->buf, times, probe) > target) {
+                high = probe;
+                break;
+            }
+            low = probe + 1;
+        }
+        while (low < high) {
+            int64_t middle = (low + high) / 2;
+            if (key_at(x->buf, times, middle) <= target)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        at[k] = low - 1;
+    }
+}
+
+void mqi_kafka_merge(const mqi_kafka_index *x, const int64_t *targets, int64_t m, int64_t from, int64_t *at) {
+    if (x->times)
+        merge(x, 1, targets, m, from, at);
+    else
+        merge(x, 0, targets, m, from, at);
+}
