@@ -1,7 +1,8 @@
 """mqindex on PySpark 4.0 and newer, classic sessions and Spark Connect: an engine, data sources, column functions.
 
-Nothing here knows a byte layout: files are the business of `mqindex.rocketmq`. Every path must be visible to all
-workers, and means what the workers see there.
+Nothing here knows a byte layout: files are the business of `mqindex.rocketmq` and `mqindex.kafka`. `rebuild`, `repair`
+and `verify` are those of RocketMQ's stores; for Kafka's partitions call `mqindex.kafka.rebuild(...,
+engine=SparkEngine(spark))`. Every path must be visible to all workers, and means what the workers see there.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from mqindex.spark.build import build_index, rebuild, repair, verify
     from mqindex.spark.engine import SparkEngine
     from mqindex.spark.functions import hash_slot, key_hash, select_phy_offset
+    from mqindex.spark.kafka_functions import offset_for_timestamp
     from mqindex.spark.partitions import build_partition, select_partition
     from mqindex.spark.sources import register
 
@@ -22,6 +24,7 @@ _HOME = {
     "build_partition": "partitions",
     "hash_slot": "functions",
     "key_hash": "functions",
+    "offset_for_timestamp": "kafka_functions",
     "rebuild": "build",
     "register": "sources",
     "repair": "build",
@@ -36,6 +39,7 @@ __all__ = [
     "build_partition",
     "hash_slot",
     "key_hash",
+    "offset_for_timestamp",
     "rebuild",
     "register",
     "repair",

@@ -1,4 +1,4 @@
-"""Column functions over index directories and keys: `arrow_udf`, and where PySpark 4.0 has none, `pandas_udf`.
+"""Column functions over RocketMQ's index directories and keys.
 
 A batch of keys goes to the kernels as the Arrow array that Spark hands over and comes back as the kernels' own
 buffers: no Python object per row. Each worker process keeps the index files that it has mapped.
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mqindex import rocketmq
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
+from mqindex.spark.column_functions import by_value, column_function, directory_state
+from mqindex.spark.kafka_functions import register_kafka_functions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -61,7 +62,7 @@ def select_phy_offset(
     def select(keys: pa.Array) -> pa.Array:
         return lookup(keys)
 
-    chosen: Callable[[Column | str], Column] = _column_function(select, _offsets_type())
+    chosen: Callable[[Column | str], Column] = column_function(select, _offsets_type())
     return chosen
 
 
@@ -82,22 +83,23 @@ def hash_slot(column: Column | str, n: int) -> Column:
     def slot(keys: pa.Array) -> pa.Array:
         return _slots(keys, n)
 
-    chosen: Column = _column_function(slot, _int_type())(column)
+    chosen: Column = column_function(slot, _int_type())(column)
     return chosen
 
 
 def register_functions(spark: SparkSession) -> None:
-    """SQL functions `key_hash(key)`, `hash_slot(key, n)`, `select_phy_offset(index_dir, key)`; keys are `topic#key`."""
+    """SQL functions of both brokers: `key_hash`, `hash_slot`, `select_phy_offset`, and `offset_for_timestamp`."""
 
     def slot(keys: pa.Array, n: pa.Array) -> pa.Array:
-        return _by_value(n, keys, lambda count, some: _slots(some, _positive(count)), pa.int32())
+        return by_value(n, keys, lambda count, some: _slots(some, _positive(count)), pa.int32())
 
     def select(index_dir: pa.Array, keys: pa.Array) -> pa.Array:
-        return _by_value(index_dir, keys, lambda where, some: Lookup(where)(some), _OFFSETS)
+        return by_value(index_dir, keys, lambda where, some: Lookup(where)(some), _OFFSETS)
 
     spark.udf.register("key_hash", _key_hash_function())
-    spark.udf.register("hash_slot", _column_function(slot, _int_type()))
-    spark.udf.register("select_phy_offset", _column_function(select, _offsets_type()))
+    spark.udf.register("hash_slot", column_function(slot, _int_type()))
+    spark.udf.register("select_phy_offset", column_function(select, _offsets_type()))
+    register_kafka_functions(spark)
 
 
 _OFFSETS = pa.list_(pa.int64())
@@ -121,7 +123,7 @@ class Lookup:
         self.limits = {"max_num": max_num, "begin": begin, "end": end}
 
     def __call__(self, keys: pa.Array) -> pa.Array:
-        service = _opened(self.index_dir, *self.geometry, _state(self.index_dir))
+        service = _opened(self.index_dir, *self.geometry, directory_state(self.index_dir))
         hits = service.query_offsets(self.topic, keys.drop_null() if keys.null_count else keys, **self.limits)
         return pa.array(hits).cast(_OFFSETS) if not keys.null_count else _spread(hits, keys)
 
@@ -130,12 +132,6 @@ class Lookup:
 def _opened(index_dir: str, hash_slot_num: int | None, index_num: int | None, state: Any) -> rocketmq.IndexService:
     """One opened service per worker process for each state of a directory."""
     return rocketmq.IndexService.open(index_dir, hash_slot_num=hash_slot_num, index_num=index_num)
-
-
-def _state(directory: str) -> tuple[tuple[str, int, int], ...]:
-    with os.scandir(directory) as entries:
-        files = [(entry.name, entry.stat()) for entry in entries]
-    return tuple(sorted((name, stat.st_ino, stat.st_size) for name, stat in files))
 
 
 def _spread(hits: Any, keys: pa.Array) -> pa.Array:
@@ -169,29 +165,11 @@ def _positive(n: int) -> int:
     return n
 
 
-def _by_value(
-    argument: pa.Array, keys: pa.Array, function: Callable[[Any, pa.Array], pa.Array], kind: pa.DataType
-) -> pa.Array:
-    """`function(value, keys)` for each distinct value of an argument that SQL gives as a column: mostly one."""
-    values = argument.unique().to_pylist()
-    if len(values) == 1 and values[0] is not None:
-        return function(values[0], keys)
-    places, parts = [], []
-    for value in values:
-        here = pc.is_null(argument) if value is None else pc.equal(argument, value).fill_null(False)
-        chosen = keys.filter(here)
-        places.append(np.flatnonzero(here.to_numpy(zero_copy_only=False)))
-        parts.append(pa.nulls(len(chosen), kind) if value is None else function(value, chosen))
-    if not parts:
-        return pa.nulls(0, kind)
-    return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(places))))
-
-
 def _key_hash_function() -> Any:
     def hashes(keys: pa.Array) -> pa.Array:
         return _hashes(keys)
 
-    return _column_function(hashes, _int_type())
+    return column_function(hashes, _int_type())
 
 
 def _int_type() -> Any:
@@ -204,24 +182,3 @@ def _offsets_type() -> Any:
     from pyspark.sql.types import ArrayType, LongType
 
     return ArrayType(LongType())
-
-
-def _column_function(function: Callable[..., pa.Array], result: Any) -> Any:
-    from pyspark.sql import functions
-
-    if hasattr(functions, "arrow_udf"):
-        return functions.arrow_udf(function, result)
-    import pandas as pd  # type: ignore[import-untyped]
-
-    def by_pandas(*columns: pd.Series) -> pd.Series:
-        return function(*(_from_pandas(column) for column in columns)).to_pandas()
-
-    by_pandas.__annotations__ = {"columns": pd.Series, "return": pd.Series}
-    return functions.pandas_udf(by_pandas, result)  # type: ignore[attr-defined]
-
-
-def _from_pandas(column: Any) -> pa.Array:
-    array = pa.Array.from_pandas(column)
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    return array.cast(pa.string()) if pa.types.is_null(array.type) else array

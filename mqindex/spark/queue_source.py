@@ -17,7 +17,7 @@ from mqindex.rocketmq.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.consume_queue_table import ConsumeQueueTable, list_queues
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.queue_names import QueueName
-from mqindex.spark.reading import BATCH_ROWS, MAX_OFFSET, RangeReader, ddl
+from mqindex.spark.reading import BATCH_ROWS, MAX_OFFSET, RangeReader, ddl, grouped
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -88,15 +88,8 @@ class _QueueReader(RangeReader):
         self.stop = self.options.integer("endOffset", MAX_OFFSET)
 
     def plan(self) -> Iterator[_Slices]:
-        part, units = _Slices(), 0
-        for one in self._slices():
-            if part.slices and units + one.stop - one.start > PARTITION_UNITS:
-                yield part
-                part, units = _Slices(), 0
-            part.slices.append(one)
-            units += one.stop - one.start
-        if part.slices:
-            yield part
+        for slices in grouped(self._slices(), lambda one: one.stop - one.start, PARTITION_UNITS):
+            yield _Slices(slices)
 
     def tables(self, partition: _Slices) -> Iterator[pa.Table]:
         for one in partition.slices:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -18,8 +18,19 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["ARROW_TYPES", "BATCH_ROWS", "MAX_OFFSET", "RangeReader", "SourceOptions", "arrow_schema", "ddl", "inside"]
+__all__ = [
+    "ARROW_TYPES",
+    "BATCH_ROWS",
+    "MAX_OFFSET",
+    "RangeReader",
+    "SourceOptions",
+    "arrow_schema",
+    "ddl",
+    "grouped",
+    "inside",
+]
 
+Item = TypeVar("Item")
 ARROW_TYPES = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary()}
 BATCH_ROWS = 65536
 MAX_OFFSET = 2**63 - 1
@@ -106,6 +117,24 @@ def inside(path: str, part: str) -> str:
     """A store's part, or the directory itself."""
     inner = os.path.join(path, part)
     return inner if os.path.isdir(inner) else path
+
+
+def grouped(items: Iterable[Item], weight: Callable[[Item], int], most: int) -> Iterator[list[Item]]:
+    """Neighbours that weigh at most `most` together; one that weighs more is alone.
+
+    >>> list(grouped([2, 2, 5, 1], lambda item: item, 4))
+    [[2, 2], [5], [1]]
+    """
+    group: list[Item] = []
+    total = 0
+    for item in items:
+        if group and total + weight(item) > most:
+            yield group
+            group, total = [], 0
+        group.append(item)
+        total += weight(item)
+    if group:
+        yield group
 
 
 def ddl(columns: Mapping[str, str]) -> str:

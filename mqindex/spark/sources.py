@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from mqindex.spark.functions import register_functions
 from mqindex.spark.index_source import IndexSource
+from mqindex.spark.kafka_index_source import KafkaIndexSource
 from mqindex.spark.log_source import CommitLogSource
 from mqindex.spark.queue_source import ConsumeQueueSource
 from mqindex.spark.session import ensure_session, explained
@@ -13,22 +14,24 @@ from mqindex.spark.session import ensure_session, explained
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["CommitLogSource", "ConsumeQueueSource", "IndexSource", "register"]
+__all__ = ["CommitLogSource", "ConsumeQueueSource", "IndexSource", "KafkaIndexSource", "register"]
 
 
 def register(spark: SparkSession) -> None:
     """Make the data sources and SQL functions of this package known to a session, and examine it once.
 
-    Data sources, of stores' paths or of the directories in them:
+    Data sources, of paths of stores or log dirs, or of what is in them:
 
     - `rocketmq_commitlog`: messages, in batch and as a stream. Options `startOffset`, `checkCrc`; in batch `endOffset`,
       `filterPushdown`; as a stream `maxBytesPerTrigger`, `maxMessagesPerTrigger` (PySpark 4.2 or newer) and
       `failOnDataLoss`.
     - `rocketmq_consumequeue`: units of consume queues. Options `topic`, `queueId`, `startOffset`, `endOffset`.
     - `rocketmq_index`: entries of index files, also of one. Options `hashSlotNum`, `indexNum`.
+    - `kafka_index`: entries of Kafka's index files, of log dirs, partitions or one file. Option `index`: `offset`,
+      `time` or `transaction`.
 
-    SQL functions: `key_hash(key)`, `hash_slot(key, n)` and `select_phy_offset(index_dir, key)`; a key is the whole
-    `topic#key`.
+    SQL functions: `key_hash(key)`, `hash_slot(key, n)` and `select_phy_offset(index_dir, key)`, where a key is the
+    whole `topic#key`; `offset_for_timestamp(directory, timestamp)` of a Kafka partition.
 
     Examples
     --------
@@ -39,7 +42,7 @@ def register(spark: SparkSession) -> None:
     >>> live = spark.readStream.format("rocketmq_commitlog").load("/data/store")  # doctest: +SKIP
     """
     ensure_session(spark)
-    for source in (CommitLogSource, ConsumeQueueSource, IndexSource):
+    for source in (CommitLogSource, ConsumeQueueSource, IndexSource, KafkaIndexSource):
         spark.dataSource.register(source)
     register_functions(spark)
     with explained(spark):  # Spark plans data sources in another process than those that run tasks

@@ -69,6 +69,7 @@ EXPORTS = {
         "build_partition",
         "hash_slot",
         "key_hash",
+        "offset_for_timestamp",
         "rebuild",
         "register",
         "repair",
@@ -176,6 +177,7 @@ SIGNATURES = {
     "mqindex.spark.select_phy_offset": f"index_dir, *, topic=None, max_num=64, begin=0, end={MAX}, "
     "hash_slot_num=None, index_num=None",
     "mqindex.spark.key_hash": "column",
+    "mqindex.spark.offset_for_timestamp": "directory",
     "mqindex.spark.hash_slot": "column, n",
     "mqindex.spark.select_partition": "index_dir",
     "mqindex.spark.build_partition": "out, *, hash_slot_num, index_num",

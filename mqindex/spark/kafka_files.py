@@ -1,0 +1,59 @@
+"""What a path names for the Kafka data sources: the segments of a log dir, of a partition, or of one file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mqindex.kafka.layout import base_offset_of
+from mqindex.kafka.partition_files import PartitionDirectory, list_segments, partitions_of
+
+__all__ = ["PLACE", "SegmentOf", "place_columns", "segments_in"]
+
+PLACE = {"topic": "string", "partition": "int", "segment": "bigint"}  # segment: its base offset
+
+
+@dataclass(frozen=True)
+class SegmentOf:
+    """A segment of a partition, by its files; by extension, without the dot."""
+
+    topic: str
+    partition: int
+    base_offset: int
+    files: tuple[tuple[str, str], ...]
+
+    def file(self, extension: str) -> str | None:
+        """The path of one of its files; None: it is missing."""
+        return dict(self.files).get(extension)
+
+
+def segments_in(path: str) -> Iterator[SegmentOf]:
+    """The segments of each partition in use, in the order of topics, partitions and offsets; or of the one file."""
+    if os.path.isfile(path):
+        (home,) = partitions_of(os.path.dirname(path))
+        extension = os.path.basename(path).split(".")[1]
+        yield SegmentOf(home.topic, home.partition, base_offset_of(path), ((extension, path),))
+        return
+    for home in partitions_of(path):
+        if home.state is None:
+            yield from _segments(home)
+
+
+def _segments(home: PartitionDirectory) -> Iterator[SegmentOf]:
+    for files in list_segments(home.path).segments:
+        there = tuple((name, path) for name, path in files._asdict().items() if isinstance(path, str))
+        yield SegmentOf(home.topic, home.partition, files.base_offset, there)
+
+
+def place_columns(of: SegmentOf, rows: int) -> dict[str, Any]:
+    """The columns of `PLACE`."""
+    return {
+        "topic": pa.repeat(of.topic, rows),
+        "partition": np.full(rows, of.partition, np.int32),
+        "segment": np.full(rows, of.base_offset, np.int64),
+    }

@@ -1,0 +1,136 @@
+"""Data source `kafka_index`: the entries of offset, time and transaction indexes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from mqindex.kafka import AbortedTxn, OffsetIndex, TimeIndex, TransactionIndex
+from mqindex.kafka.layout import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TRANSACTION_ENTRY_SIZE
+from mqindex.kafka.zero_tail import entries_before_zeros
+from mqindex.spark.kafka_files import PLACE, SegmentOf, place_columns, segments_in
+from mqindex.spark.reading import BATCH_ROWS, RangeReader, SourceOptions, ddl, grouped
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+__all__ = ["KafkaIndexSource"]
+
+NUMBERED = {**PLACE, "number": "bigint"}
+TASK_ENTRIES = 1 << 22
+
+
+class KafkaIndexSource(DataSource):
+    """The entries of index files, before their tails of zeros, as they are: whether they are right, `verify` tells.
+
+    The option `index` says which files of a directory are read: `offset` (the default), `time` or `transaction`. A path
+    may be a log dir, a partition, or one file, which says so itself. `segment` is the base offset.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "kafka_index"
+
+    def schema(self) -> str:
+        return ddl(_kind_of(SourceOptions(self.options)).columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _IndexReader(self.options, schema)
+
+
+class _Kind(NamedTuple):
+    """One kind of index: the file's extension, the columns, and how entries are read."""
+
+    extension: str
+    entry_size: int
+    columns: dict[str, str]
+    entries: Callable[[str, int, int, int], Mapping[str, Any]]
+
+
+def _by_offset(path: str, base_offset: int, start: int, stop: int) -> Mapping[str, Any]:
+    with OffsetIndex.open(path, base_offset=base_offset) as index:
+        return dict(index.entries(start, stop))
+
+
+def _by_time(path: str, base_offset: int, start: int, stop: int) -> Mapping[str, Any]:
+    with TimeIndex.open(path, base_offset=base_offset) as index:
+        return dict(index.entries(start, stop))
+
+
+def _aborted(path: str, base_offset: int, start: int, stop: int) -> Mapping[str, Any]:
+    with TransactionIndex.open(path, base_offset=base_offset) as index:
+        rows = list(index.entries())[start:stop]
+    table = np.array(rows, np.int64).reshape(-1, len(AbortedTxn._fields))
+    return {name: table[:, i].copy() for i, name in enumerate(AbortedTxn._fields)}
+
+
+_KINDS = {
+    "offset": _Kind("index", OFFSET_ENTRY_SIZE, {**NUMBERED, "offset": "bigint", "position": "int"}, _by_offset),
+    "time": _Kind("timeindex", TIME_ENTRY_SIZE, {**NUMBERED, "timestamp": "bigint", "offset": "bigint"}, _by_time),
+    "transaction": _Kind(
+        "txnindex",
+        TRANSACTION_ENTRY_SIZE,
+        {**NUMBERED, **{name: "int" if name == "version" else "bigint" for name in AbortedTxn._fields}},
+        _aborted,
+    ),
+}
+
+
+def _kind_of(options: SourceOptions) -> _Kind:
+    """As the option says, else as the first path's name."""
+    asked = options.text("index")
+    if asked is not None:
+        if asked not in _KINDS:
+            raise ValueError(f"index: expected {', '.join(_KINDS)}, got {asked!r}")
+        return _KINDS[asked]
+    extension = os.path.basename(options.paths()[0]).partition(".")[2]
+    return next((kind for kind in _KINDS.values() if kind.extension == extension), _KINDS["offset"])
+
+
+@dataclass(frozen=True)
+class _EntryRange:
+    """Entries [start, stop) of an index file."""
+
+    of: SegmentOf
+    path: str
+    start: int
+    stop: int
+
+
+@dataclass
+class _EntryRanges(InputPartition):
+    """What one task reads: a part of a long index, or many short ones."""
+
+    ranges: list[_EntryRange] = field(default_factory=list)
+
+
+class _IndexReader(RangeReader):
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self.kind = _kind_of(SourceOptions(options))
+        super().__init__(options, schema, self.kind.columns)
+
+    def plan(self) -> Iterator[_EntryRanges]:
+        for ranges in grouped(self._ranges(), lambda one: one.stop - one.start, TASK_ENTRIES):
+            yield _EntryRanges(ranges)
+
+    def _ranges(self) -> Iterator[_EntryRange]:
+        for path in self.paths:
+            for of in segments_in(path):
+                index = of.file(self.kind.extension)
+                stop = 0 if index is None else entries_before_zeros(index, self.kind.entry_size)
+                for start in range(0, stop, TASK_ENTRIES):
+                    assert index is not None
+                    yield _EntryRange(of, index, start, min(start + TASK_ENTRIES, stop))
+
+    def tables(self, partition: _EntryRanges) -> Iterator[pa.Table]:
+        for one in partition.ranges:
+            for start in range(one.start, one.stop, BATCH_ROWS):
+                stop = min(start + BATCH_ROWS, one.stop)
+                entries = self.kind.entries(one.path, one.of.base_offset, start, stop)
+                yield pa.table({**place_columns(one.of, stop - start), "number": np.arange(start, stop), **entries})
