@@ -4,111 +4,15 @@
 """RocketMQ's index file on a buffer: the calls of `mqi_index_file.h`, their locks, and the arrays they answer with."""
 
 cimport cython
-from cpython.buffer cimport (
-    PyBUF_CONTIG_RO,
-    PyBUF_FORMAT,
-    PyBUF_ND,
-    PyBUF_SIMPLE,
-    PyBUF_WRITABLE,
-    PyBuffer_FillInfo,
-    PyBuffer_Release,
-    PyObject_GetBuffer,
-)
-from cpython.long cimport PyLong_CheckExact
-from cpython.number cimport PyNumber_Index
-from cpython.object cimport PyObject
-from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.stddef cimport size_t
-from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint8_t, uint32_t
+from cpython.buffer cimport PyBUF_CONTIG_RO, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport INT32_MAX
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
 
+from mqindex._native.arrays cimport array_of, copy_of, take
 from mqindex._native.keys cimport KeyBatch, mqi_key_hash, str_hash
 
 from mqindex.errors import ClosedFileError, GeometryError, ReadOnlyFileError
-
-
-cdef extern from "mqi_status.h" nogil:
-    cdef enum:
-        MQI_OK
-
-    ctypedef struct mqi_fault:
-        int32_t kind
-        int64_t number
-        int64_t at
-        int64_t expected
-        int64_t got
-
-
-cdef extern from "mqi_index_file.h" nogil:
-    cdef enum:
-        MQI_HASH_SLOT_COUNT
-        MQI_INDEX_COUNT
-        MQI_INDEX_HEADER_SIZE
-        MQI_SLOT_SIZE
-        MQI_ENTRY_SIZE
-        MQI_RUN_SIZE
-
-    ctypedef struct mqi_index_file:
-        uint8_t* base
-        uint32_t hash_slot_num
-        int32_t index_num
-
-    ctypedef struct mqi_index_header:
-        int64_t begin_timestamp, end_timestamp, begin_phy_offset, end_phy_offset
-        int32_t hash_slot_count, index_count
-
-    ctypedef struct mqi_walk:
-        int32_t cur
-
-    ctypedef struct mqi_hits:
-        int64_t* values
-        size_t room
-
-    void mqi_index_bind(mqi_index_file* f, uint8_t* base, uint32_t hash_slot_num, int32_t index_num) noexcept
-    int32_t mqi_index_next(const mqi_index_file* f) noexcept
-    void mqi_index_read_header(const mqi_index_file* f, mqi_index_header* header) noexcept
-    void mqi_index_seed(mqi_index_file* f, int64_t end_phy_offset, int64_t end_timestamp) noexcept
-    void mqi_index_flush_header(mqi_index_file* f) noexcept
-    size_t mqi_index_put(mqi_index_file* f, int32_t key_hash, int64_t phy_offset, int64_t store_timestamp) noexcept
-    size_t mqi_index_put_columns(
-        mqi_index_file* f, const int32_t* key_hashes, const int64_t* phy_offsets, const int64_t* store_timestamps,
-        size_t n) noexcept
-    size_t mqi_index_put_run(mqi_index_file* f, const uint8_t* run, size_t n) noexcept
-    void mqi_index_walk_start(
-        const mqi_index_file* f, mqi_walk* walk, int32_t key_hash, int64_t max_num, int64_t begin, int64_t end) noexcept
-    size_t mqi_index_walk(const mqi_index_file* f, mqi_walk* walk, int64_t* out, size_t room) noexcept
-    int mqi_index_select_many(
-        const mqi_index_file* f, const int32_t* key_hashes, const int32_t* limits, int64_t max_num, size_t n,
-        int64_t begin, int64_t end, int64_t* offsets, mqi_hits* hits) noexcept
-    void mqi_index_entries(
-        const mqi_index_file* f, size_t start, size_t n, int32_t* key_hashes, int64_t* phy_offsets,
-        int32_t* time_diffs, int32_t* prev_indexes) noexcept
-    void mqi_index_slots(const mqi_index_file* f, int32_t* out) noexcept
-    size_t mqi_index_compare_run(const mqi_index_file* f, size_t start, const uint8_t* run, size_t n) noexcept
-    size_t mqi_index_check(const mqi_index_file* f, int32_t* heads, mqi_fault* faults, size_t room) noexcept
-    int mqi_index_fits(const mqi_index_file* f, size_t newest) noexcept
-
-
-cdef extern from *:
-    """
-    #ifdef Py_GIL_DISABLED
-    #define MQI_HAS_GIL 0
-    #else
-    #define MQI_HAS_GIL 1
-    #endif
-    """
-    const bint MQI_HAS_GIL
-
-
-cdef extern from "pthread.h" nogil:
-    ctypedef struct pthread_mutex_t:
-        pass
-    int pthread_mutex_init(pthread_mutex_t* mutex, const void* attributes) noexcept
-    int pthread_mutex_destroy(pthread_mutex_t* mutex) noexcept
-    int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept
-    int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept
-    int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept
 
 
 cdef enum:
@@ -129,56 +33,6 @@ cdef tuple FAULT_KINDS = (
     "prev_index",
 )
 
-cdef object _numpy = None
-cdef object _empty = None
-cdef object _int64 = None
-
-# A small array through numpy.empty costs three look-ups in the file; NumPy's C API, taken from its capsule at first use
-# (no headers, so no NumPy when building), makes it one. Only for ABIs known to have these places in the table.
-cdef enum:
-    API_ABI_VERSION = 0
-    API_ARRAY_TYPE = 2
-    API_ARRAY_NEW = 93
-    ABI_1 = 0x01000009
-    ABI_2 = 0x02000000
-    NPY_LONG = 7  # int64 where long has 64 bits
-
-ctypedef unsigned int (*abi_version_t)() noexcept
-ctypedef object (*array_new_t)(
-    void* type, int nd, Py_ssize_t* shape, int number, Py_ssize_t* strides, void* data, int itemsize, int flags,
-    void* of)
-
-ctypedef struct ArrayFields:  # the start of PyArrayObject, the same in both ABIs
-    PyObject head
-    void* data
-
-cdef array_new_t _array_new = NULL
-cdef void* _array_type = NULL
-
-
-cdef int import_numpy() except -1:
-    global _numpy, _empty, _int64
-    import numpy
-    _empty = numpy.empty
-    _int64 = numpy.dtype(numpy.int64)
-    find_array_new(numpy)
-    _numpy = numpy
-    return 0
-
-
-cdef int find_array_new(numpy) except -1:
-    global _array_new, _array_type
-    cdef void** api
-    home = getattr(numpy, "_core", None) or getattr(numpy, "core", None)
-    capsule = getattr(getattr(home, "_multiarray_umath", None), "_ARRAY_API", None)
-    if sizeof(long) != 8 or capsule is None:
-        return 0
-    api = <void**> PyCapsule_GetPointer(capsule, NULL)
-    if (<abi_version_t> api[API_ABI_VERSION])() in (ABI_1, ABI_2):
-        _array_type = api[API_ARRAY_TYPE]
-        _array_new = <array_new_t> api[API_ARRAY_NEW]
-    return 0
-
 
 cdef inline int32_t hash_of(object key) except -1:
     if not isinstance(key, str):
@@ -186,55 +40,8 @@ cdef inline int32_t hash_of(object key) except -1:
     return mqi_key_hash(str_hash(key, 0))
 
 
-cdef inline int64_t whole(object number) except? -1:
-    """An integer of any type; Cython's conversion alone would cut the fraction off a float."""
-    if not PyLong_CheckExact(number):
-        number = PyNumber_Index(number)
-    return number
-
-
 cdef int refuse_max_num(int64_t max_num) except -1:
     raise ValueError(f"max_num: expected 0 or more, got {max_num}")
-
-
-cdef class _Block:
-    """Memory that malloc gave: an array made on top of it owns it, nothing is copied."""
-
-    cdef void* data
-    cdef Py_ssize_t size
-
-    def __dealloc__(self):
-        free(self.data)
-
-    def __getbuffer__(self, Py_buffer* view, int flags):
-        PyBuffer_FillInfo(view, self, self.data, self.size, 0, flags)
-
-
-cdef object array_of(int64_t* values, size_t n):
-    """An int64 array that owns `values`, which malloc gave and which are freed even if this fails."""
-    cdef _Block block
-    try:
-        block = _Block()
-    except BaseException:
-        free(values)
-        raise
-    block.data = values
-    block.size = n * sizeof(int64_t)
-    return _numpy.ndarray((n,), _int64, block)
-
-
-cdef int take(object array, Py_buffer* view, Py_ssize_t itemsize, bint writable=False) except -1:
-    """One-dimensional, contiguous, native integers of the wanted width."""
-    cdef const char* form
-    PyObject_GetBuffer(array, view, PyBUF_ND | PyBUF_FORMAT | (PyBUF_WRITABLE if writable else 0))
-    form = view.format
-    if view.ndim == 1 and view.itemsize == itemsize and form != NULL:
-        if form[0] == c"@" or form[0] == c"=":
-            form += 1
-        if form[0] in b"ilq" and form[1] == 0:
-            return 0
-    PyBuffer_Release(view)
-    raise TypeError(f"expected a contiguous, one-dimensional array of int{8 * itemsize}")
 
 
 cdef class IndexCore:
@@ -243,14 +50,6 @@ cdef class IndexCore:
     Any number of threads may read and put; puts exclude each other. Closing while a call runs is safe: the buffer is
     let go when the last one ends.
     """
-
-    cdef mqi_index_file file
-    cdef Py_buffer view
-    cdef pthread_mutex_t writers
-    cdef Py_ssize_t running  # calls inside the buffer without the GIL
-    cdef Py_ssize_t putting  # those of them that hold or want the mutex
-    cdef bint has_mutex, open, writable, exported
-    cdef object path
 
     def __cinit__(
         self, object buffer, Py_ssize_t hash_slot_num, Py_ssize_t index_num, bint writable, object path=None
@@ -298,12 +97,12 @@ cdef class IndexCore:
             PyBuffer_Release(&self.view)
         return 0
 
-    cdef inline int want_open(self) except -1:
+    cdef int want_open(self) except -1:
         if not self.open:
             raise ClosedFileError("the index file is closed", path=self.path)
         return 0
 
-    cdef inline int want_writable(self) except -1:
+    cdef int want_writable(self) except -1:
         self.want_open()
         if not self.writable:
             raise ReadOnlyFileError("the file is read-only", path=self.path, hint="open it with writable=True")
@@ -360,8 +159,6 @@ cdef class IndexCore:
         cdef int32_t h = hash_of(key)
         if max_num < 0:
             refuse_max_num(max_num)
-        if _numpy is None:
-            import_numpy()
         with cython.critical_section(self):
             self.want_open()
             mqi_index_walk_start(&self.file, &walk, h, max_num, begin, end)
@@ -485,8 +282,6 @@ cdef class IndexCore:
         cdef int64_t* offsets
         cdef int64_t* fitted
         cdef int status
-        if _numpy is None:
-            import_numpy()
         hits.room = n if limits != NULL or max_num > 0 else 0
         hits.values = <int64_t*> malloc((hits.room + 1) * sizeof(int64_t))
         offsets = <int64_t*> malloc((n + 1) * sizeof(int64_t))
@@ -531,10 +326,10 @@ cdef class IndexCore:
 
     def entries(self, Py_ssize_t start=1, stop=None):
         """Four columns of the entries [start, stop), clamped to those that exist."""
+        import numpy as np
+
         cdef Py_buffer views[4]
         cdef Py_ssize_t n, last
-        if _numpy is None:
-            import_numpy()
         self.enter(False)
         try:
             last = mqi_index_next(&self.file)
@@ -542,7 +337,7 @@ cdef class IndexCore:
                 last = max(stop, 0)
             start = max(start, 1)
             n = max(last - start, 0)
-            columns = tuple([_empty(n, dtype) for dtype in ("i4", "i8", "i4", "i4")])
+            columns = tuple([np.empty(n, dtype) for dtype in ("i4", "i8", "i4", "i4")])
             for i in range(4):
                 PyObject_GetBuffer(columns[i], &views[i], PyBUF_CONTIG_RO | PyBUF_WRITABLE)
             with nogil:
@@ -557,12 +352,12 @@ cdef class IndexCore:
 
     def slots(self):
         """The value of every slot."""
+        import numpy as np
+
         cdef Py_buffer view
-        if _numpy is None:
-            import_numpy()
         self.enter(False)
         try:
-            values = _empty(self.file.hash_slot_num, "i4")
+            values = np.empty(self.file.hash_slot_num, "i4")
             PyObject_GetBuffer(values, &view, PyBUF_CONTIG_RO | PyBUF_WRITABLE)
             with nogil:
                 mqi_index_slots(&self.file, <int32_t*> view.buf)
@@ -617,92 +412,6 @@ cdef class IndexCore:
             fitting = mqi_index_fits(&self.file, some)
         self.leave(False)
         return fitting == 1
-
-
-cdef class SingleCalls:
-    """The calls of one key. A call costs about what a look-up in the file costs, so they come straight from here."""
-
-    cdef IndexCore core
-    cdef bint sparse
-
-    def bind_core(self, IndexCore core not None, bint sparse):
-        """Say which core the calls go to; a sparse file is asked to `_reserve` before each put."""
-        self.core = core
-        self.sparse = sparse
-
-    def put_key(self, object key, object phy_offset, object store_timestamp):
-        """Append an entry for a whole `topic#key`.
-
-        Returns
-        -------
-        bool
-            False: the file is full. Everything else that goes wrong raises.
-
-        Notes
-        -----
-        Source: RocketMQ 4.9.3, `IndexFile.putKey`.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from mqindex.rocketmq import IndexFile
-        >>> with IndexFile.create(tempfile.mkdtemp() + "/index", hash_slot_num=5, index_num=2) as index:
-        ...     [index.put_key("TopicTest#MessageKey", phy_offset, 1_700_000_000_000) for phy_offset in (200, 400)]
-        [True, False]
-        """
-        if self.core is None:
-            raise ClosedFileError("the index file was never opened")
-        if self.sparse:
-            self._reserve(1)
-        return self.core.put_key(key, whole(phy_offset), whole(store_timestamp))
-
-    def select_phy_offset(
-        self, object key, *, int64_t max_num=64, int64_t begin=0, int64_t end=INT64_MAX
-    ):
-        """Physical offsets of a whole `topic#key`, newest first, exactly as the broker answers.
-
-        Parameters
-        ----------
-        max_num : int, most offsets to return
-        begin, end : int, ms since the epoch, both inclusive
-            Compared with entry times of 1 s resolution; the walk stops at the first entry before `begin`.
-
-        Returns
-        -------
-        ndarray of int64, shape (h,)
-
-        Notes
-        -----
-        Only hashes are compared: an offset may belong to another key, the message settles it.
-        Source: RocketMQ 4.9.3, `IndexFile.selectPhyOffset`.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from mqindex.rocketmq import IndexFile
-        >>> with IndexFile.create(tempfile.mkdtemp() + "/index", hash_slot_num=5, index_num=8) as index:
-        ...     stored = index.put_keys(["T#a", "T#b", "T#a"], [200, 400, 600], [1_700_000_000_000] * 3)
-        ...     index.select_phy_offset("T#a").tolist(), index.select_phy_offset("T#a", max_num=1).tolist()
-        ([600, 200], [600])
-        """
-        if self.core is None:
-            raise ClosedFileError("the index file was never opened")
-        return self.core.select_phy_offset(key, max_num, begin, end)
-
-
-cdef object copy_of(const int64_t* values, size_t n):
-    cdef Py_buffer view
-    cdef Py_ssize_t shape = n
-    if _array_new != NULL:
-        array = _array_new(_array_type, 1, &shape, NPY_LONG, NULL, NULL, 0, 0, NULL)
-        memcpy((<ArrayFields*> array).data, values, n * sizeof(int64_t))
-        return array
-    array = _empty(n, _int64)
-    if n > 0:
-        PyObject_GetBuffer(array, &view, PyBUF_SIMPLE | PyBUF_WRITABLE)
-        memcpy(view.buf, values, n * sizeof(int64_t))
-        PyBuffer_Release(&view)
-    return array
 
 
 cdef size_t put_batch(

@@ -16,6 +16,7 @@ from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset, strcmp
 
+from mqindex._native.arrow cimport ArrowArray, ArrowArrayStream, ArrowSchema
 from mqindex._native.keys cimport (
     Chunk,
     KeyBatch,
@@ -34,27 +35,6 @@ cdef extern from "mqi_hash.h" nogil:
         const uint8_t* data, Py_ssize_t stride, size_t width, size_t n, uint32_t seed, int32_t* out) noexcept
     void mqi_hash_fixed_ucs4(
         const uint8_t* data, Py_ssize_t stride, size_t width, size_t n, uint32_t seed, int32_t* out) noexcept
-
-
-cdef extern from "mqi_arrow.h" nogil:
-    cdef struct ArrowSchema:
-        const char* format
-        ArrowSchema* dictionary
-        void (*release)(ArrowSchema*) noexcept
-
-    cdef struct ArrowArray:
-        int64_t length
-        int64_t null_count
-        int64_t offset
-        int64_t n_buffers
-        const void** buffers
-        ArrowArray* dictionary
-        void (*release)(ArrowArray*) noexcept
-
-    cdef struct ArrowArrayStream:
-        int (*get_schema)(ArrowArrayStream*, ArrowSchema* out) noexcept
-        int (*get_next)(ArrowArrayStream*, ArrowArray* out) noexcept
-        const char* (*get_last_error)(ArrowArrayStream*) noexcept
 
 
 cdef extern from *:

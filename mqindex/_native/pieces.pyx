@@ -16,6 +16,7 @@ from libc.stdint cimport (
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memset, strcmp, strncmp
 
+from mqindex._native.arrow cimport ArrowArray, ArrowArrayStream, ArrowSchema
 from mqindex._native.pieces cimport (
     MQI_LOG_HOST_SIZE, Pieces, mqi_log_parse_host, mqi_piece, mqi_pieces,
 )
@@ -23,32 +24,6 @@ from mqindex._native.pieces cimport (
 
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
-
-
-cdef extern from "mqi_arrow.h" nogil:
-    cdef struct ArrowSchema:
-        const char* format
-        const char* name
-        int64_t n_children
-        ArrowSchema** children
-        ArrowSchema* dictionary
-        void (*release)(ArrowSchema*) noexcept
-
-    cdef struct ArrowArray:
-        int64_t length
-        int64_t null_count
-        int64_t offset
-        int64_t n_buffers
-        int64_t n_children
-        const void** buffers
-        ArrowArray** children
-        ArrowArray* dictionary
-        void (*release)(ArrowArray*) noexcept
-
-    cdef struct ArrowArrayStream:
-        int (*get_schema)(ArrowArrayStream*, ArrowSchema* out) noexcept
-        int (*get_next)(ArrowArrayStream*, ArrowArray* out) noexcept
-        const char* (*get_last_error)(ArrowArrayStream*) noexcept
 
 
 @cython.final

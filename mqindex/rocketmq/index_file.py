@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from mqindex._keys import key_batch
 from mqindex._mapped_file import MappedFile
-from mqindex._native.index_file import IndexCore, SingleCalls
+from mqindex._native.index_file import IndexCore
+from mqindex._native.single_calls import SingleCalls
 from mqindex._results import Columns, Hits
 from mqindex.errors import GeometryError, TruncatedFileError
 from mqindex.rocketmq import geometry, layout

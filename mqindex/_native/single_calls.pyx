@@ -1,0 +1,90 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
+# cython: autotestdict=False
+"""The calls of one key, straight from the kernel: a Python frame would cost about what a look-up costs."""
+
+from cpython.long cimport PyLong_CheckExact
+from cpython.number cimport PyNumber_Index
+from libc.stdint cimport INT64_MAX, int64_t
+
+from mqindex._native.index_file cimport IndexCore
+
+from mqindex.errors import ClosedFileError
+
+
+cdef inline int64_t whole(object number) except? -1:
+    """An integer of any type; Cython's conversion alone would cut the fraction off a float."""
+    if not PyLong_CheckExact(number):
+        number = PyNumber_Index(number)
+    return number
+
+
+cdef class SingleCalls:
+    """The calls of one key, to be inherited."""
+
+    cdef IndexCore core
+    cdef bint sparse
+
+    def bind_core(self, IndexCore core not None, bint sparse):
+        """Say which core the calls go to; a sparse file is asked to `_reserve` before each put."""
+        self.core = core
+        self.sparse = sparse
+
+    def put_key(self, object key, object phy_offset, object store_timestamp):
+        """Append an entry for a whole `topic#key`.
+
+        Returns
+        -------
+        bool
+            False: the file is full. Everything else that goes wrong raises.
+
+        Notes
+        -----
+        Source: RocketMQ 4.9.3, `IndexFile.putKey`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from mqindex.rocketmq import IndexFile
+        >>> with IndexFile.create(tempfile.mkdtemp() + "/index", hash_slot_num=5, index_num=2) as index:
+        ...     [index.put_key("TopicTest#MessageKey", phy_offset, 1_700_000_000_000) for phy_offset in (200, 400)]
+        [True, False]
+        """
+        if self.core is None:
+            raise ClosedFileError("the index file was never opened")
+        if self.sparse:
+            self._reserve(1)
+        return self.core.put_key(key, whole(phy_offset), whole(store_timestamp))
+
+    def select_phy_offset(
+        self, object key, *, int64_t max_num=64, int64_t begin=0, int64_t end=INT64_MAX
+    ):
+        """Physical offsets of a whole `topic#key`, newest first, exactly as the broker answers.
+
+        Parameters
+        ----------
+        max_num : int, most offsets to return
+        begin, end : int, ms since the epoch, both inclusive
+            Compared with entry times of 1 s resolution; the walk stops at the first entry before `begin`.
+
+        Returns
+        -------
+        ndarray of int64, shape (h,)
+
+        Notes
+        -----
+        Only hashes are compared: an offset may belong to another key, the message settles it.
+        Source: RocketMQ 4.9.3, `IndexFile.selectPhyOffset`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from mqindex.rocketmq import IndexFile
+        >>> with IndexFile.create(tempfile.mkdtemp() + "/index", hash_slot_num=5, index_num=8) as index:
+        ...     stored = index.put_keys(["T#a", "T#b", "T#a"], [200, 400, 600], [1_700_000_000_000] * 3)
+        ...     index.select_phy_offset("T#a").tolist(), index.select_phy_offset("T#a", max_num=1).tolist()
+        ([600, 200], [600])
+        """
+        if self.core is None:
+            raise ClosedFileError("the index file was never opened")
+        return self.core.select_phy_offset(key, max_num, begin, end)
