@@ -50,7 +50,7 @@ class Report:
     """What `verify` found.
 
     `settings` names each store option that was used (`geometry`, `broker_version`), `actions` what `repair` would do,
-    one sentence each. `entries` of index files, `units` of consume queues.
+    one sentence each. `entries` of index files, `units` of consume queues, `segments` and `batches` of Kafka's logs.
     """
 
     path: str
@@ -61,6 +61,8 @@ class Report:
     entries: int = 0
     units: int = 0
     messages: int = 0
+    segments: int = 0
+    batches: int = 0
     bytes: int = 0
     seconds: float = 0.0
 

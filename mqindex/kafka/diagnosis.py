@@ -1,0 +1,168 @@
+"""What is right and wrong with the indexes of partitions: found once, told by verify, mended by repair."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from mqindex.driving import one
+from mqindex.engines import Engine
+from mqindex.kafka.producer_state import OpenTransactions, open_transactions_at
+from mqindex.kafka.segment_check import CheckedSegment, SegmentCheck, check_segment
+from mqindex.kafka.survey import INDEXES, Partition, Survey, index_path
+from mqindex.kafka.transaction_check import Markers, check_transactions
+from mqindex.kafka.transaction_index import AbortedTxn
+from mqindex.kafka.transactions import Replay
+from mqindex.report import Finding
+
+__all__ = ["DiagnosedPartition", "Diagnosis", "diagnose", "map_segments", "replay"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_BATCH_BYTES = 64 << 20
+_BATCH_SEGMENTS = 256
+
+
+@dataclass(slots=True)
+class DiagnosedPartition:
+    """`due`: the aborted transactions of each segment. What is wrong with a segment is in `segments`."""
+
+    partition: Partition
+    segments: list[CheckedSegment]
+    due: list[list[AbortedTxn]]
+    findings: list[Finding] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """All partitions of a survey."""
+
+    survey: Survey
+    partitions: list[DiagnosedPartition]
+
+    def findings(self) -> list[Finding]:
+        """Those of the survey, then partition by partition."""
+        return [*self.survey.findings, *(finding for one in self.partitions for finding in one.findings)]
+
+    def segments(self) -> list[CheckedSegment]:
+        """Of all partitions."""
+        return [segment for one in self.partitions for segment in one.segments]
+
+
+def diagnose(engine: Engine, found: Survey, *, deep: bool) -> Diagnosis:
+    """Check every segment, then the transactions of each partition."""
+    checks = [
+        SegmentCheck(files, found.options, last=files is partition.segments[-1], clean=partition.clean, deep=deep)
+        for partition in found.partitions
+        for files in partition.segments
+    ]
+    sizes = [size for partition in found.partitions for size in partition.sizes]
+    checked = iter(map_segments(engine, check_segments, checks, sizes, name="check segments"))
+    return Diagnosis(
+        found,
+        [_diagnosed(engine, each, list(itertools.islice(checked, len(each.segments)))) for each in found.partitions],
+    )
+
+
+def check_segments(checks: Sequence[SegmentCheck]) -> list[CheckedSegment]:
+    """A task: several segments, one after the other."""
+    return [check_segment(check) for check in checks]
+
+
+def map_segments(
+    engine: Engine,
+    stage: Callable[[Sequence[Item]], list[Result]],
+    items: Sequence[Item],
+    sizes: Sequence[int],
+    *,
+    name: str,
+) -> list[Result]:
+    """A stage over segments, small ones together: a task has 64 MiB of log or more, as far as there is."""
+    groups: list[list[Item]] = []
+    weights: list[int] = []
+    for item, size in zip(items, sizes, strict=True):
+        if not groups or weights[-1] >= _BATCH_BYTES or len(groups[-1]) == _BATCH_SEGMENTS:
+            groups.append([])
+            weights.append(0)
+        groups[-1].append(item)
+        weights[-1] += size + 1
+    return [result for group in engine.map(stage, groups, name=name, weights=weights) for result in group]
+
+
+def replay(
+    engine: Engine, partition: Partition, events: Sequence[Any], readable: Sequence[bool]
+) -> list[list[AbortedTxn]]:
+    """The aborted transactions of each segment.
+
+    Behind a segment that cannot be read to its end, the next snapshot tells what is open; without one nothing is known.
+    """
+    going, due = Replay(partition.begun), []
+    for number, files in enumerate(partition.segments):
+        if number and not readable[number - 1]:
+            begun = one(engine, _open_at, (partition, files.base_offset), "snapshot")
+            going = Replay(begun)
+        due.append(going.run(events[number]))
+    return due
+
+
+def _open_at(item: tuple[Partition, int]) -> OpenTransactions:
+    partition, offset = item
+    return open_transactions_at(partition.snapshots, offset, partition.log_start)
+
+
+# ---- one partition
+
+
+def _diagnosed(engine: Engine, partition: Partition, segments: list[CheckedSegment]) -> DiagnosedPartition:
+    events = [segment.events for segment in segments]
+    due = replay(engine, partition, events, [segment.readable for segment in segments])
+    done = DiagnosedPartition(partition, segments, due)
+    markers = Markers(events)
+    for segment, aborted in zip(segments, due, strict=True):
+        if segment.readable:
+            _check_transactions(segment, aborted, markers)
+        done.findings += segment.findings
+    done.findings += _overlaps(segments) + _unlike(partition, segments)
+    return done
+
+
+def _check_transactions(segment: CheckedSegment, due: list[AbortedTxn], markers: Markers) -> None:
+    path = index_path(segment.files, INDEXES[2])
+    found = list(check_transactions(path, segment.transactions, due, markers, open_end=segment.open))
+    segment.findings += found
+    segment.entries += len(segment.transactions or b"") // 34
+    if any(finding.severity == "error" for finding in found):
+        segment.wrong.add(INDEXES[2])
+
+
+def _overlaps(segments: Sequence[CheckedSegment]) -> list[Finding]:
+    """Every offset of a segment is below the next one's base offset."""
+    return [
+        Finding(
+            "error",
+            "segment-overlap",
+            two.files.log,
+            expected=f"a base offset above {before.last_offset}",
+            got=two.files.base_offset,
+            hint="the segment before holds these offsets too",
+        )
+        for before, two in itertools.pairwise(segments)
+        if before.last_offset is not None and before.last_offset >= two.files.base_offset
+    ]
+
+
+def _unlike(partition: Partition, segments: Sequence[CheckedSegment]) -> list[Finding]:
+    """Sound indexes that are not what a rebuild writes: one word for all of them."""
+    found = []
+    for ending in INDEXES[:2]:
+        paths = [segment.files for segment in segments if ending in segment.unlike and not segment.open]
+        if paths:
+            got = f"{len(paths)} of {len(segments)} .{ending} files that a rebuild would write otherwise"
+            hint = (
+                "look-ups are answered rightly; another index.interval.bytes, version or kind of append explains them"
+            )
+            found.append(Finding("info", "index-unlike-rebuilt", partition.path, got=got, hint=hint))
+    return found

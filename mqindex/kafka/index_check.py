@@ -1,0 +1,186 @@
+"""Offset and time index of one segment against its log: what would mislead a broker, what is merely unlike a rebuild.
+
+An entry is right when no search that it leads can pass over what it looks for; how it came about is told, but no error:
+followers, the cleaner and older brokers write other entries than a rebuild does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex.kafka.index_entries import Entries
+from mqindex.kafka.layout import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
+from mqindex.kafka.log_facts import LogFacts
+from mqindex.report import Finding, Severity
+
+__all__ = ["Against", "check_entries", "check_shape"]
+
+_REPAIR = "`mqindex repair` writes it from the log"
+_ONE_APPEND = 1 << 20  # bytes that a follower's one append has at most, unless told otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """What the two indexes of a segment are held against.
+
+    `open`: the segment's indexes may be longer than their entries, and end before the log does: it is the last one, and
+    nobody closed it. `due`: how many entries a rebuild writes. `live`: a broker may be writing, or has crashed.
+    """
+
+    base_offset: int
+    valid_bytes: int
+    max_timestamp: int
+    due: dict[str, int]
+    open: bool
+
+
+# ---- one file for itself
+
+
+def check_shape(path: str, ending: str, entries: Entries, against: Against) -> list[Finding]:
+    """Length and order: what a file shows without its log."""
+    what = _WHAT[ending]
+    findings = []
+    if entries.fragment:
+        size = _SIZES[ending]
+        got = entries.places * size + entries.fragment
+        findings.append(
+            Finding("error", f"{what}-length", path, None, None, f"a multiple of {size} bytes", got, _REPAIR)
+        )
+    behind = entries.places - len(entries)
+    if entries.tail == "zeros":
+        severity: Severity = "info" if against.open else "error"
+        hint = "no broker has closed this file yet" if against.open else f"a broker takes zeros as entries; {_REPAIR}"
+        zeros = f"{behind} places of zeros"
+        findings.append(Finding(severity, f"{what}-unwritten", path, entries.at, None, "nothing", zeros, hint))
+    elif entries.tail == "stale":
+        severity = "warning" if against.open else "error"
+        strange = f"{behind} places that do not follow"
+        hint = "what was cut from an open index stays in its file" if against.open else _REPAIR
+        findings.append(Finding(severity, f"{what}-order", path, entries.at, None, "entries in order", strange, hint))
+    return findings
+
+
+# ---- both against the log
+
+
+def check_entries(
+    chunks: Iterable[npt.NDArray[Any]],
+    offsets: tuple[str, Entries] | None,
+    times: tuple[str, Entries] | None,
+    lookup: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    against: Against,
+) -> Iterator[Finding]:
+    """Findings of both indexes; None: one that is not looked at. `lookup`: offsets and positions of the offset index
+    through which searches by time go on, relative as in the file.
+    """
+    none = np.empty(0, np.int64)
+    positions = [offsets[1].second if offsets else none]
+    if times:
+        positions.append(_looked_up(*lookup, times[1].second))
+    wanted = np.unique(np.concatenate(positions))
+    facts = LogFacts(chunks, wanted, times[1].first if times else none)
+    if offsets:
+        yield from _check_offsets(*offsets, facts, against)
+    if times:
+        yield from _check_times(*times, positions[1], facts, against)
+
+
+def _looked_up(
+    offsets: npt.NDArray[np.int64], positions: npt.NDArray[np.int64], targets: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Where a search for each target starts: at the entry that is not greater, or at 0."""
+    return np.concatenate([[0], positions])[np.searchsorted(offsets, targets, "right")]
+
+
+def _check_offsets(path: str, entries: Entries, facts: LogFacts, against: Against) -> Iterator[Finding]:
+    kind = "offset-index"
+    if not len(entries):
+        yield from _empty(path, kind, against)
+        return
+    at = facts.positions
+    row = at.rows_of(entries.second)
+    offsets = entries.first + against.base_offset
+    beyond = entries.second >= against.valid_bytes
+    severity: Severity = "warning" if against.open else "error"
+    yield from _told(severity, f"{kind}-beyond-log", path, OFFSET_ENTRY_SIZE, beyond, "position",
+                     f"below {against.valid_bytes}", entries.second)  # fmt: skip
+    inside = ~at.found[row] & ~beyond
+    yield from _told("error", f"{kind}-position", path, OFFSET_ENTRY_SIZE, inside, "position", "the begin of a batch",
+                     entries.second)  # fmt: skip
+    whole = at.found[row] & ~beyond
+    passed = whole & (at.offset_before[row] >= offsets)
+    yield from _told("error", f"{kind}-offset", path, OFFSET_ENTRY_SIZE, passed, "offset",
+                     at.offset_before[row] + 1, offsets, "at least ")  # fmt: skip
+    until = np.concatenate([at.offset_before[row[1:]], [facts.last_offset]])
+    odd = whole & ~passed & ((offsets < at.base_offset[row]) | (offsets > until))
+    yield from _told("warning", f"{kind}-origin", path, OFFSET_ENTRY_SIZE, odd, "offset", at.last_offset[row],
+                     offsets)  # fmt: skip
+
+
+def _check_times(
+    path: str, entries: Entries, positions: npt.NDArray[np.int64], facts: LogFacts, against: Against
+) -> Iterator[Finding]:
+    kind, times = "time-index", entries.first
+    last = int(times[-1]) if len(times) else -1
+    if last < against.max_timestamp and not against.open:
+        what = "incomplete" if len(times) else "empty"
+        hint = f"searches by time and retention go by the last entry; {_REPAIR}"
+        got = last if len(times) else "no entry"
+        expected = f"last timestamp {against.max_timestamp}"
+        yield Finding("error", f"{kind}-{what}", path, None, "timestamp", expected, got, hint)
+    beyond = times > against.max_timestamp
+    severity: Severity = "warning" if against.open else "error"
+    yield from _told(severity, f"{kind}-beyond-log", path, TIME_ENTRY_SIZE, beyond, "timestamp",
+                     f"{against.max_timestamp} or less", times)  # fmt: skip
+    at = facts.positions
+    before = at.timestamp_before[at.rows_of(positions)]
+    passed = (before >= times) & ~beyond
+    yield from _told("error", f"{kind}-offset", path, TIME_ENTRY_SIZE, passed, "timestamp", before, times,
+                     "more than ")  # fmt: skip
+    offsets = entries.second + against.base_offset
+    first = facts.times
+    reached = first.max_timestamp == times
+    odd = ~(reached & (first.base_offset <= offsets) & (offsets <= first.last_offset)) & ~beyond & ~passed
+    yield from _told("warning", f"{kind}-origin", path, TIME_ENTRY_SIZE, odd, "offset", first.last_offset,
+                     offsets)  # fmt: skip
+
+
+def _empty(path: str, kind: str, against: Against) -> Iterator[Finding]:
+    """No entry where a rebuild writes some: a follower may have got the segment in one append, unless it is large."""
+    if against.due["index"] and not against.open:
+        severity: Severity = "error" if against.valid_bytes > _ONE_APPEND else "warning"
+        hint = f"every look-up reads the log from its begin; {_REPAIR}"
+        expected = f"{against.due['index']} entries"
+        yield Finding(severity, f"{kind}-empty", path, None, None, expected, "no entry", hint)
+
+
+def _told(
+    severity: Severity,
+    kind: str,
+    path: str,
+    size: int,
+    wrong: npt.NDArray[np.bool_],
+    field: str,
+    expected: Any,
+    got: npt.NDArray[np.int64],
+    words: str = "",
+) -> Iterator[Finding]:
+    """The first of the wrong entries, and how many there are."""
+    if not wrong.any():
+        return
+    at, count = int(np.argmax(wrong)), int(wrong.sum())
+    wanted = expected if isinstance(expected, str) else f"{words}{int(expected[at])}"
+    hint = f"{count} entries of this kind" if count > 1 else None
+    if severity == "error":
+        hint = f"{hint}; {_REPAIR}" if hint else _REPAIR
+    yield Finding(severity, kind, path, at * size, field, wanted, int(got[at]), hint)
+
+
+_WHAT = {"index": "offset-index", "timeindex": "time-index", "txnindex": "transaction-index"}
+_SIZES = {"index": OFFSET_ENTRY_SIZE, "timeindex": TIME_ENTRY_SIZE}

@@ -1,0 +1,248 @@
+"""One segment: its log, its indexes against its log, and what the transactions of its partition need to know of it.
+
+This is the stage that verify and repair share. The log is read once, by what a broker's recovery reads; only where an
+index is not exactly what that would write are the batch headers gone over again.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._mapped_file import MappedFile
+from mqindex._native.kafka_log import Recovered
+from mqindex.errors import MQIndexError
+from mqindex.kafka.batches import batch_rows
+from mqindex.kafka.index_check import Against, check_entries, check_shape
+from mqindex.kafka.index_entries import Entries, read_entries
+from mqindex.kafka.layout import MAX_LOG_SIZE, OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TRANSACTION_ENTRY_SIZE
+from mqindex.kafka.log_segment import LogSegment
+from mqindex.kafka.options import PartitionOptions
+from mqindex.kafka.partition_files import SegmentFiles
+from mqindex.kafka.survey import INDEXES, index_path, index_paths
+from mqindex.kafka.transactions import EVENT, events_of
+from mqindex.report import Finding, Severity
+
+__all__ = ["CheckedSegment", "SegmentCheck", "check_segment", "events_in", "log_findings"]
+
+_LEAST_BATCH: Final = 26
+_WHAT: Final = {"index": "offset-index", "timeindex": "time-index"}
+_SIZES: Final = {"index": OFFSET_ENTRY_SIZE, "timeindex": TIME_ENTRY_SIZE}
+_ZEROS: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentCheck:
+    """One segment to check. `last`: of its partition; `clean`: whether its broker closed it, None: unknown."""
+
+    files: SegmentFiles
+    options: PartitionOptions
+    last: bool
+    clean: bool | None
+    deep: bool = False
+
+
+@dataclass(slots=True)
+class CheckedSegment:
+    """What was found. `wrong`: endings of the indexes that a repair writes anew; `unlike`: sound ones that a rebuild
+    would write otherwise. `readable`: the log is good to its last batch, so `events` are all there are.
+    `transactions`: the bytes of the `.txnindex`, None: there is none.
+    """
+
+    files: SegmentFiles
+    findings: list[Finding] = field(default_factory=list)
+    wrong: set[str] = field(default_factory=set)
+    unlike: set[str] = field(default_factory=set)
+    readable: bool = False
+    events: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, EVENT))
+    transactions: bytes | None = None
+    open: bool = False
+    batches: int = 0
+    last_offset: int | None = None
+    entries: int = 0
+    index_files: int = 0
+
+
+def check_segment(check: SegmentCheck) -> CheckedSegment:
+    """Check one segment. Whatever its files hold ends in findings."""
+    done = CheckedSegment(check.files)
+    done.index_files = sum(path is not None for path in check.files[2:])
+    try:
+        with LogSegment.open(check.files.log, base_offset=check.files.base_offset) as segment:
+            made = _recovered(segment, check)
+            done.readable = made.fault is None and (made.truncated_bytes == 0 or check.last)
+            done.batches, done.last_offset = made.batches, made.last_offset
+            done.findings += log_findings(segment.path, made, last=check.last)
+            done.events = events_in(check.files.log, made)
+            _check_indexes(check, segment, made, done)
+    except MQIndexError as error:
+        done.readable = False
+        done.findings.append(refused(check.files.log, error))
+        return done
+    done.transactions = _transactions(check, done)
+    return done
+
+
+def _recovered(segment: LogSegment, check: SegmentCheck) -> Recovered:
+    """What recovery writes, however many entries that is: the file's own length limits nothing here."""
+    options = check.options
+    return segment.recover(
+        index_interval_bytes=options.index_interval_bytes,
+        max_index_size=max(options.max_index_size, 2 * TIME_ENTRY_SIZE + segment.size),
+        kafka_version=options.kafka_version,
+        check_crc=options.check_crc,
+    )
+
+
+def refused(path: str, error: MQIndexError) -> Finding:
+    """A log that a broker's recovery does not survive, or that cannot be opened."""
+    hint = error.hint or "a broker that recovers this segment empties it, or does not start"
+    return Finding(
+        "error", "log-refused", path, error.at, error.field, error.expected, error.got, f"{error.what}; {hint}"
+    )
+
+
+# ---- the log
+
+
+def log_findings(path: str, made: Recovered, *, last: bool) -> list[Finding]:
+    """What stands behind the last good batch: nothing, or what a broker's recovery cuts."""
+    cut = made.truncated_bytes
+    if not cut:
+        return []
+    kind, at, name, expected, got = made.fault or ("tail", made.valid_bytes, None, "the end of the log", f"{cut} bytes")
+    zeros = _is_zeros(path, made.valid_bytes)
+    severity: Severity = "error"
+    if zeros and last:
+        severity, kind = "info", "tail"
+    elif last and (made.fault is None or _reaches_end(path, made.valid_bytes)):
+        severity = "warning"
+    hint = f"a broker's recovery cuts {cut:,} bytes here"
+    if zeros:
+        hint += "; they are zeros, as of a log that was given its length beforehand"
+    elif not last:
+        hint += ", and drops every later segment"
+    return [Finding(severity, f"log-{kind}", path, at, name, expected, got, hint)]
+
+
+def _is_zeros(path: str, start: int) -> bool:
+    with open(path, "rb", buffering=0) as file:
+        file.seek(start)
+        while block := file.read(_ZEROS):
+            if block.strip(b"\0"):
+                return False
+    return True
+
+
+def _reaches_end(path: str, at: int) -> bool:
+    """Whether the bad batch is the last thing in the log: one that was being written when the machine went down."""
+    with open(path, "rb", buffering=0) as file:
+        length = int.from_bytes(os.pread(file.fileno(), 4, at + 8), "big", signed=True)
+        size = os.fstat(file.fileno()).st_size
+    return length >= 14 and (at + 12 + length >= size or _is_zeros(path, at + 12 + length))
+
+
+def events_in(path: str, made: Recovered) -> npt.NDArray[Any]:
+    """The events of a segment, with the markers read from its log."""
+    rows = batch_rows([made.transactional])
+    if not len(rows):
+        return np.empty(0, EVENT)
+    with MappedFile.open(path) as log, memoryview(log.map) as octets:
+        return events_of(rows, octets)
+
+
+# ---- its indexes
+
+
+def _check_indexes(check: SegmentCheck, segment: LogSegment, made: Recovered, done: CheckedSegment) -> None:
+    paths, due = index_paths(check.files), {"index": made.offset_index, "timeindex": made.time_index}
+    looked: dict[str, tuple[str, Entries]] = {}
+    untrimmed = False
+    for ending, wanted in due.items():
+        path = paths[ending]
+        if path is None:
+            _missing(check, ending, wanted, done, empty=segment.size == 0)
+        elif _same(path, wanted):
+            done.entries += len(wanted) // _SIZES[ending]
+        elif os.path.getsize(path) > MAX_LOG_SIZE:
+            hint = "`mqindex repair` writes it from the log"
+            done.findings.append(
+                Finding("error", f"{_WHAT[ending]}-length", path, None, None, f"at most {MAX_LOG_SIZE} bytes",
+                        os.path.getsize(path), hint)
+            )  # fmt: skip
+            done.wrong.add(ending)
+        else:
+            entries = read_entries(path, ending, segment.size // _LEAST_BATCH + 1)
+            looked[ending] = path, entries
+            untrimmed |= entries.tail != "none"
+    if looked:
+        done.open = untrimmed and check.last and check.clean is not True
+        against = Against(
+            check.files.base_offset,
+            made.valid_bytes,
+            made.max_timestamp,
+            {ending: len(wanted) // _SIZES[ending] for ending, wanted in due.items()},
+            done.open,
+        )
+        for ending, (path, entries) in looked.items():
+            done.entries += len(entries)
+            _judge(ending, check_shape(path, ending, entries, against), done)
+        found = check_entries(
+            segment.batch_arrays(0, made.valid_bytes),
+            looked.get("index"),
+            looked.get("timeindex"),
+            _lookup(looked.get("index"), due["index"]),
+            against,
+        )
+        for finding in found:
+            _judge("index" if finding.kind.startswith("offset") else "timeindex", [finding], done)
+        done.unlike |= {ending for ending in looked if ending not in done.wrong}
+
+
+def _judge(ending: str, findings: list[Finding], done: CheckedSegment) -> None:
+    done.findings += findings
+    if any(one.severity == "error" or one.kind == "offset-index-empty" for one in findings):
+        done.wrong.add(ending)
+
+
+def _missing(check: SegmentCheck, ending: str, wanted: bytes, done: CheckedSegment, *, empty: bool) -> None:
+    """Without a `.index` a broker rebuilds all indexes of the segment; a lost `.timeindex` it makes empty, for good."""
+    path = index_path(check.files, ending)
+    if ending == "timeindex" and not wanted:
+        return
+    hint = "a broker makes an empty one, and then answers searches by time wrongly; `mqindex repair` writes it"
+    if ending == "index":
+        hint = "`mqindex repair` writes it; a broker reads the whole segment for it, from 1.1 to 2.2 it does not"
+    expected = f"{len(wanted) // _SIZES[ending]} entries"
+    severity: Severity = "warning" if empty else "error"
+    done.findings.append(Finding(severity, f"{_WHAT[ending]}-missing", path, None, None, expected, "no file", hint))
+    done.wrong.add(ending)
+
+
+def _same(path: str, wanted: bytes) -> bool:
+    if os.path.getsize(path) != len(wanted):
+        return False
+    with open(path, "rb", buffering=0) as file:
+        return file.read(len(wanted) + 1) == wanted
+
+
+def _lookup(found: tuple[str, Entries] | None, due: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Through what a search by time goes on: the offset index that is there, or the one that is written."""
+    if found is not None:
+        return found[1].first, found[1].second
+    pairs = np.frombuffer(due, ">i4").reshape(-1, 2).astype(np.int64)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _transactions(check: SegmentCheck, done: CheckedSegment) -> bytes | None:
+    """The bytes of the `.txnindex`, as many as there can be transactions, and one entry more."""
+    path = index_paths(check.files)[INDEXES[2]]
+    if path is None:
+        return None
+    with open(path, "rb", buffering=0) as file:
+        data = file.read((done.batches + 2) * TRANSACTION_ENTRY_SIZE)
+        return data if data is not None else b""

@@ -1,0 +1,140 @@
+"""A look at a log dir or a partition before any work: which segments there are, and what only names and lengths say.
+
+A survey runs as a stage, in a task, because the driver of a cluster need not see the files.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from mqindex.errors import BadMagicError
+from mqindex.kafka.options import PartitionOptions
+from mqindex.kafka.partition_files import (
+    PartitionFiles,
+    SegmentFiles,
+    is_partition,
+    list_segments,
+    log_dir_of,
+    partitions_of,
+)
+from mqindex.kafka.producer_state import OpenTransactions, log_start_offset, open_transactions_at
+from mqindex.report import Finding
+
+__all__ = ["INDEXES", "Order", "Partition", "Survey", "index_path", "index_paths", "survey"]
+
+INDEXES = ("index", "timeindex", "txnindex")
+"""The endings of a segment's index files."""
+
+_CLEAN = ".kafka_cleanshutdown"
+_OF_A_LOG_DIR = (".lock", "meta.properties", _CLEAN, "recovery-point-offset-checkpoint")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the first task is asked to look at."""
+
+    directory: str
+    options: PartitionOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition's segments with the lengths of their logs, and the transactions that are open before the first.
+
+    `name`: its directory's. `clean`: whether the broker closed it; None: no log dir tells.
+    """
+
+    path: str
+    name: str
+    segments: tuple[SegmentFiles, ...]
+    sizes: tuple[int, ...]
+    begun: OpenTransactions
+    snapshots: dict[int, str]
+    log_start: int
+    clean: bool | None
+
+    @property
+    def bytes(self) -> int:
+        return sum(self.sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What `root`, a partition or a log dir, consists of."""
+
+    root: str
+    log_dir: str
+    single: bool
+    options: PartitionOptions
+    partitions: tuple[Partition, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def bytes(self) -> int:
+        return sum(partition.bytes for partition in self.partitions)
+
+
+def survey(order: Order) -> Survey:
+    """Survey a directory; one that is neither a partition nor a log dir is an error."""
+    root = order.directory
+    single = is_partition(root)
+    found = [one for one in partitions_of(root) if single or one.state != "delete"]
+    if not found and not any(os.path.exists(os.path.join(root, name)) for name in _OF_A_LOG_DIR):
+        raise BadMagicError(
+            "neither a partition nor a log dir", path=root, expected="segments, or directories named <topic>-<number>"
+        )
+    log_dir = log_dir_of(root)
+    clean = _was_clean(log_dir)
+    partitions, findings = [], []
+    for one in found:
+        files = list_segments(one.path)
+        partitions.append(_partition(one.path, files, clean))
+        findings += _findings(files)
+    return Survey(root, log_dir, single, order.options, tuple(partitions), tuple(findings))
+
+
+def index_paths(files: SegmentFiles) -> dict[str, str | None]:
+    """The index files of a segment that are there, by their endings."""
+    return dict(zip(INDEXES, files[2:], strict=True))
+
+
+def index_path(files: SegmentFiles, ending: str) -> str:
+    """Where an index file of a segment belongs."""
+    return os.path.join(os.path.dirname(files.log), f"{files.base_offset:020d}.{ending}")
+
+
+def _was_clean(log_dir: str) -> bool | None:
+    if os.path.exists(os.path.join(log_dir, _CLEAN)):
+        return True
+    return False if any(os.path.exists(os.path.join(log_dir, name)) for name in _OF_A_LOG_DIR) else None
+
+
+def _partition(path: str, files: PartitionFiles, clean: bool | None) -> Partition:
+    start = log_start_offset(path)
+    begun: OpenTransactions = ()
+    if files.segments:
+        begun = open_transactions_at(files.snapshots, files.segments[0].base_offset, start)
+    return Partition(
+        path=path,
+        name=os.path.basename(path),
+        segments=files.segments,
+        sizes=tuple(os.path.getsize(segment.log) for segment in files.segments),
+        begun=begun,
+        snapshots=files.snapshots,
+        log_start=start,
+        clean=clean,
+    )
+
+
+def _findings(files: PartitionFiles) -> list[Finding]:
+    """Files that a starting broker deletes or renames."""
+    hint = "the broker deletes it when it starts"
+    found = [Finding("info", "leftover-file", path, hint=hint) for path in files.leftovers]
+    found += [Finding("warning", "orphan-index", path, hint=f"it has no log; {hint}") for path in files.orphans]
+    found += [
+        Finding("info", "segment-swapping", segment.log, hint="the broker ends this exchange of files when it starts")
+        for segment in files.segments
+        if not segment.log.endswith(".log")
+    ]
+    return found

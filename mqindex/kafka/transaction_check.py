@@ -1,0 +1,125 @@
+"""The `.txnindex` of a segment against the transactions that its partition's log shows."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex.kafka.layout import TRANSACTION_ENTRY_SIZE
+from mqindex.kafka.transaction_index import AbortedTxn
+from mqindex.kafka.transactions import ABORT, BEGIN, EVENT
+from mqindex.report import Finding, Severity
+
+__all__ = ["Markers", "check_transactions"]
+
+_ENTRY = struct.Struct(">h4q")
+_KIND = "transaction-index"
+_REPAIR = "`mqindex repair` writes it from the log"
+
+
+class Markers:
+    """Where each producer's transactions of a partition ended and began, from the events of all its segments."""
+
+    def __init__(self, events: Sequence[npt.NDArray[Any]]) -> None:
+        self._ends: dict[int, dict[int, int]] = {}
+        self.begins: set[int] = set()
+        for producer, offset, kind in np.concatenate([*events, np.empty(0, EVENT)]).tolist():
+            if kind == BEGIN:
+                self.begins.add(offset)
+            else:
+                self._ends.setdefault(producer, {})[offset] = kind
+
+    def at(self, producer: int, offset: int) -> int | None:
+        """What a marker of this producer says there; None: there is none."""
+        return self._ends.get(producer, {}).get(offset)
+
+    def any_in(self, producer: int, start: int, stop: int) -> bool:
+        """Whether a transaction of this producer ended in [start, stop)."""
+        return any(start <= offset < stop for offset in self._ends.get(producer, ()))
+
+
+def check_transactions(
+    path: str, data: bytes | None, due: Sequence[AbortedTxn], markers: Markers, *, open_end: bool
+) -> Iterator[Finding]:
+    """Findings of one `.txnindex`; `data` None: it is missing. `open_end`: its last entries may not have been written.
+
+    The cleaner keeps the entries as they were written, though it takes the batches at a transaction's begin away; a
+    follower may have told a later last stable offset. Neither misleads a consumer.
+    """
+    entries = [
+        AbortedTxn(producer, first, last, stable, version)
+        for version, producer, first, last, stable in _ENTRY.iter_unpack(_whole(data or b""))
+    ]
+    if len(data or b"") % TRANSACTION_ENTRY_SIZE:
+        got, expected = len(data or b""), f"a multiple of {TRANSACTION_ENTRY_SIZE} bytes"
+        yield Finding("error", f"{_KIND}-length", path, None, None, expected, got, _REPAIR)
+    known = {(txn.producer_id, txn.last_offset): txn for txn in due}
+    found = set()
+    last = -1
+    for number, txn in enumerate(entries):
+        at = number * TRANSACTION_ENTRY_SIZE
+        if txn.version != 0:
+            yield Finding("error", f"{_KIND}-version", path, at, "version", 0, txn.version, _REPAIR)
+        if txn.last_offset <= last:
+            expected = f"more than {last}"
+            yield Finding("error", f"{_KIND}-order", path, at, "last_offset", expected, txn.last_offset, _REPAIR)
+        last = max(last, txn.last_offset)
+        wanted = known.get((txn.producer_id, txn.last_offset))
+        if wanted is None:
+            yield _unknown(path, at, txn, markers)
+        else:
+            found.add((txn.producer_id, txn.last_offset))
+            yield from _compare(path, at, txn, wanted, markers)
+    yield from _missing(path, data, [txn for key, txn in known.items() if key not in found], open_end)
+
+
+def _whole(data: bytes) -> bytes:
+    return data[: len(data) - len(data) % TRANSACTION_ENTRY_SIZE]
+
+
+def _missing(path: str, data: bytes | None, missing: Sequence[AbortedTxn], open_end: bool) -> Iterator[Finding]:
+    if not missing:
+        return
+    severity: Severity = "warning" if open_end else "error"
+    expected = f"{len(missing)} aborted transactions more, the first at offset {missing[0].last_offset}"
+    hint = f"consumers that read committed records only get aborted ones; {_REPAIR}"
+    kind, got = ("missing", "no file") if data is None else ("incomplete", "none")
+    yield Finding(severity, f"{_KIND}-{kind}", path, None, None, expected, got, hint)
+
+
+def _unknown(path: str, at: int, txn: AbortedTxn, markers: Markers) -> Finding:
+    """An entry of a transaction that the log does not show aborted there: harmless where nothing of it is left."""
+    said = markers.at(txn.producer_id, txn.last_offset)
+    misleads = said not in (None, ABORT) or markers.any_in(txn.producer_id, txn.first_offset, txn.last_offset)
+    severity: Severity = "error" if misleads else "warning"
+    hint = f"it hides records that were committed; {_REPAIR}" if misleads else "nothing of it is in the log any more"
+    expected = "a transaction that was aborted"
+    return Finding(severity, f"{_KIND}-unknown", path, at, None, expected, _said(txn), hint)
+
+
+def _compare(path: str, at: int, txn: AbortedTxn, due: AbortedTxn, markers: Markers) -> Iterator[Finding]:
+    if txn.first_offset != due.first_offset:
+        hides = txn.first_offset > due.first_offset or markers.any_in(
+            due.producer_id, txn.first_offset, due.first_offset
+        )
+        severity: Severity = "error" if hides else "info"
+        hint = _REPAIR if hides else "the cleaner took the batches at its begin away"
+        yield Finding(severity, f"{_KIND}-first-offset", path, at + 10, "first_offset", due.first_offset,
+                      txn.first_offset, hint)  # fmt: skip
+    stable = txn.last_stable_offset
+    if stable != due.last_stable_offset:
+        early = stable > due.last_stable_offset
+        followed = early and due.last_stable_offset == due.last_offset + 1 and stable in markers.begins
+        severity = "info" if followed else "error" if early else "warning"
+        early_end = f"a search may end too early; {_REPAIR}" if early else None
+        hint_of = "as a follower writes it" if followed else early_end
+        yield Finding(severity, f"{_KIND}-last-stable-offset", path, at + 26, "last_stable_offset",
+                      due.last_stable_offset, stable, hint_of)  # fmt: skip
+
+
+def _said(txn: AbortedTxn) -> str:
+    return f"producer {txn.producer_id}, offsets {txn.first_offset}..{txn.last_offset}"

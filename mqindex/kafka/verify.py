@@ -1,0 +1,110 @@
+"""Verify: do the indexes of a partition's segments say what its log says? Nothing is written."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TypeVar
+
+from mqindex.driving import one
+from mqindex.engines import Engine, LocalEngine
+from mqindex.kafka.diagnosis import Diagnosis, diagnose
+from mqindex.kafka.layout import MAX_INDEX_SIZE
+from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
+from mqindex.kafka.repair_plan import planned_actions
+from mqindex.kafka.survey import Order, Survey, survey
+from mqindex.report import Report
+
+__all__ = ["count", "start_report", "verify"]
+
+
+def verify(
+    directory: str | os.PathLike[str],
+    *,
+    deep: bool = False,
+    kafka_version: str | None = None,
+    index_interval_bytes: int = INDEX_INTERVAL_BYTES,
+    max_index_size: int = MAX_INDEX_SIZE,
+    check_crc: bool = True,
+    engine: Engine | None = None,
+) -> Report:
+    """Check the indexes of a partition, or of every partition of a log dir, against the log, in both directions.
+
+    An index is in error where a look-up that it leads could give a wrong answer, a search by time begin in the wrong
+    segment, retention go by a wrong time, or an aborted record reach a consumer. Indexes that are merely not what a
+    rebuild writes are told as info: followers, the cleaner, older brokers and other settings write others.
+
+    Parameters
+    ----------
+    directory : path of a partition or of a log dir; also of one that a broker is writing.
+    deep : also read every record: whether its batch can be decompressed, and has the greatest timestamp that it says.
+    kafka_version, index_interval_bytes, max_index_size : partition options, as for `rebuild`. Settings that are not the
+        topic's make no error.
+    check_crc : False: batches with a wrong checksum count as good, and only headers are read.
+    engine : where the stages run; None: `LocalEngine()`.
+
+    Returns
+    -------
+    Report
+        `ok` is False when a finding is an error; `actions` say what `repair` would do. `files`, `entries`: of the
+        indexes; `segments`, `batches`, `bytes`: of the logs.
+
+    Raises
+    ------
+    BadMagicError : neither a partition nor a log dir.
+
+    Notes
+    -----
+    Source of the rules: Kafka 4.1.0 `LogSegment.recover`, `OffsetIndex`, `TimeIndex`, `TransactionIndex`, `LogLoader`,
+    `ProducerStateManager`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = tempfile.mkdtemp() + "/orders-0"
+    >>> os.mkdir(path)
+    >>> with open(path + "/00000000000000000007.log", "xb") as file:  # one message of magic 1
+    ...     file.write(bytes.fromhex("00000000000000070000001839268c3301000000018bcfe56800000000016b0000000176"))
+    36
+    >>> for finding in verify(path).findings:
+    ...     finding.severity, finding.kind, finding.expected
+    ('error', 'offset-index-missing', '0 entries')
+    ('error', 'time-index-missing', '1 entries')
+    """
+    started = time.perf_counter()
+    engine = engine or LocalEngine()
+    options = partition_options(
+        kafka_version=kafka_version,
+        index_interval_bytes=index_interval_bytes,
+        max_index_size=max_index_size,
+        check_crc=check_crc,
+    )
+    root = os.path.abspath(os.fspath(directory))
+    found = one(engine, survey, Order(root, options), "survey")
+    report = start_report(Report(root), found)
+    diagnosis = diagnose(engine, found, deep=deep)
+    report.findings = diagnosis.findings()
+    report.actions = planned_actions(diagnosis)
+    count(report, diagnosis)
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+AnyReport = TypeVar("AnyReport", bound=Report)
+
+
+def start_report(report: AnyReport, found: Survey) -> AnyReport:
+    """What a survey says belongs in every report."""
+    report.settings = found.options.settings()
+    report.findings += found.findings
+    report.bytes = found.bytes
+    report.segments = sum(len(partition.segments) for partition in found.partitions)
+    return report
+
+
+def count(report: Report, diagnosis: Diagnosis) -> None:
+    """What there is of indexes and batches."""
+    segments = diagnosis.segments()
+    report.files = sum(segment.index_files for segment in segments)
+    report.entries = sum(segment.entries for segment in segments)
+    report.batches = sum(segment.batches for segment in segments)
