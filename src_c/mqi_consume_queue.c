@@ -60,69 +60,139 @@ static inline int64_t code_of(const uint8_t *unit) { return mqi_get64(unit + MQI
 /* Few hashes are compared one by one, without a branch on the outcome; the places that are left over repeat the last. */
 #define FEW 4
 
-static int64_t select_few(const uint8_t *units, int64_t n, int64_t first, const int32_t *hashes, int64_t k,
-                          int64_t *out) {
-    int32_t h[FEW];
-    int64_t found = 0;
-    for (int64_t j = 0; j < FEW; j++) h[j] = hashes[j < k ? j : k - 1];
-    for (int64_t i = 0; i < n; i++) {
-        int64_t code = code_of(units + i * MQI_UNIT_SIZE);
-        int32_t got = (int32_t)code;
-        out[found] = first + i;
-        found += (got == h[0]) | (got == h[1]) | (got == h[2]) | (got == h[3]) | (code <= MQI_MAX_EXT_ADDRESS);
-    }
-    return found;
-}
-
-/* An open table at most a quarter full, whose empty places hold a value that is a hash only if `has_empty` says so. */
+/* Others lie in an open table at most a quarter full, whose empty places hold a value that is a hash only if `has_empty`
+ * says so. */
 typedef struct {
+    enum { ALL, SOME, MANY } kind;
+    int32_t few[FEW];
     int32_t *places;
     uint32_t mask;
     int has_empty;
-} hash_set;
+} filter;
 
 #define EMPTY 0
 
-static inline uint32_t place_of(const hash_set *set, int32_t hash) {
-    return ((uint32_t)hash * 0x9E3779B1u >> 7) & set->mask;
+static inline uint32_t place_of(const filter *f, int32_t hash) {
+    return ((uint32_t)hash * 0x9E3779B1u >> 7) & f->mask;
 }
 
-static int set_make(hash_set *set, const int32_t *hashes, int64_t k) {
+static int fill_table(filter *f, const int32_t *hashes, int64_t k) {
     uint64_t room = 64;
     while (room < 4 * (uint64_t)k) room *= 2;
-    if (room > (1u << 25) || !(set->places = calloc(room, sizeof *set->places))) return MQI_NO_MEMORY;
-    set->mask = (uint32_t)(room - 1);
-    set->has_empty = 0;
+    if (room > (1u << 25) || !(f->places = calloc(room, sizeof *f->places))) return MQI_NO_MEMORY;
+    f->mask = (uint32_t)(room - 1);
     for (int64_t j = 0; j < k; j++) {
-        uint32_t at = place_of(set, hashes[j]);
-        if (hashes[j] == EMPTY) set->has_empty = 1;
-        while (set->places[at] != EMPTY && set->places[at] != hashes[j]) at = (at + 1) & set->mask;
-        set->places[at] = hashes[j];
+        uint32_t at = place_of(f, hashes[j]);
+        if (hashes[j] == EMPTY) f->has_empty = 1;
+        while (f->places[at] != EMPTY && f->places[at] != hashes[j]) at = (at + 1) & f->mask;
+        f->places[at] = hashes[j];
     }
     return MQI_OK;
 }
 
-static inline int set_holds(const hash_set *set, int32_t hash) {
-    uint32_t at = place_of(set, hash);
-    if (hash == EMPTY) return set->has_empty;
-    while (set->places[at] != EMPTY && set->places[at] != hash) at = (at + 1) & set->mask;
-    return set->places[at] == hash;
+/* k below 0: everything passes. What it holds is freed by `free(f->places)`. */
+static int filter_make(filter *f, const int32_t *hashes, int64_t k) {
+    *f = (filter){.kind = k < 0 ? ALL : k > 0 && k <= FEW ? SOME : MANY};
+    if (f->kind == MANY) return fill_table(f, hashes, k);
+    for (int64_t j = 0; f->kind == SOME && j < FEW; j++) f->few[j] = hashes[j < k ? j : k - 1];
+    return MQI_OK;
+}
+
+static inline int table_holds(const filter *f, int32_t hash) {
+    uint32_t at = place_of(f, hash);
+    if (hash == EMPTY) return f->has_empty;
+    while (f->places[at] != EMPTY && f->places[at] != hash) at = (at + 1) & f->mask;
+    return f->places[at] == hash;
+}
+
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
+/* `kind` is the filter's; a constant where it is called, so that each kind has a loop of its own. */
+static ALWAYS_INLINE int passes(const filter *f, int kind, int64_t code) {
+    int32_t hash = (int32_t)code;
+    if (kind == ALL) return 1;
+    if (kind == MANY) return code <= MQI_MAX_EXT_ADDRESS || table_holds(f, hash);
+    return (hash == f->few[0]) | (hash == f->few[1]) | (hash == f->few[2]) | (hash == f->few[3]) |
+           (code <= MQI_MAX_EXT_ADDRESS);
+}
+
+static ALWAYS_INLINE int64_t select_kind(const filter *f, int kind, const uint8_t *units, int64_t n, int64_t first,
+                                         int64_t *out) {
+    int64_t found = 0;
+    for (int64_t i = 0; i < n; i++) {
+        out[found] = first + i;
+        found += passes(f, kind, code_of(units + i * MQI_UNIT_SIZE));
+    }
+    return found;
 }
 
 int64_t mqi_units_select(const uint8_t *units, int64_t n, int64_t first, const int32_t *hashes, int64_t k,
                          int64_t *out) {
-    hash_set set;
-    int64_t found = 0;
+    filter f;
     if (n == 0) return 0;
-    if (k > 0 && k <= FEW) return select_few(units, n, first, hashes, k, out);
-    if (set_make(&set, hashes, k) != MQI_OK) return MQI_NO_MEMORY;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t code = code_of(units + i * MQI_UNIT_SIZE);
-        out[found] = first + i;
-        found += code <= MQI_MAX_EXT_ADDRESS || set_holds(&set, (int32_t)code);
-    }
-    free(set.places);
+    if (filter_make(&f, hashes, k) != MQI_OK) return MQI_NO_MEMORY;
+    int64_t found = f.kind == SOME ? select_kind(&f, SOME, units, n, first, out)
+                                   : select_kind(&f, MANY, units, n, first, out);
+    free(f.places);
     return found;
+}
+
+/* A file of the log, as last met: messages in [start, stop) are there. */
+typedef struct {
+    int64_t start, stop;
+} log_part;
+
+static inline int lies_in(log_part part, int64_t phy_offset, int32_t size) {
+    return (size > 0) & (phy_offset >= part.start) & (phy_offset <= part.stop - size);
+}
+
+/* The last file that begins at `phy_offset` or before it. */
+static __attribute__((noinline)) log_part part_of(const mqi_unit_take *t, int64_t phy_offset) {
+    int64_t low = 0, high = t->files;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (t->starts[middle] <= phy_offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? (log_part){t->starts[low - 1], t->stops[low - 1]} : (log_part){INT64_MAX, 0};
+}
+
+/* What is read in the loop is copied: the compiler cannot know that no column lies over it. */
+static ALWAYS_INLINE int64_t take_kind(mqi_unit_take *t, const filter f, int kind, const uint8_t *units, int64_t n,
+                                       int64_t first) {
+    const mqi_unit_take to = *t;
+    int64_t i = 0, found = to.found;
+    log_part part = {INT64_MAX, 0};
+    for (; i < n && found < to.room; i++) {
+        const uint8_t *unit = units + i * MQI_UNIT_SIZE;
+        int64_t phy_offset = mqi_get64(unit + MQI_UNIT_PHY_OFFSET), code = code_of(unit);
+        int32_t size = mqi_get32(unit + MQI_UNIT_MESSAGE_SIZE);
+        int passing = passes(&f, kind, code);
+        if (__builtin_expect(passing & !lies_in(part, phy_offset, size), 0)) {
+            part = part_of(&to, phy_offset);
+            if (!lies_in(part, phy_offset, size)) size = 0, t->gone++;
+        }
+        to.queue_offsets[found] = first + i;
+        to.phy_offsets[found] = phy_offset;
+        to.sizes[found] = size;
+        if (to.tags_codes) to.tags_codes[found] = code;
+        found += passing;
+    }
+    t->found = found;
+    return i;
+}
+
+int64_t mqi_units_take(mqi_unit_take *t, const int32_t *hashes, int64_t k, const uint8_t *units, int64_t n,
+                       int64_t first) {
+    filter f;
+    if (filter_make(&f, hashes, k) != MQI_OK) return MQI_NO_MEMORY;
+    int64_t seen = f.kind == ALL    ? take_kind(t, f, ALL, units, n, first)
+                   : f.kind == SOME ? take_kind(t, f, SOME, units, n, first)
+                                    : take_kind(t, f, MANY, units, n, first);
+    free(f.places);
+    return seen;
 }
 
 int64_t mqi_units_check(const uint8_t *units, int64_t n) {

@@ -54,6 +54,22 @@ void mqi_units_decode(const uint8_t *units, int64_t n, int64_t *phy_offsets, int
 int64_t mqi_units_select(const uint8_t *units, int64_t n, int64_t first, const int32_t *hashes, int64_t k,
                          int64_t *out);
 
+/* Taking what a consumer is to get: columns of the units that pass, and whether the log has their messages. */
+typedef struct mqi_unit_take {
+    const int64_t *starts, *stops; /* of the log's files, ascending: a message lies in one of them as a whole */
+    int64_t files;
+    int64_t *queue_offsets, *phy_offsets; /* places for `room` units each, of which `found` are taken */
+    int32_t *sizes;                       /* 0: the log does not have the message */
+    int64_t *tags_codes;                  /* or 0: not asked for */
+    int64_t room, found;
+    int64_t gone; /* of the units taken, those that the log does not have */
+} mqi_unit_take;
+
+/* Takes those of n units that pass a filter as in `mqi_units_select` (k below 0: all), while there is room; `first` is
+ * the queue offset of the first one. Returns how many units were looked at, or MQI_NO_MEMORY. */
+int64_t mqi_units_take(mqi_unit_take *t, const int32_t *hashes, int64_t k, const uint8_t *units, int64_t n,
+                       int64_t first);
+
 /* How many units from the first on are valid: phy_offset >= 0, size > 0. */
 int64_t mqi_units_check(const uint8_t *units, int64_t n);
 

@@ -7,6 +7,7 @@
 over behind the last whole unit does not count.
 """
 
+cimport cython
 from cpython.buffer cimport PyBUF_ND, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -31,6 +32,21 @@ cdef extern from "mqi_consume_queue.h" nogil:
         const uint8_t* units, int64_t n, int64_t* phy_offsets, int32_t* sizes, int64_t* tags_codes) noexcept
     int64_t mqi_units_select(
         const uint8_t* units, int64_t n, int64_t first, const int32_t* hashes, int64_t k, int64_t* out) noexcept
+
+    ctypedef struct mqi_unit_take:
+        const int64_t* starts
+        const int64_t* stops
+        int64_t files
+        int64_t* queue_offsets
+        int64_t* phy_offsets
+        int32_t* sizes
+        int64_t* tags_codes
+        int64_t room
+        int64_t found
+        int64_t gone
+
+    int64_t mqi_units_take(
+        mqi_unit_take* t, const int32_t* hashes, int64_t k, const uint8_t* units, int64_t n, int64_t first) noexcept
     int64_t mqi_units_check(const uint8_t* units, int64_t n) noexcept
     int64_t mqi_units_compare(
         const uint8_t* queue, int64_t places, int64_t first_offset, const mqi_queue_unit* units, int64_t n,
@@ -147,6 +163,106 @@ def select_tags(buf, int64_t start, int64_t stop, hashes, /):
     if found < 0:
         raise MemoryError
     return positions[:found].copy()
+
+
+@cython.final
+cdef class UnitTaker:
+    """Takes what a consumer is to get: up to `room` units, from one file of a queue after the other.
+
+    hashes : int32, of which the low 32 bits of a tags code must be one, as for `select_tags`; None: every unit passes.
+    parts : int64[2, m]: where the files of the log begin, ascending, and where what they hold ends. A message lies in
+        one of them as a whole, or it is gone.
+    codes : whether the tags codes are asked for.
+    """
+
+    cdef mqi_unit_take to
+    cdef _Rows wanted, parts
+    cdef list pinned
+    cdef tuple taken
+
+    def __init__(self, hashes, parts, int64_t room, /, *, bint codes=False):
+        import numpy as np
+
+        if self.pinned is not None:
+            raise TypeError("a UnitTaker is made once")
+        if room < 0:
+            raise ValueError(f"room: expected 0 or more, got {room}")
+        cdef _Rows files = _Rows(parts, writable=False, itemsize=0)
+        cdef _Rows offsets, phys, sizes, tags
+        if parts.dtype != np.int64 or parts.ndim != 2 or len(parts) != 2:
+            raise TypeError("parts: expected an array int64[2, m]")
+        self.wanted = None if hashes is None else _Rows(hashes, sizeof(int32_t), False, "hashes")
+        self.parts = files
+        self.to.files = files.view.len // (2 * sizeof(int64_t))
+        self.to.starts = <const int64_t*>files.view.buf
+        self.to.stops = self.to.starts + self.to.files
+        self.taken = (
+            np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int32),
+            np.empty(room, np.int64) if codes else None)
+        offsets, phys, sizes = (_Rows(column, writable=True) for column in self.taken[:3])
+        self.pinned = [offsets, phys, sizes]
+        self.to.queue_offsets = <int64_t*>offsets.view.buf
+        self.to.phy_offsets = <int64_t*>phys.view.buf
+        self.to.sizes = <int32_t*>sizes.view.buf
+        if codes:
+            tags = _Rows(self.taken[3], writable=True)
+            self.pinned.append(tags)
+            self.to.tags_codes = <int64_t*>tags.view.buf
+        self.to.room = room
+
+    def take(self, buf, int64_t start, int64_t stop, int64_t first_queue_offset, /):
+        """Look at the positions [start, stop) of a file that begins with `first_queue_offset`.
+
+        Returns the position behind the last that was looked at: less than `stop` where there is no more room.
+        """
+        cdef _Rows queue = _Rows(buf)
+        cdef int64_t seen, k = -1
+        cdef const int32_t* hashes = NULL
+        if self.pinned is None:
+            raise TypeError("a UnitTaker that was not made")
+        _require_range(queue, start, stop)
+        if self.wanted is not None:
+            k, hashes = self.wanted.view.shape[0], <const int32_t*>self.wanted.view.buf
+        with nogil:
+            seen = mqi_units_take(
+                &self.to, hashes, k, <const uint8_t*>queue.view.buf + start * MQI_UNIT_SIZE, stop - start,
+                first_queue_offset + start)
+        if seen < 0:
+            raise MemoryError
+        return start + seen
+
+    @property
+    def found(self):
+        """How many units were taken."""
+        return self.to.found
+
+    @property
+    def gone(self):
+        """How many of them lead to messages that the log does not have: their size is 0."""
+        return self.to.gone
+
+    @property
+    def full(self):
+        """Whether there is no room for more."""
+        return self.to.found == self.to.room
+
+    def columns(self):
+        """`(queue_offset int64, phy_offset int64, size int32, tags_code int64 or None)` of the units taken."""
+        cdef int64_t n = self.to.found
+        if n == self.to.room:
+            return self.taken
+        return tuple([None if column is None else column[:n] for column in self.taken])
+
+
+def unit_at(buf, int64_t position, /):
+    """`(phy_offset, size, tags_code)` of one unit."""
+    cdef _Rows queue = _Rows(buf)
+    cdef int64_t phy_offset, tags_code
+    cdef int32_t size
+    _require_range(queue, position, position + 1)
+    mqi_units_decode(
+        <const uint8_t*>queue.view.buf + position * MQI_UNIT_SIZE, 1, &phy_offset, &size, &tags_code)
+    return phy_offset, size, tags_code
 
 
 def check_units(buf, int64_t start, int64_t stop, /):

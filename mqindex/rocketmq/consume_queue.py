@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,16 +20,24 @@ from mqindex.rocketmq.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue_files import FileMaps, UnitFiles, file_size_of
 from mqindex.rocketmq.queue_tail import PutUnits, QueueTail
 from mqindex.rocketmq.queue_times import Boundary, QueueFile, offset_by_boundary, offset_by_file_time
-from mqindex.rocketmq.queue_units import all_columns, columns_of_file, count_blanks, places_at, tag_hash
+from mqindex.rocketmq.queue_units import Taken, all_columns, count_blanks, end_of_unit, tag_hash, take_units
 
 if TYPE_CHECKING:
     from mqindex.rocketmq.commit_log import CommitLog
     from mqindex.rocketmq.consume_queue_ext import ConsumeQueueExt
 
-__all__ = ["ConsumeQueue", "tag_hash"]
+__all__ = ["ConsumeQueue", "QueueBounds", "tag_hash"]
 
 _T = TypeVar("_T")
 _Ints = npt.NDArray[np.int64]
+
+
+class QueueBounds(NamedTuple):
+    """A queue at one moment: the offsets of its first unit and of the next one, and where its last message ends."""
+
+    min_offset: int
+    max_offset: int
+    max_phy_offset: int
 
 
 class ConsumeQueue:
@@ -154,14 +162,21 @@ class ConsumeQueue:
     @property
     def max_phy_offset(self) -> int:
         """The phy offset behind the last unit's message; -1: there is no unit."""
+        return self.bounds().max_phy_offset
+
+    def bounds(self) -> QueueBounds:
+        """`min_offset_in_queue`, `max_offset_in_queue` and `max_phy_offset`, all of one look."""
         end = self._look()
-        if self._tail is not None:
-            return self._tail.max_phy_offset
         with self._lock:
-            if self._first_unit() >= end:
-                return -1
-        phys, sizes, _ = columns_of_file(self._units, end - 1, end)
-        return int(phys[0]) + int(sizes[0]) if len(phys) else -1
+            first = self._first_unit()
+            low = max(first, self._corrected)
+            if self._tail is not None:
+                return QueueBounds(low, end, self._tail.max_phy_offset)
+            return QueueBounds(low, end, end_of_unit(self._units, end - 1) if first < end else -1)
+
+    def file_of(self, queue_offset: int) -> LogFile | None:
+        """The file that has the place of a queue offset, as last listed; None: there is none."""
+        return self._units.file_of(queue_offset)
 
     # ---- reading
 
@@ -197,10 +212,23 @@ class ConsumeQueue:
         ]
         return np.concatenate(found) if found else np.empty(0, np.int64)
 
-    def places_at(self, queue_offsets: _Ints) -> tuple[_Ints, _Ints]:
-        """phy_offset and size, int64 each, of the units that `select` gave; -1 and 0 where one is gone since."""
-        self._look()
-        return places_at(self._units, queue_offsets)
+    def take(self, start: int, stop: int, room: int, hashes: npt.NDArray[np.int32] | None, parts: _Ints) -> Taken:
+        """The first `room` units of the queue offsets [start, stop), which are within the bounds, that `select` gives.
+
+        Parameters
+        ----------
+        hashes : int32[k], of tags; None: every unit passes
+        parts : int64[2, m], where the files of the log begin and where what they hold ends
+        """
+        self._require_open()
+        follows = self.ext is not None and hashes is not None
+        taken = take_units(self._units, start, stop, room, hashes, parts, codes=follows)
+        if not follows or hashes is None or taken.tags_codes is None:
+            return taken
+        keep = self._fitting(taken.tags_codes, hashes)
+        columns = (column[keep] for column in (taken.queue_offsets, taken.phy_offsets, taken.sizes, taken.tags_codes))
+        left = Taken(*columns, taken.stop, gone=False)
+        return left._replace(gone=taken.gone and not left.sizes.all())
 
     def get_offset_in_queue_by_time(self, ms: int, commit_log: CommitLog, *, boundary: Boundary | None = None) -> int:
         """The queue offset at a time, as the broker answers.
@@ -360,6 +388,9 @@ class ConsumeQueue:
         if self.ext is None or not len(positions):
             return positions
         low, high = int(positions[0]), int(positions[-1]) + 1
-        codes = decode_units(buf, low, high)[2][positions - low]
+        return positions[self._fitting(decode_units(buf, low, high)[2][positions - low], wanted)]
+
+    def _fitting(self, codes: _Ints, wanted: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+        """Which of these tags codes a filter lets pass, once addresses are followed."""
         resolved = self._resolved(codes)
-        return positions[np.isin(resolved.astype(np.int32), wanted) | (resolved <= MAX_EXT_ADDRESS)]
+        return np.isin(resolved.astype(np.int32), wanted) | (resolved <= MAX_EXT_ADDRESS)

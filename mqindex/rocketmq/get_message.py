@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
 from mqindex.errors import FormatError
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.commit_log import CommitLog
-from mqindex.rocketmq.consume_queue import ConsumeQueue
+from mqindex.rocketmq.consume_queue import ConsumeQueue, QueueBounds
 from mqindex.rocketmq.message import Message
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.tag_filter import TagFilter
@@ -18,6 +18,7 @@ __all__ = [
     "GetMessageResult",
     "GetMessageStatus",
     "TransferLimits",
+    "bounds_of",
     "get_message",
     "holds",
     "read_unit",
@@ -82,9 +83,14 @@ def _setting(options: StoreOptions, name: str) -> int | None:
     return int(text) if text else None
 
 
-def refusal(queue: ConsumeQueue | None, offset: int) -> tuple[GetMessageStatus, int] | None:
+def bounds_of(queue: ConsumeQueue | None) -> QueueBounds:
+    """The bounds of a queue, and of one that does not exist."""
+    return QueueBounds(0, 0, -1) if queue is None else queue.bounds()
+
+
+def refusal(queue: ConsumeQueue | None, bounds: QueueBounds, offset: int) -> tuple[GetMessageStatus, int] | None:
     """The status and the next offset where no message can be given at `offset`; None: one may stand there."""
-    low, high = (queue.min_offset_in_queue, queue.max_offset_in_queue) if queue is not None else (0, 0)
+    low, high, _ = bounds
     if queue is None or high == 0:
         return GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0
     if offset < low:
@@ -93,14 +99,15 @@ def refusal(queue: ConsumeQueue | None, offset: int) -> tuple[GetMessageStatus, 
         return GetMessageStatus.OFFSET_OVERFLOW_ONE, offset
     if offset > high:
         return GetMessageStatus.OFFSET_OVERFLOW_BADLY, low if low == 0 else high
-    units = queue.file_size // layout.QUEUE_UNIT_SIZE
-    if _units_to_go(queue, offset) == 0:
+    if queue.file_of(offset) is None:
+        units = queue.file_size // layout.QUEUE_UNIT_SIZE
         return GetMessageStatus.OFFSET_FOUND_NULL, offset + units - offset % units
     return None
 
 
 def get_message(
     queue: ConsumeQueue | None,
+    bounds: QueueBounds,
     log: CommitLog,
     offset: int,
     max_msg_nums: int,
@@ -108,16 +115,16 @@ def get_message(
     limits: TransferLimits,
 ) -> GetMessageResult[list[Message]]:
     """One request, in the steps of `DefaultMessageStore.getMessage`."""
-    low, high = (queue.min_offset_in_queue, queue.max_offset_in_queue) if queue is not None else (0, 0)
-    refused = refusal(queue, offset)
+    low, high, _ = bounds
+    refused = refusal(queue, bounds, offset)
     if refused is not None or queue is None:
         assert refused is not None
         return GetMessageResult(*refused, low, high, [])
     limit = max(-(-_MIN_FILTERED_BYTES // layout.QUEUE_UNIT_SIZE), max_msg_nums)
-    units = queue.units(offset, offset + min(limit, _units_to_go(queue, offset)))
-    rows = list(zip(units["phy_offset"].tolist(), units["size"].tolist(), units["tags_code"].tolist(), strict=True))
-    status, messages, looked, from_phy_offset = GetMessageStatus.NO_MATCHED_MESSAGE, list[Message](), len(rows), None
-    for number, (phy_offset, size, tags_code) in enumerate(rows):
+    status, messages, looked, from_phy_offset = GetMessageStatus.NO_MATCHED_MESSAGE, list[Message](), 0, None
+    stop = offset + min(limit, _units_to_go(queue, bounds, offset))
+    for number, (phy_offset, size, tags_code) in enumerate(_rows(queue, offset, stop, max_msg_nums)):
+        looked = number + 1
         if from_phy_offset is not None and phy_offset < from_phy_offset:
             continue
         if messages and (len(messages) >= max_msg_nums or limits.full(messages, size)):
@@ -164,13 +171,19 @@ def read_unit(log: CommitLog, phy_offset: int, size: int, queue_offset: int) -> 
         ) from error  # fmt: skip
 
 
-def _units_to_go(queue: ConsumeQueue, offset: int) -> int:
+def _units_to_go(queue: ConsumeQueue, bounds: QueueBounds, offset: int) -> int:
     """Units from `offset` to the end of what its file holds; 0: no file holds it. One request reads one file."""
-    at = offset * layout.QUEUE_UNIT_SIZE
-    for file in queue.files:
-        if file.start <= at < file.stop:
-            return min(file.stop // layout.QUEUE_UNIT_SIZE, queue.max_offset_in_queue) - offset
-    return 0
+    file = queue.file_of(offset)
+    return 0 if file is None else min(file.stop // layout.QUEUE_UNIT_SIZE, bounds.max_offset) - offset
+
+
+def _rows(queue: ConsumeQueue, start: int, stop: int, few: int) -> Iterator[tuple[int, int, int]]:
+    """phy_offset, size and tags_code of units: a few first, because as a rule no more are looked at."""
+    at, step = start, few
+    while at < stop:
+        units = queue.units(at, min(at + step, stop))
+        yield from zip(units["phy_offset"].tolist(), units["size"].tolist(), units["tags_code"].tolist(), strict=True)
+        at, step = at + step, stop - at
 
 
 def _next_file(log: CommitLog, phy_offset: int) -> int:

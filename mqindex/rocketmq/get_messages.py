@@ -1,8 +1,7 @@
-"""Many messages of one queue at once: units in bulk, the wanted ones picked by hash, their frames decoded together."""
+"""Many messages of one queue at once: units picked by a kernel, their frames decoded together."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,112 +11,93 @@ import numpy.typing as npt
 from mqindex._native.commit_log import frame_dtype, scan_at
 from mqindex._results import BinaryColumn, Columns, StringColumn
 from mqindex.rocketmq.commit_log import CommitLog
-from mqindex.rocketmq.consume_queue import ConsumeQueue
+from mqindex.rocketmq.consume_queue import ConsumeQueue, QueueBounds
 from mqindex.rocketmq.get_message import GetMessageResult, GetMessageStatus, read_unit, refusal
-from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log_columns import COLUMNS
+from mqindex.rocketmq.queue_units import Taken
 from mqindex.rocketmq.tag_filter import TagFilter
 
-__all__ = ["get_messages"]
+__all__ = ["LogParts", "get_messages"]
 
 _Ints = npt.NDArray[np.int64]
 
 _PLACES = ("queue_offset", "phy_offset", "size")
-_MIN_UNITS = 16384  # looked at in one step where a filter may let few of them pass
+_MOST = 1 << 18  # units picked in one step
+
+
+class LogParts:
+    """Where the files of a log begin and where what they hold ends: int64[2, m]. Made anew where the log has grown."""
+
+    def __init__(self) -> None:
+        self._known: tuple[CommitLog | None, int, int, _Ints] = (None, 0, 0, np.empty((2, 0), np.int64))
+
+    def of(self, log: CommitLog) -> _Ints:
+        """Of this log as it is now."""
+        known, count, end, parts = self._known
+        if known is not log or count != len(log.files) or end != log.max_phy_offset:
+            files, end = list(log.files), log.max_phy_offset
+            parts = np.array([[file.start for file in files], [min(file.stop, end) for file in files]], np.int64)
+            self._known = log, len(files), end, parts
+        return parts
 
 
 def get_messages(
     queue: ConsumeQueue | None,
+    bounds: QueueBounds,
     log: CommitLog,
+    parts: _Ints,
     offset: int,
     max_msg_nums: int,
     wanted: TagFilter,
     columns: tuple[str, ...],
     exact: bool = True,
 ) -> GetMessageResult[Columns]:
-    """Up to `max_msg_nums` messages, through as many files of the queue as it takes."""
-    low, high = (queue.min_offset_in_queue, queue.max_offset_in_queue) if queue is not None else (0, 0)
-    refused = refusal(queue, offset)
+    """Up to `max_msg_nums` messages, through as many files of the queue as it takes. `parts`: `LogParts` of the log."""
+    low, high, _ = bounds
+    refused = refusal(queue, bounds, offset)
     if refused is not None or queue is None:
         assert refused is not None
         return GetMessageResult(*refused, low, high, _joined([], columns))
-    status, parts, found, at = GetMessageStatus.NO_MATCHED_MESSAGE, list[Columns](), 0, offset
-    only_places = not exact and set(columns) <= set(_PLACES)
+    status, found, at = GetMessageStatus.NO_MATCHED_MESSAGE, 0, offset
+    hashes = None if wanted.tags is None else wanted.hashes
+    batches: list[Columns] = []
     while at < high and found < max_msg_nums:
-        left = max_msg_nums - found
-        numbers, phys, sizes, at = _step(queue, at, high, left, wanted)
-        there = _in_log(log, phys, sizes)
-        if not there.all() and not found:
-            status = GetMessageStatus.MESSAGE_WAS_REMOVING
-        if not there.all():
-            numbers, phys, sizes = numbers[there], phys[there], sizes[there]
-        if only_places:
-            taken: Iterator[Columns] = _places(numbers, phys, sizes, columns)
-        else:
-            taken = _columns(log, numbers, phys, sizes, wanted if exact else TagFilter(None), columns)
-        for part in taken:
-            parts.append(part)
-            found += part.num_rows
+        taken = queue.take(at, high, min(max_msg_nums - found, high - at, _MOST), hashes, parts)
+        at = taken.stop
+        if taken.gone:
+            status, taken = GetMessageStatus.MESSAGE_WAS_REMOVING, _there(taken)
+        for batch in _batches(log, taken, wanted, columns, exact):
+            batches.append(batch)
+            found += batch.num_rows
     if found:
         status = GetMessageStatus.FOUND
-    return GetMessageResult(status, at, low, high, _joined(parts, columns))
+    return GetMessageResult(status, at, low, high, _joined(batches, columns))
 
 
-def _step(queue: ConsumeQueue, at: int, high: int, left: int, wanted: TagFilter) -> tuple[_Ints, _Ints, _Ints, int]:
-    """Queue offsets, phy offsets and sizes of up to `left` units that the broker would send, and where to go on."""
-    stop = min(at + (left if wanted.tags is None else max(_MIN_UNITS, 4 * left)), high)
-    if wanted.tags is None:
-        units = queue.units(at, stop)
-        offsets, phys, sizes = units["queue_offset"], units["phy_offset"], units["size"].astype(np.int64)
-    else:
-        offsets = queue.select(wanted.hashes.tolist(), at, stop)[:left]
-        phys, sizes = queue.places_at(offsets)
-    if len(offsets) == left:
-        stop = int(offsets[-1]) + 1
-    elif not len(offsets):
-        stop = _held_from(queue, stop, high)
-    return offsets, phys, sizes, stop
+def _there(taken: Taken) -> Taken:
+    """Without the units whose messages the log does not have."""
+    there = taken.sizes > 0
+    return taken._replace(
+        queue_offsets=taken.queue_offsets[there], phy_offsets=taken.phy_offsets[there], sizes=taken.sizes[there]
+    )
 
 
-def _held_from(queue: ConsumeQueue, at: int, high: int) -> int:
-    """The first queue offset from `at` on that a file holds: over missing files in one step, however many they are."""
-    files, place = queue.files, at * QUEUE_UNIT_SIZE
-    n = bisect_right(files, place, key=lambda file: file.start)
-    if n and place < files[n - 1].stop:
-        return at
-    return files[n].start // QUEUE_UNIT_SIZE if n < len(files) else high
+def _batches(
+    log: CommitLog, taken: Taken, wanted: TagFilter, columns: tuple[str, ...], exact: bool
+) -> Iterator[Columns]:
+    """What was taken as columns; where the units say all that is asked for, the log need not be read."""
+    if exact or not set(columns) <= set(_PLACES):
+        yield from _columns(log, taken, wanted if exact else TagFilter(None), columns)
+    elif len(taken.sizes):
+        said: dict[str, npt.NDArray[Any]] = dict(zip(_PLACES, taken, strict=False))
+        yield Columns({name: said[name] for name in columns}, num_rows=len(taken.sizes))
 
 
-def _in_log(log: CommitLog, phys: _Ints, sizes: _Ints) -> npt.NDArray[np.bool_]:
-    """`get_message.holds` of many units."""
-    if not log.files or not len(phys):
-        return np.zeros(len(phys), np.bool_)
-    number = bisect_right(log.files, int(phys.min()), key=lambda file: file.start) - 1
-    stop = min(log.files[number].stop, log.max_phy_offset)
-    if number >= 0 and sizes.min() > 0 and int(phys.max()) <= stop - int(sizes.max()):
-        return np.ones(len(phys), np.bool_)  # as a rule: all in one file
-    stops = np.array([min(file.stop, log.max_phy_offset) for file in log.files])
-    numbers = _file_numbers(log, phys)
-    return np.asarray((numbers >= 0) & (sizes > 0) & (phys <= stops[numbers] - sizes))
-
-
-def _file_numbers(log: CommitLog, phys: _Ints) -> _Ints:
-    return np.searchsorted(np.array([file.start for file in log.files]), phys, "right") - 1
-
-
-def _places(numbers: _Ints, phys: _Ints, sizes: _Ints, columns: tuple[str, ...]) -> Iterator[Columns]:
-    """What the units themselves say: the log need not be read for it."""
-    said: dict[str, npt.NDArray[Any]] = dict(zip(_PLACES, (numbers, phys, sizes.astype(np.int32)), strict=True))
-    if len(phys):
-        yield Columns({name: said[name] for name in columns}, num_rows=len(phys))
-
-
-def _columns(
-    log: CommitLog, offsets: _Ints, phys: _Ints, sizes: _Ints, wanted: TagFilter,
-    columns: tuple[str, ...],
-) -> Iterator[Columns]:  # fmt: skip
+def _columns(log: CommitLog, taken: Taken, wanted: TagFilter, columns: tuple[str, ...]) -> Iterator[Columns]:
     """The messages of the units; those of one file of the log are one part."""
-    cuts = np.flatnonzero(np.diff(_file_numbers(log, phys))) + 1
+    phys, sizes = taken.phy_offsets, taken.sizes
+    starts = np.array([file.start for file in log.files], np.int64)
+    cuts = np.flatnonzero(np.diff(np.searchsorted(starts, phys, "right"))) + 1
     for rows in np.split(np.arange(len(phys)), cuts):
         if len(rows) == 0:
             continue
@@ -126,7 +106,7 @@ def _columns(
         bad = np.flatnonzero(~valid | (frames["size"] != sizes[rows]))
         if len(bad):
             first = rows[bad[0]]
-            read_unit(log, int(phys[first]), int(sizes[first]), int(offsets[first]))
+            read_unit(log, int(phys[first]), int(sizes[first]), int(taken.queue_offsets[first]))
         if wanted.tags:
             tags = COLUMNS["tags"](buf, frames)
             assert isinstance(tags, StringColumn)

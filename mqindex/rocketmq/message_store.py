@@ -12,11 +12,17 @@ from mqindex.errors import BadMagicError, ClosedFileError, ReadOnlyFileError
 from mqindex.rocketmq import store
 from mqindex.rocketmq.checkpoint import Checkpoint
 from mqindex.rocketmq.commit_log import CommitLog
-from mqindex.rocketmq.consume_queue import ConsumeQueue
+from mqindex.rocketmq.consume_queue import ConsumeQueue, QueueBounds
 from mqindex.rocketmq.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.consumer_offsets import ConsumerOffsets, read_delay_offsets
-from mqindex.rocketmq.get_message import GetMessageResult, TransferLimits, get_message, require_max_msg_nums
-from mqindex.rocketmq.get_messages import get_messages
+from mqindex.rocketmq.get_message import (
+    GetMessageResult,
+    TransferLimits,
+    bounds_of,
+    get_message,
+    require_max_msg_nums,
+)
+from mqindex.rocketmq.get_messages import LogParts, get_messages
 from mqindex.rocketmq.index_service import IndexService
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.rocketmq.log_columns import require_columns
@@ -28,7 +34,7 @@ from mqindex.rocketmq.query_message import QueryMessageResult, look_message, par
 from mqindex.rocketmq.queue_names import QueueName
 from mqindex.rocketmq.reput import OnReput, ReputResult, Stop
 from mqindex.rocketmq.store_writer import PutMessagesResult, StoreWriter
-from mqindex.rocketmq.tag_filter import TagFilter
+from mqindex.rocketmq.tag_filter import tag_filter
 from mqindex.rocketmq.topic_configs import TopicConfig, read_topic_configs
 
 __all__ = ["MessageStore"]
@@ -66,6 +72,7 @@ class MessageStore:
         self._writer = writer
         self._limits = TransferLimits.of(options)
         self._corrected: set[QueueName] = set()
+        self._parts = LogParts()
         self._looked_for = -1  # where the log's end was looked for again
         self._lock = threading.RLock()
         self._closed = False
@@ -149,9 +156,10 @@ class MessageStore:
         Source: RocketMQ 4.9.3 `DefaultMessageStore.getMessage`, `PullAPIWrapper.processPullResult`.
         """
         require_max_msg_nums(max_msg_nums)
-        wanted = TagFilter(tags)
+        wanted = tag_filter(tags)
         queue = self._queue(topic, queue_id)
-        return get_message(queue, self._log_of(queue), offset, max_msg_nums, wanted, self._limits)
+        bounds = bounds_of(queue)
+        return get_message(queue, bounds, self._log_of(bounds), offset, max_msg_nums, wanted, self._limits)
 
     def get_messages(
         self,
@@ -178,9 +186,12 @@ class MessageStore:
         columns : names as for `CommitLog.scan`; None: all but `body` and `properties`
         """
         require_max_msg_nums(max_msg_nums)
-        wanted, chosen = TagFilter(tags), require_columns(columns)
+        wanted, chosen = tag_filter(tags), require_columns(columns)
         queue = self._queue(topic, queue_id)
-        return get_messages(queue, self._log_of(queue), offset, max_msg_nums, wanted, chosen, exact)
+        bounds = bounds_of(queue)
+        log = self._log_of(bounds)
+        parts = self._parts.of(log)
+        return get_messages(queue, bounds, log, parts, offset, max_msg_nums, wanted, chosen, exact)
 
     # ---- writing
 
@@ -381,10 +392,10 @@ class MessageStore:
         queue = self._queue(topic, queue_id)
         return 0 if queue is None else queue.max_offset_in_queue
 
-    def _log_of(self, queue: ConsumeQueue | None) -> CommitLog:
+    def _log_of(self, bounds: QueueBounds) -> CommitLog:
         """The log, which a running broker writes before the queue: looked at again where the queue is ahead of it."""
         log = self.commit_log
-        wanted = -1 if queue is None else queue.max_phy_offset
+        wanted = bounds.max_phy_offset
         if wanted <= max(self._looked_for, log.max_phy_offset):
             return log
         with self._lock:

@@ -122,6 +122,11 @@ class UnitFiles:
         """The number of the first unit of the first file; 0: there are no files."""
         return self._firsts[0] if self._firsts else 0
 
+    def file_of(self, unit: int) -> LogFile | None:
+        """The file that has a place for `unit`; None: there is none."""
+        n = self.index_of(unit)
+        return self.files[n] if n >= 0 and unit * self.unit_size < self.files[n].stop else None
+
     def index_of(self, unit: int) -> int:
         """Which file begins with `unit` or last before it; -1: none."""
         return bisect_right(self._firsts, unit) - 1
@@ -149,8 +154,9 @@ class UnitFiles:
             end = self._firsts[n] if self.files else 0
         else:
             n, end = max(self.index_of(known - 1), 0), known
-        for file, first in zip(self.files[n:], self._firsts[n:], strict=True):
-            buf, places = self._open(file)
+        for file_number in range(n, len(self.files)):
+            first = self._firsts[file_number]
+            buf, places = self._open(self.files[file_number])
             at = min(max(end - first, 0), places)
             good = valid(buf, at, places) if at < places else places
             if good > at:

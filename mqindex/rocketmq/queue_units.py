@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.consume_queue import decode_units
+from mqindex._native.consume_queue import UnitTaker, decode_units, unit_at
 from mqindex.rocketmq.queue_files import UnitFiles
 
-__all__ = ["BLANK", "all_columns", "columns_of_file", "count_blanks", "places_at", "tag_hash"]
+__all__ = ["BLANK", "Taken", "all_columns", "columns_of_file", "count_blanks", "end_of_unit", "tag_hash", "take_units"]
 
 _Ints: TypeAlias = npt.NDArray[np.int64]
 _Sizes: TypeAlias = npt.NDArray[np.int32]
 
-_UNIT = np.dtype([("phy_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 _BLANK_SIZE = 2**31 - 1
 BLANK: Final = (0).to_bytes(8, "big") + _BLANK_SIZE.to_bytes(4, "big") + (0).to_bytes(8, "big")
 """A unit that leads nowhere: with such a broker fills a queue that begins later than its first file."""
@@ -55,15 +54,42 @@ def columns_of_file(units: UnitFiles, start: int, stop: int) -> tuple[_Ints, _Si
     return decode_units(b"", 0, 0)
 
 
-def places_at(units: UnitFiles, offsets: _Ints) -> tuple[_Ints, _Ints]:
-    """phy_offset and size of some units, by ascending queue offset; -1 and 0: no file holds the unit any more."""
-    phys, sizes = np.full(len(offsets), -1, np.int64), np.zeros(len(offsets), np.int64)
-    stretches = units.stretches(int(offsets[0]), int(offsets[-1]) + 1) if len(offsets) else ()
-    for part in stretches:
-        low, high = np.searchsorted(offsets, (part.first + part.start, part.first + part.stop)).tolist()
-        rows = np.frombuffer(part.buf, _UNIT, count=part.stop)[offsets[low:high] - part.first]
-        phys[low:high], sizes[low:high] = rows["phy_offset"], rows["size"]
-    return phys, sizes
+def end_of_unit(units: UnitFiles, number: int) -> int:
+    """The phy offset behind the message of a unit; -1: no file holds it."""
+    for part in units.stretches(number, number + 1):
+        phy_offset, size, _ = unit_at(part.buf, part.start)
+        return phy_offset + size
+    return -1
+
+
+class Taken(NamedTuple):
+    """Columns of units. Those that the log does not have (`gone`: there are some) have the size 0.
+
+    `tags_codes`: None where they were not asked for. `stop`: the queue offset behind the last unit that was looked at.
+    """
+
+    queue_offsets: _Ints
+    phy_offsets: _Ints
+    sizes: _Sizes
+    tags_codes: _Ints | None
+    stop: int
+    gone: bool
+
+
+def take_units(
+    units: UnitFiles, start: int, stop: int, room: int, hashes: _Sizes | None, parts: _Ints, *, codes: bool = False
+) -> Taken:
+    """The first `room` of the units [start, stop) that a filter by hash lets pass; None: all do.
+
+    `parts`: int64[2, m], where the files of the log begin and where what they hold ends.
+    """
+    taker = UnitTaker(hashes, parts, room, codes=codes)
+    for part in units.stretches(start, stop):
+        seen = taker.take(part.buf, part.start, part.stop, part.first)
+        if taker.full:
+            stop = part.first + seen
+            break
+    return Taken(*taker.columns(), stop, taker.gone > 0)
 
 
 def count_blanks(units: UnitFiles, start: int, stop: int) -> int:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 
 from mqindex._results import StringColumn
 from mqindex.rocketmq.consume_queue import tag_hash
 
-__all__ = ["TagFilter"]
+__all__ = ["TagFilter", "tag_filter"]
 
 _ALL = "*"
 _MIN_TAGS_CODE = -(2**31)  # what is less is an address in an extension file
@@ -30,6 +32,7 @@ class TagFilter:
     def __init__(self, expression: str | None) -> None:
         self.tags: frozenset[str] | None = _parse(expression)
         self.hashes: npt.NDArray[np.int32] = np.array(sorted(map(tag_hash, self.tags or ())), np.int32)
+        self.hashes.flags.writeable = False
         self._hashes = frozenset(self.hashes.tolist())
 
     def matches_code(self, tags_code: int) -> bool:
@@ -54,6 +57,12 @@ class TagFilter:
             same = tags.data[tags.offsets[rows][:, None] + np.arange(len(wanted))] == wanted
             found[rows[same.all(axis=1)]] = True
         return found if tags.valid is None else found & tags.valid
+
+
+@lru_cache(maxsize=64)
+def tag_filter(expression: str | None) -> TagFilter:
+    """The filter of an expression, one for all who ask: consumers ask with the same again and again."""
+    return TagFilter(expression)
 
 
 def _parse(expression: str | None) -> frozenset[str] | None:

@@ -31,6 +31,30 @@ static void read_all(const uint8_t *bytes, int64_t n, tape *t) {
     free(phys), free(codes), free(found), free(sizes);
 }
 
+/* Every unit that passes is taken while there is room, and one without a size lies in no file of the log. */
+static void take_some(const uint8_t *bytes, int64_t n, tape *t) {
+    int64_t files = tape_byte(t) % 4, room = tape_byte(t) % MOST_UNITS, k = (int64_t)(tape_byte(t) % 7) - 1;
+    int64_t *starts = fresh((size_t)files * 8), *stops = fresh((size_t)files * 8), *codes = fresh((size_t)room * 8);
+    int64_t *offsets = fresh((size_t)room * 8), *phys = fresh((size_t)room * 8);
+    int32_t *sizes = fresh((size_t)room * 4), hashes[MOST_HASHES];
+    for (int64_t j = 0, at = tape_byte(t); j < files; j++) {
+        starts[j] = at, at += tape_byte(t), stops[j] = at, at += 1 + tape_byte(t) % 3;
+    }
+    for (int64_t j = 0; j < k; j++) hashes[j] = (int32_t)tape_field(t);
+    mqi_unit_take to = {starts, stops, files, offsets, phys, sizes, tape_byte(t) & 1 ? codes : 0, room, 0, 0};
+    int64_t seen = mqi_units_take(&to, hashes, k, bytes, n, 7), gone = 0;
+    HOLDS(seen >= 0 && seen <= n && to.found <= room && to.found <= seen && (seen == n || to.found == room));
+    for (int64_t i = 0; i < to.found; i++) {
+        int there = 0;
+        for (int64_t j = 0; j < files; j++)
+            there |= sizes[i] > 0 && phys[i] >= starts[j] && phys[i] <= stops[j] - sizes[i];
+        HOLDS(there == (sizes[i] != 0) && offsets[i] >= 7 && offsets[i] < 7 + seen);
+        gone += !there;
+    }
+    HOLDS(gone == to.gone && (k >= 0 || to.found == seen));
+    free(starts), free(stops), free(codes), free(offsets), free(phys), free(sizes);
+}
+
 static void group(const mqi_queue_unit *units, int64_t n) {
     mqi_queue_unit *out = fresh((size_t)n * sizeof *out);
     int64_t offsets[QUEUES + 2];
@@ -72,6 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     tape_copy(&t, bytes, (size_t)places * MQI_UNIT_SIZE);
     mqi_units_compare(bytes, places, units ? (int64_t)tape_byte(&t) - 2 : 0, units, n, differ);
     read_all(bytes, places, &t);
+    take_some(bytes, places, &t);
     free(units), free(bytes), free(differ);
     return 0;
 }

@@ -13,7 +13,7 @@ import pytest
 
 from mqindex.errors import MQIndexError
 from mqindex.rocketmq import CommitLog, ConsumeQueue, ConsumeQueueTable
-from mqindex.rocketmq.get_messages import get_messages
+from mqindex.rocketmq.get_messages import LogParts, get_messages
 from mqindex.rocketmq.log_entries import UNIT
 from mqindex.rocketmq.tag_filter import TagFilter
 from tests.reference.consume_queue import UNIT as PACKED
@@ -195,11 +195,13 @@ def test_messages_on_both_sides_of_a_huge_hole(directory: Path, time_bound: Call
     (directory / f"{far:020d}").write_bytes(second.read_bytes())
     with ConsumeQueue.open(directory) as queue, CommitLog.open(directory.parents[1] / "log") as log:
         assert queue.max_offset_in_queue == far // 20 + 5
+        bounds, parts = queue.bounds(), LogParts().of(log)
         for tags in (None, "TagA"):
-            found = get_messages(queue, log, 0, 100, TagFilter(tags), ("queue_offset",))
+            asked = queue, bounds, log, parts, 0, 100, TagFilter(tags), ("queue_offset",)
+            found = get_messages(*asked)
             assert found.messages["queue_offset"].tolist() == ([] if tags else [*range(10), *range(5, 10)])
             assert found.next_begin_offset == far // 20 + 5
-            places = get_messages(queue, log, 0, 100, TagFilter(tags), ("queue_offset",), exact=False)
+            places = get_messages(*asked, exact=False)
             assert places.messages["queue_offset"].tolist() == (
                 [] if tags else [*range(10), *range(far // 20, far // 20 + 5)]
             )

@@ -108,11 +108,47 @@ def test_units_of_any_bytes_are_read_as_struct_reads_them(data: bytes, draw: st.
     stop = draw.draw(st.integers(start, places))
     rows = [struct.unpack_from(">qiq", data, 20 * n) for n in range(start, stop)]
     assert list(zip(*(column.tolist() for column in native.decode_units(data, start, stop)), strict=True)) == rows
+    assert [native.unit_at(data, n) for n in range(start, stop)] == rows
     assert native.check_units(data, start, stop) == start + twin.valid_units(data[20 * start : 20 * stop])
     hashes = draw.draw(st.lists(INT32, max_size=3)) + [(r[2] & 0xFFFFFFFF ^ 2**31) - 2**31 for r in rows[::2]]
     wanted = {value & 0xFFFFFFFF for value in hashes}
     passing = [n for n, row in enumerate(rows, start) if row[2] & 0xFFFFFFFF in wanted or row[2] < -(2**31)]
     assert native.select_tags(data, start, stop, np.array(hashes, np.int32)).tolist() == passing
+
+
+@st.composite
+def log_and_units(draw: st.DrawFn) -> tuple[list[tuple[int, int]], bytes]:
+    """The files of a log, with holes between them and a last one that is not full, and units around their borders."""
+    log, at = [], draw(st.integers(0, 100))
+    for size in draw(st.lists(st.integers(1, 50), max_size=4)):
+        log.append((at, at + size))
+        at += size + draw(st.sampled_from([0, 0, 30]))
+    borders = [place for part in log for place in part] or [0]
+    near = st.tuples(st.sampled_from(borders), st.integers(-12, 12)).map(sum)
+    codes = st.one_of(st.integers(-2, 6), INT64)
+    units = st.tuples(st.one_of(near, near, INT64), st.one_of(st.integers(0, 12), INT32), codes)
+    return log, b"".join(struct.pack(">qiq", *unit) for unit in draw(st.lists(units, max_size=40)))
+
+
+@settings(deadline=None)
+@given(log_and_units(), st.one_of(st.none(), st.lists(st.integers(-2, 6), max_size=7)), st.integers(0, 45), st.data())
+def test_units_are_taken_while_there_is_room_and_those_that_the_log_lacks_have_no_size(
+    given_: tuple[list[tuple[int, int]], bytes], hashes: list[int] | None, room: int, draw: st.DataObject
+) -> None:
+    log, data = given_
+    cut = draw.draw(st.integers(0, len(data) // 20))
+    unsigned = None if hashes is None else {value & 0xFFFFFFFF for value in hashes}
+    parts = np.array([[begin for begin, _ in log], [end for _, end in log]], np.int64)
+    wanted = None if hashes is None else np.array(hashes, np.int32)
+    taker = native.UnitTaker(wanted, parts, room, codes=True)
+    first, at = twin.taken(data[: 20 * cut], 0, unsigned, log, room)
+    assert taker.take(data, 0, cut, 100) == at
+    second, at = twin.taken(data, cut, unsigned, log, room - len(first))
+    assert taker.take(data, cut, len(data) // 20, 200) == at  # as the units of another file
+    expected = [(q + 100, *rest) for q, *rest in first] + [(q + 200, *rest) for q, *rest in second]
+    assert list(zip(*(column.tolist() for column in taker.columns()), strict=True)) == expected
+    gone = sum(size == 0 for _, _, size, _ in expected)
+    assert (taker.found, taker.gone, taker.full) == (len(expected), gone, len(expected) == room)
 
 
 @settings(deadline=None)

@@ -10,7 +10,7 @@ import struct
 
 from tests.reference.java import wrap
 
-__all__ = ["BLANK", "UNIT", "ConsumeQueue", "valid_units"]
+__all__ = ["BLANK", "UNIT", "ConsumeQueue", "taken", "valid_units"]
 
 UNIT = struct.Struct(">qiq")
 BLANK = UNIT.pack(0, 2**31 - 1, 0)
@@ -90,6 +90,22 @@ class ConsumeQueue:
             if self.unit(offsets[-1])[0] >= min_phy_offset:
                 return next(q for q in offsets if self.unit(q)[0] >= min_phy_offset)
         return self.end
+
+
+def taken(
+    data: bytes, start: int, hashes: set[int] | None, log: list[tuple[int, int]], room: int
+) -> tuple[list[tuple[int, int, int, int]], int]:
+    """The first `room` units (number, phy_offset, size, tags_code) from position `start` on that a consumer's broker
+    would send, and the position behind the last that it looked at. `hashes`: unsigned, None: no filter. `log`: [begin,
+    end) of what each of its files holds. The size is 0 where none of them has the whole message."""
+    units, at = list[tuple[int, int, int, int]](), start
+    while at < len(data) // 20 and len(units) < room:
+        phy_offset, size, tags_code = UNIT.unpack_from(data, 20 * at)
+        there = size > 0 and any(begin <= phy_offset and phy_offset + size <= end for begin, end in log)
+        if hashes is None or tags_code & 0xFFFFFFFF in hashes or tags_code < -(2**31):
+            units.append((at, phy_offset, size if there else 0, tags_code))
+        at += 1
+    return units, at
 
 
 def valid_units(data: bytes) -> int:
