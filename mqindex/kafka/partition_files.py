@@ -40,7 +40,7 @@ class SegmentFiles(NamedTuple):
 
     base_offset: int
     log: str
-    index: str | None
+    index: str | None  # type: ignore[assignment]  # a tuple's own method, which nobody calls here
     timeindex: str | None
     txnindex: str | None
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import BinaryIO, NamedTuple
 
 from mqindex.errors import ClosedFileError, CorruptIndexError, OutOfOrderError, ReadOnlyFileError
 from mqindex.kafka.layout import TRANSACTION_ENTRY_SIZE, base_offset_of
 
-__all__ = ["AbortedTxn", "TransactionIndex", "TxnIndexSearchResult"]
+__all__ = ["AbortedTxn", "TransactionIndex", "TxnIndexSearchResult", "search_aborted"]
 
 _ENTRY = struct.Struct(">h4q")
 
@@ -32,6 +32,20 @@ class TxnIndexSearchResult(NamedTuple):
 
     aborted_transactions: list[AbortedTxn]
     is_complete: bool
+
+
+def search_aborted(entries: Iterable[AbortedTxn], fetch_offset: int, upper_bound_offset: int) -> TxnIndexSearchResult:
+    """Of the entries of a segment those that touch the offsets [fetch_offset, upper_bound_offset).
+
+    Source: Kafka 4.1.0 `TransactionIndex.collectAbortedTxns`.
+    """
+    found = []
+    for txn in entries:
+        if txn.last_offset >= fetch_offset and txn.first_offset < upper_bound_offset:
+            found.append(txn)
+        if txn.last_stable_offset >= upper_bound_offset:
+            return TxnIndexSearchResult(found, True)
+    return TxnIndexSearchResult(found, False)
 
 
 class TransactionIndex:
@@ -81,13 +95,7 @@ class TransactionIndex:
 
     def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> TxnIndexSearchResult:
         """The aborted transactions that touch the offsets [fetch_offset, upper_bound_offset)."""
-        found = []
-        for txn in self._read():
-            if txn.last_offset >= fetch_offset and txn.first_offset < upper_bound_offset:
-                found.append(txn)
-            if txn.last_stable_offset >= upper_bound_offset:
-                return TxnIndexSearchResult(found, True)
-        return TxnIndexSearchResult(found, False)
+        return search_aborted(self._read(), fetch_offset, upper_bound_offset)
 
     def append(self, txn: AbortedTxn) -> None:
         """Append a transaction, which must end behind the last one; brought to the disk by `flush`."""

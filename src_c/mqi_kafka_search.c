@@ -1,0 +1,48 @@
+#include "mqi_kafka_search.h"
+
+void mqi_kafka_find_batches(const mqi_kafka_log *log, int64_t stop, const int64_t *starts, const int64_t *times,
+                            int64_t n, int64_t *found, mqi_batch_fault *fault) {
+    /* All batches of [from, at) are below `time`; `at` is a batch that is not, or the end of what can be read. */
+    int64_t from = 0, at = -1, time = 0;
+    int ended = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int goes_on = from <= starts[i] && starts[i] <= at && time <= times[i];
+        mqi_kafka_batch batch = {.position = -1};
+        mqi_kafka_scan scan = {.at = starts[i]};
+        time = times[i];
+        if (goes_on) {
+            scan.at = at;
+        } else {
+            from = starts[i];
+            ended = 0;
+        }
+        if (!ended && mqi_kafka_find_batch(log, &scan, stop, MQI_FIND_MAX_TIMESTAMP, time, &batch)) {
+            at = batch.position;
+        } else if (!ended) {
+            at = scan.at; /* nothing can be read from here on */
+            ended = 1;
+            if (scan.fault.kind != MQI_BATCH_FINE) *fault = scan.fault;
+        }
+        found[i] = batch.position;
+    }
+}
+
+int64_t mqi_kafka_batches_at(const mqi_kafka_log *log, const int64_t *positions, int64_t n, mqi_kafka_batch *out) {
+    for (int64_t i = 0; i < n; i++) {
+        mqi_kafka_scan scan = {.at = positions[i]};
+        if (mqi_kafka_scan_batches(log, &scan, positions[i] + 1, out + i, 1) == 0) return i;
+    }
+    return n;
+}
+
+void mqi_first_not_below(const int64_t *values, const int64_t *starts, const int64_t *stops, const int64_t *targets,
+                         int64_t n, int64_t *found) {
+    int64_t from = 0, at = -1, target = 0; /* all of [from, at) is below `target` */
+    for (int64_t i = 0; i < n; i++) {
+        int goes_on = from <= starts[i] && starts[i] <= at && target <= targets[i];
+        if (!goes_on) from = at = starts[i];
+        target = targets[i];
+        while (at < stops[i] && values[at] < target) at++;
+        found[i] = at < stops[i] ? at : -1;
+    }
+}
