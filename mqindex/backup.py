@@ -54,11 +54,7 @@ def _copy_away(path: str, backup: str) -> None:
 
 def _copy(path: str, backup: str) -> None:
     staging.copy_file(path, backup)
-    fd = os.open(backup, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    staging.sync_files([backup])
 
 
 def _make_home(path: str, root: str) -> None:

@@ -22,9 +22,14 @@ class Mend:
     size: int
     transactions: bytes = b""
 
+    @property
+    def from_log(self) -> bool:
+        """Whether the segment's log is read again: all but the `.txnindex` comes from there."""
+        return bool(self.endings & set(INDEXES[:2]))
+
 
 def planned_mends(diagnosed: DiagnosedPartition) -> list[Mend]:
-    """Segment by segment, where there is anything to do. What an unfinished exchange of the broker's holds is its own."""
+    """Segment by segment, where there is anything to do. A segment that the broker is exchanging stays its own."""
     mends = []
     sizes = diagnosed.partition.sizes
     for segment, due, size in zip(diagnosed.segments, diagnosed.due, sizes, strict=True):

@@ -212,13 +212,11 @@ def _judge(ending: str, findings: list[Finding], done: CheckedSegment) -> None:
 def _missing(check: SegmentCheck, ending: str, wanted: bytes, done: CheckedSegment, *, empty: bool) -> None:
     """Without a `.index` a broker rebuilds all indexes of the segment; a lost `.timeindex` it makes empty, for good."""
     path = index_path(check.files, ending)
-    if ending == "timeindex" and not wanted:
-        return
     hint = "a broker makes an empty one, and then answers searches by time wrongly; `mqindex repair` writes it"
     if ending == "index":
         hint = "`mqindex repair` writes it; a broker reads the whole segment for it, from 1.1 to 2.2 it does not"
     expected = f"{len(wanted) // _SIZES[ending]} entries"
-    severity: Severity = "warning" if empty else "error"
+    severity: Severity = "info" if ending == "timeindex" and not wanted else "warning" if empty else "error"
     done.findings.append(Finding(severity, f"{_WHAT[ending]}-missing", path, None, None, expected, "no file", hint))
     done.wrong.add(ending)
 

@@ -1,0 +1,184 @@
+"""Rebuild: from the logs alone, the index files that a broker's recovery would write."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mqindex import staging
+from mqindex.driving import announce, one, scratch_in
+from mqindex.engines import Engine, LocalEngine
+from mqindex.kafka.diagnosis import map_segments, replay
+from mqindex.kafka.layout import MAX_INDEX_SIZE
+from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
+from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space, recover_segments, write_transactions
+from mqindex.kafka.survey import INDEXES, Order, Partition, Survey, survey
+from mqindex.kafka.transactions import aborted_bytes
+from mqindex.kafka.verify import start_report
+from mqindex.publication import Publication, publish
+from mqindex.report import RebuildReport
+
+__all__ = ["rebuild"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Begin:
+    """What the first task is asked to do."""
+
+    order: Order
+    out: str
+    overwrite: bool
+
+
+def rebuild(
+    directory: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    kafka_version: str | None = None,
+    index_interval_bytes: int = INDEX_INTERVAL_BYTES,
+    max_index_size: int = MAX_INDEX_SIZE,
+    check_crc: bool = True,
+    engine: Engine | None = None,
+) -> RebuildReport:
+    """Write the indexes of a partition, or of every partition of a log dir, byte for byte as a broker's recovery would.
+
+    `out` is shaped alike: `<20 digits>.index` and `.timeindex` of every segment, trimmed, `.txnindex` only where it has
+    entries; of a log dir below `<topic>-<number>/`.
+
+    Parameters
+    ----------
+    directory : path of a partition or of a log dir; it is only read.
+    out : path; must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`.
+    kafka_version : str or None; None: the rules of 4.1. Up to 1.1 the offset index gets first offsets.
+    index_interval_bytes : int, the topic's index.interval.bytes; no file of a partition holds it.
+    max_index_size : int, bytes (segment.index.bytes); a segment with more entries is refused, as by the broker.
+    check_crc : False: batches with a wrong checksum count as good, and only headers are read.
+    engine : where the stages run; None: `LocalEngine()`.
+
+    Returns
+    -------
+    RebuildReport
+        `ok` is False when a log ends too early, or is one that a broker's recovery does not survive: that segment then
+        has the indexes of what could be read, or none.
+
+    Raises
+    ------
+    BadMagicError : neither a partition nor a log dir. OutputExistsError : `out` holds something.
+
+    Notes
+    -----
+    `out` appears by one rename, complete and on the disk, or not at all. What transactions are open before the first
+    segment is read from a `.snapshot`, where there is one above the log's start.
+    Source: Kafka 4.1.0 `LogSegment.recover`, `ProducerStateManager`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> home = tempfile.mkdtemp()
+    >>> os.mkdir(home + "/orders-0")
+    >>> with open(home + "/orders-0/00000000000000000007.log", "xb") as file:  # one message of magic 1
+    ...     file.write(bytes.fromhex("00000000000000070000001839268c3301000000018bcfe56800000000016b0000000176"))
+    36
+    >>> report = rebuild(home + "/orders-0", home + "/out")
+    >>> report.entries, [os.path.basename(path) for path in report.out_files]
+    (1, ['00000000000000000007.index', '00000000000000000007.timeindex'])
+    """
+    started = time.perf_counter()
+    engine = engine or LocalEngine()
+    options = partition_options(
+        kafka_version=kafka_version,
+        index_interval_bytes=index_interval_bytes,
+        max_index_size=max_index_size,
+        check_crc=check_crc,
+    )
+    order = Order(os.path.abspath(os.fspath(directory)), options)
+    place = os.path.abspath(os.fspath(out))
+    found, space = one(engine, _begin, _Begin(order, place, overwrite), "survey")
+    announce(engine, f"reads {found.bytes:,} bytes of log, {space}")
+    report = start_report(RebuildReport(order.directory), found)
+    with scratch_in(engine, os.path.dirname(place)) as scratch:
+        recovered = _recover_all(engine, found, scratch)
+        moves = _moves(engine, found, recovered, scratch)
+        publication = Publication(
+            scratch=scratch,
+            out=place,
+            aside=f"{place}.backup-{staging.backup_name()}" if overwrite else None,
+            moves=tuple(moves),
+            directories=("",) if found.single else ("", *(partition.name for partition in found.partitions)),
+        )
+        report.out_files = one(engine, publish, publication, "publish")
+    _fill(report, [segment for partition in recovered for segment in partition])
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+def _begin(begin: _Begin) -> tuple[Survey, str]:
+    """Everything that may be refused is refused here, before the first byte is written; also says the space needed."""
+    found, out = survey(begin.order), begin.out
+    of_a_log_dir = any(partition.clean is not None for partition in found.partitions)
+    for place in [found.root, found.log_dir] if of_a_log_dir else [found.root]:
+        if os.path.commonpath([place, out]) in (place, out):
+            raise ValueError(f"out: expected a place of its own, got {out}, where the segments have {place}")
+    staging.require_new(out, overwrite=begin.overwrite)
+    parent, needed = (
+        os.path.dirname(out),
+        needed_space(found.options, [n for one in found.partitions for n in one.sizes]),
+    )
+    free = staging.check_space(parent, needed)
+    return found, f"needs about {needed:,} bytes in {parent}, where {free:,} are free"
+
+
+def _recover_all(engine: Engine, found: Survey, scratch: str) -> list[list[RecoveredSegment]]:
+    items = [
+        SegmentRecovery(files, found.options, scratch, files is partition.segments[-1], frozenset(INDEXES[:2]))
+        for partition in found.partitions
+        for files in partition.segments
+    ]
+    sizes = [size for partition in found.partitions for size in partition.sizes]
+    done = iter(map_segments(engine, recover_segments, items, sizes, name="recover segments"))
+    return [list(itertools.islice(done, len(partition.segments))) for partition in found.partitions]
+
+
+def _moves(
+    engine: Engine, found: Survey, recovered: Sequence[Sequence[RecoveredSegment]], scratch: str
+) -> list[tuple[str, str]]:
+    """New files and their names below `out`, segment by segment."""
+    moves = []
+    for partition, segments in zip(found.partitions, recovered, strict=True):
+        home = "" if found.single else partition.name
+        transactions = _transactions(engine, partition, segments, scratch)
+        for segment in segments:
+            paths = segment.paths | transactions.get(segment.files.base_offset, {})
+            name = f"{segment.files.base_offset:020d}"
+            moves += [(path, os.path.join(home, f"{name}.{ending}")) for ending, path in paths.items()]
+    return moves
+
+
+def _transactions(
+    engine: Engine, partition: Partition, segments: Sequence[RecoveredSegment], scratch: str
+) -> dict[int, dict[str, str]]:
+    """The `.txnindex` files of a partition, where they have entries."""
+    if not any(len(segment.events) for segment in segments):
+        return {}
+    due = replay(engine, partition, [one.events for one in segments], [one.readable for one in segments])
+    wanted = []
+    for segment, aborted in zip(segments, due, strict=True):
+        if aborted:
+            wanted.append((segment.files.base_offset, aborted_bytes(aborted)))
+            segment.entries += len(aborted)
+    if not wanted:
+        return {}
+    paths = one(engine, write_transactions, (scratch, tuple(wanted)), "write transactions")
+    return {base: {INDEXES[2]: path} for (base, _), path in zip(wanted, paths, strict=True)}
+
+
+def _fill(report: RebuildReport, segments: Sequence[RecoveredSegment]) -> None:
+    report.findings += [finding for segment in segments for finding in segment.findings]
+    report.files = len(report.out_files)
+    report.entries = sum(segment.entries for segment in segments)
+    report.batches = sum(segment.batches for segment in segments)
+    report.fsync_seconds = sum(segment.fsync_seconds for segment in segments)

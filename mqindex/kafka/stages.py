@@ -1,0 +1,112 @@
+"""The stages of rebuild and repair: plain functions of picklable values, which an engine maps over a list.
+
+```
+recover_segments     segments of a few MiB together, or a large one   ->  .index and .timeindex of each, in a scratch
+write_transactions   what the driver made of all segments' events    ->  .txnindex files, in a scratch
+```
+
+Every task writes under names of its own, so that a retried or duplicated task harms nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex import staging
+from mqindex.errors import MQIndexError
+from mqindex.kafka.layout import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
+from mqindex.kafka.log_segment import LogSegment
+from mqindex.kafka.options import PartitionOptions
+from mqindex.kafka.partition_files import SegmentFiles
+from mqindex.kafka.segment_check import events_in, log_findings, refused
+from mqindex.kafka.transactions import EVENT
+from mqindex.report import Finding
+
+__all__ = ["RecoveredSegment", "SegmentRecovery", "needed_space", "recover_segments", "write_transactions"]
+
+_LEAST_BATCH = 26  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRecovery:
+    """One segment to recover. `out`: the directory of the new files, `endings`: which; `last`: of its partition."""
+
+    files: SegmentFiles
+    options: PartitionOptions
+    out: str
+    last: bool
+    endings: frozenset[str]
+
+
+@dataclass(slots=True)
+class RecoveredSegment:
+    """`paths`: the new files by their endings, under temporary names; the other fields as in `CheckedSegment`."""
+
+    files: SegmentFiles
+    paths: dict[str, str] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    readable: bool = False
+    events: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, EVENT))
+    batches: int = 0
+    entries: int = 0
+    fsync_seconds: float = 0.0
+
+
+def needed_space(options: PartitionOptions, sizes: Sequence[int]) -> int:
+    """Bytes of offset and time indexes of logs of these lengths, at most."""
+    apart = max(options.index_interval_bytes + 1, _LEAST_BATCH)
+    entry = OFFSET_ENTRY_SIZE + TIME_ENTRY_SIZE
+    return sum(min((size // apart + 1) * entry, 2 * options.max_index_size) for size in sizes)
+
+
+def recover_segments(items: Sequence[SegmentRecovery]) -> list[RecoveredSegment]:
+    """Write what a broker's recovery writes; a segment that it refuses gets no files, and a finding."""
+    done = [_recover(item) for item in items]
+    seconds = staging.sync_files([path for one in done for path in one.paths.values()])
+    if done:
+        done[0].fsync_seconds = seconds
+    return done
+
+
+def _recover(item: SegmentRecovery) -> RecoveredSegment:
+    options, done = item.options, RecoveredSegment(item.files)
+    try:
+        with LogSegment.open(item.files.log, base_offset=item.files.base_offset) as segment:
+            made = segment.recover(
+                index_interval_bytes=options.index_interval_bytes,
+                max_index_size=options.max_index_size,
+                kafka_version=options.kafka_version,
+                check_crc=options.check_crc,
+            )
+    except MQIndexError as error:
+        done.findings.append(refused(item.files.log, error))
+        return done
+    done.readable = made.fault is None and (made.truncated_bytes == 0 or item.last)
+    done.findings = log_findings(item.files.log, made, last=item.last)
+    done.events = events_in(item.files.log, made)
+    done.batches = made.batches
+    written = (("index", made.offset_index, OFFSET_ENTRY_SIZE), ("timeindex", made.time_index, TIME_ENTRY_SIZE))
+    for ending, data, entry_size in written:
+        if ending in item.endings:
+            done.paths[ending] = _write(item.out, f"{item.files.base_offset:020d}.{ending}", data)
+            done.entries += len(data) // entry_size
+    return done
+
+
+def write_transactions(item: tuple[str, tuple[tuple[int, bytes], ...]]) -> list[str]:
+    """Write the `.txnindex` of each base offset; the temporary names."""
+    out, wanted = item
+    paths = [_write(out, f"{base_offset:020d}.txnindex", data) for base_offset, data in wanted]
+    staging.sync_files(paths)
+    return paths
+
+
+def _write(out: str, name: str, data: bytes) -> str:
+    path = staging.temporary(out, name)
+    staging.write_new(path, data)
+    return path
