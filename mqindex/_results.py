@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from mqindex._native.arrow import export_array, export_stream
 
-__all__ = ["BinaryColumn", "Columns", "Hits", "StringColumn"]
+__all__ = ["BinaryColumn", "Columns", "HeadersColumn", "Hits", "StringColumn"]
 
 Node: TypeAlias = tuple[Any, ...]  # an array as `_native.arrow` exports it
+Column: TypeAlias = "npt.NDArray[Any] | StringColumn | HeadersColumn"
 
 _INT32_MAX = 2**31 - 1
 _FORMATS = dict(zip(("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"), "cCsSiIlLfg", strict=True))
@@ -215,6 +216,62 @@ class BinaryColumn(StringColumn):
         return ({"u": "z", "U": "Z"}[kind], *rest)
 
 
+class HeadersColumn(Sequence["list[tuple[str, bytes | None]]"]):
+    """A column of headers: for each row a list of (key, value), Arrow type list of structs.
+
+    Attributes
+    ----------
+    offsets : ndarray of int64, shape (n + 1,); the headers of row i are those from `offsets[i]` to `offsets[i + 1]`.
+    keys : StringColumn. values : BinaryColumn.
+
+    Examples
+    --------
+    >>> keys = StringColumn(np.frombuffer(b"ab", np.uint8), np.array([0, 1, 2]))
+    >>> values = BinaryColumn(np.frombuffer(b"1", np.uint8), np.array([0, 1, 1]), np.array([True, False]))
+    >>> HeadersColumn(np.array([0, 2, 2]), keys, values).to_pylist()
+    [[('a', b'1'), ('b', None)], []]
+    """
+
+    __slots__ = ("keys", "offsets", "values")
+
+    def __init__(self, offsets: npt.NDArray[np.int64], keys: StringColumn, values: BinaryColumn) -> None:
+        self.offsets = offsets
+        self.keys = keys
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            start, stop, step = i.indices(len(self))
+            if step != 1:
+                raise ValueError(f"a part of a column: expected step 1, got {step}")
+            bounds = self.offsets[start : max(start, stop) + 1]
+            inside = slice(int(bounds[0]), int(bounds[-1]))
+            return HeadersColumn(bounds - bounds[0], self.keys._part(inside), self.values[inside])
+        n = len(self)
+        if not -n <= i < n:
+            raise IndexError(f"headers {i} of {n}")
+        return self[i % n : i % n + 1].to_pylist()[0]
+
+    def to_pylist(self) -> list[list[tuple[str, bytes | None]]]:
+        """The headers of every row."""
+        pairs = [(key or "", value) for key, value in zip(self.keys.to_pylist(), self.values.to_pylist(), strict=True)]
+        return [pairs[start:stop] for start, stop in pairwise(self.offsets.tolist())]
+
+    def _node(self, name: str) -> Node:
+        large = len(self.keys) > _INT32_MAX
+        offsets = np.ascontiguousarray(self.offsets) if large else self.offsets.astype(np.int32)
+        pair: Node = (
+            "+s", "item", len(self.keys), 0, (None,), (self.keys._node("key"), self.values._node("value")),
+        )  # fmt: skip
+        return ("+L" if large else "+l", name, len(self), 0, (None, offsets), (pair,))
+
+    def __repr__(self) -> str:
+        return f"HeadersColumn({len(self)} rows, {len(self.keys)} headers)"
+
+
 class Columns(Mapping[str, Any]):
     """Columns of equal length by name: ndarrays, and `StringColumn` for text. An Arrow stream of one record batch.
 
@@ -227,7 +284,7 @@ class Columns(Mapping[str, Any]):
 
     __slots__ = ("_columns", "num_rows")
 
-    def __init__(self, columns: Mapping[str, npt.NDArray[Any] | StringColumn], num_rows: int | None = None) -> None:
+    def __init__(self, columns: Mapping[str, Column], num_rows: int | None = None) -> None:
         self._columns = dict(columns)
         lengths = {len(column) for column in self._columns.values()}
         if num_rows is None:
@@ -254,8 +311,8 @@ class Columns(Mapping[str, Any]):
         return f"Columns({', '.join(self._columns)}; {self.num_rows} rows)"
 
 
-def _node(name: str, column: npt.NDArray[Any] | StringColumn) -> Node:
-    if isinstance(column, StringColumn):
+def _node(name: str, column: Column) -> Node:
+    if isinstance(column, (StringColumn, HeadersColumn)):
         return column._node(name)
     if column.dtype == np.bool_:
         return ("b", name, len(column), 0, (None, np.packbits(column, bitorder="little")), ())

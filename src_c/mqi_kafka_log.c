@@ -71,7 +71,6 @@ static inline void read_row(const uint8_t *p, int64_t at, const head *h, mqi_kaf
     b->max_timestamp = h->max_timestamp;
     b->size = (int32_t)h->size;
     b->magic = (int8_t)h->magic;
-    memset(b->pad, 0, sizeof b->pad);
     if (LIKELY(h->magic >= 2)) {
         b->base_timestamp = mqi_get64(p + 27);
         b->producer_id = mqi_get64(p + 43);

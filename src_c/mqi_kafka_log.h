@@ -36,15 +36,14 @@ typedef struct {
     int32_t kind;
 } mqi_batch_fault;
 
-/* One batch; what its magic does not have is -1, and the count 1. */
-typedef struct {
+/* One batch; what its magic does not have is -1, and the count 1. Packed: rows that are joined stay what they are. */
+typedef struct __attribute__((packed)) {
     int64_t position, base_offset, last_offset, base_timestamp, max_timestamp, producer_id;
     int32_t size, leader_epoch;
     uint32_t crc;
     int32_t count, base_sequence;
     int16_t attributes, producer_epoch;
     int8_t magic;
-    uint8_t pad[7];
 } mqi_kafka_batch;
 
 /* ---- walk --------------------------------------------------------------------------------------------------------- */

@@ -21,17 +21,20 @@ __all__ = [
     "is_transactional",
 ]
 
+_LONG = ("position", "base_offset", "last_offset", "base_timestamp", "max_timestamp", "producer_id")
 BATCH: Final = np.dtype(
-    {
-        "names": [
-            "position", "base_offset", "last_offset", "base_timestamp", "max_timestamp", "producer_id", "size",
-            "leader_epoch", "crc", "count", "base_sequence", "attributes", "producer_epoch", "magic",
-        ],
-        "formats": [*["=i8"] * 6, "=i4", "=i4", "=u4", "=i4", "=i4", "=i2", "=i2", "i1"],
-        "offsets": [0, 8, 16, 24, 32, 40, 48, 52, 56, 60, 64, 68, 70, 72],
-        "itemsize": 80,
-    }
-)  # fmt: skip
+    [
+        *((name, "=i8") for name in _LONG),
+        ("size", "=i4"),
+        ("leader_epoch", "=i4"),
+        ("crc", "=u4"),
+        ("count", "=i4"),
+        ("base_sequence", "=i4"),
+        ("attributes", "=i2"),
+        ("producer_epoch", "=i2"),
+        ("magic", "i1"),
+    ]
+)
 """One batch, in memory only. position: byte in the log; size: of the whole batch. Of magic 0 and 1 the offsets are the
 (wrapper) message's, the count is 1, and what only magic 2 has is -1; so is a timestamp of magic 0."""
 
@@ -65,7 +68,8 @@ def is_control(rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 def has_append_time(rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Which batches carry the broker's time instead of the producers'."""
-    return ((rows["attributes"] & _LOG_APPEND_TIME) != 0) & (rows["magic"] != 0)
+    flags: npt.NDArray[np.bool_] = ((rows["attributes"] & _LOG_APPEND_TIME) != 0) & (rows["magic"] != 0)
+    return flags
 
 
 def has_delete_horizon(rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

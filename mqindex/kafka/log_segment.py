@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +19,9 @@ from mqindex.errors import ClosedFileError, CorruptIndexError, OffsetOverflowErr
 from mqindex.kafka.batches import BATCH, batch_columns, batch_rows
 from mqindex.kafka.layout import MAX_INDEX_SIZE, MAX_LOG_SIZE, base_offset_of
 from mqindex.kafka.offset_index import OffsetIndex, OffsetPosition
+from mqindex.kafka.partition_files import SegmentFiles
+from mqindex.kafka.record_search import find_timestamp, first_offset_at
+from mqindex.kafka.records import no_records, read_records, records_from, require_columns
 from mqindex.kafka.time_index import TimeIndex, TimestampOffset
 from mqindex.kafka.transaction_index import TransactionIndex
 
@@ -26,6 +29,8 @@ __all__ = ["BatchFault", "LogOffsetPosition", "LogSegment"]
 
 _WINDOW: Final = 32 << 20  # bytes that are brought into memory at once
 _INDEX_INTERVAL_BYTES: Final = 4096
+_MAX_BYTES: Final = 1 << 20
+_INDEXES: Final = ("index", "timeindex", "txnindex")
 _LAST_OFFSETS_SINCE: Final = (2, 0)
 
 
@@ -89,6 +94,15 @@ class LogSegment:
         self._closed = False
         self._lock = threading.Lock()
         self._opened: dict[str, Any] = {}
+        stem = os.path.splitext(path)[0]
+        self._index_paths: dict[str, str | None] = {suffix: f"{stem}.{suffix}" for suffix in _INDEXES}
+
+    @classmethod
+    def of_files(cls, files: SegmentFiles) -> LogSegment:
+        """Open a segment of a listed partition, whose files may still have the names of an exchange (`.swap`)."""
+        segment = cls(files.log, files.base_offset)
+        segment._index_paths = dict(zip(_INDEXES, files[2:], strict=True))
+        return segment
 
     @classmethod
     def open(cls, log_path: str | os.PathLike[str], *, base_offset: int | None = None) -> LogSegment:
@@ -131,8 +145,9 @@ class LogSegment:
         with self._lock:
             self._require_open()
             if suffix not in self._opened:
-                path = f"{os.path.splitext(self.path)[0]}.{suffix}"
-                self._opened[suffix] = kind.open(path, base_offset=self.base_offset) if os.path.exists(path) else None
+                path = self._index_paths[suffix]
+                there = path is not None and os.path.exists(path)
+                self._opened[suffix] = kind.open(path, base_offset=self.base_offset) if there else None
             return self._opened[suffix]
 
     # ---- batches
@@ -212,6 +227,63 @@ class LogSegment:
             stop = made.valid_bytes + _WINDOW
         return made
 
+    # ---- records
+
+    def records(
+        self,
+        start: int = 0,
+        stop: int | None = None,
+        *,
+        columns: Iterable[str] | None = None,
+        check_crc: bool = False,
+    ) -> Iterator[Columns]:
+        """Columns of the records of the batches that begin at the positions [start, stop), in their order.
+
+        Parameters
+        ----------
+        start, stop : int, bytes; start must be the position of a batch. stop None: to the end.
+        columns : names; None: all
+        check_crc : bool; True: a batch with a wrong checksum ends the log
+
+        Yields
+        ------
+        Columns of at most 65536 rows, fewer where values are large: offset int64, timestamp int64 (ms, -1: none),
+            timestamp_type int8 (0 of the producer, 1 of the broker, -1 none), key and value (bytes, null where there is
+            none), headers (lists of (key, value)), position int64 (of the batch), leader_epoch int32,
+            producer_id int64, producer_epoch int16, sequence int32 (these -1 where there is none), is_transactional,
+            is_control bool
+
+        Raises
+        ------
+        FormatError : a batch does not decompress, or its records contradict it
+        ImportError : snappy, lz4 and zstd need the extra `codecs`
+        ValueError : a column that does not exist
+
+        Notes
+        -----
+        Source: Kafka 4.1.0 `DefaultRecordBatch`, `DefaultRecord`, `AbstractLegacyRecordBatch`.
+        """
+        chosen = require_columns(columns)
+        arrays = self.batch_arrays(start, stop, check_crc=check_crc)
+        return read_records(((self._map(), rows) for rows in arrays), chosen, path=self.path)
+
+    def read(self, offset: int, *, max_bytes: int = _MAX_BYTES, columns: Iterable[str] | None = None) -> Columns:
+        """The records from `offset` on, of whole batches of at most `max_bytes` together; of one batch at least.
+
+        Records of control batches are among them. There is no row where the segment ends before `offset`. Columns and
+        errors as of `records`.
+        """
+        chosen = require_columns(columns)
+        found = self.translate_offset(offset)
+        if found is None:
+            return no_records(chosen)
+        return records_from(offset, self._map(), self._whole_batches(found, max_bytes), chosen, path=self.path)
+
+    def _whole_batches(self, found: LogOffsetPosition, max_bytes: int) -> npt.NDArray[Any]:
+        stop = found.position + max(max_bytes, found.size)
+        taken = [rows[rows["position"] + rows["size"] <= stop] for rows in self.batch_arrays(found.position, stop)]
+        return np.concatenate(taken)
+
     # ---- one batch
 
     def translate_offset(self, offset: int, starting_position: int = 0) -> LogOffsetPosition | None:
@@ -264,6 +336,34 @@ class LogSegment:
         """
         timestamp = self.max_timestamp_so_far.timestamp
         return timestamp if timestamp >= 0 else os.stat(self.path).st_mtime_ns // 1_000_000
+
+    def find_offset_by_timestamp(self, ms: int, starting_offset: int | None = None) -> TimestampOffset | None:
+        """The first record that is not before `ms` (since the epoch), nor below `starting_offset`; None: there is none.
+
+        Errors as of `records`. Source: Kafka 4.1.0, `findOffsetByTimestamp`.
+        """
+        starting_offset = self.base_offset if starting_offset is None else starting_offset
+        index = self.time_index
+        entry_offset = self.base_offset if index is None else index.lookup(_int64(ms)).offset
+        start = self._position_of(max(entry_offset, starting_offset))
+        found, fault = find_timestamp(self._map(), start, _int64(ms), _int64(starting_offset), path=self.path)
+        self._record(fault)
+        return found
+
+    def find_offset_of_max_timestamp(self) -> TimestampOffset | None:
+        """The first record that has the greatest timestamp, as the time index's last entry tells it; None: none has.
+
+        Source: Kafka 4.1.0 `UnifiedLog.fetchOffsetByTimestamp` (a timestamp of -3), `RecordBatch.offsetOfMaxTimestamp`.
+        """
+        timestamp, offset = self.max_timestamp_so_far
+        start = self._position_of(offset)
+        found, fault = find_timestamp(self._map(), start, timestamp, -(2**63), exact=True, path=self.path)
+        self._record(fault)
+        return found
+
+    def log_bytes(self) -> Any:
+        """The log, mapped, for kernels; empty bytes where it is empty. Positions are those of this buffer."""
+        return self._map()
 
     # ---- closing
 
@@ -318,7 +418,7 @@ class LogSegment:
                 "an entry leads outside the log", path=index.path, field="position", expected=f"0..{self.size}",
                 got=entry.position, hint="rebuild it from the segment's log",
             )  # fmt: skip
-        return entry.position
+        return int(entry.position)
 
     def _find(self, start: int, column: str, target: int) -> tuple[Any | None, int]:
         """The first batch from a position on that is not below the target, and the position behind it."""
@@ -331,7 +431,7 @@ class LogSegment:
             self.damage.append(BatchFault(*fault))
 
     def _first_offset(self, position: int) -> int:
-        raise NotImplementedError
+        return first_offset_at(self._map(), position, path=self.path)
 
 
 def last_offsets_are_indexed(kafka_version: str | None) -> bool:

@@ -17,6 +17,7 @@ from mqindex.kafka.batches import (
     is_control,
     is_transactional,
 )
+from tests.reference import kafka_partition as twin
 from tests.support.golden_kafka import PARTITION_CASES, PartitionCase, damaged
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
@@ -140,3 +141,71 @@ def test_offsets_are_translated_as_by_the_broker(name: str, tmp_path: Path) -> N
                     assert found.base_offset == base
             for position, size, offset, _ in segment["upperBound"]:
                 assert opened.fetch_upper_bound_offset(OffsetPosition(0, position), size) == offset
+
+
+@every_case
+def test_times_are_found_as_by_the_broker(name: str, tmp_path: Path) -> None:
+    case = PartitionCase(name)
+    for segment, path in segments(case, case.closed(tmp_path)):
+        with LogSegment.open(path) as opened:
+            for timestamp, start, *said in segment["findOffsetByTimestamp"]:
+                found = opened.find_offset_by_timestamp(timestamp, start)
+                assert (None if found is None else list(found)) == (None if said[0] is None else said)
+
+
+@every_case
+def test_records_are_those_of_the_twin_and_of_the_consumer(name: str, tmp_path: Path) -> None:
+    case = PartitionCase(name)
+    directory = case.closed(tmp_path)
+    seen: list[int] = []
+    for _, path in segments(case, directory):
+        with LogSegment.open(path) as opened:
+            parts = list(opened.records())
+            batches = opened.batches()
+        found = [row for part in parts for row in as_records(part)]
+        said = [(record, batch) for batch in twin.batches(path.read_bytes()) for record in twin.records(batch)]
+        assert found == [
+            (*record, batch.position, batch.producer_id, batch.is_transactional, batch.is_control)
+            for record, batch in said
+        ]
+        seen += [record[0] for record in found if not record[-1]]
+        with_records = batches["position"][batches["count"] > 0].tolist()
+        assert with_records == list(dict.fromkeys(row[5] for row in found))
+    consumer = (case.truth["broker"] or {}).get("answers", {}).get("read_uncommitted")
+    if consumer is not None:
+        assert len(seen) == consumer["records"]
+        assert runs(seen) == consumer["offsetRuns"]
+
+
+def as_records(part: Any) -> list[tuple[Any, ...]]:
+    names = ("offset", "timestamp", "key", "value", "headers", "position", "producer_id")
+    flags = ("is_transactional", "is_control")
+    columns = [
+        part[name].to_pylist() if hasattr(part[name], "to_pylist") else part[name].tolist() for name in (*names, *flags)
+    ]
+    return list(zip(*columns, strict=True))
+
+
+def runs(offsets: list[int]) -> list[list[int]]:
+    """[first, last] of what follows without a gap."""
+    found: list[list[int]] = []
+    for offset in offsets:
+        if found and found[-1][1] == offset - 1:
+            found[-1][1] = offset
+        else:
+            found.append([offset, offset])
+    return found
+
+
+@every_case
+def test_reading_begins_at_the_offset_asked_for(name: str, tmp_path: Path) -> None:
+    case = PartitionCase(name)
+    segment, path = segments(case, case.closed(tmp_path))[0]
+    with LogSegment.open(path) as opened:
+        every = [row for part in opened.records() for row in as_records(part)]
+        for offset in (0, *(record[0] + 1 for record in every[:: max(len(every) // 7, 1)])):
+            asked = offset + segment["base"] if offset == 0 else offset
+            read = as_records(opened.read(asked, max_bytes=2000))
+            expected = [record for record in every if record[0] >= asked]
+            assert read == expected[: len(read)] and (len(read) > 0) == (len(expected) > 0)
+            assert opened.read(asked, max_bytes=2000, columns=["key"])["key"].to_pylist() == [row[2] for row in read]
