@@ -1,4 +1,4 @@
-"""Kafka's segment files: logs, and their offset, time and transaction indexes.
+"""Kafka's segment files: logs, and their offset, time and transaction indexes; verify, rebuild, repair.
 
 Reference version 4.1.0; the formats are those of every version from 0.11 on.
 """
@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from mqindex.kafka.log_segment import BatchFault, LogOffsetPosition, LogSegment
 from mqindex.kafka.offset_index import OffsetIndex, OffsetPosition
+from mqindex.kafka.rebuild import rebuild
+from mqindex.kafka.repair import repair
 from mqindex.kafka.time_index import TimeIndex, TimestampOffset
 from mqindex.kafka.transaction_index import AbortedTxn, TransactionIndex, TxnIndexSearchResult
+from mqindex.kafka.verify import verify
 
 __all__ = [
     "AbortedTxn",
@@ -21,4 +24,7 @@ __all__ = [
     "TimestampOffset",
     "TransactionIndex",
     "TxnIndexSearchResult",
+    "rebuild",
+    "repair",
+    "verify",
 ]

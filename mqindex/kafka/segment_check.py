@@ -213,7 +213,9 @@ def _missing(check: SegmentCheck, ending: str, wanted: bytes, done: CheckedSegme
     """Without a `.index` a broker rebuilds all indexes of the segment; a lost `.timeindex` it makes empty, for good."""
     path = index_path(check.files, ending)
     hint = "a broker makes an empty one, and then answers searches by time wrongly; `mqindex repair` writes it"
-    if ending == "index":
+    if ending == "timeindex" and not wanted:
+        hint = "a broker makes an empty one, as it is due here"
+    elif ending == "index":
         hint = "`mqindex repair` writes it; a broker reads the whole segment for it, from 1.1 to 2.2 it does not"
     expected = f"{len(wanted) // _SIZES[ending]} entries"
     severity: Severity = "info" if ending == "timeindex" and not wanted else "warning" if empty else "error"

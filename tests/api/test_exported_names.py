@@ -14,6 +14,7 @@ import mqindex
 from mqindex import errors
 
 STORE_OPTIONS = "config=None, commitlog=None, hash_slot_num=None, index_num=None, broker_version=None"
+PARTITION_OPTIONS = "kafka_version=None, index_interval_bytes=4096, max_index_size=10485760, check_crc=True"
 MAX = 2**63 - 1
 
 EXPORTS = {
@@ -62,6 +63,9 @@ EXPORTS = {
         "TimestampOffset",
         "TransactionIndex",
         "TxnIndexSearchResult",
+        "rebuild",
+        "repair",
+        "verify",
     },
     "mqindex.spark": {
         "SparkEngine",
@@ -101,6 +105,9 @@ SIGNATURES = {
     "mqindex.kafka.LogSegment.fetch_upper_bound_offset": "fetch, fetch_size",
     "mqindex.kafka.LogSegment.recover": "*, index_interval_bytes=4096, max_index_size=10485760, kafka_version=None, "
     "check_crc=True",
+    "mqindex.kafka.verify": f"directory, *, deep=False, {PARTITION_OPTIONS}, engine=None",
+    "mqindex.kafka.rebuild": f"directory, out, *, overwrite=False, {PARTITION_OPTIONS}, engine=None",
+    "mqindex.kafka.repair": f"directory, *, deep=False, dry_run=False, {PARTITION_OPTIONS}, engine=None",
     "mqindex.rocketmq.key_hash": "key",
     "mqindex.rocketmq.key_hashes": "keys, *, topic=None",
     "mqindex.rocketmq.hash_slots": "keys, hash_slot_num, *, topic=None",
