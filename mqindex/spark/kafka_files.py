@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,7 @@ import pyarrow as pa
 from mqindex.kafka.layout import base_offset_of
 from mqindex.kafka.partition_files import PartitionDirectory, list_segments, partitions_of
 
-__all__ = ["PLACE", "SegmentOf", "place_columns", "segments_in"]
+__all__ = ["PLACE", "SegmentOf", "segments_in", "with_place"]
 
 PLACE = {"topic": "string", "partition": "int", "segment": "bigint"}  # segment: its base offset
 
@@ -50,10 +49,14 @@ def _segments(home: PartitionDirectory) -> Iterator[SegmentOf]:
         yield SegmentOf(home.topic, home.partition, files.base_offset, there)
 
 
-def place_columns(of: SegmentOf, rows: int) -> dict[str, Any]:
-    """The columns of `PLACE`."""
-    return {
-        "topic": pa.repeat(of.topic, rows),
-        "partition": np.full(rows, of.partition, np.int32),
-        "segment": np.full(rows, of.base_offset, np.int64),
+def with_place(of: SegmentOf, table: pa.Table) -> pa.Table:
+    """A table of something in the segment, with the columns of `PLACE`."""
+    n = table.num_rows
+    place = {
+        "topic": pa.repeat(of.topic, n),
+        "partition": np.full(n, of.partition, np.int32),
+        "segment": np.full(n, of.base_offset, np.int64),
     }
+    for name, column in place.items():
+        table = table.append_column(name, pa.array(column))
+    return table

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from mqindex.kafka import AbortedTxn, OffsetIndex, TimeIndex, TransactionIndex
 from mqindex.kafka.layout import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TRANSACTION_ENTRY_SIZE
 from mqindex.kafka.zero_tail import entries_before_zeros
-from mqindex.spark.kafka_files import PLACE, SegmentOf, place_columns, segments_in
+from mqindex.spark.kafka_files import PLACE, SegmentOf, segments_in, with_place
 from mqindex.spark.reading import BATCH_ROWS, RangeReader, SourceOptions, ddl, grouped
 
 if TYPE_CHECKING:
@@ -133,4 +133,4 @@ class _IndexReader(RangeReader):
             for start in range(one.start, one.stop, BATCH_ROWS):
                 stop = min(start + BATCH_ROWS, one.stop)
                 entries = self.kind.entries(one.path, one.of.base_offset, start, stop)
-                yield pa.table({**place_columns(one.of, stop - start), "number": np.arange(start, stop), **entries})
+                yield with_place(one.of, pa.table({"number": np.arange(start, stop), **entries}))

@@ -31,7 +31,18 @@ __all__ = [
 ]
 
 Item = TypeVar("Item")
-ARROW_TYPES = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary()}
+ARROW_TYPES = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "array<struct<key:string,value:binary>>": pa.list_(
+        pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    ),
+}
 BATCH_ROWS = 65536
 MAX_OFFSET = 2**63 - 1
 

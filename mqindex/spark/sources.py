@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mqindex.spark.functions import register_functions
 from mqindex.spark.index_source import IndexSource
 from mqindex.spark.kafka_index_source import KafkaIndexSource
+from mqindex.spark.kafka_log_source import KafkaLogSource
 from mqindex.spark.log_source import CommitLogSource
 from mqindex.spark.queue_source import ConsumeQueueSource
 from mqindex.spark.session import ensure_session, explained
@@ -14,7 +15,7 @@ from mqindex.spark.session import ensure_session, explained
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["CommitLogSource", "ConsumeQueueSource", "IndexSource", "KafkaIndexSource", "register"]
+__all__ = ["CommitLogSource", "ConsumeQueueSource", "IndexSource", "KafkaIndexSource", "KafkaLogSource", "register"]
 
 
 def register(spark: SparkSession) -> None:
@@ -27,6 +28,8 @@ def register(spark: SparkSession) -> None:
       `failOnDataLoss`.
     - `rocketmq_consumequeue`: units of consume queues. Options `topic`, `queueId`, `startOffset`, `endOffset`.
     - `rocketmq_index`: entries of index files, also of one. Options `hashSlotNum`, `indexNum`.
+    - `kafka_log`: records of Kafka's segments, or with `rows=batches` their batches. Options `startOffset`,
+      `endOffset`, `checkCrc`, `failOnDataLoss`.
     - `kafka_index`: entries of Kafka's index files, of log dirs, partitions or one file. Option `index`: `offset`,
       `time` or `transaction`.
 
@@ -42,7 +45,7 @@ def register(spark: SparkSession) -> None:
     >>> live = spark.readStream.format("rocketmq_commitlog").load("/data/store")  # doctest: +SKIP
     """
     ensure_session(spark)
-    for source in (CommitLogSource, ConsumeQueueSource, IndexSource, KafkaIndexSource):
+    for source in (CommitLogSource, ConsumeQueueSource, IndexSource, KafkaLogSource, KafkaIndexSource):
         spark.dataSource.register(source)
     register_functions(spark)
     with explained(spark):  # Spark plans data sources in another process than those that run tasks

@@ -1,4 +1,4 @@
-"""Data sources of Kafka's files: what the golden partitions hold, in the schema asked for."""
+"""Data sources of Kafka's files: what the golden partitions hold, in the schema asked for; ranges; damage."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
+from mqindex.kafka import LogSegment
+from mqindex.spark import kafka_log_source
+from mqindex.spark.kafka_log_source import KafkaLogSource
 from tests.support.golden_kafka import PartitionCase
+from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
 
 pytestmark = pytest.mark.spark
 
@@ -72,5 +76,168 @@ def test_a_tail_of_zeros_holds_no_entries(registered: Any, tmp_path: Path) -> No
 def test_what_cannot_be_read_is_told(registered: Any, log_dir: Path) -> None:
     with pytest.raises(Exception, match="index: expected offset, time, transaction, got 'key'"):
         registered.read.format("kafka_index").option("index", "key").load(str(log_dir)).collect()
-    with pytest.raises(Exception, match="schema: expected some of topic, .*got phy_offset"):
+    with pytest.raises(Exception, match=r"schema: expected some of topic, .*got phy_offset"):
         registered.read.format("kafka_index").schema("phy_offset bigint").load(str(log_dir)).collect()
+
+
+def log(spark: Any, schema: str | None = None, **options: Any) -> Any:
+    reader = spark.read.format("kafka_log").options(**options)
+    return reader if schema is None else reader.schema(schema)
+
+
+def test_batches_are_those_of_the_broker(registered: Any, log_dir: Path) -> None:
+    """Every field of a header that the broker's classes told."""
+    frame = log(registered, rows="batches").load(str(log_dir))
+    found = {(row.topic, row.base_offset): row.asDict() for row in frame.collect()}
+    said = {}
+    for name, topic in (("410-txn", "txn"), ("410-txn-open", "txn-open")):
+        truth = PartitionCase(name).truth
+        for segment in truth["segments"]:
+            for fields in segment["batches"]:
+                one = dict(zip(truth["batch_fields"], fields, strict=True))
+                said[topic, one["baseOffset"]] = (segment["base"], one)
+    assert found.keys() == said.keys()
+    names = {
+        "position": "position", "size": "size", "last_offset": "lastOffset", "max_timestamp": "maxTimestamp",
+        "magic": "magic", "producer_id": "producerId", "producer_epoch": "producerEpoch", "crc": "crc",
+        "base_sequence": "baseSequence", "leader_epoch": "leaderEpoch", "count": "count",
+    }  # fmt: skip
+    for key, row in found.items():
+        base, one = said[key]
+        assert (row["segment"], row["partition"]) == (base, 0)
+        assert {ours: row[ours] for ours in names} == {ours: one[theirs] for ours, theirs in names.items()}
+        assert bool(row["attributes"] & 0x20) == one["isControl"]
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    """A partition of two segments: keys and values absent and empty, headers, a transaction that was aborted."""
+    writer = PartitionWriter(tmp_path / "my-topic-3", 10, index_interval=0)
+    writer.append([KafkaRecord(b"one", b"k"), KafkaRecord(None, None, FIRST_TIME + 5, [("h", b"\x00"), ("n", None)])])
+    writer.append([KafkaRecord(b"", b"")], codec="gzip", append_time=FIRST_TIME + 9)
+    writer.roll()
+    writer.append([KafkaRecord(b"lost")], producer_id=4, producer_epoch=0, base_sequence=0, transactional=True)
+    writer.marker(4)
+    writer.close()
+    return tmp_path / "my-topic-3"
+
+
+def test_records_are_those_that_were_sent(registered: Any, written: Path) -> None:
+    frame = log(registered).load(str(written)).orderBy("offset")
+    assert frame.columns == [
+        "topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers", "is_transactional",
+        "is_control",
+    ]  # fmt: skip
+    first, second, third, fourth, marker = frame.collect()
+    assert tuple(first)[:5] == ("my-topic", 3, 10, FIRST_TIME, 0)
+    assert (bytes(first.key), bytes(first.value), first.headers) == (b"k", b"one", [])
+    assert (second.key, second.value, second.timestamp) == (None, None, FIRST_TIME + 5)
+    assert [(one.key, one.value) for one in second.headers] == [("h", bytearray(b"\0")), ("n", None)]
+    assert (third.key, third.value, third.timestamp, third.timestamp_type) == (b"", b"", FIRST_TIME + 9, 1)
+    assert (bytes(fourth.value), fourth.is_transactional, fourth.is_control) == (b"lost", True, False)
+    assert (marker.offset, marker.is_control) == (14, True)
+
+
+def test_the_schema_of_the_user_is_the_projection(registered: Any, written: Path) -> None:
+    schema = "sequence int, offset bigint NOT NULL, segment bigint, producer_id bigint, position bigint"
+    rows = log(registered, schema).load(str(written)).orderBy("offset").collect()
+    assert [(row.offset, row.segment, row.producer_id, row.sequence) for row in rows] == [
+        (10, 10, -1, -1), (11, 10, -1, -1), (12, 10, -1, -1), (13, 13, 4, 0), (14, 13, 4, -1),
+    ]  # fmt: skip
+    topics = log(registered, "topic string").load(str(written)).collect()
+    assert [row.topic for row in topics] == ["my-topic"] * 5
+    with pytest.raises(Exception, match="schema: expected offset bigint, got int"):
+        log(registered, "offset int").load(str(written)).collect()
+    with pytest.raises(Exception, match="rows: expected records or batches, got 'keys'"):
+        log(registered, rows="keys").load(str(written)).collect()
+
+
+def test_offsets_limit_what_is_read(registered: Any, written: Path) -> None:
+    frame = log(registered, "offset bigint", startOffset=11, endOffset=14).load(str(written))
+    assert sorted(row.offset for row in frame.collect()) == [11, 12, 13]
+    batches = log(registered, rows="batches", startOffset=11, endOffset=12).load(str(written))
+    assert [(row.base_offset, row.last_offset) for row in batches.collect()] == [(10, 11)]
+
+
+def test_one_log_is_a_partition_of_its_own(registered: Any, written: Path) -> None:
+    rows = log(registered, "topic string, offset bigint").load(str(written / f"{13:020d}.log")).collect()
+    assert sorted(map(tuple, rows)) == [("my-topic", 13), ("my-topic", 14)]
+
+
+# What follows needs no session: a reader is what Spark would make of the source, in this process.
+
+
+def offsets_of(path: Path, **options: str) -> tuple[int, list[int]]:
+    """In how many tasks a partition is read, and the offsets found."""
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    schema = StructType([StructField("offset", LongType())])
+    reader = KafkaLogSource({"path": str(path), **options}).reader(schema)
+    tasks = reader.partitions()
+    return len(tasks), [n for one in tasks for batch in reader.read(one) for n in batch.column(0).to_pylist()]
+
+
+@pytest.fixture
+def long(tmp_path: Path) -> Path:
+    """One segment of 400 batches of some 170 bytes, every one in the index, and a short one."""
+    writer = PartitionWriter(tmp_path / "long-0", index_interval=0)
+    for number in range(400):
+        writer.append([KafkaRecord(b"v" * 100, timestamp=FIRST_TIME + number)])
+    writer.roll()
+    writer.append([KafkaRecord()])
+    writer.close()
+    return tmp_path / "long-0"
+
+
+@pytest.mark.parametrize(("task_bytes", "tasks"), [(1 << 20, 1), (20_000, 5), (1000, 68)])
+def test_ranges_cover_each_record_once(
+    long: Path, task_bytes: int, tasks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_log_source, "TASK_BYTES", task_bytes)
+    found, offsets = offsets_of(long)
+    assert offsets == list(range(401))
+    assert abs(found - tasks) <= 2
+
+
+@pytest.mark.parametrize("damage", ["missing", "garbage", "shifted", "cut"])
+def test_an_index_that_is_wrong_cuts_nothing_apart(long: Path, damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_log_source, "TASK_BYTES", 5000)
+    index = long / f"{0:020d}.index"
+    content = bytearray(index.read_bytes())
+    if damage == "missing":
+        index.unlink()
+    else:
+        for at in range(0, len(content), 8):
+            wrong = 2**31 - 1 if damage == "garbage" else int.from_bytes(content[at + 4 : at + 8], "big") + 1
+            content[at + 4 : at + 8] = wrong.to_bytes(4, "big")
+        index.write_bytes(content[:-3] if damage == "cut" else content)
+    assert offsets_of(long)[1] == list(range(401))
+
+
+def test_zeros_behind_the_log_are_its_end(long: Path) -> None:
+    with open(long / f"{400:020d}.log", "ab") as file:
+        file.write(bytes(5000))
+    assert offsets_of(long)[1] == list(range(401))
+
+
+def test_damage_fails_the_query_unless_told_otherwise(long: Path) -> None:
+    path = long / f"{0:020d}.log"
+    with LogSegment.open(path) as segment:
+        where = segment.translate_offset(300)
+    assert where is not None
+    content = bytearray(path.read_bytes())
+    content[where.position + 8 : where.position + 12] = bytes(4)
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"the log ends too early: .* at byte {where.position}: .*failOnDataLoss"):
+        offsets_of(long)
+    assert offsets_of(long, failOnDataLoss="false")[1] == [*range(300), 400]
+
+
+def test_checksums_are_compared_where_asked_for(long: Path) -> None:
+    path = long / f"{400:020d}.log"
+    content = bytearray(path.read_bytes())
+    content[-2] ^= 1
+    path.write_bytes(content)
+    assert len(offsets_of(long)[1]) == 401
+    with pytest.raises(ValueError, match="the log ends too early"):
+        offsets_of(long, checkCrc="true")
