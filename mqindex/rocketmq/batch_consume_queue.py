@@ -181,9 +181,9 @@ class BatchConsumeQueue:
         if self._closed:
             raise ClosedFileError("the queue is closed", path=self.directory)
         with self._lock:
-            end = self._files.end(_check, self._end)
+            end = self._files.end(_check, self._end).number
             while self._files.is_full(end) and self._files.relist():
-                end = self._files.end(_check, end or None)
+                end = self._files.end(_check, end or None).number
             self._end = end
             return end
 

@@ -17,10 +17,10 @@ from mqindex.errors import ClosedFileError, ReadOnlyFileError
 from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log_entries import UNIT
 from mqindex.rocketmq.log_files import LogFile, Skipped
-from mqindex.rocketmq.queue_files import FileMaps, UnitFiles, file_size_of
+from mqindex.rocketmq.queue_files import End, FileMaps, UnitFiles, file_size_of
 from mqindex.rocketmq.queue_tail import PutUnits, QueueTail
 from mqindex.rocketmq.queue_times import Boundary, QueueFile, offset_by_boundary, offset_by_file_time
-from mqindex.rocketmq.queue_units import Taken, all_columns, count_blanks, end_of_unit, tag_hash, take_units
+from mqindex.rocketmq.queue_units import Taken, all_columns, count_blanks, last_end, tag_hash, take_units
 
 if TYPE_CHECKING:
     from mqindex.rocketmq.commit_log import CommitLog
@@ -77,7 +77,7 @@ class ConsumeQueue:
         self._owns_maps = owns_maps
         self._lock = threading.Lock()
         self._closed = False
-        self._end = units.end(check_units)
+        self._end = units.end(check_units).number
         self._tail = QueueTail(units, file_size, self._end) if writable else None
         self._corrected = 0
         self._first: tuple[int, int] | None = None  # the first unit of all, and the first that is no blank
@@ -166,13 +166,14 @@ class ConsumeQueue:
 
     def bounds(self) -> QueueBounds:
         """`min_offset_in_queue`, `max_offset_in_queue` and `max_phy_offset`, all of one look."""
-        end = self._look()
+        self._require_open()
         with self._lock:
-            first = self._first_unit()
-            low = max(first, self._corrected)
             if self._tail is not None:
-                return QueueBounds(low, end, self._tail.max_phy_offset)
-            return QueueBounds(low, end, end_of_unit(self._units, end - 1) if first < end else -1)
+                return QueueBounds(self._min(), self._tail.end, self._tail.max_phy_offset)
+            end = self._see()
+            first = self._first_unit()
+            behind = last_end(self._units, end) if first < end.number else -1
+            return QueueBounds(max(first, self._corrected), end.number, behind)
 
     def file_of(self, queue_offset: int) -> LogFile | None:
         """The file that has the place of a queue offset, as last listed; None: there is none."""
@@ -223,12 +224,9 @@ class ConsumeQueue:
         self._require_open()
         follows = self.ext is not None and hashes is not None
         taken = take_units(self._units, start, stop, room, hashes, parts, codes=follows)
-        if not follows or hashes is None or taken.tags_codes is None:
+        if hashes is None or taken.tags_codes is None:
             return taken
-        keep = self._fitting(taken.tags_codes, hashes)
-        columns = (column[keep] for column in (taken.queue_offsets, taken.phy_offsets, taken.sizes, taken.tags_codes))
-        left = Taken(*columns, taken.stop, gone=False)
-        return left._replace(gone=taken.gone and not left.sizes.all())
+        return taken.where(self._fitting(taken.tags_codes, hashes))
 
     def get_offset_in_queue_by_time(self, ms: int, commit_log: CommitLog, *, boundary: Boundary | None = None) -> int:
         """The queue offset at a time, as the broker answers.
@@ -356,10 +354,14 @@ class ConsumeQueue:
         if self._tail is not None:
             return self._tail.end
         with self._lock:
-            self._end = self._units.end(check_units, self._end)
-            while self._units.is_full(self._end) and self._units.relist():
-                self._end = self._units.end(check_units, self._end or None)
-            return self._end
+            return self._see().number
+
+    def _see(self) -> End:
+        end = self._units.end(check_units, self._end)
+        while self._units.is_full(end.number) and self._units.relist():
+            end = self._units.end(check_units, end.number or None)
+        self._end = end.number
+        return end
 
     def _min(self) -> int:
         return max(self._first_unit(), self._corrected)
@@ -367,7 +369,7 @@ class ConsumeQueue:
     def _first_unit(self) -> int:
         if self._tail is not None:
             return self._tail.first
-        if self._units.files and not os.path.exists(self._units.files[0].path):
+        if self._units.files and not os.access(self._units.files[0].path, os.F_OK):
             self._units.relist()  # a broker deletes what has expired
         if self._first is None or self._first[0] != self._units.first or self._first[1] >= self._end:
             first = self._units.first

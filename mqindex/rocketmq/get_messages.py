@@ -22,6 +22,7 @@ __all__ = ["LogParts", "get_messages"]
 _Ints = npt.NDArray[np.int64]
 
 _PLACES = ("queue_offset", "phy_offset", "size")
+_SAID_BY_UNITS = frozenset(_PLACES)
 _MOST = 1 << 18  # units picked in one step
 
 
@@ -65,7 +66,7 @@ def get_messages(
         taken = queue.take(at, high, min(max_msg_nums - found, high - at, _MOST), hashes, parts)
         at = taken.stop
         if taken.gone:
-            status, taken = GetMessageStatus.MESSAGE_WAS_REMOVING, _there(taken)
+            status, taken = GetMessageStatus.MESSAGE_WAS_REMOVING, taken.where(taken.sizes > 0)
         for batch in _batches(log, taken, wanted, columns, exact):
             batches.append(batch)
             found += batch.num_rows
@@ -74,22 +75,14 @@ def get_messages(
     return GetMessageResult(status, at, low, high, _joined(batches, columns))
 
 
-def _there(taken: Taken) -> Taken:
-    """Without the units whose messages the log does not have."""
-    there = taken.sizes > 0
-    return taken._replace(
-        queue_offsets=taken.queue_offsets[there], phy_offsets=taken.phy_offsets[there], sizes=taken.sizes[there]
-    )
-
-
 def _batches(
     log: CommitLog, taken: Taken, wanted: TagFilter, columns: tuple[str, ...], exact: bool
 ) -> Iterator[Columns]:
     """What was taken as columns; where the units say all that is asked for, the log need not be read."""
-    if exact or not set(columns) <= set(_PLACES):
+    if exact or not _SAID_BY_UNITS.issuperset(columns):
         yield from _columns(log, taken, wanted if exact else TagFilter(None), columns)
     elif len(taken.sizes):
-        said: dict[str, npt.NDArray[Any]] = dict(zip(_PLACES, taken, strict=False))
+        said: dict[str, npt.NDArray[Any]] = dict(zip(_PLACES, taken[:3], strict=True))
         yield Columns({name: said[name] for name in columns}, num_rows=len(taken.sizes))
 
 

@@ -17,7 +17,7 @@ from mqindex._mapped_file import MappedFile
 from mqindex.errors import ClosedFileError, TruncatedFileError
 from mqindex.rocketmq.log_files import LogFile, Skipped, survey_directories
 
-__all__ = ["FileMaps", "Stretch", "UnitFiles", "file_size_of", "list_queue_files"]
+__all__ = ["End", "FileMaps", "Stretch", "UnitFiles", "file_size_of", "list_queue_files"]
 
 _FOLLOW_FROM = 3  # the broker looks for a queue's end in its last three files
 
@@ -101,6 +101,15 @@ class Stretch(NamedTuple):
     stop: int
 
 
+class End(NamedTuple):
+    """Where a queue ends: the number behind its last valid unit, and of the file in which that was found the bytes and
+    the number of its first unit."""
+
+    number: int
+    buf: Any
+    first: int
+
+
 class UnitFiles:
     """The units in the files of one directory. `files`, `skipped`: as they were when last listed."""
 
@@ -142,8 +151,8 @@ class UnitFiles:
             if low < high:
                 yield Stretch(buf, first, low, high)
 
-    def end(self, valid: Callable[[Any, int, int], int], known: int | None = None) -> int:
-        """The number behind the last valid unit, by the broker's rule of recovery.
+    def end(self, valid: Callable[[Any, int, int], int], known: int | None = None) -> End:
+        """The end by the broker's rule of recovery.
 
         `valid(buf, start, stop)` gives the first position in [start, stop) that is not valid, or stop. The walk begins
         at the third-last file, or where `known`, the answer of an earlier call, ended. It ends at the first place in a
@@ -154,16 +163,16 @@ class UnitFiles:
             end = self._firsts[n] if self.files else 0
         else:
             n, end = max(self.index_of(known - 1), 0), known
-        for file_number in range(n, len(self.files)):
-            first = self._firsts[file_number]
-            buf, places = self._open(self.files[file_number])
+        buf, first = b"", end
+        for file, first in zip(self.files[n:], self._firsts[n:], strict=True):
+            buf, places = self._open(file)
             at = min(max(end - first, 0), places)
             good = valid(buf, at, places) if at < places else places
             if good > at:
                 end = first + good
             if good < places:
-                return end
-        return end
+                break
+        return End(end, buf, first)
 
     def is_full(self, end: int) -> bool:
         """Whether a unit at `end` would need a file that is not among `files`."""

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.consume_queue import UnitTaker, decode_units, unit_at
-from mqindex.rocketmq.queue_files import UnitFiles
+from mqindex.rocketmq.queue_files import End, UnitFiles
 
-__all__ = ["BLANK", "Taken", "all_columns", "columns_of_file", "count_blanks", "end_of_unit", "tag_hash", "take_units"]
+__all__ = ["BLANK", "Taken", "all_columns", "columns_of_file", "count_blanks", "last_end", "tag_hash", "take_units"]
 
 _Ints: TypeAlias = npt.NDArray[np.int64]
 _Sizes: TypeAlias = npt.NDArray[np.int32]
@@ -54,12 +54,14 @@ def columns_of_file(units: UnitFiles, start: int, stop: int) -> tuple[_Ints, _Si
     return decode_units(b"", 0, 0)
 
 
-def end_of_unit(units: UnitFiles, number: int) -> int:
-    """The phy offset behind the message of a unit; -1: no file holds it."""
-    for part in units.stretches(number, number + 1):
-        phy_offset, size, _ = unit_at(part.buf, part.start)
+def last_end(units: UnitFiles, end: End) -> int:
+    """The phy offset behind the message of the last unit before an end; -1: no file holds it any more."""
+    last = end.number - 1
+    if 0 <= last - end.first < len(end.buf) // units.unit_size:
+        phy_offset, size, _ = unit_at(end.buf, last - end.first)
         return phy_offset + size
-    return -1
+    phys, sizes, _ = columns_of_file(units, last, last + 1)
+    return int(phys[0]) + int(sizes[0]) if len(phys) else -1
 
 
 class Taken(NamedTuple):
@@ -74,6 +76,13 @@ class Taken(NamedTuple):
     tags_codes: _Ints | None
     stop: int
     gone: bool
+
+    def where(self, keep: npt.NDArray[np.bool_]) -> Taken:
+        """Those rows alone."""
+        sizes = self.sizes[keep]
+        codes = None if self.tags_codes is None else self.tags_codes[keep]
+        gone = self.gone and not sizes.all()
+        return Taken(self.queue_offsets[keep], self.phy_offsets[keep], sizes, codes, self.stop, gone)
 
 
 def take_units(

@@ -210,6 +210,23 @@ def test_a_reader_follows_a_queue_that_grows_and_rolls(queue: ConsumeQueue) -> N
         assert len(reader.files) == 5
 
 
+def test_one_look_tells_the_bounds_wherever_a_file_ends(queue: ConsumeQueue) -> None:
+    with ConsumeQueue.open(queue.directory) as reader:
+        assert reader.bounds() == queue.bounds() == (0, 0, -1)
+        for n in range(25):
+            queue.put_units(units(n))
+            assert reader.bounds() == queue.bounds() == (0, n + 1, 100 * n + 100)
+        Path(queue.directory, FIRST).unlink()
+        assert reader.bounds() == (10, 25, 2500)
+        os.truncate(Path(queue.directory, f"{400:020d}"), 40)
+        assert reader.bounds() == (10, 25, -1)
+        os.unlink(Path(queue.directory, f"{400:020d}"))
+        assert reader.bounds() == (10, 25, -1)
+    Path(queue.directory, f"{400:020d}").write_bytes(bytes(200))  # brokers make the next file ahead
+    with ConsumeQueue.open(queue.directory) as reader:
+        assert reader.bounds() == (10, 20, 2000)
+
+
 def test_a_reader_follows_a_queue_that_begins_later(tmp_path: Path) -> None:
     with (
         ConsumeQueue.open(tmp_path / "0", file_size=200, writable=True) as queue,

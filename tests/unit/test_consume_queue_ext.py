@@ -12,6 +12,7 @@ import pytest
 
 from mqindex.errors import ClosedFileError
 from mqindex.rocketmq import BatchConsumeQueue, ConsumeQueue, ConsumeQueueExt
+from mqindex.rocketmq.consume_queue import tag_hash
 from mqindex.rocketmq.log_entries import UNIT
 from tests.support.golden import case
 
@@ -83,6 +84,12 @@ def test_a_queue_follows_its_addresses_and_filters_by_what_they_say(tmp_path: Pa
         assert queue.select([2112]).tolist() == [3, 6, 7]
         assert queue.select(["TagA", 7]).tolist() == [4, 5, 7]
         assert queue.select([1, 2, 3, 4, 5, 100]).tolist() == [0, 7]
+        log = np.array([[0], [700]])
+        taken = queue.take(0, 8, 8, np.array([2112], np.int32), log)
+        assert (taken.queue_offsets.tolist(), taken.sizes.tolist(), taken.gone) == ([3, 6, 7], [100, 100, 0], True)
+        assert not queue.take(0, 8, 8, np.array([tag_hash("TagA"), 2112], np.int32), np.array([[0], [900]])).gone
+        few = queue.take(0, 8, 4, np.array([2112], np.int32), log)  # the room is for what may pass, by its hash alone
+        assert (few.queue_offsets.tolist(), few.stop, few.gone) == ([3], 4, False)
     with ConsumeQueue.open(tmp_path / "queue") as queue:
         assert queue.units()["tags_code"].tolist() == codes
         assert queue.select([2112]).tolist() == list(range(8))
