@@ -19,6 +19,7 @@ from tests.support.tree import contents, index_bytes, index_paths, queue_content
 
 REPAIR = "mqindex.rocketmq.repair:repair"
 ONE = LocalEngine(1)
+ERRORS = ("ENOSPC", "EIO", "EACCES")
 OPTIONS: dict[str, Any] = {**INDEX_OPTIONS, "config": {"mappedFileSizeConsumeQueue": QUEUE_FILE_SIZE}}
 
 
@@ -133,25 +134,16 @@ def test_killed_at_any_call_every_file_is_the_old_or_the_new_one(
     assert at > 15
 
 
-@pytest.mark.parametrize(
-    ("situation", "failures"),
-    [("newest gone", "ENOSPC EIO EACCES"), ("all gone", "EIO EACCES ENOSPC")]
-    + [
-        (situation, failure)
-        for situation in ("spoilt", "incomplete", "queues gone", "queues spoilt")
-        for failure in ("ENOSPC", "EIO", "EACCES")
-    ],
-)
-def test_error_at_any_call_is_told_and_a_second_run_finishes(
-    situation: str, failures: str, runner: Runner, tmp_path: Path
-) -> None:
-    """With several failures each call gets one of them, in turn."""
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_error_at_any_call_is_told_and_a_second_run_finishes(situation: str, runner: Runner, tmp_path: Path) -> None:
+    """Each call gets one of the errors in turn, and another one in the next situation."""
+    turn = [*SITUATIONS].index(situation)
     original, expected = broken(situation, tmp_path)
     old = contents(original)
     new = contents(finished(runner, original, tmp_path))
     for at in range(1, 500):
         root = shutil.copytree(original, tmp_path / f"store{at}")
-        failure = failures.split()[at % len(failures.split())]
+        failure = ERRORS[(at + turn) % len(ERRORS)]
         outcome = repair(runner, root, at=at, failure=failure)
         if len(outcome.calls) < at:
             assert outcome.error is None
