@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from mqindex.kafka.log_segment import BatchFault, LogOffsetPosition, LogSegment
 from mqindex.kafka.offset_index import OffsetIndex, OffsetPosition
+from mqindex.kafka.partition_log import PartitionLog, PartitionOffsetPosition
 from mqindex.kafka.rebuild import rebuild
 from mqindex.kafka.repair import repair
 from mqindex.kafka.time_index import TimeIndex, TimestampOffset
@@ -20,6 +21,8 @@ __all__ = [
     "LogSegment",
     "OffsetIndex",
     "OffsetPosition",
+    "PartitionLog",
+    "PartitionOffsetPosition",
     "TimeIndex",
     "TimestampOffset",
     "TransactionIndex",
