@@ -13,7 +13,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._mapped_file import MappedFile
 from mqindex._native.kafka_log import Recovered
 from mqindex.errors import MQIndexError
 from mqindex.kafka.batches import batch_rows
@@ -23,6 +22,7 @@ from mqindex.kafka.layout import MAX_LOG_SIZE, OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZ
 from mqindex.kafka.log_segment import LogSegment
 from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.partition_files import SegmentFiles
+from mqindex.kafka.record_check import check_records
 from mqindex.kafka.survey import INDEXES, index_path, index_paths
 from mqindex.kafka.transactions import EVENT, events_of
 from mqindex.report import Finding, Severity
@@ -77,8 +77,10 @@ def check_segment(check: SegmentCheck) -> CheckedSegment:
             done.readable = made.fault is None and (made.truncated_bytes == 0 or check.last)
             done.batches, done.last_offset = made.batches, made.last_offset
             done.findings += log_findings(segment.path, made, last=check.last)
-            done.events = events_in(check.files.log, made)
+            done.events = events_in(segment, made)
             _check_indexes(check, segment, made, done)
+            if check.deep:
+                done.findings += check_records(segment, made.valid_bytes)
     except MQIndexError as error:
         done.readable = False
         done.findings.append(refused(check.files.log, error))
@@ -146,13 +148,10 @@ def _reaches_end(path: str, at: int) -> bool:
     return length >= 14 and (at + 12 + length >= size or _is_zeros(path, at + 12 + length))
 
 
-def events_in(path: str, made: Recovered) -> npt.NDArray[Any]:
+def events_in(segment: LogSegment, made: Recovered) -> npt.NDArray[Any]:
     """The events of a segment, with the markers read from its log."""
     rows = batch_rows([made.transactional])
-    if not len(rows):
-        return np.empty(0, EVENT)
-    with MappedFile.open(path) as log, memoryview(log.map) as octets:
-        return events_of(rows, octets)
+    return events_of(rows, segment.log_bytes()) if len(rows) else np.empty(0, EVENT)
 
 
 # ---- its indexes

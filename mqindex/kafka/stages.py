@@ -83,12 +83,12 @@ def _recover(item: SegmentRecovery) -> RecoveredSegment:
                 kafka_version=options.kafka_version,
                 check_crc=options.check_crc,
             )
+            done.events = events_in(segment, made)
     except MQIndexError as error:
         done.findings.append(refused(item.files.log, error))
         return done
     done.readable = made.fault is None and (made.truncated_bytes == 0 or item.last)
     done.findings = log_findings(item.files.log, made, last=item.last)
-    done.events = events_in(item.files.log, made)
     done.batches = made.batches
     written = (("index", made.offset_index, OFFSET_ENTRY_SIZE), ("timeindex", made.time_index, TIME_ENTRY_SIZE))
     for ending, data, entry_size in written:
