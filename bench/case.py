@@ -21,7 +21,7 @@ Arguments = Callable[[Workshop], dict[str, object]]
 class Contender:
     """One way to do the work, run in a process of its own.
 
-    runs : "java:<sub-command>" or "<module>.<function>" of `bench.contenders`.
+    runs : "rocketmq:<sub-command>" or "kafka:<sub-command>" in Java, or "<module>.<function>" of `bench.contenders`.
     needs : modules without which it cannot run.
     warm : MiB of memory to touch before a run, at full size.
     facts : put before the names of its answers, where it does other work than the rest of the case.
@@ -36,15 +36,15 @@ class Contender:
 
     def missing(self) -> str:
         """What is not here; empty when it can run."""
-        if self.runs.startswith("java:"):
-            return "" if java.available() else "Java and Maven"
+        if broker := java.broker_of(self.runs):
+            return "" if java.available(broker) else "Java and Maven"
         return ", ".join(name for name in self.needs if find_spec(name) is None)
 
     def command(self, shop: Workshop, scratch: str) -> list[str]:
         """The command line of one run."""
         arguments = {**self.arguments(shop), "scratch": scratch}
-        if self.runs.startswith("java:"):
-            return java.command(self.runs.removeprefix("java:"), arguments, scratch)
+        if broker := java.broker_of(self.runs):
+            return java.command(broker, self.runs.partition(":")[2], arguments, scratch)
         return [sys.executable, "-m", "bench.contenders", self.runs, json.dumps(arguments)]
 
 

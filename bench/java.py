@@ -8,10 +8,9 @@ import subprocess
 
 from bench.machine import ROOT
 
-__all__ = ["available", "build", "command"]
+__all__ = ["available", "broker_of", "build", "command"]
 
 PROJECT = os.path.join(ROOT, "bench", "java")
-TARGET = os.path.join(PROJECT, "target")
 FLAGS = [
     "-XX:+UseSerialGC",
     "-Xms2g",
@@ -22,31 +21,49 @@ FLAGS = [
 ]
 
 
-def available() -> bool:
+def broker_of(runs: str) -> str | None:
+    """Whose classes a contender needs; None: it is no Java contender.
+
+    >>> broker_of("kafka:recover"), broker_of("commit_log.rebuild")
+    ('kafka', None)
+    """
+    broker, colon, _ = runs.partition(":")
+    return broker if colon else None
+
+
+def available(broker: str) -> bool:
     """Whether Java and Maven are here."""
-    return bool(shutil.which("java") and (_built() or shutil.which("mvn")))
+    return bool(shutil.which("java") and (_built(broker) or shutil.which("mvn")))
 
 
-def build() -> None:
+def build(broker: str) -> None:
     """Compile, unless the classes are younger than their sources."""
-    if not _built():
-        subprocess.run(["mvn", "-q", "-B", "package"], cwd=PROJECT, check=True)
+    if not _built(broker):
+        subprocess.run(["mvn", "-q", "-B", f"-P{broker}", "package"], cwd=PROJECT, check=True)
 
 
-def command(what: str, arguments: dict[str, object], home: str) -> list[str]:
+def command(broker: str, what: str, arguments: dict[str, object], home: str) -> list[str]:
     """The command line of one contender; whatever Java writes to a user's home goes to `home`."""
-    path = f"{TARGET}/classes{os.pathsep}{TARGET}/lib/*"
+    target = _target(broker)
+    path = f"{target}/classes{os.pathsep}{target}/lib/*"
     pairs = [f"{name}={value}" for name, value in arguments.items()]
-    return ["java", *FLAGS, f"-Duser.home={home}", "-cp", path, "bench.Main", what, *pairs]
+    return ["java", *FLAGS, f"-Duser.home={home}", "-cp", path, f"bench.{broker}.Main", what, *pairs]
 
 
-def _built() -> bool:
-    main = os.path.join(TARGET, "classes", "bench", "Main.class")
-    if not (os.path.exists(main) and os.path.isdir(os.path.join(TARGET, "lib"))):
+def _target(broker: str) -> str:
+    return os.path.join(PROJECT, "target", broker)
+
+
+def _built(broker: str) -> bool:
+    main = os.path.join(_target(broker), "classes", "bench", broker, "Main.class")
+    if not (os.path.exists(main) and os.path.isdir(os.path.join(_target(broker), "lib"))):
         return False
-    return os.path.getmtime(main) >= max(os.path.getmtime(path) for path in _sources())
+    return os.path.getmtime(main) >= max(os.path.getmtime(path) for path in _sources(broker))
 
 
-def _sources() -> list[str]:
+def _sources(broker: str) -> list[str]:
     folder = os.path.join(PROJECT, "src", "main", "java", "bench")
-    return [os.path.join(PROJECT, "pom.xml"), *(os.path.join(folder, name) for name in os.listdir(folder))]
+    found = [os.path.join(PROJECT, "pom.xml")]
+    for room in (folder, os.path.join(folder, broker)):
+        found += [os.path.join(room, name) for name in os.listdir(room) if name.endswith(".java")]
+    return found

@@ -9,7 +9,7 @@ from typing import Any, Literal
 __all__ = ["Goal", "Measured", "number", "summary"]
 
 Measured = dict[str, dict[str, Any]]  # "contender/measure" -> summary
-UNITS = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0, "MiB": 1 / 2**20, "M/s": 1e-6}
+UNITS = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0, "MiB": 1 / 2**20, "M/s": 1e-6, "GB/s": 1e-9}
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,8 @@ class Goal:
 
     kind : "faster": peer / ours must reach the goal. "slower": (ours - allowance) / peer must stay below it.
         "below": ours itself must, in `unit`.
-    unit : in what the two are printed; "M/s" is a rate, the others are for one unit of work, or, with `whole`, for all.
+    unit : in what the two are printed; "M/s" and "GB/s" are rates, the others are for one unit of work, or, with
+        `whole`, for all.
     """
 
     work: str
@@ -77,6 +78,6 @@ def _met(must: float, aim: float, goal: Goal) -> str:
 
 
 def _shown(value: float, units: int, goal: Goal) -> float:
-    if goal.unit == "M/s":
-        return units / value * UNITS["M/s"]
+    if goal.unit.endswith("/s"):
+        return units / value * UNITS[goal.unit]
     return (value if goal.whole else value / units) * UNITS[goal.unit]

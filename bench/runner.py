@@ -57,8 +57,8 @@ def _present(case: Case, say: Say) -> list[Contender]:
             say(f"    {contender.name}: left out, not here: {missing}")
         else:
             present.append(contender)
-    if any(contender.runs.startswith("java:") for contender in present):
-        java.build()
+    for broker in sorted({broker for contender in present if (broker := java.broker_of(contender.runs))}):
+        java.build(broker)
     return present
 
 

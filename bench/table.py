@@ -133,6 +133,6 @@ def _origin(record: dict[str, Any], scale: str) -> str:
     packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items() if version)
     return (
         f"{machine['cpu']}, {machine['cores']} cores, {caches}, {machine['memory_gib']} GiB; {machine['kernel']}; "
-        f"{machine['compiler']}; {machine['python']}; {machine['java']}; {packages}. RocketMQ 4.9.3 from Maven. "
-        f"Measured {record['date']} at {', '.join(commits)}."
+        f"{machine['compiler']}; {machine['python']}; {machine['java']}; {packages}. "
+        f"RocketMQ 4.9.3 and Kafka 4.1.0 from Maven. Measured {record['date']} at {', '.join(commits)}."
     )

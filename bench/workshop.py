@@ -17,6 +17,7 @@ __all__ = ["Workshop", "space_needed"]
 HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 LOOK_UPS = 1_000_000
 LOG_GIB = 16
+KAFKA_GIB = 10
 BLOCK = 1 << 20
 
 
@@ -161,5 +162,5 @@ class Workshop:
 
 
 def space_needed(scale: Scale) -> int:
-    """Bytes that a whole run needs in the work directory: the log, and half as much again for what is made of it."""
-    return scale.count((LOG_GIB + 8) * GIB)
+    """Bytes that a whole run needs in the work directory: the log, what is made of it, and the segments of Kafka."""
+    return scale.count((LOG_GIB + 8 + KAFKA_GIB) * GIB)

@@ -8,6 +8,11 @@ from bench.cases import (
     extract,
     follow,
     get_message,
+    kafka_append,
+    kafka_lookup,
+    kafka_rebuild,
+    kafka_spark,
+    kafka_verify,
     key_stores,
     plain_spark,
     private_memory,
@@ -45,5 +50,10 @@ CASES: dict[str, Case] = {
         verify,
         private_memory,
         plain_spark,
+        kafka_lookup,
+        kafka_append,
+        kafka_rebuild,
+        kafka_verify,
+        kafka_spark,
     )
 }

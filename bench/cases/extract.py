@@ -31,7 +31,7 @@ CASE = Case(
     name="extract",
     title="4 GiB of warm log, 1 KiB bodies",
     contenders=(
-        Contender("java", "java:decode", java, warm=2500),
+        Contender("java", "rocketmq:decode", java, warm=2500),
         Contender("mqindex", "commit_log.extract", mqindex, warm=500),
     ),
     goals=(

@@ -53,7 +53,7 @@ CASE = Case(
     name="get_message",
     title="A queue read with a tag filter that half of its messages pass",
     contenders=(
-        *(Contender(f"java_{batch}", "java:get", java(batch), warm=2500) for batch in BATCHES),
+        *(Contender(f"java_{batch}", "rocketmq:get", java(batch), warm=2500) for batch in BATCHES),
         *(Contender(f"mqindex_{batch}", "message_store.get_messages", mqindex(batch), warm=500) for batch in BATCHES),
         Contender("decoded", "message_store.get_messages", mqindex(BATCHES[0], None), warm=500),
     ),

@@ -34,7 +34,7 @@ CASE = Case(
     name="put_keys",
     title="20 M Arrow keys into a fresh index file",
     contenders=(
-        Contender("java", "java:put", java, warm=2500),
+        Contender("java", "rocketmq:put", java, warm=2500),
         Contender("mqindex", "index_file.put", mqindex, warm=2500),
     ),
     goals=(

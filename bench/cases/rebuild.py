@@ -34,8 +34,8 @@ CASE = Case(
     name="rebuild",
     title="Whole rebuild of the index of 4 GiB of log, one worker",
     contenders=(
-        Contender("build", "java:build", build, warm=2500),
-        Contender("restart", "java:restart", restart, warm=4000),
+        Contender("build", "rocketmq:build", build, warm=2500),
+        Contender("restart", "rocketmq:restart", restart, warm=4000),
         Contender("mqindex", "commit_log.rebuild", mqindex, warm=500),
     ),
     goals=(

@@ -23,7 +23,7 @@ CASE = Case(
     name="reput",
     title="Dispatch of 4 GiB of log, 1 KiB bodies, one thread",
     contenders=(
-        Contender("restart", "java:restart", rebuild.restart, warm=4000),
+        Contender("restart", "rocketmq:restart", rebuild.restart, warm=4000),
         Contender("mqindex", "dispatch.reput", mqindex, warm=500),
     ),
     goals=(

@@ -21,7 +21,7 @@ CASE = Case(
     name="select_phy_offsets",
     title="1 M random keys looked up in a full index file",
     contenders=(
-        Contender("java", "java:select", arguments, warm=2500),
+        Contender("java", "rocketmq:select", arguments, warm=2500),
         Contender("mqindex", "index_file.select", arguments, warm=500),
     ),
     goals=(

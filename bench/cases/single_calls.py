@@ -20,9 +20,9 @@ CASE = Case(
     name="single_calls",
     title="One call a key",
     contenders=(
-        Contender("java_put", "java:put", java_put, warm=2500),
+        Contender("java_put", "rocketmq:put", java_put, warm=2500),
         Contender("mqindex_put", "index_file.single_put", put, warm=1000),
-        Contender("java_select", "java:select", select_phy_offsets.arguments, warm=2500),
+        Contender("java_select", "rocketmq:select", select_phy_offsets.arguments, warm=2500),
         Contender("mqindex_select", "index_file.single_select", select_phy_offsets.arguments, warm=1000),
     ),
     goals=(

@@ -27,7 +27,7 @@ CASE = Case(
     name="verify",
     title="verify --deep of a store with 4 GiB of log, one worker",
     contenders=(
-        Contender("java", "java:decode", java, warm=2500),
+        Contender("java", "rocketmq:decode", java, warm=2500),
         Contender("mqindex", "message_store.verify", mqindex, warm=500),
     ),
     goals=(

@@ -9,11 +9,11 @@ import java.util.Arrays;
 import java.util.zip.CRC32;
 
 /** Directories of numbered files: listing, mapping, checksums, removal. */
-final class Files {
+public final class Files {
     private Files() {
     }
 
-    static File[] sorted(File directory) {
+    public static File[] sorted(File directory) {
         File[] files = directory.listFiles();
         if (files == null) {
             return new File[0];
@@ -22,14 +22,14 @@ final class Files {
         return files;
     }
 
-    static MappedByteBuffer map(File file) throws IOException {
+    public static MappedByteBuffer map(File file) throws IOException {
         try (RandomAccessFile access = new RandomAccessFile(file, "r")) {
             return access.getChannel().map(FileChannel.MapMode.READ_ONLY, 0, access.length());
         }
     }
 
     /** How many files there are, and the CRC-32 of all their bytes in the order of the names. */
-    static String checksum(File directory) throws IOException {
+    public static String checksum(File directory) throws IOException {
         CRC32 crc = new CRC32();
         File[] files = sorted(directory);
         for (File file : files) {
@@ -38,7 +38,7 @@ final class Files {
         return String.format("%d:%08x", files.length, crc.getValue());
     }
 
-    static void remove(File file) {
+    public static void remove(File file) {
         for (File child : sorted(file)) {
             remove(child);
         }

@@ -4,10 +4,10 @@ import java.util.HashMap;
 import java.util.Map;
 
 /** The {@code name=value} arguments of a run. */
-final class Options {
+public final class Options {
     private final Map<String, String> values = new HashMap<>();
 
-    Options(String[] arguments) {
+    public Options(String[] arguments) {
         for (String argument : arguments) {
             int equals = argument.indexOf('=');
             if (equals < 1) {
@@ -17,7 +17,7 @@ final class Options {
         }
     }
 
-    String text(String name) {
+    public String text(String name) {
         String value = values.get(name);
         if (value == null) {
             throw new IllegalArgumentException("missing: " + name + "=");
@@ -25,11 +25,11 @@ final class Options {
         return value;
     }
 
-    String text(String name, String otherwise) {
+    public String text(String name, String otherwise) {
         return values.getOrDefault(name, otherwise);
     }
 
-    int integer(String name) {
+    public int integer(String name) {
         return Integer.parseInt(text(name));
     }
 }

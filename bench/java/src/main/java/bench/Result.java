@@ -7,22 +7,22 @@ import java.util.Locale;
 import java.util.Map;
 
 /** Seconds of each round of each measure, and the answers, as one line of JSON. */
-final class Result {
+public final class Result {
     private final Map<String, List<Double>> seconds = new LinkedHashMap<>();
     private final Map<String, Long> units = new LinkedHashMap<>();
     private final Map<String, String> answers = new LinkedHashMap<>();
 
     /** One round of {@code measure} took {@code nanos} for {@code unitCount} units. */
-    void add(String measure, long nanos, long unitCount) {
+    public void add(String measure, long nanos, long unitCount) {
         seconds.computeIfAbsent(measure, name -> new ArrayList<>()).add(nanos / 1e9);
         units.put(measure, unitCount);
     }
 
-    void answer(String name, long value) {
+    public void answer(String name, long value) {
         answers.put(name, Long.toString(value));
     }
 
-    void answer(String name, String value) {
+    public void answer(String name, String value) {
         answers.put(name, '"' + value + '"');
     }
 

@@ -4,7 +4,7 @@ package bench;
  * Warm-up rounds, then timed ones. Each kind goes on until it has had its number of rounds and {@code least} seconds,
  * so that small work is compiled and repeated as well as large work.
  */
-final class Rounds {
+public final class Rounds {
     private static final int MOST = 30;
 
     private final int warmup;
@@ -14,7 +14,7 @@ final class Rounds {
     private boolean warm;
     private long began = System.nanoTime();
 
-    Rounds(Options options) {
+    public Rounds(Options options) {
         warmup = options.integer("warmup");
         timed = options.integer("rounds");
         least = (long) (Double.parseDouble(options.text("least")) * 1e9);
@@ -22,7 +22,7 @@ final class Rounds {
     }
 
     /** Begins the next round, if there is one. */
-    boolean next() {
+    public boolean next() {
         long now = System.nanoTime();
         if (!warm && done >= warmup && now - began >= least) {
             warm = true;
@@ -37,7 +37,7 @@ final class Rounds {
     }
 
     /** Whether the current round counts. */
-    boolean isTimed() {
+    public boolean isTimed() {
         return warm;
     }
 }

@@ -1,5 +1,6 @@
-package bench;
+package bench.rocketmq;
 
+import bench.Files;
 import java.io.File;
 import java.io.IOException;
 import java.nio.ByteBuffer;

@@ -1,5 +1,8 @@
-package bench;
+package bench.rocketmq;
 
+import bench.Options;
+import bench.Result;
+import bench.Rounds;
 import java.io.File;
 import java.nio.file.Path;
 import org.apache.rocketmq.common.filter.FilterAPI;

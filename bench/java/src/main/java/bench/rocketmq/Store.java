@@ -1,5 +1,6 @@
-package bench;
+package bench.rocketmq;
 
+import bench.Options;
 import java.io.File;
 import org.apache.rocketmq.common.BrokerConfig;
 import org.apache.rocketmq.store.DefaultMessageStore;

@@ -1,5 +1,8 @@
-package bench;
+package bench.rocketmq;
 
+import bench.Files;
+import bench.Options;
+import bench.Result;
 import java.io.File;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;

@@ -1,5 +1,10 @@
-package bench;
+package bench.rocketmq;
 
+import bench.Files;
+import bench.Memory;
+import bench.Options;
+import bench.Result;
+import bench.Rounds;
 import java.io.File;
 import java.net.InetSocketAddress;
 import java.util.Arrays;

@@ -1,4 +1,4 @@
-package bench;
+package bench.rocketmq;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;

@@ -1,5 +1,8 @@
-package bench;
+package bench.rocketmq;
 
+import bench.Options;
+import bench.Result;
+import bench.Rounds;
 import java.io.File;
 import java.util.ArrayList;
 import java.util.List;

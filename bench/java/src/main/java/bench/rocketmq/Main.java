@@ -1,29 +1,16 @@
-package bench;
+package bench.rocketmq;
 
-import java.util.Arrays;
+import bench.Options;
+import bench.Result;
+import bench.Run;
 
-/**
- * One contender run of the real broker's classes: {@code Main <what> name=value ...} prints one JSON line.
- *
- * <p>Every measurement runs its rounds on one thread after warm-up rounds that are thrown away, and says in
- * {@code answer} what it computed, so that the other contenders of the same case can be held against it.
- */
+/** RocketMQ's classes. */
 public final class Main {
     private Main() {
     }
 
     public static void main(String[] argv) {
-        int status = 0;
-        try {
-            Options options = new Options(Arrays.copyOfRange(argv, 1, argv.length));
-            System.out.println(run(argv[0], options));
-        } catch (Throwable failure) {
-            failure.printStackTrace();
-            status = 1;
-        }
-        System.out.flush();
-        // The store's threads are no daemons: nothing but halt ends them.
-        Runtime.getRuntime().halt(status);
+        Run.main(argv, Main::run);
     }
 
     private static Result run(String what, Options options) throws Exception {
