@@ -19,9 +19,9 @@ from mqindex.errors import ClosedFileError, CorruptIndexError, OffsetOverflowErr
 from mqindex.kafka.batches import BATCH, batch_columns, batch_rows
 from mqindex.kafka.layout import MAX_INDEX_SIZE, MAX_LOG_SIZE, base_offset_of
 from mqindex.kafka.offset_index import OffsetIndex, OffsetPosition
-from mqindex.kafka.partition_files import SegmentFiles
 from mqindex.kafka.record_search import find_timestamp, first_offset_at
 from mqindex.kafka.records import no_records, read_records, records_from, require_columns
+from mqindex.kafka.segment_files import SegmentFiles
 from mqindex.kafka.time_index import TimeIndex, TimestampOffset
 from mqindex.kafka.transaction_index import TransactionIndex
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import struct
 from contextlib import AbstractContextManager
 from typing import Any, Literal, NamedTuple
 
 from mqindex import store_lock
 from mqindex.kafka.layout import MAX_BASE_OFFSET
+from mqindex.kafka.log_segment import LogSegment
+from mqindex.kafka.segment_files import SegmentFiles
 
 __all__ = [
     "PartitionDirectory",
@@ -27,22 +28,11 @@ __all__ = [
 _SEGMENT_FILE = re.compile(r"([0-9]{20})\.(log|index|timeindex|txnindex|snapshot)", re.ASCII)
 _NUMBERED = re.compile(r"([0-9]+)\.", re.ASCII)
 _PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})(?:\.\S+-(?P<state>delete|future|stray))?", re.ASCII)
-_HEADER = struct.Struct(">qi4xb6xi")
 _INDEXES = ("index", "timeindex", "txnindex")
 _OTHERS = {"leader-epoch-checkpoint", "partition.metadata", "quorum-state"}
 _OTHER_ENDINGS = (".checkpoint", ".checkpoint.deleted", ".checkpoint.part")  # the metadata log's own snapshots
 
 State = Literal["delete", "future", "stray"]
-
-
-class SegmentFiles(NamedTuple):
-    """The files of one base offset; None: there is none. After a crash a name may still end in `.swap`."""
-
-    base_offset: int
-    log: str
-    index: str | None  # type: ignore[assignment]  # a tuple's own method, which nobody calls here
-    timeindex: str | None
-    txnindex: str | None
 
 
 class PartitionFiles(NamedTuple):
@@ -89,8 +79,8 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
     segments: dict[int, dict[str, str]] = {}
     skipped = []
     for name in sorted(kept):
-        match = _SEGMENT_FILE.fullmatch(name)
-        if match is not None and int(match[1]) <= MAX_BASE_OFFSET:
+        match = _segment_file(name)
+        if match is not None:
             segments.setdefault(int(match[1]), {})[match[2]] = os.path.join(root, kept[name])
         elif name not in _OTHERS and not name.endswith(_OTHER_ENDINGS):
             skipped.append(os.path.join(root, kept[name]))
@@ -119,36 +109,37 @@ def _swapped(root: str, names: set[str]) -> tuple[dict[str, str], set[str]]:
         gone |= {name for name in swaps if (offset := _number(name)) is not None and offset >= first_cleaned}
     gone |= cleaned
     swaps -= gone
-    logs = [name for name in swaps if _SEGMENT_FILE.fullmatch(name[: -len(".swap")]) and name.endswith(".log.swap")]
-    low = min((_number(name) or 0 for name in logs), default=0)
-    high = max((_next_offset(os.path.join(root, name), _number(name) or 0) for name in logs), default=0)
+    logs = [
+        SegmentFiles(int(match[1]), os.path.join(root, name), None, None, None)
+        for name in swaps
+        if (match := _segment_file(name.removesuffix(".swap"))) is not None and match[2] == "log"
+    ]
+    low = min((files.base_offset for files in logs), default=0)
+    high = max(map(_next_offset, logs), default=0)
     plain = names - gone - swaps
     gone |= {name for name in plain if (offset := _number(name)) is not None and low <= offset < high}
     kept = {name: name for name in plain - gone}
     for name in swaps:
-        final = name[: -len(".swap")]
+        final = name.removesuffix(".swap")
         if final in kept:
             gone.add(final)
         kept[final] = name
     return kept, gone
 
 
-def _next_offset(path: str, base_offset: int) -> int:
-    """One behind the last offset of a log; its base offset where it holds nothing."""
-    with open(path, "rb", buffering=0) as file:
-        size, at, last = os.fstat(file.fileno()).st_size, 0, base_offset - 1
-        while at < size - 17:
-            offset, length, magic, delta = _HEADER.unpack(os.pread(file.fileno(), _HEADER.size, at).ljust(_HEADER.size))
-            if length < 14 or at + 12 + length > size:
-                break
-            last = offset + (delta if magic >= 2 else 0)
-            at += 12 + length
-    return last + 1
+def _next_offset(files: SegmentFiles) -> int:
+    with LogSegment.of_files(files) as segment:
+        return segment.next_offset
 
 
 def _files(root: str) -> set[str]:
     with os.scandir(root) as entries:
         return {entry.name for entry in entries if entry.is_file()}
+
+
+def _segment_file(name: str) -> re.Match[str] | None:
+    match = _SEGMENT_FILE.fullmatch(name)
+    return None if match is None or int(match[1]) > MAX_BASE_OFFSET else match
 
 
 def _number(name: str) -> int | None:
