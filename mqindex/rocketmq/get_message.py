@@ -23,7 +23,7 @@ __all__ = [
     "holds",
     "read_unit",
     "refusal",
-    "require_max_msg_nums",
+    "require_request",
 ]
 
 _M = TypeVar("_M")
@@ -153,8 +153,15 @@ def holds(log: CommitLog, phy_offset: int, size: int) -> bool:
     return phy_offset + size <= file.stop
 
 
-def require_max_msg_nums(max_msg_nums: int) -> None:
-    """ValueError: it is less than one."""
+def require_request(topic: str, queue_id: int, offset: int, max_msg_nums: int, tags: str | None) -> None:
+    """TypeError, ValueError: no request of a consumer looks so."""
+    if not isinstance(topic, str):
+        raise TypeError(f"topic: expected str, got {type(topic).__name__}")
+    if tags is not None and not isinstance(tags, str):
+        raise TypeError(f"tags: expected an expression like 'TagA || TagB', got {type(tags).__name__}")
+    for name, number in (("queue_id", queue_id), ("offset", offset), ("max_msg_nums", max_msg_nums)):
+        if not hasattr(number, "__index__"):
+            raise TypeError(f"{name}: expected a whole number, got {number!r:.80}")
     if max_msg_nums < 1:
         raise ValueError(f"max_msg_nums: expected 1 or more, got {max_msg_nums}")
 

@@ -20,7 +20,7 @@ from mqindex.rocketmq.get_message import (
     TransferLimits,
     bounds_of,
     get_message,
-    require_max_msg_nums,
+    require_request,
 )
 from mqindex.rocketmq.get_messages import LogParts, get_messages
 from mqindex.rocketmq.index_service import IndexService
@@ -30,7 +30,14 @@ from mqindex.rocketmq.message import Message
 from mqindex.rocketmq.message_columns import MessageColumns
 from mqindex.rocketmq.message_encoder import AppendMessageResult, NewMessage
 from mqindex.rocketmq.options import Config, StoreOptions, store_options
-from mqindex.rocketmq.query_message import QueryMessageResult, look_message, parse_msg_id, query_exact, query_message
+from mqindex.rocketmq.query_message import (
+    QueryMessageResult,
+    look_message,
+    parse_msg_id,
+    query_exact,
+    query_message,
+    require_names,
+)
 from mqindex.rocketmq.queue_names import QueueName
 from mqindex.rocketmq.reput import OnReput, ReputResult, Stop
 from mqindex.rocketmq.store_writer import PutMessagesResult, StoreWriter
@@ -155,7 +162,7 @@ class MessageStore:
         `maxTransferBytesOnMessageInMemory`) hold where `config` has them. Messages have their checksums compared.
         Source: RocketMQ 4.9.3 `DefaultMessageStore.getMessage`, `PullAPIWrapper.processPullResult`.
         """
-        require_max_msg_nums(max_msg_nums)
+        require_request(topic, queue_id, offset, max_msg_nums, tags)
         wanted = tag_filter(tags)
         queue = self._queue(topic, queue_id)
         bounds = bounds_of(queue)
@@ -185,7 +192,7 @@ class MessageStore:
             the units are taken at their word then, and the log is not read.
         columns : names as for `CommitLog.scan`; None: all but `body` and `properties`
         """
-        require_max_msg_nums(max_msg_nums)
+        require_request(topic, queue_id, offset, max_msg_nums, tags)
         wanted, chosen = tag_filter(tags), require_columns(columns)
         queue = self._queue(topic, queue_id)
         bounds = bounds_of(queue)
@@ -277,6 +284,7 @@ class MessageStore:
         Oldest first. Places whose message the log does not have any more are passed over. The index files are those
         of the first query; they are seen growing. Source: RocketMQ 4.9.3 `DefaultMessageStore.queryMessage`.
         """
+        require_names(topic, key)
         log, index = self.commit_log, self._index_service()
         if index is None:
             return QueryMessageResult([], 0, 0)
@@ -320,21 +328,25 @@ class MessageStore:
     @property
     def consumer_offsets(self) -> ConsumerOffsets:
         """What groups have consumed, as the broker last saved it, and their lag."""
+        self._require_open()
         return ConsumerOffsets.read(self._config, self._max_offset)
 
     @property
     def delay_offsets(self) -> dict[int, int]:
         """Delay level (1 first) -> next offset of its queue in `SCHEDULE_TOPIC_XXXX`, as the broker last saved it."""
+        self._require_open()
         return read_delay_offsets(self._config)
 
     @property
     def topics(self) -> dict[str, TopicConfig]:
         """Topic -> its configuration, as the broker last saved it."""
+        self._require_open()
         return read_topic_configs(self._config)
 
     @property
     def checkpoint(self) -> Checkpoint | None:
         """The times up to which the files are known to be on the disk; None: there is no checkpoint."""
+        self._require_open()
         return Checkpoint.read(os.path.join(self.root, "checkpoint"))
 
     def close(self) -> None:

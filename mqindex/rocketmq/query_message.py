@@ -9,7 +9,7 @@ from mqindex.rocketmq.commit_log import CommitLog
 from mqindex.rocketmq.index_service import IndexService
 from mqindex.rocketmq.message import Message
 
-__all__ = ["QueryMessageResult", "look_message", "parse_msg_id", "query_exact", "query_message"]
+__all__ = ["QueryMessageResult", "look_message", "parse_msg_id", "query_exact", "query_message", "require_names"]
 
 _TRIES = 3
 _NO_FRAME = (BadMagicError, TruncatedFileError)
@@ -22,6 +22,13 @@ class QueryMessageResult(NamedTuple):
     messages: list[Message]
     index_last_update_timestamp: int
     index_last_update_phy_offset: int
+
+
+def require_names(topic: str, key: str) -> None:
+    """TypeError: one of them is no str; `None` would be asked for by the hash of its name."""
+    for name, text in (("topic", topic), ("key", key)):
+        if not isinstance(text, str):
+            raise TypeError(f"{name}: expected str, got {type(text).__name__}")
 
 
 def query_message(
@@ -80,6 +87,8 @@ def has_key(message: Message, topic: str, key: str) -> bool:
 
 def look_message(log: CommitLog, phy_offset: int) -> Message | None:
     """The message at a phy offset; None where the log has none: outside of it, or between two frames."""
+    if not hasattr(phy_offset, "__index__"):
+        raise TypeError(f"phy_offset: expected a whole number, got {phy_offset!r:.80}")
     if not log.files or not log.min_phy_offset <= phy_offset < log.max_phy_offset:
         return None
     try:
@@ -100,6 +109,8 @@ def parse_msg_id(msg_id: str) -> int | None:
     >>> parse_msg_id("0A00000200002A9F0000000000000400"), parse_msg_id("order-17")
     (1024, None)
     """
+    if not isinstance(msg_id, str):
+        raise TypeError(f"msg_id: expected str, got {type(msg_id).__name__}")
     if len(msg_id) not in (32, 56):
         return None
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,24 @@ def test_wrong_arguments_are_named(root: Path) -> None:
             opened.get_messages("Topic", 0, 0, max_msg_nums=1, columns=["nope"])
 
 
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda opened: opened.get_message(None, 0, 0), "topic: expected str, got NoneType"),
+        (lambda opened: opened.get_message("Topic", "0", 0), "queue_id: expected a whole number, got '0'"),
+        (lambda opened: opened.get_message("Topic", 0, "x"), "offset: expected a whole number, got 'x'"),
+        (lambda opened: opened.get_messages("Topic", 0, 0, max_msg_nums=1.5), "max_msg_nums: expected a whole number"),
+        (lambda opened: opened.get_message("Topic", 0, 0, tags=["TagA"]), "tags: expected an expression"),
+        (lambda opened: opened.query_message("Topic", None), "key: expected str, got NoneType"),
+        (lambda opened: opened.look_message_by_offset("1"), "phy_offset: expected a whole number, got '1'"),
+        (lambda opened: opened.view_message(b"0" * 32), "msg_id: expected str, got bytes"),
+    ],
+)
+def test_arguments_of_another_type_are_named(root: Path, call: Callable[[MessageStore], object], named: str) -> None:
+    with MessageStore.open(root) as opened, pytest.raises(TypeError, match=named):
+        call(opened)
+
+
 def test_limits_of_a_broker_hold_where_they_are_configured(root: Path) -> None:
     with MessageStore.open(root, config={"maxTransferCountOnMessageInMemory": 5}) as opened:
         assert opened.get_message("Topic", 0, 0)[:2] == ("FOUND", 5)
@@ -233,6 +252,10 @@ def test_after_close_everything_says_so(root: Path) -> None:
         lambda: opened.query_message("Topic", "k1"),
         lambda: opened.view_message("0A00000200002A9F0000000000000000"),
         lambda: opened.queues,
+        lambda: opened.consumer_offsets,
+        lambda: opened.delay_offsets,
+        lambda: opened.topics,
+        lambda: opened.checkpoint,
         lambda: opened.put_message(NewMessage("T")),
     ):
         with pytest.raises(ClosedFileError):
