@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -21,8 +22,25 @@ _OFFSET = 13
 
 
 def _lists(batch: Columns) -> Iterator[list[Any]]:
+    """The values of each column; bytes as text, what is no UTF-8 in it escaped."""
+    from mqindex._results import BinaryColumn, HeadersColumn
+
     for column in batch.values():
-        yield column.to_pylist() if hasattr(column, "to_pylist") else column.tolist()
+        if isinstance(column, BinaryColumn):
+            yield [_text(value) for value in column.to_pylist()]
+        elif isinstance(column, HeadersColumn):
+            yield [[{"key": key, "value": _text(value)} for key, value in row] for row in column.to_pylist()]
+        else:
+            yield column.to_pylist() if hasattr(column, "to_pylist") else column.tolist()
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode(errors="backslashreplace")
+
+
+def _flat(value: Any) -> Any:
+    """A value for one cell: a list as JSON, an empty one as nothing."""
+    return (json.dumps(value) if value else None) if isinstance(value, list) else value
 
 
 def _table(batches: Iterator[Columns]) -> None:
@@ -51,6 +69,7 @@ def _aligned(rows: Any, widths: Sequence[int]) -> None:
 
 
 def _cell(name: str, value: Any) -> str:
+    value = _flat(value)
     if value is None or (value == -1 and _is_time(name)):
         return ""
     return iso(value) if _is_time(name) else printable(value)
@@ -67,7 +86,7 @@ def _csv(batches: Iterator[Columns]) -> None:
         if not names:
             names = list(batch)
             writer.writerow(names)
-        writer.writerows(zip(*_lists(batch), strict=True))
+        writer.writerows([_flat(value) for value in row] for row in zip(*_lists(batch), strict=True))
 
 
 def _json(batches: Iterator[Columns]) -> None:
@@ -79,6 +98,8 @@ def _json(batches: Iterator[Columns]) -> None:
 
 def _arrow(batches: Iterator[Columns]) -> None:
     """An Arrow IPC stream."""
+    from mqindex._results import Columns as ArrowColumns
+
     try:
         import pyarrow as pa
     except ImportError as error:
@@ -87,7 +108,7 @@ def _arrow(batches: Iterator[Columns]) -> None:
         raise Trouble("--format arrow writes binary data: send stdout to a file or a pipe")
     stream = None
     for batch in batches:
-        table = pa.table(batch)
+        table = pa.table(ArrowColumns(batch))
         if stream is None:
             stream = pa.ipc.new_stream(sys.stdout.buffer, table.schema)
         stream.write_table(table)

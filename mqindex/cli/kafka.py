@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mqindex.cli.brokers import Question
 from mqindex.cli.formats import Columns
-from mqindex.cli.kafka_columns import batch_columns, entry_columns
+from mqindex.cli.kafka_columns import batch_columns, entry_columns, record_columns
 from mqindex.cli.kafka_facts import kafka_facts
 from mqindex.cli.kafka_kinds import PARTITION, SEGMENT
 from mqindex.cli.options import BrokerOptions
@@ -43,7 +43,7 @@ def columns(
     if records and kind not in (SEGMENT, PARTITION):
         raise Trouble("--records is for segments and partitions: an index holds none")
     if kind in (SEGMENT, PARTITION):
-        return batch_columns(kind, path, for_people=for_people, damage=damage)
+        return (record_columns if records else batch_columns)(kind, path, for_people=for_people, damage=damage)
     return entry_columns(kind, path)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mqindex.cli import kafka_kinds as kinds
 from mqindex.cli.formats import Columns
-from mqindex.errors import sentence
+from mqindex.errors import FormatError, sentence
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mqindex._results import StringColumn
     from mqindex.kafka import LogSegment, OffsetIndex, TimeIndex
 
-__all__ = ["batch_columns", "entry_columns"]
+__all__ = ["batch_columns", "entry_columns", "record_columns"]
 
 _BLOCK = 1 << 16
 
@@ -80,6 +80,24 @@ def batch_columns(kind: str, path: str, *, for_people: bool, damage: list[str]) 
         yield {**_segment_column(0 if kind == kinds.PARTITION else None, 0), **told(empty)}
 
 
+def record_columns(kind: str, path: str, *, for_people: bool, damage: list[str]) -> Iterator[Columns]:
+    """The records of a segment, or of all segments of a partition with the base offset of each."""
+    from mqindex.kafka import records
+
+    names = _MAIN_RECORD if for_people else tuple(records.COLUMNS)
+    nothing = True
+    for base_offset, segment in _segments(kind, path):
+        try:
+            for columns in segment.records(columns=names):
+                nothing = False
+                yield {**_segment_column(base_offset, columns.num_rows), **columns}
+        except FormatError as error:
+            damage.append(f"{error}; the segment is not read further")
+        damage += [_fault(segment.path, *fault) for fault in segment.damage]
+    if nothing:
+        yield {**_segment_column(0 if kind == kinds.PARTITION else None, 0), **records.no_records(names)}
+
+
 def _segments(kind: str, path: str) -> Iterator[tuple[int | None, LogSegment]]:
     """Each segment, open, one after the other; of a partition with its base offset."""
     from mqindex.kafka import LogSegment
@@ -113,6 +131,7 @@ def _main_columns(rows: npt.NDArray[Any]) -> dict[str, Any]:
     }
 
 
+_MAIN_RECORD = ("position", "offset", "timestamp", "key", "value", "headers", "is_transactional", "is_control")
 _CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 
 

@@ -62,7 +62,10 @@ def work_done(report: Report) -> str:
         parts.append(plural(report.units, "unit"))
     if report.messages:
         parts.append(plural(report.messages, "message"))
-    log = f"; a commit log of {size(report.bytes)}" if report.bytes else ""
+    if report.segments:
+        parts += [plural(report.segments, "segment"), plural(report.batches, "batch", "batches")]
+    kind = "log" if report.segments else "commit log"
+    log = f"; a {kind} of {size(report.bytes)}" if report.bytes else ""
     return f"{', '.join(parts)}{log}; {report.seconds:.1f} s"
 
 

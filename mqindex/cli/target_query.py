@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["print_answers"]
 
+_BATCH = ("position", "size", "base_offset")
 Answer = dict[str, Any]  # what was asked, and where it is; None: nowhere
 Find = Callable[[str, "Targets"], Iterator[Answer]]
 
@@ -37,28 +38,24 @@ def print_answers(kind: str, path: str, question: Question, *, as_json: bool) ->
     found, rows = 0, None
     for targets in _targets(question.timestamps or question.offsets, by_time=by_time):
         for answer in find(path, targets):
-            asked, *where = answer.values()
-            found += where[0] is not None
+            there = list(answer.values())[1] is not None
+            found += there
             if as_json:
                 print_json("query", answer)
-            elif where[0] is not None:
-                rows = rows or Rows([*(Column(name, 20) for name in answer), *_time_column(answer)])
-                rows.write([(asked, *where, *_time(answer))])
+            elif there:
+                rows = rows or Rows([Column(name, 0 if name in _TEXTS else 20) for name in _with_time(answer)])
+                rows.write([list(_with_time(answer).values())])
         sys.stdout.flush()
     return found
 
 
-def _time_column(answer: Answer) -> list[Column]:
-    return [Column("time")] if _found_time(answer) is not None else []
+_TEXTS = ("segment", "time")
 
 
-def _time(answer: Answer) -> list[str]:
-    moment = _found_time(answer)
-    return [] if moment is None else [iso(moment) if moment >= 0 else ""]
-
-
-def _found_time(answer: Answer) -> int | None:
-    return answer.get("found_timestamp", answer.get("entry_timestamp"))
+def _with_time(answer: Answer) -> Answer:
+    """The answer, and the time that it found as people write it."""
+    moment = answer.get("found_timestamp", answer.get("entry_timestamp"))
+    return answer if moment is None else {**answer, "time": iso(moment) if moment >= 0 else ""}
 
 
 def _targets(arguments: Sequence[str], *, by_time: bool) -> Iterator[Targets]:
@@ -106,8 +103,7 @@ def _batches_of_segment(path: str, targets: Targets) -> Iterator[Answer]:
 
     with LogSegment.open(path) as segment:
         for offset in targets.tolist():
-            position, size, base_offset = segment.translate_offset(offset) or (None, None, None)
-            yield {"offset": offset, "position": position, "size": size, "base_offset": base_offset}
+            yield {"offset": offset, **dict(zip(_BATCH, segment.translate_offset(offset) or (None,) * 3, strict=True))}
 
 
 def _records_of_segment(path: str, targets: Targets) -> Iterator[Answer]:
@@ -128,9 +124,9 @@ def _batches(path: str, targets: Targets) -> Iterator[Answer]:
 
     with PartitionLog.open(path) as log:
         for offset in targets.tolist():
-            where = log.translate_offset(offset)
-            names = ("segment", "position", "size", "base_offset")
-            yield {"offset": offset, **dict(zip(names, where or (None,) * 4, strict=True))}
+            found = log.translate_offset(offset) if offset >= log.log_start_offset else None
+            segment, *where = found or (None,) * 4
+            yield {"offset": offset, **dict(zip(_BATCH, where, strict=True)), "segment": segment}
 
 
 def _records(path: str, targets: Targets) -> Iterator[Answer]:

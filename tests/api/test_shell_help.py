@@ -13,15 +13,16 @@ from mqindex.cli.group import COMMANDS, root  # noqa: E402
 README = Path(__file__).parents[2] / "README.md"
 OPTIONS = {  # the contract: options a script may rely on
     "info": {"--kind", "--json"},
-    "query": {"--topic", "--begin", "--end", "--max-num", "--kind", "--json"},
+    "query": {"--topic", "--begin", "--end", "--max-num", "--offset", "--timestamp", "--kind", "--json"},
     "verify": {"--deep", "--engine", "--workers", "--master", "--json"},
     "repair": {"--dry-run", "--parts", "--engine", "--workers", "--master", "--json"},
     "rebuild": {"--out", "--force", "--parts", "--engine", "--workers", "--master", "--json"},
     "follow": {"--out", "--json"},
-    "dump": {"--format", "--kind"},
+    "dump": {"--format", "--records", "--kind"},
     "hash": {"--json"},
 }
 STORE_OPTIONS = {"--commitlog", "--hash-slot-num", "--index-num", "--broker-version", "--broker-conf"}
+PARTITION_OPTIONS = {"--kafka-version", "--index-interval-bytes", "--max-index-size"}
 
 
 def command(name: str) -> click.Command:
@@ -53,6 +54,7 @@ def test_the_options_of_the_contract_exist(name: str) -> None:
     known = {flag for param in command(name).params for flag in param.opts}
     opens_a_store = {"query", "verify", "repair", "rebuild", "follow", "info"}
     wanted = OPTIONS[name] | (STORE_OPTIONS if name in opens_a_store else set())
+    wanted |= PARTITION_OPTIONS if name in opens_a_store - {"follow"} else set()
     assert wanted - known == set()
 
 

@@ -53,18 +53,24 @@ def test_each_option_says_what_it_is_for(name: str) -> None:
 
 
 STORE_FLAGS = {"--commitlog", "--hash-slot-num", "--index-num", "--broker-version", "--broker-conf"}
+KAFKA_FLAGS = {"--kafka-version", "--index-interval-bytes", "--max-index-size"}
 ENGINE_FLAGS = {"--engine", "--workers", "--master"}
 
 
 @pytest.mark.parametrize(
     ("name", "flags"),
     [
-        ("info", STORE_FLAGS | {"--kind"}),
-        ("query", STORE_FLAGS | {"--topic", "--begin", "--end", "--max-num", "--kind"}),
-        ("verify", STORE_FLAGS | ENGINE_FLAGS | {"--deep", "--kind"}),
-        ("repair", STORE_FLAGS | ENGINE_FLAGS | {"--dry-run", "--parts"}),
-        ("rebuild", STORE_FLAGS | ENGINE_FLAGS | {"--out", "--force", "--parts"}),
-        ("dump", STORE_FLAGS | {"--format", "--kind"}),
+        ("info", STORE_FLAGS | KAFKA_FLAGS | {"--kind"}),
+        (
+            "query",
+            STORE_FLAGS
+            | KAFKA_FLAGS
+            | {"--topic", "--begin", "--end", "--max-num", "--offset", "--timestamp", "--kind"},
+        ),
+        ("verify", STORE_FLAGS | KAFKA_FLAGS | ENGINE_FLAGS | {"--deep", "--kind"}),
+        ("repair", STORE_FLAGS | KAFKA_FLAGS | ENGINE_FLAGS | {"--deep", "--dry-run", "--parts", "--kind"}),
+        ("rebuild", STORE_FLAGS | KAFKA_FLAGS | ENGINE_FLAGS | {"--out", "--force", "--parts", "--kind"}),
+        ("dump", STORE_FLAGS | KAFKA_FLAGS | {"--format", "--records", "--kind"}),
         ("hash", {"--topic", "--hash-slot-num"}),
     ],
 )
