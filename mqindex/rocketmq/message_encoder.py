@@ -69,6 +69,19 @@ class NewMessage:
     reconsume_times: int = 0
     prepared_transaction_offset: int = 0
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.topic, str):
+            raise TypeError(f"topic: expected str, got {type(self.topic).__name__}")
+        for name, text in (("tags", self.tags), ("keys", self.keys), ("uniq_key", self.uniq_key)):
+            if text is not None and not isinstance(text, str):
+                raise TypeError(f"{name}: expected str, got {type(text).__name__}")
+        if not hasattr(self.queue_id, "__index__"):
+            raise TypeError(f"queue_id: expected a whole number, got {self.queue_id!r:.80}")
+        try:
+            memoryview(self.body)
+        except TypeError:
+            raise TypeError(f"body: expected bytes, got {type(self.body).__name__}") from None
+
 
 _host = lru_cache(maxsize=1024)(host_bytes)
 

@@ -163,6 +163,22 @@ def test_a_topic_that_is_no_name_is_refused_and_nothing_is_written(root: Path, t
         assert opened.put_message(NewMessage("T")).phy_offset == 0
 
 
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"topic": None}, "topic: expected str, got NoneType"),
+        ({"body": "text"}, "body: expected bytes, got str"),
+        ({"body": 5}, "body: expected bytes, got int"),
+        ({"keys": ["a", "b"]}, "keys: expected str, got list"),
+        ({"tags": b"TagA"}, "tags: expected str, got bytes"),
+        ({"queue_id": "0"}, "queue_id: expected a whole number, got '0'"),
+    ],
+)
+def test_what_is_of_another_type_is_named(values: dict[str, Any], named: str) -> None:
+    with pytest.raises(TypeError, match=named):
+        NewMessage(**{"topic": "T", **values})
+
+
 def test_a_message_that_is_refused_takes_no_offset(root: Path) -> None:
     with writing(root, maxMessageSize=1000) as opened:
         with pytest.raises(CapacityError):
