@@ -2,12 +2,19 @@
 #include "mqi_group_commit.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#endif
+
 #define LONGEST_GATHERING 2000000 /* ns */
+#define AWAKE 300000              /* ns of it */
 
 #if defined(__APPLE__)
 #define sync_data(fd) fsync(fd)
@@ -30,6 +37,34 @@ static void wait_until(mqi_group *group, int64_t stop) {
 #else
     struct timespec t = {stop / 1000000000, stop % 1000000000};
     pthread_cond_timedwait(&group->came, &group->lock, &t);
+#endif
+}
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static void set_waiting(mqi_group *group, int n) { __atomic_store_n(&group->waiting, n, __ATOMIC_RELAXED); }
+
+/* Sleeps until this round's end. Called with the lock held, left without. */
+static void sleep_through(mqi_group *group) {
+    uint32_t round = group->round;
+#if defined(__linux__)
+    pthread_mutex_unlock(&group->lock);
+    syscall(SYS_futex, &group->round, FUTEX_WAIT_PRIVATE, round, 0, 0, 0);
+#else
+    while (group->round == round) pthread_cond_wait(&group->done, &group->lock);
+    pthread_mutex_unlock(&group->lock);
+#endif
+}
+
+/* Ends the round. Called and left with the lock held, but nobody who wakes has to wait for it. */
+static void wake_all(mqi_group *group) {
+    __atomic_add_fetch(&group->round, 1, __ATOMIC_RELEASE);
+#if defined(__linux__)
+    pthread_mutex_unlock(&group->lock);
+    syscall(SYS_futex, &group->round, FUTEX_WAKE_PRIVATE, INT32_MAX, 0, 0, 0);
+    pthread_mutex_lock(&group->lock);
+#else
+    pthread_cond_broadcast(&group->done);
 #endif
 }
 
@@ -79,8 +114,17 @@ void mqi_group_commit(mqi_group *group, int64_t written) {
     pthread_mutex_unlock(&group->lock);
 }
 
+/* Who sleeps on an idle processor wakes late: the leader stays awake as long as callers may be coming any moment. */
+static void stay_awake(const mqi_group *group, int64_t stop) {
+    while (__atomic_load_n(&group->waiting, __ATOMIC_RELAXED) < group->expected && now() < stop) sched_yield();
+}
+
 static void gather(mqi_group *group) {
-    int64_t longest = group->took < LONGEST_GATHERING ? group->took : LONGEST_GATHERING, stop = now() + longest;
+    if (group->waiting >= group->expected) return;
+    int64_t start = now(), stop = start + least(group->took, LONGEST_GATHERING);
+    pthread_mutex_unlock(&group->lock);
+    stay_awake(group, least(stop, start + AWAKE));
+    pthread_mutex_lock(&group->lock);
     while (group->waiting < group->expected && now() < stop) wait_until(group, stop);
 }
 
@@ -103,33 +147,50 @@ static void forget_files(mqi_group *group, int n) {
     memmove(group->fds, group->fds + n, (size_t)group->n_fds * sizeof *group->fds);
 }
 
+/* Takes up whom the callers of this round wait for, syncs, and tells them. Called and left with the lock held. */
 static void lead(mqi_group *group) {
     group->leading = 1;
     gather(group);
-    int64_t written = group->written, start = now();
-    int n = group->n_fds;
+    int64_t start = now();
+    int n = group->n_fds, taken_up = group->waiting;
+    group->taken = group->written;
+    set_waiting(group, 0);
     pthread_mutex_unlock(&group->lock);
     int failed = sync_files(group, n);
     pthread_mutex_lock(&group->lock);
     group->took = now() - start;
     if (failed) group->error = failed;
     else if (n > 1) forget_files(group, n - 1);
-    if (!failed && written > group->flushed) group->flushed = written;
-    group->expected = group->waiting;
+    if (!failed && group->taken > group->flushed) __atomic_store_n(&group->flushed, group->taken, __ATOMIC_RELEASE);
+    group->expected = taken_up + group->waiting;
     group->leading = 0;
-    pthread_cond_broadcast(&group->done);
+    wake_all(group);
+}
+
+static void come(mqi_group *group, int64_t offset) {
+    if (group->leading && offset <= group->taken) return; /* the sync under way is its own */
+    set_waiting(group, group->waiting + 1);
+    if (group->leading && group->waiting >= group->expected) pthread_cond_signal(&group->came);
+}
+
+static int is_flushed(const mqi_group *group, int64_t offset) {
+    return __atomic_load_n(&group->flushed, __ATOMIC_ACQUIRE) >= offset;
 }
 
 int mqi_group_wait(mqi_group *group, int64_t offset) {
+    if (is_flushed(group, offset)) return 0;
     pthread_mutex_lock(&group->lock);
-    group->waiting++;
-    if (group->leading && group->waiting >= group->expected) pthread_cond_signal(&group->came);
-    while (group->flushed < offset && !group->error) {
-        if (group->leading) pthread_cond_wait(&group->done, &group->lock);
-        else lead(group);
+    come(group, offset);
+    while (!is_flushed(group, offset) && !group->error) {
+        if (!group->leading) {
+            lead(group);
+            continue;
+        }
+        sleep_through(group);
+        if (is_flushed(group, offset)) return 0; /* without the lock: all wake at once */
+        pthread_mutex_lock(&group->lock);
     }
-    group->waiting--;
-    int failed = group->flushed < offset ? group->error : 0;
+    int failed = is_flushed(group, offset) ? 0 : group->error;
     pthread_mutex_unlock(&group->lock);
     return failed;
 }

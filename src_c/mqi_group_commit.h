@@ -1,8 +1,8 @@
 /* Callers who wait for the disk share one sync (RocketMQ's GroupCommitService): the first of them leads, the others find
  * their bytes written.
  *
- * A leader gives the callers of the round before a moment to come back, as long as that is short against a sync: eight
- * callers in a loop make one sync of eight, and a lone one never waits. After a sync that failed nobody knows which
+ * A leader gives the callers of the round before a moment to come back, no longer than the last sync took: eight callers
+ * in a loop make one sync of eight, and a lone one never waits. After a sync that failed nobody knows which
  * bytes the disk has, and a second one would not tell: every later call gets the same error. */
 #ifndef MQI_GROUP_COMMIT_H
 #define MQI_GROUP_COMMIT_H
@@ -13,9 +13,11 @@
 typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t done, came;
-    int64_t written, flushed; /* phy offsets */
-    int64_t took;             /* by the last sync, ns */
-    int waiting, expected, leading;
+    int64_t written, taken, flushed; /* phy offsets; `taken`: what the sync under way brings to the disk */
+    int64_t took;                    /* by the last sync, ns */
+    uint32_t round;                  /* rounds that ended */
+    int waiting;                     /* callers whose bytes no sync has taken up yet */
+    int expected, leading;
     int error; /* errno of the sync that failed */
     int *fds;  /* all files with bytes that no sync has reached, the current one last */
     int n_fds, room;

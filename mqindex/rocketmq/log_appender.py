@@ -152,6 +152,8 @@ class LogAppender:
     def _write_frame(self, frame: bytes) -> None:
         if not self.writer.fits(len(frame)):
             self.writer.roll()
+        if self._sync:
+            self.writer.prepare(len(frame))
         self.writer.write(frame)
 
     def _write_parts(self, parts: list[Frames], together: int, largest: int) -> None:

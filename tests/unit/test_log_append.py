@@ -249,6 +249,20 @@ def test_sync_flush_returns_when_the_bytes_are_on_the_disk(tmp_path: Path) -> No
         assert log.flushed_phy_offset == log.max_phy_offset
 
 
+def test_sync_flush_has_blocks_ready_before_the_bytes_come(tmp_path: Path) -> None:
+    for flush in ("async", "sync"):
+        with open_log(tmp_path / flush, flush=flush, mapped_file_size=1 << 18) as log:
+            log.append_message(NewMessage("T", b"x"), queue_offset=0)
+            end = log.flush()
+            (file,) = log.files
+            assert (os.stat(file.path).st_blocks * 512 >= 1 << 18) == (flush == "sync")
+            assert Path(file.path).read_bytes()[end:] == bytes((1 << 18) - end)
+            log.append_messages({"topic": "T", "queue_offset": [1, 2], "body": [bytes(200_000)] * 2})
+            log.append_message(NewMessage("T", bytes(30_000)), queue_offset=3)  # in the next file
+            assert [os.path.getsize(file.path) for file in log.files] == [1 << 18] * 2
+        assert [record.queue_offset for record in stored(tmp_path / flush)] == [0, 1, 2, 3]
+
+
 def test_async_flush_follows_by_interval_and_pages(tmp_path: Path) -> None:
     config = {"flushIntervalCommitLog": "10", "flushCommitLogLeastPages": "2", "flushDiskType": "ASYNC_FLUSH"}
     with open_log(tmp_path, mapped_file_size=1 << 20, config=config) as log:
