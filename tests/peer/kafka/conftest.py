@@ -13,7 +13,7 @@ import pytest
 
 from tests.peer import maven
 from tests.peer.kafka.broker import Broker
-from tests.peer.kafka.workload import TOPICS, Answers, ask, write_everything
+from tests.peer.kafka.workload import TOPICS, Answers, Sent, ask, write_everything
 from tests.peer.maven import PeerError, class_path
 
 VERSIONS = maven.VERSIONS["kafka"]
@@ -22,10 +22,10 @@ SEED = 5
 
 @dataclass(frozen=True)
 class Written:
-    """A log dir that a broker wrote and left, by a clean stop; how much was sent, and what the broker said of it."""
+    """A log dir that a broker wrote and left, by a clean stop; what was sent, and what the broker said of it."""
 
     broker: Broker
-    sent: dict[str, int]
+    sent: dict[str, Sent]
     answers: dict[str, Answers]
     log_dir: Path  # a copy: tests read it, while others change the broker's own
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tests.peer.kafka.broker import Broker
 from tests.peer.kafka.client import Client, Isolation, Outgoing, Record
 
-__all__ = ["TOPICS", "Answers", "Topic", "ask", "write_everything"]
+__all__ = ["CODECS", "ISOLATIONS", "TOPICS", "TRANSACTIONAL", "Answers", "Sent", "Topic", "ask", "write_everything"]
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ISOLATIONS: tuple[Isolation, ...] = ("read_uncommitted", "read_committed")
@@ -20,7 +20,7 @@ SEEKS = 25
 
 @dataclass(frozen=True)
 class Topic:
-    """How a topic of one partition is set, and what is done with its index files after the first life."""
+    """How a topic of one partition is set."""
 
     index_interval_bytes: int = 4096
     segment_bytes: int = 40_000
@@ -47,6 +47,15 @@ TOPICS = {
     "lost": Topic(segment_bytes=20_000),
     "deleted": Topic(index_interval_bytes=500, segment_bytes=15_000),
 }
+TRANSACTIONAL = ("paid", "damaged", "deleted")
+
+
+@dataclass(frozen=True)
+class Sent:
+    """How many records a topic got, and how many transactions of them were aborted."""
+
+    records: int
+    aborted: int
 
 
 @dataclass(frozen=True)
@@ -58,8 +67,8 @@ class Answers:
     by_time: dict[int, tuple[int, int]]
 
 
-def write_everything(broker: Broker, source: random.Random) -> dict[str, int]:
-    """Every topic, every codec, transactions committed and aborted; how many records were sent, by topic."""
+def write_everything(broker: Broker, source: random.Random) -> dict[str, Sent]:
+    """Every topic, every codec, transactions committed and aborted; what was sent, by topic."""
     client = broker.client
     for topic, how in TOPICS.items():
         client.create_topic(topic, how.settings(broker.version))
@@ -68,35 +77,29 @@ def write_everything(broker: Broker, source: random.Random) -> dict[str, int]:
         client.create_producer(f"paying-{codec}", codec, "transactional")
     sent = {}
     for topic in TOPICS:
-        batches = list(_batches(topic, source))
-        if topic in {"paid", "damaged", "deleted"}:
-            _pay(client, topic, batches, source)
+        aborted, batches = 0, list(_batches(topic, source))
+        if topic in TRANSACTIONAL:
+            aborted = _pay(client, topic, batches, source)
         else:
             for number, batch in enumerate(batches):
                 client.send(CODECS[number % len(CODECS)], topic, batch)
-        sent[topic] = sum(map(len, batches))
+        sent[topic] = Sent(sum(map(len, batches)), aborted)
     client.close_producers()
     return sent
 
 
 def ask(broker: Broker, topic: str, before: Answers | None = None) -> Answers:
-    """Every record, times around each of many, and where readers begin; the same once more as `before`."""
+    """Every record, times around each of many, and where readers begin; the same times as `before`."""
     client = broker.client
     records: dict[Isolation, list[Record]] = {each: client.consume(topic, each) for each in ISOLATIONS}
-    everything = records["read_uncommitted"]
-    times = list(before.by_time) if before else _times_around(everything)
-    seeks = range(0, everything[-1].offset + 1, max(1, everything[-1].offset // SEEKS))
-    by_time = dict(
-        zip(
-            [time for time in times if time >= 0],
-            client.offsets_for_times(topic, [t for t in times if t >= 0]),
-            strict=True,
-        )
-    )
+    end = records["read_uncommitted"][-1].offset
+    seeks = range(0, end + 1, max(1, end // SEEKS))
+    times = [time for time in before.by_time if time >= 0] if before else _times_around(records["read_uncommitted"])
+    by_time = dict(zip((-1, -2, -3), client.special_offsets(topic), strict=True))
     return Answers(
         records=records,
         first_records={each: dict(zip(seeks, client.seek(topic, each, seeks), strict=True)) for each in ISOLATIONS},
-        by_time={**dict(zip((-1, -2, -3), client.special_offsets(topic), strict=True)), **by_time},
+        by_time=by_time | dict(zip(times, client.offsets_for_times(topic, times), strict=True)),
     )
 
 
@@ -125,22 +128,23 @@ def _batches(topic: str, source: random.Random) -> Iterator[list[Outgoing]]:
         yield batch
 
 
-def _pay(client: Client, topic: str, batches: list[list[Outgoing]], source: random.Random) -> None:
-    """Transactions of several batches, some aborted, some at the same time, and records of no transaction."""
-    left = iter(batches)
+def _pay(client: Client, topic: str, batches: list[list[Outgoing]], source: random.Random) -> int:
+    """Transactions of several batches, some at the same time, and records of no transaction; how many were aborted."""
+    aborted, left = 0, iter(batches)
     for number, batch in enumerate(left):
-        first, second = (f"paying-{CODECS[(number + more) % len(CODECS)]}" for more in (0, 2))
-        client.begin(first)
-        client.send(first, topic, batch)
+        names = [f"paying-{CODECS[number % len(CODECS)]}"]
+        sent = [(names[0], batch)]
         if number % 3 == 0:
-            client.begin(second)
-            for more in (next(left, []), next(left, [])):
-                if more:
-                    client.send(second, topic, more)
-        if (plain := next(left, [])) and number % 2:
-            client.send("none", topic, plain)
-        elif plain:
-            client.send(first, topic, plain)
-        client.end(first, commit=source.random() < 0.5)
-        if number % 3 == 0:
-            client.end(second, commit=source.random() < 0.5)
+            names.append(f"paying-{CODECS[(number + 2) % len(CODECS)]}")
+        sent += zip([*names[1:], *names, *(["none"] if number % 2 else [])], left, strict=False)
+        begun = set()
+        for name, some in sent:
+            if name in names and name not in begun:
+                client.begin(name)
+                begun.add(name)
+            client.send(name, topic, some)
+        for name in sorted(begun):
+            commit = source.random() < 0.5
+            client.end(name, commit=commit)
+            aborted += not commit
+    return aborted
