@@ -1,7 +1,9 @@
 #include "mqi_kafka_log.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mqi_bytes.h"
 #include "mqi_crc.h"
@@ -27,9 +29,7 @@ static int bad(mqi_batch_fault *fault, int kind, int64_t at, int64_t expected, i
 static inline int64_t plus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
 
 /* What recovery and searches ask of a batch: sizes are checked, contents are not. */
-static inline int read_head(const mqi_kafka_log *log, int64_t at, head *h, mqi_batch_fault *fault) {
-    const uint8_t *p = log->buf + at;
-    int64_t left = log->len - at;
+static inline int read_head_of(const uint8_t *p, int64_t left, int64_t at, head *h, mqi_batch_fault *fault) {
     if (UNLIKELY(left <= TAIL)) return END;
     int32_t length = mqi_get32(p + 8);
     h->size = MQI_BATCH_OVERHEAD + (int64_t)length;
@@ -46,6 +46,10 @@ static inline int read_head(const mqi_kafka_log *log, int64_t at, head *h, mqi_b
         h->max_timestamp = h->magic == 0 ? -1 : mqi_get64(p + MQI_MESSAGE_TIMESTAMP);
     }
     return WHOLE;
+}
+
+static inline int read_head(const mqi_kafka_log *log, int64_t at, head *h, mqi_batch_fault *fault) {
+    return read_head_of(log->buf + at, log->len - at, at, h, fault);
 }
 
 static int check_crc(const uint8_t *p, const head *h, int64_t at, mqi_batch_fault *fault) {
@@ -236,7 +240,21 @@ static inline int recover_batch(mqi_kafka_recovery *r, const uint8_t *p, const h
     return 1;
 }
 
+/* One read of a header costs less than the faults of its page, and of those around it, where batches are large. */
+static int read_header(mqi_kafka_recovery *r) {
+    int64_t left = r->log.len - r->valid;
+    size_t wanted = left < MQI_BATCH_RECORDS ? (size_t)left : MQI_BATCH_RECORDS;
+    ssize_t n;
+    do n = pread(r->fd, r->header, wanted, (off_t)r->valid);
+    while (n < 0 && errno == EINTR);
+    if (LIKELY(n == (ssize_t)wanted)) return 1;
+    r->state = MQI_RECOVERY_UNREADABLE;
+    r->error = n < 0 ? errno : 0;
+    return 0;
+}
+
 void mqi_kafka_recover_start(mqi_kafka_recovery *r) {
+    r->fd = -1;
     r->max_timestamp = r->last_time = -1;
     r->max_timestamp_offset = r->last_time_offset = r->base_offset;
 }
@@ -245,12 +263,19 @@ void mqi_kafka_recover(mqi_kafka_recovery *r, int64_t stop) {
     head h;
     if (r->state != MQI_RECOVERY_RUNS && r->state != MQI_RECOVERY_WANTS_FIRST) return;
     while (r->valid < stop) {
-        const uint8_t *p = r->log.buf + r->valid;
-        if (UNLIKELY(read_checked(&r->log, r->valid, &h, &r->fault) != WHOLE)) {
+        int mapped = r->fd < 0, found;
+        const uint8_t *p = mapped ? r->log.buf + r->valid : r->header;
+        if (mapped)
+            found = read_checked(&r->log, r->valid, &h, &r->fault);
+        else if (LIKELY(read_header(r)))
+            found = read_head_of(p, r->log.len - r->valid, r->valid, &h, &r->fault);
+        else
+            return;
+        if (UNLIKELY(found != WHOLE)) {
             stop = r->log.len;
             break;
         }
-        __builtin_prefetch(p + h.size);
+        if (mapped) __builtin_prefetch(p + h.size);
         if (UNLIKELY(!recover_batch(r, p, &h))) return;
     }
     if (stop >= r->log.len && append_time(r, 1)) r->state = MQI_RECOVERY_DONE;

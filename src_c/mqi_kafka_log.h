@@ -76,7 +76,8 @@ enum mqi_recovery_state {
     MQI_RECOVERY_OVERFLOW,    /* what follows, a broker's recovery does not survive either; at `valid` */
     MQI_RECOVERY_FULL,
     MQI_RECOVERY_ORDER,
-    MQI_RECOVERY_NO_MEMORY
+    MQI_RECOVERY_NO_MEMORY,
+    MQI_RECOVERY_UNREADABLE /* `error` is the system's number, 0: the file was cut */
 };
 
 typedef struct {
@@ -87,9 +88,11 @@ typedef struct {
 typedef struct {
     mqi_kafka_log log;
     int64_t base_offset, index_interval, max_index_size;
+    int fd;            /* where to read headers from, -1: from `log`. Checksums are not compared then */
     int first_offsets; /* entries of the offset index have the first offset of their batch, as up to 1.1 */
 
-    int state, in_time_index; /* the latter: which index it was that refused */
+    int state, error, in_time_index; /* the last: which index it was that refused */
+    uint8_t header[MQI_BATCH_RECORDS];
     int64_t valid, last_indexed, batches, last_offset, max_timestamp, max_timestamp_offset, first_offset;
     int64_t refused, limit; /* the offset, and the last one in the index */
     int64_t n_offsets, n_times, last_index_offset, last_time, last_time_offset;

@@ -12,7 +12,9 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, P
 from libc.stdint cimport INT32_MAX, INT64_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 
-from mqindex.errors import IndexFullError, OffsetOverflowError, OutOfOrderError
+import os
+
+from mqindex.errors import IndexFullError, OffsetOverflowError, OutOfOrderError, TruncatedFileError
 
 
 cdef extern from "mqi_crc.h" nogil:
@@ -71,6 +73,7 @@ cdef extern from "mqi_kafka_log.h" nogil:
     int MQI_RECOVERY_FULL
     int MQI_RECOVERY_ORDER
     int MQI_RECOVERY_NO_MEMORY
+    int MQI_RECOVERY_UNREADABLE
 
     ctypedef struct mqi_bytes:
         uint8_t* data
@@ -81,8 +84,10 @@ cdef extern from "mqi_kafka_log.h" nogil:
         int64_t base_offset
         int64_t index_interval
         int64_t max_index_size
+        int fd
         int first_offsets
         int state
+        int error
         int in_time_index
         int64_t valid
         int64_t batches
@@ -295,17 +300,23 @@ cdef class Recovered:
     def __dealloc__(self):
         mqi_kafka_recover_free(&self.r)
 
-    def run(self, int64_t stop, /):
+    def run(self, int64_t stop, int fd=-1, /):
         """Go over the batches that begin before position `stop`; False: there is nothing left to do.
+
+        fd : of the same log, to read headers from it instead of the buffer, -1: none. Only without checksums.
 
         Raises
         ------
         OffsetOverflowError, OutOfOrderError, IndexFullError : what a broker's recovery does not survive
+        TruncatedFileError, OSError : the file was cut, or cannot be read
         """
+        if fd >= 0 and self.r.log.check_crc:
+            raise ValueError("fd: expected none where checksums are compared")
         with cython.critical_section(self):
             if self.busy or self.log is None:
                 raise RuntimeError("a Recovered serves one thread at a time")
             self.busy = True
+        self.r.fd = fd
         try:
             while True:
                 with nogil:
@@ -337,7 +348,12 @@ cdef class Recovered:
             raise IndexFullError(
                 f"the {index} is full before the log ends", path=self.path, at=self.r.valid, field="max_index_size",
                 expected="more bytes", got=self.r.max_index_size)
-        raise MemoryError
+        if self.r.state == MQI_RECOVERY_NO_MEMORY:
+            raise MemoryError
+        if self.r.error:
+            raise OSError(self.r.error, os.strerror(self.r.error), self.path)
+        raise TruncatedFileError(
+            "the log was cut while it was read", path=self.path, at=self.r.valid, expected=f"{self.r.log.len} bytes")
 
     @property
     def offset_index(self):

@@ -28,6 +28,8 @@ from mqindex.kafka.transaction_index import TransactionIndex
 __all__ = ["BatchFault", "LogOffsetPosition", "LogSegment"]
 
 _WINDOW: Final = 32 << 20  # bytes that are brought into memory at once
+_FIRST_STRETCH: Final = 1 << 20  # bytes that tell how large batches are
+_LARGE_BATCH: Final = 8192  # from here on a read of a header is cheaper than the pages around it
 _INDEX_INTERVAL_BYTES: Final = 4096
 _MAX_BYTES: Final = 1 << 20
 _INDEXES: Final = ("index", "timeindex", "txnindex")
@@ -178,11 +180,11 @@ class LogSegment:
             raise ValueError(f"start: expected 0..{self.size}, got {start}")
         stop = self.size if stop is None else min(stop, self.size)
         while start < stop:
-            buffer = self._ahead(start)
-            scan = BatchScan(buffer, start, min(stop, start + _WINDOW), check_crc=check_crc)
+            window = min(stop, start + _WINDOW)
+            scan = BatchScan(self._ahead(start, window), start, window, check_crc=check_crc)
             for view in scan:
                 yield batch_rows([view])
-            if scan.end == start or scan.end < min(stop, start + _WINDOW):
+            if scan.end < window:
                 self._record(scan.fault)
                 return
             start = scan.end
@@ -222,10 +224,28 @@ class LogSegment:
             b"" if self._file is None else self._map(), self.base_offset, index_interval_bytes=index_interval_bytes,
             max_index_size=max_index_size, check_crc=check_crc, first_offset=first_offset, path=self.path,
         )  # fmt: skip
-        stop = _WINDOW
-        while self._ahead(made.valid_bytes) is not None and made.run(max(stop, made.valid_bytes + 1)):
-            stop = made.valid_bytes + _WINDOW
+        if check_crc:
+            running = True
+            while running:
+                stop = made.valid_bytes + _WINDOW
+                self._ahead(made.valid_bytes, stop)
+                running = made.run(stop)
+        else:
+            self._recover_by_headers(made)
         return made
+
+    def _recover_by_headers(self, made: Recovered) -> None:
+        """Small batches from the map, of which every page is needed; large ones by a read of each header."""
+        stop, fd = _FIRST_STRETCH, -1
+        with open(self.path, "rb", buffering=0) as file:
+            while True:
+                if fd < 0:
+                    self._ahead(made.valid_bytes, stop)
+                position, batches = made.valid_bytes, made.batches
+                if not made.run(stop, fd):
+                    return
+                large = made.valid_bytes - position > _LARGE_BATCH * (made.batches - batches)
+                stop, fd = made.valid_bytes + _WINDOW, file.fileno() if large else -1
 
     # ---- records
 
@@ -402,10 +422,10 @@ class LogSegment:
             raise TruncatedFileError("the log was cut while it was open", path=self.path, expected=self.size, got=size)
         return self._file.map
 
-    def _ahead(self, position: int) -> Any:
+    def _ahead(self, start: int, stop: int) -> Any:
         buffer = self._map()
-        if self._file is not None:
-            self._file.read_ahead(position, min(position + _WINDOW, self.size))
+        if self._file is not None and start < self.size:
+            self._file.read_ahead(start, min(stop, self.size))
         return buffer
 
     def _position_of(self, offset: int) -> int:
