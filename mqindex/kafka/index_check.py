@@ -83,12 +83,13 @@ def check_entries(
     positions = [offsets[1].second if offsets else none]
     if times:
         positions.append(_looked_up(*lookup, times[1].second))
+        positions.append(lookup[1][lookup[1] < against.valid_bytes][-1:])
     wanted = np.unique(np.concatenate(positions))
     facts = LogFacts(chunks, wanted, times[1].first if times else none)
     if offsets:
         yield from _check_offsets(*offsets, facts, against)
     if times:
-        yield from _check_times(*times, positions[1], facts, against)
+        yield from _check_times(*times, positions[1], _least(facts, positions[2], against), facts, against)
 
 
 def _looked_up(
@@ -124,15 +125,15 @@ def _check_offsets(path: str, entries: Entries, facts: LogFacts, against: Agains
 
 
 def _check_times(
-    path: str, entries: Entries, positions: npt.NDArray[np.int64], facts: LogFacts, against: Against
+    path: str, entries: Entries, positions: npt.NDArray[np.int64], least: int, facts: LogFacts, against: Against
 ) -> Iterator[Finding]:
     kind, times = "time-index", entries.first
     last = int(times[-1]) if len(times) else -1
-    if last < against.max_timestamp and not against.open:
+    if last < least:
         what = "incomplete" if len(times) else "empty"
         hint = f"searches by time and retention go by the last entry; {_REPAIR}"
         got = last if len(times) else "no entry"
-        expected = f"last timestamp {against.max_timestamp}"
+        expected = f"last timestamp {least}{' or more' if against.open else ''}"
         yield Finding("error", f"{kind}-{what}", path, None, "timestamp", expected, got, hint)
     beyond = times > against.max_timestamp
     severity: Severity = "warning" if against.open else "error"
@@ -151,9 +152,20 @@ def _check_times(
                      offsets)  # fmt: skip
 
 
+def _least(facts: LogFacts, last_position: npt.NDArray[np.int64], against: Against) -> int:
+    """What the last entry's timestamp must be, at the least: an open index has an entry with each of the other index's.
+
+    Where that one has none, though some are due, it is as if this one were closed.
+    """
+    if not against.open or (not len(last_position) and against.due["index"]):
+        return against.max_timestamp
+    before = facts.positions.timestamp_before[facts.positions.rows_of(last_position)]
+    return int(before.max(initial=-1))
+
+
 def _empty(path: str, kind: str, against: Against) -> Iterator[Finding]:
     """No entry where a rebuild writes some: a follower may have got the segment in one append, unless it is large."""
-    if against.due["index"] and not against.open:
+    if against.due["index"]:
         severity: Severity = "error" if against.valid_bytes > _ONE_APPEND else "warning"
         hint = f"every look-up reads the log from its begin; {_REPAIR}"
         expected = f"{against.due['index']} entries"

@@ -26,12 +26,13 @@ class Entries:
     """`first` and `second`: the columns of the entries in order, offsets relative, int64.
 
     `tail`: what stands behind them. `fragment`: bytes that are no whole entry. `places`: how many entries the file is
-    long. `at`: the byte at which the order ends, or the file.
+    long, `zeros`: how many of them at the end are zeros. `at`: the byte at which the order ends, or the file.
     """
 
     first: npt.NDArray[np.int64]
     second: npt.NDArray[np.int64]
     places: int
+    zeros: int
     fragment: int
     tail: Tail
     at: int
@@ -47,14 +48,14 @@ def read_entries(path: str, ending: str, most: int) -> Entries:
     places, fragment = divmod(length, size)
     none = np.empty(0, np.int64)
     if places == 0:
-        return Entries(none, none, 0, fragment, "none", 0)
+        return Entries(none, none, 0, 0, fragment, "none", 0)
     used = entries_before_zeros(path, size)
     with MappedFile.open(path) as file:
         raw = np.frombuffer(file.map[: min(used, most + 1) * size], kind)
     first, second = (raw[name].astype(np.int64) for name in kind.names or ())
     kept = _in_order(first, second, times=kind is _TIMES)
     tail: Tail = "none" if kept == places else "zeros" if kept == used else "stale"
-    return Entries(first[:kept], second[:kept], places, fragment, tail, kept * size)
+    return Entries(first[:kept], second[:kept], places, places - used, fragment, tail, kept * size)
 
 
 def _in_order(first: npt.NDArray[Any], second: npt.NDArray[Any], *, times: bool) -> int:

@@ -177,7 +177,7 @@ def _check_indexes(check: SegmentCheck, segment: LogSegment, made: Recovered, do
         else:
             entries = read_entries(path, ending, segment.size // _LEAST_BATCH + 1)
             looked[ending] = path, entries
-            untrimmed |= entries.tail != "none"
+            untrimmed |= entries.zeros > 0
     if looked:
         done.open = untrimmed and check.last and check.clean is not True
         against = Against(
@@ -204,7 +204,7 @@ def _check_indexes(check: SegmentCheck, segment: LogSegment, made: Recovered, do
 
 def _judge(ending: str, findings: list[Finding], done: CheckedSegment) -> None:
     done.findings += findings
-    if any(one.severity == "error" or one.kind == "offset-index-empty" for one in findings):
+    if any(one.severity == "error" or one.kind.endswith("-empty") for one in findings):
         done.wrong.add(ending)
 
 
