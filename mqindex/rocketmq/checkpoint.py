@@ -6,9 +6,10 @@ import os
 import struct
 from typing import NamedTuple
 
-__all__ = ["CHECKPOINT_SIZE", "Checkpoint"]
+__all__ = ["CHECKPOINT_SIZE", "LATEST_TIME", "Checkpoint"]
 
 CHECKPOINT_SIZE = 4096
+LATEST_TIME = 1 << 47  # ms, in the year 6429; what is more is garbage
 _FIELDS = struct.Struct(">5q")
 
 
@@ -34,6 +35,15 @@ class Checkpoint(NamedTuple):
         except FileNotFoundError:
             return None
         return cls(*_FIELDS.unpack(head)) if len(head) == _FIELDS.size else None
+
+    def without_garbage(self) -> Checkpoint:
+        """The same, with 0, that is unknown, for what is no time and no offset.
+
+        >>> Checkpoint(1_700_000_000_000, -5, 2**60).without_garbage()[:3]
+        (1700000000000, 0, 0)
+        """
+        times = (time if 0 <= time < LATEST_TIME else 0 for time in self[:3])
+        return Checkpoint(*times, *(max(offset, 0) for offset in self[3:]))
 
     def to_bytes(self) -> bytes:
         """The whole file as the broker writes it.

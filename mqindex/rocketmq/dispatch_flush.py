@@ -50,7 +50,7 @@ class DispatchFlush:
     ) -> None:
         self._path, self._index, self._queues = path, index, queues
         self._stored, self._interval = stored, interval
-        self._checkpoint = Checkpoint.read(path) or Checkpoint()
+        self._checkpoint = (Checkpoint.read(path) or Checkpoint()).without_garbage()
         self._full: queue.SimpleQueue[IndexFile | None] = queue.SimpleQueue()
         self._error: BaseException | None = None
         self._lock = threading.Lock()

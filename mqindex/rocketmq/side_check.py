@@ -10,7 +10,7 @@ from typing import Any
 
 from mqindex.errors import FormatError
 from mqindex.report import Finding
-from mqindex.rocketmq.checkpoint import CHECKPOINT_SIZE, Checkpoint
+from mqindex.rocketmq.checkpoint import CHECKPOINT_SIZE, LATEST_TIME, Checkpoint
 from mqindex.rocketmq.consumer_offsets import ConsumerOffsets, read_delay_offsets
 from mqindex.rocketmq.queue_names import QueueName
 from mqindex.rocketmq.queue_rules import SCHEDULE_TOPIC
@@ -31,7 +31,6 @@ _JSON = (
     "topics.json",
 )
 _TOLD = 20  # offsets of one file that are told one by one
-_LATEST = 1 << 47  # ms, in the year 6429
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def _checkpoint(check: SideCheck, path: str) -> Iterator[Finding]:
         return
     times = {"physicMsgTimestamp": known[0], "logicsMsgTimestamp": known[1], "indexMsgTimestamp": known[2]}
     for at, (name, time) in enumerate(times.items()):
-        if not 0 <= time < _LATEST:
+        if not 0 <= time < LATEST_TIME:
             hint = "no time; remove the file: after an unclean exit the broker then reads the whole log"
             yield Finding("error", "checkpoint-garbage", path, 8 * at, name, "ms since the epoch", time, hint)
         elif check.max_timestamp and time > check.max_timestamp:
