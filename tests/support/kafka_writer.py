@@ -198,10 +198,11 @@ def compressed(codec: str, data: bytes, magic: int = 2) -> bytes:
             framed += struct.pack(">i", len(block)) + block
         return framed
     if codec == "lz4":
-        frame = bytearray(bytes(cramjam.lz4.compress(data)))
-        if magic == 0:
-            frame[6] ^= 0x55
-        return bytes(frame)
+        frame = struct.pack("<I", 0x184D2204) + b"\x60\x40" + bytes([0x82 if magic else 0x82 ^ 0x55])
+        for at in range(0, len(data), 1 << 16):
+            block = bytes(cramjam.lz4.compress_block(data[at : at + (1 << 16)], store_size=False))
+            frame += struct.pack("<I", len(block)) + block
+        return frame + bytes(4)
     return bytes(cramjam.zstd.compress(data))
 
 
