@@ -1,14 +1,14 @@
-"""What mqindex is for, in seven steps on real input: `./dev demo`.
+"""What mqindex is for, in eight steps on real input: `./dev demo`.
 
 The first store is that of a real RocketMQ 4.9.3 broker, twice: as it was before a crash, and as the broker left it at
 its next start, when it deleted its only index file and indexed the end of the log again. The second is one that
-mqindex writes itself, the third a synthetic log of a million messages.
+mqindex writes itself; the third a partition of a real Kafka 4.1.0 broker, with the broker's own answers; the last a
+synthetic log of a million messages.
 """
 
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -20,6 +20,8 @@ from typing import Final
 
 from mqindex import engines, errors, rocketmq
 from tests.support.big_log import BigLog, write_big_log
+from tests.support.demo_kafka import lost_time_indexes
+from tests.support.demo_steps import heading, show, tell
 from tests.support.golden import case
 from tests.support.tree import index_paths, queue_bytes
 
@@ -37,6 +39,7 @@ def main() -> None:
         try:
             crashed_store()
             live_store()
+            lost_time_indexes()
             million_messages()
         finally:
             os.chdir("/")
@@ -123,7 +126,7 @@ def wait_for(key: str) -> float:
 
 
 def million_messages() -> None:
-    heading(f"7. Rebuild and bulk look-up on a synthetic log of {MESSAGES:,} messages")
+    heading(f"8. Rebuild and bulk look-up on a synthetic log of {MESSAGES:,} messages")
     began = time.perf_counter()
     log = write_big_log("big", messages=MESSAGES, body_size=256, mapped_file_size=128 << 20)
     seconds = time.perf_counter() - began
@@ -202,35 +205,6 @@ class Lines:
             done, unit = progress.done / 1e6, self.UNITS[progress.stage]
             rate = done / max(now - began, 1e-6)
             print(f"    {progress.stage:<8} {10 * tenths:>3} %  {done:>6.1f} {unit:<10} {rate:>8,.1f} a second")
-
-
-def heading(words: str) -> None:
-    print(f"\n{'=' * len(words)}\n{words}\n{'=' * len(words)}")
-
-
-def tell(*lines: str) -> None:
-    """Run lines of Python as one types them, and print what they give."""
-    names: dict[str, object] = {"rocketmq": rocketmq}
-    for line in lines:
-        print(f">>> {line}")
-        if line.startswith(("[", "(", "result.", "store.")):
-            value = eval(line, names)
-            if value is not None:
-                print(value)
-        else:
-            exec(line, names)
-    print()
-
-
-def show(command: str, *, expect: int = 0, shell: bool = False) -> None:
-    """Print a command as one types it, run it, and insist on its exit code."""
-    print(f"$ {command}", flush=True)
-    began = time.perf_counter()
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(command if shell else shlex.split(command), shell=shell, env=environment, check=False)
-    print(f"[exit code {done.returncode}, {time.perf_counter() - began:.1f} s]\n", flush=True)
-    if done.returncode != expect:
-        sys.exit(f"the demo expected exit code {expect}")
 
 
 if __name__ == "__main__":
