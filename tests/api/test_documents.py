@@ -18,10 +18,19 @@ import pytest
 
 import mqindex
 from tests.support.golden import case
+from tests.support.golden_kafka import PartitionCase
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-PUBLIC = {"mqindex", "mqindex.engines", "mqindex.errors", "mqindex.report", "mqindex.rocketmq", "mqindex.spark"}
+PUBLIC = {
+    "mqindex",
+    "mqindex.engines",
+    "mqindex.errors",
+    "mqindex.report",
+    "mqindex.rocketmq",
+    "mqindex.kafka",
+    "mqindex.spark",
+}
 in_repository = pytest.mark.skipif(not README.exists(), reason="an installed package is tested without its README")
 
 
@@ -88,8 +97,14 @@ def sections() -> list[Any]:
 
 @pytest.fixture
 def readme_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What the README's examples begin with: `store`, of a broker that lost its index in a crash."""
+    """What the README's examples begin with: `store`, of a RocketMQ broker that lost its index in a crash, and
+    `orders-0`, a Kafka partition that has just been copied without its time indexes."""
     case("killed-lost-493").unpack_after(tmp_path).rename(tmp_path / "store")
+    PartitionCase("410-plain-mono").closed(tmp_path).rename(tmp_path / "orders-0")
+    for lost in (tmp_path / "orders-0").glob("*.timeindex"):
+        lost.unlink()
+    for log in (tmp_path / "orders-0").glob("*.log"):
+        os.utime(log)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     return tmp_path
