@@ -6,7 +6,6 @@ import os
 from typing import Final
 
 from mqindex.errors import MQIndexError
-from mqindex.rocketmq import layout
 
 __all__ = [
     "BATCH_QUEUE",
@@ -62,7 +61,6 @@ KINDS: Final = {
     CONSUMER_OFFSETS: "the offsets of consumers",
 }
 
-_MAGICS = {layout.MAGIC_MESSAGE_V1, layout.MAGIC_MESSAGE_V2, layout.MAGIC_BLANK}
 DUMPED: Final = (
     INDEX_FILE, COMMIT_LOG_DIR, COMMIT_LOG_FILE, QUEUE, QUEUE_FILE, QUEUES, BATCH_QUEUE, BATCH_QUEUE_FILE,
     EXT, EXT_FILE,
@@ -100,6 +98,8 @@ def kind_of_directory(path: str) -> str | None:
 
 def kind_of_file(path: str) -> str | None:
     """The kind of a file, by its place, its name and its content; None: none of ours."""
+    from mqindex.rocketmq import layout  # here: a command for Kafka does without
+
     with open(path, "rb") as file:
         head = file.read(2 * layout.QUEUE_UNIT_SIZE)
         length = os.fstat(file.fileno()).st_size
@@ -107,8 +107,11 @@ def kind_of_file(path: str) -> str | None:
 
 
 def _by_head(path: str, head: bytes, length: int) -> str | None:
+    from mqindex.rocketmq import layout
+
     *_, above, _, place, name = ("", "", "", *path.split(os.sep))
-    if len(head) >= 8 and int.from_bytes(head[4:8], "big", signed=True) in _MAGICS:
+    magics = {layout.MAGIC_MESSAGE_V1, layout.MAGIC_MESSAGE_V2, layout.MAGIC_BLANK}
+    if len(head) >= 8 and int.from_bytes(head[4:8], "big", signed=True) in magics:
         return COMMIT_LOG_FILE
     if name.isdecimal() and len(name) == _LOG_NAME:
         in_log = COMMIT_LOG_FILE if place == "commitlog" or not any(head[:8]) else None
@@ -122,6 +125,8 @@ def _by_head(path: str, head: bytes, length: int) -> str | None:
 
 def _are_units(head: bytes) -> bool:
     """Whether a file begins as one of a consume queue does: two units in order, or one and nothing more."""
+    from mqindex.rocketmq import layout
+
     units = [(head[at : at + 8], head[at + 8 : at + 12]) for at in range(0, len(head), layout.QUEUE_UNIT_SIZE)]
     (first, size), *rest = [tuple(int.from_bytes(part, "big", signed=True) for part in unit) for unit in units]
     second = rest[0] if rest else (0, 0)

@@ -133,6 +133,11 @@ def test_rocketmq_needs_numpy_at_most() -> None:
     assert loaded_by(everything) & OPTIONAL == set()
 
 
+def test_a_command_for_one_broker_does_without_the_other() -> None:
+    for kind, other in (("partition", "mqindex.rocketmq"), ("store", "mqindex.kafka")):
+        assert other not in loaded_by(f"mqindex.cli.brokers as b; b.broker_of({kind!r})"), kind
+
+
 def loaded_by(imported: str) -> set[str]:
     program = f"import sys; import {imported}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
