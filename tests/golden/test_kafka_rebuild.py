@@ -13,6 +13,7 @@ import pytest
 
 from mqindex.engines import LocalEngine
 from mqindex.kafka import rebuild, repair, verify
+from tests.reference import kafka_recover as twin
 from tests.support.golden_kafka import PARTITION_CASES, PartitionCase, damaged
 
 ENDINGS = (".index", ".timeindex", ".txnindex")
@@ -56,6 +57,25 @@ def test_a_rebuild_is_what_brokers_recover(name: str, tmp_path: Path) -> None:
 def _by_segment(name: str) -> tuple[str, int]:
     stem, ending = name.split(".")
     return stem, ENDINGS.index(f".{ending}")
+
+
+@every_case
+def test_the_twin_recovers_as_brokers_do(name: str, tmp_path: Path) -> None:
+    case = PartitionCase(name)
+    root = case.unpack(tmp_path)
+    logs = sorted((root / "closed" / case.truth["partition"]).glob("*.log"))
+    given = options(case)
+    made = [
+        twin.recover(path.read_bytes(), int(path.stem), interval=given["index_interval_bytes"],
+                     max_index_size=given["max_index_size"])
+        for path in logs
+    ]  # fmt: skip
+    aborted = twin.aborted_transactions([one.batches for one in made])
+    files = {}
+    for path, one, entries in zip(logs, made, aborted, strict=True):
+        files |= {f"{path.stem}.index": one.index, f"{path.stem}.timeindex": one.timeindex}
+        files |= {f"{path.stem}.txnindex": entries} if entries else {}
+    assert files == index_files(root / "recovered-4.1.0" / case.truth["partition"])
 
 
 @every_case
