@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from mqindex.cli import kafka_kinds, rocketmq_kinds
 from mqindex.cli.formats import Columns
 from mqindex.cli.options import BrokerOptions
+from mqindex.rocketmq.layout import MAX_TIMESTAMP
 
 if TYPE_CHECKING:
     from mqindex.engines import Engine
     from mqindex.report import RebuildReport, RepairReport, Report
 
-__all__ = ["DUMPED", "HOMES", "QUERIED", "VERIFIED", "Broker", "Question", "broker_of"]
+__all__ = ["DUMPED", "HOMES", "MOST_HITS", "QUERIED", "VERIFIED", "Broker", "Question", "broker_of"]
+
+MOST_HITS = 64  # of a key, where it is not said
 
 # The kinds of path that each command takes.
 HOMES = (rocketmq_kinds.STORE, kafka_kinds.PARTITION, kafka_kinds.LOG_DIR)
@@ -32,15 +35,20 @@ DUMPED = (*rocketmq_kinds.DUMPED, *kafka_kinds.DUMPED)
 
 @dataclass(frozen=True)
 class Question:
-    """What `mqindex query` was asked, of either broker."""
+    """What `mqindex query` was asked, of either broker; the limits are as one may leave them out."""
 
-    keys: tuple[str, ...]
-    topic: str | None
-    begin: int
-    end: int
-    max_num: int
-    offsets: tuple[str, ...]
-    timestamps: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+    topic: str | None = None
+    begin: int = 0
+    end: int = MAX_TIMESTAMP
+    max_num: int = MOST_HITS
+    offsets: tuple[str, ...] = ()
+    timestamps: tuple[str, ...] = ()
+
+    @property
+    def is_of_keys(self) -> bool:
+        """Whether anything was said that only RocketMQ's keys have."""
+        return Question(offsets=self.offsets, timestamps=self.timestamps) != self
 
 
 class Broker(Protocol):

@@ -13,7 +13,11 @@ from mqindex.cli.trouble import say
 __all__ = ["command"]
 
 
-@subcommand("dump", "mqindex dump /data/store/index/20231114221320123 --format csv > entries.csv")
+@subcommand(
+    "dump",
+    "mqindex dump /data/store/index/20231114221320123 --format csv > entries.csv",
+    "mqindex dump /data/kafka/orders-0 --records --json",
+)
 @click.argument("path", metavar="PATH")
 @click.option(
     "--format", "form", type=click.Choice(list(FORMATS)), default="table", show_default=True, help="How it is written."

@@ -18,7 +18,7 @@ from mqindex.cli.trouble import say
 __all__ = ["command"]
 
 
-@subcommand("info", "mqindex info /data/store/index/20231114221320123")
+@subcommand("info", "mqindex info /data/store/index/20231114221320123", "mqindex info /data/kafka/orders-0")
 @click.argument("path", metavar="PATH")
 @kind_option(*KINDS)
 @broker_options
@@ -28,8 +28,8 @@ def command(*, path: str, kind: str | None, options: BrokerOptions, as_json: boo
 
     PATH is a RocketMQ store's root directory or something in it: the index, the commit log, the consume queues, one
     queue, the offsets of consumers, a checkpoint, or one file of these; or a Kafka log dir, a partition, or a .log,
-    .index, .timeindex or .txnindex file. Of a store it also says how far each group of consumers is behind. Only
-    headers and ends are read; `mqindex verify` reads everything.
+    .index, .timeindex, .txnindex or .snapshot file. Of a store it also says how far each group of consumers is behind.
+    Only headers and ends are read; `mqindex verify` reads everything.
     """
     kind = require_kind(path, kind, *KINDS)
     facts: Facts = {"kind": kind, "path": path, **broker_of(kind).facts(kind, path, options)}

@@ -30,8 +30,10 @@ def facts(kind: str, path: str, options: BrokerOptions) -> dict[str, Any]:
 def query(kind: str, path: str, question: Question, options: BrokerOptions, *, as_json: bool) -> int:
     """Print where offsets and times are; how many were found."""
     options.partition()
-    if question.keys or question.topic is not None:
-        raise Trouble("KEY and --topic are for RocketMQ: expected --offset N or --timestamp TIME")
+    if question.is_of_keys:
+        raise Trouble(
+            "KEY, --topic, --begin, --end and --max-num are for RocketMQ: expected --offset N or --timestamp TIME"
+        )
     return print_answers(kind, path, question, as_json=as_json)
 
 

@@ -22,7 +22,7 @@ _BLOCK = 1 << 16
 
 
 def entry_columns(kind: str, path: str) -> Iterator[Columns]:
-    """The entries of an index file, before its tail of zeros."""
+    """The entries of an index file, before its tail of zeros; the producers of a snapshot."""
     return _ENTRIES[kind](path)
 
 
@@ -149,8 +149,18 @@ def _fault(path: str, kind: str, at: int, field: str, expected: str, got: str) -
     return sentence(kind, path, at, field, expected, got, f"{left} bytes from there on are not read")
 
 
+def _producers(path: str) -> Iterator[Columns]:
+    from mqindex.kafka.producer_state import read_producers
+
+    producers = read_producers(path)
+    yield {
+        name: producers[name].astype(producers[name].dtype.newbyteorder("=")) for name in producers.dtype.names or ()
+    }
+
+
 _ENTRIES: Final[dict[str, Callable[[str], Iterator[Columns]]]] = {
     kinds.OFFSET_INDEX: _offsets,
     kinds.TIME_INDEX: _times,
     kinds.TRANSACTION_INDEX: _transactions,
+    kinds.SNAPSHOT: _producers,
 }

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mqindex.cli import kafka_kinds as kinds
 from mqindex.cli.locks import lock_state
 from mqindex.errors import MQIndexError
+
+if TYPE_CHECKING:
+    from mqindex.kafka import LogSegment
+    from mqindex.kafka.partition_files import PartitionDirectory, PartitionFiles, SegmentFiles
 
 __all__ = ["Facts", "kafka_facts"]
 
@@ -69,6 +73,19 @@ def _transaction_index(path: str) -> Facts:
     return facts
 
 
+def _snapshot(path: str) -> Facts:
+    from mqindex.kafka.layout import base_offset_of
+    from mqindex.kafka.producer_state import read_producers
+
+    producers = read_producers(path)
+    return {
+        "offset": base_offset_of(path),
+        "size": os.path.getsize(path),
+        "producers": len(producers),
+        "open_transactions": int((producers["first_offset"] >= 0).sum()),
+    }
+
+
 def _segment(path: str) -> Facts:
     from mqindex.kafka import LogSegment
 
@@ -76,7 +93,7 @@ def _segment(path: str) -> Facts:
         facts: Facts = {
             "base_offset": segment.base_offset,
             "size": segment.size,
-            "next_offset": segment.next_offset,
+            **_next_offset(segment),
             "largest_timestamp": segment.largest_timestamp,
         }
     stem = path.removesuffix(".log")
@@ -104,7 +121,7 @@ def _partition(path: str) -> Facts:
         **_name(named),
         "lock": lock_state(os.path.join(partition_files.log_dir_of(path), ".lock")),
         "log_start_offset": files.segments[0].base_offset if files.segments else None,
-        "next_offset": _next_offset(files),
+        **_end(files),
         "size": sum(row["size"] for row in rows),
         "segments": rows,
         "snapshots": len(files.snapshots),
@@ -112,13 +129,13 @@ def _partition(path: str) -> Facts:
     }
 
 
-def _name(named: Any) -> Facts:
+def _name(named: PartitionDirectory) -> Facts:
     if named.partition < 0:
         return {}
     return {"topic": named.topic, "partition": named.partition, **({"state": named.state} if named.state else {})}
 
 
-def _row(segment: Any) -> Facts:
+def _row(segment: SegmentFiles) -> Facts:
     """One segment: the entries of its indexes, None where one is not there."""
     from mqindex.kafka.layout import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TRANSACTION_ENTRY_SIZE
     from mqindex.kafka.zero_tail import entries_before_zeros
@@ -131,13 +148,21 @@ def _row(segment: Any) -> Facts:
     return row
 
 
-def _next_offset(files: Any) -> int | None:
+def _end(files: PartitionFiles) -> Facts:
     from mqindex.kafka import LogSegment
 
     if not files.segments:
-        return None
+        return {"next_offset": None}
     with LogSegment.open(files.segments[-1].log, base_offset=files.segments[-1].base_offset) as segment:
-        return segment.next_offset
+        return _next_offset(segment)
+
+
+def _next_offset(segment: LogSegment) -> Facts:
+    """Found by the offset index, which may lead astray."""
+    try:
+        return {"next_offset": segment.next_offset}
+    except MQIndexError as error:
+        return {"next_offset": None, "error": str(error)}
 
 
 def _log_dir(path: str) -> Facts:
@@ -170,4 +195,5 @@ _FACTS: Final[dict[str, Callable[[str], Facts]]] = {
     kinds.OFFSET_INDEX: _offset_index,
     kinds.TIME_INDEX: _time_index,
     kinds.TRANSACTION_INDEX: _transaction_index,
+    kinds.SNAPSHOT: _snapshot,
 }

@@ -15,6 +15,7 @@ __all__ = [
     "OFFSET_INDEX",
     "PARTITION",
     "SEGMENT",
+    "SNAPSHOT",
     "TIME_INDEX",
     "TRANSACTION_INDEX",
     "kind_of_directory",
@@ -27,6 +28,7 @@ SEGMENT: Final = "segment"
 OFFSET_INDEX: Final = "offset-index"
 TIME_INDEX: Final = "time-index"
 TRANSACTION_INDEX: Final = "transaction-index"
+SNAPSHOT: Final = "producer-snapshot"
 
 KINDS: Final = {
     LOG_DIR: "a Kafka log dir",
@@ -35,17 +37,19 @@ KINDS: Final = {
     OFFSET_INDEX: "a Kafka offset index",
     TIME_INDEX: "a Kafka time index",
     TRANSACTION_INDEX: "a Kafka transaction index",
+    SNAPSHOT: "a snapshot of Kafka producers",
 }
-DUMPED: Final = (PARTITION, SEGMENT, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
-FILES: Final = {SEGMENT, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX}
+DUMPED: Final = (PARTITION, SEGMENT, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, SNAPSHOT)
+FILES: Final = {SEGMENT, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, SNAPSHOT}
 
 _EXTENSIONS = {
     "log": SEGMENT,
     "index": OFFSET_INDEX,
     "timeindex": TIME_INDEX,
     "txnindex": TRANSACTION_INDEX,
+    "snapshot": SNAPSHOT,
 }
-_NAME = re.compile(r"[0-9]{20}\.(log|index|timeindex|txnindex)(\.(deleted|cleaned|swap))?")
+_NAME = re.compile(r"[0-9]{20}\.(log|index|timeindex|txnindex|snapshot)(\.(deleted|cleaned|swap))?")
 _OF_LOG_DIR = (
     ".kafka_cleanshutdown",
     "cleaner-offset-checkpoint",

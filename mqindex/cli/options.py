@@ -78,9 +78,9 @@ class BrokerOptions(NamedTuple):
                 raise Trouble(f"--{flag} is an option for {owner}; PATH holds files of {found}")
 
 
-def subcommand(name: str, example: str) -> Callable[[Function], click.Command]:
-    """A subcommand; its one-line help is the root's, its example closes its help."""
-    return click.command(name, short_help=COMMANDS[name], epilog=f"Example: {example}")
+def subcommand(name: str, *examples: str) -> Callable[[Function], click.Command]:
+    """A subcommand; its one-line help is the root's, its examples close its help."""
+    return click.command(name, short_help=COMMANDS[name], epilog="\n\n".join(f"Example: {one}" for one in examples))
 
 
 def json_option(function: Function) -> Function:

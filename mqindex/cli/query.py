@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mqindex.cli.brokers import QUERIED, Question, broker_of
+from mqindex.cli.brokers import MOST_HITS, QUERIED, Question, broker_of
 from mqindex.cli.kinds import require_kind
 from mqindex.cli.options import BrokerOptions, broker_options, json_option, kind_option, subcommand, time_option
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
@@ -12,14 +12,23 @@ from mqindex.rocketmq.layout import MAX_TIMESTAMP
 __all__ = ["command"]
 
 
-@subcommand("query", "mqindex query /data/store --topic OrderTopic order-1 order-2")
+@subcommand(
+    "query",
+    "mqindex query /data/store --topic OrderTopic order-1 order-2",
+    "mqindex query /data/kafka/orders-0 --timestamp 2023-11-14T22:13:35Z",
+)
 @click.argument("path", metavar="PATH")
 @click.argument("keys", nargs=-1, metavar="[KEY...]")
 @click.option("--topic", metavar="T", help="RocketMQ: the topic of the messages of each KEY.")
 @time_option("--begin", 0, "RocketMQ: stored at this time or later, ms since the epoch or ISO 8601.")
 @time_option("--end", MAX_TIMESTAMP, "RocketMQ: stored at this time or earlier.")
 @click.option(
-    "--max-num", type=click.IntRange(0), default=64, show_default=True, metavar="N", help="RocketMQ: most hits a key."
+    "--max-num",
+    type=click.IntRange(0),
+    default=MOST_HITS,
+    show_default=True,
+    metavar="N",
+    help="RocketMQ: most hits a key.",
 )
 @click.option(
     "--offset", "offsets", multiple=True, metavar="N",

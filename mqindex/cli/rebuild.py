@@ -27,7 +27,9 @@ from mqindex.staging import require_new
 __all__ = ["command"]
 
 
-@subcommand("rebuild", "mqindex rebuild /data/store --out /data/rebuilt")
+@subcommand(
+    "rebuild", "mqindex rebuild /data/store --out /data/rebuilt", "mqindex rebuild /data/kafka --out /data/indexes"
+)
 @click.argument("store", metavar="PATH")
 @click.option("--out", required=True, metavar="DIR", help="Where the result appears, complete.")
 @click.option("--force", is_flag=True, help="If DIR exists, move it to DIR.backup-<UTC>.")

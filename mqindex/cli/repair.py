@@ -25,7 +25,7 @@ from mqindex.report import RepairReport
 __all__ = ["command"]
 
 
-@subcommand("repair", "mqindex repair /data/store --dry-run")
+@subcommand("repair", "mqindex repair /data/store --dry-run", "mqindex repair /data/kafka/orders-0")
 @click.argument("store", metavar="PATH")
 @click.option("--deep", is_flag=True, help="Trust no surviving file before each of its entries agrees with the log.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")

@@ -26,7 +26,7 @@ from mqindex.report import Report
 __all__ = ["command"]
 
 
-@subcommand("verify", "mqindex verify /data/store --deep")
+@subcommand("verify", "mqindex verify /data/store --deep", "mqindex verify /data/kafka --index-interval-bytes 1024")
 @click.argument("path", metavar="PATH")
 @click.option(
     "--deep", is_flag=True,

@@ -14,13 +14,15 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mqindex._native.crc import crc32c
 from mqindex.errors import CorruptIndexError
 
-__all__ = ["OpenTransactions", "log_start_offset", "open_transactions_at", "read_snapshot"]
+__all__ = ["OpenTransactions", "log_start_offset", "open_transactions_at", "read_producers", "read_snapshot"]
 
 OpenTransactions = tuple[tuple[int, int], ...]
 """Producer ids and first offsets."""
@@ -28,13 +30,29 @@ OpenTransactions = tuple[tuple[int, int], ...]
 _HEADER = 10
 _VERSION = 1
 _ENTRY = np.dtype(
-    {"names": ["producer_id", "first_offset"], "formats": [">i8", ">i8"], "offsets": [0, 38], "itemsize": 46}
+    [
+        ("producer_id", ">i8"),
+        ("producer_epoch", ">i2"),
+        ("last_sequence", ">i4"),
+        ("last_offset", ">i8"),
+        ("offset_delta", ">i4"),
+        ("timestamp", ">i8"),
+        ("coordinator_epoch", ">i4"),
+        ("first_offset", ">i8"),
+    ]
 )
 _LARGEST = 1 << 28  # bytes; of five million producers
 
 
 def read_snapshot(path: str | os.PathLike[str]) -> OpenTransactions:
-    """The transactions that a snapshot says are open.
+    """The transactions that a snapshot says are open; errors as in `read_producers`."""
+    entries = read_producers(path)
+    opened = entries[entries["first_offset"] >= 0]
+    return tuple(zip(opened["producer_id"].tolist(), opened["first_offset"].tolist(), strict=True))
+
+
+def read_producers(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
+    """The producers of a snapshot, as a structured array; `first_offset`: of the open transaction, -1 where none is.
 
     Raises
     ------
@@ -58,9 +76,7 @@ def read_snapshot(path: str | os.PathLike[str]) -> OpenTransactions:
         raise CorruptIndexError(
             "the snapshot has a wrong checksum", path=name, at=2, field="crc", expected=crc, got=told
         )
-    entries = np.frombuffer(data, _ENTRY, offset=_HEADER)
-    opened = entries[entries["first_offset"] >= 0]
-    return tuple(zip(opened["producer_id"].tolist(), opened["first_offset"].tolist(), strict=True))
+    return np.frombuffer(data, _ENTRY, offset=_HEADER)
 
 
 def open_transactions_at(snapshots: Mapping[int, str], base_offset: int, log_start: int) -> OpenTransactions:

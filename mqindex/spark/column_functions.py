@@ -22,7 +22,7 @@ def column_function(function: Callable[..., pa.Array], result: Any) -> Any:
     import pandas as pd  # type: ignore[import-untyped]
 
     def by_pandas(*columns: pd.Series) -> pd.Series:
-        return function(*(_from_pandas(column) for column in columns)).to_pandas()
+        return function(*(_from_pandas(column) for column in columns)).to_pandas(integer_object_nulls=True)
 
     by_pandas.__annotations__ = {"columns": pd.Series, "return": pd.Series}
     return functions.pandas_udf(by_pandas, result)  # type: ignore[attr-defined]

@@ -118,6 +118,36 @@ def test_info_of_a_log_dir_lists_its_partitions(shell: Shell, mono: Path) -> Non
     assert "clean_shutdown  yes" in shell("info", log_dir).out
 
 
+def test_an_index_that_leads_astray_hides_no_other_fact(shell: Shell, mono: Path) -> None:
+    last = MONO.truth["segments"][-1]
+    file_of(mono, last, "index").write_bytes(b"\x7f" * 80)
+    for path in (mono, file_of(mono, last, "log")):
+        done = shell("info", path, "--json")
+        assert (done.status, done.json[0]["next_offset"]) == (2, None)
+        assert done.json[0]["size"] > 0
+        assert "an entry leads outside the log" in done.err
+
+
+def test_a_snapshot_tells_of_producers(shell: Shell, tmp_path: Path) -> None:
+    """The state that the broker wrote when transactions were left open."""
+    opened = PartitionCase("410-txn-open")
+    directory = opened.closed(tmp_path)
+    path = sorted(directory.glob("*.snapshot"))[-1]
+    (info,) = shell("info", path, "--json").json
+    rows = shell("dump", path, "--json").json
+    assert (info["kind"], info["offset"], info["producers"]) == ("producer-snapshot", int(path.stem), len(rows))
+    assert info["open_transactions"] == sum(row["first_offset"] >= 0 for row in rows) > 0
+    fields = opened.truth["batch_fields"]
+    batches = [dict(zip(fields, row, strict=True)) for one in opened.truth["segments"] for row in one["batches"]]
+    last = {one["producerId"]: one for one in batches if not one["isControl"]}
+    for row in rows:
+        said = last[row["producer_id"]]
+        assert (row["producer_epoch"], row["last_offset"]) == (said["producerEpoch"], said["lastOffset"])
+        assert row["last_sequence"] == said["baseSequence"] + said["count"] - 1
+    path.write_bytes(path.read_bytes()[:-1])
+    assert "the snapshot has another length" in shell("dump", path).err
+
+
 def test_an_empty_log_dir_is_known_by_its_files(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\n")
     assert shell("info", tmp_path, "--json").json[0]["kind"] == "log-dir"
@@ -285,7 +315,8 @@ def test_an_index_alone_answers_as_the_broker_s_class(shell: Shell, mono: Path) 
         (["--offset", "x"], "--offset: 'x': expected an offset"),
         (["--offset", str(2**63)], "--offset: expected 64 bits, got more"),
         (["--timestamp", "yesterday"], "--timestamp: 'yesterday': expected ms since the epoch"),
-        (["--topic", "T", "key"], "KEY and --topic are for RocketMQ"),
+        (["--topic", "T", "key"], "--max-num are for RocketMQ"),
+        (["--offset", "1", "--begin", "5"], "--max-num are for RocketMQ"),
         (["--offset", "1", "--hash-slot-num", "5"], "--hash-slot-num is an option for RocketMQ"),
         (["--offset", "1", "--broker-conf", "x"], "--broker-conf is an option for RocketMQ"),
     ],
@@ -405,7 +436,7 @@ def test_the_kafka_version_is_checked(shell: Shell, mono: Path) -> None:
 def test_garbage_ends_in_an_answer_or_one_sentence(shell: Shell, tmp_path: Path, content: bytes) -> None:
     place = tmp_path / "garbage-0"
     place.mkdir()
-    for extension in ("log", "index", "timeindex", "txnindex"):
+    for extension in ("log", "index", "timeindex", "txnindex", "snapshot"):
         (place / f"{9:020d}.{extension}").write_bytes(content)
     paths = [place, *sorted(place.iterdir())]
     for path in paths:
