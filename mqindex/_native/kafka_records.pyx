@@ -182,8 +182,8 @@ def compressed_part(buf, rows, int64_t number, /, *, path=None):
     n = mqi_kafka_message_value(p, batch.size, &value)
     if n < 0:
         raise FormatError(
-            "the compressed message has no value", path=path, at=batch.position, field="value", expected="0 bytes or more",
-            got="null" if n == -1 else "fewer than its length says")
+            "the compressed message has no value", path=path, at=batch.position, field="value",
+            expected="0 bytes or more", got="null" if n == -1 else "fewer than its length says")
     return batch.position + (value - p), batch.position + (value - p) + n
 
 

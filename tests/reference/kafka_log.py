@@ -1,0 +1,138 @@
+"""A segment's log and its recovery: sections 5.3 and 6 of the format document, a batch at a time."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from tests.reference.kafka_index import Entries, Refused, append_offset, maybe_append_time, offset_bytes, time_bytes
+from tests.support.kafka_writer import crc32c
+
+__all__ = ["Header", "Recovered", "headers", "is_whole", "recover", "scan"]
+
+
+class Header(NamedTuple):
+    """The fields of one batch, named and filled as rows of batches are."""
+
+    position: int
+    base_offset: int
+    last_offset: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    size: int
+    leader_epoch: int
+    crc: int
+    count: int
+    base_sequence: int
+    attributes: int
+    producer_epoch: int
+    magic: int
+
+
+class Recovered(NamedTuple):
+    offset_index: bytes
+    time_index: bytes
+    valid_bytes: int
+    transactional: list[Header]
+
+
+class Corrupt(Exception):
+    """The scan ends here, and not where the file ends."""
+
+
+def scan(log: bytes, start: int = 0) -> Iterator[tuple[int, int]]:
+    """(position, size) of each batch."""
+    at = start
+    while at < len(log) - 17:
+        (length,) = struct.unpack_from(">i", log, at + 8)
+        if length < 14:
+            raise Corrupt("bad-length", at)
+        if at + 12 + length > len(log):
+            return
+        yield at, 12 + length
+        at += 12 + length
+
+
+def is_whole(log: bytes, at: int, size: int, *, check_crc: bool = True) -> None:
+    """Size and checksum of one batch."""
+    magic = _magic(log, at)
+    if magic >= 2 and size < 61:
+        raise Corrupt("bad-length", at)
+    if not check_crc:
+        return
+    (stored,) = struct.unpack_from(">I", log, at + (17 if magic >= 2 else 12))
+    found = crc32c(log[at + 21 : at + size]) if magic >= 2 else zlib.crc32(log[at + 16 : at + size])
+    if found != stored:
+        raise Corrupt("bad-crc", at)
+
+
+def headers(log: bytes, *, check_crc: bool = True) -> tuple[list[Header], tuple[str, int] | None]:
+    """What a walk gives, and why and where it ended at a bad batch."""
+    found: list[Header] = []
+    try:
+        for at, size in scan(log):
+            is_whole(log, at, size, check_crc=check_crc)
+            found.append(header(log, at, size))
+    except Corrupt as corrupt:
+        return found, corrupt.args
+    return found, None
+
+
+def header(log: bytes, at: int, size: int) -> Header:
+    (offset,) = struct.unpack_from(">q", log, at)
+    magic = _magic(log, at)
+    if magic >= 2:
+        epoch, _, crc, attributes, delta, base_timestamp, greatest, producer, producer_epoch, sequence, count = (
+            struct.unpack_from(">ibIhiqqqhii", log, at + 12)
+        )
+        return Header(
+            at, offset, _wrapped(offset + delta), base_timestamp, greatest, producer, size, epoch, crc, count, sequence,
+            attributes, producer_epoch, magic,
+        )  # fmt: skip
+    crc, _, attributes = struct.unpack_from(">Ibb", log, at + 12)
+    time = -1 if magic == 0 else struct.unpack_from(">q", log, at + 18)[0]
+    return Header(at, offset, offset, time, time, -1, size, -1, crc, 1, -1, attributes, -1, magic)
+
+
+def recover(
+    log: bytes,
+    base: int,
+    *,
+    index_interval_bytes: int,
+    max_index_size: int,
+    check_crc: bool = True,
+    first_offset: Callable[[Header], int] | None = None,
+) -> Recovered:
+    """Raises `Refused` where the broker's recovery raises."""
+    offsets: Entries = []
+    times: Entries = []
+    transactional = []
+    valid = last_indexed = 0
+    greatest, of_greatest = -1, base
+    room_offsets, room_times = max_index_size // 8, max_index_size // 12
+    for batch in headers(log, check_crc=check_crc)[0]:
+        if not 0 <= _wrapped(batch.last_offset - base) <= 2**31 - 1:
+            raise Refused("overflow")
+        if batch.max_timestamp > greatest:
+            greatest, of_greatest = batch.max_timestamp, batch.last_offset
+        if valid - last_indexed > index_interval_bytes:
+            offset = batch.last_offset if first_offset is None else first_offset(batch)
+            append_offset(offsets, room_offsets, base, offset, valid)
+            maybe_append_time(times, room_times, base, greatest, of_greatest, False)
+            last_indexed = valid
+        valid += batch.size
+        if batch.magic >= 2 and batch.producer_id >= 0 and batch.attributes & 0x30:
+            transactional.append(batch)
+    maybe_append_time(times, room_times, base, greatest, of_greatest, True)
+    return Recovered(offset_bytes(offsets, base), time_bytes(times, base), valid, transactional)
+
+
+def _magic(log: bytes, at: int) -> int:
+    return int(struct.unpack_from(">b", log, at + 16)[0])
+
+
+def _wrapped(number: int) -> int:
+    return (number + 2**63) % 2**64 - 2**63
