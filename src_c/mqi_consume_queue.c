@@ -2,19 +2,27 @@
 
 #include <stdlib.h>
 
-int64_t mqi_units_group(const mqi_queue_unit *units, int64_t n, int64_t queues, mqi_queue_unit *out,
-                        int64_t *offsets) {
+int64_t mqi_units_count(const mqi_queue_unit *units, int64_t n, int64_t queues, int64_t *offsets) {
     for (int64_t k = 0; k <= queues; k++) offsets[k] = 0;
     for (int64_t i = 0; i < n; i++) {
         if (units[i].queue < 0 || units[i].queue >= queues) return i;
         offsets[units[i].queue + 1]++;
     }
     for (int64_t k = 0; k < queues; k++) offsets[k + 1] += offsets[k];
+    return -1;
+}
+
+void mqi_units_sort(const mqi_queue_unit *units, int64_t n, int64_t queues, mqi_queue_unit *out, int64_t *offsets) {
     /* offsets[k] runs ahead to the end of queue k, which is the start of k + 1: shifted back afterwards */
     for (int64_t i = 0; i < n; i++) out[offsets[units[i].queue]++] = units[i];
     for (int64_t k = queues; k > 0; k--) offsets[k] = offsets[k - 1];
     offsets[0] = 0;
-    return -1;
+}
+
+int64_t mqi_units_sound(const mqi_queue_unit *units, int64_t n) {
+    int64_t signs = 0;
+    for (int64_t i = 0; i < n; i++) signs |= units[i].phy_offset | ((int64_t)units[i].size - 1);
+    return signs >= 0;
 }
 
 static inline void put_unit(uint8_t *p, int64_t phy_offset, int32_t size, int64_t tags_code) {

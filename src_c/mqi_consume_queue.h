@@ -30,9 +30,15 @@ typedef struct mqi_queue_unit {
 
 _Static_assert(sizeof(mqi_queue_unit) == 40, "Python sees it as a packed record");
 
-/* Stably sorts `units` by their queue into `out`; those of queue k: out[offsets[k] .. offsets[k + 1]). Returns -1, or
- * the number of the first unit whose queue is not in [0, queues): then nothing is sorted. */
-int64_t mqi_units_group(const mqi_queue_unit *units, int64_t n, int64_t queues, mqi_queue_unit *out, int64_t *offsets);
+/* Where each queue's units will be once they are sorted: [offsets[k], offsets[k + 1]). Returns -1, or the number of the
+ * first unit whose queue is not in [0, queues). */
+int64_t mqi_units_count(const mqi_queue_unit *units, int64_t n, int64_t queues, int64_t *offsets);
+
+/* Stably sorts `units` by their queue into `out`, by the offsets that were counted. */
+void mqi_units_sort(const mqi_queue_unit *units, int64_t n, int64_t queues, mqi_queue_unit *out, int64_t *offsets);
+
+/* Whether all have a phy_offset of 0 or more and a size above 0. */
+int64_t mqi_units_sound(const mqi_queue_unit *units, int64_t n);
 
 /* Appending as the broker does: state of one queue's end, and what became of the units. */
 typedef struct mqi_unit_append {

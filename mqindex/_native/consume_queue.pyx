@@ -10,6 +10,7 @@ over behind the last whole unit does not count.
 cimport cython
 from cpython.buffer cimport PyBUF_ND, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memcpy
 
 
 cdef extern from "mqi_consume_queue.h" nogil:
@@ -24,8 +25,10 @@ cdef extern from "mqi_consume_queue.h" nogil:
         int64_t repeated
         int64_t misplaced
 
-    int64_t mqi_units_group(
+    int64_t mqi_units_count(const mqi_queue_unit* units, int64_t n, int64_t queues, int64_t* offsets) noexcept
+    void mqi_units_sort(
         const mqi_queue_unit* units, int64_t n, int64_t queues, mqi_queue_unit* out, int64_t* offsets) noexcept
+    int64_t mqi_units_sound(const mqi_queue_unit* units, int64_t n) noexcept
     int64_t mqi_units_encode(
         mqi_unit_append* end, const mqi_queue_unit* units, int64_t n, uint8_t* out) noexcept
     void mqi_units_decode(
@@ -60,7 +63,8 @@ cdef class _Rows:
     cdef bint held
 
     def __cinit__(self, object buf, Py_ssize_t itemsize=0, bint writable=False, str name=None):
-        PyObject_GetBuffer(buf, &self.view, PyBUF_WRITABLE if writable else PyBUF_ND if itemsize else PyBUF_SIMPLE)
+        PyObject_GetBuffer(
+            buf, &self.view, (PyBUF_WRITABLE if writable else PyBUF_SIMPLE) | (PyBUF_ND if itemsize else PyBUF_SIMPLE))
         self.held = True
         if itemsize and (self.view.ndim != 1 or self.view.itemsize != itemsize):
             raise TypeError(f"{name}: expected a contiguous, one-dimensional array of {itemsize} bytes a row")
@@ -84,26 +88,55 @@ cdef int _require_range(_Rows rows, int64_t start, int64_t stop) except -1:
     return 0
 
 
-def group_units(units, int64_t n_queues, /):
+def group_units(units, int64_t n_queues, out=None, /):
     """Units sorted by queue, in their order within each: `(units, offsets int64[n_queues + 1])`.
 
-    Those of queue k are `units[offsets[k]:offsets[k + 1]]`. A queue that is not in 0..n_queues - 1 is a ValueError.
+    Those of queue k are `units[offsets[k]:offsets[k + 1]]`. Units of one queue alone are given back as they are; others
+    go to `out`, an array that is as long at least, or to a new one. A queue that is not in 0..n_queues - 1 is a
+    ValueError.
     """
     import numpy as np
 
     cdef _Rows source = _units(units), target, starts
-    cdef int64_t bad
+    cdef int64_t bad, n = source.view.shape[0], k
+    cdef int64_t* offset
     if n_queues < 0:
         raise ValueError(f"n_queues: expected 0 or more, got {n_queues}")
-    grouped, offsets = np.empty_like(units), np.empty(n_queues + 1, np.int64)
-    target, starts = _Rows(grouped, writable=True), _Rows(offsets, writable=True)
+    offsets = np.empty(n_queues + 1, np.int64)
+    starts = _Rows(offsets, writable=True)
+    offset = <int64_t*>starts.view.buf
     with nogil:
-        bad = mqi_units_group(
-            <const mqi_queue_unit*>source.view.buf, source.view.shape[0], n_queues, <mqi_queue_unit*>target.view.buf,
-            <int64_t*>starts.view.buf)
+        bad = mqi_units_count(<const mqi_queue_unit*>source.view.buf, n, n_queues, offset)
     if bad >= 0:
         raise ValueError(f"units: expected queues 0..{n_queues - 1}, got {units[bad]['queue']} at {bad}")
-    return grouped, offsets
+    for k in range(n_queues):
+        if offset[k + 1] - offset[k] == n:
+            return units, offsets
+    if out is None:
+        out = np.empty_like(units)
+    target = _Rows(out, sizeof(mqi_queue_unit), True, "out")
+    if target.view.shape[0] < n:
+        raise ValueError(f"out: expected {n} units or more, got {target.view.shape[0]}")
+    with nogil:
+        mqi_units_sort(
+            <const mqi_queue_unit*>source.view.buf, n, n_queues, <mqi_queue_unit*>target.view.buf, offset)
+    return out[:n], offsets
+
+
+def gather_units(units, int64_t at, more, /):
+    """Copy the units `more` to where `units[at]` begins; returns the number behind them. They must fit."""
+    cdef _Rows source = _units(more), target = _Rows(units, sizeof(mqi_queue_unit), True, "units")
+    cdef int64_t n = source.view.shape[0]
+    if not 0 <= at <= target.view.shape[0] - n:
+        raise ValueError(f"units: expected room for {n} more at {at}, got {target.view.shape[0]}")
+    memcpy(<mqi_queue_unit*>target.view.buf + at, source.view.buf, n * sizeof(mqi_queue_unit))
+    return at + n
+
+
+def are_sound(units, /):
+    """Whether all units have a phy_offset of 0 or more and a size above 0."""
+    cdef _Rows source = _units(units)
+    return mqi_units_sound(<const mqi_queue_unit*>source.view.buf, source.view.shape[0]) != 0
 
 
 def encode_units(units, int64_t next_offset, int64_t max_phy_offset, /):

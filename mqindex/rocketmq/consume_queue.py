@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.consume_queue import check_units, decode_units, select_tags
+from mqindex._native.consume_queue import are_sound, check_units, decode_units, select_tags
 from mqindex._results import Columns
 from mqindex.errors import ClosedFileError, ReadOnlyFileError
 from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
@@ -303,7 +303,8 @@ class ConsumeQueue:
         ------
         OSError : the disk is full; what was there is untouched, and the call may be repeated
         """
-        if len(units) and (int(units["phy_offset"].min()) < 0 or int(units["size"].min()) <= 0):
+        units = np.ascontiguousarray(units)
+        if not are_sound(units):
             raise ValueError("units: expected phy offsets of 0 or more and sizes above 0, a unit without them is none")
         return self._write(lambda tail: tail.put(units))
 

@@ -198,9 +198,13 @@ class IndexFile(SingleCalls):
         """Append the keys of a batch from position `start` on; returns how many were stored."""
         self._check_length()
         self._reserve(len(batch) - start)
-        if len(batch) - start >= _BULK and not self._core.closed:
-            self._file.advise_huge()
+        self.expect(len(batch) - start)
         return self._core.put_keys(batch, phy_offsets, store_timestamps, start)
+
+    def expect(self, entries: int) -> None:
+        """About so many entries will be put soon, in one run or in several: many are put faster where it is known."""
+        if entries >= _BULK and not self._core.closed:
+            self._file.advise_huge()
 
     def put_run(self, run: npt.NDArray[Any]) -> int:
         """Append entries that a walk of a log gave (an array of `RUN_ENTRY`); returns how many were stored."""

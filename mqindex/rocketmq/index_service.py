@@ -62,6 +62,7 @@ class IndexService:
         self.index_num = index_num
         self.writable = writable
         self.on_full: Callable[[IndexFile], None] = IndexFile.flush
+        self._expected = 0
         self._files = files
         self._lock = threading.Lock()
         self._closed = False
@@ -187,6 +188,12 @@ class IndexService:
                 done += self._current().put_run(run[done:])
         return done
 
+    def expect(self, entries: int) -> None:
+        """About so many entries will be put soon, in many runs."""
+        self._expected = entries
+        for file in self._files[-1:]:
+            file.expect(entries)
+
     def create_index_file(self) -> None:
         """Have a file that takes an entry, as the broker has before it looks at a message, with keys or without."""
         self._check_writable()
@@ -213,6 +220,7 @@ class IndexService:
             end_phy_offset=seeds[0],
             end_timestamp=seeds[1],
         )
+        fresh.expect(self._expected)
         self._files.append(fresh)
         if files:
             self.on_full(files[-1])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.consume_queue import group_units
+from mqindex._native.consume_queue import gather_units, group_units
 from mqindex.errors import OffsetOverflowError
 from mqindex.rocketmq.growing_log import GrowingLog
 from mqindex.rocketmq.log_entries import UNIT
@@ -34,6 +34,7 @@ __all__ = ["OnReput", "Reput", "ReputProgress", "ReputResult", "Stop"]
 _GATHERED = 1 << 15  # units put at a time, at least: so many that their queues cost little
 _PER_QUEUE = 64  # the same for each queue, where there are many
 _MOST_GATHERED = 1 << 20
+_LOG_PER_ENTRY = 1024  # bytes, about
 _LONGEST_SLEEP = 0.004  # seconds between looks while nothing comes
 _PATIENCE = 1.0  # seconds without a message until the sleeps get longer
 _TOLD = 1.0  # seconds between progress
@@ -112,6 +113,7 @@ class Reput:
         end = index.files[-1].header.end_phy_offset if index is not None and index.files else 0
         self._skip = max(end, indexed)
         self._units = np.empty(2 * _GATHERED, UNIT)
+        self._sorted = np.empty(0, UNIT)
         self._gathered = 0
         self._names: list[QueueName] = []
         self._numbered: list[ConsumeQueue | None] = []
@@ -140,6 +142,7 @@ class Reput:
         LogChangedError : the log does not hold any more what was dispatched from it.
         """
         before = self.result()
+        self._expect(self._log.lag() if stop is None else stop - self.phy_offset)
         self._turn(stop)
         while self._log.more or self._log.waiting:
             if self._log.waiting:  # the last message counts when it looks the same twice
@@ -192,6 +195,11 @@ class Reput:
 
     # ---- one turn
 
+    def _expect(self, waiting: int) -> None:
+        """So many bytes of log wait to be dispatched; how many entries that is can only be guessed."""
+        if self._index is not None:
+            self._index.expect(waiting // _LOG_PER_ENTRY)
+
     def _turn(self, stop: int | None) -> None:
         """Dispatch one stretch of the log. Units are put when there are many, or nothing more is there."""
         messages = self._log.messages
@@ -225,11 +233,9 @@ class Reput:
         return min(max(_GATHERED, _PER_QUEUE * len(self._table)), _MOST_GATHERED)
 
     def _gather(self, units: npt.NDArray[Any]) -> None:
-        end = self._gathered + len(units)
-        if end > len(self._units):
-            self._units = np.resize(self._units, 2 * end)
-        self._units[self._gathered : end] = units
-        self._gathered = end
+        if self._gathered + len(units) > len(self._units):
+            self._units = np.resize(self._units, 2 * (self._gathered + len(units)))
+        self._gathered = gather_units(self._units, self._gathered, units)
 
     def _put_units(self) -> None:
         if self._queues is None or not self._gathered:
@@ -238,7 +244,9 @@ class Reput:
         self._number_queues()
         for number, first in self._twins.items():
             units["queue"][units["queue"] == number] = first
-        grouped, offsets = group_units(units, len(self._names))
+        if len(self._sorted) < len(units) and len(self._names) > 1:
+            self._sorted = np.empty(len(self._units), UNIT)
+        grouped, offsets = group_units(units, len(self._names), self._sorted)
         counts = np.diff(offsets)
         for number in np.flatnonzero(counts).tolist():
             queue = self._queue(number, int(counts[number]))

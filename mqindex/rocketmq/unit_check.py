@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._mapped_file import MappedFile
-from mqindex._native.consume_queue import compare_units, decode_units, group_units
+from mqindex._native.consume_queue import compare_units, decode_units, gather_units, group_units
 from mqindex.errors import MQIndexError
 from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log_entries import UNIT
@@ -137,8 +137,7 @@ class UnitCheck:
         """The next units; the array is copied."""
         while len(units):
             some = units[: _HELD - self._count]
-            self._held[self._count : self._count + len(some)] = some
-            self._count += len(some)
+            self._count = gather_units(self._held, self._count, some)
             units = units[len(some) :]
             if self._count == _HELD:
                 self._compare()

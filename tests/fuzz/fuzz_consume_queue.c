@@ -58,9 +58,12 @@ static void take_some(const uint8_t *bytes, int64_t n, tape *t) {
 static void group(const mqi_queue_unit *units, int64_t n) {
     mqi_queue_unit *out = fresh((size_t)n * sizeof *out);
     int64_t offsets[QUEUES + 2];
-    int64_t bad = mqi_units_group(units, n, QUEUES, out, offsets);
+    int64_t bad = mqi_units_count(units, n, QUEUES, offsets), sound = 1;
     HOLDS(bad < 0 || units[bad].queue == QUEUES);
-    HOLDS(mqi_units_group(units, n, QUEUES + 1, out, offsets) < 0);
+    HOLDS(mqi_units_count(units, n, QUEUES + 1, offsets) < 0);
+    mqi_units_sort(units, n, QUEUES + 1, out, offsets);
+    for (int64_t i = 0; i < n; i++) sound &= units[i].phy_offset >= 0 && units[i].size > 0;
+    HOLDS(mqi_units_sound(units, n) == sound);
     HOLDS(offsets[0] == 0 && offsets[QUEUES + 1] == n);
     for (int k = 0; k <= QUEUES; k++)
         for (int64_t i = offsets[k]; i < offsets[k + 1]; i++) {

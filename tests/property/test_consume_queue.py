@@ -154,7 +154,13 @@ def test_units_are_taken_while_there_is_room_and_those_that_the_log_lacks_have_n
 @settings(deadline=None)
 @given(raw_units(queues=5))
 def test_grouping_is_a_stable_sort(units: Any) -> None:
+    room = np.zeros(45, UNIT)
+    end = native.gather_units(room, native.gather_units(room, 0, units[:7]), units[7:])
+    assert end == len(units) and (room[:end] == units).all() and (room[end:] == np.zeros(1, UNIT)).all()
+    into, same = native.group_units(room[:end], 5, np.empty(45, UNIT))
     grouped, offsets = native.group_units(units, 5)
+    assert (into == grouped).all() and (same == offsets).all()
+    assert native.are_sound(units) == all(phy >= 0 and size > 0 for phy, _, _, _, size, _ in units.tolist())
     for queue in range(5):
         assert (grouped[offsets[queue] : offsets[queue + 1]] == units[units["queue"] == queue]).all()
     assert offsets[0] == 0 and offsets[-1] == len(units)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mqindex._native.consume_queue import decode_units, encode_units, group_units
+from mqindex._native.consume_queue import UnitTaker, decode_units, encode_units, gather_units, group_units
 from mqindex.errors import (
     ClosedFileError,
     FileStateError,
@@ -557,6 +557,18 @@ def test_a_cut_of_all_queues(tmp_path: Path) -> None:
 def test_kernels_name_what_they_do_not_take() -> None:
     with pytest.raises(ValueError, match=r"expected queues 0\.\.0, got 1 at 1"):
         group_units(np.array([(0, 0, 0, 0, 1, 0), (0, 0, 0, 0, 1, 1)], UNIT), 1)
+    two = np.array([(0, 0, 0, 0, 1, 0), (0, 0, 0, 0, 1, 1)], UNIT)
+    with pytest.raises(ValueError, match="out: expected 2 units or more, got 1"):
+        group_units(two, 2, np.empty(1, UNIT))
+    for at in (-1, 2):
+        with pytest.raises(ValueError, match=f"expected room for 2 more at {at}, got 3"):
+            gather_units(np.empty(3, UNIT), at, two)
+    with pytest.raises(TypeError, match="parts: expected an array"):
+        UnitTaker(None, np.zeros(2, np.int64), 1)
+    with pytest.raises(ValueError, match="room: expected 0 or more, got -1"):
+        UnitTaker(None, np.zeros((2, 1), np.int64), -1)
+    with pytest.raises(ValueError, match=r"expected positions 0\.\.1 in order, got 0 and 2"):
+        UnitTaker(None, np.zeros((2, 1), np.int64), 1).take(bytes(39), 0, 2, 0)
     with pytest.raises(ValueError, match=r"0\.\.1 in order, got 0 and 2"):
         decode_units(bytes(39), 0, 2)
     with pytest.raises(TypeError, match="40 bytes a row"):
