@@ -113,6 +113,6 @@ def _within(
 
 
 def _events(segment: ServedSegment, start: int = 0, stop: int = 2**63 - 1) -> npt.NDArray[Any]:
-    """The begins and ends of transactions in the batches from the offset `start` to `stop`."""
+    """The begins and ends of transactions in the batches from that of the offset `start` to `stop`."""
     rows = segment.transactional_rows()
-    return events_of(rows[(rows["base_offset"] >= start) & (rows["base_offset"] < stop)], segment.segment.log_bytes())
+    return events_of(rows[(rows["last_offset"] >= start) & (rows["base_offset"] < stop)], segment.segment.log_bytes())

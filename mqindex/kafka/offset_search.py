@@ -88,7 +88,7 @@ def _first_records(
         open_ones = targets[found_offsets[targets] < 0]
         starts = np.searchsorted(of_batch, positions[open_ones])
         stops = np.searchsorted(of_batch, positions[open_ones], "right")
-        at = first_not_below(times, starts, stops, timestamps[open_ones])
+        at = first_not_below(times, starts, stops, np.maximum(timestamps[open_ones], _LEAST + 1))
         there = at >= 0
         found_times[open_ones[there]] = times[at[there]]
         found_offsets[open_ones[there]] = offsets[at[there]]

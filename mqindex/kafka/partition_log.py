@@ -118,7 +118,7 @@ class PartitionLog:
         """Where `read_committed` ends: the first offset of the oldest open transaction, else the log's end."""
         self._require_open()
         opened = self._aborted.open_at(self.log_end_offset)
-        return min(opened, default=self.log_end_offset)
+        return max(min(opened, default=self.log_end_offset), self.log_start_offset)
 
     def translate_offset(self, offset: int) -> PartitionOffsetPosition | None:
         """The first batch whose last offset is not below `offset`; None: the log ends before.

@@ -111,11 +111,13 @@ def open_from(twin: Partition) -> int:
     opened: dict[int, int] = {}
     for segment in twin.segments:
         for batch in batches(segment.log):
+            if batch.last_offset < twin.log_start:
+                continue
             if batch.is_control:
                 opened.pop(batch.producer_id, None)
             elif batch.is_transactional:
                 opened.setdefault(batch.producer_id, batch.base_offset)
-    return min(opened.values(), default=twin.log_end)
+    return max(min(opened.values(), default=twin.log_end), twin.log_start)
 
 
 @thorough
@@ -141,6 +143,20 @@ def test_segments_without_an_index_answer_as_after_recovery(spec: Any, data: st.
                 log.with_suffix(".index").unlink()
                 for ending in data.draw(st.sampled_from([[], ["timeindex"], ["timeindex", "txnindex"]]), "also"):
                     log.with_suffix(f".{ending}").unlink(missing_ok=True)
+        check(directory, twin)
+        check_reads(directory, twin)
+
+
+@few
+@given(made, st.data())
+def test_a_log_that_starts_inside_a_segment(spec: Any, data: st.DataObject) -> None:
+    with TemporaryDirectory() as root:
+        directory = Path(root) / "a-b-0"
+        write(directory, spec)
+        twin = read_partition(directory)
+        twin.log_start = data.draw(st.integers(twin.log_start, twin.log_end))
+        lines = ("0", "2", f"a 0 {twin.log_end + 5}", f"a-b 0 {twin.log_start}")
+        (Path(root) / "log-start-offset-checkpoint").write_text("\n".join(lines) + "\n")
         check(directory, twin)
         check_reads(directory, twin)
 
