@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from mqindex.errors import StoreInUseError
-from mqindex.kafka import rebuild, repair
-from mqindex.report import RebuildReport
+from mqindex.kafka import rebuild, repair, verify
+from mqindex.report import RebuildReport, Report
 from tests.peer.kafka.broker import Broker, complaints
 from tests.peer.kafka.conftest import Written
 from tests.peer.kafka.workload import TOPICS, Answers, ask
@@ -39,6 +39,7 @@ class Lives:
     """The second life: indexes rebuilt, repaired, some lost, some deleted. The third: after another repair."""
 
     reports: dict[str, RebuildReport]
+    wrong: dict[str, Report]
     damaged: subprocess.CompletedProcess[str]
     placed: dict[str, Content]
     second: Life
@@ -59,9 +60,10 @@ def live_on(before: Written) -> Lives:
     broker = before.broker
     reports = {topic: rebuild_indexes(broker, topic) for topic in REBUILT}
     damage(broker.partition("damaged"))
-    interval = str(TOPICS["damaged"].index_interval_bytes)
-    damaged = mqindex_repair(broker.partition("damaged"), "--index-interval-bytes", interval, "--json")
     delete(broker.partition("lost"), ["timeindex"])
+    wrong = {topic: verify(broker.partition(topic)) for topic in ("damaged", "lost")}
+    interval = str(TOPICS["damaged"].index_interval_bytes)
+    damaged = mqindex_repair(broker.partition("damaged"), "--index-interval-bytes", interval)
     delete(broker.partition("deleted"), SUFFIXES)
     placed = content(broker)
 
@@ -78,7 +80,7 @@ def live_on(before: Written) -> Lives:
     mended = content(broker)
     broker.launch()
     broker.wait_until_ready(TOPICS)
-    return Lives(reports, damaged, placed, second, refused, lost, mended, end_of_life(before))
+    return Lives(reports, wrong, damaged, placed, second, refused, lost, mended, end_of_life(before))
 
 
 def end_of_life(before: Written) -> Life:
@@ -185,6 +187,7 @@ def test_lost_time_indexes_give_wrong_answers_until_they_are_repaired(
     assert found.second.complaints["lost"] == []
     assert {len(data) for name, data in found.second.left["lost"].items() if name.endswith(".timeindex")} == {0}
 
+    assert not found.wrong["lost"].ok, "verify sees what the broker does not say"
     assert found.lost.returncode == 0, found.lost.stdout + found.lost.stderr
     assert found.mended["lost"] == files_of(written[version].partition("lost"))
     assert found.third.answers["lost"] == right
@@ -202,6 +205,8 @@ def test_repair_touches_only_what_is_wrong(
     found = lives[version]
     others = [topic for topic in TOPICS if topic != "lost"]
     assert {topic: found.mended[topic] for topic in others} == {topic: found.second.left[topic] for topic in others}
+    errors = [finding for finding in found.wrong["damaged"].findings if finding.severity == "error"]
+    assert {Path(finding.path).suffix for finding in errors} == {".index", ".timeindex", ".txnindex"}, errors
     assert found.damaged.returncode == 0, found.damaged.stdout + found.damaged.stderr
     partition = written[version].broker.partition("damaged")
     assert found.placed["damaged"] == files_of(written[version].partition("damaged"))
