@@ -1,0 +1,404 @@
+"""Verify, rebuild and repair of Kafka partitions: what is refused, what is explained, what is left alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex.engines import LocalEngine, Progress
+from mqindex.errors import BadMagicError, OutputExistsError, StoreInUseError
+from mqindex.kafka import rebuild, repair, verify
+from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter, batch, crc32c
+
+ONE = LocalEngine(1)
+INTERVAL = {"index_interval_bytes": 100, "engine": ONE}
+ENDINGS = (".index", ".timeindex", ".txnindex")
+
+
+def write(directory: Path, segments: int = 3, base: int = 10) -> PartitionWriter:
+    """Segments of ten batches, times one second apart."""
+    writer = PartitionWriter(directory, base, index_interval=100)
+    for segment in range(segments):
+        if segment:
+            writer.roll()
+        for _ in range(10):
+            time = FIRST_TIME + 1000 * writer.next_offset
+            writer.append([KafkaRecord(b"value" * 5, timestamp=time), KafkaRecord(timestamp=time)])
+    writer.close()
+    return writer
+
+
+def index_files(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(directory.iterdir()) if path.suffix in ENDINGS}
+
+
+def tree(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def kinds(report: Any, severity: str = "error") -> set[str]:
+    return {finding.kind for finding in report.findings if finding.severity == severity}
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    write(tmp_path / "logs" / "topic-0")
+    return tmp_path / "logs" / "topic-0"
+
+
+# ---- what is asked for
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({"kafka_version": "four"}, ValueError),
+        ({"kafka_version": "0.10.2"}, ValueError),
+        ({"index_interval_bytes": -1}, ValueError),
+        ({"index_interval_bytes": 2.5}, TypeError),
+        ({"max_index_size": 11}, ValueError),
+        ({"max_index_size": True}, TypeError),
+    ],
+)
+def test_options_that_are_none_are_refused(wrong: dict[str, Any], error: type[Exception], tmp_path: Path) -> None:
+    for call in (lambda: verify(tmp_path, **wrong), lambda: repair(tmp_path, **wrong)):
+        with pytest.raises(error, match=next(iter(wrong))):
+            call()
+    with pytest.raises(error, match=next(iter(wrong))):
+        rebuild(tmp_path, tmp_path / "out", **wrong)
+
+
+def test_what_is_no_log_dir_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        verify(tmp_path / "none", engine=ONE)
+    with pytest.raises(BadMagicError, match="neither a partition nor a log dir"):
+        verify(tmp_path, engine=ONE)
+    (tmp_path / "meta.properties").touch()
+    assert verify(tmp_path, engine=ONE).ok
+
+
+def test_a_report_says_what_was_used(partition: Path) -> None:
+    report = verify(partition, kafka_version="3.9.1", index_interval_bytes=100, engine=ONE)
+    assert {name: (value.value, value.source) for name, value in report.settings.items()} == {
+        "kafka_version": ("3.9.1", "given"),
+        "index_interval_bytes": (100, "given"),
+        "max_index_size": (10_485_760, "default"),
+    }
+    assert (report.segments, report.batches, report.files, report.findings) == (3, 30, 6, [])
+    assert report.bytes == sum(path.stat().st_size for path in partition.glob("*.log"))
+    assert report.entries == sum(
+        len(content) // (8 if name.endswith(".index") else 12) for name, content in index_files(partition).items()
+    )
+
+
+# ---- rebuild
+
+
+def test_a_log_dir_is_rebuilt_partition_by_partition(partition: Path, tmp_path: Path) -> None:
+    write(partition.parent / "other-topic-12", segments=1, base=0)
+    (partition.parent / "empty-3").mkdir()
+    (partition.parent / "gone-1.0123456789abcdef0123456789abcdef-delete").mkdir()
+    (partition.parent / "remote-log-index-cache").mkdir()
+    report = rebuild(partition.parent, tmp_path / "out", **INTERVAL)
+    assert report.ok
+    assert sorted(os.listdir(tmp_path / "out")) == ["empty-3", "other-topic-12", "topic-0"]
+    for name in ("topic-0", "other-topic-12"):
+        assert index_files(tmp_path / "out" / name) == index_files(partition.parent / name)
+    assert sorted(report.out_files) == sorted(map(str, (tmp_path / "out").glob("*/*")))
+    assert verify(partition.parent, **INTERVAL).findings == []
+
+
+def test_many_workers_give_the_same_files(partition: Path, tmp_path: Path) -> None:
+    told: list[Progress] = []
+    engine = LocalEngine(3, progress=told.append)
+    rebuild(partition, tmp_path / "out", index_interval_bytes=100, engine=engine)
+    assert index_files(tmp_path / "out") == index_files(partition)
+    assert {one.stage for one in told} >= {"survey", "plan", "recover segments", "publish"}
+    assert any("reads" in one.note for one in told)
+
+
+def test_output_is_never_overwritten_unless_asked(partition: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").write_bytes(b"precious")
+    with pytest.raises(OutputExistsError):
+        rebuild(partition, tmp_path / "out", **INTERVAL)
+    assert tree(tmp_path / "out") == {"mine": b"precious"}
+    rebuild(partition, tmp_path / "out", overwrite=True, **INTERVAL)
+    assert index_files(tmp_path / "out") == index_files(partition)
+    (backup,) = tmp_path.glob("out.backup-*")
+    assert tree(backup) == {"mine": b"precious"}
+    assert not list(tmp_path.glob(".mqindex-*"))
+
+
+def test_output_within_the_log_dir_is_refused(partition: Path, tmp_path: Path) -> None:
+    before = tree(tmp_path)
+    for out in (partition, partition / "out", partition.parent):
+        with pytest.raises(ValueError, match="out: expected a place of its own"):
+            rebuild(partition, out, **INTERVAL)
+    (partition.parent / "meta.properties").touch()
+    with pytest.raises(ValueError, match="out: expected a place of its own"):  # a broker refuses a strange directory
+        rebuild(partition, partition.parent / "out", **INTERVAL)
+    (partition.parent / "meta.properties").unlink()
+    assert tree(tmp_path) == before
+
+
+def test_an_index_that_becomes_too_large_is_refused_as_by_the_broker(partition: Path, tmp_path: Path) -> None:
+    report = rebuild(partition, tmp_path / "out", max_index_size=24, **INTERVAL)
+    assert not report.ok
+    assert kinds(report) == {"log-refused"}
+    assert index_files(tmp_path / "out") == {}
+    assert verify(partition, max_index_size=24, **INTERVAL).ok  # what is there is right all the same
+
+
+# ---- transactions
+
+
+def transactional(directory: Path) -> PartitionWriter:
+    """Producer 5 begins in the first segment, and aborts in the second; producer 6 aborts in between."""
+    writer = PartitionWriter(directory, 100, index_interval=100)
+    for producer in (5, 6):
+        writer.append([KafkaRecord()], producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True)
+    writer.roll()
+    writer.marker(6)
+    writer.append([KafkaRecord()] * 2)
+    writer.marker(5)
+    writer.roll()
+    writer.append([KafkaRecord()])
+    writer.close()
+    return writer
+
+
+def snapshot(path: Path, *opened: tuple[int, int]) -> None:
+    entries = b"".join(struct.pack(">qhiqiqiq", producer, 0, 0, first, 0, 0, 0, first) for producer, first in opened)
+    body = struct.pack(">i", len(opened)) + entries
+    path.write_bytes(struct.pack(">hI", 1, crc32c(body)) + body)
+
+
+def test_transactions_are_followed_over_segments(tmp_path: Path) -> None:
+    transactional(tmp_path / "t-0")
+    rebuild(tmp_path / "t-0", tmp_path / "out", **INTERVAL)
+    assert index_files(tmp_path / "out") == index_files(tmp_path / "t-0")
+    assert struct.unpack(">hqqqqhqqqq", (tmp_path / "out" / f"{102:020d}.txnindex").read_bytes()) == (
+        0, 6, 101, 102, 100, 0, 5, 100, 105, 106,
+    )  # fmt: skip
+
+
+def test_a_snapshot_tells_what_began_before_the_first_segment(tmp_path: Path) -> None:
+    transactional(tmp_path / "t-0")
+    for path in (tmp_path / "t-0").glob(f"{100:020d}.*"):
+        path.unlink()
+    assert verify(tmp_path / "t-0", **INTERVAL).ok  # entries whose transactions the log does not show are only told
+    assert kinds(verify(tmp_path / "t-0", **INTERVAL), "warning") == {"transaction-index-unknown"}
+    snapshot(tmp_path / "t-0" / f"{102:020d}.snapshot", (5, 100), (6, 101), (7, -1))
+    assert verify(tmp_path / "t-0", **INTERVAL).findings == []
+    (tmp_path / "t-0" / f"{102:020d}.txnindex").unlink()
+    assert kinds(verify(tmp_path / "t-0", **INTERVAL)) == {"transaction-index-missing"}
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nt 0 102\n")  # the broker drops snapshots up to there
+    assert verify(tmp_path / "t-0", **INTERVAL).ok
+
+
+BROKEN = [lambda data: data[:-1], lambda data: b"\0\2" + data[2:], lambda data: data[:9] + b"!" * 5, lambda data: b""]
+
+
+@pytest.mark.parametrize("spoil", BROKEN)
+def test_a_broken_snapshot_counts_as_none(spoil: Any, tmp_path: Path) -> None:
+    transactional(tmp_path / "t-0")
+    for path in (tmp_path / "t-0").glob(f"{100:020d}.*"):
+        path.unlink()
+    path = tmp_path / "t-0" / f"{102:020d}.snapshot"
+    snapshot(path, (5, 100), (6, 101))
+    path.write_bytes(spoil(path.read_bytes()))
+    rebuild(tmp_path / "t-0", tmp_path / "out", **INTERVAL)
+    assert not list((tmp_path / "out").glob("*.txnindex"))
+
+
+def test_behind_a_damaged_segment_the_next_snapshot_tells(tmp_path: Path) -> None:
+    transactional(tmp_path / "t-0")
+    first = tmp_path / "t-0" / f"{100:020d}.log"
+    first.write_bytes(first.read_bytes()[:-1] + b"\xee")  # producer 6 is lost
+    assert struct.pack(">qqq", 5, 100, 105) in (tmp_path / "t-0" / f"{102:020d}.txnindex").read_bytes()
+    snapshot(tmp_path / "t-0" / f"{102:020d}.snapshot", (5, 100), (6, 101))
+    report = rebuild(tmp_path / "t-0", tmp_path / "out", **INTERVAL)
+    assert kinds(report) == {"log-bad-crc"}
+    right = (tmp_path / "t-0" / f"{102:020d}.txnindex").read_bytes()
+    assert (tmp_path / "out" / f"{102:020d}.txnindex").read_bytes() == right
+
+
+def test_what_the_cleaner_and_followers_leave_is_explained(tmp_path: Path) -> None:
+    transactional(tmp_path / "t-0")
+    path = tmp_path / "t-0" / f"{102:020d}.txnindex"
+    right = path.read_bytes()
+    path.write_bytes(right.replace(struct.pack(">qq", 5, 100), struct.pack(">qq", 5, 90)))
+    report = verify(tmp_path / "t-0", **INTERVAL)
+    assert [(one.severity, one.kind) for one in report.findings] == [("info", "transaction-index-first-offset")]
+    path.write_bytes(right.replace(struct.pack(">qq", 5, 100), struct.pack(">qq", 5, 101)))
+    assert kinds(verify(tmp_path / "t-0", **INTERVAL)) == {"transaction-index-first-offset"}
+
+
+# ---- verify
+
+
+def test_an_index_that_a_broker_is_writing_is_explained(tmp_path: Path) -> None:
+    writer = write(tmp_path / "topic-0", segments=2)
+    writer.preallocate()
+    report = verify(tmp_path / "topic-0", **INTERVAL)
+    assert report.ok
+    assert report.actions == []
+    assert kinds(report, "info") == {"offset-index-unwritten", "time-index-unwritten"}
+    closed = tmp_path / "topic-0" / f"{10:020d}.timeindex"
+    closed.write_bytes(closed.read_bytes() + bytes(12))  # its largest timestamp reads 0: retention deletes the segment
+    assert kinds(verify(tmp_path / "topic-0", **INTERVAL)) == {"time-index-unwritten"}
+    assert repair(tmp_path / "topic-0", **INTERVAL).ok
+    assert closed.stat().st_size % 4096
+
+
+def test_a_torn_tail_is_told_and_stays(partition: Path) -> None:
+    log = max(partition.glob("*.log"))
+    whole = log.read_bytes()
+    for tail, severity, kind in [
+        (b"torn", "warning", "log-tail"),
+        (bytes(100), "info", "log-tail"),
+        (batch([KafkaRecord()], 70)[:-1] + b"\xee", "warning", "log-bad-crc"),
+        (batch([KafkaRecord()], 70)[:-1] + b"\xee" + batch([KafkaRecord()], 71), "error", "log-bad-crc"),
+    ]:
+        log.write_bytes(whole + tail)
+        report = repair(partition, **INTERVAL)
+        assert [(one.severity, one.kind, one.at) for one in report.findings] == [(severity, kind, len(whole))]
+        assert f"cuts {len(tail)} bytes" in str(report.findings[0].hint)
+        assert log.read_bytes() == whole + tail
+        assert report.actions == []
+    first = min(partition.glob("*.log"))
+    first.write_bytes(first.read_bytes() + bytes(100))  # behind it nothing of the segment is read
+    assert "error" in {one.severity for one in verify(partition, **INTERVAL).findings if one.path == str(first)}
+
+
+def test_segments_that_overlap_are_told(partition: Path) -> None:
+    middle = sorted(partition.glob("*.log"))[1]
+    for path in partition.glob(f"{middle.stem}.*"):
+        shutil.copy(path, partition / f"{15:020d}{path.suffix}")
+    report = verify(partition, **INTERVAL)
+    assert "segment-overlap" in kinds(report)
+
+
+def test_a_log_that_begins_elsewhere_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "topic-0", segments=1)
+    for path in list((tmp_path / "topic-0").iterdir()):
+        path.rename(tmp_path / "topic-0" / f"{5000:020d}{path.suffix}")
+    before = tree(tmp_path)
+    report = repair(tmp_path / "topic-0", **INTERVAL)
+    assert kinds(report) == {"log-refused"}
+    assert tree(tmp_path) == before
+
+
+def test_leftovers_of_a_crash_are_told_and_left(partition: Path) -> None:
+    (partition / f"{500:020d}.index").write_bytes(b"orphan")
+    (partition / f"{10:020d}.log.deleted").write_bytes(b"")
+    (partition / f"{600:020d}.log.cleaned").write_bytes(b"")
+    before = tree(partition)
+    report = repair(partition, **INTERVAL)
+    assert report.ok
+    assert tree(partition) == before
+    assert kinds(report, "info") == {"leftover-file"}
+    assert kinds(report, "warning") == {"orphan-index"}
+
+
+def test_deep_reads_every_record(partition: Path) -> None:
+    log = max(partition.glob("*.log"))
+    content = log.read_bytes()
+    late = batch([KafkaRecord(timestamp=FIRST_TIME + 10**7)], 72, max_timestamp=FIRST_TIME)
+    log.write_bytes(content + batch([KafkaRecord()], 70) + late)
+    assert kinds(verify(partition, deep=True, **INTERVAL), "warning") == {"log-max-timestamp"}
+    log.write_bytes(content + batch([KafkaRecord()], 70) + batch([KafkaRecord()], 71, count=2) + late)
+    report = verify(partition, deep=True, **INTERVAL)
+    assert kinds(report) == {"log-records"}
+    assert kinds(report, "warning") == {"log-max-timestamp"}  # it goes on behind the bad batch
+    assert verify(partition, **INTERVAL).ok
+
+
+# ---- repair
+
+
+def test_only_what_is_wrong_is_written(partition: Path) -> None:
+    (partition / f"{30:020d}.timeindex").unlink()
+    before = {path: path.stat() for path in partition.iterdir()}
+    report = repair(partition, **INTERVAL)
+    assert report.out_files == [str(partition / f"{30:020d}.timeindex")]
+    assert report.actions == [f"write {30:020d}.timeindex"]
+    assert report.backup is None
+    assert [(one.severity, one.hint) for one in report.findings] == [("info", "repaired")]
+    assert {path: path.stat().st_ino for path in before} == {path: was.st_ino for path, was in before.items()}
+    assert verify(partition, **INTERVAL).findings == []
+    again = repair(partition, **INTERVAL)
+    assert (again.actions, again.out_files, again.backup) == ([], [], None)
+
+
+def test_a_log_dir_is_repaired_and_each_partition_keeps_its_own_backup(partition: Path) -> None:
+    other = partition.parent / "other-1"
+    write(other, segments=1)
+    right = tree(partition.parent)
+    (partition / f"{30:020d}.index").write_bytes(b"")
+    (other / f"{10:020d}.timeindex").write_bytes(b"\xff" * 24)
+    report = repair(partition.parent, **INTERVAL)
+    assert report.ok
+    assert sorted(report.actions) == [
+        f"write other-1/{10:020d}.timeindex anew", f"write topic-0/{30:020d}.index anew"
+    ]  # fmt: skip
+    name = Path(str(report.backup)).name
+    assert report.backup == str(partition.parent / "*" / name)
+    assert (partition / name / f"{30:020d}.index").read_bytes() == b""
+    assert (other / name / f"{10:020d}.timeindex").read_bytes() == b"\xff" * 24
+    for directory in (partition, other):
+        shutil.rmtree(directory / name)
+    assert tree(partition.parent) == right
+
+
+def test_new_files_have_the_mode_of_those_they_replace_or_of_the_log(partition: Path) -> None:
+    for path in partition.glob("*.log"):
+        path.chmod(0o640)
+    (partition / f"{10:020d}.index").write_bytes(b"")
+    (partition / f"{10:020d}.index").chmod(0o604)
+    (partition / f"{30:020d}.index").unlink()
+    repair(partition, **INTERVAL)
+    assert (partition / f"{10:020d}.index").stat().st_mode & 0o777 == 0o604
+    assert (partition / f"{30:020d}.index").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_log_dir_that_a_broker_holds_is_only_read(partition: Path) -> None:
+    (partition / f"{10:020d}.index").unlink()
+    before = tree(partition.parent)
+    lock = partition.parent / ".lock"
+    lock.touch()
+    program = "import fcntl, sys; f = open(sys.argv[1], 'r+'); fcntl.lockf(f, 2); print('held', flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as broker:
+        assert broker.stdout is not None
+        assert broker.stdout.readline() == "held\n"
+        for directory in (partition, partition.parent):
+            with pytest.raises(StoreInUseError):
+                repair(directory, **INTERVAL)
+            assert repair(directory, dry_run=True, **INTERVAL).actions
+            assert not verify(directory, **INTERVAL).ok
+        broker.communicate("\n")
+    lock.unlink()
+    assert tree(partition.parent) == before
+
+
+def test_an_unfinished_exchange_of_the_broker_is_left_to_it(tmp_path: Path) -> None:
+    write(tmp_path / "topic-0", segments=2)
+    log = tmp_path / "topic-0" / f"{10:020d}.log"
+    for path in list((tmp_path / "topic-0").glob(f"{10:020d}.*")):
+        path.rename(f"{path}.swap")
+    (tmp_path / "topic-0" / f"{log.stem}.index.swap").unlink()
+    before = tree(tmp_path)
+    report = repair(tmp_path / "topic-0", **INTERVAL)
+    assert kinds(report, "info") == {"segment-swapping"}
+    assert kinds(report) == {"offset-index-missing"}
+    assert tree(tmp_path) == before
