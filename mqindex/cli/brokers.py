@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from mqindex.cli import kafka_kinds, rocketmq_kinds
 from mqindex.cli.formats import Columns
 from mqindex.cli.options import BrokerOptions
-from mqindex.rocketmq.layout import MAX_TIMESTAMP
 
 if TYPE_CHECKING:
     from mqindex.engines import Engine
@@ -40,7 +39,7 @@ class Question:
     keys: tuple[str, ...] = ()
     topic: str | None = None
     begin: int = 0
-    end: int = MAX_TIMESTAMP
+    end: int | None = None
     max_num: int = MOST_HITS
     offsets: tuple[str, ...] = ()
     timestamps: tuple[str, ...] = ()

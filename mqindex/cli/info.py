@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
+from typing import Any
 
 import click
 
 from mqindex.cli.brokers import broker_of
-from mqindex.cli.facts import Facts
 from mqindex.cli.kinds import KINDS, require_kind
 from mqindex.cli.options import BrokerOptions, broker_options, json_option, kind_option, subcommand
 from mqindex.cli.output import print_fields, print_json, print_line, print_table
@@ -16,6 +16,8 @@ from mqindex.cli.text import iso, plural, size
 from mqindex.cli.trouble import say
 
 __all__ = ["command"]
+
+Facts = dict[str, Any]
 
 
 @subcommand("info", "mqindex info /data/store/index/20231114221320123", "mqindex info /data/kafka/orders-0")

@@ -23,8 +23,11 @@ __all__ = ["print_hits"]
 
 def print_hits(kind: str, path: str, question: Question, options: StoreOptions, *, as_json: bool) -> int:
     """A line a hit, or as JSON a key; how many hits there were."""
+    from mqindex.rocketmq.layout import MAX_TIMESTAMP
+
     topic, found = question.topic, 0
-    limits = {"max_num": question.max_num, "begin": question.begin, "end": question.end}
+    end = MAX_TIMESTAMP if question.end is None else question.end
+    limits = {"max_num": question.max_num, "begin": question.begin, "end": end}
     with _open(path, kind, options) as look_up:
         rows: Rows | None = None
         for batch in key_batches(question.keys):

@@ -226,7 +226,7 @@ def engine_options(function: Function) -> Function:
     return gathered
 
 
-def time_option(flag: str, default: int, text: str) -> Callable[[Function], Function]:
+def time_option(flag: str, default: int | None, text: str) -> Callable[[Function], Function]:
     """A time: milliseconds since the epoch, or a date and time as `mqindex info` prints it."""
     return click.option(
         flag,

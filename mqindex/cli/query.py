@@ -7,7 +7,6 @@ import click
 from mqindex.cli.brokers import MOST_HITS, QUERIED, Question, broker_of
 from mqindex.cli.kinds import require_kind
 from mqindex.cli.options import BrokerOptions, broker_options, json_option, kind_option, subcommand, time_option
-from mqindex.rocketmq.layout import MAX_TIMESTAMP
 
 __all__ = ["command"]
 
@@ -21,7 +20,7 @@ __all__ = ["command"]
 @click.argument("keys", nargs=-1, metavar="[KEY...]")
 @click.option("--topic", metavar="T", help="RocketMQ: the topic of the messages of each KEY.")
 @time_option("--begin", 0, "RocketMQ: stored at this time or later, ms since the epoch or ISO 8601.")
-@time_option("--end", MAX_TIMESTAMP, "RocketMQ: stored at this time or earlier.")
+@time_option("--end", None, "RocketMQ: stored at this time or earlier.")
 @click.option(
     "--max-num",
     type=click.IntRange(0),
@@ -47,7 +46,7 @@ def command(
     keys: tuple[str, ...],
     topic: str | None,
     begin: int,
-    end: int,
+    end: int | None,
     max_num: int,
     offsets: tuple[str, ...],
     timestamps: tuple[str, ...],

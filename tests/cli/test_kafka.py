@@ -163,6 +163,15 @@ def test_a_log_is_known_by_its_content_and_its_offsets_by_its_name(shell: Shell,
     assert "the name tells no base offset" in done.err
 
 
+@pytest.mark.parametrize("command", ["info", "verify"])
+def test_the_other_broker_s_room_is_not_loaded(mono: Path, command: str) -> None:
+    program = f"import sys; from mqindex.cli import main; main([{command!r}, {str(mono)!r}]); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert "mqindex.kafka" in loaded
+    assert "mqindex.rocketmq" not in loaded
+
+
 # ---- dump
 
 
