@@ -1,0 +1,190 @@
+/* Batches of any magic, whole and spoilt: walked, searched, recovered at once and in steps, their records copied. */
+#include "input.h"
+#include "mqi_bytes.h"
+#include "mqi_crc.h"
+#include "mqi_kafka_index.h"
+#include "mqi_kafka_records.h"
+
+#define MOST 4096
+
+typedef struct {
+    uint8_t *bytes;
+    int64_t size;
+} image;
+
+static void put_varint(image *m, int64_t n) {
+    uint64_t left = (uint64_t)n << 1 ^ (uint64_t)(n >> 63);
+    for (; left > 0x7f; left >>= 7) m->bytes[m->size++] = (uint8_t)(left | 0x80);
+    m->bytes[m->size++] = (uint8_t)left;
+}
+
+static void put_piece(image *m, tape *t) {
+    int n = tape_byte(t) % 9 - 1;
+    put_varint(m, n);
+    if (n > 0) m->size += (int64_t)tape_copy(t, m->bytes + m->size, (size_t)n);
+}
+
+static void put_record(image *m, tape *t, int number) {
+    image body = {.bytes = m->bytes + m->size + 1, .size = 1};
+    body.bytes[0] = 0;
+    put_varint(&body, (int64_t)tape_byte(t) - 9);
+    put_varint(&body, number);
+    put_piece(&body, t);
+    put_piece(&body, t);
+    int headers = tape_byte(t) % 3;
+    put_varint(&body, headers);
+    for (; headers > 0; headers--) {
+        put_varint(&body, 1);
+        body.bytes[body.size++] = 'h';
+        put_piece(&body, t);
+    }
+    m->bytes[m->size] = (uint8_t)(body.size << 1); /* below 64 */
+    m->size += 1 + body.size;
+}
+
+static void put_batch(image *m, tape *t, int64_t offset) {
+    uint8_t *p = m->bytes + m->size;
+    uint8_t kind = tape_byte(t);
+    int magic = kind % 8 < 6 ? 2 : kind % 8 - 6, count = tape_byte(t) % 4;
+    int64_t start = m->size;
+    mqi_set64(p, offset);
+    p[MQI_BATCH_MAGIC] = (uint8_t)magic;
+    if (magic == 2) {
+        mqi_set32(p + 12, 1);
+        mqi_set16(p + 21, (int16_t)(tape_byte(t) & 0x7f));
+        mqi_set32(p + 23, count > 0 ? count - 1 : 0);
+        mqi_set64(p + 27, 1000);
+        mqi_set64(p + 35, 1000 + tape_byte(t));
+        mqi_set64(p + 43, (int64_t)(tape_byte(t) % 4) - 1);
+        mqi_set32(p + 57, count);
+        m->size += MQI_BATCH_RECORDS;
+        for (int i = 0; i < count; i++) put_record(m, t, i);
+        mqi_set32(p + 17, (int32_t)mqi_crc32c(p + 21, (size_t)(m->size - start) - 21, 0));
+    } else {
+        p[17] = tape_byte(t) & 0x0f;
+        mqi_set64(p + 18, 1000 + tape_byte(t));
+        m->size += magic ? 26 : 18;
+        for (int i = 0; i < 2; i++) {
+            int n = tape_byte(t) % 40 - 1;
+            mqi_set32(m->bytes + m->size, n);
+            m->size += 4;
+            if (n > 0) m->size += (int64_t)tape_copy(t, m->bytes + m->size, (size_t)n);
+        }
+        mqi_set32(p + 12, (int32_t)mqi_crc32(p + 16, (size_t)(m->size - start) - 16, 0));
+    }
+    mqi_set32(p + 8, (int32_t)(m->size - start) - MQI_BATCH_OVERHEAD);
+}
+
+static image make(tape *t, int64_t base) {
+    image m = {.bytes = fresh(MOST + 1024)};
+    int64_t offset = base;
+    for (int n = tape_byte(t) % 12; n > 0 && m.size < MOST - 1024; n--) {
+        put_batch(&m, t, offset);
+        offset += 1 + tape_byte(t) % 8;
+    }
+    uint8_t ending = tape_byte(t);
+    if (ending & 1 && m.size > 8)
+        for (int n = tape_byte(t) % 6; n > 0; n--)
+            mqi_set32(m.bytes + tape_number(t, 2) % (uint64_t)(m.size - 4), (int32_t)tape_field(t));
+    if (ending & 2) m.size += (int64_t)tape_copy(t, m.bytes + m.size, tape_byte(t) % 64);
+    if (ending & 4) m.size -= (int64_t)(tape_number(t, 2) % (uint64_t)(m.size + 1));
+    uint8_t *exact = fresh((size_t)m.size);
+    memcpy(exact, m.bytes, (size_t)m.size);
+    free(m.bytes);
+    m.bytes = exact;
+    return m;
+}
+
+static int64_t copy_records(mqi_kafka_records x, int64_t max_rows) {
+    mqi_kafka_columns c = {.keys = 1, .values = 1, .headers_wanted = 1};
+    int64_t rows = 0;
+    int state;
+    do {
+        state = mqi_kafka_columns_add(&c, &x, 0, max_rows, 1 << 20);
+        HOLDS(state != MQI_COLUMNS_NO_MEMORY);
+        rows += c.rows.size / (int64_t)sizeof(mqi_kafka_row);
+        c.rows.size = c.key_data.size = c.value_data.size = c.headers.size = 0;
+        c.header_keys.size = c.header_values.size = 0;
+    } while (state == MQI_COLUMNS_FULL);
+    mqi_kafka_columns_free(&c);
+    return rows;
+}
+
+static void read_records(const mqi_kafka_log *log, const mqi_kafka_batch *b) {
+    const uint8_t *p = log->buf + b->position, *value = 0;
+    int64_t n = b->size, found = 0;
+    int expanded = 0;
+    if (b->magic >= 2) {
+        p += MQI_BATCH_RECORDS;
+        n -= MQI_BATCH_RECORDS;
+    } else if (b->attributes & MQI_BATCH_CODEC) { /* its bytes stand for what they decompress to */
+        n = mqi_kafka_message_value(p, n, &value);
+        if (n < 0) return;
+        p = value;
+        expanded = 1;
+    }
+    mqi_kafka_records x, again;
+    mqi_kafka_record r;
+    mqi_kafka_records_start(&x, b, p, n, expanded);
+    again = x;
+    while (mqi_kafka_records_next(&x, &r)) {
+        HOLDS(r.key_len < 0 || (r.key >= p && r.key + r.key_len <= p + n));
+        HOLDS(r.value_len < 0 || (r.value >= p && r.value + r.value_len <= p + n));
+        found++;
+    }
+    HOLDS(b->magic < 2 || x.fault || found == b->count);
+    HOLDS(copy_records(again, 2) == found);
+}
+
+static void find(const mqi_kafka_log *log, const mqi_kafka_batch *all, int64_t n, int column, int64_t target) {
+    mqi_kafka_scan scan = {0};
+    mqi_kafka_batch row;
+    int64_t i = 0;
+    while (i < n && (column == MQI_FIND_LAST_OFFSET ? all[i].last_offset : all[i].max_timestamp) < target) i++;
+    int found = mqi_kafka_find_batch(log, &scan, log->len, column, target, &row);
+    HOLDS(found == (i < n));
+    HOLDS(!found || memcmp(&row, all + i, sizeof row) == 0);
+}
+
+static void recover(const mqi_kafka_log *log, int64_t base, int64_t interval, int64_t max_index_size, int64_t step) {
+    mqi_kafka_recovery whole = {
+        .log = *log, .base_offset = base, .index_interval = interval, .max_index_size = max_index_size};
+    mqi_kafka_recovery steps = whole;
+    mqi_kafka_recover_start(&whole);
+    mqi_kafka_recover_start(&steps);
+    mqi_kafka_recover(&whole, log->len);
+    while (steps.state == MQI_RECOVERY_RUNS) mqi_kafka_recover(&steps, steps.valid + step);
+    HOLDS(whole.state == steps.state && whole.valid == steps.valid && whole.batches == steps.batches);
+    HOLDS(whole.offset_index.size == steps.offset_index.size && whole.time_index.size == steps.time_index.size);
+    HOLDS(whole.valid <= log->len && whole.offset_index.size <= max_index_size);
+    mqi_kafka_index offsets = {whole.offset_index.data, whole.n_offsets, 0};
+    mqi_kafka_index times = {whole.time_index.data, whole.n_times, 1};
+    HOLDS(mqi_kafka_is_sorted(&offsets) && mqi_kafka_is_sorted(&times));
+    mqi_kafka_recover_free(&whole);
+    mqi_kafka_recover_free(&steps);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static int chosen;
+    if (!chosen++) mqi_crc_choose();
+    tape t = {data, data + size};
+    uint8_t flags = tape_byte(&t);
+    int64_t base = flags & 1 ? (int64_t)1 << 40 : 5;
+    int64_t interval = tape_byte(&t), step = 1 + tape_byte(&t), most = flags & 2 ? 10485760 : 12 + tape_byte(&t);
+    int64_t target = flags & 4 ? tape_field(&t) : base + tape_byte(&t);
+    image m = make(&t, base);
+    mqi_kafka_log log = {.buf = m.bytes, .len = m.size, .check_crc = flags >> 3 & 1};
+    mqi_kafka_batch all[MOST / 26 + 4];
+    mqi_kafka_scan scan = {0};
+    int64_t n = 0, more;
+    while (!scan.done && (more = mqi_kafka_scan_batches(&log, &scan, m.size, all + n, 3)) > 0) n += more;
+    HOLDS(scan.at <= m.size);
+    for (int64_t i = 0; i < n; i++) read_records(&log, all + i);
+    if (!log.check_crc) {
+        find(&log, all, n, MQI_FIND_LAST_OFFSET, target);
+        find(&log, all, n, MQI_FIND_MAX_TIMESTAMP, target);
+    }
+    recover(&log, base, interval, most, step);
+    free(m.bytes);
+    return 0;
+}
