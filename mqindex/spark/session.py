@@ -98,12 +98,20 @@ def get_or_create(master: str | None = None) -> SparkSession:
     builder = SparkSession.builder.appName("mqindex")
     with quiet_pandas_warning():
         if master is not None and master.startswith("sc://"):
-            return builder.remote(master).getOrCreate()
+            return _started(builder.remote(master), master)
         find_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         for name, value in DEFAULTS.items():
             builder = builder.config(name, value)
-        return builder.master(master or "local[*]").getOrCreate()
+        return _started(builder.master(master or "local[*]"), master or "local[*]")
+
+
+def _started(builder: SparkSession.Builder, master: str) -> SparkSession:
+    try:
+        return builder.getOrCreate()
+    except Exception as error:  # of Java, of a gateway, of Connect
+        hint = "a master is local[*], spark://HOST:PORT, yarn, k8s://... or sc://HOST:PORT"
+        raise RebuildError(f"Spark does not start on {master}: {cause(error)}", hint=hint) from error
 
 
 def ensure_session(spark: SparkSession) -> Workers:

@@ -117,6 +117,15 @@ def test_shell_takes_the_session_that_is_there(spark: Any) -> None:
     assert session.get_or_create("local[7]") is spark
 
 
+def test_a_master_that_spark_does_not_start_on_is_named() -> None:
+    class Builder:
+        def getOrCreate(self) -> None:
+            raise RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited.\nmore")
+
+    with pytest.raises(RebuildError, match=r"Spark does not start on nonsense: .*process exited\.; a master is local"):
+        session._started(Builder(), "nonsense")
+
+
 @pytest.mark.parametrize("missing", ["pyspark", "pandas"])
 def test_missing_extra_is_an_import_error_with_the_install_line(missing: str) -> None:
     program = f"""
