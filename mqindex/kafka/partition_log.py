@@ -148,6 +148,7 @@ class PartitionLog:
         self._require_open()
         if ms in _SPECIAL:
             return self._special(ms)
+        ms = min(max(ms, -(2**63)), 2**63 - 1)
         for served in self._served:
             if served.largest_timestamp >= ms:
                 return find_offset_by_timestamp(served, ms, self.log_start_offset)

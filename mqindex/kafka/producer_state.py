@@ -102,6 +102,6 @@ def log_start_offset(directory: str) -> int:
             version, count, *lines = file.read(_LARGEST).split("\n")
         if int(version) == 0:
             for line in lines[: int(count)]:
-                if (fields := line.split())[:2] == [topic, partition]:
+                if (fields := line.split())[:2] == [topic, partition] and int(fields[2]) < 2**63:
                     return max(int(fields[2]), 0)
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,8 @@ from mqindex.kafka.time_index import TimestampOffset
 from mqindex.kafka.zero_tail import entries_before_zeros
 
 __all__ = ["ServedSegment"]
+
+_MOST: Final = 2**63 - 1
 
 
 class _Lookups(Protocol):
@@ -108,12 +110,13 @@ class ServedSegment:
     def next_offset(self) -> int:
         """The offset behind the last batch; the base offset without any."""
         if self.recovered is None:
-            return self.segment.next_offset
+            return min(self.segment.next_offset, _MOST)
         last = self.recovered.last_offset
-        return self.base_offset if last is None else last + 1
+        return self.base_offset if last is None else min(last + 1, _MOST)
 
     def translate_offset(self, offset: int) -> tuple[int, int, int] | None:
         """Position, size and base offset of the first batch whose last offset is not below `offset`."""
+        offset = min(max(offset, -_MOST), _MOST)
         position = self.position_of(offset)
         row, _, _ = find_batch(self.segment.log_bytes(), position, self.size, "last_offset", offset)
         return None if row is None else batch_rows([row])[["position", "size", "base_offset"]][0].item()
