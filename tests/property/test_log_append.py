@@ -12,6 +12,7 @@ from mqindex.rocketmq import CommitLog, NewMessage
 from tests.reference.commit_log import encode, scan_log
 from tests.reference.rebuild import log_files
 from tests.support.log_writer import LogMessage, LogWriter
+from tests.support.memory_disk import memory_disk
 
 FILE_SIZE = 1024
 int32, int64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
@@ -45,7 +46,7 @@ requests = st.lists(st.tuples(st.sampled_from(("one", "many", "whole")), st.list
 def test_appended_log_has_the_bytes_of_the_document(
     requests: list[tuple[str, list[LogMessage]]], separator: bool
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=memory_disk()) as folder:
         writer = LogWriter(Path(folder, "expected"), mapped_file_size=FILE_SIZE)
         version = "5.0.0" if not separator else "5.2.0"
         log = CommitLog.open(
