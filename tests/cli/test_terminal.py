@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import COMMAND, Shell, Store, process
+from tests.support.golden_kafka import PartitionCase
 
 
 def on_a_terminal(*arguments: str | os.PathLike[str], columns: int = 80, both: bool = False) -> tuple[int, str, str]:
@@ -55,6 +56,14 @@ def test_long_work_shows_a_bar_for_each_stage(basic: Store, tmp_path: Path, comm
     assert re.search(r"(extract|check).*100%", plain(shown))
     assert "\x1b[?25h" in shown, "the cursor is shown again"
     assert "\x1b" not in printed
+    assert "%" not in printed
+
+
+def test_segments_of_kafka_have_a_bar_too(tmp_path: Path) -> None:
+    partition = PartitionCase("410-plain-mono").closed(tmp_path)
+    status, printed, shown = on_a_terminal("rebuild", partition, "--out", tmp_path / "out")
+    assert status == 0
+    assert re.search(r"recover segments.*100%", plain(shown))
     assert "%" not in printed
 
 

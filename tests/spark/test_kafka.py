@@ -113,7 +113,9 @@ def test_files_that_are_replaced_are_seen(spark: Any, mono: Path) -> None:
     assert frame.select(find("ms").alias("o")).collect()[0].o is not None
 
 
-def test_a_column_of_another_type_is_told(spark: Any, mono: Path) -> None:
-    frame = spark.createDataFrame([("yesterday",)], "ms string")
+def test_what_cannot_be_asked_is_told(spark: Any, mono: Path) -> None:
+    frame = spark.createDataFrame([("yesterday", 5)], "word string, ms bigint")
     with pytest.raises(Exception, match="timestamp: expected ms since the epoch, a bigint, got string"):
-        frame.select(offset_for_timestamp(mono)("ms")).collect()
+        frame.select(offset_for_timestamp(mono)("word")).collect()
+    with pytest.raises(Exception, match="directory: expected a Kafka partition's, got"):
+        frame.select(offset_for_timestamp(mono.parent)("ms")).collect()
