@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 
 import pytest
 
-from tests.cli.conftest import Shell, Store, process
+from tests.cli.conftest import Shell, Store
 
 
 @pytest.mark.parametrize("deep", [[], ["--deep"]])
@@ -130,11 +129,3 @@ def test_what_cannot_be_verified_is_told_so(shell: Shell, basic: Store, place: s
     done = shell("verify", basic.root / place)
     assert (done.status, done.out) == (2, "")
     assert words in done.err
-
-
-@pytest.mark.spark
-def test_spark_finds_the_same(shell: Shell, lost: Store) -> None:
-    local = shell("verify", lost.root, "--json").json[0]
-    spark = process("verify", lost.root, "--json", "--engine", "spark", "--workers", "2")
-    assert spark.returncode == 1
-    assert json.loads(spark.stdout)["findings"] == local["findings"]

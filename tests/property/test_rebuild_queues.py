@@ -18,6 +18,7 @@ from tests.reference.dispatch import Rules
 from tests.reference.queue_files import build_queues
 from tests.reference.rebuild import log_files
 from tests.support.log_writer import LogMessage, LogWriter
+from tests.support.memory_disk import memory_disk
 from tests.support.tree import queue_contents
 
 LEVELS = [1000, 5000]
@@ -65,7 +66,7 @@ def logs(draw: st.DrawFn) -> list[LogMessage]:
 def test_rebuilt_queues_are_the_twins(
     messages: list[LogMessage], file_size: int, ext: int | None, split_size: int, workers: int, version: str
 ) -> None:
-    home = Path(tempfile.mkdtemp())
+    home = Path(tempfile.mkdtemp(dir=memory_disk()))
     try:
         LogWriter(home / "store" / "commitlog", mapped_file_size=8192).write(*messages)
         config = {
