@@ -32,6 +32,7 @@ __all__ = [
     "replace",
     "require_new",
     "scratch",
+    "sweep",
     "sync_directory",
     "sync_files",
     "temporary",
@@ -172,11 +173,21 @@ def _alone(parent: str) -> Iterator[None]:
         os.close(fd)
 
 
-def _make(parent: str) -> str:
+def sweep(parent: str) -> None:
+    """Remove the scratch that killed runs left in `parent`."""
+    with _alone(parent):
+        _sweep(parent)
+
+
+def _sweep(parent: str) -> None:
     for name in os.listdir(parent):
         path = os.path.join(parent, name)
         if name.startswith(_PREFIX) and os.path.isdir(path) and _abandoned(os.path.join(path, _OWNER)):
             discard(path)
+
+
+def _make(parent: str) -> str:
+    _sweep(parent)
     path = os.path.join(parent, f"{_PREFIX}{uuid.uuid4().hex[:12]}")
     os.mkdir(path)
     return path

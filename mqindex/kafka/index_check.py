@@ -7,7 +7,7 @@ followers, the cleaner and older brokers write other entries than a rebuild does
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,10 @@ class Against:
     max_timestamp: int
     due: dict[str, int]
     open: bool
+
+    def closed(self) -> Against:
+        """The same of a segment that was closed."""
+        return replace(self, open=False)
 
 
 # ---- one file for itself
@@ -73,23 +77,31 @@ def check_entries(
     chunks: Iterable[npt.NDArray[Any]],
     offsets: tuple[str, Entries] | None,
     times: tuple[str, Entries] | None,
-    lookup: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    due: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
     against: Against,
-) -> Iterator[Finding]:
-    """Findings of both indexes; None: one that is not looked at. `lookup`: offsets and positions of the offset index
-    through which searches by time go on, relative as in the file.
+    *,
+    replaced: bool,
+) -> tuple[list[Finding], list[Finding]]:
+    """Findings of the offset and of the time index; None: one that is not looked at.
+
+    A search by time goes on through the offset index: the one that is there; `due`, its relative offsets and positions
+    as a rebuild writes them, where that one is missing, or wrong, or to be `replaced`.
     """
     none = np.empty(0, np.int64)
-    positions = [offsets[1].second if offsets else none]
-    if times:
-        positions.append(_looked_up(*lookup, times[1].second))
-        positions.append(lookup[1][lookup[1] < against.valid_bytes][-1:])
-    wanted = np.unique(np.concatenate(positions))
-    facts = LogFacts(chunks, wanted, times[1].first if times else none)
-    if offsets:
-        yield from _check_offsets(*offsets, facts, against)
-    if times:
-        yield from _check_times(*times, positions[1], _least(facts, positions[2], against), facts, against)
+    there = (offsets[1].first, offsets[1].second) if offsets else due
+    stamps, targets = (times[1].first, times[1].second) if times else (none, none)
+    starts = [np.concatenate([_looked_up(*lookup, targets), _last(lookup, against)]) for lookup in (there, due)]
+    facts = LogFacts(chunks, np.unique(np.concatenate([there[1], *starts])), stamps)
+    found = list(_check_offsets(*offsets, facts, against)) if offsets else []
+    bad = replaced or any(one.severity == "error" or one.kind.endswith("-empty") for one in found)
+    chosen = starts[bad]
+    least = _least(facts, chosen[len(targets) :], against)
+    return found, list(_check_times(*times, chosen[: len(targets)], least, facts, against)) if times else []
+
+
+def _last(lookup: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]], against: Against) -> npt.NDArray[np.int64]:
+    """The position of the last entry within the log, if there is one."""
+    return lookup[1][lookup[1] < against.valid_bytes][-1:]
 
 
 def _looked_up(

@@ -89,6 +89,7 @@ def repair(
             diagnosis = diagnose(engine, found, deep=deep)
             report.findings, report.actions = diagnosis.findings(), planned_actions(diagnosis)
             _mend(engine, diagnosis, report)
+            one(engine, _sweep, tuple(partition.path for partition in found.partitions), "clean")
     counted = RepairReport(root)
     count(counted, diagnosis)
     report.batches = counted.batches
@@ -126,6 +127,12 @@ def _mend(engine: Engine, diagnosis: Diagnosis, report: RepairReport) -> None:
         report.backup = os.path.join(report.path, *([] if diagnosis.survey.single else ["*"]), name)
     report.files = len(report.out_files)
     report.findings = [_after_repair(finding, mended) for finding in report.findings]
+
+
+def _sweep(partitions: tuple[str, ...]) -> None:
+    """What a run that was killed left, also where there was nothing to mend any more."""
+    for path in partitions:
+        staging.sweep(path)
 
 
 def _prepare(needed: tuple[tuple[str, int], ...]) -> str:

@@ -16,22 +16,18 @@ import numpy.typing as npt
 from mqindex._native.kafka_log import Recovered
 from mqindex.errors import MQIndexError
 from mqindex.kafka.batches import batch_rows
-from mqindex.kafka.index_check import Against, check_entries, check_shape
-from mqindex.kafka.index_entries import Entries, read_entries
-from mqindex.kafka.layout import MAX_LOG_SIZE, OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TRANSACTION_ENTRY_SIZE
+from mqindex.kafka.layout import TIME_ENTRY_SIZE, TRANSACTION_ENTRY_SIZE
 from mqindex.kafka.log_segment import LogSegment
 from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.partition_files import SegmentFiles
 from mqindex.kafka.record_check import check_records
-from mqindex.kafka.survey import INDEXES, index_path, index_paths
+from mqindex.kafka.segment_indexes import CheckedIndexes, check_indexes
+from mqindex.kafka.survey import INDEXES, index_paths
 from mqindex.kafka.transactions import EVENT, events_of
 from mqindex.report import Finding, Severity
 
 __all__ = ["CheckedSegment", "SegmentCheck", "check_segment", "events_in", "log_findings"]
 
-_LEAST_BATCH: Final = 26
-_WHAT: Final = {"index": "offset-index", "timeindex": "time-index"}
-_SIZES: Final = {"index": OFFSET_ENTRY_SIZE, "timeindex": TIME_ENTRY_SIZE}
 _ZEROS: Final = 1 << 20
 
 
@@ -66,6 +62,13 @@ class CheckedSegment:
     entries: int = 0
     index_files: int = 0
 
+    def add(self, indexes: CheckedIndexes) -> None:
+        """What was found of the offset and time index."""
+        self.findings += indexes.findings
+        self.wrong |= indexes.wrong
+        self.unlike |= indexes.unlike
+        self.open, self.entries = indexes.open, indexes.entries
+
 
 def check_segment(check: SegmentCheck) -> CheckedSegment:
     """Check one segment. Whatever its files hold ends in findings."""
@@ -78,7 +81,8 @@ def check_segment(check: SegmentCheck) -> CheckedSegment:
             done.batches, done.last_offset = made.batches, made.last_offset
             done.findings += log_findings(segment.path, made, last=check.last)
             done.events = events_in(segment, made)
-            _check_indexes(check, segment, made, done)
+            may_be_open = check.last and check.clean is not True
+            done.add(check_indexes(check.files, segment, made, may_be_open=may_be_open))
             if check.deep:
                 done.findings += check_records(segment, made.valid_bytes)
     except MQIndexError as error:
@@ -152,89 +156,6 @@ def events_in(segment: LogSegment, made: Recovered) -> npt.NDArray[Any]:
     """The events of a segment, with the markers read from its log."""
     rows = batch_rows([made.transactional])
     return events_of(rows, segment.log_bytes()) if len(rows) else np.empty(0, EVENT)
-
-
-# ---- its indexes
-
-
-def _check_indexes(check: SegmentCheck, segment: LogSegment, made: Recovered, done: CheckedSegment) -> None:
-    paths, due = index_paths(check.files), {"index": made.offset_index, "timeindex": made.time_index}
-    looked: dict[str, tuple[str, Entries]] = {}
-    untrimmed = False
-    for ending, wanted in due.items():
-        path = paths[ending]
-        if path is None:
-            _missing(check, ending, wanted, done, empty=segment.size == 0)
-        elif _same(path, wanted):
-            done.entries += len(wanted) // _SIZES[ending]
-        elif os.path.getsize(path) > MAX_LOG_SIZE:
-            hint = "`mqindex repair` writes it from the log"
-            done.findings.append(
-                Finding("error", f"{_WHAT[ending]}-length", path, None, None, f"at most {MAX_LOG_SIZE} bytes",
-                        os.path.getsize(path), hint)
-            )  # fmt: skip
-            done.wrong.add(ending)
-        else:
-            entries = read_entries(path, ending, segment.size // _LEAST_BATCH + 1)
-            looked[ending] = path, entries
-            untrimmed |= entries.zeros > 0
-    if looked:
-        done.open = untrimmed and check.last and check.clean is not True
-        against = Against(
-            check.files.base_offset,
-            made.valid_bytes,
-            made.max_timestamp,
-            {ending: len(wanted) // _SIZES[ending] for ending, wanted in due.items()},
-            done.open,
-        )
-        for ending, (path, entries) in looked.items():
-            done.entries += len(entries)
-            _judge(ending, check_shape(path, ending, entries, against), done)
-        found = check_entries(
-            segment.batch_arrays(0, made.valid_bytes),
-            looked.get("index"),
-            looked.get("timeindex"),
-            _lookup(looked.get("index"), due["index"]),
-            against,
-        )
-        for finding in found:
-            _judge("index" if finding.kind.startswith("offset") else "timeindex", [finding], done)
-        done.unlike |= {ending for ending in looked if ending not in done.wrong}
-
-
-def _judge(ending: str, findings: list[Finding], done: CheckedSegment) -> None:
-    done.findings += findings
-    if any(one.severity == "error" or one.kind.endswith("-empty") for one in findings):
-        done.wrong.add(ending)
-
-
-def _missing(check: SegmentCheck, ending: str, wanted: bytes, done: CheckedSegment, *, empty: bool) -> None:
-    """Without a `.index` a broker rebuilds all indexes of the segment; a lost `.timeindex` it makes empty, for good."""
-    path = index_path(check.files, ending)
-    hint = "a broker makes an empty one, and then answers searches by time wrongly; `mqindex repair` writes it"
-    if ending == "timeindex" and not wanted:
-        hint = "a broker makes an empty one, as it is due here"
-    elif ending == "index":
-        hint = "`mqindex repair` writes it; a broker reads the whole segment for it, from 1.1 to 2.2 it does not"
-    expected = f"{len(wanted) // _SIZES[ending]} entries"
-    severity: Severity = "info" if ending == "timeindex" and not wanted else "warning" if empty else "error"
-    done.findings.append(Finding(severity, f"{_WHAT[ending]}-missing", path, None, None, expected, "no file", hint))
-    done.wrong.add(ending)
-
-
-def _same(path: str, wanted: bytes) -> bool:
-    if os.path.getsize(path) != len(wanted):
-        return False
-    with open(path, "rb", buffering=0) as file:
-        return file.read(len(wanted) + 1) == wanted
-
-
-def _lookup(found: tuple[str, Entries] | None, due: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Through what a search by time goes on: the offset index that is there, or the one that is written."""
-    if found is not None:
-        return found[1].first, found[1].second
-    pairs = np.frombuffer(due, ">i4").reshape(-1, 2).astype(np.int64)
-    return pairs[:, 0], pairs[:, 1]
 
 
 def _transactions(check: SegmentCheck, done: CheckedSegment) -> bytes | None:

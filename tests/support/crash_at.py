@@ -17,6 +17,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from types import TracebackType
@@ -91,12 +92,15 @@ class _Trap:
     def __init__(self, at: int, failure: str) -> None:
         self.at, self.failure = at, failure
         self.calls: list[str] = []
+        self._lock = threading.Lock()
 
     def count(self, name: str, path: Any) -> None:
         if self.failure != "kill" and name in CLEANUP:
             return
-        self.calls.append(name)
-        if len(self.calls) == self.at:
+        with self._lock:  # files are brought to the disk by several threads
+            self.calls.append(name)
+            struck = len(self.calls) == self.at
+        if struck:
             if self.failure == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
             number = FAILURES[self.failure]
@@ -162,7 +166,8 @@ def _attempt(order: Any, answer: int) -> None:
 
 
 def main() -> None:
-    importlib.import_module("mqindex.rocketmq.repair")
+    for module in ("mqindex.rocketmq.repair", "mqindex.kafka.repair"):
+        importlib.import_module(module)
     for line in sys.stdin:
         order = pickle.loads(b64decode(line))
         reading, writing = os.pipe()
