@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mqindex.engines import Engine
     from mqindex.report import RebuildReport, RepairReport, Report
 
-__all__ = ["DUMPED", "HOMES", "MOST_HITS", "QUERIED", "VERIFIED", "Broker", "Question", "broker_of"]
+__all__ = ["DUMPED", "HOMES", "MOST_HITS", "QUERIED", "VERIFIED", "Broker", "Question", "broker_of", "unseen_kind"]
 
 MOST_HITS = 64  # of a key, where it is not said
 
@@ -83,6 +83,11 @@ class Broker(Protocol):
         engine: Engine,
     ) -> RepairReport:
         """The report of `repair`."""
+
+
+def unseen_kind(forced: str | None, options: BrokerOptions) -> str:
+    """What a path is taken for that only a cluster's workers see: as was said, else as the options tell."""
+    return forced or (kafka_kinds.PARTITION if options.kafka else rocketmq_kinds.STORE)
 
 
 def broker_of(kind: str) -> Broker:

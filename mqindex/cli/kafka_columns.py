@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mqindex.cli import kafka_kinds as kinds
 from mqindex.cli.formats import Columns
+from mqindex.cli.segments import open_segment
 from mqindex.errors import FormatError, sentence
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _segments(kind: str, path: str) -> Iterator[tuple[int | None, LogSegment]]:
     from mqindex.kafka.partition_files import list_segments
 
     if kind == kinds.SEGMENT:
-        with LogSegment.open(path) as segment:
+        with open_segment(path) as segment:
             yield None, segment
         return
     for files in list_segments(path).segments:

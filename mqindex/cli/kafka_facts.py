@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mqindex.cli import kafka_kinds as kinds
 from mqindex.cli.locks import lock_state
+from mqindex.cli.segments import open_segment
 from mqindex.errors import MQIndexError
 
 if TYPE_CHECKING:
@@ -87,16 +88,14 @@ def _snapshot(path: str) -> Facts:
 
 
 def _segment(path: str) -> Facts:
-    from mqindex.kafka import LogSegment
-
-    with LogSegment.open(path) as segment:
+    with open_segment(path) as segment:
         facts: Facts = {
             "base_offset": segment.base_offset,
             "size": segment.size,
             **_next_offset(segment),
             "largest_timestamp": segment.largest_timestamp,
         }
-    stem = path.removesuffix(".log")
+    stem = os.path.splitext(path)[0]
     for extension, tell in (("index", _offset_index), ("timeindex", _time_index), ("txnindex", _transaction_index)):
         facts[extension] = _part(f"{stem}.{extension}", tell)
     return facts

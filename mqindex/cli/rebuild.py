@@ -6,7 +6,7 @@ import os
 
 import click
 
-from mqindex.cli.brokers import HOMES, broker_of
+from mqindex.cli.brokers import HOMES, broker_of, unseen_kind
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import (
     BrokerOptions,
@@ -20,7 +20,6 @@ from mqindex.cli.options import (
 )
 from mqindex.cli.output import print_json, print_line
 from mqindex.cli.reports import counts, exit_code, print_findings, print_settings, work_done
-from mqindex.cli.rocketmq_kinds import STORE
 from mqindex.cli.trouble import Interrupted
 from mqindex.staging import require_new
 
@@ -59,7 +58,7 @@ def command(
     if engine.sees(store):
         kind = require_home(store, kind, *HOMES)
         require_new(os.path.abspath(out), overwrite=force)  # at once, and not when Spark has started
-    broker, before = broker_of(kind or STORE), _identity(out)
+    broker, before = broker_of(unseen_kind(kind, options)), _identity(out)
     try:
         with engine.open() as chosen:
             report = broker.rebuild(store, out, options, parts=parts, overwrite=force, engine=chosen)

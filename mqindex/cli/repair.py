@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mqindex.cli.brokers import HOMES, broker_of
+from mqindex.cli.brokers import HOMES, broker_of, unseen_kind
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import (
     BrokerOptions,
@@ -18,7 +18,6 @@ from mqindex.cli.options import (
 )
 from mqindex.cli.output import print_json, print_line
 from mqindex.cli.reports import counts, exit_code, print_actions, print_findings, print_settings, work_done
-from mqindex.cli.rocketmq_kinds import STORE
 from mqindex.cli.trouble import Interrupted
 from mqindex.report import RepairReport
 
@@ -54,7 +53,7 @@ def command(
     """
     if engine.sees(store):
         kind = require_home(store, kind, *HOMES)
-    broker = broker_of(kind or STORE)
+    broker = broker_of(unseen_kind(kind, options))
     try:
         with engine.open() as chosen:
             report = broker.repair(store, options, parts=parts, deep=deep, dry_run=dry_run, engine=chosen)

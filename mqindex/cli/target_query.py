@@ -11,6 +11,7 @@ from mqindex.cli.brokers import Question
 from mqindex.cli.keys import key_batches
 from mqindex.cli.options import milliseconds
 from mqindex.cli.output import Column, Rows, print_json
+from mqindex.cli.segments import open_segment
 from mqindex.cli.text import iso
 from mqindex.cli.trouble import Trouble
 
@@ -99,17 +100,13 @@ def _answers(names: Sequence[str], *columns: npt.NDArray[Any]) -> Iterator[Answe
 
 
 def _batches_of_segment(path: str, targets: Targets) -> Iterator[Answer]:
-    from mqindex.kafka import LogSegment
-
-    with LogSegment.open(path) as segment:
+    with open_segment(path) as segment:
         for offset in targets.tolist():
             yield {"offset": offset, **dict(zip(_BATCH, segment.translate_offset(offset) or (None,) * 3, strict=True))}
 
 
 def _records_of_segment(path: str, targets: Targets) -> Iterator[Answer]:
-    from mqindex.kafka import LogSegment
-
-    with LogSegment.open(path) as segment:
+    with open_segment(path) as segment:
         for timestamp in targets.tolist():
             yield _record(timestamp, segment.find_offset_by_timestamp(timestamp))
 

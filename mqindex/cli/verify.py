@@ -7,7 +7,7 @@ import shlex
 
 import click
 
-from mqindex.cli.brokers import VERIFIED, broker_of
+from mqindex.cli.brokers import VERIFIED, broker_of, unseen_kind
 from mqindex.cli.kinds import kind_of, require_kind
 from mqindex.cli.options import (
     BrokerOptions,
@@ -46,7 +46,7 @@ def command(
     index files or one file, each is checked against itself only. Kafka: every entry of every index, and the checksum of
     every batch. Nothing is written. What `mqindex repair` would do is said at the end. Exit code 1: an error was found.
     """
-    kind = _kind(path, kind) if engine.sees(path) else kind or STORE
+    kind = _kind(path, kind) if engine.sees(path) else unseen_kind(kind, options)
     with engine.open() as chosen:
         report = broker_of(kind).verify(kind, path, options, deep=deep, engine=chosen)
     if as_json:

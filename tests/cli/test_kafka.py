@@ -154,11 +154,25 @@ def test_an_empty_log_dir_is_known_by_its_files(shell: Shell, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["282-magic0", "282-magic1-plain", "410-codecs"])
-def test_a_log_is_known_by_its_content_and_its_offsets_by_its_name(shell: Shell, tmp_path: Path, name: str) -> None:
-    log = PartitionCase(name).closed(tmp_path) / f"{0:020d}.log"
+def test_a_log_is_known_by_its_content_whatever_its_name(shell: Shell, tmp_path: Path, name: str) -> None:
+    segment = PartitionCase(name).truth["segments"][-1]
+    log = PartitionCase(name).closed(tmp_path) / f"{segment['base']:020d}.log"
     copy = tmp_path / "copy.bin"
     shutil.copy(log, copy)
-    done = shell("info", copy)
+    (info,) = shell("info", copy, "--json").json
+    assert (info["kind"], info["index"]) == ("segment", None)
+    assert segment["base"] <= info["base_offset"] <= segment["batches"][0][3], "as much as the first batch tells"
+    assert info["next_offset"] == segment["nextOffset"]
+    assert shell("dump", copy, "--json").out == shell("dump", log, "--json").out
+    last = str(segment["nextOffset"] - 1)
+    where = [shell("query", path, "--offset", last, "--json").out for path in (log, copy)]
+    assert where[0] == where[1]
+
+
+def test_an_index_needs_the_name_that_tells_its_offsets(shell: Shell, mono: Path) -> None:
+    copy = mono.parent / "copy.index"
+    shutil.copy(mono / f"{0:020d}.index", copy)
+    done = shell("info", copy, "--kind", "offset-index")
     assert (done.status, done.out) == (2, "")
     assert "the name tells no base offset" in done.err
 
