@@ -2,6 +2,7 @@ from typing import final
 
 from typing_extensions import Buffer
 
+def allocate(fd: int, at: int, size: int, /) -> bool: ...
 def write_at(fd: int, data: Buffer, at: int, /) -> None: ...
 
 @final

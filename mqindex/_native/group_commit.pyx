@@ -5,14 +5,18 @@
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.errno cimport EBADF, EINTR, errno
+from libc.errno cimport EBADF
 from libc.stdint cimport int64_t, uint8_t
 
 import os
 
 
-cdef extern from "<unistd.h>" nogil:
-    ssize_t pwrite(int fd, const void* p, size_t n, int64_t at)
+cdef extern from "mqi_write_all.h" nogil:
+    int mqi_write_all(int fd, const uint8_t* p, int64_t n, int64_t at) noexcept
+
+
+cdef extern from "mqi_allocate.h" nogil:
+    int mqi_allocate(int fd, int64_t at, int64_t size) noexcept
 
 
 cdef extern from "mqi_group_commit.h" nogil:
@@ -38,27 +42,21 @@ def write_at(int fd, data, int64_t at, /):
     cdef int failed
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     if view.len <= SHORT:
-        failed = write_all(fd, <const uint8_t*> view.buf, view.len, at)
+        failed = mqi_write_all(fd, <const uint8_t*> view.buf, view.len, at)
     else:
         with nogil:
-            failed = write_all(fd, <const uint8_t*> view.buf, view.len, at)
+            failed = mqi_write_all(fd, <const uint8_t*> view.buf, view.len, at)
     PyBuffer_Release(&view)
     if failed:
         raise OSError(failed, os.strerror(failed))
 
 
-cdef int write_all(int fd, const uint8_t* p, Py_ssize_t n, int64_t at) noexcept nogil:
-    cdef ssize_t written
-    while n > 0:
-        written = pwrite(fd, p, n, at)
-        if written < 0:
-            if errno != EINTR:
-                return errno
-        else:
-            p += written
-            n -= written
-            at += written
-    return 0
+def allocate(int fd, int64_t at, int64_t size, /):
+    """Have the disk's blocks for these bytes of a file, which stay as they are; False: the file system cannot."""
+    cdef int failed
+    with nogil:
+        failed = mqi_allocate(fd, at, size)
+    return failed == 0
 
 
 @cython.final

@@ -34,6 +34,9 @@ class Frames:
     def total(self) -> int: ...
     @property
     def encoded(self) -> int: ...
+    def append(
+        self, fd: int, start: int, buffer: Buffer, phy_offset: int, left: int, most: int, /
+    ) -> tuple[int, bool]: ...
     def encode(self, out: Buffer, phy_offset: int, left: int, /) -> tuple[int, bool]: ...
 
 def encode_frame(
@@ -49,5 +52,6 @@ def encode_frame(
     max_frame: int,
 ) -> bytes: ...
 
+SLOTS: int
 TEXTS: tuple[str, ...]
 NUMBERS: tuple[str, ...]

@@ -10,6 +10,8 @@ from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
 
 from mqindex._native.pieces cimport Pieces, mqi_piece, mqi_pieces
 
+import os
+
 
 cdef extern from "mqi_crc.h" nogil:
     void mqi_crc_choose() noexcept
@@ -67,6 +69,22 @@ cdef extern from "mqi_log_encode.h" nogil:
         uint8_t* out, int64_t room, int64_t* phy_offsets) noexcept
 
 
+cdef extern from "mqi_log_append.h" nogil:
+    ctypedef struct mqi_log_file:
+        int fd
+        int64_t start
+        uint8_t* buffer
+        int64_t room
+
+    enum:
+        MQI_LOG_SLOTS
+
+    int mqi_log_append(
+        const mqi_log_rows* rows, const int32_t* sizes, const uint8_t* parts, mqi_log_progress* progress,
+        const mqi_log_file* file, int64_t most, int64_t* phy_offsets) noexcept
+
+
+SLOTS = MQI_LOG_SLOTS
 TEXTS = ("topic", "body", "properties", "keys", "tags", "uniq_key", "born_host", "store_host")
 NUMBERS = (
     "queue_id", "queue_offset", "flag", "sys_flag", "born_timestamp", "store_timestamp", "reconsume_times",
@@ -194,6 +212,27 @@ cdef class Frames:
                 <uint8_t*> view.buf, view.len, <int64_t*> self.offset_view.buf)
         PyBuffer_Release(&view)
         return used, bool(self.progress.roll)
+
+    def append(self, int fd, int64_t start, buffer, int64_t phy_offset, int64_t left, int64_t most, /):
+        """The next frames into a file that begins at the phy offset `start`; `most` bytes of them, about.
+
+        They are encoded into `buffer`, while another thread writes what already was: SLOTS parts, and no frame is
+        longer than one. Returns as `encode` does; `OSError` where the file took some of it.
+        """
+        cdef Py_buffer view
+        cdef mqi_log_file file
+        cdef int failed
+        PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE)
+        file = mqi_log_file(fd, start, <uint8_t*> view.buf, view.len // MQI_LOG_SLOTS)
+        self.progress.phy_offset, self.progress.left = phy_offset, left
+        with nogil:
+            failed = mqi_log_append(
+                &self.rows, <const int32_t*> self.size_view.buf, <const uint8_t*> self.part_view.buf, &self.progress,
+                &file, most, <int64_t*> self.offset_view.buf)
+        PyBuffer_Release(&view)
+        if failed:
+            raise OSError(failed, os.strerror(failed))
+        return self.progress.phy_offset - phy_offset, bool(self.progress.roll)
 
 
 def encode_frame(

@@ -159,13 +159,10 @@ class LogAppender:
     def _write_parts(self, parts: list[Frames], together: int, largest: int) -> None:
         if together and not self.writer.fits(together):
             self.writer.roll()
-        buffer = self._buffer if largest <= _BUFFER else memoryview(bytearray(largest))
+        buffer = self._buffer if largest <= len(self._buffer) else memoryview(bytearray(largest))
         for part in parts:
             while part.encoded < len(part):
-                used, roll = part.encode(buffer, self.writer.at, self.writer.left)
-                if used:
-                    self.writer.write(buffer[:used])
-                if roll:
+                if self.writer.write_frames(part, buffer, largest):
                     self.writer.roll()
 
     def _require_room(self, size: int) -> None:

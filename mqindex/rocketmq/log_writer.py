@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 import struct
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from mqindex._native.group_commit import GroupCommit, write_at
-from mqindex.errors import CapacityError, ClosedFileError, FileStateError
+from mqindex._native.log_writer import SLOTS, Frames
+from mqindex.errors import CapacityError, ClosedFileError
 from mqindex.rocketmq.layout import MAGIC_BLANK
 from mqindex.rocketmq.log_files import LogFile
 from mqindex.rocketmq.log_recovery import sync_file, zero_range
-from mqindex.staging import own_like, scratch, sync_directory
+from mqindex.rocketmq.new_log_file import SpareFile, allocate_file, create_log_file
 
 __all__ = ["BLANK_SIZE", "LogWriter"]
 
 BLANK_SIZE = 8
+_STRETCH = 64 << 20  # bytes between two looks at signals
+_SPARED = 16 << 20  # bytes of a file that is worth to be made beforehand
 _PREPARED = memoryview(bytes(1 << 20))  # zeros written at a time ahead of short writes
 
 
@@ -61,6 +63,8 @@ class LogWriter:
         self._start = position - (position - base) % file_size
         self._fd: int | None = None
         self._prepared = position  # behind the zeros that were written ahead
+        self._allocated = -1  # the start of the file that has all its blocks of the disk
+        self._spare: SpareFile | None = None
         self._closed = False
 
     @property
@@ -76,6 +80,19 @@ class LogWriter:
         """Bytes at `at`, in the current file."""
         write_at(self._current(), data, self.at - self._start)
         self.at += len(data)
+
+    def write_frames(self, frames: Frames, buffer: memoryview, largest: int) -> bool:
+        """The next frames, encoded into `buffer`, at `at`. True: what follows must go to another file."""
+        if min(frames.total, self.left) > len(buffer) and largest <= len(buffer) // SLOTS:
+            fd = self._current()
+            self._allocate(fd)
+            used, roll = frames.append(fd, self._start, buffer, self.at, self.left, _STRETCH)
+            self.at += used
+            return roll
+        used, roll = frames.encode(buffer, self.at, self.left)
+        if used:
+            self.write(buffer[:used])
+        return roll
 
     def prepare(self, size: int) -> None:
         """Have the disk's blocks of the next `size` bytes ready, by zeros that are zeros already.
@@ -119,6 +136,7 @@ class LogWriter:
         with self.lock:
             self._closed = True
             self._fd = None
+            self._drop_spare()
 
     def close(self) -> None:
         """Close the files; nothing is synced. May be called twice."""
@@ -136,7 +154,16 @@ class LogWriter:
             fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             self.group.switch_to(fd)
             self._fd = fd
+        if self._spare is None and self.file_size >= _SPARED and self.left < self.file_size // 2:
+            directory = self._directory_of(self._start + self.file_size)
+            self._spare = SpareFile(directory, self.file_size, allocated=self._allocated == self._start)
         return self._fd
+
+    def _allocate(self, fd: int) -> None:
+        """Once a file: a flush that must look for free blocks, on a disk that it keeps busy, lets no write pass."""
+        if self._allocated != self._start:
+            self._allocated = self._start
+            allocate_file(fd, self.file_size, self.at - self._start)
 
     def _sync_earlier(self) -> None:
         """No more than the last two files and the new one wait for the disk: recovery reads three."""
@@ -149,30 +176,31 @@ class LogWriter:
             raise CapacityError(
                 "the offsets of a log end at 2^63", expected=2**63 - 1 - self.file_size, got=self._start
             )
-        number = self._start // self.file_size
-        directory = self._directories[number % len(self._directories)]
-        os.makedirs(directory, exist_ok=True)
+        directory = self._directory_of(self._start)
         path = os.path.join(directory, f"{self._start:020d}")
-        create_log_file(path, self.file_size)
+        if not self._place_spare(path):
+            os.makedirs(directory, exist_ok=True)
+            create_log_file(path, self.file_size)
         self._paths[self._start] = path
         self._created(LogFile(path, self._start, self.file_size))
         return path
 
+    def _directory_of(self, start: int) -> str:
+        return self._directories[start // self.file_size % len(self._directories)]
 
-def create_log_file(path: str, size: int) -> None:
-    """A file of zeros that takes no space yet. It appears at full length: 4.9.3 refuses to start on a shorter one."""
-    if os.path.lexists(path) and (not stat.S_ISREG(os.lstat(path).st_mode) or os.path.getsize(path) > 0):
-        raise FileStateError("something stands where the next file of the log goes", path=path)
-    directory = os.path.dirname(path)
-    parent = os.path.dirname(directory)
-    with scratch(parent) as place:
-        fresh = os.path.join(place, os.path.basename(path))
-        fd = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        try:
-            os.ftruncate(fd, size)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        own_like(fresh, directory)
-        os.replace(fresh, path)
-    sync_directory(directory)
+    def _place_spare(self, path: str) -> bool:
+        """Give the file that was made beforehand its name; the next sync brings that to the disk first."""
+        placed = False
+        if self._spare is not None and self._spare.directory == os.path.dirname(path):
+            names = os.open(self._spare.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            placed = self._spare.place(path)
+            self.group.switch_to(names)
+            if placed and self._spare.allocated:
+                self._allocated = self._start
+        self._drop_spare()
+        return placed
+
+    def _drop_spare(self) -> None:
+        if self._spare is not None:
+            self._spare.close()
+        self._spare = None

@@ -1,0 +1,90 @@
+"""A new file of a commit log: it appears at full length, because 4.9.3 refuses to start on a shorter one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import threading
+
+from mqindex._native.group_commit import allocate
+from mqindex.errors import FileStateError
+from mqindex.staging import own_like, scratch, sync_directory
+
+__all__ = ["SpareFile", "allocate_file", "create_log_file"]
+
+_PLENTY = 4  # files of free space
+_NAMELESS = getattr(os, "O_TMPFILE", None)  # Linux
+
+
+def create_log_file(path: str, size: int) -> None:
+    """A file of zeros that takes no space yet, durably."""
+    if os.path.lexists(path) and (not stat.S_ISREG(os.lstat(path).st_mode) or os.path.getsize(path) > 0):
+        raise FileStateError("something stands where the next file of the log goes", path=path)
+    directory = os.path.dirname(path)
+    with scratch(os.path.dirname(directory)) as place:
+        fresh = os.path.join(place, os.path.basename(path))
+        fd = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            os.ftruncate(fd, size)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        own_like(fresh, directory)
+        os.replace(fresh, path)
+    sync_directory(directory)
+
+
+def allocate_file(fd: int, size: int, at: int = 0) -> bool:
+    """Take the disk's blocks of a file of that size from `at` on, where the disk has plenty; False: it did not."""
+    disk = os.fstatvfs(fd)
+    return disk.f_bavail * disk.f_frsize >= _PLENTY * size and allocate(fd, at, size - at)
+
+
+class SpareFile:
+    """The next file, made without a name while the one before it fills: its sync waits behind all that is flushed.
+
+    Where that cannot be done, `place` says so. The file is gone with the process that has not placed it.
+    `allocated`: it has its blocks of the disk already.
+    """
+
+    def __init__(self, directory: str, size: int, *, allocated: bool) -> None:
+        self.directory = directory
+        self.allocated = allocated
+        self._size = size
+        self._fd: int | None = None
+        self._maker = threading.Thread(target=self._make, name="mqindex-spare", daemon=True)
+        self._maker.start()
+
+    def place(self, path: str) -> bool:
+        """Give it a name in its directory, which nobody has synced yet; False: there is no spare file."""
+        self._maker.join()
+        if self._fd is None:
+            return False
+        with contextlib.suppress(OSError):
+            # With a directory given, the call follows the link to the file; without one it would link the link.
+            os.link(f"/proc/self/fd/{self._fd}", path, src_dir_fd=self._fd)
+            return True
+        return False
+
+    def close(self) -> None:
+        """Let it go, named or not. May be called twice."""
+        self._maker.join()
+        if self._fd is not None:
+            os.close(self._fd)
+        self._fd = None
+
+    def _make(self) -> None:
+        if _NAMELESS is None:
+            return
+        with contextlib.suppress(OSError):
+            fd = os.open(self.directory, _NAMELESS | os.O_RDWR | os.O_CLOEXEC, 0o644)
+            try:
+                os.ftruncate(fd, self._size)
+                self.allocated = self.allocated and allocate_file(fd, self._size)
+                own_like(f"/proc/self/fd/{fd}", self.directory)
+                os.fsync(fd)
+            except BaseException:
+                os.close(fd)
+                raise
+            self._fd = fd

@@ -1,0 +1,164 @@
+"""Appends of many megabytes: the same bytes as in small portions, taken back where they fail, whole after a kill."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import resource
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mqindex._results import BinaryColumn
+from mqindex.errors import FileStateError
+from mqindex.rocketmq import CommitLog, NewMessage, log_writer, new_log_file
+from tests.reference.commit_log import scan_log
+from tests.reference.rebuild import log_files
+
+FILE_SIZE = 16 << 20
+TIMES = {"born_timestamp": 1_700_000_000_000, "store_timestamp": 1_700_000_000_001}
+
+
+def open_log(directory: Path, **options: Any) -> CommitLog:
+    return CommitLog.open(directory, **{"mapped_file_size": FILE_SIZE, "writable": True, **options})
+
+
+def messages(first: int, stop: int, body: int = 1000) -> dict[str, Any]:
+    numbers = np.arange(first, stop)
+    data = np.repeat((numbers % 251).astype(np.uint8), body)
+    bodies = BinaryColumn(data, np.arange(stop - first + 1, dtype=np.int64) * body)
+    return {"topic": "TopicTest", "body": bodies, "queue_offset": numbers, "tags": "TagA", **TIMES}
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(directory.iterdir())}
+
+
+@pytest.fixture(scope="module")
+def portions(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[int], dict[str, bytes]]:
+    """What appends of a few messages give."""
+    directory = tmp_path_factory.mktemp("portions") / "commitlog"
+    offsets: list[int] = []
+    with open_log(directory) as log:
+        for first in range(0, 36_000, 500):
+            offsets += log.append_messages(messages(first, first + 500)).phy_offsets.tolist()
+    return offsets, contents(directory)
+
+
+@pytest.mark.parametrize("nameless", [True, False])
+@pytest.mark.parametrize("calls", [1, 3])
+def test_many_at_once_are_the_bytes_of_few_at_a_time(
+    portions: tuple[list[int], dict[str, bytes]],
+    calls: int,
+    nameless: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    named: list[str] = []
+    real = new_log_file.create_log_file
+
+    def create(path: str, size: int) -> None:
+        named.append(path)
+        real(path, size)
+
+    monkeypatch.setattr(log_writer, "create_log_file", create)
+    if not nameless:
+        monkeypatch.setattr(new_log_file, "_NAMELESS", None)
+    directory = tmp_path / "store" / "commitlog"
+    offsets: list[int] = []
+    with open_log(directory) as log:
+        for first in range(0, 36_000, 36_000 // calls):
+            offsets += log.append_messages(messages(first, first + 36_000 // calls)).phy_offsets.tolist()
+        assert log.flush() == log.flushed_phy_offset == log.max_phy_offset
+        assert [file.start for file in log.files] == [0, FILE_SIZE, 2 * FILE_SIZE]
+    assert offsets == portions[0]
+    assert contents(directory) == portions[1]
+    assert len(named) == (1 if nameless and sys.platform == "linux" else 3)
+    assert [path.name for path in directory.parent.iterdir()] == ["commitlog"]
+    assert len({(path.stat().st_mode, path.stat().st_nlink) for path in directory.iterdir()}) == 1
+
+
+def test_a_message_longer_than_a_part_of_the_buffer_goes_with_the_others(tmp_path: Path) -> None:
+    bodies = [bytes([n]) * size for n, size in enumerate((100, 2_000_000, 100, 300_000, 2_000_000))]
+    with open_log(tmp_path) as log:
+        log.append_messages({"topic": "T", "body": bodies, "queue_offset": range(5)})
+    assert [record.body for record in scan_log(log_files(tmp_path))[0]] == bodies
+
+
+@contextmanager
+def no_file_longer_than(size: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("limit", [3_000_000, 3_000_001, 9_999_999])
+def test_a_write_that_fails_in_the_middle_leaves_nothing(limit: int, tmp_path: Path) -> None:
+    with open_log(tmp_path) as log:
+        log.append_messages(messages(0, 2500))
+        end = log.max_phy_offset
+        with no_file_longer_than(limit), pytest.raises(OSError, match="File too large") as raised:
+            log.append_messages(messages(2500, 12_500))
+        assert raised.value.errno == errno.EFBIG
+        assert log.max_phy_offset == end
+        assert not Path(log.files[0].path).read_bytes()[end:].strip(b"\0")
+        log.append_messages(messages(2500, 12_500))
+        assert sum(batch.num_rows for batch in log.scan()) == 12_500
+
+
+def test_what_stands_where_the_next_file_goes_is_not_overwritten(tmp_path: Path) -> None:
+    with open_log(tmp_path) as log:
+        log.append_messages(messages(0, 10_000))
+        (tmp_path / f"{FILE_SIZE:020d}").write_bytes(b"precious")
+        with pytest.raises(FileStateError, match="something stands"):
+            log.append_messages(messages(10_000, 20_000))
+        assert log.max_phy_offset < FILE_SIZE
+    assert (tmp_path / f"{FILE_SIZE:020d}").read_bytes() == b"precious"
+
+
+def appended_until_killed(directory: Path, answer: int, first: int) -> None:
+    with open_log(directory) as log:
+        while True:
+            log.append_messages(messages(first, first + 12_000))
+            first += 12_000
+            os.write(answer, b".")
+
+
+def test_killed_anywhere_keeps_what_was_appended(tmp_path: Path, rng: random.Random) -> None:
+    """Bytes that a process has written survive it, synced or not."""
+    directory, first = tmp_path / "commitlog", 0
+    for _ in range(8):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                appended_until_killed(directory, writing, first)
+            finally:
+                os._exit(7)
+        os.close(writing)
+        said = os.read(reading, 1)
+        time.sleep(rng.random() * 0.02)
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        assert os.WIFSIGNALED(status)
+        said += os.read(reading, 100)
+        os.close(reading)
+        with open_log(directory) as log:
+            offsets = [n for batch in log.scan() for n in batch["queue_offset"].tolist()]
+            log.append_message(NewMessage("TopicTest"), queue_offset=len(offsets))
+        assert offsets == list(range(len(offsets)))
+        assert len(offsets) >= first + 12_000 * len(said)
+        first = len(offsets) + 1
+        for path in directory.iterdir():
+            assert path.stat().st_size == FILE_SIZE
