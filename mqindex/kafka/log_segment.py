@@ -414,13 +414,15 @@ class LogSegment:
             raise ClosedFileError("the segment is closed", path=self.path)
 
     def _map(self) -> Any:
-        """The log's bytes; reading a mapping behind the end of its file would end the process."""
-        self._require_open()
-        if self._file is None:
-            return b""
+        """The log's bytes, mapped while somebody has them; reading behind a file's end would end the process."""
+        with self._lock:
+            self._require_open()
+            if self._file is None:
+                return b""
+            pinned = memoryview(self._file.map)
         if (size := os.stat(self.path).st_size) < self.size:
             raise TruncatedFileError("the log was cut while it was open", path=self.path, expected=self.size, got=size)
-        return self._file.map
+        return pinned
 
     def _ahead(self, start: int, stop: int) -> Any:
         buffer = self._map()

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.kafka_index import Entries
-from mqindex._native.kafka_log import Recovered, find_batch
+from mqindex._native.kafka_log import BatchScan, Recovered, find_batch
 from mqindex.errors import CorruptIndexError, MQIndexError
 from mqindex.kafka.abstract_index import AbstractIndex
 from mqindex.kafka.batches import BATCH, batch_rows, is_control, is_transactional
@@ -33,9 +33,9 @@ class ServedSegment:
     """Look-ups and facts of one segment, after what a starting broker does to it.
 
     A segment without `.index`, or whose `.txnindex` is corrupt, is recovered; so is the last one where zeros behind its
-    entries, or entries behind its log's end, tell of an unclean stop. A `.timeindex` that alone is missing stays empty,
-    and the time at which the log was changed stands in for its last entry. Nothing is written. Safe from several
-    threads.
+    entries, or a log that ends inside a batch or before they do, tell of an unclean stop. A `.timeindex` that alone is
+    missing stays empty, and the time of the log's last change stands in for its last entry. Nothing is written. Safe
+    from several threads.
 
     Notes
     -----
@@ -62,9 +62,7 @@ class ServedSegment:
                 transactions.sanity_check()
             except CorruptIndexError:
                 return True
-        return self._last and (
-            _has_zeros(index) or _has_zeros(self.segment.time_index) or not self._ends_before_the_log(index)
-        )
+        return self._last and (_has_zeros(index) or _has_zeros(self.segment.time_index) or self._is_torn(index))
 
     @cached_property
     def recovered(self) -> Recovered | None:
@@ -154,8 +152,15 @@ class ServedSegment:
 
     # ---- inside
 
-    def _ends_before_the_log(self, index: AbstractIndex) -> bool:
-        return len(index) == 0 or 0 <= index.entry(len(index) - 1).position < self.segment.size
+    def _is_torn(self, index: AbstractIndex) -> bool:
+        """Whether the log does not go on from the index's last entry, batch behind batch, to its very end."""
+        position = index.entry(len(index) - 1).position if len(index) else 0
+        if len(index) and not 0 <= position < self.segment.size:
+            return True
+        scan = BatchScan(self.segment.log_bytes(), position, check_crc=False)
+        for _ in scan:
+            pass
+        return scan.end != self.segment.size
 
     def _lookups(self, index: AbstractIndex | None, times: bool) -> _Lookups:
         kind = TimestampOffset if times else OffsetPosition
