@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from mqindex.kafka import PartitionLog, verify
+from mqindex.report import Report
 from tests.peer import maven
 from tests.peer.kafka.broker import Broker
 from tests.peer.kafka.workload import TOPICS, Answers, Sent, ask, write_everything
@@ -21,12 +23,22 @@ SEED = 5
 
 
 @dataclass(frozen=True)
+class Meanwhile:
+    """What mqindex said of a partition while the broker held it, its newest indexes full of zeros to the end."""
+
+    report: Report
+    by_time: list[tuple[int, int]]
+    index_bytes: int
+
+
+@dataclass(frozen=True)
 class Written:
     """A log dir that a broker wrote and left, by a clean stop; what was sent, and what the broker said of it."""
 
     broker: Broker
     sent: dict[str, Sent]
     answers: dict[str, Answers]
+    meanwhile: dict[str, Meanwhile]
     log_dir: Path  # a copy: tests read it, while others change the broker's own
 
     def partition(self, topic: str) -> Path:
@@ -69,8 +81,16 @@ def fill(broker: Broker) -> Written:
     broker.wait_until_ready()
     sent = write_everything(broker, random.Random(SEED))
     answers = {topic: ask(broker, topic) for topic in TOPICS}
+    meanwhile = {topic: look(broker.partition(topic), answers[topic]) for topic in TOPICS}
     broker.stop()
-    return Written(broker, sent, answers, shutil.copytree(broker.log_dir, broker.home / "copy"))
+    return Written(broker, sent, answers, meanwhile, shutil.copytree(broker.log_dir, broker.home / "copy"))
+
+
+def look(partition: Path, said: Answers) -> Meanwhile:
+    with PartitionLog.open(partition) as log:
+        times, offsets = log.offsets_for_timestamps(list(said.by_time))
+    sizes = [path.stat().st_size for path in partition.glob("*.index")]
+    return Meanwhile(verify(partition), list(zip(times.tolist(), offsets.tolist(), strict=True)), max(sizes))
 
 
 @pytest.fixture

@@ -104,3 +104,13 @@ def test_a_clean_stop_leaves_clean_indexes(
     assert report.ok
     assert report.files >= files  # the broker has partitions of its own
     proven(f"verify --deep finds nothing in {report.files} index files and {report.batches} batches of the log dir")
+
+
+def test_a_running_brokers_partitions_are_read_and_verified(
+    written: dict[str, Written], version: str, proven: Callable[[str], None]
+) -> None:
+    for topic, seen in written[version].meanwhile.items():
+        assert seen.index_bytes == 10_485_760, "not the index of an active segment"
+        assert seen.report.ok, seen.report.findings
+        assert seen.by_time == list(written[version].answers[topic].by_time.values()), topic
+    proven("while the broker runs, mqindex finds its partitions in order and answers their times as the broker does")
