@@ -10,18 +10,15 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
-from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
 from mqindex._mapped_file import MappedFile
-from mqindex._native.commit_log import Scanner, find_frame
-from mqindex._native.log_extract import Extractor
 from mqindex._results import Columns
-from mqindex.errors import ClosedFileError, FormatError, ReadOnlyFileError, TruncatedFileError
+from mqindex.errors import ClosedFileError, FormatError, ReadOnlyFileError
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log_appender import AppendMessagesResult, LogAppender
-from mqindex.rocketmq.log_columns import columns_of, require_columns
+from mqindex.rocketmq.log_columns import require_columns
 from mqindex.rocketmq.log_files import (
     LogFile,
     Skipped,
@@ -31,6 +28,14 @@ from mqindex.rocketmq.log_files import (
     survey_directories,
 )
 from mqindex.rocketmq.log_recovery import clear_behind, hold_directories, log_file_size, recovered_end, sync_files
+from mqindex.rocketmq.log_scan import (
+    DamagedStretch,
+    end_of_file,
+    first_frame,
+    open_whole,
+    require_whole,
+    scan_file,
+)
 from mqindex.rocketmq.log_writer import LogWriter
 from mqindex.rocketmq.message import Message, read_message
 from mqindex.rocketmq.message_columns import MessageColumns
@@ -50,20 +55,6 @@ __all__ = [
 ]
 
 _OPEN_MAPS = 4
-_LOOK_BACK = 16 << 20  # more than a message may have: 4 MiB and 64 KiB by default
-_BATCH_ROWS = 65536
-
-
-class DamagedStretch(NamedTuple):
-    """Bytes of a log file that hold no readable message: phy offsets [at, next), and why."""
-
-    path: str
-    at: int
-    next: int
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: no messages from phy offset {self.at} to {self.next}: {self.reason}"
 
 
 class CommitLog:
@@ -189,7 +180,8 @@ class CommitLog:
             return self._appender.writer.position
         if self._end is None:
             last = self._last_file()
-            self._end = self.min_phy_offset if last < 0 else self._end_of(self.files[last])
+            self._require_open()
+            self._end = self.min_phy_offset if last < 0 else end_of_file(self.files[last])
         return self._end
 
     def scan(
@@ -345,40 +337,12 @@ class CommitLog:
         for number, file in enumerate(self.files[: last + 1]):
             if file.start < stop and start < file.stop:
                 self._require_open()
-                with _open_whole(file) as mapped:
-                    yield from self._scan_file(file, mapped, start, stop, columns, check_crc, number == last)
+                yield from scan_file(
+                    file, start, stop, columns, check_crc=check_crc, last=number == last,
+                    looking=self._require_open, damaged=self._record,
+                )  # fmt: skip
 
-    def _scan_file(
-        self,
-        file: LogFile,
-        mapped: MappedFile,
-        start: int,
-        stop: int,
-        columns: tuple[str, ...],
-        check_crc: bool,
-        last: bool,
-    ) -> Iterator[Columns]:
-        stop, data_stop = min(stop, file.stop), file.start + min(data_end(file.path), file.size)
-        at = file.start if start <= file.start else first_frame(mapped.map, file.start, start, min(stop, data_stop))
-        while at >= 0:
-            scanner = Scanner(mapped.map, file.start, at, stop, check_crc=check_crc or last, max_frames=_BATCH_ROWS)
-            while True:
-                self._require_open()
-                _require_whole(file, mapped)
-                frames = next(scanner, None)
-                if frames is None:
-                    break
-                yield from columns_of(mapped.map, frames, columns)
-            if scanner.fault is None or last:
-                return
-            fault = scanner.fault
-            at = find_frame(mapped.map, file.start, fault[0] + 1, min(stop, data_stop))
-            self._record(file, fault, at if at >= 0 else stop)
-
-    def _record(self, file: LogFile, fault: tuple[int, str, str | None, str, str], following: int) -> None:
-        at, kind, name, expected, got = fault
-        where = f" in {name}" if name else ""
-        stretch = DamagedStretch(file.path, at, following, f"{kind}{where}: expected {expected}, got {got}")
+    def _record(self, stretch: DamagedStretch) -> None:
         if stretch not in self.damage:
             self.damage.append(stretch)
 
@@ -388,14 +352,6 @@ class CommitLog:
         if self._last is None:
             self._last = last_file_with_frames(self.files)
         return self._last
-
-    def _end_of(self, file: LogFile) -> int:
-        self._require_open()
-        with _open_whole(file) as mapped:
-            walk = Extractor(mapped.map, file.start, file.start, file.stop, check_crc=True)
-            for _ in walk:
-                _require_whole(file, mapped)
-        return walk.end
 
     def _file_of(self, phy_offset: int) -> LogFile:
         number = bisect_right(self._starts, phy_offset) - 1
@@ -416,35 +372,16 @@ class CommitLog:
                 raise ClosedFileError("the commit log is closed", path=os.path.dirname(file.path))
             mapped = self._maps.get(file.path)
             if mapped is None:
-                mapped = self._maps[file.path] = _open_whole(file)
+                mapped = self._maps[file.path] = open_whole(file)
                 if len(self._maps) > _OPEN_MAPS:
                     self._maps.popitem(last=False)
             self._maps.move_to_end(file.path)
-        _require_whole(file, mapped)
+        require_whole(file, mapped)
         return mapped.map
 
     def _require_open(self) -> None:
         if self._maps is None:
             raise ClosedFileError("the commit log is closed", path=self.files[0].path if self.files else None)
-
-
-def first_frame(buf: Any, file_start: int, start: int, stop: int) -> int:
-    """The first phy offset in [start, stop) where a message begins; -1: none.
-
-    What looks like a frame may be the image of one inside a body. So the walk begins further back than a message is
-    long: wherever inside a body it began, it has left that body before it reaches `start`.
-    """
-    at = max(start - _LOOK_BACK, file_start)
-    if at > file_start:
-        at = find_frame(buf, file_start, at, start)
-    while 0 <= at < start:
-        walk = Extractor(buf, file_start, at, start)
-        for _ in walk:
-            pass
-        at = walk.end if walk.fault is None else find_frame(buf, file_start, walk.end + 1, start)
-    if at < 0:
-        return find_frame(buf, file_start, start, stop)
-    return at if at < stop else -1
 
 
 def _places(options: StoreOptions) -> list[str]:
@@ -462,22 +399,3 @@ def _require_size(files: Sequence[LogFile], size: int) -> None:
                 "the file has another length", path=file.path, expected=f"{size} bytes", got=file.size,
                 hint="check mapped_file_size (mappedFileSizeCommitLog of the broker)",
             )  # fmt: skip
-
-
-def _open_whole(file: LogFile) -> MappedFile:
-    mapped = MappedFile.open(file.path)
-    try:
-        _require_whole(file, mapped)
-    except BaseException:
-        mapped.close()
-        raise
-    return mapped
-
-
-def _require_whole(file: LogFile, mapped: MappedFile) -> None:
-    # Reading a mapping behind the end of its file kills the process: look before each step.
-    size = os.stat(file.path).st_size
-    if min(size, mapped.size) < file.size or size < mapped.size:
-        raise TruncatedFileError(
-            "the file shrank while it was open", path=file.path, expected=f"{file.size} bytes", got=size
-        )

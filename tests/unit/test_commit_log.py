@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mqindex.errors import BadMagicError, ClosedFileError, FormatError, MQIndexError, TruncatedFileError
-from mqindex.rocketmq import CommitLog, commit_log, log_columns
+from mqindex.rocketmq import CommitLog, log_columns, log_scan
 from mqindex.rocketmq.commit_log import LogFile, data_end, first_frame, last_file_with_frames, list_log_files
 from tests.support.golden import STORE_CASES, case
 from tests.support.log_writer import LogMessage, LogWriter, frame, frame_size
@@ -209,7 +209,7 @@ def test_large_bodies_make_small_batches(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_batches_have_at_most_so_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit_log, "_BATCH_ROWS", 7)
+    monkeypatch.setattr(log_scan, "_BATCH_ROWS", 7)
     writer = write(tmp_path)
     with CommitLog.open(tmp_path) as log:
         rows = [batch.num_rows for batch in log.scan()]
@@ -240,7 +240,7 @@ def test_range_that_begins_inside_an_imitated_message(tmp_path: Path) -> None:
 
 def test_imitation_further_back_than_the_walk_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     """The walk begins inside a body of imitations, leaves it, and is among real messages when it reaches the start."""
-    monkeypatch.setattr(commit_log, "_LOOK_BACK", 6000)
+    monkeypatch.setattr(log_scan, "_LOOK_BACK", 6000)
     first = frame(LogMessage(keys="first"), 0)
     inside, body = len(first) + 88, b""
     while len(body) < 4000:
