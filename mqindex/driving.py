@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TypeVar
 
 from mqindex import staging
 from mqindex.engines import Engine, Progress
 
-__all__ = ["announce", "held", "one", "scratch_in"]
+__all__ = ["announce", "held", "one", "scratch_in", "scratches_in"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -30,15 +30,24 @@ def announce(engine: Engine, note: str) -> None:
 @contextmanager
 def scratch_in(engine: Engine, parent: str) -> Iterator[str]:
     """A scratch directory for the tasks, gone at the end."""
-    if os.path.isdir(parent):
-        with staging.scratch(parent) as scratch:
-            yield scratch
+    with scratches_in(engine, [parent]) as (scratch,):
+        yield scratch
+
+
+@contextmanager
+def scratches_in(engine: Engine, parents: Sequence[str]) -> Iterator[list[str]]:
+    """A scratch directory in each of several places, all gone at the end."""
+    if all(map(os.path.isdir, parents)):
+        with ExitStack() as stack:
+            yield [stack.enter_context(staging.scratch(parent)) for parent in parents]
         return
-    shared = one(engine, staging.make_shared_scratch, parent, "scratch")  # the driver does not see the tasks' files
+    shared = engine.map(
+        staging.make_shared_scratch, parents, name="scratch"
+    )  # the driver does not see the tasks' files
     try:
         yield shared
     finally:
-        one(engine, staging.discard, shared, "clean")
+        engine.map(staging.discard, shared, name="clean")
 
 
 @contextmanager

@@ -28,8 +28,8 @@ class Exchange:
         return os.path.join(self.backup, os.path.basename(path))
 
 
-def exchange_files(exchange: Exchange) -> list[str]:
-    """Exchange the files; the paths of the new ones. A second attempt finds done what is done.
+def exchange_files(exchange: Exchange) -> bool:
+    """Exchange the files; whether there is a backup now. A second attempt finds done what is done.
 
     Old files first get a second name in the backup; whenever this is cut off, each name leads to the old file or to the
     new one.
@@ -47,4 +47,4 @@ def exchange_files(exchange: Exchange) -> list[str]:
         if os.path.lexists(path):
             move_aside(path, exchange.kept(path), exchange.partition)
     staging.sync_directory(exchange.partition)
-    return [target for _, target, _ in exchange.place]
+    return os.path.isdir(exchange.backup)

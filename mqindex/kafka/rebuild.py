@@ -147,33 +147,33 @@ def _moves(
     engine: Engine, found: Survey, recovered: Sequence[Sequence[RecoveredSegment]], scratch: str
 ) -> list[tuple[str, str]]:
     """New files and their names below `out`, segment by segment."""
+    wanted = [
+        _aborted(engine, partition, segments) for partition, segments in zip(found.partitions, recovered, strict=True)
+    ]
+    items = [(scratch, aborted) for aborted in wanted if aborted]
+    written = iter(engine.map(write_transactions, items, name="write transactions") if items else [])
     moves = []
-    for partition, segments in zip(found.partitions, recovered, strict=True):
+    for partition, segments, aborted in zip(found.partitions, recovered, wanted, strict=True):
         home = "" if found.single else partition.name
-        transactions = _transactions(engine, partition, segments, scratch)
+        paths = dict(zip((base for base, _ in aborted), next(written) if aborted else [], strict=True))
         for segment in segments:
-            paths = segment.paths | transactions.get(segment.files.base_offset, {})
-            name = f"{segment.files.base_offset:020d}"
-            moves += [(path, os.path.join(home, f"{name}.{ending}")) for ending, path in paths.items()]
+            base = segment.files.base_offset
+            here = segment.paths | ({INDEXES[2]: paths[base]} if base in paths else {})
+            moves += [(path, os.path.join(home, f"{base:020d}.{ending}")) for ending, path in here.items()]
     return moves
 
 
-def _transactions(
-    engine: Engine, partition: Partition, segments: Sequence[RecoveredSegment], scratch: str
-) -> dict[int, dict[str, str]]:
-    """The `.txnindex` files of a partition, where they have entries."""
+def _aborted(
+    engine: Engine, partition: Partition, segments: Sequence[RecoveredSegment]
+) -> tuple[tuple[int, bytes], ...]:
+    """Base offsets and contents of the `.txnindex` files of a partition that have entries."""
     if not any(len(segment.events) for segment in segments):
-        return {}
+        return ()
     due = replay(engine, partition, [one.events for one in segments], [one.readable for one in segments])
-    wanted = []
     for segment, aborted in zip(segments, due, strict=True):
-        if aborted:
-            wanted.append((segment.files.base_offset, aborted_bytes(aborted)))
-            segment.entries += len(aborted)
-    if not wanted:
-        return {}
-    paths = one(engine, write_transactions, (scratch, tuple(wanted)), "write transactions")
-    return {base: {INDEXES[2]: path} for (base, _), path in zip(wanted, paths, strict=True)}
+        segment.entries += len(aborted)
+    pairs = zip(segments, due, strict=True)
+    return tuple((segment.files.base_offset, aborted_bytes(aborted)) for segment, aborted in pairs if aborted)
 
 
 def _fill(report: RebuildReport, segments: Sequence[RecoveredSegment]) -> None:

@@ -1,0 +1,62 @@
+"""Kafka's rebuild, verify and repair on Spark give what they give on one machine: the broker's bytes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex import kafka
+from mqindex.errors import OutputExistsError
+from mqindex.spark import SparkEngine
+from tests.support.golden_kafka import PartitionCase
+from tests.support.tree import contents, scraps
+
+pytestmark = pytest.mark.spark
+
+CASES = ("282-magic1-plain", "390-follower", "410-compacted")
+OPTIONS = {"index_interval_bytes": 600}
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    """Partitions of one interval, and one with transactions."""
+    home = tmp_path / "logs"
+    for name in (*CASES, "410-txn"):
+        case = PartitionCase(name)
+        shutil.copytree(case.closed(tmp_path / "unpacked"), home / case.truth["partition"])
+    (home / "meta.properties").touch()
+    (home / ".lock").touch()
+    return home
+
+
+def test_a_log_dir_is_rebuilt_as_brokers_recover_it(spark: Any, log_dir: Path, tmp_path: Path) -> None:
+    report = kafka.rebuild(log_dir, tmp_path / "out", engine=SparkEngine(spark), **OPTIONS)
+    kafka.rebuild(log_dir, tmp_path / "local", **OPTIONS)
+    assert contents(tmp_path / "out") == contents(tmp_path / "local")
+    assert report.ok
+    for name in CASES:
+        partition = PartitionCase(name).truth["partition"]
+        recovered = tmp_path / "unpacked" / name / "recovered-4.1.0" / partition
+        assert contents(tmp_path / "out" / partition) == contents(recovered)
+    assert scraps(tmp_path) == []
+    with pytest.raises(OutputExistsError):
+        kafka.rebuild(log_dir, tmp_path / "out", engine=SparkEngine(spark), **OPTIONS)
+
+
+def test_repair_brings_back_what_is_lost_and_verify_finds_it(spark: Any, log_dir: Path) -> None:
+    engine = SparkEngine(spark)
+    right = contents(log_dir)
+    assert kafka.verify(log_dir, engine=engine, **OPTIONS).ok
+    lost = [*sorted(log_dir.glob("compacted-0/*.timeindex"))[-1:], *log_dir.glob("txn-0/*.txnindex")]
+    for path in lost:
+        path.unlink()
+    found = kafka.verify(log_dir, engine=engine, deep=True, **OPTIONS)
+    assert {finding.path for finding in found.findings if finding.severity == "error"} == set(map(str, lost))
+    report = kafka.repair(log_dir, engine=engine, **OPTIONS)
+    assert sorted(report.out_files) == sorted(map(str, lost))
+    assert report.actions == found.actions
+    assert contents(log_dir) == right
+    assert kafka.verify(log_dir, engine=engine, **OPTIONS).ok
