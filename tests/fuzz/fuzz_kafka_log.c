@@ -4,6 +4,7 @@
 #include "mqi_crc.h"
 #include "mqi_kafka_index.h"
 #include "mqi_kafka_records.h"
+#include "mqi_kafka_search.h"
 
 #define MOST 4096
 
@@ -146,6 +147,32 @@ static void find(const mqi_kafka_log *log, const mqi_kafka_batch *all, int64_t n
     HOLDS(!found || memcmp(&row, all + i, sizeof row) == 0);
 }
 
+/* Searches that share their walks find what each alone finds. */
+static void find_many(const mqi_kafka_log *log, const mqi_kafka_batch *all, int64_t n, tape *t) {
+    int64_t starts[8], ends[8], times[8], found[8], positions[8], maxima[MOST / 26 + 4], at[8];
+    mqi_kafka_batch rows[8];
+    mqi_batch_fault fault = {0};
+    for (int64_t i = 0; i < n; i++) maxima[i] = all[i].max_timestamp;
+    for (int i = 0; i < 8; i++) {
+        starts[i] = n ? tape_byte(t) % n : 0;
+        positions[i] = n ? all[starts[i]].position : 0;
+        ends[i] = n;
+        times[i] = 990 + tape_byte(t);
+    }
+    mqi_kafka_find_batches(log, log->len, positions, times, n ? 8 : 0, found, &fault);
+    mqi_first_not_below(maxima, starts, ends, times, 8, at);
+    HOLDS(mqi_kafka_batches_at(log, positions, n ? 8 : 0, rows) == (n ? 8 : 0));
+    for (int i = 0; n && i < 8; i++) {
+        int64_t k = starts[i];
+        while (k < n && all[k].max_timestamp < times[i]) k++;
+        HOLDS(found[i] == (k < n ? all[k].position : -1) && at[i] == (k < n ? k : -1));
+        HOLDS(memcmp(rows + i, all + starts[i], sizeof rows[i]) == 0);
+    }
+    for (int i = 0; i < 8; i++) positions[i] = (int64_t)(tape_number(t, 2) % (uint64_t)(log->len + 1));
+    mqi_kafka_find_batches(log, log->len, positions, times, 8, found, &fault); /* none is the begin of a batch */
+    for (int i = 0; i < 8; i++) HOLDS(found[i] < log->len);
+}
+
 static void recover(const mqi_kafka_log *log, int64_t base, int64_t interval, int64_t max_index_size, int64_t step) {
     mqi_kafka_recovery whole = {
         .log = *log, .base_offset = base, .index_interval = interval, .max_index_size = max_index_size};
@@ -183,6 +210,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!log.check_crc) {
         find(&log, all, n, MQI_FIND_LAST_OFFSET, target);
         find(&log, all, n, MQI_FIND_MAX_TIMESTAMP, target);
+        find_many(&log, all, n, &t);
     }
     recover(&log, base, interval, most, step);
     free(m.bytes);
