@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import threading
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -157,10 +158,12 @@ def test_what_transactions_are_made_of(tmp_path: Path) -> None:
         batch([KafkaRecord()], 102, producer_id=7),
         marker(103, 5),
         batch([KafkaRecord()], 104),
+        batch([KafkaRecord()], 105, producer_id=8, control=True),
+        batch([KafkaRecord()], 106, transactional=True, control=True),
     ]
     with LogSegment.open(written(tmp_path, b"".join(parts))) as segment:
         rows = batch_rows([segment.recover().transactional])
-    assert rows["base_offset"].tolist() == [100, 103] and rows["producer_id"].tolist() == [5, 5]
+    assert rows["base_offset"].tolist() == [100, 103, 105] and rows["producer_id"].tolist() == [5, 5, 8]
 
 
 # ---- the rule up to 1.1
@@ -260,6 +263,23 @@ def test_zeros_behind_the_batches_end_the_log_and_are_told(tmp_path: Path) -> No
         assert segment.batches().num_rows == 3 and segment.next_offset == 106
         assert segment.find_offset_by_timestamp(T + 1101) is None
         assert [(fault.kind, fault.at) for fault in segment.damage] == [("bad-length", 251)]
+
+
+def test_bytes_too_few_for_any_batch_are_no_fault(tmp_path: Path) -> None:
+    for zeros, kinds in ((17, []), (18, ["bad-length"])):
+        with LogSegment.open(written(tmp_path, EXAMPLE + bytes(zeros))) as segment:
+            assert segment.batches().num_rows == 3
+            assert [fault.kind for fault in segment.damage] == kinds
+
+
+def test_a_negative_magic_is_read_as_magic_1(tmp_path: Path) -> None:
+    covered = struct.pack(">bbqii", -3, 0, T, -1, -1)
+    log = struct.pack(">qiI", 100, len(covered) + 4, zlib.crc32(covered)) + covered
+    with LogSegment.open(written(tmp_path, log)) as segment:
+        assert segment.batches(check_crc=True)["max_timestamp"].tolist() == [T]
+        assert segment.recover().max_timestamp == T
+        (columns,) = segment.records()
+    assert (columns["timestamp"].tolist(), columns["value"].to_pylist()) == ([T], [None])
 
 
 def test_a_wrong_checksum_ends_the_log_where_it_is_asked_for(tmp_path: Path) -> None:
