@@ -144,6 +144,12 @@ class PartitionLog:
         ------
         CorruptIndexError : an entry of an index leads outside its log. FormatError : a batch does not decompress.
         ImportError : snappy, lz4 and zstd need the extra `codecs`.
+
+        Notes
+        -----
+        Source: Kafka 4.1.0 `UnifiedLog.fetchOffsetByTimestamp`. Brokers of 3.0 to 3.7 answer -3 with the time index's
+        offset, the last one of its batch, as it stands; a reader of `read_committed` is told of nothing from
+        `last_stable_offset` on.
         """
         self._require_open()
         if ms in _SPECIAL:
