@@ -19,6 +19,8 @@ FILES = [
     "test_stream.py",
     "test_partitions.py",
     "test_build.py",
+    "test_kafka_functions.py",
+    "test_kafka_sources.py",
 ]
 LONG_ONES = [
     "test_interrupt",
@@ -37,6 +39,12 @@ LONG_ONES = [
     "was_cut",
     "options_that_make",
     "running_query",
+    "are_replaced",
+    "batches_are_those",
+    "limit_records",
+    "one_log_is",
+    "one_partition_and",
+    "tail_of_zeros",
 ]
 BUT_THESE = ["basic-493", "5000"]
 

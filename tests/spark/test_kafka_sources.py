@@ -152,7 +152,7 @@ def test_the_schema_of_the_user_is_the_projection(registered: Any, written: Path
         log(registered, rows="keys").load(str(written)).collect()
 
 
-def test_offsets_limit_what_is_read(registered: Any, written: Path) -> None:
+def test_start_and_end_limit_records(registered: Any, written: Path) -> None:
     frame = log(registered, "offset bigint", startOffset=11, endOffset=14).load(str(written))
     assert sorted(row.offset for row in frame.collect()) == [11, 12, 13]
     batches = log(registered, rows="batches", startOffset=11, endOffset=12).load(str(written))

@@ -1,37 +1,19 @@
-"""Kafka on a Spark session: the engine gives what threads give, the column function what the broker answered."""
+"""`offset_for_timestamp` of a column and in SQL answers as the broker did."""
 
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mqindex import kafka
-from mqindex.engines import LocalEngine
-from mqindex.errors import BadMagicError
-from mqindex.spark import SparkEngine, offset_for_timestamp
+from mqindex.spark import offset_for_timestamp
 from tests.support.golden_kafka import PartitionCase
 
 pytestmark = pytest.mark.spark
 MONO = PartitionCase("410-plain-mono")
-CASES = ("410-plain-mono", "410-txn", "410-txn-open", "390-follower")
-OPTIONS = {"index_interval_bytes": 512}
-
-
-@pytest.fixture
-def log_dir(tmp_path: Path) -> Path:
-    """Partitions of several brokers, some of their indexes lost."""
-    root = tmp_path / "log-dir"
-    root.mkdir()
-    for name in CASES:
-        shutil.move(PartitionCase(name).closed(tmp_path / "unpacked"), root / f"{name}-0")
-    for lost in ("410-plain-mono-0/*.timeindex", "410-txn-0/*.txnindex", "410-txn-open-0/*.index"):
-        for path in root.glob(lost):
-            path.unlink()
-    return root
 
 
 @pytest.fixture
@@ -40,40 +22,6 @@ def mono(tmp_path: Path) -> Path:
     for log in directory.glob("*.log"):
         os.utime(log)
     return directory
-
-
-def indexes(root: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*index"))}
-
-
-def told(report: Any) -> list[tuple[Any, ...]]:
-    return [(one.severity, one.kind, os.path.basename(one.path), one.expected, one.got) for one in report.findings]
-
-
-def test_the_engine_gives_what_threads_give(spark: Any, log_dir: Path, tmp_path: Path) -> None:
-    engine, threads = SparkEngine(spark), LocalEngine(1)
-    found = kafka.verify(log_dir, engine=engine, **OPTIONS)
-    local = kafka.verify(log_dir, engine=threads, **OPTIONS)
-    assert not found.ok
-    assert told(found) == told(local)
-    assert (found.actions, found.segments, found.batches) == (local.actions, local.segments, local.batches)
-
-    rebuilt = kafka.rebuild(log_dir, tmp_path / "spark", engine=engine, **OPTIONS)
-    kafka.rebuild(log_dir, tmp_path / "threads", engine=threads, **OPTIONS)
-    assert indexes(tmp_path / "spark") == indexes(tmp_path / "threads")
-    assert rebuilt.files == len(indexes(tmp_path / "spark"))
-
-    shutil.copytree(log_dir, tmp_path / "copy")
-    kafka.repair(log_dir, engine=engine, **OPTIONS)
-    kafka.repair(tmp_path / "copy", engine=threads, **OPTIONS)
-    assert kafka.verify(log_dir, engine=threads, **OPTIONS).ok
-    repaired = {path: data for path, data in indexes(log_dir).items() if "backup" not in path}
-    assert repaired == {path: data for path, data in indexes(tmp_path / "copy").items() if "backup" not in path}
-
-
-def test_an_error_of_a_stage_arrives_unchanged(spark: Any, tmp_path: Path) -> None:
-    with pytest.raises(BadMagicError, match="neither a partition nor a log dir"):
-        kafka.verify(tmp_path, engine=SparkEngine(spark))
 
 
 def times_frame(spark: Any, times: list[int | None]) -> Any:
@@ -109,7 +57,7 @@ def test_files_that_are_replaced_are_seen(spark: Any, mono: Path) -> None:
     for path in mono.glob("*.timeindex"):
         path.unlink()
     assert frame.select(find("ms").alias("o")).collect()[0].o is None, "as a broker without them"
-    kafka.repair(mono, **OPTIONS)
+    kafka.repair(mono)
     assert frame.select(find("ms").alias("o")).collect()[0].o is not None
 
 
