@@ -22,7 +22,6 @@ __all__ = [
     "list_segments",
     "log_dir_of",
     "partitions_of",
-    "require_free",
 ]
 
 _SEGMENT_FILE = re.compile(r"([0-9]{20})\.(log|index|timeindex|txnindex|snapshot)", re.ASCII)
@@ -200,12 +199,6 @@ def hold_lock(log_dir: str | os.PathLike[str]) -> AbstractContextManager[None]:
     Source: Kafka 4.1.0 `LogManager.lockLogDirs`.
     """
     return store_lock.hold(os.path.join(os.fspath(log_dir), ".lock"), create=False)
-
-
-def require_free(log_dir: str | os.PathLike[str]) -> None:
-    """`StoreInUseError` where a broker holds the log dir now."""
-    with hold_lock(log_dir):
-        pass
 
 
 def log_dir_of(directory: str | os.PathLike[str]) -> str:

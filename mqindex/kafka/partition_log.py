@@ -30,7 +30,7 @@ from mqindex.kafka.served_segment import ServedSegment
 from mqindex.kafka.time_index import TimestampOffset
 from mqindex.kafka.transaction_index import AbortedTxn
 
-__all__ = ["LATEST", "PartitionLog", "PartitionOffsetPosition"]
+__all__ = ["PartitionLog", "PartitionOffsetPosition"]
 
 LATEST: Final = -1
 EARLIEST: Final = -2

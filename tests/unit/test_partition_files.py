@@ -18,7 +18,6 @@ from mqindex.kafka.partition_files import (
     list_segments,
     log_dir_of,
     partitions_of,
-    require_free,
 )
 from tests.support.kafka_writer import KafkaRecord, batch
 
@@ -158,18 +157,17 @@ def test_a_log_dir_that_a_broker_holds_is_in_use(tmp_path: Path) -> None:
     try:
         assert held.wait(60)
         with pytest.raises(StoreInUseError, match="a broker holds"):
-            require_free(tmp_path)
+            hold_lock(tmp_path).__enter__()
     finally:
         done.set()
         process.join()
-    require_free(tmp_path)
     with hold_lock(tmp_path), pytest.raises(StoreInUseError, match="this process"):
-        require_free(tmp_path)
+        hold_lock(tmp_path).__enter__()
 
 
 def test_no_lock_is_made_where_no_broker_ever_ran(tmp_path: Path) -> None:
     with hold_lock(tmp_path), pytest.raises(StoreInUseError):
-        require_free(tmp_path)
+        hold_lock(tmp_path).__enter__()
     assert list(tmp_path.iterdir()) == []
 
 

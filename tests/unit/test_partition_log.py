@@ -155,6 +155,17 @@ def test_an_index_that_leads_outside_its_log_is_an_error_that_names_it(tmp_path:
         assert log.offset_for_timestamp(FIRST_TIME + 70) == (FIRST_TIME + 70, 7)
 
 
+def test_zeros_behind_the_last_log_are_no_batches(tmp_path: Path) -> None:
+    writer = written(tmp_path)
+    with open(writer.path(), "ab") as file:  # a log of full length, as a broker that was killed leaves it
+        file.write(bytes(4096))
+    with PartitionLog.open(tmp_path) as log:
+        assert (log.log_end_offset, log.last_stable_offset) == (8, 8)
+        assert log.offset_for_timestamp(-3) == (FIRST_TIME + 70, 7)
+        assert log.offsets_for_timestamps([FIRST_TIME + 70, FIRST_TIME + 71])[1].tolist() == [7, -1]
+        assert log.read(6)["offset"].tolist() == [6, 7]
+
+
 def test_a_segment_longer_than_positions_reach_is_refused(tmp_path: Path) -> None:
     writer = written(tmp_path)
     os.truncate(writer.path(), 2**31)
