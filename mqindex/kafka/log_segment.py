@@ -434,7 +434,7 @@ class LogSegment:
         index = self.offset_index
         if index is None:
             return 0
-        entry = index.lookup(offset)
+        entry = index.lookup(_int64(offset))
         if not 0 <= entry.position <= self.size:
             raise CorruptIndexError(
                 "an entry leads outside the log", path=index.path, field="position", expected=f"0..{self.size}",
