@@ -54,8 +54,10 @@ class Diagnosis:
 
 def diagnose(engine: Engine, found: Survey, *, deep: bool) -> Diagnosis:
     """Check every segment, then the transactions of each partition."""
+    segments = sum(len(partition.segments) for partition in found.partitions)
+    threads = max(1, getattr(engine, "workers", 1) // max(1, segments))
     checks = [
-        SegmentCheck(files, found.options, last=files is partition.segments[-1], clean=partition.clean, deep=deep)
+        SegmentCheck(files, found.options, files is partition.segments[-1], partition.clean, deep, threads)
         for partition in found.partitions
         for files in partition.segments
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from mqindex._native.kafka_log import Recovered
 from mqindex.errors import MQIndexError
 from mqindex.kafka.batches import batch_rows
+from mqindex.kafka.checksums import recover_with_threads
 from mqindex.kafka.layout import TIME_ENTRY_SIZE, TRANSACTION_ENTRY_SIZE
 from mqindex.kafka.log_segment import LogSegment
 from mqindex.kafka.options import PartitionOptions
@@ -33,13 +35,17 @@ _ZEROS: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class SegmentCheck:
-    """One segment to check. `last`: of its partition; `clean`: whether its broker closed it, None: unknown."""
+    """One segment to check. `last`: of its partition; `clean`: whether its broker closed it, None: unknown.
+
+    `threads`: processors that have nothing else to do.
+    """
 
     files: SegmentFiles
     options: PartitionOptions
     last: bool
     clean: bool | None
     deep: bool = False
+    threads: int = 1
 
 
 @dataclass(slots=True)
@@ -96,12 +102,13 @@ def check_segment(check: SegmentCheck) -> CheckedSegment:
 def _recovered(segment: LogSegment, check: SegmentCheck) -> Recovered:
     """What recovery writes, however many entries that is: the file's own length limits nothing here."""
     options = check.options
-    return segment.recover(
+    recover = partial(
+        segment.recover,
         index_interval_bytes=options.index_interval_bytes,
         max_index_size=max(options.max_index_size, 2 * TIME_ENTRY_SIZE + segment.size),
         kafka_version=options.kafka_version,
-        check_crc=options.check_crc,
     )
+    return recover_with_threads(segment, check.threads, recover) if options.check_crc else recover(check_crc=False)
 
 
 def refused(path: str, error: MQIndexError) -> Finding:

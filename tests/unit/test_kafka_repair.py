@@ -402,3 +402,29 @@ def test_an_unfinished_exchange_of_the_broker_is_left_to_it(tmp_path: Path) -> N
     assert kinds(report, "info") == {"segment-swapping"}
     assert kinds(report) == {"offset-index-missing"}
     assert tree(tmp_path) == before
+
+
+# ---- threads
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_checksums_compared_side_by_side_find_the_same(
+    workers: int, partition: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqindex.kafka.checksums._WORTH_IT", 100)
+    for path in list(partition.iterdir()):
+        if not path.name.startswith(f"{10:020d}."):
+            path.unlink()
+    (log,) = partition.glob("*.log")
+    whole = log.read_bytes()
+    several = {"index_interval_bytes": 100, "engine": LocalEngine(workers)}
+    assert verify(partition, **several).findings == []
+    wrong = 0
+    for at in range(70, len(whole), 97):
+        log.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        found = verify(partition, **several)
+        assert found.findings == verify(partition, **INTERVAL).findings
+        wrong += not found.ok
+    assert wrong > 5
+    log.write_bytes(whole[:-1])
+    assert verify(partition, **several).findings == verify(partition, **INTERVAL).findings
