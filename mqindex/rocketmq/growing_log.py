@@ -31,6 +31,7 @@ _REACH = 32 << 20  # bytes of log brought into memory at a time where much is wa
 _NEAR = 64 << 10  # bytes looked at where little is: a single cursor walks them
 _SEALED = 64 << 10  # bytes before the position that are watched for changes
 _SETTLE_SECONDS = 0.0005  # between two looks at a last frame
+_PAUSE_SECONDS = 0.001  # before it is looked at again
 _DOUBT_SECONDS = 0.1  # the same where its properties end in a zero byte, as those of a torn frame may
 _LOOK_SECONDS = 0.1  # between two looks at the directory while nothing comes
 _NO_UNITS = np.empty(0, UNIT)
@@ -138,6 +139,12 @@ class GrowingLog:
             self.more = self.phy_offset > before or self._pass_over(stop)
         if stop is None:
             self._set_seal()
+
+    def settle(self) -> bool:
+        """Whether another `read` is worth while; waits the moment for which a last frame must stay as it is."""
+        if self.waiting and not self.more:
+            time.sleep(_PAUSE_SECONDS)
+        return self.more or self.waiting
 
     def watch(self) -> None:
         """From now on what was read before `phy_offset` must stay as it is, though it was not read here."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 
 from mqindex.rocketmq.growing_log import GrowingLog, LogChangedError
 from mqindex.rocketmq.log_files import last_file_with_frames, list_log_files
 
 __all__ = ["LogTail"]
-
-_PAUSE_SECONDS = 0.001
 
 
 class LogTail:
@@ -54,10 +51,9 @@ class LogTail:
 
 def _follow(log: GrowingLog) -> int:
     """Read all that is there, and a last message that may be torn until it stays as it is."""
-    log.more = True
-    while log.more or log.waiting:
-        if not log.more:
-            time.sleep(_PAUSE_SECONDS)
+    again = True
+    while again:
         for _ in log.read():
             pass
+        again = log.settle()
     return log.phy_offset

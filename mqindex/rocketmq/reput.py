@@ -144,9 +144,7 @@ class Reput:
         before = self.result()
         self._expect(self._log.lag() if stop is None else stop - self.phy_offset)
         self._turn(stop)
-        while self._log.more or self._log.waiting:
-            if self._log.waiting:  # the last message counts when it looks the same twice
-                time.sleep(0.001)
+        while self._log.settle():
             self._turn(stop)
         return _since(before, self.result())
 

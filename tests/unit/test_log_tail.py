@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from mqindex.rocketmq import CommitLog, log_tail
+from mqindex.rocketmq import CommitLog, growing_log
 from mqindex.rocketmq.log_tail import LogTail
 from tests.support.golden import STORE_CASES, case
 from tests.support.log_writer import LogMessage, LogWriter, frame_size
@@ -84,7 +84,7 @@ def test_message_that_is_still_being_written_is_waited_for(
         with path.open("r+b") as file:
             file.write(whole)
 
-    monkeypatch.setattr(log_tail.time, "sleep", finish_writing)
+    monkeypatch.setattr(growing_log.time, "sleep", finish_writing)
     assert tail.end() == end
     assert seen[:2] == [False, True], "what was seen torn is looked at again when it is whole"
 
