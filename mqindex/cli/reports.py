@@ -74,7 +74,7 @@ def print_settings(report: Report) -> None:
     for_people = [
         (name.replace("_", " "), _value(setting.value, setting.source)) for name, setting in report.settings.items()
     ]
-    if isinstance(report, RebuildReport) and report.fsync_seconds >= 0.05:
+    if isinstance(report, RebuildReport) and report.fsync_seconds >= 1.0:
         for_people.append(("fsync", f"{report.fsync_seconds:.1f} s of it"))
     print_fields(for_people)
 
