@@ -103,6 +103,9 @@ SIGNATURES = {
     "mqindex.kafka.TransactionIndex.collect_aborted_txns": "fetch_offset, upper_bound_offset",
     "mqindex.kafka.LogSegment.open": "log_path, *, base_offset=None",
     "mqindex.kafka.LogSegment.batches": "start=0, stop=None, *, check_crc=False",
+    "mqindex.kafka.LogSegment.records": "start=0, stop=None, *, columns=None, check_crc=False",
+    "mqindex.kafka.LogSegment.read": "offset, *, max_bytes=1048576, columns=None",
+    "mqindex.kafka.LogSegment.find_offset_by_timestamp": "ms, starting_offset=None",
     "mqindex.kafka.LogSegment.translate_offset": "offset, starting_position=0",
     "mqindex.kafka.LogSegment.fetch_upper_bound_offset": "fetch, fetch_size",
     "mqindex.kafka.LogSegment.recover": "*, index_interval_bytes=4096, max_index_size=10485760, kafka_version=None, "
