@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 
 from mqindex.driving import one
 from mqindex.engines import Engine
+from mqindex.kafka.layout import TRANSACTION_ENTRY_SIZE
 from mqindex.kafka.producer_state import OpenTransactions, open_transactions_at
 from mqindex.kafka.segment_check import CheckedSegment, SegmentCheck, check_segment
 from mqindex.kafka.survey import INDEXES, Partition, Survey, index_path
 from mqindex.kafka.transaction_check import Markers, check_transactions
 from mqindex.kafka.transaction_index import AbortedTxn
-from mqindex.kafka.transactions import Replay
+from mqindex.kafka.transactions import Replay, aborted_bytes
 from mqindex.report import Finding
 
 __all__ = ["DiagnosedPartition", "Diagnosis", "diagnose", "map_segments", "replay"]
@@ -122,10 +123,16 @@ def _diagnosed(engine: Engine, partition: Partition, segments: list[CheckedSegme
     events = [segment.events for segment in segments]
     due = replay(engine, partition, events, [segment.readable for segment in segments])
     done = DiagnosedPartition(partition, segments, due)
-    markers = Markers(events)
-    for segment, aborted in zip(segments, due, strict=True):
-        if segment.readable:
-            _check_transactions(segment, aborted, markers)
+    wrong = [
+        (segment, aborted)
+        for segment, aborted in zip(segments, due, strict=True)
+        if segment.readable and (segment.transactions or b"") != aborted_bytes(aborted)
+    ]
+    markers = Markers(events if wrong else [])
+    for segment, aborted in wrong:
+        _check_transactions(segment, aborted, markers)
+    for segment in segments:
+        segment.entries += len(segment.transactions or b"") // TRANSACTION_ENTRY_SIZE
         done.findings += segment.findings
     done.findings += _overlaps(segments) + _unlike(partition, segments)
     return done
@@ -133,9 +140,8 @@ def _diagnosed(engine: Engine, partition: Partition, segments: list[CheckedSegme
 
 def _check_transactions(segment: CheckedSegment, due: list[AbortedTxn], markers: Markers) -> None:
     path = index_path(segment.files, INDEXES[2])
-    found = list(check_transactions(path, segment.transactions, due, markers, open_end=segment.open))
+    found = check_transactions(path, segment.transactions, due, markers, open_end=segment.open)
     segment.findings += found
-    segment.entries += len(segment.transactions or b"") // 34
     if any(finding.severity == "error" for finding in found):
         segment.wrong.add(INDEXES[2])
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,12 +46,27 @@ class Markers:
 
 def check_transactions(
     path: str, data: bytes | None, due: Sequence[AbortedTxn], markers: Markers, *, open_end: bool
-) -> Iterator[Finding]:
+) -> list[Finding]:
     """Findings of one `.txnindex`; `data` None: it is missing. `open_end`: its last entries may not have been written.
 
     The cleaner keeps the entries as they were written, though it takes the batches at a transaction's begin away; a
-    follower may have told a later last stable offset. Neither misleads a consumer.
+    follower may have told a later last stable offset. Neither misleads a consumer. Of many findings of one kind the
+    first is told, with their number.
     """
+    first: dict[tuple[str, str], Finding] = {}
+    count: Counter[tuple[str, str]] = Counter()
+    for finding in _findings(path, data, due, markers, open_end):
+        first.setdefault((finding.severity, finding.kind), finding)
+        count[finding.severity, finding.kind] += 1
+    return [
+        finding if count[alike] == 1 else replace(finding, hint=f"{count[alike]} entries of this kind; {finding.hint}")
+        for alike, finding in first.items()
+    ]
+
+
+def _findings(
+    path: str, data: bytes | None, due: Sequence[AbortedTxn], markers: Markers, open_end: bool
+) -> Iterator[Finding]:
     entries = [
         AbortedTxn(producer, first, last, stable, version)
         for version, producer, first, last, stable in _ENTRY.iter_unpack(_whole(data or b""))
