@@ -25,7 +25,7 @@ def kind_of(path: str) -> str | None:
 def require_kind(path: str, forced: str | None, *expected: str) -> str:
     """The kind of `path`, which must be one of `expected`; else a sentence that tells both."""
     if not os.path.exists(path):
-        raise Trouble(f"no such file or directory: {path}: expected {_either(expected)}")
+        raise Trouble(f"no such file or directory: {path}")
     kind = forced or kind_of(path)
     if kind is None:
         raise Trouble(f"{path} is nothing that mqindex knows: expected {_either(expected)}; --kind says what it is")
@@ -39,7 +39,7 @@ def require_kind(path: str, forced: str | None, *expected: str) -> str:
 def require_home(path: str, forced: str | None, *expected: str) -> str:
     """As `require_kind` for directories; one that holds nothing we know may be a store that lost its parts."""
     if not os.path.exists(path):
-        raise Trouble(f"no such directory: {path}: expected {_either(expected)}")
+        raise Trouble(f"no such directory: {path}")
     if forced is None and os.path.isdir(path) and kind_of(path) is None:
         return STORE
     return require_kind(path, forced, *expected)
