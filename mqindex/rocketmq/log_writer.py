@@ -31,7 +31,9 @@ class LogWriter:
     With `lock` held, a caller writes what belongs together by `write` and `roll`, then `commit`s it; `position` is the
     end of what was committed, `at` that of what was written; `group` brings it to the disk. After a write that failed
     `take_back` makes everything behind `position` zeros again, so no part of it is ever found. Bytes go through
-    `pwrite`: a full disk is an exception.
+    `pwrite`: a full disk is an exception. A file takes space as it fills; but short writes that are synced one by one
+    find a megabyte of blocks ready, and a file that is written in bulk takes all of its own at once, where the disk has
+    plenty.
 
     Parameters
     ----------
@@ -193,8 +195,8 @@ class LogWriter:
         placed = False
         if self._spare is not None and self._spare.directory == os.path.dirname(path):
             names = os.open(self._spare.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            placed = self._spare.place(path)
             self.group.switch_to(names)
+            placed = self._spare.place(path)
             if placed and self._spare.allocated:
                 self._allocated = self._start
         self._drop_spare()
