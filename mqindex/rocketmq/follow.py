@@ -130,6 +130,9 @@ def follow(
             if tries > _TRIES:
                 raise
             announce(engine, f"{changed}; {home.out} is repaired")
+        except OSError as error:
+            error.filename = error.filename or home.out  # a full disk does not say where
+            raise
     report.seconds = time.perf_counter() - started
     return report
 
