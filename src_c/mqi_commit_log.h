@@ -101,10 +101,10 @@ int64_t mqi_log_ids(const uint8_t *buf, const mqi_log_frame *frames, int64_t n, 
 
 #define MQI_LOG_CURSORS 4
 #ifndef MQI_LOG_WINDOW /* the fuzzer's windows are small */
-#define MQI_LOG_WINDOW (1 << 20) /* bytes of log per cursor and step */
+#define MQI_LOG_WINDOW (2 << 20) /* bytes of log per cursor and step: so many that a step costs little */
 #endif
 #define MQI_LOG_MAX_ENTRIES (32767 / 2 + 3)                /* of one message: its properties have at most 32767 bytes */
-#define MQI_LOG_RUN_ENTRIES (65536 + MQI_LOG_MAX_ENTRIES)  /* room for the output of one cursor in one step */
+#define MQI_LOG_RUN_ENTRIES (131072 + MQI_LOG_MAX_ENTRIES) /* room for the output of one cursor in one step */
 #define MQI_LOG_ENTRY_SIZE 20
 #define MQI_LOG_RUN_UNITS MQI_LOG_RUN_ENTRIES              /* of one message: its own and one for each two bytes */
 

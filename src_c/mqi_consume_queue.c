@@ -25,6 +25,15 @@ int64_t mqi_units_sound(const mqi_queue_unit *units, int64_t n) {
     return signs >= 0;
 }
 
+int64_t mqi_units_line(const mqi_queue_unit *units, int64_t n, int64_t phy_offset, int64_t limit) {
+    int64_t at = n > 0 ? units[0].queue_offset : 0;
+    for (int64_t i = 0; i < n; i++, at++) {
+        if (units[i].queue_offset != at || at < 0 || at >= limit || units[i].phy_offset <= phy_offset) return i;
+        phy_offset = units[i].phy_offset;
+    }
+    return n;
+}
+
 static inline void put_unit(uint8_t *p, int64_t phy_offset, int32_t size, int64_t tags_code) {
     mqi_set64(p + MQI_UNIT_PHY_OFFSET, phy_offset);
     mqi_set32(p + MQI_UNIT_MESSAGE_SIZE, size);

@@ -40,6 +40,10 @@ void mqi_units_sort(const mqi_queue_unit *units, int64_t n, int64_t queues, mqi_
 /* Whether all have a phy_offset of 0 or more and a size above 0. */
 int64_t mqi_units_sound(const mqi_queue_unit *units, int64_t n);
 
+/* How many of the units, from the first on, follow each other without anything odd: each message behind the one before
+ * it, the first behind `phy_offset`; queue offsets on end, from 0 on and below `limit`. */
+int64_t mqi_units_line(const mqi_queue_unit *units, int64_t n, int64_t phy_offset, int64_t limit);
+
 /* Appending as the broker does: state of one queue's end, and what became of the units. */
 typedef struct mqi_unit_append {
     int64_t next_offset;    /* the queue offset at which the next unit will stand */

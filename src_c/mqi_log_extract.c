@@ -6,7 +6,7 @@
 
 enum { MQI_CURSOR_RUNS, MQI_CURSOR_ENDED, MQI_CURSOR_PAUSED, MQI_CURSOR_FAULT, MQI_CURSOR_BLANK };
 
-#define FEW_BYTES (MQI_LOG_WINDOW / 16) /* less than this is not worth a cursor */
+#define FEW_BYTES (MQI_LOG_WINDOW / 32) /* less than this is not worth a cursor */
 #define TAIL_LINES 8                    /* most lines to ask for behind a body: topic, properties, the next head */
 
 static inline void emit(mqi_log_cursor *c, uint32_t hash, int64_t phy_offset, int64_t timestamp) {

@@ -28,6 +28,7 @@ cdef extern from "mqi_consume_queue.h" nogil:
     int64_t mqi_units_count(const mqi_queue_unit* units, int64_t n, int64_t queues, int64_t* offsets) noexcept
     void mqi_units_sort(
         const mqi_queue_unit* units, int64_t n, int64_t queues, mqi_queue_unit* out, int64_t* offsets) noexcept
+    int64_t mqi_units_line(const mqi_queue_unit* units, int64_t n, int64_t phy_offset, int64_t limit) noexcept
     int64_t mqi_units_sound(const mqi_queue_unit* units, int64_t n) noexcept
     int64_t mqi_units_encode(
         mqi_unit_append* end, const mqi_queue_unit* units, int64_t n, uint8_t* out) noexcept
@@ -131,6 +132,16 @@ def gather_units(units, int64_t at, more, /):
         raise ValueError(f"units: expected room for {n} more at {at}, got {target.view.shape[0]}")
     memcpy(<mqi_queue_unit*>target.view.buf + at, source.view.buf, n * sizeof(mqi_queue_unit))
     return at + n
+
+
+def count_in_line(units, int64_t phy_offset, int64_t limit, /):
+    """How many units, from the first on, follow each other without anything odd.
+
+    Each message lies behind the one before it, the first behind `phy_offset`; the queue offsets are consecutive, 0 or
+    more and below `limit`.
+    """
+    cdef _Rows source = _units(units)
+    return mqi_units_line(<const mqi_queue_unit*>source.view.buf, source.view.shape[0], phy_offset, limit)
 
 
 def are_sound(units, /):

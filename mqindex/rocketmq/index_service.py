@@ -183,7 +183,7 @@ class IndexService:
         """Put the entries of a stretch of log (an array of `RUN_ENTRY`), rolling over as `build_index` does."""
         self._check_writable()
         with self._lock:
-            done = 0
+            done = self._files[-1].put_run(run) if self._files and not self._closed else 0  # as a rule there is room
             while done < len(run):
                 done += self._current().put_run(run[done:])
         return done

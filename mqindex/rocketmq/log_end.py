@@ -57,7 +57,7 @@ def _behind(item: tuple[LogSpan, int]) -> list[Finding]:
 
 def _whole_frames(log: MappedFile, span: LogSpan, at: int) -> int:
     frames = 0
-    while (at := find_frame(log.map, span.file_start, at + 1, span.stop)) >= 0:
+    while at + 1 < span.stop and (at := find_frame(log.map, span.file_start, at + 1, span.stop)) >= 0:
         walk = Extractor(log.map, span.file_start, at, span.stop)
         for _ in walk:
             pass

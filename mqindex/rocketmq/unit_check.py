@@ -16,7 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._mapped_file import MappedFile
-from mqindex._native.consume_queue import compare_units, decode_units, gather_units, group_units
+from mqindex._native.consume_queue import (
+    compare_units,
+    count_in_line,
+    decode_units,
+    gather_units,
+    group_units,
+)
 from mqindex.errors import MQIndexError
 from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log_entries import UNIT
@@ -178,12 +184,16 @@ class _Queue:
     def take(self, units: Array) -> None:
         """Place the units, and compare each with what stands at its place."""
         run = self.run
-        units = self._possible(units)
+        plain = count_in_line(units, self._phy_offset, _MAX_OFFSET) == len(units)  # as those of every broker as a rule
+        units = units if plain else self._possible(units)
         if not len(units):
             return
         if self._phy_offset < 0:
             run.first, run.phy_offset = int(units["queue_offset"][0]), int(units["phy_offset"][0])
         self._phy_offset = int(units["phy_offset"][-1])
+        if plain:
+            self._take_line(units)
+            return
         borders = np.flatnonzero(np.diff(units["queue_offset"]) != 1) + 1
         for start, stop in _stretches(borders, len(units)):
             self._take_line(units[start:stop])
@@ -263,6 +273,10 @@ class _Queue:
 
     def _by_file(self, units: Array) -> Iterator[tuple[int, Array]]:
         """Units with consecutive queue offsets by the file that holds their places; -1: before all files."""
+        ends = np.searchsorted(self._starts, units["queue_offset"][[0, -1]], "right") - 1
+        if ends[0] == ends[1]:
+            yield int(ends[0]), units
+            return
         files = np.searchsorted(self._starts, units["queue_offset"], "right") - 1
         for start, stop in _stretches(np.flatnonzero(np.diff(files)) + 1, len(units)):
             yield int(files[start]), units[start:stop]

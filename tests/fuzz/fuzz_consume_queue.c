@@ -64,6 +64,8 @@ static void group(const mqi_queue_unit *units, int64_t n) {
     mqi_units_sort(units, n, QUEUES + 1, out, offsets);
     for (int64_t i = 0; i < n; i++) sound &= units[i].phy_offset >= 0 && units[i].size > 0;
     HOLDS(mqi_units_sound(units, n) == sound);
+    int64_t line = mqi_units_line(units, n, -1, INT64_MAX);
+    for (int64_t i = 1; i < line; i++) HOLDS(units[i].queue_offset == units[i - 1].queue_offset + 1);
     HOLDS(offsets[0] == 0 && offsets[QUEUES + 1] == n);
     for (int k = 0; k <= QUEUES; k++)
         for (int64_t i = offsets[k]; i < offsets[k + 1]; i++) {

@@ -69,6 +69,16 @@ def test_stages_take_and_give_values_that_travel(name: str, tmp_path: Path) -> N
     assert verify(root, engine=engine).findings == verify(root, engine=ONE).findings
 
 
+def test_frames_behind_the_end_may_reach_to_the_end_of_their_file(tmp_path: Path) -> None:
+    LogWriter(tmp_path / "commitlog", mapped_file_size=2048).write(*[LogMessage() for _ in range(30)])
+    first, *others = sorted((tmp_path / "commitlog").iterdir())
+    for path in others:
+        path.unlink()
+    first.write_bytes(bytes(8) + first.read_bytes()[8:])
+    findings = verify(tmp_path, engine=ONE, **OPTIONS).findings
+    assert "frames-behind-log-end" in {finding.kind for finding in findings}
+
+
 @pytest.mark.parametrize("which", range(4))
 def test_garbage_in_any_file_is_a_report_or_a_clear_error(
     which: int, store: Path, tmp_path: Path, rng: random.Random, time_bound: Bound

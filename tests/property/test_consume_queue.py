@@ -160,6 +160,10 @@ def test_grouping_is_a_stable_sort(units: Any) -> None:
     into, same = native.group_units(room[:end], 5, np.empty(45, UNIT))
     grouped, offsets = native.group_units(units, 5)
     assert (into == grouped).all() and (same == offsets).all()
+    line, phys, places = 0, [5, *units["phy_offset"].tolist()], units["queue_offset"].tolist()
+    while line < len(units) and phys[line] < phys[line + 1] and 0 <= places[line] == places[0] + line < 9:
+        line += 1
+    assert native.count_in_line(units, 5, 9) == line
     assert native.are_sound(units) == all(phy >= 0 and size > 0 for phy, _, _, _, size, _ in units.tolist())
     for queue in range(5):
         assert (grouped[offsets[queue] : offsets[queue + 1]] == units[units["queue"] == queue]).all()
