@@ -14,8 +14,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from mqindex.errors import FormatError
 from mqindex.kafka.batches import codec_of, is_control
 from mqindex.kafka.producer_state import OpenTransactions
+from mqindex.kafka.records import payload_of
 from mqindex.kafka.transaction_index import AbortedTxn
 
 __all__ = ["ABORT", "BEGIN", "COMMIT", "EVENT", "Replay", "aborted_bytes", "events_of"]
@@ -58,18 +60,27 @@ def events_of(rows: npt.NDArray[Any], log: Any) -> npt.NDArray[Any]:
 def _marker_kinds(rows: npt.NDArray[Any], log: Any) -> npt.NDArray[np.int8]:
     """What each control batch says. An empty one (the cleaner took the record) and an unknown one say nothing."""
     kinds = np.full(len(rows), _NEITHER, np.int8)
-    plain = np.flatnonzero((rows["size"] >= _RECORDS + 9) & (codec_of(rows) == 0) & (rows["count"] > 0))
-    if not len(plain):
-        return kinds
+    held = (rows["count"] > 0) & (rows["size"] > _RECORDS)
+    plain = np.flatnonzero(held & (rows["size"] >= _RECORDS + 9) & (codec_of(rows) == 0))
     octets = np.frombuffer(log, np.uint8)
     head = octets[rows["position"][plain, None] + np.arange(_RECORDS, _RECORDS + 9)]
-    usual = (head[:, 0] < 0x80) & (head[:, 1:5] == _MARKER).all(axis=1)
-    for at, first in zip(plain[usual].tolist(), head[usual].tolist(), strict=True):
-        kinds[at] = _kind(bytes(first[5:]))
-    for at in plain[~usual].tolist():
-        start = int(rows["position"][at]) + _RECORDS
-        kinds[at] = _kind(_first_key(octets[start : start + int(rows["size"][at]) - _RECORDS][:64].tobytes()))
+    usual = (head[:, 0] < 0x80) & (head[:, 1:5] == _MARKER).all(axis=1) & (head[:, 5] < 0x80)
+    said = head[usual, 7].astype(np.int32) << 8 | head[usual, 8]
+    kinds[plain[usual]] = np.minimum(said, _NEITHER)
+    held[plain[usual]] = False
+    for at in np.flatnonzero(held).tolist():
+        kinds[at] = _kind(_first_key(_first_record(rows, at, log)))
     return kinds
+
+
+def _first_record(rows: npt.NDArray[Any], at: int, log: Any) -> bytes:
+    """The first bytes of a batch's records; nothing where they do not decompress."""
+    try:
+        payload = payload_of(log, rows, at)
+    except FormatError:
+        return b""
+    start = int(rows["position"][at]) + _RECORDS
+    return bytes(log[start : start + min(int(rows["size"][at]) - _RECORDS, 64)]) if payload is None else payload[:64]
 
 
 def _kind(key: bytes) -> int:

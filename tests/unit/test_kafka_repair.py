@@ -190,6 +190,21 @@ def test_transactions_are_followed_over_segments(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("codec", ["none", "gzip", "zstd"])
+@pytest.mark.parametrize("aborts", [True, False])
+def test_a_marker_is_read_however_it_is_written(codec: str, aborts: bool, tmp_path: Path) -> None:
+    key = struct.pack(">hh", 0, 0 if aborts else 1)
+    record = KafkaRecord(b"\0" * 6, key, FIRST_TIME, headers=[("h", b"")], offset=12)  # an offset delta, a header
+    written = batch([record], 11, producer_id=7, transactional=True, control=True, codec=codec)
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / f"{10:020d}.log").write_bytes(
+        batch([KafkaRecord()], 10, producer_id=7, transactional=True) + written
+    )
+    rebuild(tmp_path / "t-0", tmp_path / "out", **INTERVAL)
+    found = {path.suffix: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert found.get(".txnindex") == (struct.pack(">hqqqq", 0, 7, 10, 11, 12) if aborts else None)
+
+
 def test_a_snapshot_tells_what_began_before_the_first_segment(tmp_path: Path) -> None:
     transactional(tmp_path / "t-0")
     for path in (tmp_path / "t-0").glob(f"{100:020d}.*"):
