@@ -121,7 +121,7 @@ static void stay_awake(const mqi_group *group, int64_t stop) {
 
 static void gather(mqi_group *group) {
     if (group->waiting >= group->expected) return;
-    int64_t start = now(), stop = start + least(group->took, LONGEST_GATHERING);
+    int64_t start = now(), stop = start + least(2 * group->took, LONGEST_GATHERING);
     pthread_mutex_unlock(&group->lock);
     stay_awake(group, least(stop, start + AWAKE));
     pthread_mutex_lock(&group->lock);

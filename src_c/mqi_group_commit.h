@@ -1,7 +1,7 @@
 /* Callers who wait for the disk share one sync (RocketMQ's GroupCommitService): the first of them leads, the others find
  * their bytes written.
  *
- * A leader gives the callers of the round before a moment to come back, no longer than the last sync took: eight callers
+ * A leader gives the callers of the round before a moment to come back, no longer than twice the last sync: eight callers
  * in a loop make one sync of eight, and a lone one never waits. After a sync that failed nobody knows which
  * bytes the disk has, and a second one would not tell: every later call gets the same error. */
 #ifndef MQI_GROUP_COMMIT_H
