@@ -38,7 +38,8 @@ def _mend_all(engine: Engine, diagnosis: Diagnosis, wanted: Wanted, report: Repa
     options = diagnosis.survey.options
     needed = [(each.partition.path, needed_space(options, [mend.size for mend in mends])) for each, mends in wanted]
     name = one(engine, _prepare, tuple(needed), "check")
-    announce(engine, f"writes {sum(len(mend.endings) for _, mends in wanted for mend in mends)} index files")
+    files = sum(len(planned.endings) for _, mends in wanted for planned in mends)
+    announce(engine, f"writes {files} index file{'s' if files > 1 else ''}")
     mended: set[str] = set()
     for start in range(0, len(wanted), _AT_ONCE):
         some = wanted[start : start + _AT_ONCE]

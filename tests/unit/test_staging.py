@@ -65,3 +65,27 @@ def test_a_new_file_takes_the_mode_of_its_neighbour(tmp_path):
     fresh.touch(mode=0o600)
     staging.own_like(str(fresh), str(neighbour))
     assert stat.S_IMODE(fresh.stat().st_mode) == 0o640
+
+
+def test_scratch_that_was_left_behind_is_swept_away_and_what_is_in_use_stays(tmp_path):
+    (tmp_path / ".mqindex-left").mkdir()
+    (tmp_path / "mine").mkdir()
+    with staging.scratch(str(tmp_path)) as used:
+        (tmp_path / ".mqindex-later").mkdir()
+        staging.sweep(str(tmp_path))
+        assert sorted(os.listdir(tmp_path)) == sorted([os.path.basename(used), "mine"])
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_new_files_are_written_once_and_brought_to_the_disk(count, tmp_path, monkeypatch):
+    paths = [str(tmp_path / str(number)) for number in range(count)]
+    for path in paths:
+        staging.write_new(path, b"new")
+        with pytest.raises(FileExistsError):
+            staging.write_new(path, b"other")
+    synced, sync = set(), os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: (synced.add(os.fstat(fd).st_ino), sync(fd)))
+    assert staging.sync_files(paths) > 0
+    assert synced == {os.stat(path).st_ino for path in paths}
+    with pytest.raises(FileNotFoundError):
+        staging.sync_files([*paths, str(tmp_path / "gone")])
