@@ -207,14 +207,13 @@ static inline int put(mqi_bytes *b, const uint8_t *p, int64_t n) {
     return place != 0;
 }
 
-/* They were read before: every piece is whole. */
+/* They were read before, and are whole, unless the file changes meanwhile: then those before that stay. */
 static int put_headers(mqi_kafka_columns *c, const mqi_kafka_record *r, const uint8_t *end) {
     mqi_kafka_records walk = {0};
     const uint8_t *p = r->headers, *key, *value;
     int64_t key_len, value_len;
     for (int64_t i = 0; i < r->n_headers; i++) {
-        read_piece(&walk, &p, end, &key, &key_len);
-        read_piece(&walk, &p, end, &value, &value_len);
+        if (!read_piece(&walk, &p, end, &key, &key_len) || !read_piece(&walk, &p, end, &value, &value_len)) break;
         mqi_kafka_header *h = grown(&c->headers, sizeof *h);
         if (!h || !put(&c->header_keys, key, key_len) || !put(&c->header_values, value, value_len)) return 0;
         *h = (mqi_kafka_header){

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Iterable, Iterator
 from types import TracebackType
@@ -18,6 +17,7 @@ from mqindex._results import Columns
 from mqindex.errors import ClosedFileError, CorruptIndexError, OffsetOverflowError, TruncatedFileError
 from mqindex.kafka.batches import BATCH, batch_columns, batch_rows
 from mqindex.kafka.layout import MAX_INDEX_SIZE, MAX_LOG_SIZE, base_offset_of
+from mqindex.kafka.log_recovery import WINDOW, last_offsets_are_indexed, run_by_headers, run_with_checksums
 from mqindex.kafka.offset_index import OffsetIndex, OffsetPosition
 from mqindex.kafka.record_search import find_timestamp, first_offset_at
 from mqindex.kafka.records import no_records, read_records, records_from, require_columns
@@ -27,13 +27,9 @@ from mqindex.kafka.transaction_index import TransactionIndex
 
 __all__ = ["BatchFault", "LogOffsetPosition", "LogSegment"]
 
-_WINDOW: Final = 32 << 20  # bytes that are brought into memory at once
-_FIRST_STRETCH: Final = 1 << 20  # bytes that tell how large batches are
-_LARGE_BATCH: Final = 8192  # from here on a read of a header is cheaper than the pages around it
 _INDEX_INTERVAL_BYTES: Final = 4096
 _MAX_BYTES: Final = 1 << 20
 _INDEXES: Final = ("index", "timeindex", "txnindex")
-_LAST_OFFSETS_SINCE: Final = (2, 0)
 
 
 class BatchFault(NamedTuple):
@@ -180,7 +176,7 @@ class LogSegment:
             raise ValueError(f"start: expected 0..{self.size}, got {start}")
         stop = self.size if stop is None else min(stop, self.size)
         while start < stop:
-            window = min(stop, start + _WINDOW)
+            window = min(stop, start + WINDOW)
             scan = BatchScan(self._ahead(start, window), start, window, check_crc=check_crc)
             for view in scan:
                 yield batch_rows([view])
@@ -225,27 +221,10 @@ class LogSegment:
             max_index_size=max_index_size, check_crc=check_crc, first_offset=first_offset, path=self.path,
         )  # fmt: skip
         if check_crc:
-            running = True
-            while running:
-                stop = made.valid_bytes + _WINDOW
-                self._ahead(made.valid_bytes, stop)
-                running = made.run(stop)
+            run_with_checksums(made, self._ahead)
         else:
-            self._recover_by_headers(made)
+            run_by_headers(made, self.path, self._ahead)
         return made
-
-    def _recover_by_headers(self, made: Recovered) -> None:
-        """Small batches from the map, of which every page is needed; large ones by a read of each header."""
-        stop, fd = _FIRST_STRETCH, -1
-        with open(self.path, "rb", buffering=0) as file:
-            while True:
-                if fd < 0:
-                    self._ahead(made.valid_bytes, stop)
-                position, batches = made.valid_bytes, made.batches
-                if not made.run(stop, fd):
-                    return
-                large = made.valid_bytes - position > _LARGE_BATCH * (made.batches - batches)
-                stop, fd = made.valid_bytes + _WINDOW, file.fileno() if large else -1
 
     # ---- records
 
@@ -454,19 +433,6 @@ class LogSegment:
 
     def _first_offset(self, position: int) -> int:
         return first_offset_at(self._map(), position, path=self.path)
-
-
-def last_offsets_are_indexed(kafka_version: str | None) -> bool:
-    """Whether brokers of this version put last offsets into the offset index; first ones before 2.0.
-
-    >>> last_offsets_are_indexed("1.1.1"), last_offsets_are_indexed("3.9"), last_offsets_are_indexed(None)
-    (False, True, True)
-    """
-    if kafka_version is None:
-        return True
-    if not re.fullmatch(r"\d+(\.\d+)*", kafka_version):
-        raise ValueError(f"kafka_version: expected numbers and dots, as 3.9.1, got {kafka_version!r}")
-    return tuple(int(part) for part in kafka_version.split(".")) >= _LAST_OFFSETS_SINCE
 
 
 def _int64(number: int) -> int:

@@ -21,8 +21,7 @@ from mqindex.errors import (
     OutOfOrderError,
     TruncatedFileError,
 )
-from mqindex.kafka import LogSegment, OffsetPosition, TimestampOffset
-from mqindex.kafka import log_segment as module
+from mqindex.kafka import LogSegment, OffsetPosition, TimestampOffset, log_recovery, log_segment
 from mqindex.kafka.batches import BATCH, batch_rows
 from tests.reference import kafka_log as twin
 from tests.reference import kafka_partition
@@ -402,9 +401,10 @@ def test_windows_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     path = written(tmp_path, log, 0)
     expected = [tuple(header) for header in twin.headers(log)[0]]
     for window in (1, 80, 100, 5000):
-        monkeypatch.setattr(module, "_WINDOW", window)
-        monkeypatch.setattr(module, "_FIRST_STRETCH", window)
-        monkeypatch.setattr(module, "_LARGE_BATCH", window % 90)  # some windows mapped, some read
+        monkeypatch.setattr(log_segment, "WINDOW", window)
+        monkeypatch.setattr(log_recovery, "WINDOW", window)
+        monkeypatch.setattr(log_recovery, "_FIRST_STRETCH", window)
+        monkeypatch.setattr(log_recovery, "_LARGE_BATCH", window % 90)  # some windows mapped, some read
         with LogSegment.open(path) as segment:
             assert [row for rows in segment.batch_arrays() for row in rows.tolist()] == expected
             made = twin.recover(log, 0, index_interval_bytes=150, max_index_size=1000)

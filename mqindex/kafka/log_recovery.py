@@ -1,0 +1,52 @@
+"""How a recovery goes over a segment's log, in steps: what is brought into memory, and what is read instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from mqindex._native.kafka_log import Recovered
+
+__all__ = ["WINDOW", "last_offsets_are_indexed", "run_by_headers", "run_with_checksums"]
+
+WINDOW: Final = 32 << 20  # bytes that are brought into memory at once
+_FIRST_STRETCH: Final = 1 << 20  # bytes that tell how large batches are
+_LARGE_BATCH: Final = 8192  # from here on a read of a header is cheaper than the pages around it
+_LAST_OFFSETS_SINCE: Final = (2, 0)
+
+
+def run_with_checksums(made: Recovered, ahead: Callable[[int, int], object]) -> None:
+    """Every byte is needed: `ahead(start, stop)` brings a window of the log into memory, then its batches are read."""
+    running = True
+    while running:
+        stop = made.valid_bytes + WINDOW
+        ahead(made.valid_bytes, stop)
+        running = made.run(stop)
+
+
+def run_by_headers(made: Recovered, path: str, ahead: Callable[[int, int], object]) -> None:
+    """Small batches from the map, of which every page is needed; large ones by a read of each header."""
+    stop, fd = _FIRST_STRETCH, -1
+    with open(path, "rb", buffering=0) as file:
+        while True:
+            if fd < 0:
+                ahead(made.valid_bytes, stop)
+            position, batches = made.valid_bytes, made.batches
+            if not made.run(stop, fd):
+                return
+            large = made.valid_bytes - position > _LARGE_BATCH * (made.batches - batches)
+            stop, fd = made.valid_bytes + WINDOW, file.fileno() if large else -1
+
+
+def last_offsets_are_indexed(kafka_version: str | None) -> bool:
+    """Whether brokers of this version put last offsets into the offset index; first ones before 2.0.
+
+    >>> last_offsets_are_indexed("1.1.1"), last_offsets_are_indexed("3.9"), last_offsets_are_indexed(None)
+    (False, True, True)
+    """
+    if kafka_version is None:
+        return True
+    if not re.fullmatch(r"\d+(\.\d+)*", kafka_version):
+        raise ValueError(f"kafka_version: expected numbers and dots, as 3.9.1, got {kafka_version!r}")
+    return tuple(int(part) for part in kafka_version.split(".")) >= _LAST_OFFSETS_SINCE
