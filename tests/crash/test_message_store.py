@@ -1,0 +1,114 @@
+"""A store whose writer is killed anywhere, while it appends, flushes, rolls, dispatches: opening it needs no hand."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import struct
+import time
+import traceback
+import warnings
+from pathlib import Path
+
+from mqindex.engines import LocalEngine
+from mqindex.rocketmq import MessageStore, NewMessage, verify
+from tests.crash.test_commit_log import ROUNDS
+
+CONFIG = {
+    "maxHashSlotNum": 20,
+    "maxIndexNum": 64,
+    "mappedFileSizeCommitLog": 1 << 14,
+    "mappedFileSizeConsumeQueue": 400,
+    "flushDiskType": "SYNC_FLUSH",
+}
+ACK = struct.Struct("=qqqq")  # number of a message, its queue, its queue offset, its phy offset
+ROUNDS_PER_STORE = 10
+Acknowledged = dict[int, tuple[int, int, int]]
+
+
+def message(number: int) -> NewMessage:
+    size = (5, 90, 700, 2500)[number % 4]
+    return NewMessage("T", bytes([number % 251]) * size, queue_id=number % 3, keys=f"k{number}", tags="TagA")
+
+
+def write(root: Path, answer: int, seed: int, first: int) -> None:
+    """Puts of both kinds, dispatch and flushes; a word for each message that must not be lost."""
+    source, number = random.Random(seed), first
+    with MessageStore.open(root, writable=True, config=CONFIG) as store:
+        while True:
+            batch = [message(number + n) for n in range(source.choice((1, 1, 4, 30)))]
+            if len(batch) == 1:
+                one = store.put_message(batch[0])
+                places = [(one.queue_offset, one.phy_offset)]
+            else:
+                many = store.put_messages(batch)
+                places = list(zip(many.queue_offsets.tolist(), many.phy_offsets.tolist(), strict=True))
+            for put, place in zip(batch, places, strict=True):
+                os.write(answer, ACK.pack(number, put.queue_id, *place))
+                number += 1
+            if source.random() < 0.4:
+                source.choice((store.reput, store.flush))()
+
+
+def killed(root: Path, source: random.Random, first: int) -> Acknowledged:
+    """What a writer acknowledged before it was killed, at some time after some word of it."""
+    reading, writing = os.pipe()
+    seed, words, pause = source.getrandbits(32), source.choice((0, 1, 3, 20, 80)), source.random()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads: the child needs none of them
+        child = os.fork()
+    if child == 0:
+        try:
+            os.close(reading)
+            write(root, writing, seed, first)
+        except BaseException:
+            os.write(2, traceback.format_exc().encode())
+        finally:
+            os._exit(7)
+    os.close(writing)
+    said = b""
+    with open(reading, "rb", buffering=0) as pipe:
+        while len(said) < words * ACK.size and (piece := pipe.read(words * ACK.size - len(said))):
+            said += piece
+        time.sleep(pause * (0.002 if words else 0.03))
+        os.kill(child, signal.SIGKILL)
+        said += pipe.read() or b""
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status), "the child ended by itself"
+    whole = said[: len(said) // ACK.size * ACK.size]
+    return {number: (queue, offset, phy) for number, queue, offset, phy in ACK.iter_unpack(whole)}
+
+
+def test_killed_anywhere_everything_acknowledged_is_consumed_and_found(tmp_path: Path, rng: random.Random) -> None:
+    words = 0
+    for store_number in range(-(-ROUNDS // (4 * ROUNDS_PER_STORE))):
+        root = tmp_path / f"store{store_number}"
+        root.mkdir()
+        acknowledged: Acknowledged = {}
+        following = 0
+        for _ in range(ROUNDS_PER_STORE):
+            said = killed(root, rng, following)
+            acknowledged |= said
+            words += len(said)
+            with MessageStore.open(root, writable=True, config=CONFIG) as store:
+                found = {
+                    int(key[1:]): (queue_id, offset, phy)
+                    for topic, queue_id in store.queues
+                    for part in [store.get_messages(topic, queue_id, 0, max_msg_nums=1 << 20).messages]
+                    for key, offset, phy in zip(
+                        part["keys"].to_pylist(),
+                        part["queue_offset"].tolist(),
+                        part["phy_offset"].tolist(),
+                        strict=True,
+                    )
+                }
+                assert acknowledged.items() <= found.items()
+                for number in rng.sample(sorted(acknowledged), min(len(acknowledged), 5)):
+                    (only,) = store.query_message("T", f"k{number}", exact=True).messages
+                    assert (only.queue_id, only.queue_offset, only.phy_offset) == acknowledged[number]
+                    assert only.body == message(number).body
+            following = max(found, default=-1) + 1
+            report = verify(root, deep=True, engine=LocalEngine(1), config=CONFIG)
+            assert report.ok, report.findings
+    assert words > ROUNDS // 4
