@@ -6,14 +6,19 @@ import os
 import random
 import signal
 import struct
+import subprocess
+import sys
 import time
 import traceback
 import warnings
 from pathlib import Path
 
+import pytest
+
 from mqindex.engines import LocalEngine
 from mqindex.rocketmq import MessageStore, NewMessage, verify
 from tests.crash.test_commit_log import ROUNDS
+from tests.crash.test_full_disk import REPOSITORY, mountable
 
 CONFIG = {
     "maxHashSlotNum": 20,
@@ -112,3 +117,52 @@ def test_killed_anywhere_everything_acknowledged_is_consumed_and_found(tmp_path:
             report = verify(root, deep=True, engine=LocalEngine(1), config=CONFIG)
             assert report.ok, report.findings
     assert words > ROUNDS // 4
+
+
+FULL = """
+import errno, pathlib, sys
+from mqindex.engines import LocalEngine
+from mqindex.rocketmq import MessageStore, NewMessage, verify
+from tests.crash.test_message_store import CONFIG
+
+disk = pathlib.Path(sys.argv[1])
+ballast, root = disk / "ballast", disk / "store"
+ballast.write_bytes(bytes(3_500_000))
+
+def full(call):
+    try:
+        call()
+    except OSError as error:
+        assert error.errno == errno.ENOSPC, error
+        return True
+
+def put_all():
+    while True:
+        store.put_message(NewMessage("T", bytes(500), keys=f"k{len(offsets)}"))
+        offsets.append(len(offsets))
+
+root.mkdir()
+offsets = []
+store = MessageStore.open(root, writable=True, config=CONFIG)
+assert full(put_all) and len(offsets) > 100
+full(store.flush)
+full(store.close)
+ballast.unlink()
+with MessageStore.open(root, writable=True, config=CONFIG) as store:
+    assert store.put_message(NewMessage("T", b"after", keys="after")).queue_offset >= len(offsets)
+    for number in offsets:
+        (only,) = store.query_message("T", f"k{number}", exact=True).messages
+        assert only.queue_offset == number
+assert verify(root, deep=True, engine=LocalEngine(1), config=CONFIG).ok
+print("done")
+"""
+
+
+@pytest.mark.skipif(not mountable(), reason="no file system may be mounted here; full disks of its parts are tested")
+def test_full_disk_is_an_error_and_the_store_opens_again_when_there_is_space(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    mount = f'mount -t tmpfs -o size=4m none "{tmp_path}/disk" && exec "$@"'
+    inside = [sys.executable, "-c", FULL, str(tmp_path / "disk")]
+    command = ["unshare", "-Urm", "sh", "-c", mount, "sh", *inside]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, check=False)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
