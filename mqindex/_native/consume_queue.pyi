@@ -17,6 +17,7 @@ def decode_units(
     buf: Buffer, start: int, stop: int, /
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.int64]]: ...
 def select_tags(buf: Buffer, start: int, stop: int, hashes: npt.NDArray[np.int32], /) -> npt.NDArray[np.int64]: ...
+
 @final
 class UnitTaker:
     def __init__(

@@ -22,6 +22,7 @@ def find_record(
     path: str | None = None,
 ) -> tuple[int, int] | None: ...
 def first_offset(payload: Buffer, rows: npt.NDArray[Any], number: int, /, *, path: str | None = None) -> int: ...
+
 @final
 class RecordColumns:
     def __new__(
