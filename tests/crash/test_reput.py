@@ -20,7 +20,8 @@ from tests.support.growing_store import OPTIONS, GrowingStore, Turns
 from tests.support.log_writer import FIRST_TIME
 from tests.support.tree import contents, index_bytes, index_paths, queue_bytes
 
-ROUNDS = int(os.environ.get("MQINDEX_CRASH_ROUNDS", "200"))
+ROUNDS = int(os.environ.get("MQINDEX_CRASH_ROUNDS") or 200)
+ROUNDS_PER_STORE = 200
 FOLLOW = "mqindex.rocketmq.follow:follow"
 ENOUGH = 12  # looks that read the whole small log and let its last message count
 ONE = LocalEngine(1)
@@ -69,12 +70,20 @@ def test_killed_at_any_call_the_next_run_goes_on(runner: Runner, store: GrowingS
     assert contents(store.root) == before
 
 
-def test_killed_at_any_time_while_the_log_grows(store: GrowingStore, tmp_path: Path, rng: random.Random) -> None:
-    out = tmp_path / "out"
+def test_killed_at_any_time_while_the_log_grows(tmp_path: Path, rng: random.Random) -> None:
+    repairs = 0
+    for first in range(0, ROUNDS, ROUNDS_PER_STORE):
+        place = tmp_path / str(first)
+        repairs += killed_often(GrowingStore(place / "store"), place, min(ROUNDS - first, ROUNDS_PER_STORE), rng)
+    assert repairs > ROUNDS // 50
+
+
+def killed_often(store: GrowingStore, place: Path, rounds: int, rng: random.Random) -> int:
+    """How often the follower repaired its directory."""
+    out, repairs = place / "out", 0
     store.write(5)
     finish(store, out)
-    repairs = 0
-    for number in range(ROUNDS):
+    for number in range(rounds):
         child = os.fork()
         if child == 0:
             _follow_and_leave(store, out)
@@ -84,10 +93,10 @@ def test_killed_at_any_time_while_the_log_grows(store: GrowingStore, tmp_path: P
         time.sleep(rng.random() * 0.008)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        if number % 10 == 9 or number == ROUNDS - 1:
+        if number % 10 == 9 or number == rounds - 1:
             repairs += finish(store, out).repairs
-            assert files_of(out) == store.expected(tmp_path / "rebuilt")
-    assert repairs > ROUNDS // 50
+            assert files_of(out) == store.expected(place / "rebuilt")
+    return repairs
 
 
 def test_killed_inside_a_put_the_entry_is_put_again(store: GrowingStore, tmp_path: Path) -> None:
