@@ -28,6 +28,7 @@ __all__ = [
 
 _M = TypeVar("_M")
 
+_FEW = 32  # units looked at in one step, at least
 _MIN_FILTERED_BYTES = 16000  # of units that one request looks at, at least
 
 
@@ -186,11 +187,11 @@ def _units_to_go(queue: ConsumeQueue, bounds: QueueBounds, offset: int) -> int:
 
 def _rows(queue: ConsumeQueue, start: int, stop: int, few: int) -> Iterator[tuple[int, int, int]]:
     """phy_offset, size and tags_code of units: a few first, because as a rule no more are looked at."""
-    at, step = start, few
+    at, step = start, max(2 * few, _FEW)
     while at < stop:
         units = queue.units(at, min(at + step, stop))
         yield from zip(units["phy_offset"].tolist(), units["size"].tolist(), units["tags_code"].tolist(), strict=True)
-        at, step = at + step, stop - at
+        at, step = at + step, 4 * step
 
 
 def _next_file(log: CommitLog, phy_offset: int) -> int:
