@@ -195,14 +195,10 @@ class EngineOptions:
 
         if self.engine == "spark":
             from mqindex.spark import SparkEngine
-            from mqindex.spark.session import get_or_create
+            from mqindex.spark.session import opened
 
-            spark = get_or_create(self.master or f"local[{self.workers or '*'}]")
-            try:
-                with progress_bars() as show:
-                    yield SparkEngine(spark, progress=show)
-            finally:
-                spark.stop()
+            with opened(self.master or f"local[{self.workers or '*'}]") as spark, progress_bars() as show:
+                yield SparkEngine(spark, progress=show)
         else:
             from mqindex.engines import LocalEngine
 

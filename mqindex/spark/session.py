@@ -88,13 +88,11 @@ def get_or_create(master: str | None = None) -> SparkSession:
 
     Workers run this interpreter unless PYSPARK_PYTHON names another.
     """
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise ImportError(f"the Spark engine needs pyspark: {INSTALL}") from error
-    active = SparkSession.getActiveSession()
+    active = _active()
     if active is not None:
         return active
+    from pyspark.sql import SparkSession
+
     builder = SparkSession.builder.appName("mqindex")
     with quiet_pandas_warning():
         if master is not None and master.startswith("sc://"):
@@ -104,6 +102,26 @@ def get_or_create(master: str | None = None) -> SparkSession:
         for name, value in DEFAULTS.items():
             builder = builder.config(name, value)
         return _started(builder.master(master or "local[*]"), master or "local[*]")
+
+
+@contextmanager
+def opened(master: str) -> Iterator[SparkSession]:
+    """The active session, which goes on; or a new one, stopped at the end."""
+    active = _active()
+    spark = active or get_or_create(master)
+    try:
+        yield spark
+    finally:
+        if active is None:
+            spark.stop()
+
+
+def _active() -> SparkSession | None:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise ImportError(f"the Spark engine needs pyspark: {INSTALL}") from error
+    return SparkSession.getActiveSession()
 
 
 def _started(builder: SparkSession.Builder, master: str) -> SparkSession:

@@ -20,3 +20,4 @@ def test_verify_finds_the_same(spark: Any, tmp_path: Path, capsys: pytest.Captur
     local = json.loads(capsys.readouterr().out)
     assert main(["verify", root, "--json", "--engine", "spark", "--workers", "2"]) == 1
     assert json.loads(capsys.readouterr().out)["findings"] == local["findings"]
+    assert spark.range(3).count() == 3, "the session goes on"
