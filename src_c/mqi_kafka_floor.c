@@ -4,7 +4,8 @@
 #include "mqi_kafka_index.h"
 
 #define LINE 64
-#define LEAF 8 /* entries below a key of the lowest layer: of an offset index one cache line */
+#define LEAF 8      /* entries below a key of the lowest layer: of an offset index one cache line */
+#define TIME_LEAF 4 /* of a time index rarely more than one */
 
 static inline int width(int times) { return times ? MQI_TIME_ENTRY_SIZE : MQI_OFFSET_ENTRY_SIZE; }
 
@@ -24,6 +25,8 @@ int mqi_kafka_is_sorted(const mqi_kafka_index *x) {
 
 /* ---- the layers ----------------------------------------------------------------------------------------------------- */
 
+static inline int leaf_of(int times) { return times ? TIME_LEAF : LEAF; }
+
 static inline int fan(int times) { return times ? LINE / 8 : LINE / 4; }
 
 static inline int64_t in_layer(const mqi_kafka_tree *tree, int times, int layer, int64_t i) {
@@ -36,7 +39,7 @@ int mqi_kafka_tree_grow(mqi_kafka_tree *tree, const mqi_kafka_index *x) {
     *tree = (mqi_kafka_tree){0};
     if (x->n == 0) return 1;
     do { /* every layer in whole nodes */
-        int64_t below = tree->layers == 0 ? LEAF : nodes;
+        int64_t below = tree->layers == 0 ? leaf_of(x->times) : nodes;
         count = (count + below - 1) / below;
         tree->count[tree->layers++] = count;
         total += (size_t)((count + nodes - 1) / nodes) * LINE;
@@ -50,7 +53,7 @@ int mqi_kafka_tree_grow(mqi_kafka_tree *tree, const mqi_kafka_index *x) {
         for (int64_t i = 0; i < room; i++) { /* behind the last a key that is never less */
             int64_t key = INT64_MAX;
             if (i < tree->count[layer])
-                key = layer == 0 ? key_at(x->buf, x->times, i * LEAF) : in_layer(tree, x->times, layer - 1, i * nodes);
+                key = layer == 0 ? key_at(x->buf, x->times, i * leaf_of(x->times)) : in_layer(tree, x->times, layer - 1, i * nodes);
             if (x->times)
                 ((int64_t *)tree->keys[layer])[i] = key;
             else
@@ -87,8 +90,8 @@ static inline int64_t rank(const void *keys, int times, int64_t node, int64_t ta
 
 /* The last entry of a leaf that is not greater; its first is not. Sums, not branches: they would be guesses. */
 static inline int64_t last_in(const mqi_kafka_index *x, int times, int64_t leaf, int64_t target) {
-    int64_t at = leaf * LEAF, last = x->n - 1;
-    for (int64_t step = LEAF / 2; step > 0; step /= 2) {
+    int64_t at = leaf * leaf_of(times), last = x->n - 1;
+    for (int64_t step = leaf_of(times) / 2; step > 0; step /= 2) {
         int64_t probe = at + step, inside = probe < last ? probe : last;
         at += step & -(int64_t)((key_at(x->buf, times, inside) <= target) & (probe <= last));
     }
@@ -149,9 +152,9 @@ static inline int64_t narrowed(int times, int64_t target) {
         }                                                                                                               \
         for (int k = 0; k < m; k++) {                                                                                   \
             at[k] = within(tree, 0, at[k] * fan(times) + rank_of(tree->keys[0], times, at[k], wanted[k]) - 1);          \
-            const uint8_t *leaf = x->buf + at[k] * LEAF * width(times);                                                 \
+            const uint8_t *leaf = x->buf + at[k] * leaf_of(times) * width(times);                                       \
             __builtin_prefetch(leaf);                                                                                   \
-            if (times) __builtin_prefetch(leaf + LINE);                                                                 \
+            if (times) __builtin_prefetch(leaf + TIME_LEAF * MQI_TIME_ENTRY_SIZE - 1);                                  \
         }                                                                                                               \
         for (int k = 0; k < m; k++) {                                                                                   \
             int64_t found = last_of(x, times, at[k], wanted[k]);                                                        \

@@ -8,9 +8,18 @@ Entries are (offset, position), or (timestamp, offset) of a time index; offsets 
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_SET_ITEM
 from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
 
 from mqindex.errors import ClosedFileError
+
+
+cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        pass
+
+    object PyType_GenericAlloc(PyTypeObject* kind, Py_ssize_t items)
 
 
 cdef extern from "mqi_kafka_index.h" nogil:
@@ -88,11 +97,13 @@ cdef class Entries:
     cdef mqi_kafka_tree tree
     cdef int64_t tree_of, asked  # entries that the layers are made of, -1: none; look-ups since they changed
     cdef int64_t base_offset, max_entries
-    cdef object kind, made, path
+    cdef object kind, path
 
     def __cinit__(self, object buf, bint times, int64_t base_offset, object kind, bint writable, str path):
         self.tree_of = -1
-        self.path, self.kind, self.made = path, kind, tuple.__new__
+        self.path, self.kind = path, kind
+        if not issubclass(kind, tuple) or kind.__basicsize__ != tuple.__basicsize__:
+            raise TypeError(f"kind: expected a NamedTuple, got {kind!r}")
         self.base_offset = base_offset
         self.index.times = times
         if not 0 <= base_offset <= INT64_MAX - INT32_MAX:
@@ -149,20 +160,25 @@ cdef class Entries:
         mqi_kafka_tree_free(&self.tree)
         self.tree_of, self.asked = -1, 0
 
-    cdef tuple _entry(self, int64_t at):
+    cdef object _made(self, int64_t at):
+        """Entry number `at`, -1: the one before all; made at once, without a plain tuple on the way."""
+        cdef object first, second, made = PyType_GenericAlloc(<PyTypeObject*>self.kind, 2)
         if self.index.times:
-            return mqi_kafka_key(&self.index, at), self.base_offset + mqi_kafka_value(&self.index, at)
-        return self.base_offset + mqi_kafka_key(&self.index, at), mqi_kafka_value(&self.index, at)
-
-    cdef tuple _before_all(self):
-        if self.index.times:
-            return -1, self.base_offset
-        return self.base_offset, 0
+            first = mqi_kafka_key(&self.index, at) if at >= 0 else -1
+            second = self.base_offset + (mqi_kafka_value(&self.index, at) if at >= 0 else 0)
+        else:
+            first = self.base_offset + (mqi_kafka_key(&self.index, at) if at >= 0 else 0)
+            second = mqi_kafka_value(&self.index, at) if at >= 0 else 0
+        Py_INCREF(first)
+        PyTuple_SET_ITEM(made, 0, first)
+        Py_INCREF(second)
+        PyTuple_SET_ITEM(made, 1, second)
+        return made
 
     def entry(self, int64_t at, /):
         """Entry number `at`; the one before all where there is none of that number."""
         self._require()
-        return self.made(self.kind, self._entry(at) if 0 <= at < self.index.n else self._before_all())
+        return self._made(at if 0 <= at < self.index.n else -1)
 
     cdef int64_t _relative(self, int64_t offset) noexcept:
         if self.index.times:
@@ -180,7 +196,7 @@ cdef class Entries:
             at = mqi_kafka_floor(&self.index, &self.tree, self._relative(target))
         else:
             at = mqi_kafka_search(&self.index, MQI_KAFKA_KEY, self._relative(target), 0)
-        return self.made(self.kind, self._entry(at) if at >= 0 else self._before_all())
+        return self._made(at)
 
     cdef int _grow(self) except -1:
         """Layers above the entries, once so many were asked for that they pay."""

@@ -208,6 +208,7 @@ class AbstractIndex:
         self._file = MappedFile.open(self.path, writable=self.writable) if os.path.getsize(self.path) else None
         buffer = None if self._file is None else self._file.map
         self._core = Entries(buffer, self._times, self.base_offset, self._entry, self.writable, self.path)
+        self.__dict__["lookup"] = self._core.lookup  # the same as the method, less a call from Python to Python
 
     def _unmap(self) -> None:
         self._core.release()

@@ -72,14 +72,12 @@ class OffsetIndex(AbstractIndex):
         IndexFullError, OutOfOrderError, OffsetOverflowError
             The entries before the one that is refused were appended.
         """
-        wanted, places = int64_array("offsets", offsets), int64_array("positions", positions)
+        wanted, places = int64_array("offsets", offsets), self._positions(positions)
         if len(wanted) != len(places):
             raise ValueError(f"positions: expected {len(wanted)}, as many as offsets, got {len(places)}")
-        if len(places) and not -(2**31) <= int(places.min()) <= int(places.max()) < 2**31:
-            raise OffsetOverflowError("a position does not fit 32 bits", path=self.path, field="position")
         with self._lock:
             self._require_writable()
-            done, why = self._core.append_offsets(wanted, places.astype(np.int32), self.last_offset)
+            done, why = self._core.append_offsets(wanted, places, self.last_offset)
         if why == "full":
             raise self._full()
         if why == "order":
@@ -92,6 +90,14 @@ class OffsetIndex(AbstractIndex):
                 "the offset is too far from the base offset", path=self.path, field="offset",
                 expected=f"{self.base_offset}..{self.base_offset + 2**31 - 1}", got=int(wanted[done]),
             )  # fmt: skip
+
+    def _positions(self, positions: npt.ArrayLike) -> npt.NDArray[np.int32]:
+        if isinstance(positions, np.ndarray) and positions.dtype == np.int32 and positions.ndim == 1:
+            return np.ascontiguousarray(positions, np.int32)
+        places = int64_array("positions", positions)
+        if len(places) and not -(2**31) <= int(places.min()) <= int(places.max()) < 2**31:
+            raise OffsetOverflowError("a position does not fit 32 bits", path=self.path, field="position")
+        return places.astype(np.int32)
 
     def fetch_upper_bound_offset(self, fetch: OffsetPosition, fetch_size: int) -> OffsetPosition | None:
         """The first entry at or behind `fetch.position + fetch_size`; None: there is none.
