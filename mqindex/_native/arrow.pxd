@@ -36,3 +36,13 @@ cdef extern from "mqi_arrow.h" nogil:
         const char* (*get_last_error)(ArrowArrayStream*) noexcept
         void (*release)(ArrowArrayStream*) noexcept
         void* private_data
+
+
+cdef inline int check_stream(ArrowArrayStream* stream, int code, str what) except -1:
+    """What a call of a stream of `what` gave."""
+    cdef const char* text
+    if code == 0:
+        return 0
+    text = stream.get_last_error(stream)
+    said = "" if text == NULL else text.decode(errors="replace")
+    raise OSError(code, f"the Arrow stream of the {what} failed: {said}")

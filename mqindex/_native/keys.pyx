@@ -16,7 +16,7 @@ from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset, strcmp
 
-from mqindex._native.arrow cimport ArrowArray, ArrowArrayStream, ArrowSchema
+from mqindex._native.arrow cimport ArrowArray, ArrowArrayStream, ArrowSchema, check_stream
 from mqindex._native.keys cimport (
     Chunk,
     KeyBatch,
@@ -247,11 +247,11 @@ cdef class KeyBatch:
         cdef _Held held
         self.owners.append(capsule)
         memset(&schema, 0, sizeof(ArrowSchema))
-        check_stream(stream, stream.get_schema(stream, &schema))
+        check_stream(stream, stream.get_schema(stream, &schema), "keys")
         try:
             while True:
                 held = _Held()
-                check_stream(stream, stream.get_next(stream, &held.array))
+                check_stream(stream, stream.get_next(stream, &held.array), "keys")
                 if held.array.release == NULL:
                     return
                 self.owners.append(held)
@@ -259,15 +259,6 @@ cdef class KeyBatch:
         finally:
             if schema.release != NULL:
                 schema.release(&schema)
-
-
-cdef int check_stream(ArrowArrayStream* stream, int code) except -1:
-    cdef const char* text
-    if code == 0:
-        return 0
-    text = stream.get_last_error(stream)
-    said = "" if text == NULL else text.decode(errors="replace")
-    raise OSError(code, f"the Arrow stream of the keys failed: {said}")
 
 
 cdef inline int32_t hash_item(object item, Py_ssize_t i, uint32_t seed) except -1:

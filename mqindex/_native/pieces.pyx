@@ -16,7 +16,7 @@ from libc.stdint cimport (
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memset, strcmp, strncmp
 
-from mqindex._native.arrow cimport ArrowArray, ArrowArrayStream, ArrowSchema
+from mqindex._native.arrow cimport ArrowArray, ArrowArrayStream, ArrowSchema, check_stream
 from mqindex._native.pieces cimport (
     MQI_LOG_HOST_SIZE, Pieces, mqi_log_parse_host, mqi_piece, mqi_pieces,
 )
@@ -243,11 +243,11 @@ cdef list _read_stream(object capsule, str name):
     cdef _Held held
     cdef list found = []
     memset(&schema, 0, sizeof(ArrowSchema))
-    check_stream(stream, stream.get_schema(stream, &schema))
+    check_stream(stream, stream.get_schema(stream, &schema), "messages")
     try:
         while True:
             held = _Held()
-            check_stream(stream, stream.get_next(stream, &held.array))
+            check_stream(stream, stream.get_next(stream, &held.array), "messages")
             if held.array.release == NULL:
                 return found
             if name is None:
@@ -257,15 +257,6 @@ cdef list _read_stream(object capsule, str name):
     finally:
         if schema.release != NULL:
             schema.release(&schema)
-
-
-cdef int check_stream(ArrowArrayStream* stream, int code) except -1:
-    cdef const char* text
-    if code == 0:
-        return 0
-    text = stream.get_last_error(stream)
-    said = "" if text == NULL else text.decode(errors="replace")
-    raise OSError(code, f"the Arrow stream of the messages failed: {said}")
 
 
 cdef object _batch(ArrowSchema* schema, ArrowArray* array, object owner):

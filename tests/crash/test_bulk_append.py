@@ -6,9 +6,8 @@ import errno
 import os
 import random
 import resource
-import signal
+import struct
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from mqindex.errors import FileStateError
 from mqindex.rocketmq import CommitLog, NewMessage, log_writer, new_log_file
 from tests.reference.commit_log import scan_log
 from tests.reference.rebuild import log_files
+from tests.support.killed import killed
 
 FILE_SIZE = 16 << 20
 TIMES = {"born_timestamp": 1_700_000_000_000, "store_timestamp": 1_700_000_000_001}
@@ -127,6 +127,9 @@ def test_what_stands_where_the_next_file_goes_is_not_overwritten(tmp_path: Path)
     assert (tmp_path / f"{FILE_SIZE:020d}").read_bytes() == b"precious"
 
 
+WORD = struct.Struct("c")
+
+
 def appended_until_killed(directory: Path, answer: int, first: int) -> None:
     with open_log(directory) as log:
         while True:
@@ -139,21 +142,12 @@ def test_killed_anywhere_keeps_what_was_appended(tmp_path: Path, rng: random.Ran
     """Bytes that a process has written survive it, synced or not."""
     directory, first = tmp_path / "commitlog", 0
     for _ in range(8):
-        reading, writing = os.pipe()
-        child = os.fork()
-        if child == 0:
-            try:
-                appended_until_killed(directory, writing, first)
-            finally:
-                os._exit(7)
-        os.close(writing)
-        said = os.read(reading, 1)
-        time.sleep(rng.random() * 0.02)
-        os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
-        assert os.WIFSIGNALED(status)
-        said += os.read(reading, 100)
-        os.close(reading)
+        said = killed(
+            lambda pipe, first=first: appended_until_killed(directory, pipe, first),
+            WORD,
+            words=1,
+            seconds=rng.random() * 0.02,
+        )
         with open_log(directory) as log:
             offsets = [n for batch in log.scan() for n in batch["queue_offset"].tolist()]
             log.append_message(NewMessage("TopicTest"), queue_offset=len(offsets))

@@ -8,14 +8,10 @@ from __future__ import annotations
 import errno
 import os
 import random
-import signal
 import struct
 import subprocess
 import sys
 import threading
-import time
-import traceback
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +21,7 @@ from mqindex.rocketmq import CommitLog, NewMessage, log_writer
 from tests.crash.test_full_disk import REPOSITORY, mountable
 from tests.reference.commit_log import Record, scan_log
 from tests.reference.rebuild import log_files
+from tests.support.killed import killed
 
 ROUNDS = int(os.environ.get("MQINDEX_CRASH_ROUNDS") or 200)
 ROUNDS_PER_LOG = 12
@@ -93,30 +90,10 @@ class Child:
 
 def killed_child(directory: Path, source: random.Random, first: int) -> dict[int, int]:
     """What a child acknowledged before it was killed: at some time, or some time after some word of it."""
-    reading, writing = os.pipe()
     seed, words, pause = source.getrandbits(32), source.choice((0, 1, 2, 5, 20, 60)), source.random()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads: the child needs none of them
-        child = os.fork()
-    if child == 0:
-        try:
-            os.close(reading)
-            Child(directory, writing, seed, first).run()
-        except BaseException:
-            os.write(2, traceback.format_exc().encode())
-        finally:
-            os._exit(7)
-    os.close(writing)
-    said = b""
-    with open(reading, "rb", buffering=0) as pipe:
-        while len(said) < words * ACK.size and (piece := pipe.read(words * ACK.size - len(said))):
-            said += piece
-        time.sleep(pause * (0.001 if words else 0.006))
-        os.kill(child, signal.SIGKILL)
-        said += pipe.read() or b""
-    _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status), "the child ended by itself"
-    return dict(ACK.iter_unpack(said[: len(said) // ACK.size * ACK.size]))
+    seconds = pause * (0.001 if words else 0.006)
+    said = killed(lambda pipe: Child(directory, pipe, seed, first).run(), ACK, words=words, seconds=seconds)
+    return dict(said)
 
 
 def tear(directory: Path, end: int, source: random.Random) -> None:

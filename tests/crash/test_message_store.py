@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import struct
 import subprocess
 import sys
-import time
-import traceback
-import warnings
 from pathlib import Path
 
 import pytest
@@ -19,6 +15,7 @@ from mqindex.engines import LocalEngine
 from mqindex.rocketmq import MessageStore, NewMessage, verify
 from tests.crash.test_commit_log import ROUNDS
 from tests.crash.test_full_disk import REPOSITORY, mountable
+from tests.support.killed import killed
 
 CONFIG = {
     "maxHashSlotNum": 20,
@@ -56,33 +53,12 @@ def write(root: Path, answer: int, seed: int, first: int) -> None:
                 source.choice((store.reput, store.flush))()
 
 
-def killed(root: Path, source: random.Random, first: int) -> Acknowledged:
+def killed_writer(root: Path, source: random.Random, first: int) -> Acknowledged:
     """What a writer acknowledged before it was killed, at some time after some word of it."""
-    reading, writing = os.pipe()
     seed, words, pause = source.getrandbits(32), source.choice((0, 1, 3, 20, 80)), source.random()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads: the child needs none of them
-        child = os.fork()
-    if child == 0:
-        try:
-            os.close(reading)
-            write(root, writing, seed, first)
-        except BaseException:
-            os.write(2, traceback.format_exc().encode())
-        finally:
-            os._exit(7)
-    os.close(writing)
-    said = b""
-    with open(reading, "rb", buffering=0) as pipe:
-        while len(said) < words * ACK.size and (piece := pipe.read(words * ACK.size - len(said))):
-            said += piece
-        time.sleep(pause * (0.002 if words else 0.03))
-        os.kill(child, signal.SIGKILL)
-        said += pipe.read() or b""
-    _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status), "the child ended by itself"
-    whole = said[: len(said) // ACK.size * ACK.size]
-    return {number: (queue, offset, phy) for number, queue, offset, phy in ACK.iter_unpack(whole)}
+    seconds = pause * (0.002 if words else 0.03)
+    said = killed(lambda pipe: write(root, pipe, seed, first), ACK, words=words, seconds=seconds)
+    return {number: (queue, offset, phy) for number, queue, offset, phy in said}
 
 
 def test_killed_anywhere_everything_acknowledged_is_consumed_and_found(tmp_path: Path, rng: random.Random) -> None:
@@ -93,7 +69,7 @@ def test_killed_anywhere_everything_acknowledged_is_consumed_and_found(tmp_path:
         acknowledged: Acknowledged = {}
         following = 0
         for _ in range(ROUNDS_PER_STORE):
-            said = killed(root, rng, following)
+            said = killed_writer(root, rng, following)
             acknowledged |= said
             words += len(said)
             with MessageStore.open(root, writable=True, config=CONFIG) as store:
