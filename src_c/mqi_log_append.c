@@ -1,96 +1,118 @@
 #include "mqi_log_append.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <time.h>
 
 #include "mqi_write_all.h"
 
-typedef struct {
-    const uint8_t *p;
-    int64_t n, at;
-} write_job;
+#define AWAKE 200000 /* ns: a part is written sooner than a sleeping thread wakes */
 
-/* Jobs [done, given) wait for the writing thread, or are under way. */
+/* What both threads share. Part n of the frames is encoded by whoever takes it, and written when `written` is n. */
 typedef struct {
+    const mqi_log_rows *rows;
+    const int32_t *sizes;
+    const uint8_t *parts;
+    const mqi_log_file *file;
+    int64_t *phy_offsets;
+    int64_t stop; /* phy offset */
     pthread_mutex_t lock;
-    pthread_cond_t filled, freed;
-    write_job jobs[MQI_LOG_SLOTS];
-    int64_t given, done;
-    int fd, ended, failed;
-} write_queue;
+    pthread_cond_t turned;
+    mqi_log_progress progress; /* behind the parts that were taken */
+    int64_t taken, written;
+    int failed;
+} append_work;
 
-static void *write_jobs(void *of) {
-    write_queue *queue = of;
-    pthread_mutex_lock(&queue->lock);
-    for (;;) {
-        while (queue->done == queue->given && !queue->ended) pthread_cond_wait(&queue->filled, &queue->lock);
-        if (queue->done == queue->given) break;
-        write_job job = queue->jobs[queue->done % MQI_LOG_SLOTS];
-        int failed = queue->failed;
-        pthread_mutex_unlock(&queue->lock);
-        if (!failed) failed = mqi_write_all(queue->fd, job.p, job.n, job.at);
-        pthread_mutex_lock(&queue->lock);
-        queue->failed = failed;
-        queue->done++;
-        if (queue->given - queue->done <= MQI_LOG_SLOTS / 2) pthread_cond_signal(&queue->freed);
+typedef struct {
+    int64_t number, size;
+    mqi_log_progress progress; /* at its first frame */
+} part_of_it;
+
+static int64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* The next frames that fit a buffer; 0: there are none. */
+static int take(append_work *work, part_of_it *part) {
+    pthread_mutex_lock(&work->lock);
+    mqi_log_progress *at = &work->progress;
+    *part = (part_of_it){work->taken, 0, *at};
+    if (!work->failed && !at->roll && at->phy_offset < work->stop)
+        part->size = mqi_log_pass(work->rows, work->sizes, at, work->file->room);
+    work->taken += part->size > 0;
+    pthread_mutex_unlock(&work->lock);
+    return part->size > 0;
+}
+
+static int64_t written(append_work *work) { return __atomic_load_n(&work->written, __ATOMIC_ACQUIRE); }
+
+/* Returns when all parts before this one are in the file. */
+static void wait_for_turn(append_work *work, int64_t number) {
+    if (written(work) == number) return;
+    int64_t stop = now() + AWAKE;
+    while (written(work) != number && now() < stop) sched_yield();
+    if (written(work) == number) return;
+    pthread_mutex_lock(&work->lock);
+    while (work->written != number) pthread_cond_wait(&work->turned, &work->lock);
+    pthread_mutex_unlock(&work->lock);
+}
+
+static void write_part(append_work *work, const part_of_it *part, const uint8_t *frames) {
+    const mqi_log_file *file = work->file;
+    wait_for_turn(work, part->number);
+    int failed = work->failed; /* in turn: nobody else changes it */
+    if (!failed) failed = mqi_write_all(file->fd, frames, part->size, part->progress.phy_offset - file->start);
+    pthread_mutex_lock(&work->lock);
+    work->failed = failed;
+    __atomic_store_n(&work->written, part->number + 1, __ATOMIC_RELEASE);
+    pthread_cond_signal(&work->turned);
+    pthread_mutex_unlock(&work->lock);
+}
+
+static void append_parts(append_work *work, uint8_t *buffer) {
+    part_of_it part;
+    while (take(work, &part)) {
+        mqi_log_progress progress = part.progress;
+        mqi_log_encode(work->rows, work->sizes, work->parts, &progress, buffer, work->file->room, work->phy_offsets);
+        write_part(work, &part, buffer);
     }
-    pthread_mutex_unlock(&queue->lock);
+}
+
+static void *help(void *of) {
+    append_work *work = of;
+    append_parts(work, work->file->buffer + work->file->room);
     return 0;
 }
 
-/* Returns when a slot is free: 0, or the errno of a write. */
-static int wait_for_slot(write_queue *queue) {
-    pthread_mutex_lock(&queue->lock);
-    while (queue->given - queue->done == MQI_LOG_SLOTS) pthread_cond_wait(&queue->freed, &queue->lock);
-    int failed = queue->failed;
-    pthread_mutex_unlock(&queue->lock);
-    return failed;
-}
-
-static void give(write_queue *queue, write_job job) {
-    pthread_mutex_lock(&queue->lock);
-    queue->jobs[queue->given++ % MQI_LOG_SLOTS] = job;
-    if (queue->given - queue->done == 1) pthread_cond_signal(&queue->filled);
-    pthread_mutex_unlock(&queue->lock);
-}
-
-static int finish(write_queue *queue, pthread_t writer) {
-    pthread_mutex_lock(&queue->lock);
-    queue->ended = 1;
-    pthread_cond_signal(&queue->filled);
-    pthread_mutex_unlock(&queue->lock);
-    pthread_join(writer, 0);
-    return queue->failed;
-}
-
 /* Signals stay with the threads of whoever called. */
-static int start_thread(pthread_t *writer, write_queue *queue) {
+static int start_helper(pthread_t *helper, append_work *work) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(writer, 0, write_jobs, queue);
+    int failed = pthread_create(helper, 0, help, work);
     pthread_sigmask(SIG_SETMASK, &before, 0);
     return failed;
 }
 
 int mqi_log_append(const mqi_log_rows *rows, const int32_t *sizes, const uint8_t *parts, mqi_log_progress *progress,
                    const mqi_log_file *file, int64_t most, int64_t *phy_offsets) {
-    write_queue queue = {.lock = PTHREAD_MUTEX_INITIALIZER,
-                         .filled = PTHREAD_COND_INITIALIZER,
-                         .freed = PTHREAD_COND_INITIALIZER,
-                         .fd = file->fd};
-    pthread_t writer;
-    int alone = start_thread(&writer, &queue) != 0, failed = 0;
-    int64_t stop = progress->phy_offset + most;
-    progress->roll = 0;
-    while (!failed && progress->row < rows->n && !progress->roll && progress->phy_offset < stop) {
-        if (!alone) failed = wait_for_slot(&queue);
-        uint8_t *slot = file->buffer + queue.given % MQI_LOG_SLOTS * file->room;
-        int64_t at = progress->phy_offset - file->start;
-        int64_t used = failed ? 0 : mqi_log_encode(rows, sizes, parts, progress, slot, file->room, phy_offsets);
-        if (!used) continue;
-        if (alone) failed = mqi_write_all(file->fd, slot, used, at);
-        else give(&queue, (write_job){slot, used, at});
-    }
-    return alone ? failed : finish(&queue, writer);
+    append_work work = {.rows = rows,
+                        .sizes = sizes,
+                        .parts = parts,
+                        .file = file,
+                        .phy_offsets = phy_offsets,
+                        .stop = progress->phy_offset + most,
+                        .lock = PTHREAD_MUTEX_INITIALIZER,
+                        .turned = PTHREAD_COND_INITIALIZER,
+                        .progress = *progress};
+    pthread_t helper;
+    work.progress.roll = 0;
+    int alone = start_helper(&helper, &work) != 0;
+    append_parts(&work, file->buffer);
+    if (!alone) pthread_join(helper, 0);
+    *progress = work.progress;
+    return work.failed;
 }

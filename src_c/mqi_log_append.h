@@ -6,7 +6,7 @@
 
 #include "mqi_log_encode.h"
 
-enum { MQI_LOG_SLOTS = 4 };
+enum { MQI_LOG_SLOTS = 2 };
 
 typedef struct {
     int fd;

@@ -214,8 +214,7 @@ static void encode_row(const mqi_log_rows *rows, int64_t row, int64_t size, uint
     if (rows->rules.append_crc) put_crc(out, frame);
 }
 
-int64_t mqi_log_encode(const mqi_log_rows *rows, const int32_t *sizes, const uint8_t *parts, mqi_log_progress *progress,
-                       uint8_t *out, int64_t room, int64_t *phy_offsets) {
+int64_t mqi_log_pass(const mqi_log_rows *rows, const int32_t *sizes, mqi_log_progress *progress, int64_t room) {
     mqi_log_progress at = *progress;
     int64_t used = 0;
     at.roll = 0;
@@ -223,14 +222,25 @@ int64_t mqi_log_encode(const mqi_log_rows *rows, const int32_t *sizes, const uin
         int64_t size = sizes[at.row];
         at.roll = size + MQI_BLANK_SIZE > at.left;
         if (at.roll || size > room - used) break;
-        if (at.row + 1 < rows->n) { /* bodies may lie anywhere */
-            const uint8_t *next = cell(&rows->body, at.row + 1)->p;
-            for (int line = 0; line < 256; line += 64) __builtin_prefetch(next + line);
-        }
-        encode_row(rows, at.row, size, parts[at.row], at.phy_offset, out + used);
-        phy_offsets[at.row] = at.phy_offset;
         used += size, at.phy_offset += size, at.left -= size;
     }
     *progress = at;
+    return used;
+}
+
+int64_t mqi_log_encode(const mqi_log_rows *rows, const int32_t *sizes, const uint8_t *parts, mqi_log_progress *progress,
+                       uint8_t *out, int64_t room, int64_t *phy_offsets) {
+    int64_t row = progress->row, phy_offset = progress->phy_offset;
+    int64_t used = mqi_log_pass(rows, sizes, progress, room);
+    for (; row < progress->row; row++) {
+        int64_t size = sizes[row];
+        if (row + 1 < rows->n) { /* bodies may lie anywhere */
+            const uint8_t *next = cell(&rows->body, row + 1)->p;
+            for (int line = 0; line < 256; line += 64) __builtin_prefetch(next + line);
+        }
+        encode_row(rows, row, size, parts[row], phy_offset, out);
+        phy_offsets[row] = phy_offset;
+        out += size, phy_offset += size;
+    }
     return used;
 }

@@ -82,7 +82,10 @@ typedef struct {
     int roll;           /* the next frame and a blank do not fit in `left` */
 } mqi_log_progress;
 
-/* Encodes rows from progress->row on, as many as fit `room` and the file; returns the bytes. phy_offsets[i]: of row i. */
+/* Goes over rows from progress->row on, as many as fit `room` and the file; returns the bytes of their frames. */
+int64_t mqi_log_pass(const mqi_log_rows *rows, const int32_t *sizes, mqi_log_progress *progress, int64_t room);
+
+/* Encodes the rows that mqi_log_pass goes over; returns the bytes. phy_offsets[i]: of row i. */
 int64_t mqi_log_encode(const mqi_log_rows *rows, const int32_t *sizes, const uint8_t *parts, mqi_log_progress *progress,
                        uint8_t *out, int64_t room, int64_t *phy_offsets);
 
