@@ -8,6 +8,7 @@ import mmap
 import os
 from types import TracebackType
 
+from mqindex._nameless import give_name, open_nameless
 from mqindex.errors import ClosedFileError, TruncatedFileError
 
 __all__ = ["MappedFile"]
@@ -46,9 +47,28 @@ class MappedFile:
         """Create a zero-filled file that must not exist yet, and map it for writing.
 
         The space is reserved first, because a full disk is then an `OSError` and not a SIGBUS in the middle of a
-        store. `sparse=True` leaves that out. A failed create leaves no file.
+        store. `sparse=True` leaves that out. A failed create leaves no file; and where files can be made without a
+        name (Linux), nobody sees this one before it has its length.
         """
         name = os.fspath(path)
+        if os.path.lexists(name):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+        return cls._create_nameless(name, size, sparse) or cls._create_in_place(name, size, sparse)
+
+    @classmethod
+    def _create_nameless(cls, name: str, size: int, sparse: bool) -> MappedFile | None:
+        fd = open_nameless(os.path.dirname(name) or ".")
+        if fd is None:
+            return None
+        try:
+            reserve(fd, size, sparse=sparse)
+            mapping = mmap.mmap(fd, size, access=mmap.ACCESS_WRITE)
+            return cls(name, mapping, True) if give_name(fd, name) else None
+        finally:
+            os.close(fd)
+
+    @classmethod
+    def _create_in_place(cls, name: str, size: int, sparse: bool) -> MappedFile:
         fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
             reserve(fd, size, sparse=sparse)

@@ -1,17 +1,17 @@
-/* Many frames into a file: one thread encodes, another one writes what is encoded, so an append takes as long as the
- * slower of both. Bytes go through pwrite, in the order of the file: a full disk is an error, and whatever ends the
- * process leaves whole frames and the beginning of one more. */
+/* Many frames into a file, by two threads in turn: while one writes, the other encodes what comes next, and writes that
+ * itself, out of the cache of its own processor. Bytes go through pwrite, in the order of the file: a full disk is an
+ * error, and whatever ends the process leaves whole frames and the beginning of one more. */
 #ifndef MQI_LOG_APPEND_H
 #define MQI_LOG_APPEND_H
 
 #include "mqi_log_encode.h"
 
-enum { MQI_LOG_SLOTS = 2 };
+enum { MQI_LOG_WRITERS = 2 };
 
 typedef struct {
     int fd;
     int64_t start;   /* phy offset of the file's first byte */
-    uint8_t *buffer; /* MQI_LOG_SLOTS parts of `room` bytes; no frame is longer than one */
+    uint8_t *buffer; /* of MQI_LOG_WRITERS times `room` bytes; no frame is longer than `room` */
     int64_t room;
 } mqi_log_file;
 

@@ -1,4 +1,4 @@
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -40,18 +40,18 @@ class Frames:
     def encode(self, out: Buffer, phy_offset: int, left: int, /) -> tuple[int, bool]: ...
 
 def encode_frame(
-    texts: tuple[bytes | None, ...],
-    numbers: tuple[int, ...],
+    message: Any,
+    properties: bytes | None,
+    born_host: bytes,
+    store_host: bytes,
+    queue_offset: int,
+    born_timestamp: int,
+    store_timestamp: int,
     phy_offset: int,
+    rules: Any,
     /,
-    *,
-    separator: bool,
-    append_crc: bool,
-    long_topics: bool,
-    max_body: int,
-    max_frame: int,
 ) -> bytes: ...
 
-SLOTS: int
+WRITERS: int
 TEXTS: tuple[str, ...]
 NUMBERS: tuple[str, ...]

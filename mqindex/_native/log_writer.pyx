@@ -6,11 +6,15 @@
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
+from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, int32_t, int64_t, uint8_t
 
 from mqindex._native.pieces cimport Pieces, mqi_piece, mqi_pieces
 
 import os
+
+
+cdef extern from "Python.h":
+    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
 
 
 cdef extern from "mqi_crc.h" nogil:
@@ -77,14 +81,14 @@ cdef extern from "mqi_log_append.h" nogil:
         int64_t room
 
     enum:
-        MQI_LOG_SLOTS
+        MQI_LOG_WRITERS
 
     int mqi_log_append(
         const mqi_log_rows* rows, const int32_t* sizes, const uint8_t* parts, mqi_log_progress* progress,
         const mqi_log_file* file, int64_t most, int64_t* phy_offsets) noexcept
 
 
-SLOTS = MQI_LOG_SLOTS
+WRITERS = MQI_LOG_WRITERS
 TEXTS = ("topic", "body", "properties", "keys", "tags", "uniq_key", "born_host", "store_host")
 NUMBERS = (
     "queue_id", "queue_offset", "flag", "sys_flag", "born_timestamp", "store_timestamp", "reconsume_times",
@@ -216,14 +220,14 @@ cdef class Frames:
     def append(self, int fd, int64_t start, buffer, int64_t phy_offset, int64_t left, int64_t most, /):
         """The next frames into a file that begins at the phy offset `start`; `most` bytes of them, about.
 
-        They are encoded into `buffer`, while another thread writes what already was: SLOTS parts, and no frame is
-        longer than one. Returns as `encode` does; `OSError` where the file took some of it.
+        Each of WRITERS threads encodes into its part of `buffer`, and no frame is longer than one of these. Returns as
+        `encode` does; `OSError` where the file took some of it.
         """
         cdef Py_buffer view
         cdef mqi_log_file file
         cdef int failed
         PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE)
-        file = mqi_log_file(fd, start, <uint8_t*> view.buf, view.len // MQI_LOG_SLOTS)
+        file = mqi_log_file(fd, start, <uint8_t*> view.buf, view.len // MQI_LOG_WRITERS)
         self.progress.phy_offset, self.progress.left = phy_offset, left
         with nogil:
             failed = mqi_log_append(
@@ -235,11 +239,41 @@ cdef class Frames:
         return self.progress.phy_offset - phy_offset, bool(self.progress.roll)
 
 
+cdef bytes text_cell(mqi_piece* piece, str text):
+    """UTF-8; what has none (lone surrogates) becomes question marks, in bytes that the caller holds."""
+    cdef Py_ssize_t n
+    if text is None:
+        return bytes_cell(piece, None)
+    try:
+        piece.p = <const uint8_t*> PyUnicode_AsUTF8AndSize(text, &n)
+        piece.len = n
+        return None
+    except UnicodeEncodeError:
+        return bytes_cell(piece, text.encode(errors="replace"))
+
+
+cdef bytes bytes_cell(mqi_piece* piece, bytes data):
+    piece.p = NULL if data is None else <const uint8_t*> PyBytes_AS_STRING(data)
+    piece.len = -1 if data is None else PyBytes_GET_SIZE(data)
+    return data
+
+
+cdef int64_t int32_of(str name, object value) except? -1:
+    cdef int64_t number
+    try:
+        number = value
+    except OverflowError:
+        number = INT64_MAX
+    if not INT32_MIN <= number <= INT32_MAX:
+        raise ValueError(f"{name}: expected a number of 32 bits, got {value}")
+    return number
+
+
 def encode_frame(
-    tuple texts, tuple numbers, int64_t phy_offset, /, *, bint separator, bint append_crc, bint long_topics,
-    int64_t max_body, int64_t max_frame
+    message, bytes properties, bytes born_host, bytes store_host, int64_t queue_offset, int64_t born_timestamp,
+    int64_t store_timestamp, int64_t phy_offset, rules, /
 ):
-    """The frame of one message; texts: bytes or None, in the order of TEXTS, numbers in that of NUMBERS."""
+    """The frame of one message, a `NewMessage`: its properties as a block, and what it leaves open, stand beside it."""
     cdef mqi_log_rows rows
     cdef mqi_log_refusal why
     cdef mqi_log_progress progress
@@ -249,17 +283,27 @@ def encode_frame(
     cdef mqi_numbers number_views[8]
     cdef int32_t size
     cdef uint8_t parts = 0
-    cdef int64_t placed
-    cdef bytes frame, text
+    cdef int64_t placed, max_frame = rules.max_frame
+    cdef bytes frame
+    cdef str topic = message.topic, keys = message.keys, tags = message.tags, uniq_key = message.uniq_key
+    cdef tuple _held = (
+        text_cell(&pieces[0], topic), bytes_cell(&pieces[1], bytes(message.body)), text_cell(&pieces[3], keys),
+        text_cell(&pieces[4], tags), text_cell(&pieces[5], uniq_key),
+    )
+    bytes_cell(&pieces[2], properties)
+    bytes_cell(&pieces[6], born_host)
+    bytes_cell(&pieces[7], store_host)
+    cells[0], cells[1] = int32_of("queue_id", message.queue_id), queue_offset
+    cells[2], cells[3] = int32_of("flag", message.flag), int32_of("sys_flag", message.sys_flag)
+    cells[4], cells[5] = born_timestamp, store_timestamp
+    cells[6] = int32_of("reconsume_times", message.reconsume_times)
+    cells[7] = message.prepared_transaction_offset
     for i in range(8):
-        text = texts[i]
-        pieces[i].p = NULL if text is None else <const uint8_t*> PyBytes_AS_STRING(text)
-        pieces[i].len = -1 if text is None else PyBytes_GET_SIZE(text)
-        cells[i] = numbers[i]
         text_views[i] = mqi_pieces(&pieces[i], 0)
         number_views[i] = mqi_numbers(&cells[i], 0)
     rows.n = 1
-    rows.rules = mqi_log_rules(separator, append_crc, long_topics, max_body, min(max_frame, INT32_MAX))
+    rows.rules = mqi_log_rules(
+        rules.separator, rules.append_crc, rules.long_topics, rules.max_body, min(max_frame, INT32_MAX))
     set_texts(&rows, text_views)
     set_numbers(&rows, number_views)
     if mqi_log_measure(&rows, &size, &parts, &why) < 0:

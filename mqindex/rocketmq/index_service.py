@@ -79,7 +79,8 @@ class IndexService:
         """Open every index file of a directory.
 
         Geometry that is not given is inferred over all files; without files the broker's defaults hold. A writable
-        service creates the directory.
+        service creates the directory. A read-only one passes over a newest file that is empty, with a warning: so
+        stands, for a moment, what a running broker creates.
         """
         where = os.fspath(directory)
         if writable:
@@ -89,6 +90,8 @@ class IndexService:
         for name in store.stray_index_names(where):
             warnings.warn(f"skipped, its name is not a number: {os.path.join(where, name)}", stacklevel=2)
         paths = store.index_paths(where)
+        if paths and not writable and os.path.getsize(paths[-1]) == 0:
+            warnings.warn(f"skipped, it is empty; a broker that is about to fill it? {paths.pop()}", stacklevel=2)
         slots, entries = _geometry(paths, hash_slot_num, index_num)
         files: list[IndexFile] = []
         try:

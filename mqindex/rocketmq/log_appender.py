@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
@@ -54,7 +53,8 @@ class LogAppender:
         """See `CommitLog.append_message`."""
         writer = self.writer
         with writer.lock:
-            self._make_ready()
+            if self._soiled or self._group.error:
+                self._make_ready()
             now = time.time_ns() // 1_000_000
             at, left = writer.at, writer.left
             frame, stamp, store = encode_message(message, self.rules, queue_offset=queue_offset, phy_offset=at, now=now)
@@ -62,7 +62,11 @@ class LogAppender:
                 self._require_room(len(frame))
                 at += left
                 frame, _, _ = encode_message(message, self.rules, queue_offset=queue_offset, phy_offset=at, now=now)
-            self._write(lambda: self._write_frame(frame))
+            try:
+                self._write_frame(frame)
+            except BaseException:
+                self._spoil()
+                raise
             end = writer.commit()
             self.store_timestamp = stamp
         if self._sync:
@@ -89,8 +93,13 @@ class LogAppender:
                 hint="the limit is maxMessageSize of the broker",
             )
         with self.writer.lock:
-            self._make_ready()
-            self._write(lambda: self._write_parts(parts, total if whole else 0, largest))
+            if self._soiled or self._group.error:
+                self._make_ready()
+            try:
+                self._write_parts(parts, total if whole else 0, largest)
+            except BaseException:
+                self._spoil()
+                raise
             end = self.writer.commit()
             self.store_timestamp = now
         if self._sync:
@@ -129,32 +138,30 @@ class LogAppender:
                 self._held.__exit__(None, None, None)
 
     def _make_ready(self) -> None:
+        """Called where there is a reason to: a write or a flush failed."""
         if self._group.error:
             raise FileStateError(
                 f"a flush failed, so nobody knows what the disk has: {os.strerror(self._group.error)}",
                 hint="open the log again",
             )
-        if self._soiled:
-            self._take_back()
+        self._take_back()
 
-    def _write(self, write: Callable[[], None]) -> None:
-        try:
-            write()
-        except BaseException:
-            self._soiled = True
-            self._take_back()
-            raise
+    def _spoil(self) -> None:
+        """A write failed half-way; where taking it back fails too, the next append tries again."""
+        self._soiled = True
+        self._take_back()
 
     def _take_back(self) -> None:
         self.writer.take_back()
         self._soiled = False
 
     def _write_frame(self, frame: bytes) -> None:
-        if not self.writer.fits(len(frame)):
-            self.writer.roll()
+        writer = self.writer
+        if not writer.fits(len(frame)):
+            writer.roll()
         if self._sync:
-            self.writer.prepare(len(frame))
-        self.writer.write(frame)
+            writer.prepare(len(frame))
+        writer.write(frame)
 
     def _write_parts(self, parts: list[Frames], together: int, largest: int) -> None:
         if together and not self.writer.fits(together):

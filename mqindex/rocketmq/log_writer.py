@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mqindex._native.group_commit import GroupCommit, write_at
-from mqindex._native.log_writer import SLOTS, Frames
+from mqindex._native.log_writer import WRITERS, Frames
 from mqindex.errors import CapacityError, ClosedFileError
 from mqindex.rocketmq.layout import MAGIC_BLANK
 from mqindex.rocketmq.log_files import LogFile
@@ -22,7 +22,8 @@ __all__ = ["BLANK_SIZE", "LogWriter"]
 BLANK_SIZE = 8
 _STRETCH = 64 << 20  # bytes between two looks at signals
 _SPARED = 16 << 20  # bytes of a file that is worth to be made beforehand
-_PREPARED = memoryview(bytes(1 << 20))  # zeros written at a time ahead of short writes
+_PREPARED = 1 << 20  # bytes of zeros ahead of short writes
+_ZEROS = memoryview(bytes(1 << 14))  # at a time: a page cache in larger pieces costs each short write a walk over one
 
 
 class LogWriter:
@@ -76,7 +77,7 @@ class LogWriter:
 
     def fits(self, size: int) -> bool:
         """Whether a frame of that size, and a blank behind it, stand in the current file."""
-        return size + BLANK_SIZE <= self.left
+        return self.at + size + BLANK_SIZE <= self._start + self.file_size
 
     def write(self, data: Any) -> None:
         """Bytes at `at`, in the current file."""
@@ -85,7 +86,7 @@ class LogWriter:
 
     def write_frames(self, frames: Frames, buffer: memoryview, largest: int) -> bool:
         """The next frames, encoded into `buffer`, at `at`. True: what follows must go to another file."""
-        if min(frames.total, self.left) > len(buffer) and largest <= len(buffer) // SLOTS:
+        if min(frames.total, self.left) > len(buffer) and largest <= len(buffer) // WRITERS:
             fd = self._current()
             self._allocate(fd)
             used, roll = frames.append(fd, self._start, buffer, self.at, self.left, _STRETCH)
@@ -103,9 +104,10 @@ class LogWriter:
         """
         if self.at + size > self._prepared:
             start = max(self._prepared, self.at)
-            self._prepared = min(max(start + len(_PREPARED), self.at + size), self._start + self.file_size)
+            self._prepared = min(max(start + _PREPARED, self.at + size), self._start + self.file_size)
             with contextlib.suppress(OSError):  # a full disk is for the message's own bytes to meet
-                write_at(self._current(), _PREPARED[: self._prepared - start], start - self._start)
+                for at in range(start, self._prepared, len(_ZEROS)):
+                    write_at(self._current(), _ZEROS[: self._prepared - at], at - self._start)
 
     def roll(self) -> None:
         """A blank to the end of the current file; what follows goes to the next."""

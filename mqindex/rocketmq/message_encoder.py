@@ -91,29 +91,12 @@ def encode_message(
 ) -> tuple[bytes, int, bytes]:
     """The frame, its store timestamp, its store host. `CapacityError`, `ValueError`: no broker takes the message."""
     stamp = now if message.store_timestamp is None else message.store_timestamp
+    born_stamp = now if message.born_timestamp is None else message.born_timestamp
     store = rules.store_host if message.store_host is None else _host("store_host", message.store_host)
-    texts = (
-        message.topic.encode(errors="replace"),
-        bytes(message.body),
-        *_properties(message, rules),
-        store if message.born_host is None else _host("born_host", message.born_host),
-        store,
-    )
-    numbers = (
-        _int32("queue_id", message.queue_id),
-        queue_offset,
-        _int32("flag", message.flag),
-        _int32("sys_flag", message.sys_flag),
-        now if message.born_timestamp is None else message.born_timestamp,
-        stamp,
-        _int32("reconsume_times", message.reconsume_times),
-        message.prepared_transaction_offset,
-    )
+    born = store if message.born_host is None else _host("born_host", message.born_host)
+    block = None if message.properties is None else _block(message.properties, rules)
     try:
-        frame = encode_frame(
-            texts, numbers, phy_offset, separator=rules.separator, append_crc=rules.append_crc,
-            long_topics=rules.long_topics, max_body=rules.max_body, max_frame=rules.max_frame,
-        )  # fmt: skip
+        frame = encode_frame(message, block, born, store, queue_offset, born_stamp, stamp, phy_offset, rules)
     except RefusedError as refusal:
         raise refused(refusal, rules) from None
     return frame, stamp, store
@@ -138,15 +121,8 @@ def refused(refusal: RefusedError, rules: WriteRules, where: str = "the message"
     )
 
 
-def _properties(message: NewMessage, rules: WriteRules) -> tuple[bytes | None, ...]:
-    """The block, and what the kernel puts behind it."""
-    named = [
-        None if text is None else text.encode(errors="replace")
-        for text in (message.keys, message.tags, message.uniq_key)
-    ]
-    if message.properties is None or isinstance(message.properties, (bytes, bytearray, memoryview)):
-        return (None if message.properties is None else bytes(message.properties), *named)
-    return (properties_block(message.properties, rules), *named)
+def _block(properties: Mapping[str, str | None] | bytes, rules: WriteRules) -> bytes:
+    return properties_block(properties, rules) if isinstance(properties, Mapping) else bytes(properties)
 
 
 def properties_block(properties: Mapping[str, str | None], rules: WriteRules) -> bytes:
@@ -165,9 +141,3 @@ def properties_block(properties: Mapping[str, str | None], rules: WriteRules) ->
 
 def _is_left_out(name: str, rules: WriteRules) -> bool:
     return name.startswith(_TRANSIENT) or (rules.append_crc and name == _CRC)
-
-
-def _int32(name: str, value: int) -> int:
-    if not -(2**31) <= value < 2**31:
-        raise ValueError(f"{name}: expected a number of 32 bits, got {value}")
-    return value

@@ -7,6 +7,7 @@ import os
 import stat
 import threading
 
+from mqindex._nameless import give_name, open_nameless
 from mqindex._native.group_commit import allocate
 from mqindex.errors import FileStateError
 from mqindex.staging import own_like, scratch, sync_directory
@@ -14,7 +15,6 @@ from mqindex.staging import own_like, scratch, sync_directory
 __all__ = ["SpareFile", "allocate_file", "create_log_file"]
 
 _PLENTY = 4  # files of free space
-_NAMELESS = getattr(os, "O_TMPFILE", None)  # Linux
 
 
 def create_log_file(path: str, size: int) -> None:
@@ -62,9 +62,7 @@ class SpareFile:
         if self._fd is None:
             return False
         with contextlib.suppress(OSError):
-            # With a directory given, the call follows the link to the file; without one it would link the link.
-            os.link(f"/proc/self/fd/{self._fd}", path, src_dir_fd=self._fd)
-            return True
+            return give_name(self._fd, path)
         return False
 
     def close(self) -> None:
@@ -75,10 +73,10 @@ class SpareFile:
         self._fd = None
 
     def _make(self) -> None:
-        if _NAMELESS is None:
-            return
         with contextlib.suppress(OSError):
-            fd = os.open(self.directory, _NAMELESS | os.O_RDWR | os.O_CLOEXEC, 0o644)
+            fd = open_nameless(self.directory)
+            if fd is None:
+                return
             try:
                 os.ftruncate(fd, self._size)
                 self.allocated = self.allocated and allocate_file(fd, self._size)

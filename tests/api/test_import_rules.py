@@ -17,6 +17,7 @@ LEVELS = {
     "errors": 0,
     "_native": 1,
     "_mapped_file": 2,
+    "_nameless": 2,
     "_keys": 2,
     "_results": 2,
     "backup": 3,

@@ -212,7 +212,16 @@ def test_service_over_strangers_skips_them_with_a_warning(tmp_path: Path) -> Non
         assert len(service.files) == 1
 
 
-@pytest.mark.parametrize("other", ["empty", "short", "directory", "random"])
+def test_service_without_the_empty_file_that_a_broker_is_about_to_fill(tmp_path: Path) -> None:
+    (tmp_path / "20231114221320000").write_bytes(sound())
+    (tmp_path / "20231114221320001").touch()
+    with pytest.warns(UserWarning, match="empty"), IndexService.open(tmp_path) as service:
+        assert [file.path for file in service.files] == [str(tmp_path / "20231114221320000")]
+    with pytest.raises(MQIndexError, match="empty"):
+        IndexService.open(tmp_path, writable=True)
+
+
+@pytest.mark.parametrize("other", ["short", "directory", "random"])
 def test_service_over_a_bad_file_is_one_clear_error_or_the_broker_s_answer(
     other: str, tmp_path: Path, rng: random.Random
 ) -> None:
@@ -221,7 +230,7 @@ def test_service_over_a_bad_file_is_one_clear_error_or_the_broker_s_answer(
     if other == "directory":
         stranger.mkdir()
     else:
-        stranger.write_bytes({"empty": b"", "short": sound()[:-1], "random": rng.randbytes(SIZE)}[other])
+        stranger.write_bytes({"short": sound()[:-1], "random": rng.randbytes(SIZE)}[other])
     for slots, entries in ((None, None), (SLOTS, ENTRIES)):
         try:
             service = IndexService.open(tmp_path, hash_slot_num=slots, index_num=entries)

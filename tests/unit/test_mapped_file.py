@@ -1,0 +1,125 @@
+"""`MappedFile.create`: all or nothing, and never a file that is shorter than asked for."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from mqindex import _mapped_file, _nameless
+from mqindex._mapped_file import MappedFile
+
+SIZE = 3 * 4096 + 5
+
+
+@pytest.fixture(params=["nameless", "in place"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How the file comes about: where the system can make files without a name, and where it cannot."""
+    if request.param == "in place":
+        monkeypatch.setattr(_nameless, "_NAMELESS", None)
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_new_file_has_its_length_and_what_is_written_to_it(tmp_path: Path, sparse: bool) -> None:
+    path = tmp_path / "file"
+    with MappedFile.create(path, SIZE, sparse=sparse) as file:
+        assert (file.path, file.size, file.writable) == (str(path), SIZE, True)
+        file.map[5:8] = b"abc"
+    assert path.read_bytes() == bytes(5) + b"abc" + bytes(SIZE - 8)
+    assert path.stat().st_mode & 0o777 == 0o644 & ~_umask()
+    if not sparse:
+        assert path.stat().st_blocks * 512 >= SIZE
+
+
+@pytest.mark.usefixtures("way")
+def test_a_file_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    MappedFile.create("file", SIZE).close()
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.usefixtures("way")
+def test_what_stands_there_stays(tmp_path: Path) -> None:
+    for name, make in (("file", Path.touch), ("dangling", lambda path: path.symlink_to("nowhere"))):
+        path = tmp_path / name
+        make(path)
+        with pytest.raises(FileExistsError) as caught:
+            MappedFile.create(path, SIZE)
+        assert caught.value.filename == str(path)
+    assert (tmp_path / "file").stat().st_size == 0
+
+
+def test_what_appears_meanwhile_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    real = _mapped_file.reserve
+
+    def reserve(fd: int, size: int, *, sparse: bool = False) -> None:
+        path.write_bytes(b"another one's")
+        real(fd, size, sparse=sparse)
+
+    monkeypatch.setattr(_mapped_file, "reserve", reserve)
+    with pytest.raises(FileExistsError) as caught:
+        MappedFile.create(path, SIZE)
+    assert caught.value.filename == str(path)
+    assert path.read_bytes() == b"another one's"
+
+
+@pytest.mark.usefixtures("way")
+def test_a_full_disk_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(_mapped_file, "reserve", full)
+    with pytest.raises(OSError, match="No space left"):
+        MappedFile.create(tmp_path / "file", SIZE)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("way")
+def test_no_directory_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        MappedFile.create(tmp_path / "no" / "file", SIZE)
+    assert caught.value.filename.startswith(str(tmp_path / "no"))
+
+
+def test_without_links_to_open_files_it_is_made_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def link(*_: object, **__: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+    monkeypatch.setattr(os, "link", link)
+    MappedFile.create(tmp_path / "file", SIZE).close()
+    assert (tmp_path / "file").stat().st_size == SIZE
+
+
+@pytest.mark.skipif(_nameless._NAMELESS is None, reason="no files without a name on this system")
+def test_nobody_meets_a_file_that_is_shorter(tmp_path: Path) -> None:
+    met: list[int] = []
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.is_set():
+            for name in os.listdir(tmp_path):
+                with suppress(FileNotFoundError):
+                    met.append((tmp_path / name).stat().st_size)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    for number in range(300):
+        MappedFile.create(tmp_path / f"{number}", SIZE).close()
+        if number > 2:
+            os.unlink(tmp_path / f"{number - 3}")
+    done.set()
+    looking.join()
+    assert set(met) == {SIZE}
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
