@@ -17,8 +17,8 @@ import numpy as np
 from bench import memory
 from bench.contenders.result import Result, checksum, repeat
 from mqindex.rocketmq import ConsumeQueueTable, IndexService
-from mqindex.rocketmq.queue_rules import QueueRules
-from mqindex.rocketmq.reput import Reput, ReputResult
+from mqindex.rocketmq.dispatch.reput import Reput, ReputResult
+from mqindex.rocketmq.queue.queue_rules import QueueRules
 from mqindex.rocketmq.store import index_paths
 from tests.support.big_log import BigLog, Block
 

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
 # cython: autotestdict=False
-"""Units of consume queues: on their way from a log (arrays of `rocketmq.log_entries.UNIT`), and in a queue file.
+"""Units of consume queues: on their way from a log (arrays of `rocketmq.log.log_entries.UNIT`), and in a queue file.
 
 `buf` is always the bytes of one file from its start. A position is the number of a 20-byte unit in it; what is left
 over behind the last whole unit does not count.

@@ -22,8 +22,8 @@ from mqindex.cli.text import iso, plural
 from mqindex.cli.trouble import Interrupted
 
 if TYPE_CHECKING:
-    from mqindex.rocketmq.follow import FollowReport
-    from mqindex.rocketmq.reput import ReputProgress
+    from mqindex.rocketmq.dispatch.follow import FollowReport
+    from mqindex.rocketmq.dispatch.reput import ReputProgress
 
 __all__ = ["command"]
 
@@ -40,7 +40,7 @@ def command(*, store: str, out: str, options: StoreOptions, as_json: bool) -> in
     Ctrl-C or SIGTERM stops; the next run goes on from there. After a crash it repairs DIR first. Exit code 0: stopped.
     """
     from mqindex.engines import LocalEngine
-    from mqindex.rocketmq.follow import follow
+    from mqindex.rocketmq.dispatch.follow import follow
 
     require_store(store)
     with _signals() as stop, progress_bars() as show:

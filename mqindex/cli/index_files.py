@@ -24,7 +24,7 @@ def open_index_file(path: str, options: StoreOptions) -> tuple[IndexFile, str]:
 
 def geometry_of(path: str, options: StoreOptions) -> tuple[int | None, int | None, str]:
     """(hash_slot_num, index_num, source) of an index file or a directory of them; None: nothing tells."""
-    from mqindex.rocketmq import geometry
+    from mqindex.rocketmq.index import geometry
     from mqindex.rocketmq.options import store_options
     from mqindex.rocketmq.store import index_paths
 

@@ -11,7 +11,7 @@ from mqindex.cli.queues import batch_queues_in, home_of, is_batch, queue_of
 
 if TYPE_CHECKING:
     from mqindex.rocketmq import BatchConsumeQueue, ConsumeQueue, ConsumeQueueTable
-    from mqindex.rocketmq.log_files import LogFile, Skipped
+    from mqindex.rocketmq.log.log_files import LogFile, Skipped
 
 __all__ = ["batch_queue_facts", "consumer_offsets_facts", "ext_facts", "queue_facts", "queues_facts"]
 
@@ -45,7 +45,7 @@ def ext_facts(path: str) -> Facts:
 def queues_facts(path: str) -> Facts:
     """All queues of a store, or those of a topic."""
     from mqindex.rocketmq import ConsumeQueueTable
-    from mqindex.rocketmq.consume_queue_table import list_queues
+    from mqindex.rocketmq.queue.consume_queue_table import list_queues
 
     home, topic = home_of(path)
     rows: list[Facts] = []

@@ -40,7 +40,7 @@ def is_batch(home: str) -> bool:
 def batch_queues_in(home: str, topic: str | None) -> Iterator[tuple[tuple[str, int], BatchConsumeQueue]]:
     """Each batch queue, open, by (topic, queue_id)."""
     from mqindex.rocketmq import BatchConsumeQueue
-    from mqindex.rocketmq.consume_queue_table import list_queues
+    from mqindex.rocketmq.queue.consume_queue_table import list_queues
 
     for name, queue_id in list_queues(home)[0]:
         if topic in (None, name):

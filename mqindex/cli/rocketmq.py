@@ -141,6 +141,6 @@ def _no_messages(names: Sequence[str] | None) -> Iterator[Columns]:
     import numpy as np
 
     from mqindex._native.commit_log import frame_dtype
-    from mqindex.rocketmq.log_columns import columns_of, require_columns
+    from mqindex.rocketmq.log.log_columns import columns_of, require_columns
 
     return columns_of(b"", np.empty(0, frame_dtype()), require_columns(names))

@@ -134,7 +134,7 @@ def _are_units(head: bytes) -> bool:
 
 
 def _fits_a_geometry(path: str) -> bool:
-    from mqindex.rocketmq import geometry
+    from mqindex.rocketmq.index import geometry
 
     try:
         return bool(geometry.infer([path]))

@@ -45,7 +45,7 @@ def verify_structure(path: str, options: StoreOptions, *, deep: bool, engine: En
 
 def _check(task: _Task) -> _Result:
     from mqindex.rocketmq import IndexFile
-    from mqindex.rocketmq.check import structural_finding
+    from mqindex.rocketmq.checks.check import structural_finding
 
     path, slots, entries = task
     try:

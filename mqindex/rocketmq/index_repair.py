@@ -12,13 +12,13 @@ from mqindex.backup import keep, move_aside
 from mqindex.driving import one
 from mqindex.engines import Engine
 from mqindex.report import RepairReport
-from mqindex.rocketmq import pipeline
-from mqindex.rocketmq.checkpoint import Checkpoint
-from mqindex.rocketmq.coverage import Filled
-from mqindex.rocketmq.diagnosis import Diagnosis
-from mqindex.rocketmq.names import names_between
+from mqindex.rocketmq.checks.coverage import Filled
+from mqindex.rocketmq.checks.diagnosis import Diagnosis
+from mqindex.rocketmq.index.names import names_between
+from mqindex.rocketmq.pipeline import pipeline
+from mqindex.rocketmq.pipeline.stages import Built, Part
 from mqindex.rocketmq.rebuild import build_all
-from mqindex.rocketmq.stages import Built, Part
+from mqindex.rocketmq.side.checkpoint import Checkpoint
 
 __all__ = ["Exchange", "mend_index", "planned_actions"]
 

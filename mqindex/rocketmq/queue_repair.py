@@ -15,13 +15,13 @@ from mqindex import staging
 from mqindex._mapped_file import MappedFile
 from mqindex.backup import keep, move_aside, neighbour_of
 from mqindex.engines import Engine
-from mqindex.rocketmq import pipeline, queue_stages
-from mqindex.rocketmq.old_queue import entries
-from mqindex.rocketmq.pipeline import SPLIT_SIZE, Extracted, Stretch
-from mqindex.rocketmq.queue_diagnosis import CheckedQueue, QueueDiagnosis
-from mqindex.rocketmq.queue_names import QueueName
-from mqindex.rocketmq.queue_pipeline import assign_queues, queue_space
-from mqindex.rocketmq.queue_stages import BuiltQueue, OldQueues, QueueBatch
+from mqindex.rocketmq.checks.queue_diagnosis import CheckedQueue, QueueDiagnosis
+from mqindex.rocketmq.pipeline import pipeline, queue_stages
+from mqindex.rocketmq.pipeline.pipeline import SPLIT_SIZE, Extracted, Stretch
+from mqindex.rocketmq.pipeline.queue_pipeline import assign_queues, queue_space
+from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, OldQueues, QueueBatch
+from mqindex.rocketmq.queue.old_queue import entries
+from mqindex.rocketmq.queue.queue_names import QueueName
 
 __all__ = ["MendedQueue", "QueueExchange", "exchange_queues", "mend_queues", "planned_queue_actions"]
 

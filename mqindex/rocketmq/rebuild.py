@@ -14,18 +14,19 @@ from mqindex.engines import Engine, LocalEngine
 from mqindex.errors import GeometryError
 from mqindex.publication import Publication, publish
 from mqindex.report import RebuildReport, Report
-from mqindex.rocketmq import layout, pipeline, queue_stages, stages
+from mqindex.rocketmq import layout
 from mqindex.rocketmq import store as stores
-from mqindex.rocketmq.log_end import find_behind
-from mqindex.rocketmq.log_entries import UNIT
-from mqindex.rocketmq.names import names_between
+from mqindex.rocketmq.index.names import names_between
+from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.options import Config, StoreOptions, store_options
-from mqindex.rocketmq.pipeline import SPLIT_SIZE, Extracted, Stretch
-from mqindex.rocketmq.queue_build import EXT_UNIT
-from mqindex.rocketmq.queue_pipeline import assign_queues, oddities_told, queue_space, skipped_findings
-from mqindex.rocketmq.queue_stages import BuiltQueue, BuiltQueues, QueueBatch
-from mqindex.rocketmq.stages import Built, Part
-from mqindex.rocketmq.survey import Survey, estimated_entries, survey
+from mqindex.rocketmq.pipeline import pipeline, queue_stages, stages
+from mqindex.rocketmq.pipeline.log_end import find_behind
+from mqindex.rocketmq.pipeline.pipeline import SPLIT_SIZE, Extracted, Stretch
+from mqindex.rocketmq.pipeline.queue_build import EXT_UNIT
+from mqindex.rocketmq.pipeline.queue_pipeline import assign_queues, oddities_told, queue_space, skipped_findings
+from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, BuiltQueues, QueueBatch
+from mqindex.rocketmq.pipeline.stages import Built, Part
+from mqindex.rocketmq.pipeline.survey import Survey, estimated_entries, survey
 
 __all__ = ["PARTS", "rebuild"]
 

@@ -12,14 +12,14 @@ from mqindex.driving import held, one, scratch_in
 from mqindex.engines import Engine, LocalEngine
 from mqindex.report import Finding, RepairReport
 from mqindex.rocketmq import store as stores
-from mqindex.rocketmq.diagnosis import Diagnosis, diagnose
+from mqindex.rocketmq.checks.diagnosis import Diagnosis, diagnose
+from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis, diagnose_queues
 from mqindex.rocketmq.index_repair import mend_index, planned_actions
 from mqindex.rocketmq.options import Config, store_options
-from mqindex.rocketmq.pipeline import SPLIT_SIZE
-from mqindex.rocketmq.queue_diagnosis import QueueDiagnosis, diagnose_queues
+from mqindex.rocketmq.pipeline.pipeline import SPLIT_SIZE
+from mqindex.rocketmq.pipeline.survey import Survey, survey
 from mqindex.rocketmq.queue_repair import QueueExchange, exchange_queues, mend_queues, planned_queue_actions
 from mqindex.rocketmq.rebuild import check_parts, require_capacity, start_report
-from mqindex.rocketmq.survey import Survey, survey
 
 __all__ = ["planned_actions", "planned_queue_actions", "repair"]
 

@@ -9,14 +9,14 @@ from collections.abc import Iterable
 from mqindex.driving import one
 from mqindex.engines import Engine, LocalEngine
 from mqindex.report import Report
+from mqindex.rocketmq.checks.side_check import SideCheck, check_sides
+from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis, diagnose_store
 from mqindex.rocketmq.options import Config, store_options
-from mqindex.rocketmq.pipeline import SPLIT_SIZE
+from mqindex.rocketmq.pipeline.pipeline import SPLIT_SIZE
+from mqindex.rocketmq.pipeline.survey import survey
 from mqindex.rocketmq.queue_repair import planned_queue_actions
 from mqindex.rocketmq.rebuild import start_report
 from mqindex.rocketmq.repair import planned_actions
-from mqindex.rocketmq.side_check import SideCheck, check_sides
-from mqindex.rocketmq.store_diagnosis import StoreDiagnosis, diagnose_store
-from mqindex.rocketmq.survey import survey
 
 __all__ = ["verify"]
 

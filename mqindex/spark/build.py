@@ -20,9 +20,9 @@ from mqindex.publication import Publication, publish
 from mqindex.report import RebuildReport, RepairReport, Report, Value
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM
+from mqindex.rocketmq.pipeline.sorted_runs import SortedPart, SortedRun, SortedRunWriter, assign_sorted, build_sorted
+from mqindex.rocketmq.pipeline.stages import Built
 from mqindex.rocketmq.rebuild import index_moves
-from mqindex.rocketmq.sorted_runs import SortedPart, SortedRun, SortedRunWriter, assign_sorted, build_sorted
-from mqindex.rocketmq.stages import Built
 from mqindex.spark.engine import SparkEngine
 from mqindex.spark.rows import index_keys, int64_column
 

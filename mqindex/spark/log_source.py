@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from mqindex.rocketmq import CommitLog
-from mqindex.rocketmq.log_files import LogFile
-from mqindex.rocketmq.pipeline import SPLIT_SIZE
+from mqindex.rocketmq.log.log_files import LogFile
+from mqindex.rocketmq.pipeline.pipeline import SPLIT_SIZE
 from mqindex.spark.reading import MAX_OFFSET, RangeReader, SourceOptions, ddl, inside
 
 if TYPE_CHECKING:

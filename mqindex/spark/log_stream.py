@@ -16,8 +16,8 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from mqindex.errors import FormatError
 from mqindex.rocketmq import CommitLog
-from mqindex.rocketmq.log_files import list_log_files
-from mqindex.rocketmq.log_tail import LogTail
+from mqindex.rocketmq.log.log_files import list_log_files
+from mqindex.rocketmq.log.log_tail import LogTail
 from mqindex.spark.log_source import COLUMNS, LogRange, cut, messages
 from mqindex.spark.reading import SourceOptions, arrow_schema, inside, record_batches
 

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from mqindex.rocketmq.batch_consume_queue import BatchConsumeQueue
-from mqindex.rocketmq.consume_queue import ConsumeQueue
-from mqindex.rocketmq.consume_queue_ext import ConsumeQueueExt
-from mqindex.rocketmq.consume_queue_table import ConsumeQueueTable, list_queues
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
-from mqindex.rocketmq.queue_names import QueueName
+from mqindex.rocketmq.queue.batch_consume_queue import BatchConsumeQueue
+from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
+from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
+from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable, list_queues
+from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.spark.reading import BATCH_ROWS, MAX_OFFSET, RangeReader, ddl, grouped
 
 if TYPE_CHECKING:

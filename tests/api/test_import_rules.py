@@ -33,6 +33,19 @@ LEVELS = {
     "cli": 5,
     "__main__": 5,
 }
+ROCKETMQ = [  # from the bottom to the top; modules without a room of their own stand by themselves
+    {"layout", "store"},
+    {"options"},
+    {"side"},
+    {"log"},
+    {"index"},
+    {"queue"},
+    {"pipeline"},
+    {"checks"},
+    {"rebuild", "index_repair", "queue_repair", "repair", "verify"},
+    {"dispatch"},
+    {"serving"},
+]
 OPTIONAL = {"pyspark", "pyarrow", "pandas", "polars", "click", "rich", "cramjam"}
 NEVER = [  # (importer, imported): not even inside a function
     ("rocketmq", "kafka"),
@@ -98,6 +111,18 @@ def test_imports_go_downwards_only(module: str) -> None:
         if target in LEVELS and target != room(module):
             assert LEVELS[target] <= level, f"{module} (level {level}) imports {imported} (level {LEVELS[target]})"
             assert (room(module), target) not in NEVER, f"{module} imports {imported}"
+
+
+@pytest.mark.parametrize("module", [name for name in modules() if name.startswith("mqindex.rocketmq.")])
+def test_imports_inside_the_rocketmq_room_go_downwards_only(module: str) -> None:
+    level = rocketmq_level(module)
+    for imported, _ in imports(module):
+        if imported.startswith("mqindex.rocketmq."):
+            assert rocketmq_level(imported) <= level, f"{module} imports {imported}"
+
+
+def rocketmq_level(module: str) -> int:
+    return next(level for level, rooms in enumerate(ROCKETMQ) if module.split(".")[2] in rooms)
 
 
 @pytest.mark.parametrize("module", [name for name in modules() if room(name) == "cli"])

@@ -99,7 +99,7 @@ import os, signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore them (nohup, &)
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-from mqindex.rocketmq import stages
+from mqindex.rocketmq.pipeline import stages
 real = stages.build
 def slow(part):
     built = real(part)

@@ -19,7 +19,8 @@ import pytest
 from mqindex import _nameless
 from mqindex._results import BinaryColumn
 from mqindex.errors import FileStateError
-from mqindex.rocketmq import CommitLog, NewMessage, log_writer, new_log_file
+from mqindex.rocketmq import CommitLog, NewMessage
+from mqindex.rocketmq.log import log_writer, new_log_file
 from tests.reference.commit_log import scan_log
 from tests.reference.rebuild import log_files
 from tests.support.killed import killed

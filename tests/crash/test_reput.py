@@ -14,7 +14,7 @@ import pytest
 
 from mqindex.engines import LocalEngine
 from mqindex.rocketmq import IndexFile
-from mqindex.rocketmq.follow import FollowReport, follow
+from mqindex.rocketmq.dispatch.follow import FollowReport, follow
 from tests.support.crash_at import Runner
 from tests.support.growing_store import OPTIONS, GrowingStore, Turns
 from tests.support.log_writer import FIRST_TIME
@@ -22,7 +22,7 @@ from tests.support.tree import contents, index_bytes, index_paths, queue_bytes
 
 ROUNDS = int(os.environ.get("MQINDEX_CRASH_ROUNDS") or 200)
 ROUNDS_PER_STORE = 200
-FOLLOW = "mqindex.rocketmq.follow:follow"
+FOLLOW = "mqindex.rocketmq.dispatch.follow:follow"
 ENOUGH = 12  # looks that read the whole small log and let its last message count
 ONE = LocalEngine(1)
 

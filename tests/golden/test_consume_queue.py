@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mqindex.rocketmq import CommitLog, ConsumeQueue, ConsumeQueueTable, tag_hash
-from mqindex.rocketmq.log_entries import UNIT
+from mqindex.rocketmq.log.log_entries import UNIT
 from tests.reference.consume_queue import ConsumeQueue as Twin
 from tests.support.golden import KILLED_CASES, STORE_CASES, case
 from tests.support.tree import identities

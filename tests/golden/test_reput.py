@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from mqindex.rocketmq import IndexService
-from mqindex.rocketmq.consume_queue_table import ConsumeQueueTable
-from mqindex.rocketmq.dispatched import dispatched_offset
+from mqindex.rocketmq.dispatch.dispatched import dispatched_offset
+from mqindex.rocketmq.dispatch.reput import Reput
 from mqindex.rocketmq.options import store_options
-from mqindex.rocketmq.reput import Reput
-from mqindex.rocketmq.survey import Survey, survey
+from mqindex.rocketmq.pipeline.survey import Survey, survey
+from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from tests.support.golden import STORE_CASES, StoreCase
 from tests.support.tree import index_bytes, queue_bytes
 

@@ -11,10 +11,10 @@ import pytest
 
 from mqindex._mapped_file import MappedFile
 from mqindex._native.log_extract import QueueTable
-from mqindex.rocketmq.log_entries import FileWalk, LogSpan
-from mqindex.rocketmq.log_files import list_log_files
+from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan
+from mqindex.rocketmq.log.log_files import list_log_files
 from mqindex.rocketmq.options import store_options
-from mqindex.rocketmq.queue_rules import queue_rules
+from mqindex.rocketmq.queue.queue_rules import queue_rules
 from tests.support.golden import STORE_CASES, case
 
 Units = dict[tuple[str, int], list[list[int]]]

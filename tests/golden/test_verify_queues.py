@@ -12,9 +12,9 @@ import pytest
 from mqindex.engines import LocalEngine
 from mqindex.report import Finding, Report
 from mqindex.rocketmq import verify
+from mqindex.rocketmq.checks.queue_diagnosis import diagnose_queues
 from mqindex.rocketmq.options import store_options
-from mqindex.rocketmq.queue_diagnosis import diagnose_queues
-from mqindex.rocketmq.survey import survey
+from mqindex.rocketmq.pipeline.survey import survey
 from tests.support.golden import STORE_CASES, StoreCase
 
 GoldenStore = Callable[[str], tuple[StoreCase, Path]]

@@ -13,9 +13,9 @@ import pytest
 
 from mqindex.errors import MQIndexError
 from mqindex.rocketmq import CommitLog, ConsumeQueue, ConsumeQueueTable
-from mqindex.rocketmq.get_messages import LogParts, get_messages
-from mqindex.rocketmq.log_entries import UNIT
-from mqindex.rocketmq.tag_filter import TagFilter
+from mqindex.rocketmq.log.log_entries import UNIT
+from mqindex.rocketmq.serving.get_messages import LogParts, get_messages
+from mqindex.rocketmq.serving.tag_filter import TagFilter
 from tests.reference.consume_queue import UNIT as PACKED
 from tests.reference.consume_queue import valid_units
 from tests.support.log_writer import LogMessage, LogWriter

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mqindex._native import consume_queue as native
 from mqindex.rocketmq import CommitLog, ConsumeQueue
-from mqindex.rocketmq.log_entries import UNIT
+from mqindex.rocketmq.log.log_entries import UNIT
 from tests.reference import consume_queue as twin
 from tests.support.log_writer import LogMessage, LogWriter
 

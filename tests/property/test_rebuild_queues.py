@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mqindex.engines import LocalEngine
 from mqindex.rocketmq import rebuild
-from mqindex.rocketmq.queue_names import name_problem
+from mqindex.rocketmq.queue.queue_names import name_problem
 from tests.reference.commit_log import scan_log
 from tests.reference.dispatch import Rules
 from tests.reference.queue_files import build_queues

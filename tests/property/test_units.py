@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mqindex._native.log_extract import Extractor, QueueTable
-from mqindex.rocketmq.log_entries import RUN_ENTRY, UNIT
+from mqindex.rocketmq.log.log_entries import RUN_ENTRY, UNIT
 from tests.reference.commit_log import NotAFrame, Record, decode, encode
 from tests.reference.dispatch import Rules, Unit, units
 

@@ -11,7 +11,7 @@ import pytest
 
 from mqindex import rocketmq
 from mqindex.errors import OutputExistsError, RebuildError
-from mqindex.rocketmq import stages
+from mqindex.rocketmq.pipeline import stages
 from mqindex.spark import SparkEngine, rebuild, repair, verify
 from tests.support.golden import STORE_CASES, StoreCase, case
 from tests.support.tree import identities, index_bytes, index_paths, queue_bytes, scraps

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mqindex.rocketmq import CommitLog, IndexService
-from mqindex.rocketmq.log_columns import COLUMNS, DEFAULT_COLUMNS
+from mqindex.rocketmq.log.log_columns import COLUMNS, DEFAULT_COLUMNS
 from mqindex.spark import log_source
 from mqindex.spark.reading import ARROW_TYPES, MAX_OFFSET
 from tests.support.golden import case

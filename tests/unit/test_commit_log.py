@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from mqindex.errors import BadMagicError, ClosedFileError, FormatError, MQIndexError, TruncatedFileError
-from mqindex.rocketmq import CommitLog, log_columns, log_scan
-from mqindex.rocketmq.commit_log import LogFile, data_end, first_frame, last_file_with_frames, list_log_files
+from mqindex.rocketmq import CommitLog
+from mqindex.rocketmq.log import log_columns, log_scan
+from mqindex.rocketmq.log.commit_log import LogFile, data_end, first_frame, last_file_with_frames, list_log_files
 from tests.support.golden import STORE_CASES, case
 from tests.support.log_writer import LogMessage, LogWriter, frame, frame_size
 from tests.support.small_store import small_messages

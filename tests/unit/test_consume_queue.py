@@ -22,7 +22,7 @@ from mqindex.errors import (
 )
 from mqindex.rocketmq import CommitLog, ConsumeQueue, tag_hash
 from mqindex.rocketmq.layout import QUEUE_FILE_SIZE
-from mqindex.rocketmq.log_entries import UNIT
+from mqindex.rocketmq.log.log_entries import UNIT
 from tests.reference.consume_queue import BLANK
 from tests.reference.consume_queue import UNIT as PACKED
 from tests.support.log_writer import LogMessage, LogWriter

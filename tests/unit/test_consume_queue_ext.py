@@ -12,8 +12,8 @@ import pytest
 
 from mqindex.errors import ClosedFileError
 from mqindex.rocketmq import BatchConsumeQueue, ConsumeQueue, ConsumeQueueExt
-from mqindex.rocketmq.consume_queue import tag_hash
-from mqindex.rocketmq.log_entries import UNIT
+from mqindex.rocketmq.log.log_entries import UNIT
+from mqindex.rocketmq.queue.consume_queue import tag_hash
 from tests.support.golden import case
 
 EXT_SIZE = 100

@@ -15,7 +15,7 @@ from mqindex.errors import (
     ReadOnlyFileError,
 )
 from mqindex.rocketmq import CommitLog, ConsumeQueue, ConsumeQueueTable
-from mqindex.rocketmq.log_entries import UNIT
+from mqindex.rocketmq.log.log_entries import UNIT
 from tests.support.log_writer import LogMessage, LogWriter
 from tests.support.tree import contents
 

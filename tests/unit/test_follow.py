@@ -19,10 +19,11 @@ import pytest
 
 from mqindex.engines import LocalEngine, Progress
 from mqindex.errors import BadMagicError, OutputExistsError, StoreInUseError
-from mqindex.rocketmq import Checkpoint, IndexService, growing_log
-from mqindex.rocketmq.dispatch_flush import DispatchFlush
-from mqindex.rocketmq.follow import FollowReport, follow
-from mqindex.rocketmq.reput import ReputProgress
+from mqindex.rocketmq import Checkpoint, IndexService
+from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush
+from mqindex.rocketmq.dispatch.follow import FollowReport, follow
+from mqindex.rocketmq.dispatch.reput import ReputProgress
+from mqindex.rocketmq.log import growing_log
 from tests.support.growing_store import OPTIONS, GrowingStore, Turns
 from tests.support.log_writer import frame
 from tests.support.tree import contents, index_bytes, queue_bytes
@@ -338,7 +339,7 @@ def test_an_error_of_the_flush_ends_following(store: GrowingStore, out: Path, mo
     def broken(self: object) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr("mqindex.rocketmq.index_file.IndexFile.flush", broken)
+    monkeypatch.setattr("mqindex.rocketmq.index.index_file.IndexFile.flush", broken)
     with pytest.raises(OSError, match="Input/output error"):
         once(store, out)
     assert (out / "abort").exists()

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqindex.rocketmq import growing_log
-from mqindex.rocketmq.growing_log import GrowingLog, LogChangedError
-from mqindex.rocketmq.queue_rules import QueueRules
+from mqindex.rocketmq.log import growing_log
+from mqindex.rocketmq.log.growing_log import GrowingLog, LogChangedError
+from mqindex.rocketmq.queue.queue_rules import QueueRules
 from tests.reference.commit_log import index_strings, scan_log
 from tests.reference.java import key_hash
 from tests.reference.rebuild import log_files

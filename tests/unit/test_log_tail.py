@@ -10,8 +10,9 @@ from random import Random
 
 import pytest
 
-from mqindex.rocketmq import CommitLog, growing_log
-from mqindex.rocketmq.log_tail import LogTail
+from mqindex.rocketmq import CommitLog
+from mqindex.rocketmq.log import growing_log
+from mqindex.rocketmq.log.log_tail import LogTail
 from tests.support.golden import STORE_CASES, case
 from tests.support.log_writer import LogMessage, LogWriter, frame_size
 

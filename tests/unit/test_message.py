@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from mqindex.errors import BadMagicError, FormatError, MQIndexError, TruncatedFileError
-from mqindex.rocketmq import Message, body
-from mqindex.rocketmq.message import parse_properties
+from mqindex.rocketmq import Message
+from mqindex.rocketmq.log import body
+from mqindex.rocketmq.log.message import parse_properties
 from tests.reference.commit_log import parse_properties as slow_parse_properties
 from tests.support.log_writer import LogMessage, frame
 

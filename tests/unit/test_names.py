@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mqindex.errors import FileStateError
-from mqindex.rocketmq.names import names_between, next_name
+from mqindex.rocketmq.index.names import names_between, next_name
 
 
 def in_order(previous, names, following):

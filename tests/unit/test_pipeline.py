@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqindex.rocketmq.log_entries import LogSpan
-from mqindex.rocketmq.pipeline import Stretch, assign, cut, take
-from mqindex.rocketmq.stages import Slice
+from mqindex.rocketmq.log.log_entries import LogSpan
+from mqindex.rocketmq.pipeline.pipeline import Stretch, assign, cut, take
+from mqindex.rocketmq.pipeline.stages import Slice
 
 
 def numbered(slices):

@@ -11,11 +11,12 @@ from typing import ClassVar
 
 import pytest
 
-from mqindex.rocketmq import ConsumeQueueTable, IndexService, reput
-from mqindex.rocketmq.dispatched import dispatched_offset
-from mqindex.rocketmq.growing_log import LogChangedError
-from mqindex.rocketmq.queue_rules import QueueRules
-from mqindex.rocketmq.reput import Reput, ReputProgress
+from mqindex.rocketmq import ConsumeQueueTable, IndexService
+from mqindex.rocketmq.dispatch import reput
+from mqindex.rocketmq.dispatch.dispatched import dispatched_offset
+from mqindex.rocketmq.dispatch.reput import Reput, ReputProgress
+from mqindex.rocketmq.log.growing_log import LogChangedError
+from mqindex.rocketmq.queue.queue_rules import QueueRules
 from tests.support.growing_store import GrowingStore, Turns
 from tests.support.log_writer import LogMessage, frame
 from tests.support.tree import index_bytes, queue_bytes

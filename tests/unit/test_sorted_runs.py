@@ -8,9 +8,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from mqindex.rocketmq import sorted_runs
-from mqindex.rocketmq.index_file import IndexFile
-from mqindex.rocketmq.sorted_runs import SortedRun, SortedRunWriter, assign_sorted, build_sorted
+from mqindex.rocketmq.index.index_file import IndexFile
+from mqindex.rocketmq.pipeline import sorted_runs
+from mqindex.rocketmq.pipeline.sorted_runs import SortedRun, SortedRunWriter, assign_sorted, build_sorted
 
 Entry = tuple[int, int, int, int]  # key_hash, phy_offset, store_timestamp, seq
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tests.peer.jvm import Jvm
@@ -47,9 +47,9 @@ COMPLAINTS = (
 
 
 class Broker:
-    """A broker, on one log dir and one pair of ports through all its lives, and its client."""
+    """A broker, on one log dir and one pair of ports through all its lives, and its client. `more`: further settings."""
 
-    def __init__(self, version: str, home: Path) -> None:
+    def __init__(self, version: str, home: Path, more: Mapping[str, object] | None = None) -> None:
         self.version = version
         self.home = home
         self.log_dir = home / "logs"
@@ -62,6 +62,7 @@ class Broker:
             "listeners": f"PLAINTEXT://{address},CONTROLLER://127.0.0.1:{controller}",
             "advertised.listeners": f"PLAINTEXT://{address}",
             "log.dirs": self.log_dir,
+            **(more or {}),
         }
         self.properties = home / "server.properties"
         self.properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
@@ -97,10 +98,15 @@ class Broker:
         self._running = None
         return said
 
-    def close(self) -> None:
-        """End every process, at once."""
+    def kill(self) -> None:
+        """End a life with SIGKILL. Does nothing to a broker that does not run."""
         if self._running is not None:
             self._running.kill()
+            self._running = None
+
+    def close(self) -> None:
+        """End every process, at once."""
+        self.kill()
         self.client.jvm.kill()
 
     def partition(self, topic: str) -> Path:

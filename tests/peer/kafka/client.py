@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tests.peer.conversation import Conversation
 
-__all__ = ["Client", "Isolation", "Outgoing", "Record"]
+__all__ = ["Acknowledged", "Client", "Isolation", "Outgoing", "Record"]
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 Header = tuple[str, bytes | None]
@@ -46,6 +46,14 @@ class Record:
         return cls(int(row[0]), int(row[1]), row[2], _bytes(row[3]), _bytes(row[4]), headers)
 
 
+class Acknowledged(NamedTuple):
+    """A record that the broker said it has."""
+
+    offset: int
+    timestamp: int
+    value: bytes | None
+
+
 class Client(Conversation):
     """Producers by name, a consumer for each isolation level, and an administrator."""
 
@@ -71,6 +79,14 @@ class Client(Conversation):
 
     def end(self, producer: str, *, commit: bool) -> None:
         self.ask(["end", producer, "commit" if commit else "abort"])
+
+    def flood(self, producers: Sequence[str], topic: str, first_time: int) -> None:
+        """Begin to send batch after batch with each of the producers, of times that go up, until `drop_producers`."""
+        self.ask(["flood", topic, str(first_time), *producers])
+
+    def drop_producers(self) -> list[Acknowledged]:
+        """End every producer, with what it has not sent; what the broker had acknowledged of the flood."""
+        return [Acknowledged(int(row[0]), int(row[1]), _bytes(row[2])) for row in self.ask(["drop"])]
 
     def close_producers(self) -> None:
         self.ask(["close"])

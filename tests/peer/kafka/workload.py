@@ -9,7 +9,20 @@ from dataclasses import dataclass
 from tests.peer.kafka.broker import Broker
 from tests.peer.kafka.client import Client, Isolation, Outgoing, Record
 
-__all__ = ["CODECS", "ISOLATIONS", "TOPICS", "TRANSACTIONAL", "Answers", "Sent", "Topic", "ask", "write_everything"]
+__all__ = [
+    "CODECS",
+    "FIRST_TIME",
+    "ISOLATIONS",
+    "TOPICS",
+    "TRANSACTIONAL",
+    "Answers",
+    "Sent",
+    "Topic",
+    "ask",
+    "create_producers",
+    "write_everything",
+    "write_transactions",
+]
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ISOLATIONS: tuple[Isolation, ...] = ("read_uncommitted", "read_committed")
@@ -72,20 +85,31 @@ def write_everything(broker: Broker, source: random.Random) -> dict[str, Sent]:
     client = broker.client
     for topic, how in TOPICS.items():
         client.create_topic(topic, how.settings(broker.version))
+    create_producers(client)
+    sent = {}
+    for topic in TOPICS:
+        if topic in TRANSACTIONAL:
+            sent[topic] = write_transactions(client, topic, source)
+            continue
+        batches = list(_batches(topic, source))
+        for number, batch in enumerate(batches):
+            client.send(CODECS[number % len(CODECS)], topic, batch)
+        sent[topic] = Sent(sum(map(len, batches)), aborted=0)
+    client.close_producers()
+    return sent
+
+
+def create_producers(client: Client) -> None:
+    """Two for each codec: one named like it, and `paying-<codec>` for transactions."""
     for codec in CODECS:
         client.create_producer(codec, codec, "plain" if codec == "snappy" else "idempotent")
         client.create_producer(f"paying-{codec}", codec, "transactional")
-    sent = {}
-    for topic in TOPICS:
-        aborted, batches = 0, list(_batches(topic, source))
-        if topic in TRANSACTIONAL:
-            aborted = _pay(client, topic, batches, source)
-        else:
-            for number, batch in enumerate(batches):
-                client.send(CODECS[number % len(CODECS)], topic, batch)
-        sent[topic] = Sent(sum(map(len, batches)), aborted)
-    client.close_producers()
-    return sent
+
+
+def write_transactions(client: Client, topic: str, source: random.Random) -> Sent:
+    """Transactions of every codec, each ended in the end."""
+    batches = list(_batches(topic, source))
+    return Sent(sum(map(len, batches)), _pay(client, topic, batches, source))
 
 
 def ask(broker: Broker, topic: str, before: Answers | None = None) -> Answers:

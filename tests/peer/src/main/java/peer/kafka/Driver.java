@@ -37,6 +37,10 @@ public final class Driver implements Conversation.Partner {
                 return sender.begin(rest.get(0));
             case "end":
                 return sender.end(rest.get(0), rest.get(1));
+            case "flood":
+                return sender.flood(rest.get(0), Long.parseLong(rest.get(1)), rest.subList(2, rest.size()));
+            case "drop":
+                return sender.drop();
             case "close":
                 return sender.close();
             case "consume":

@@ -1,5 +1,6 @@
 package peer.kafka;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -17,9 +18,11 @@ import peer.Words;
 final class Sender {
     private static final int NEVER = 60_000;
     private static final int BATCH = 1 << 20;
+    private static final int OPEN = 900_000;
 
     private final String address;
     private final Map<String, KafkaProducer<byte[], byte[]>> producers = new HashMap<>();
+    private final Flood flood = new Flood();
 
     Sender(String address) {
         this.address = address;
@@ -30,12 +33,14 @@ final class Sender {
         Properties properties = new Properties();
         properties.put(ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, address);
         properties.put(ProducerConfig.COMPRESSION_TYPE_CONFIG, words.get(1));
+        properties.put(ProducerConfig.ACKS_CONFIG, "all");
         properties.put(ProducerConfig.LINGER_MS_CONFIG, NEVER);
         properties.put(ProducerConfig.BATCH_SIZE_CONFIG, BATCH);
         properties.put(ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG, !words.get(2).equals("plain"));
         boolean transactional = words.get(2).equals("transactional");
         if (transactional) {
             properties.put(ProducerConfig.TRANSACTIONAL_ID_CONFIG, words.get(0));
+            properties.put(ProducerConfig.TRANSACTION_TIMEOUT_CONFIG, OPEN); // longer than any test leaves one open
         }
         ByteArraySerializer bytes = new ByteArraySerializer();
         KafkaProducer<byte[], byte[]> made = new KafkaProducer<>(properties, bytes, bytes);
@@ -78,6 +83,22 @@ final class Sender {
             producers.get(name).abortTransaction();
         }
         return new ArrayList<>();
+    }
+
+    /** Begins to send, with a thread for each of the producers. */
+    List<List<String>> flood(String topic, long firstTime, List<String> names) {
+        for (String name : names) {
+            flood.begin(name, producers.get(name), topic, firstTime);
+        }
+        return new ArrayList<>();
+    }
+
+    /** All of them, with what is not sent yet: for a broker that is gone. A row for each record of the flood. */
+    List<List<String>> drop() throws InterruptedException {
+        flood.end();
+        producers.values().forEach(producer -> producer.close(Duration.ZERO));
+        producers.clear();
+        return flood.acknowledged();
     }
 
     /** All of them: nothing is written any more. */

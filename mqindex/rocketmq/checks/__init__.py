@@ -1,0 +1,1 @@
+"""What is right and wrong with a store, found once for verify and repair."""

@@ -1,0 +1,154 @@
+"""One index file against itself and against the log: the stage that verify and repair share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from mqindex.errors import MQIndexError
+from mqindex.report import Finding, Severity
+from mqindex.rocketmq import layout
+from mqindex.rocketmq.checks.file_times import wrong_times
+from mqindex.rocketmq.index.compare import Comparison, Difference, Place, first_in_log, next_entry
+from mqindex.rocketmq.index.index_file import IndexFile
+from mqindex.rocketmq.log.log_entries import LogEntries, LogSpan
+from mqindex.rocketmq.pipeline.pipeline import damage_finding
+
+__all__ = ["Checked", "FileCheck", "check_file", "structural_finding"]
+
+_ENDS = 100  # entries compared at both ends of a file
+_NOT_GOOD = "repair replaces this file from the log"
+
+
+@dataclass(frozen=True, slots=True)
+class FileCheck:
+    """One index file to check. `log_end`: where the log's frames end. `earlier`: the files before it, by name."""
+
+    path: str
+    geometry: tuple[int, int]
+    spans: tuple[LogSpan, ...]
+    log_end: int
+    tags: bool
+    deep: bool
+    earlier: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a file is good for: `good` files stay, and cover the entries from `begin` to `end` (None: none in the log).
+
+    `first`: the number of the first entry that the log still has. `room`: how many more entries it takes.
+    """
+
+    path: str
+    good: bool
+    findings: tuple[Finding, ...]
+    entries: int = 0
+    first: int = 1
+    room: int = 0
+    begin: Place | None = None
+    end: Place | None = None
+    end_phy_offset: int = 0
+    end_timestamp: int = 0
+
+
+def check_file(check: FileCheck) -> Checked:
+    """Structure first, then both ends against the log, or with `deep` every entry."""
+    size, wanted = os.path.getsize(check.path), layout.index_file_size(*check.geometry)
+    if size != wanted:
+        return _bad(check, Finding("error", "index-size", check.path, None, None, wanted, size, _NOT_GOOD))
+    try:
+        with (
+            IndexFile.open(check.path, hash_slot_num=check.geometry[0], index_num=check.geometry[1]) as index,
+            LogEntries(check.spans, tags=check.tags) as log,
+        ):
+            faults = [structural_finding(check.path, fault) for fault in index.check()]
+            if any(fault.severity == "error" for fault in faults):
+                return _bad(check, *faults)
+            return _against_log(check, index, log, faults)
+    except MQIndexError as error:
+        return _bad(check, Finding("error", "index-unreadable", check.path, hint=str(error)))
+
+
+def _bad(check: FileCheck, *findings: Finding) -> Checked:
+    return Checked(check.path, False, findings)
+
+
+def structural_finding(path: str, fault: tuple[str, int, int, object, object]) -> Finding:
+    """A contradiction inside an index file, as `IndexFile.check` tells it."""
+    kind, number, at, expected, got = fault
+    severity: Severity = "warning" if kind == "hash_slot_count" else "error"  # nothing reads that count back
+    return Finding(
+        severity,
+        f"index-{kind.replace('_', '-')}",
+        path,
+        at,
+        f"entry {number}" if number else None,
+        expected,
+        got,
+        _NOT_GOOD if severity == "error" else None,
+    )
+
+
+def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: list[Finding]) -> Checked:
+    header = index.header
+    checked = Checked(
+        check.path,
+        True,
+        tuple(findings),
+        entries=next_entry(index) - 1,
+        room=index.index_num - next_entry(index),
+        end_phy_offset=header.end_phy_offset,
+        end_timestamp=header.end_timestamp,
+    )
+    below = first_in_log(index, log) - 1
+    if below:
+        hint = "their messages are below the log's minimum offset"
+        findings.append(Finding("info", "index-entries-expired", check.path, got=below, hint=hint))
+        checked = replace(checked, first=below + 1)
+    if below == next_entry(index) - 1:
+        return replace(checked, findings=tuple(findings))
+    if header.end_phy_offset >= check.log_end:
+        limit, got = f"below {check.log_end}", header.end_phy_offset
+        return _bad(
+            check,
+            *findings,
+            Finding("error", "index-beyond-log", check.path, 24, "end_phy_offset", limit, got, _NOT_GOOD),
+        )
+    comparisons = list(_comparisons(check, index, log))
+    wrong = [_differing(check.path, each) for one in comparisons for each in one.differences]
+    if not wrong and not below:
+        wrong = wrong_times(index, log, comparisons[0].begin, check.earlier)
+    findings += [*wrong, *map(damage_finding, log.damage.values()), *_repeated(check, comparisons)]
+    return replace(
+        checked, good=not wrong, findings=tuple(findings), begin=comparisons[0].begin, end=comparisons[-1].end
+    )
+
+
+def _repeated(check: FileCheck, comparisons: list[Comparison]) -> list[Finding]:
+    repeated = max(one.repeated for one in comparisons)
+    hint = "a restarted broker indexes its last message again"
+    return [Finding("info", "message-indexed-twice", check.path, got=repeated, hint=hint)] if repeated else []
+
+
+def _comparisons(check: FileCheck, index: IndexFile, log: LogEntries) -> Iterator[Comparison]:
+    if check.deep or next_entry(index) - first_in_log(index, log) <= 2 * _ENDS:
+        yield Comparison.of_all(index, log)
+    else:
+        yield Comparison.of_start(index, log, _ENDS)
+        yield Comparison.of_end(index, log, _ENDS)
+
+
+def _differing(path: str, difference: Difference) -> Finding:
+    kind = {"missing": "missing-entries", "foreign": "foreign-entry", "wrong": "wrong-entry"}[difference.kind]
+    place = (
+        f"entry {difference.number}" if difference.field is None else f"{difference.field} of entry {difference.number}"
+    )
+    if difference.kind == "missing":
+        expected, got = f"{difference.count} entries from phy offset {difference.phy_offset} on", "none"
+    elif difference.kind == "foreign":
+        expected, got = "an entry of this log", f"phy offset {difference.phy_offset}"
+    else:
+        expected, got = str(difference.expected), str(difference.got)
+    return Finding("error", kind, path, None, place, expected, got, _NOT_GOOD)

@@ -1,0 +1,217 @@
+"""What is right and wrong with the index of a store: found once, told by verify, mended by repair."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from mqindex.engines import Engine
+from mqindex.report import Finding
+from mqindex.rocketmq.checks import check, coverage
+from mqindex.rocketmq.checks.check import Checked, FileCheck
+from mqindex.rocketmq.checks.coverage import Filled
+from mqindex.rocketmq.index.compare import Place
+from mqindex.rocketmq.log.log_entries import LogSpan
+from mqindex.rocketmq.pipeline.log_end import fix_log_end
+from mqindex.rocketmq.pipeline.survey import Survey
+from mqindex.rocketmq.side.checkpoint import Checkpoint
+
+__all__ = ["Diagnosis", "check_files", "conclude", "diagnose"]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """`good` files in the log's order; `bad` paths; the gaps with what the log holds there; all findings."""
+
+    survey: Survey
+    good: tuple[Checked, ...]
+    bad: tuple[str, ...]
+    gaps: tuple[Filled, ...]
+    messages: int
+    findings: tuple[Finding, ...]
+    checkpoint: Checkpoint | None
+
+
+def diagnose(engine: Engine, found: Survey, *, deep: bool, split_size: int, out: str | None = None) -> Diagnosis:
+    """Check every index file, then read what no good file covers; with `out` its runs stay there."""
+    ended, findings = fix_log_end(engine, found, split_size)
+    checked = check_files(engine, ended, range(len(found.index_files)), deep=deep)
+    return conclude(engine, ended, checked, findings, split_size, out)
+
+
+def check_files(engine: Engine, found: Survey, which: Iterable[int], *, deep: bool) -> list[Checked]:
+    """Check the index files of these numbers, each for itself."""
+    spans, files = found.spans, found.index_files
+    checks = [
+        FileCheck(files[at], found.geometry.value, spans, _end(spans), found.tags, deep, files[max(0, at - 8) : at])
+        for at in which
+    ]
+    weights = [sum(found.geometry.value)] * len(checks)
+    return engine.map(check.check_file, checks, name="check index files", weights=weights)
+
+
+def conclude(
+    engine: Engine,
+    ended: Survey,
+    checked: Sequence[Checked],
+    findings: list[Finding],
+    split_size: int,
+    out: str | None = None,
+) -> Diagnosis:
+    """What checked files are among each other, and what none of them covers; `findings`: what is known already."""
+    spans = ended.spans
+    good, misplaced = _settle(checked)
+    stretches = coverage.gaps(good, spans, tags=ended.tags)
+    filled = coverage.measure(engine, stretches, spans, split_size, tags=ended.tags, out=out)
+    checkpoint = engine.map(_read_checkpoint, [os.path.join(ended.options.root, "checkpoint")], name="checkpoint")[0]
+    findings = findings + [finding for one in checked for finding in one.findings] + misplaced
+    findings += [finding for one in filled for finding in one.extracted.findings() + _missing(ended, one)]
+    findings += _doomed(ended, good, checkpoint)
+    return Diagnosis(
+        survey=ended,
+        good=tuple(good),
+        bad=tuple(one.path for one in checked if one.path not in {file.path for file in good}),
+        gaps=tuple(filled),
+        messages=sum(one.extracted.messages for one in filled),
+        findings=tuple(_once(ended.findings + tuple(findings))),
+        checkpoint=checkpoint,
+    )
+
+
+def _read_checkpoint(path: str) -> Checkpoint | None:
+    return Checkpoint.read(path)  # a class method would be pickled by value, with all that its module holds
+
+
+def _end(spans: Sequence[LogSpan]) -> int:
+    return spans[-1].stop if spans else 0
+
+
+def _once(findings: Iterable[Finding]) -> list[Finding]:
+    return list(dict.fromkeys(findings))
+
+
+# ---- index files among each other
+
+
+def _settle(checked: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]:
+    """The good files in the log's order. An empty file is good at the end only, seeded by the one before."""
+    sound = [one for one in checked if one.good]
+    good, findings = _disjoint(sorted((one for one in sound if one.entries), key=_position))
+    findings += _order(good) + _repeated(good)
+    seeds = (good[-1].end_phy_offset, good[-1].end_timestamp) if good else (0, 0)
+    for one in sound:
+        if one.entries:
+            continue
+        if one is checked[-1] and (one.end_phy_offset, one.end_timestamp) == seeds and not (good and good[-1].room):
+            good.append(one)
+        else:
+            findings.append(
+                Finding(
+                    "error",
+                    "index-empty",
+                    one.path,
+                    expected=f"entries, or seeds {seeds} at the end",
+                    got="no entry",
+                    hint="repair replaces this file from the log",
+                )
+            )
+    return good, findings
+
+
+def _disjoint(ordered: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]:
+    """Each file begins where the one before it ended, or repeats its last message; any other overlap is too many."""
+    good: list[Checked] = []
+    findings = []
+    end: Place | None = None
+    for one in ordered:
+        begin = one.begin
+        if begin is None or end is None or begin >= min(end, Place(end.phy_offset, 0)):
+            good.append(one)
+            end = one.end or end
+        else:
+            findings.append(
+                Finding(
+                    "error",
+                    "index-overlap",
+                    one.path,
+                    expected=f"from {end} on",
+                    got=str(begin),
+                    hint="another file has these entries too; repair moves this one to the backup",
+                )
+            )
+    return good, findings
+
+
+def _position(one: Checked) -> tuple[int, Place, str]:
+    return one.end_phy_offset, one.begin or Place(-1, 0), one.path
+
+
+def _order(good: Sequence[Checked]) -> list[Finding]:
+    paths = [one.path for one in good]
+    if paths == sorted(paths):
+        return []
+    names = ", ".join(map(os.path.basename, paths))
+    return [
+        Finding(
+            "warning",
+            "index-order",
+            os.path.dirname(paths[0]),
+            expected=names,
+            got="another order by name",
+            hint="the broker loads by name and answers the last name first",
+        )
+    ]
+
+
+def _repeated(good: Sequence[Checked]) -> list[Finding]:
+    return [
+        Finding("info", "message-indexed-twice", two.path, expected=f"from {one.end} on", got=str(two.begin))
+        for one, two in itertools.pairwise(good)
+        if one.end is not None and two.begin is not None and two.begin < one.end
+    ]
+
+
+def _missing(found: Survey, filled: Filled) -> list[Finding]:
+    gap = filled.gap
+    if not filled.entries:
+        return []
+    return [
+        Finding(
+            "error",
+            "missing-entries",
+            found.options.index,
+            expected=f"{filled.entries} entries from phy offset {gap.stretch.start} on",
+            got="none " + _between(gap.after, gap.before),
+            hint="`mqindex repair` writes them",
+        )
+    ]
+
+
+def _between(after: Checked | None, before: Checked | None) -> str:
+    names = [os.path.basename(one.path) if one else None for one in (after, before)]
+    if names[0] and names[1]:
+        return f"between {names[0]} and {names[1]}"
+    if names[0]:
+        return f"behind {names[0]}"
+    return f"before {names[1]}" if names[1] else "in any index file"
+
+
+def _doomed(found: Survey, good: Sequence[Checked], checkpoint: Checkpoint | None) -> list[Finding]:
+    """After an unclean exit the next start deletes the index files that the checkpoint does not know to be on disk."""
+    known = checkpoint.index_msg_timestamp if checkpoint else 0
+    return [
+        Finding(
+            "warning",
+            "deleted-at-next-start",
+            one.path,
+            8,
+            "end_timestamp",
+            f"at most {known}",
+            one.end_timestamp,
+            "`abort` exists, and checkpoint.indexMsgTimestamp is older: repair moves it up",
+        )
+        for one in good
+        if found.unclean and one.end_timestamp > known
+    ]

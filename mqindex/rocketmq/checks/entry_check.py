@@ -1,0 +1,137 @@
+"""Index entries that a stretch of the log asks for, against those of the index files: compared while the log is read.
+
+Only whether all of a file's entries are the log's is found out here, at the speed of comparing arrays. What exactly
+differs in a file, and whether an intact store may show it, `compare` says, which reads that file's stretch again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex.errors import MQIndexError
+from mqindex.rocketmq.index.compare import Place, next_entry
+from mqindex.rocketmq.index.index_file import IndexFile
+
+__all__ = ["EntryCheck", "EntryRun", "EntryStretch"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryStretch:
+    """The log's entries from `begin` to `end`, which an index file claims to hold as its entries from `number` on."""
+
+    path: str
+    geometry: tuple[int, int]
+    number: int
+    begin: Place
+    end: Place
+
+    def reaches(self, start: int, stop: int) -> bool:
+        """Whether messages at the phy offsets [start, stop) may have entries here."""
+        return self.begin.phy_offset < stop and start <= self.end.phy_offset
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRun:
+    """Of one file the entries [start, stop) were compared; `agrees`: all are those of the log."""
+
+    path: str
+    start: int
+    stop: int
+    agrees: bool
+
+
+class EntryCheck:
+    """Compares the entries of the messages that begin in [start, stop) with index files; a context manager."""
+
+    def __init__(self, stretches: Sequence[EntryStretch], start: int, stop: int) -> None:
+        self._files: list[_File] = []
+        try:
+            for stretch in stretches:
+                self._files.append(_File(stretch, start, stop))
+        except BaseException:
+            self.close()
+            raise
+
+    def add(self, entries: Array) -> None:
+        """The next entries; all of a message's are in one array."""
+        for file in self._files:
+            file.add(entries)
+
+    def finish(self) -> list[EntryRun]:
+        """What was found."""
+        return [file.finish() for file in self._files]
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+
+    def __enter__(self) -> EntryCheck:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _File:
+    """One index file and the place up to which it was compared."""
+
+    def __init__(self, stretch: EntryStretch, start: int, stop: int) -> None:
+        self._stretch, self._stop = stretch, stop
+        self._index: IndexFile | None = None
+        self._begun = stretch.begin.phy_offset < start
+        self._first = self._number = stretch.number
+        self._agrees = True
+        try:
+            self._index = IndexFile.open(stretch.path, hash_slot_num=stretch.geometry[0], index_num=stretch.geometry[1])
+            if self._begun:
+                self._first = self._number = self._first_from(start)
+        except (MQIndexError, OSError):
+            self._agrees = False
+
+    def add(self, entries: Array) -> None:
+        stretch, index = self._stretch, self._index
+        if not self._agrees or index is None:
+            return
+        phys = entries["phy_offset"]
+        low, high = 0, len(entries)
+        if int(phys[-1]) < stretch.begin.phy_offset or int(phys[0]) > stretch.end.phy_offset:
+            return
+        if not self._begun:
+            low = int(np.searchsorted(phys, stretch.begin.phy_offset)) + stretch.begin.ordinal
+            self._begun = True
+        if stretch.end.phy_offset <= int(phys[-1]):
+            high = int(np.searchsorted(phys, stretch.end.phy_offset)) + stretch.end.ordinal
+        if low < high:
+            self._compare(index, entries[low:high])
+
+    def _compare(self, index: IndexFile, wanted: Array) -> None:
+        stop = self._number + len(wanted)
+        self._agrees = stop <= next_entry(index) and index.compare_run(self._number, wanted) == len(wanted)
+        self._number = stop
+
+    def finish(self) -> EntryRun:
+        if self._agrees and self._index is not None and self._number < next_entry(self._index):
+            # The next entry must be of a later split: one that is left out would not be missed there.
+            self._agrees = self._phy_offset(self._number) >= self._stop
+        return EntryRun(self._stretch.path, self._first, self._number, self._agrees)
+
+    def _first_from(self, start: int) -> int:
+        assert self._index is not None
+        numbers = range(self._stretch.number, next_entry(self._index))
+        return numbers.start + bisect_left(numbers, start, key=self._phy_offset)
+
+    def _phy_offset(self, number: int) -> int:
+        assert self._index is not None
+        return int(self._index.entries(number, number + 1)["phy_offset"][0])
+
+    def close(self) -> None:
+        if self._index is not None:
+            self._index.close()

@@ -1,0 +1,79 @@
+"""The three times of an index file that no entry but its first and last decides: begin, end, and the seed's trace.
+
+`begin_timestamp` and `end_timestamp` are exactly the store timestamps of the first and the last entry. The time_diff
+of entry 1 counts from the end of the file that was the last when this one was created (rocketmq `IndexFile.putKey`
+writes the entry before the header): of the file before it, of an older one if that was deleted meanwhile, or of none.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+
+from mqindex.report import Finding
+from mqindex.rocketmq.index.compare import Place, time_diffs
+from mqindex.rocketmq.index.index_file import IndexFile
+from mqindex.rocketmq.layout import INDEX_HEADER_SIZE
+from mqindex.rocketmq.log.log_entries import LogEntries
+
+__all__ = ["wrong_times"]
+
+_HEADER = struct.Struct(">4q2i")
+
+
+def wrong_times(index: IndexFile, log: LogEntries, begin: Place, earlier: Sequence[str]) -> list[Finding]:
+    """What the header's times or entry 1 say wrongly; `begin`: where entry 1 stands in the log."""
+    header = index.header
+    wanted = {
+        ("begin_timestamp", 0): _stored(log, header.begin_phy_offset),
+        ("end_timestamp", 8): _stored(log, header.end_phy_offset),
+    }
+    found = [
+        _wrong(index, at, field, expected, getattr(header, field))
+        for (field, at), expected in wanted.items()
+        if expected is not None and expected != getattr(header, field)
+    ]
+    return found or _wrong_seed(index, log, begin, earlier)
+
+
+def _wrong_seed(index: IndexFile, log: LogEntries, begin: Place, earlier: Sequence[str]) -> list[Finding]:
+    seeds = [seed for seed in map(_end_of, earlier) if seed is not None]
+    if not seeds or not _adjoins(log, seeds[-1][0], begin):
+        return []  # the file that it was seeded by may be gone
+    stored = np.array([index.header.begin_timestamp])
+    possible = {0} | {int(time_diffs(stored, timestamp)[0]) for _, timestamp in seeds}
+    got = int(index.entries(1, 2)["time_diff"][0])
+    if got in possible:
+        return []
+    expected = int(time_diffs(stored, seeds[-1][1])[0])
+    return [_wrong(index, None, "time_diff of entry 1", expected, got)]
+
+
+def _adjoins(log: LogEntries, end_phy_offset: int, begin: Place) -> bool:
+    """Whether the entries behind the message at `end_phy_offset` begin at `begin`."""
+    if end_phy_offset == begin.phy_offset:
+        return True
+    last = len(log.of(end_phy_offset))
+    following = log.first(end_phy_offset, last + 1, begin.phy_offset + 1) if last else ()
+    return len(following) > last and int(following[last]["phy_offset"]) == begin.phy_offset and begin.ordinal == 0
+
+
+def _stored(log: LogEntries, phy_offset: int) -> int | None:
+    message = log.of(phy_offset)
+    return int(message["store_timestamp"][0]) if len(message) else None
+
+
+def _end_of(path: str) -> tuple[int, int] | None:
+    with open(path, "rb") as file:
+        head = file.read(INDEX_HEADER_SIZE)
+    if len(head) < INDEX_HEADER_SIZE:
+        return None
+    _, end_timestamp, _, end_phy_offset, _, _ = _HEADER.unpack(head)
+    return end_phy_offset, end_timestamp
+
+
+def _wrong(index: IndexFile, at: int | None, field: str, expected: int, got: int) -> Finding:
+    hint = "repair replaces this file from the log"
+    return Finding("error", "wrong-time", index.path, at, field, expected, got, hint)

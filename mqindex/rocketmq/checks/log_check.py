@@ -1,0 +1,219 @@
+"""One pass over the log for everything that is compared with it: its own continuity, the queues, the index.
+
+A split is a task, as in `stages.extract`; here nothing is written.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._mapped_file import MappedFile
+from mqindex._native.commit_log import Scanner, find_frame
+from mqindex.engines import Engine
+from mqindex.errors import MQIndexError
+from mqindex.report import Finding
+from mqindex.rocketmq.checks.entry_check import EntryCheck, EntryRun, EntryStretch
+from mqindex.rocketmq.checks.queue_wants import QueueWants, needs_again
+from mqindex.rocketmq.checks.unit_check import ExtReader, QueueRun, UnitCheck
+from mqindex.rocketmq.log.log_entries import Damage, FileWalk, LogSpan
+from mqindex.rocketmq.pipeline import pipeline
+from mqindex.rocketmq.pipeline.log_end import find_behind
+from mqindex.rocketmq.pipeline.pipeline import Stitched, Stretch
+from mqindex.rocketmq.pipeline.survey import Survey
+from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
+from mqindex.rocketmq.queue.queue_names import QueueName
+from mqindex.rocketmq.queue.queue_rules import QueueRules
+
+__all__ = ["LogCheck", "LogRun", "Walked", "check_split", "walk_log"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogCheck:
+    """Frames that begin in [start, stop) of one log file, and what to compare with them.
+
+    `queues`: the directory of the consume queues, None: leave them out. `stretches`: of index files.
+    `before`: what other splits gave to queues that go on here, where it matters.
+    """
+
+    span: LogSpan
+    start: int
+    stop: int
+    resync: bool
+    tags: bool
+    check_crc: bool
+    rules: QueueRules
+    queues: str | None
+    ext: str | None
+    stretches: tuple[EntryStretch, ...]
+    before: tuple[tuple[QueueName, tuple[int, int]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LogRun:
+    """What a split of the file `path` holds; `first` (-1: no frame), `end`, `fault`, `damage` as in `stages.Run`."""
+
+    path: str
+    messages: int
+    entries: int
+    first: int
+    end: int | None
+    fault: Damage | None
+    damage: tuple[Damage, ...]
+    max_timestamp: int
+    queues: tuple[QueueRun, ...]
+    stretches: tuple[EntryRun, ...]
+
+
+@dataclass(slots=True)
+class Walked:
+    """All runs in the log's order. `survey`: with the log's end fixed; `findings`: of the log itself."""
+
+    survey: Survey
+    runs: list[LogRun] = field(default_factory=list)
+    damage: list[Damage] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def messages(self) -> int:
+        return sum(run.messages for run in self.runs)
+
+    @property
+    def max_timestamp(self) -> int:
+        """The latest store timestamp of a message that is dispatched anywhere; 0: there is none."""
+        return max((run.max_timestamp for run in self.runs), default=0)
+
+    @property
+    def end(self) -> int:
+        """The phy offset behind the last frame."""
+        spans = self.survey.spans
+        return spans[-1].stop if spans else 0
+
+
+def walk_log(
+    engine: Engine,
+    found: Survey,
+    split_size: int,
+    *,
+    check_crc: bool,
+    queues: bool = True,
+    stretches: Sequence[EntryStretch] = (),
+) -> Walked:
+    """Read the whole log once. Bodies are compared with their checksums in every file, or in the last only."""
+    walked = Walked(found)
+    checks = _checks(found, split_size, check_crc=check_crc, queues=queues, stretches=stretches)
+    runs = engine.map(check_split, checks, name="check the log", weights=[one.stop - one.start for one in checks])
+    stitched: Stitched[LogRun] = pipeline.stitch(
+        engine, check_split, list(zip(checks, runs, strict=True)), Stitched[LogRun]()
+    )
+    walked.runs, walked.damage = _again(engine, checks, stitched.runs), stitched.damage
+    walked.findings = [pipeline.damage_finding(damage) for damage in stitched.damage]
+    if stitched.fault is not None:
+        walked.findings += find_behind(engine, found.spans, stitched.fault)
+        ended = replace(found.spans[-1], stop=stitched.fault.at)
+        walked.survey = replace(found, spans=(*found.spans[:-1], ended))
+    return walked
+
+
+def _checks(
+    found: Survey, split_size: int, *, check_crc: bool, queues: bool, stretches: Sequence[EntryStretch]
+) -> list[LogCheck]:
+    whole = Stretch(found.min_phy_offset, found.spans[-1].stop if found.spans else 0)
+    rules = found.queues.rules
+    return [
+        LogCheck(
+            span=split.span,
+            start=split.start,
+            stop=split.stop,
+            resync=split.resync,
+            tags=found.tags,
+            check_crc=check_crc,
+            rules=rules,
+            queues=found.options.consume_queue if queues else None,
+            ext=found.options.consume_queue_ext_directory if rules.ext_file_size is not None else None,
+            stretches=tuple(one for one in stretches if one.reaches(split.start, split.stop)),
+        )
+        for split in pipeline.cut(found.spans, whole, split_size, tags=found.tags, out=None)
+    ]
+
+
+def check_split(check: LogCheck) -> LogRun:
+    """Walk a split, and compare what its frames ask for."""
+    with MappedFile.open(check.span.path) as log:
+        first = check.start
+        if check.resync:
+            first = find_frame(log.map, check.span.file_start, check.start, check.stop)
+            if first < 0:
+                return LogRun(check.span.path, 0, 0, -1, None, None, (), 0, (), ())
+        table = check.rules.table() if check.queues is not None else None
+        walk = FileWalk(log, check.span, first, check.stop, tags=check.tags, queues=table, check_crc=check.check_crc)
+        units = None
+        if table is not None and check.queues is not None:
+            units = UnitCheck(check.queues, table.names, dict(check.before), _ext_reader(check.ext))
+        with EntryCheck(check.stretches, first, check.stop) as entries:
+            latest = 0
+            for chunk in walk:
+                if len(chunk):
+                    entries.add(chunk)
+                if units is not None and len(walk.units):
+                    latest = max(latest, int(walk.units["store_timestamp"].max()))
+                    units.add(walk.units)
+            stretches = entries.finish()
+        if walk.last_message >= 0:  # which may have neither entries nor units
+            last = Scanner(log.map, check.span.file_start, walk.last_message, walk.last_message + 1)
+            latest = max(latest, int(next(last)["store_timestamp"][0]))
+        return LogRun(
+            path=check.span.path,
+            messages=walk.messages,
+            entries=walk.entries,
+            first=first,
+            end=walk.end,
+            fault=walk.fault,
+            damage=tuple(walk.damage),
+            max_timestamp=latest,
+            queues=tuple(units.finish()) if units is not None else (),
+            stretches=tuple(stretches),
+        )
+
+
+def _ext_reader(directory: str | None) -> ExtReader | None:
+    if directory is None:
+        return None
+
+    def read(name: QueueName, addresses: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        try:
+            with ConsumeQueueExt.open(os.path.join(directory, name[0], str(name[1]))) as ext:
+                units = ext.get_many(addresses)
+        except (MQIndexError, OSError):
+            return np.zeros(len(addresses), np.int64), np.full(len(addresses), -1)
+        return units["tags_code"], np.where(units["found"], units["store_timestamp"], -1)
+
+    return read
+
+
+def _again(engine: Engine, checks: Sequence[LogCheck], runs: Sequence[LogRun]) -> list[LogRun]:
+    """Queues whose places hang on what came before their split: compared once more with that known.
+
+    An uninterrupted broker writes none.
+    """
+    wants: dict[QueueName, QueueWants] = {}
+    done = []
+    for run in runs:
+        before = needs_again(wants, run.queues)
+        if before:
+            check = next(one for one in checks if one.span.path == run.path and one.start <= run.first < one.stop)
+            again = replace(check, start=run.first, resync=False, stretches=(), before=tuple(before.items()))
+            fresh = engine.map(check_split, [again], name="check again")[0].queues
+            kept = tuple(one for one in run.queues if (one.topic, one.queue_id) not in before)
+            run = replace(  # noqa: PLW2901
+                run, queues=kept + tuple(one for one in fresh if (one.topic, one.queue_id) in before)
+            )
+        for queue in run.queues:
+            wants.setdefault((queue.topic, queue.queue_id), QueueWants()).take(queue)
+        done.append(run)
+    return done

@@ -1,0 +1,232 @@
+"""One queue's files: their names and lengths, and what stands at the places that no message of the log asks for."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._mapped_file import MappedFile
+from mqindex._native.consume_queue import check_units, decode_units
+from mqindex.errors import MQIndexError
+from mqindex.report import Finding
+from mqindex.rocketmq.checks.unit_check import BLANK_SIZE, queue_files
+from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
+from mqindex.rocketmq.log.log_files import LogFile, Skipped
+from mqindex.rocketmq.options import parse_version
+
+__all__ = ["MENDED", "QueueCheck", "QueueChecked", "check_queue"]
+
+Array = npt.NDArray[Any]
+
+MENDED = "repair writes this queue's files from the log"
+_BLOCK = 1 << 20  # units looked at together
+
+
+@dataclass(frozen=True, slots=True)
+class QueueCheck:
+    """A queue's directory to look through. `ranges`: the places that the log's messages have, ascending.
+
+    The log's frames lie in the phy offsets [low, high); `damaged`: the stretches of it that could not be read.
+    """
+
+    topic: str
+    queue_id: int
+    path: str
+    ranges: tuple[tuple[int, int], ...]
+    low: int
+    high: int
+    damaged: tuple[tuple[int, int], ...]
+    file_size: int
+    broker_version: str
+
+
+@dataclass(slots=True)
+class QueueChecked:
+    """`min_offset` and `max_offset`: the places from the first file's begin, behind the last unit that is valid."""
+
+    topic: str
+    queue_id: int
+    findings: list[Finding] = field(default_factory=list)
+    files: int = 0
+    units: int = 0
+    min_offset: int = 0
+    max_offset: int = 0
+
+
+def check_queue(check: QueueCheck) -> QueueChecked:
+    """Look through one queue's directory."""
+    checked = QueueChecked(check.topic, check.queue_id)
+    files, skipped = queue_files(check.path)
+    checked.findings += [_stray(check, one) for one in skipped]
+    checked.files = len(files)
+    if files:
+        checked.min_offset = files[0].start // QUEUE_UNIT_SIZE
+        checked.findings += [finding for file in files for finding in _wrong_length(check, file, file is files[-1])]
+        checked.findings += _holes(files)
+        _Places(check, files, checked).look()
+    return checked
+
+
+def _stray(check: QueueCheck, one: Skipped) -> Finding:
+    """A stranger: up to 5.0 the broker does not start; from 5.1 on it passes over directories, later an empty file."""
+    version = parse_version(check.broker_version)
+    harmless = version >= (5, 1) and (os.path.isdir(one.path) or one.reason == "an empty file")
+    hint = "the broker passes over it" if harmless else "a broker refuses to start: move it elsewhere"
+    return Finding("warning" if harmless else "error", "stray-queue-file", one.path, got=one.reason, hint=hint)
+
+
+def _wrong_length(check: QueueCheck, file: LogFile, last: bool) -> Iterator[Finding]:
+    size = os.path.getsize(file.path)
+    if size != check.file_size:
+        hint = f"a broker refuses to start; {MENDED}"
+        yield Finding("error", "queue-size", file.path, expected=check.file_size, got=size, hint=hint)
+    elif file.start % check.file_size:
+        yield Finding(
+            "error",
+            "queue-name",
+            file.path,
+            expected=f"a multiple of {check.file_size}",
+            got=file.start,
+            hint=MENDED,
+        )
+
+
+def _holes(files: list[LogFile]) -> list[Finding]:
+    return [
+        Finding(
+            "error",
+            "queue-file-missing",
+            one.path,
+            expected=f"the next file at byte {one.stop}",
+            got=following.start,
+            hint=MENDED,
+        )
+        for one, following in itertools.pairwise(files)
+        if one.stop < following.start
+    ]
+
+
+class _Places:
+    """What stands at the places of a queue that the log does not ask for."""
+
+    def __init__(self, check: QueueCheck, files: list[LogFile], checked: QueueChecked) -> None:
+        self._check, self._files, self._checked = check, files, checked
+        self._behind = check.ranges[-1][1] if check.ranges else None  # the place behind the log's last unit
+        self._seen: dict[str, tuple[int, str, int, int]] = {}  # kind: how many, path, at, phy offset of the first
+
+    def look(self) -> None:
+        checked = self._checked
+        checked.units = sum(stop - start for start, stop in self._check.ranges)
+        checked.max_offset = self._behind if self._behind is not None else checked.min_offset
+        for file in self._files:
+            try:
+                with MappedFile.open(file.path) as mapped:
+                    self._look_at(file, mapped)
+            except (MQIndexError, FileNotFoundError) as error:
+                checked.findings.append(Finding("error", "queue-unreadable", file.path, hint=str(error)))
+        checked.findings += [self._finding(kind, *seen) for kind, seen in self._seen.items()]
+
+    def _look_at(self, file: LogFile, mapped: MappedFile) -> None:
+        first, places = file.start // QUEUE_UNIT_SIZE, min(mapped.size, file.size) // QUEUE_UNIT_SIZE
+        for start, stop in _uncovered(self._check.ranges, first, first + places):
+            if self._behind is not None and start >= self._behind:
+                self._look_behind(file, mapped, first, start, stop)
+            else:
+                self._look_between(file, mapped, first, start, stop)
+
+    def _look_between(self, file: LogFile, mapped: MappedFile, first: int, start: int, stop: int) -> None:
+        """Before or between the log's units, or in a queue of which the log holds none."""
+        end = stop
+        if self._behind is None:
+            end = first + check_units(mapped.map, start - first, stop - first)
+            if start == self._checked.max_offset or file is self._files[0]:
+                self._checked.max_offset = max(self._checked.max_offset, end)
+            self._stale(file, mapped, first, end, stop)
+        for at in range(start, end, _BLOCK):
+            block = decode_units(mapped.map, at - first, min(at + _BLOCK, end) - first)
+            self._judge(file, first, at, *block)
+
+    def _look_behind(self, file: LogFile, mapped: MappedFile, first: int, start: int, stop: int) -> None:
+        """Behind the log's last unit: what is valid on end makes the queue too long, what comes later is stale."""
+        end = start
+        if start == self._checked.max_offset:
+            end = first + check_units(mapped.map, start - first, stop - first)
+            if end > start:
+                self._judge(file, first, start, *decode_units(mapped.map, start - first, end - first))
+            self._checked.max_offset = end
+        self._stale(file, mapped, first, end, stop)
+
+    def _stale(self, file: LogFile, mapped: MappedFile, first: int, start: int, stop: int) -> None:
+        for at in range(start, stop, _BLOCK):
+            here = slice((at - first) * QUEUE_UNIT_SIZE, (min(at + _BLOCK, stop) - first) * QUEUE_UNIT_SIZE)
+            data = np.frombuffer(mapped.map, np.uint8)[here]
+            if data.any():
+                place = here.start + int(data.argmax())
+                self._see("stale-queue-bytes", file, place, 0, 1)
+                return
+
+    def _judge(self, file: LogFile, first: int, start: int, phys: Array, sizes: Array, codes: Array) -> None:
+        blank = (phys == 0) & (sizes == BLANK_SIZE) & (codes == 0)
+        invalid = (phys < 0) | (sizes <= 0)
+        unit = ~(blank | invalid)
+        expired = unit & (phys < self._check.low)
+        beyond = unit & (phys >= self._check.high)
+        damaged = np.zeros(len(phys), bool)
+        for low, high in self._check.damaged:
+            damaged |= unit & (phys >= low) & (phys < high)
+        kinds = {
+            "queue-units-expired": expired,
+            "queue-beyond-log": beyond,
+            "queue-units-of-damaged-log": damaged,
+            "foreign-unit": unit & ~(expired | beyond | damaged),
+            "invalid-unit": invalid,
+        }
+        for kind, which in kinds.items():
+            if which.any():
+                at = int(which.argmax())
+                place = (start + at - first) * QUEUE_UNIT_SIZE
+                self._see(kind, file, place, int(phys[at]), int(np.count_nonzero(which)))
+
+    def _see(self, kind: str, file: LogFile, at: int, phy_offset: int, count: int) -> None:
+        known = self._seen.get(kind)
+        self._seen[kind] = (count, file.path, at, phy_offset) if known is None else (known[0] + count, *known[1:])
+
+    def _finding(self, kind: str, count: int, path: str, at: int, phy_offset: int) -> Finding:
+        low, high = self._check.low, self._check.high
+        if kind == "queue-units-expired":
+            hint = "their messages are below the log's minimum offset"
+            return Finding("info", kind, path, at, got=count, hint=hint)
+        if kind == "queue-units-of-damaged-log":
+            return Finding("info", kind, path, at, got=count, hint="their messages are in damaged stretches of the log")
+        if kind == "stale-queue-bytes":
+            hint = "of an earlier life, behind the queue's end; new units overwrite them"
+            return Finding("info", kind, path, at, hint=hint)
+        if kind == "queue-beyond-log":
+            hint = f"{count} units lead behind the log's end; a broker cuts them off, and so does repair"
+            return Finding("error", kind, path, at, "phy_offset", f"below {high}", phy_offset, hint)
+        if kind == "invalid-unit":
+            hint = f"{count} places without a unit, where a broker would end the queue; {MENDED}"
+            return Finding("error", kind, path, at, expected="a unit", got="none", hint=hint)
+        hint = f"{count} units lead to no message of this queue; {MENDED}"
+        return Finding(
+            "error", kind, path, at, "phy_offset", f"a message of this queue from {low} on", phy_offset, hint
+        )
+
+
+def _uncovered(ranges: tuple[tuple[int, int], ...], start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """What of [start, stop) lies in none of the ranges."""
+    for low, high in ranges:
+        if low >= stop:
+            break
+        if high > start:
+            if low > start:
+                yield start, low
+            start = high
+    if start < stop:
+        yield start, stop

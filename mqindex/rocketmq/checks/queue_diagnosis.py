@@ -1,0 +1,233 @@
+"""What is right and wrong with the consume queues of a store: found once, told by verify, mended by repair."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from mqindex.engines import Engine
+from mqindex.report import Finding
+from mqindex.rocketmq.checks import queue_check
+from mqindex.rocketmq.checks.log_check import Walked, walk_log
+from mqindex.rocketmq.checks.queue_check import QueueCheck, QueueChecked
+from mqindex.rocketmq.checks.queue_wants import QueueWants, gather_wants
+from mqindex.rocketmq.layout import number_of
+from mqindex.rocketmq.pipeline.survey import Survey
+from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
+
+__all__ = ["CheckedQueue", "QueueDiagnosis", "diagnose_queues"]
+
+_MAX_DIFFERENCES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedQueue:
+    """One queue directory. A `good` one stays as it is; the others repair writes anew from the log.
+
+    `min_offset`, `max_offset`: its queue offsets, [min, max), as far as its units are valid. `units`: those of them
+    that the log asks for.
+    """
+
+    topic: str
+    queue_id: int
+    good: bool
+    findings: tuple[Finding, ...]
+    files: int = 0
+    units: int = 0
+    min_offset: int = 0
+    max_offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDiagnosis:
+    """All queues that have a directory, those `missing` that the log asks for, and all that was found.
+
+    `survey`: the store with the log's end fixed. `messages`, `max_timestamp`: of the whole log.
+    """
+
+    survey: Survey
+    queues: tuple[CheckedQueue, ...]
+    missing: tuple[QueueName, ...]
+    findings: tuple[Finding, ...]
+    messages: int
+    max_timestamp: int = 0
+
+    @property
+    def bad(self) -> tuple[QueueName, ...]:
+        """The queues that repair writes anew."""
+        return tuple((one.topic, one.queue_id) for one in self.queues if not one.good)
+
+
+def diagnose_queues(
+    engine: Engine, found: Survey, *, deep: bool, split_size: int, walked: Walked | None = None
+) -> QueueDiagnosis:
+    """Compare every unit of every queue with the log, in both directions; nothing is written.
+
+    `deep` also compares bodies with their checksums. `walked`: a walk that was made already.
+    """
+    if walked is None:
+        walked = walk_log(engine, found, split_size, check_crc=deep)
+    if found.options.setting("storeType", "default") != "default":
+        return _elsewhere(walked)
+    wants = gather_wants([run.queues for run in walked.runs])
+    listed = engine.map(_list_queues, [found.options.consume_queue], name="list the queues")[0]
+    batch = found.queues.batch_topics
+    present = [name for name in listed.queues if name[0] not in batch]
+    checks = [_check(walked, name, wants.get(name)) for name in present]
+    weights = [1 + len(check.ranges) for check in checks]
+    looked = engine.map(queue_check.check_queue, checks, name="check the queues", weights=weights)
+    queues = [_judged(found, one, wants.get((one.topic, one.queue_id))) for one in looked]
+    wanted = [name for name, want in sorted(wants.items()) if name not in set(present) and want.units]
+    missing = [name for name in wanted if name_problem(*name) is None and name[0] not in batch]
+    findings = [*listed.findings, *_missing(found, wants, missing), *_left_out(found, wants)]
+    return QueueDiagnosis(
+        survey=walked.survey,
+        queues=tuple(queues),
+        missing=tuple(missing),
+        findings=(*walked.findings, *findings, *(finding for one in queues for finding in one.findings)),
+        messages=walked.messages,
+        max_timestamp=walked.max_timestamp,
+    )
+
+
+def _elsewhere(walked: Walked) -> QueueDiagnosis:
+    """From 5.2 on the queues may be in RocksDB, which is not read."""
+    kept = walked.survey.options.setting("storeType", "default")
+    hint = "the consume queues are not in files of their own; they are not compared"
+    finding = Finding("info", "queues-elsewhere", walked.survey.options.root, field="storeType", got=kept, hint=hint)
+    return QueueDiagnosis(walked.survey, (), (), (*walked.findings, finding), walked.messages, walked.max_timestamp)
+
+
+# ---- which queues there are
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    queues: tuple[QueueName, ...]
+    findings: tuple[Finding, ...]
+
+
+def _list_queues(directory: str) -> _Listed:
+    """The queues that have a directory: `<topic>/<queueId>/`."""
+    queues: set[QueueName] = set()
+    findings = []
+    for topic in _entries(directory):
+        if not topic.is_dir():
+            findings.append(_skipped(topic.path))
+            continue
+        for queue in _entries(topic.path):
+            queue_id = number_of(queue.name)
+            if queue_id is None or queue_id >= 2**31 or not queue.is_dir() or queue.name != str(queue_id):
+                findings.append(_skipped(queue.path))
+            else:
+                queues.add((topic.name, queue_id))
+    return _Listed(tuple(sorted(queues)), tuple(findings))
+
+
+def _entries(directory: str) -> list[os.DirEntry[str]]:
+    try:
+        return sorted(os.scandir(directory), key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _skipped(path: str) -> Finding:
+    return Finding("warning", "stray-file", path, hint="the broker skips it")
+
+
+def _check(walked: Walked, name: QueueName, want: QueueWants | None) -> QueueCheck:
+    found = walked.survey
+    damaged = tuple((one.at, walked.end if one.stop is None else one.stop) for one in walked.damage)
+    return QueueCheck(
+        topic=name[0],
+        queue_id=name[1],
+        path=os.path.join(found.options.consume_queue, name[0], str(name[1])),
+        ranges=want.places if want else (),
+        low=found.min_phy_offset,
+        high=walked.end,
+        damaged=damaged + tuple(_gaps(found)),
+        file_size=found.queues.rules.file_size,
+        broker_version=found.broker_version.value,
+    )
+
+
+def _gaps(found: Survey) -> Iterable[tuple[int, int]]:
+    """Where whole files of the log are missing."""
+    for one, following in zip(found.spans, found.spans[1:], strict=False):
+        if one.stop < following.file_start:
+            yield one.stop, following.file_start
+
+
+# ---- what to make of it
+
+
+def _judged(found: Survey, looked: QueueChecked, want: QueueWants | None) -> CheckedQueue:
+    findings = list(looked.findings)
+    if want is not None:
+        path = os.path.join(found.options.consume_queue, looked.topic, str(looked.queue_id))
+        findings += want.findings(path)
+    spoilt = any(one.severity == "error" and one.kind != "stray-queue-file" for one in findings)
+    expired = sum(one.got for one in findings if one.kind == "queue-units-expired")
+    if expired and not looked.units and not spoilt:
+        findings.append(_all_expired(found, looked))
+    return CheckedQueue(
+        topic=looked.topic,
+        queue_id=looked.queue_id,
+        good=not spoilt and not (want is not None and want.tag_hashes),
+        findings=tuple(findings),
+        files=looked.files,
+        units=looked.units,
+        min_offset=looked.min_offset,
+        max_offset=looked.max_offset,
+    )
+
+
+def _all_expired(found: Survey, looked: QueueChecked) -> Finding:
+    return Finding(
+        "info",
+        "queue-min-offset-stale",
+        os.path.join(found.options.consume_queue, looked.topic, str(looked.queue_id)),
+        expected=f"min offset {looked.max_offset}",
+        got=looked.min_offset,
+        hint="every message of this queue is below the log's minimum; brokers before 5.0 do not move its min offset",
+    )
+
+
+def _missing(found: Survey, wants: dict[QueueName, QueueWants], missing: Sequence[QueueName]) -> list[Finding]:
+    root = found.options.consume_queue
+    units = {name: wants[name].units for name in missing}
+    hint = "`mqindex repair` writes them; a broker without any queue reads its whole log again at its start"
+    if missing and len(missing) == len([name for name in wants if name_problem(*name) is None]) > 1:
+        got = "none"
+        return [
+            Finding("error", "queue-missing", root, None, None, f"{len(missing)} queues, {sum(units.values())} units",
+                    got, hint)
+        ]  # fmt: skip
+    return [
+        Finding(
+            "error",
+            "queue-missing",
+            os.path.join(root, topic, str(queue_id)),
+            expected=f"{units[topic, queue_id]} units",
+            got="none",
+            hint="`mqindex repair` writes them",
+        )
+        for topic, queue_id in missing
+    ]
+
+
+def _left_out(found: Survey, wants: dict[QueueName, QueueWants]) -> list[Finding]:
+    """Queues that can have no directory here, or are of another kind."""
+    findings = []
+    for (topic, queue_id), want in sorted(wants.items()):
+        problem = name_problem(topic, queue_id)
+        if problem is not None:
+            got = f"{problem}: {topic[:80]!r} queue {queue_id}"
+            hint = f"{want.units} units of this queue are nowhere"
+            findings.append(Finding("warning", "queue-name", found.options.consume_queue, got=got, hint=hint))
+        elif topic in found.queues.batch_topics:
+            path = os.path.join(found.options.root, "batchconsumequeue", topic, str(queue_id))
+            hint = f"queue.type of this topic is BatchCQ, which is not compared: {want.units} messages"
+            findings.append(Finding("info", "batch-queue", path, hint=hint))
+    return findings

@@ -1,0 +1,138 @@
+"""What the whole log asks of each queue, put together from its splits, and where the queue's files differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from mqindex.report import Finding
+from mqindex.rocketmq.checks.unit_check import QueueRun, UnitDifference, fits_hole, joined
+from mqindex.rocketmq.pipeline.queue_build import Oddities
+from mqindex.rocketmq.pipeline.queue_pipeline import oddities_told
+from mqindex.rocketmq.queue.queue_names import QueueName
+
+__all__ = ["QueueWants", "gather_wants", "needs_again"]
+
+_TOLD = 20
+_MENDED = "repair writes this queue's files from the log"
+
+
+@dataclass(slots=True)
+class QueueWants:
+    """`ranges`: the places of all units, ascending; the counts as in `QueueRun`."""
+
+    units: int = 0
+    next: int = -1
+    last_end: int = 0
+    ranges: tuple[tuple[int, int], ...] = ()
+    scattered: bool = False
+    absent: int = 0
+    wrong: int = 0
+    wrong_ext: int = 0
+    tag_hashes: int = 0
+    differences: list[UnitDifference] = field(default_factory=list)
+    oddities: Oddities = field(default_factory=Oddities)
+
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """`ranges`; as one where there are too many to be kept."""
+        return ((self.ranges[0][0], max(self.next, self.ranges[-1][1])),) if self.scattered else self.ranges
+
+    def take(self, run: QueueRun) -> None:
+        """The units of the next split."""
+        early, blanks = run.early, run.blanks
+        if run.next >= 0 and self.next > 0 and (run.anew or run.first == 0):
+            early += self.units
+            self._forget()
+        elif run.next >= 0 and 0 <= self.next < run.first and not run.follows:
+            blanks += run.first - self.next
+        self.units += run.units
+        if run.next >= 0:
+            self.next, self.last_end = run.next, run.last_end
+        self.ranges = tuple(joined([*self.ranges, *run.ranges]))
+        self.scattered |= run.scattered
+        self.absent += run.absent
+        self.wrong += run.wrong
+        self.wrong_ext += run.wrong_ext
+        self.tag_hashes += run.tag_hashes
+        self.differences += run.differences[: _TOLD - len(self.differences)]
+        known = self.oddities
+        odd_at = run.odd_at if run.odd_at >= 0 else run.phy_offset
+        odd = early or blanks or run.misplaced or run.repeated or run.impossible
+        self.oddities = Oddities(
+            blanks=known.blanks + blanks,
+            misplaced=known.misplaced + run.misplaced,
+            repeated=known.repeated + run.repeated,
+            early=known.early + early,
+            impossible=known.impossible + run.impossible,
+            at=odd_at if odd and known.at < 0 else known.at,
+        )
+
+    def _forget(self) -> None:
+        self.units = self.absent = self.wrong = self.wrong_ext = self.tag_hashes = 0
+        self.ranges, self.differences, self.scattered = (), [], False
+
+    def findings(self, path: str) -> list[Finding]:
+        """Everything that differs in the queue whose directory is `path`."""
+        return [*self._absent(path), *self._wrong(), *self._other(path), *oddities_told(self.oddities, path)]
+
+    def _absent(self, path: str) -> list[Finding]:
+        first = next((one for one in self.differences if one.field is None), None)
+        if not self.absent:
+            return []
+        where = f" from queue offset {first.queue_offset}, phy offset {first.phy_offset} on" if first else ""
+        hint = _MENDED
+        return [Finding("error", "missing-units", path, expected=f"{self.absent} units{where}", got="none", hint=hint)]
+
+    def _wrong(self) -> list[Finding]:
+        told = [one for one in self.differences if one.field is not None]
+        hint = _MENDED if self.wrong <= len(told) else f"{self.wrong} units of this queue are wrong; {_MENDED}"
+        return [
+            Finding(
+                "error",
+                "wrong-unit",
+                one.path,
+                one.at,
+                f"{one.field} of unit {one.queue_offset}",
+                one.expected,
+                one.got,
+                hint,
+            )
+            for one in told
+        ]
+
+    def _other(self, path: str) -> list[Finding]:
+        found = []
+        if self.wrong_ext:
+            hint = f"consumers filter these messages wrongly; {_MENDED}"
+            got = f"{self.wrong_ext} units whose extension does not"
+            found.append(Finding("error", "wrong-ext-unit", path, expected="extensions that agree", got=got, hint=hint))
+        if self.tag_hashes:
+            hint = (
+                "brokers 4.9.2 to 4.9.8 write these after an unclean exit and deliver at once; repair writes the times"
+            )
+            got = f"a tag's hash in {self.tag_hashes} units"
+            found.append(Finding("warning", "no-deliver-time", path, expected="times of delivery", got=got, hint=hint))
+        return found
+
+
+def needs_again(wants: dict[QueueName, QueueWants], runs: Iterable[QueueRun]) -> dict[QueueName, tuple[int, int]]:
+    """Queues of a split whose places hang on what came before: (next, last_end) of these."""
+    found = {}
+    for run in runs:
+        before = wants.get((run.topic, run.queue_id))
+        if before is None or before.next < 0 or run.next < 0 or run.first in (0, before.next):
+            continue
+        hole = run.first - before.next
+        if hole < 0 or not fits_hole(hole, run.phy_offset - before.last_end):
+            found[run.topic, run.queue_id] = before.next, before.last_end
+    return found
+
+
+def gather_wants(runs: Sequence[Sequence[QueueRun]]) -> dict[QueueName, QueueWants]:
+    """Of all queues; `runs`: those of each split, in the log's order."""
+    wants: dict[QueueName, QueueWants] = {}
+    for split in runs:
+        for run in split:
+            wants.setdefault((run.topic, run.queue_id), QueueWants()).take(run)
+    return wants

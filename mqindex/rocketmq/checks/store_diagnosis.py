@@ -1,0 +1,77 @@
+"""Everything that a look at a whole store finds, with each byte of its log read once.
+
+The index files are checked first, each for itself and at its ends; so the one walk over the log knows which entries
+each of them claims to hold. Only a file that the walk did not find right is then compared once more, entry by entry,
+to say what differs, or that it is what a crash leaves.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mqindex.engines import Engine
+from mqindex.rocketmq.checks.check import Checked
+from mqindex.rocketmq.checks.diagnosis import Diagnosis, check_files, conclude
+from mqindex.rocketmq.checks.entry_check import EntryRun, EntryStretch
+from mqindex.rocketmq.checks.log_check import Walked, walk_log
+from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis, diagnose_queues
+from mqindex.rocketmq.pipeline.survey import Survey
+
+__all__ = ["StoreDiagnosis", "diagnose_store"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreDiagnosis:
+    """What is right and wrong with index and consume queues."""
+
+    index: Diagnosis
+    queues: QueueDiagnosis
+
+
+def diagnose_store(engine: Engine, found: Survey, *, deep: bool, split_size: int) -> StoreDiagnosis:
+    """Look at the log, the index and the queues of a store. `deep`: at bodies and at every index entry too."""
+    checked = check_files(engine, found, range(len(found.index_files)), deep=False)
+    stretches = [_stretch(found, one) for one in checked if one.good and one.begin is not None] if deep else []
+    walked = walk_log(engine, found, split_size, check_crc=deep, stretches=[one for one in stretches if one])
+    doubtful = _beyond_end(found, walked, checked) | (_disagreeing(walked, checked) if deep else set())
+    again = sorted(doubtful)
+    for at, one in zip(again, check_files(engine, walked.survey, again, deep=deep), strict=True):
+        checked[at] = one
+    index = conclude(engine, walked.survey, checked, list(walked.findings), split_size)
+    queues = diagnose_queues(engine, found, deep=deep, split_size=split_size, walked=walked)
+    return StoreDiagnosis(index, queues)
+
+
+def _stretch(found: Survey, one: Checked) -> EntryStretch | None:
+    if one.begin is None or one.end is None:
+        return None
+    return EntryStretch(one.path, found.geometry.value, one.first, one.begin, one.end)
+
+
+def _beyond_end(found: Survey, walked: Walked, checked: Sequence[Checked]) -> set[int]:
+    """Files that were checked before it was known that the log ends earlier."""
+    if walked.survey.spans == found.spans:
+        return set()
+    return {at for at, one in enumerate(checked) if not one.good or one.end_phy_offset >= walked.end}
+
+
+def _disagreeing(walked: Walked, checked: Sequence[Checked]) -> set[int]:
+    """Good files of which the walk did not find every entry right."""
+    runs: dict[str, list[EntryRun]] = {}
+    for run in walked.runs:
+        for stretch in run.stretches:
+            runs.setdefault(stretch.path, []).append(stretch)
+    return {
+        at
+        for at, one in enumerate(checked)
+        if one.good and one.begin is not None and not _whole(one, runs.get(one.path, []))
+    }
+
+
+def _whole(one: Checked, runs: Sequence[EntryRun]) -> bool:
+    """Whether the runs agree, and follow each other from the first entry to the last."""
+    borders = [(one.first, one.first), *((run.start, run.stop) for run in runs), (one.entries + 1, one.entries + 1)]
+    chained = all(before[1] == after[0] for before, after in itertools.pairwise(borders))
+    return chained and all(run.agrees for run in runs)

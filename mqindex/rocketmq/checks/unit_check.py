@@ -1,0 +1,376 @@
+"""Units that a stretch of the log asks for, against the files of their queues: compared while the log is read.
+
+Where a unit belongs, `queue_build` says: at its message's own queue offset, but for what no uninterrupted broker meets.
+What stands there instead is told as a difference.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._mapped_file import MappedFile
+from mqindex._native.consume_queue import (
+    compare_units,
+    count_in_line,
+    decode_units,
+    gather_units,
+    group_units,
+)
+from mqindex.errors import MQIndexError
+from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_UNIT_SIZE
+from mqindex.rocketmq.log.log_entries import UNIT
+from mqindex.rocketmq.log.log_files import LogFile, Skipped
+from mqindex.rocketmq.queue.queue_files import list_queue_files
+from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
+from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
+
+__all__ = ["BLANK_SIZE", "QueueRun", "UnitCheck", "UnitDifference", "fits_hole", "joined", "queue_files"]
+
+Array = npt.NDArray[Any]
+ExtReader = Callable[[QueueName, Array], tuple[Array, Array]]
+
+BLANK_SIZE = 2**31 - 1
+_HELD = 1 << 16  # units in memory before they are compared
+_TOLD = 20  # differences of one queue in one stretch that are told one by one
+_RANGES = 1000  # stretches of queue offsets of one queue in one stretch of the log; a broker makes one
+_MAX_OFFSET = (2**63 - 1) // QUEUE_UNIT_SIZE
+_SMALLEST_FRAME = 91
+_BURNT = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class UnitDifference:
+    """What stands at a unit's place: nothing (`field` None, for `count` units on end), or another value of `field`."""
+
+    queue_offset: int
+    phy_offset: int
+    count: int = 1
+    path: str | None = None
+    at: int | None = None
+    field: str | None = None
+    expected: int | None = None
+    got: int | None = None
+
+
+@dataclass(slots=True)
+class QueueRun:
+    """What a stretch of the log asks of one queue.
+
+    `first`: the queue offset of its first unit, `phy_offset` of that message; `next`: the place behind its last unit,
+    `last_end`: the end of that message. `ranges`: the places of its units, [start, stop) each, ascending; `scattered`:
+    too many, some are left out. `absent`, `wrong` and `wrong_ext` count units, `tag_hashes` those of the schedule topic
+    that have a tag's hash in place of the time of delivery; `differences`: the first of them.
+    `blanks`, `misplaced`, `repeated`, `early`, `impossible`: as `queue_build.Oddities`. `anew`: the topic began again.
+    `follows`: what came before was known.
+    """
+
+    topic: str
+    queue_id: int
+    units: int = 0
+    first: int = 0
+    phy_offset: int = 0
+    next: int = -1
+    last_end: int = 0
+    ranges: list[tuple[int, int]] = field(default_factory=list)
+    scattered: bool = False
+    absent: int = 0
+    wrong: int = 0
+    wrong_ext: int = 0
+    tag_hashes: int = 0
+    differences: list[UnitDifference] = field(default_factory=list)
+    blanks: int = 0
+    misplaced: int = 0
+    repeated: int = 0
+    early: int = 0
+    impossible: int = 0
+    odd_at: int = -1
+    anew: bool = False
+    follows: bool = False
+
+    def forget(self) -> None:
+        """The topic was deleted and created again: what was compared so far counts no more."""
+        self.anew = True
+        self.early += self.units
+        self.units = self.absent = self.wrong = self.wrong_ext = self.tag_hashes = 0
+        self.ranges, self.differences, self.scattered = [], [], False
+
+    def odd(self, phy_offset: int) -> None:
+        """Remember where the first oddity was."""
+        if self.odd_at < 0:
+            self.odd_at = phy_offset
+
+
+def fits_hole(hole: int, between: int) -> bool:
+    """Whether so many queue offsets can have belonged to messages in so many bytes of log."""
+    return hole <= between // _SMALLEST_FRAME + _BURNT
+
+
+def queue_files(directory: str) -> tuple[list[LogFile], list[Skipped]]:
+    """The files of one queue by their start, and what else is there. No directory: none."""
+    try:
+        return list_queue_files(directory, QUEUE_UNIT_SIZE)
+    except (FileNotFoundError, NotADirectoryError):
+        return [], []
+
+
+class UnitCheck:
+    """Takes units as the log gives them, and compares them with the files below `directory`, which are only read.
+
+    `names`: what the numbers in the units mean; it may grow meanwhile. `before`: of queues whose units go on behind
+    others, (next, last_end) of these. `ext`: reads extension units, None: there are none.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        names: Callable[[], list[QueueName]],
+        before: Mapping[QueueName, tuple[int, int]],
+        ext: ExtReader | None = None,
+    ) -> None:
+        self._directory, self._names, self._before, self._ext = directory, names, before, ext
+        self._held = np.empty(_HELD, UNIT)
+        self._count = 0
+        self._queues: dict[QueueName, _Queue] = {}
+
+    def add(self, units: Array) -> None:
+        """The next units; the array is copied."""
+        while len(units):
+            some = units[: _HELD - self._count]
+            self._count = gather_units(self._held, self._count, some)
+            units = units[len(some) :]
+            if self._count == _HELD:
+                self._compare()
+
+    def finish(self) -> list[QueueRun]:
+        """Compare the rest; the runs of all queues that got units."""
+        self._compare()
+        return [queue.run for queue in self._queues.values()]
+
+    def _compare(self) -> None:
+        if not self._count:
+            return
+        names = self._names()
+        units, offsets = group_units(self._held[: self._count], len(names))
+        self._count = 0
+        for number in np.flatnonzero(np.diff(offsets)).tolist():
+            name = names[number]
+            queue = self._queues.get(name)
+            if queue is None:
+                queue = self._queues[name] = _Queue(self._directory, name, self._before.get(name), self._ext)
+            queue.take(units[offsets[number] : offsets[number + 1]])
+
+
+class _Queue:
+    """One queue's files and its run."""
+
+    def __init__(self, directory: str, name: QueueName, before: tuple[int, int] | None, ext: ExtReader | None) -> None:
+        self.run = QueueRun(*name)
+        usable = name_problem(*name) is None
+        self._files = queue_files(os.path.join(directory, name[0], str(name[1])))[0] if usable else []
+        self._starts = np.array([file.start // QUEUE_UNIT_SIZE for file in self._files], np.int64)
+        self._ext = ext
+        self._phy_offset = -1  # of the last unit: a message that gives two is in the queue once
+        if before is not None:
+            self.run.next, self.run.last_end = before
+            self.run.follows = True
+
+    def take(self, units: Array) -> None:
+        """Place the units, and compare each with what stands at its place."""
+        run = self.run
+        plain = count_in_line(units, self._phy_offset, _MAX_OFFSET) == len(units)  # as those of every broker as a rule
+        units = units if plain else self._possible(units)
+        if not len(units):
+            return
+        if self._phy_offset < 0:
+            run.first, run.phy_offset = int(units["queue_offset"][0]), int(units["phy_offset"][0])
+        self._phy_offset = int(units["phy_offset"][-1])
+        if plain:
+            self._take_line(units)
+            return
+        borders = np.flatnonzero(np.diff(units["queue_offset"]) != 1) + 1
+        for start, stop in _stretches(borders, len(units)):
+            self._take_line(units[start:stop])
+
+    def _possible(self, units: Array) -> Array:
+        keep = np.diff(units["phy_offset"], prepend=self._phy_offset) > 0
+        impossible = (units["queue_offset"] < 0) | (units["queue_offset"] > _MAX_OFFSET - 1)
+        if impossible.any():
+            self.run.impossible += int(np.count_nonzero(impossible & keep))
+            self.run.odd(int(units["phy_offset"][impossible][0]))
+            keep &= ~impossible
+        return units if keep.all() else units[keep]
+
+    def _take_line(self, units: Array) -> None:
+        """Units with consecutive queue offsets; the cases are those of `queue_build`."""
+        run = self.run
+        place = int(units["queue_offset"][0])
+        if place == 0 and run.next > 0:
+            run.forget()
+            run.odd(int(units["phy_offset"][0]))
+        elif 0 <= run.next != place:
+            if place < run.next:
+                late = min(run.next - place, len(units))
+                self._take_late(units[:late])
+                units, place = units[late:], place + late
+                if not len(units):
+                    return
+            if place > run.next:
+                place = self._behind_hole(units, place)
+        if place != int(units["queue_offset"][0]):
+            units = units.copy()
+            units["queue_offset"] = np.arange(place, place + len(units))
+        run.next = place + len(units)
+        self._count(units)
+        self._compare(units)
+
+    def _count(self, units: Array) -> None:
+        """Units at their places, on end."""
+        run, place = self.run, int(units["queue_offset"][0])
+        run.last_end = int(units["phy_offset"][-1]) + int(units["size"][-1])
+        run.units += len(units)
+        run.ranges = joined([*run.ranges, (place, place + len(units))])
+        if len(run.ranges) > _RANGES:
+            run.scattered = True
+            del run.ranges[_RANGES:]
+
+    def _take_late(self, units: Array) -> None:
+        """Before the next place: those that stand at their own fill a hole, the others repeat what is there."""
+        different = self._different(units)
+        self.run.repeated += int(different.sum())
+        self.run.odd(int(units["phy_offset"][0]))
+        for start, stop in _stretches(np.flatnonzero(np.diff(different)) + 1, len(units)):
+            if not different[start]:
+                self._count(units[start:stop])
+
+    def _behind_hole(self, units: Array, place: int) -> int:
+        run, hole = self.run, place - self.run.next
+        run.odd(int(units["phy_offset"][0]))
+        if fits_hole(hole, int(units["phy_offset"][0]) - run.last_end):
+            run.blanks += hole
+            return place
+        run.misplaced += len(units)
+        return run.next
+
+    def _different(self, units: Array) -> Array:
+        """Which of them do not stand at their places."""
+        different = np.ones(len(units), bool)
+        at = 0
+        for number, part in self._by_file(units):
+            if number >= 0:
+                start, path = self._files[number].start, self._files[number].path
+                with contextlib.suppress(MQIndexError, FileNotFoundError), MappedFile.open(path) as file:
+                    different[at : at + len(part)] = False
+                    different[at + compare_units(file.map, start // QUEUE_UNIT_SIZE, part)] = True
+            at += len(part)
+        return different
+
+    def _by_file(self, units: Array) -> Iterator[tuple[int, Array]]:
+        """Units with consecutive queue offsets by the file that holds their places; -1: before all files."""
+        ends = np.searchsorted(self._starts, units["queue_offset"][[0, -1]], "right") - 1
+        if ends[0] == ends[1]:
+            yield int(ends[0]), units
+            return
+        files = np.searchsorted(self._starts, units["queue_offset"], "right") - 1
+        for start, stop in _stretches(np.flatnonzero(np.diff(files)) + 1, len(units)):
+            yield int(files[start]), units[start:stop]
+
+    def _compare(self, units: Array) -> None:
+        for number, part in self._by_file(units):
+            if number < 0:
+                self._absent(part, None)
+                continue
+            start, path = self._files[number].start, self._files[number].path
+            try:
+                with MappedFile.open(path) as file:
+                    self._compare_file(file, start // QUEUE_UNIT_SIZE, part)
+            except (MQIndexError, FileNotFoundError):  # cut or deleted meanwhile
+                self._absent(part, path)
+
+    def _compare_file(self, file: MappedFile, first: int, units: Array) -> None:
+        low = int(units["queue_offset"][0]) - first
+        places = file.size // QUEUE_UNIT_SIZE
+        file.read_ahead(min(low, places) * QUEUE_UNIT_SIZE, min(low + len(units), places) * QUEUE_UNIT_SIZE)
+        units = units[compare_units(file.map, first, units)]
+        inside = units["queue_offset"] < first + places
+        self._absent(units[~inside], file.path)
+        units = units[inside]
+        if len(units):
+            self._explain(file, first, units)
+
+    def _explain(self, file: MappedFile, first: int, units: Array) -> None:
+        """Units that do not stand at their places: what does?"""
+        places = units["queue_offset"] - first
+        low = int(places[0])
+        phys, sizes, codes = (column[places - low] for column in decode_units(file.map, low, int(places[-1]) + 1))
+        nothing = (phys < 0) | (sizes <= 0) | ((phys == 0) & (sizes == BLANK_SIZE) & (codes == 0))
+        self._absent(units[nothing], file.path)
+        message = ~nothing & (phys == units["phy_offset"]) & (sizes == units["size"])
+        wrong = ~nothing & ~self._explained(units, codes, message)
+        self.run.wrong += int(wrong.sum())
+        for i in np.flatnonzero(wrong)[: max(_TOLD - len(self.run.differences), 0)].tolist():
+            got = {"phy_offset": phys[i], "size": sizes[i], "tags_code": codes[i]}
+            name = next(name for name in got if got[name] != units[name][i])
+            self.run.differences.append(
+                UnitDifference(
+                    int(units["queue_offset"][i]),
+                    int(units["phy_offset"][i]),
+                    path=file.path,
+                    at=int(places[i]) * QUEUE_UNIT_SIZE,
+                    field=name,
+                    expected=int(units[name][i]),
+                    got=int(got[name]),
+                )
+            )
+
+    def _explained(self, units: Array, codes: Array, message: Array) -> Array:
+        """Which units differ in their third field only, for a reason: an address, or a tag's hash for a time."""
+        explained = np.zeros(len(units), bool)
+        if self._ext is not None and (addresses := message & (codes <= MAX_EXT_ADDRESS)).any():
+            ext_codes, ext_times = self._ext((self.run.topic, self.run.queue_id), codes[addresses])
+            right = (ext_codes == units["tags_code"][addresses]) & (ext_times == units["store_timestamp"][addresses])
+            self.run.wrong_ext += int((~right).sum())
+            explained |= addresses
+        if self.run.topic == SCHEDULE_TOPIC:
+            hashes = message & (codes >= -(2**31)) & (codes < 2**31)
+            self.run.tag_hashes += int(hashes.sum())
+            explained |= hashes
+        return explained
+
+    def _absent(self, units: Array, path: str | None) -> None:
+        self.run.absent += len(units)
+        for start, stop in _stretches(np.flatnonzero(np.diff(units["queue_offset"]) != 1) + 1, len(units)):
+            if len(self.run.differences) >= _TOLD:
+                break
+            queue_offset, phy_offset = int(units["queue_offset"][start]), int(units["phy_offset"][start])
+            self.run.differences.append(UnitDifference(queue_offset, phy_offset, stop - start, path))
+
+
+def _stretches(borders: Array, stop: int) -> Iterator[tuple[int, int]]:
+    start = 0
+    for border in borders.tolist():
+        yield start, border
+        start = border
+    if start < stop:
+        yield start, stop
+
+
+def joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same numbers in as few ranges as can be, ascending.
+
+    >>> joined([(5, 7), (0, 3), (3, 5), (9, 10)])
+    [(0, 7), (9, 10)]
+    """
+    found: list[tuple[int, int]] = []
+    for start, stop in sorted(ranges):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], stop)
+        else:
+            found.append((start, stop))
+    return found

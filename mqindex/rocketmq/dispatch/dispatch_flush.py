@@ -1,0 +1,122 @@
+"""What dispatch wrote is brought to the disk beside it, at the broker's times, and the checkpoint says how far."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from mqindex import staging
+from mqindex.rocketmq.side.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from mqindex.rocketmq.index.index_file import IndexFile
+    from mqindex.rocketmq.index.index_service import IndexService
+    from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
+
+__all__ = ["THOROUGH_SECONDS", "DispatchFlush", "write_checkpoint"]
+
+THOROUGH_SECONDS = 60.0
+"""Between two flushes of all queues (the broker's flushConsumeQueueThoroughInterval)."""
+
+
+def write_checkpoint(path: str, checkpoint: Checkpoint) -> None:
+    """Exchange the checkpoint's file, durably."""
+    fresh = f"{path}.new"
+    with open(fresh, "wb") as file:
+        file.write(checkpoint.to_bytes())
+        file.flush()
+        os.fsync(file.fileno())
+    staging.replace(fresh, path)
+
+
+class DispatchFlush:
+    """A thread that flushes index files when they are full, and all queues each `interval` seconds.
+
+    `stored`: gives the store time of the last message dispatched. An error of the thread is raised by `check` and
+    `close`. Source: RocketMQ 4.9.3 `IndexService.flush`, `FlushConsumeQueueService`, `StoreCheckpoint`.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        index: IndexService,
+        queues: ConsumeQueueTable,
+        stored: Callable[[], int],
+        *,
+        interval: float = THOROUGH_SECONDS,
+    ) -> None:
+        self._path, self._index, self._queues = path, index, queues
+        self._stored, self._interval = stored, interval
+        self._checkpoint = (Checkpoint.read(path) or Checkpoint()).without_garbage()
+        self._full: queue.SimpleQueue[IndexFile | None] = queue.SimpleQueue()
+        self._error: BaseException | None = None
+        self._lock = threading.Lock()
+        index.on_full = self._full.put
+        self._thread = threading.Thread(target=self._run, name="mqindex-flush", daemon=True)
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raise what went wrong."""
+        if self._error is not None:
+            raise self._error
+
+    def close(self) -> None:
+        """Flush everything and write the checkpoint; the thread ends."""
+        self._full.put(None)
+        self._thread.join()
+        self.flush()
+
+    def flush(self) -> None:
+        """Flush everything that was dispatched and write the checkpoint; full files are the thread's."""
+        self.check()
+        with self._lock:
+            for file in self._index.files[-1:]:
+                self._flush_index_file(file)
+            self._flush_queues()
+        for directory in (self._index.directory, os.path.dirname(self._path)):
+            staging.sync_directory(directory)
+
+    def abandon(self) -> None:
+        """Something went wrong elsewhere: the thread ends, nothing more is flushed."""
+        self._interval = 0.0
+        self._full.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while True:
+                try:
+                    file = self._full.get(timeout=self._interval)
+                except queue.Empty:
+                    with self._lock:
+                        self._flush_queues()
+                    continue
+                if file is None:
+                    return
+                with self._lock:
+                    self._flush_index_file(file)
+        except BaseException as error:
+            self._error = error
+
+    def _flush_index_file(self, file: IndexFile) -> None:
+        header = file.header
+        if header.index_count == 1:
+            return  # a flush would write a count that a broker's file without entries does not have yet
+        file.flush()
+        if file.is_write_full():
+            self._save(index_msg_timestamp=header.end_timestamp)
+
+    def _flush_queues(self) -> None:
+        stored = self._stored()  # first: what is dispatched meanwhile may not be flushed
+        self._queues.flush()
+        if stored:
+            self._save(physic_msg_timestamp=stored, logics_msg_timestamp=stored)
+
+    def _save(self, **times: int) -> None:
+        changed = self._checkpoint._replace(**times)
+        if changed != self._checkpoint:
+            write_checkpoint(self._path, changed)
+            self._checkpoint = changed

@@ -1,0 +1,262 @@
+"""Follow: a side-car that keeps index and queues beside the store of a live broker, and never writes into that store.
+
+`out` is shaped like a store's root, without a commit log of its own:
+
+```
+out/index/...  out/consumequeue/...    what dispatch writes, byte for byte the broker's
+out/checkpoint  out/lock  out/abort    as in a broker's store: `abort` stays where the exit was not clean
+out/follow.json                        whose log this is, and the settings that shaped the files
+```
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from mqindex.driving import announce
+from mqindex.engines import Engine, LocalEngine
+from mqindex.errors import StoreInUseError
+from mqindex.rocketmq import store as stores
+from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush
+from mqindex.rocketmq.dispatch.dispatched import dispatched_offset
+from mqindex.rocketmq.dispatch.follow_home import FollowHome, settle
+from mqindex.rocketmq.dispatch.follow_repair import mend
+from mqindex.rocketmq.dispatch.reput import OnReput, Reput, ReputProgress, ReputResult, Stop
+from mqindex.rocketmq.index.index_service import IndexService
+from mqindex.rocketmq.log.growing_log import LogChangedError
+from mqindex.rocketmq.log.log_files import list_log_files
+from mqindex.rocketmq.options import Config, store_options
+from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
+
+__all__ = ["FollowReport", "follow"]
+
+_TRIES = 5  # repairs in a row that bring nothing forward
+_SLOW = 1.0  # seconds of the last flush, after which whoever watches is told why it does not end
+
+
+@dataclass(slots=True)
+class FollowReport:
+    """What a follower did until it was stopped: counts of this run, and where it stopped.
+
+    `phy_offset`: everything before it was dispatched; `store_timestamp`: of the last message, 0: none.
+    `lag_bytes`: of log that was not dispatched, about. `repairs`: how often `out` had to be repaired. `refused`: units
+    of queues that no file system can name.
+    """
+
+    store: str
+    out: str
+    phy_offset: int = 0
+    lag_bytes: int = 0
+    messages: int = 0
+    entries: int = 0
+    units: int = 0
+    store_timestamp: int = 0
+    repairs: int = 0
+    refused: int = 0
+    seconds: float = 0.0
+
+
+def follow(
+    store: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    stop: Stop,
+    progress: OnReput | None = None,
+    interval: float = 0.001,
+    config: Config | None = None,
+    commitlog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
+    hash_slot_num: int | None = None,
+    index_num: int | None = None,
+    broker_version: str | None = None,
+    engine: Engine | None = None,
+) -> FollowReport:
+    """Keep an index and consume queues in `out` up to date with a store's growing commit log, until `stop` is set.
+
+    A message is found in `out/index` a few milliseconds after its append. Stopped, it goes on where it was; killed,
+    it first repairs `out` from the log. Only one follower at a time may have `out`.
+
+    Parameters
+    ----------
+    store : path of a store's root; it is only read, a broker may be writing it.
+    out : path; does not exist yet, or is empty, or was followed into before.
+    stop : a `threading.Event`, or anything with its `is_set` and `wait`.
+    progress : called about once a second with a `ReputProgress`.
+    interval : seconds between looks at the log while messages come.
+    config, commitlog, hash_slot_num, index_num, broker_version : store options, as for `rebuild`. The first run
+        decides; `out` remembers.
+    engine : where a repair of `out` runs; None: `LocalEngine()`.
+
+    Raises
+    ------
+    StoreInUseError : another follower has `out`.
+    OutputExistsError : `out` holds something else.
+    ValueError : `out` lies in the store, or was made with other settings.
+    FileNotFoundError : the store is gone, at the start or later.
+
+    Notes
+    -----
+    Where the log is cut, or written anew below what was dispatched, `out` is repaired and following goes on. An
+    extension file of consume queues is not written: units then hold the plain tag hash.
+    Source: RocketMQ 4.9.3 `DefaultMessageStore.ReputMessageService`.
+    """
+    started = time.perf_counter()
+    engine = engine or LocalEngine()
+    options = store_options(
+        store,
+        config=config,
+        commitlog=commitlog,
+        hash_slot_num=hash_slot_num,
+        index_num=index_num,
+        broker_version=broker_version,
+    )
+    home = settle(options, os.path.abspath(os.fspath(out)))
+    report = FollowReport(options.root, home.out)
+    tries = 0
+    while True:
+        _require_alone(home)
+        mended = home.unclean and mend(home, engine)
+        report.repairs += mended
+        try:
+            _run(home, stop, interval, progress, engine, report, mended=mended)
+            break
+        except LogChangedError as changed:
+            tries = 0 if report.messages else tries + 1
+            if tries > _TRIES:
+                raise
+            announce(engine, f"{changed}; {home.out} is repaired")
+        except OSError as error:
+            error.filename = error.filename or home.out  # a full disk does not say where
+            raise
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+def _require_alone(home: FollowHome) -> None:
+    try:
+        with stores.hold_lock(home.out):
+            pass
+    except StoreInUseError:
+        raise StoreInUseError(
+            "another follower, or a broker, has this directory", path=home.out, hint="choose another place"
+        ) from None
+
+
+def _dispatched(home: FollowHome, index: IndexService, queues: ConsumeQueueTable) -> tuple[int, int]:
+    """How far the index reaches, and how far the queues."""
+    of_index = dispatched_offset(home.commitlog, index, None, tags=home.tags)
+    return of_index, dispatched_offset(home.commitlog, None, queues, tags=home.tags, rules=home.rules)
+
+
+def _run(
+    home: FollowHome,
+    stop: Stop,
+    interval: float,
+    progress: OnReput | None,
+    engine: Engine,
+    report: FollowReport,
+    *,
+    mended: bool,
+) -> None:
+    """Follow until the stop. `abort` stays unless all went well."""
+    with stores.hold_lock(home.out), _marked(home), ExitStack() as opened:
+        index = opened.enter_context(
+            IndexService.open(home.index, hash_slot_num=home.geometry[0], index_num=home.geometry[1], writable=True)
+        )
+        queues = opened.enter_context(
+            ConsumeQueueTable.open(home.consume_queue, file_size=home.rules.file_size, writable=True)
+        )
+        done = _dispatched(home, index, queues)
+        # A repair of a log that grows meanwhile may see more of it for the queues than for the index, or less.
+        start = min(done) if mended else max(done)
+        reput = opened.enter_context(
+            Reput(
+                home.commitlog,
+                index,
+                queues,
+                tags=home.tags,
+                rules=home.rules,
+                start=start,
+                indexed=done[0],
+                batch_topics=home.batch_topics,
+            )
+        )
+        reput.watch()  # the last message may have been torn when it was dispatched: it is compared, then watched
+        if _dispatched(home, index, queues) != done:
+            raise LogChangedError("the log changes while it is repaired", path=home.commitlog[0])
+        announce(engine, f"follows {home.store} into {home.out} from phy offset {start:,}")
+        keeper = _Housekeeping(home, index, queues, reput, progress)
+        try:
+            reput.follow(stop, interval=interval, progress=keeper.tick)
+        except BaseException:
+            keeper.flush.abandon()
+            raise
+        finally:
+            _fill(report, reput, keeper.lag_bytes)
+        with _told_if_slow(engine, home):
+            keeper.flush.close()
+
+
+@contextmanager
+def _marked(home: FollowHome) -> Iterator[None]:
+    """`abort` exists while this runs, and afterwards unless it went well."""
+    with open(home.abort, "w", encoding="ascii") as file:
+        file.write(str(os.getpid()))
+    yield
+    os.unlink(home.abort)
+
+
+@contextmanager
+def _told_if_slow(engine: Engine, home: FollowHome) -> Iterator[None]:
+    """A full index file is hundreds of megabytes, and a busy disk takes its time."""
+    note = f"everything is dispatched; {home.out} goes to the disk, or is repaired by the next run if that is killed"
+    timer = threading.Timer(_SLOW, announce, (engine, note))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+class _Housekeeping:
+    """Once a second: errors of the flush come up, what the log has lost goes, and whoever watches is told."""
+
+    def __init__(
+        self,
+        home: FollowHome,
+        index: IndexService,
+        queues: ConsumeQueueTable,
+        reput: Reput,
+        progress: OnReput | None,
+    ) -> None:
+        self._home, self._index, self._queues, self._progress = home, index, queues, progress
+        self._minimum = 0
+        self.lag_bytes = 0
+        self.flush = DispatchFlush(home.checkpoint, index, queues, lambda: reput.store_timestamp)
+
+    def tick(self, told: ReputProgress) -> None:
+        self.flush.check()
+        self.lag_bytes = told.lag_bytes
+        files = list_log_files(self._home.commitlog)
+        if not files and self._minimum:
+            raise FileNotFoundError(errno.ENOENT, "the commit log is gone", self._home.commitlog[0])
+        if files and files[0].start > self._minimum:
+            self._minimum = files[0].start
+            self._index.delete_expired_file(self._minimum)
+        if self._progress is not None:
+            self._progress(told)
+
+
+def _fill(report: FollowReport, reput: Reput, lag_bytes: int) -> None:
+    done: ReputResult = reput.result()
+    report.messages += done.messages
+    report.entries += done.entries
+    report.units += done.units
+    report.phy_offset, report.lag_bytes = done.phy_offset, lag_bytes
+    report.store_timestamp = done.store_timestamp or report.store_timestamp
+    report.refused += sum(reput.refused.values())

@@ -1,0 +1,189 @@
+"""The directory that a follower fills: whose log it follows, and with which settings."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mqindex import staging
+from mqindex.errors import BadMagicError, OutputExistsError
+from mqindex.rocketmq import store as stores
+from mqindex.rocketmq.options import StoreOptions, store_options, tags_indexed
+from mqindex.rocketmq.pipeline.survey import survey
+from mqindex.rocketmq.queue.queue_rules import QueueRules, queue_rules
+
+__all__ = ["FollowHome", "settle"]
+
+_FILE = "follow.json"
+_SCHEMA = "mqindex.follow-home/1"
+_KEPT = ("messageDelayLevel", "enableMultiDispatch", "enableLmq")  # of a configuration, as they were given
+
+
+@dataclass(frozen=True, slots=True)
+class FollowHome:
+    """`config`: settings by the broker's names, among them those that were inferred at the first run."""
+
+    out: str
+    store: str
+    commitlog: tuple[str, ...]
+    broker_version: str
+    config: Mapping[str, str]
+    batch_topics: frozenset[str] = frozenset()
+
+    @property
+    def index(self) -> str:
+        return os.path.join(self.out, "index")
+
+    @property
+    def consume_queue(self) -> str:
+        return os.path.join(self.out, "consumequeue")
+
+    @property
+    def checkpoint(self) -> str:
+        return os.path.join(self.out, "checkpoint")
+
+    @property
+    def abort(self) -> str:
+        return os.path.join(self.out, "abort")
+
+    @property
+    def unclean(self) -> bool:
+        """Whether the last exit was none that this directory was prepared for."""
+        return stores.was_unclean(self.out)
+
+    @property
+    def has_files(self) -> bool:
+        """Whether anything was ever dispatched."""
+        return os.path.isdir(self.index) or os.path.isdir(self.consume_queue)
+
+    def remove_scraps(self) -> None:
+        """Remove what a killed run was about to rename: new files of queues."""
+        for path in glob.glob(os.path.join(glob.escape(self.consume_queue), "*", ".mqindex-*")):
+            if os.path.isfile(path):
+                os.unlink(path)
+
+    @property
+    def options(self) -> StoreOptions:
+        """The store options of `out`."""
+        return store_options(self.out, config=self.config, commitlog=self.commitlog, broker_version=self.broker_version)
+
+    @property
+    def geometry(self) -> tuple[int, int]:
+        """hash_slot_num, index_num."""
+        return int(self.config["maxHashSlotNum"]), int(self.config["maxIndexNum"])
+
+    @property
+    def rules(self) -> QueueRules:
+        return queue_rules(self.options, broker_version=self.broker_version)
+
+    @property
+    def tags(self) -> bool:
+        return tags_indexed(self.broker_version)
+
+
+def settle(options: StoreOptions, out: str) -> FollowHome:
+    """Open the directory, or make it ready at the first run; a place that cannot be followed into is refused."""
+    stores.require_store(options.root)
+    _require_apart(options, out)
+    path = os.path.join(out, _FILE)
+    if os.path.exists(path):
+        home = _read(path, out)
+        _require_same(home, options)
+        return home
+    _require_new(out)
+    found = survey(options)
+    home = FollowHome(
+        out=out,
+        store=options.root,
+        commitlog=options.commitlog,
+        broker_version=found.broker_version.value,
+        config={
+            "maxHashSlotNum": str(found.geometry.value[0]),
+            "maxIndexNum": str(found.geometry.value[1]),
+            "mappedFileSizeConsumeQueue": str(found.queues.rules.file_size),
+            "enableConsumeQueueExt": "false",
+            **{name: value for name, value in options.settings if name in _KEPT},
+        },
+        batch_topics=found.queues.batch_topics,
+    )
+    if not os.path.isdir(out):
+        os.mkdir(out)
+    with contextlib.suppress(FileExistsError), open(os.path.join(out, "lock"), "x", encoding="ascii") as lock:
+        lock.write("lock")  # as in a broker's store; it stays, so that everybody locks the same file
+    _write(path, home)
+    return home
+
+
+def _require_new(out: str) -> None:
+    """Nothing is there but what a first run that was killed left behind."""
+    if os.path.lexists(out) and not (os.path.isdir(out) and set(os.listdir(out)) <= {"lock", f"{_FILE}.new"}):
+        raise OutputExistsError("the output holds something else", path=out, hint="follow into another directory")
+
+
+def _require_apart(options: StoreOptions, out: str) -> None:
+    """Nothing is ever written into the store that is followed."""
+    real = os.path.realpath(out)
+    for place in (options.root, *options.commitlog):
+        there = os.path.realpath(place)
+        if os.path.commonpath([there, real]) in (there, real):
+            raise ValueError(f"out: expected a place outside of the store, got {out}, where the store has {place}")
+
+
+def _require_same(home: FollowHome, options: StoreOptions) -> None:
+    """What was given must be what the directory was made with."""
+    given: dict[str, Any] = {
+        "maxHashSlotNum": options.hash_slot_num,
+        "maxIndexNum": options.index_num,
+        "mappedFileSizeConsumeQueue": options.consume_queue_file_size,
+        **{name: value for name, value in options.settings if name in _KEPT},
+    }
+    pairs = [(name, home.config.get(name), value) for name, value in given.items() if value is not None]
+    pairs += [("store", home.store, options.root)]
+    if options.broker_version is not None:
+        pairs += [("broker_version", home.broker_version, options.broker_version)]
+    for name, kept, value in pairs:
+        if kept != str(value):
+            raise ValueError(f"{name}: {home.out} was made with {kept}, got {value}; choose another place for it")
+
+
+def _read(path: str, out: str) -> FollowHome:
+    try:
+        with open(path, encoding="utf-8") as file:
+            kept = json.load(file)
+        if kept["schema"] != _SCHEMA:
+            raise KeyError("schema")
+        return FollowHome(
+            out=out,
+            store=str(kept["store"]),
+            commitlog=tuple(map(str, kept["commitlog"])),
+            broker_version=str(kept["broker_version"]),
+            config={str(name): str(value) for name, value in kept["config"].items()},
+            batch_topics=frozenset(map(str, kept["batch_topics"])),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadMagicError(
+            "not the settings of a follower", path=path, expected=_SCHEMA, hint="follow into another directory"
+        ) from error
+
+
+def _write(path: str, home: FollowHome) -> None:
+    kept = {
+        "schema": _SCHEMA,
+        "store": home.store,
+        "commitlog": list(home.commitlog),
+        "broker_version": home.broker_version,
+        "config": dict(home.config),
+        "batch_topics": sorted(home.batch_topics),
+    }
+    fresh = f"{path}.new"
+    with open(fresh, "w", encoding="utf-8") as file:
+        json.dump(kept, file, indent=1)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    staging.replace(fresh, path)

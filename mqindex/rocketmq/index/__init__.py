@@ -1,0 +1,1 @@
+"""Index files and the directory that they roll in."""

@@ -1,0 +1,223 @@
+"""An index file's entries against those that the log asks for.
+
+The two sequences are equal but for two things that an intact store may show: a file may begin and end inside one
+message's keys, and after a restart the broker indexes the last indexed message again, with all its keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex.rocketmq.index.index_file import IndexFile
+from mqindex.rocketmq.log.log_entries import RUN_ENTRY, LogEntries
+
+__all__ = ["Comparison", "Difference", "Place"]
+
+Array = npt.NDArray[Any]
+
+_BLOCK = 1 << 16
+_MAX_DIFFERENCES = 100
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A place in the sequence of all entries: before entry number `ordinal` (from 0) of the message at `phy_offset`."""
+
+    phy_offset: int
+    ordinal: int
+
+    def __str__(self) -> str:
+        return f"entry {self.ordinal} of the message at phy offset {self.phy_offset}"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`kind`: "missing" (the log has `count` entries more), "foreign" (the file has), "wrong" (`field` differs)."""
+
+    kind: str
+    number: int
+    phy_offset: int
+    count: int = 1
+    field: str | None = None
+    expected: int | None = None
+    got: int | None = None
+
+
+@dataclass(slots=True)
+class Comparison:
+    """How entries of a file agree with the log: where they begin and end in it, and what differs.
+
+    `repeated`: messages that a restarted broker indexed again.
+    """
+
+    begin: Place
+    end: Place
+    entries: int = 0
+    repeated: int = 0
+    differences: list[Difference] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not self.differences
+
+    @classmethod
+    def of_start(cls, index: IndexFile, log: LogEntries, count: int) -> Comparison:
+        """Compare the first `count` entries that the log still has; there must be one."""
+        first = first_in_log(index, log)
+        return _Comparing(index, log, first, min(first + count, next_entry(index))).result
+
+    @classmethod
+    def of_end(cls, index: IndexFile, log: LogEntries, count: int) -> Comparison:
+        """Compare the last `count` entries."""
+        stop = next_entry(index)
+        return _Comparing(index, log, max(first_in_log(index, log), stop - count), stop).result
+
+    @classmethod
+    def of_all(cls, index: IndexFile, log: LogEntries) -> Comparison:
+        """Compare every entry that the log still has."""
+        return _Comparing(index, log, first_in_log(index, log), next_entry(index)).result
+
+
+def next_entry(index: IndexFile) -> int:
+    """The number of the next entry to write, within the capacity."""
+    return min(max(index.header.index_count, 1), index.index_num)
+
+
+def first_in_log(index: IndexFile, log: LogEntries) -> int:
+    """The number of the first entry at or above the log's minimum offset; those below are of expired messages."""
+    low = log.spans[0].file_start if log.spans else 0
+    for start in range(1, next_entry(index), _BLOCK):
+        at = np.flatnonzero(index.entries(start, min(start + _BLOCK, next_entry(index)))["phy_offset"] >= low)
+        if len(at):
+            return start + int(at[0])
+    return next_entry(index)
+
+
+class _Expected:
+    """The log's entries as one sequence with numbers from 0, of which only the neighbourhood in use is kept."""
+
+    def __init__(self, blocks: Iterator[Array]) -> None:
+        self._blocks = blocks
+        self._base = 0
+        self._kept = np.empty(0, RUN_ENTRY)
+
+    def window(self, at: int, count: int) -> Array:
+        """Entries [at, at + count), fewer where the log ends."""
+        while self._base + len(self._kept) < at + count:
+            block = next(self._blocks, None)
+            if block is None:
+                break
+            keep = self.message_start(at - 1) if self._base < at <= self._base + len(self._kept) else self._base
+            self._kept = np.concatenate([self._kept[keep - self._base :], block])
+            self._base = keep
+        return self._kept[at - self._base : at - self._base + count]
+
+    def message_start(self, at: int) -> int:
+        """The number of the first entry of the message that entry `at` belongs to."""
+        offsets = self._kept["phy_offset"][: at - self._base + 1]
+        return self._base + int(np.searchsorted(offsets, offsets[-1], "left")) if len(offsets) else at
+
+    def place(self, at: int) -> Place:
+        """The place before entry `at`, told as one behind the entry before it."""
+        start = self.message_start(at - 1)
+        return Place(int(self._kept["phy_offset"][start - self._base]), at - start)
+
+
+class _Comparing:
+    """One pass over entries [first, stop) of a file and over the log."""
+
+    def __init__(self, index: IndexFile, log: LogEntries, first: int, stop: int) -> None:
+        self._index, self._log = index, log
+        self._number, self._stop = first, stop
+        self._begin_timestamp = index.header.begin_timestamp
+        start = int(index.entries(first, first + 1)["phy_offset"][0])
+        last = int(index.entries(stop - 1, stop)["phy_offset"][0])
+        self._at = self._ordinal(start)
+        self._expected = _Expected(log.forward(start, max(start, last) + 1))
+        begin = Place(start, self._at)
+        self.result = Comparison(begin, begin)
+        while self._number < self._stop and len(self.result.differences) < _MAX_DIFFERENCES:
+            self._block()
+        if self.result.ok:
+            self.result.end = self._expected.place(self._at)
+
+    def _ordinal(self, phy_offset: int) -> int:
+        """Which of its message's entries the first one is: the message may have begun in the file before."""
+        message = self._log.of(phy_offset)["key_hash"]
+        stop = min(self._number + len(message), self._stop)
+        here = self._index.entries(self._number, stop)
+        hashes = here["key_hash"][here["phy_offset"] == phy_offset]
+        choices: list[int] = np.flatnonzero(message == hashes[0]).tolist() if len(hashes) else []
+        fitting = [at for at in choices if np.array_equal(message[at : at + len(hashes)], hashes[: len(message) - at])]
+        whole = [at for at in fitting if at + len(hashes) == len(message)]
+        return (whole or fitting or [0])[0]
+
+    def _block(self) -> None:
+        count = min(_BLOCK, self._stop - self._number)
+        expected = self._expected.window(self._at, count)
+        got = self._index.entries(self._number, self._number + count)
+        n = len(expected)
+        same = (got["phy_offset"][:n] == expected["phy_offset"]) & (got["key_hash"][:n] == expected["key_hash"])
+        equal = n if same.all() else int(same.argmin())
+        self._check_times(got["time_diff"][:equal], expected["store_timestamp"][:equal])
+        self._advance(equal, equal)
+        if equal < count:
+            self._resolve({name: int(column[equal]) for name, column in got.items()}, expected[equal:])
+
+    def _advance(self, entries: int, expected: int) -> None:
+        self._number += entries
+        self._at += expected
+        self.result.entries += entries
+
+    def _resolve(self, got: dict[str, int], expected: Array) -> None:
+        """The next entry is not the next of the log."""
+        if self._at and self._repeats(got):
+            self.result.repeated += 1
+        elif len(expected) == 0 or got["phy_offset"] < expected[0]["phy_offset"]:
+            self._differs("foreign", got["phy_offset"])
+            self._advance(1, 0)
+        elif got["phy_offset"] == expected[0]["phy_offset"]:
+            wanted = int(expected[0]["key_hash"])
+            self._differs("wrong", got["phy_offset"], field="key_hash", expected=wanted, got=got["key_hash"])
+            self._advance(1, 1)
+        else:
+            skipped = int(np.searchsorted(expected["phy_offset"], got["phy_offset"], "left"))
+            self._differs("missing", int(expected[0]["phy_offset"]), count=skipped)
+            self._advance(0, skipped)
+
+    def _repeats(self, got: dict[str, int]) -> bool:
+        start = self._expected.message_start(self._at - 1)
+        again = self._expected.window(start, 1)
+        if len(again) and (got["phy_offset"], got["key_hash"]) == (again[0]["phy_offset"], again[0]["key_hash"]):
+            self._at = start
+            return True
+        return False
+
+    def _check_times(self, diffs: Array, timestamps: Array) -> None:
+        # The first entry of a rolled file counts from the end of the file before it, which is not known here.
+        wrong = np.flatnonzero(diffs != time_diffs(timestamps, self._begin_timestamp))
+        for at in wrong[:_MAX_DIFFERENCES].tolist():
+            if self._number + at > 1:
+                wanted = int(time_diffs(timestamps[at : at + 1], self._begin_timestamp)[0])
+                offset = int(self._expected.window(self._at + at, 1)["phy_offset"][0])
+                self._differs("wrong", offset, ahead=at, field="time_diff", expected=wanted, got=int(diffs[at]))
+
+    def _differs(self, kind: str, phy_offset: int, *, ahead: int = 0, count: int = 1, **details: Any) -> None:
+        self.result.differences.append(Difference(kind, self._number + ahead, phy_offset, count, **details))
+
+
+def time_diffs(store_timestamps: Array, begin_timestamp: int) -> Array:
+    """Seconds since the file's begin as `putKey` computes them: towards zero, from 0 to 2**31 - 1.
+
+    >>> time_diffs(np.array([5999, 900]), 1000).tolist()
+    [4, 0]
+    """
+    if begin_timestamp <= 0:
+        return np.zeros(len(store_timestamps), np.int32)
+    elapsed = store_timestamps.astype(np.int64) - begin_timestamp
+    return (np.clip(elapsed, 0, None) // 1000).clip(max=2**31 - 1).astype(np.int32)

@@ -1,0 +1,383 @@
+"""One index file: `topic#key` to physical offsets, on a memory map, byte for byte as the broker writes it."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._keys import key_batch
+from mqindex._mapped_file import MappedFile
+from mqindex._native.index_file import IndexCore
+from mqindex._native.single_calls import SingleCalls
+from mqindex._results import Columns, Hits
+from mqindex.errors import GeometryError, TruncatedFileError
+from mqindex.rocketmq import layout
+from mqindex.rocketmq.index import geometry
+from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM, MAX_TIMESTAMP
+
+if TYPE_CHECKING:
+    from mqindex._keys import Keys
+    from mqindex._native.keys import KeyBatch
+
+__all__ = ["IndexFile", "IndexHeader"]
+
+_MANY = 1000  # look-ups, or entries to decode, from which reading the whole file ahead is cheaper than single faults
+_BULK = 100_000  # puts from which huge pages pay; fewer would spread over 2 MiB each
+_RESERVED_AHEAD = 1 << 20  # bytes of a sparse file that single puts reserve at a time
+
+
+class IndexHeader(NamedTuple):
+    """The header of an index file, as the broker's `IndexHeader` has it in memory."""
+
+    begin_timestamp: int
+    """Store timestamp of the first entry, ms; in a rolled file without entries the seed."""
+    end_timestamp: int
+    """Store timestamp of the entry written last, which need not be the largest."""
+    begin_phy_offset: int
+    end_phy_offset: int
+    hash_slot_count: int
+    """Used slots; up to broker 4.7.0 the entries."""
+    index_count: int
+    """Number of the next entry, 1 in a file without entries (whose bytes may still say 0)."""
+
+
+class IndexFile(SingleCalls):
+    """An index file, open for reading or, with `create` or `writable=True`, for putting too.
+
+    Safe for use by several threads: puts exclude each other, look-ups run beside them and see whole entries only.
+    One process at a time may put. A file that a live broker fills shows its new entries at every call. Closing
+    while another thread's call runs is safe; a call after it is a `ClosedFileError`.
+    Source: RocketMQ 4.9.3, `store/index/IndexFile`; the format is the same in 4.0 to 5.5.
+
+    Attributes
+    ----------
+    path : str
+    hash_slot_num, index_num : int
+        Slots, and entries plus one: entry 0 is never used.
+    writable : bool
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "20231114221320000")
+    >>> with IndexFile.create(path, hash_slot_num=5, index_num=8) as index:
+    ...     index.put_keys(["k1", "k2", "k1"], [0, 200, 400], [1_700_000_000_000] * 3, topic="T")
+    ...     index.select_phy_offset("T#k1").tolist()
+    3
+    [400, 0]
+    >>> with IndexFile.open(path, writable=True) as index:
+    ...     index.put_key("T#k1", 600, 1_700_000_000_000), index.select_phy_offset("T#k1", max_num=2).tolist()
+    ...     index.hash_slot_num, index.header.index_count
+    (True, [600, 400])
+    (5, 5)
+    """
+
+    def __init__(self, file: MappedFile, hash_slot_num: int, index_num: int, *, sparse: bool = False) -> None:
+        self.path = file.path
+        self.hash_slot_num = hash_slot_num
+        self.index_num = index_num
+        self.writable = file.writable
+        self._file = file
+        self._core = IndexCore(file.map, hash_slot_num, index_num, file.writable, file.path)
+        self._reserved = 0 if sparse else file.size  # bytes that surely have disk space
+        self.bind_core(self._core, sparse)
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        hash_slot_num: int = HASH_SLOT_NUM,
+        index_num: int = INDEX_NUM,
+        end_phy_offset: int = 0,
+        end_timestamp: int = 0,
+        sparse: bool = False,
+    ) -> IndexFile:
+        """Create an empty index file, which must not exist yet, and open it for putting.
+
+        Parameters
+        ----------
+        end_phy_offset, end_timestamp : int, optional
+            The seeds of a rolled file: where its predecessor ended. 0 or less: none.
+        sparse : bool, optional
+            Leave out reserving disk space for the whole file; it is then taken as the file fills.
+
+        Raises
+        ------
+        GeometryError
+            A broker could not map a file of this geometry.
+        FileExistsError
+        OSError
+            No space left, before anything is written.
+
+        Notes
+        -----
+        Source: RocketMQ 4.9.3, the constructor of `IndexFile`.
+        """
+        size = layout.index_file_size(hash_slot_num, index_num)
+        file = MappedFile.create(path, size, sparse=sparse)
+        try:
+            index = cls(file, hash_slot_num, index_num, sparse=sparse)
+            index._core.seed(end_phy_offset, end_timestamp)
+        except BaseException:
+            file.close()
+            os.unlink(file.path)
+            raise
+        return index
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        hash_slot_num: int | None = None,
+        index_num: int | None = None,
+        writable: bool = False,
+    ) -> IndexFile:
+        """Open an index file, read-only unless asked.
+
+        Parameters
+        ----------
+        hash_slot_num, index_num : int, optional
+            The broker's maxHashSlotNum and maxIndexNum, which no file records. Not given: inferred from the content.
+
+        Raises
+        ------
+        GeometryError
+            The file has not the size of this geometry, or its content does not tell the geometry.
+        TruncatedFileError
+            The file is empty.
+        """
+        file = MappedFile.open(path, writable=writable)
+        try:
+            given = geometry.resolve(hash_slot_num, index_num, file.size)
+            slots, entries = geometry.infer([file.path]) if given is None else given
+            _check_size(file, slots, entries)
+            file.advise_random()
+            return cls(file, slots, entries, sparse=writable and _has_holes(file))
+        except BaseException:
+            file.close()
+            raise
+
+    def put_keys(
+        self, keys: Keys, phy_offsets: npt.ArrayLike, store_timestamps: npt.ArrayLike, *, topic: str | None = None
+    ) -> int:
+        """Append an entry for each key, in order; with a topic each key stands for `topic#key`.
+
+        Parameters
+        ----------
+        keys : list[str], ndarray of text, Arrow, polars or pandas strings, shape (n,)
+        phy_offsets, store_timestamps : anything that is an array of int64, shape (n,)
+        topic : str, optional
+            Hashed once; no concatenated string is built.
+
+        Returns
+        -------
+        int
+            How many were stored, from the first on; fewer than given: the file is full.
+
+        Raises
+        ------
+        ValueError
+            A null key (nothing was stored; the message names its position), or lengths that differ.
+        """
+        phys = _int64("phy_offsets", phy_offsets)
+        times = _int64("store_timestamps", store_timestamps)
+        return self.put_batch(key_batch(keys, topic), 0, phys, times)
+
+    def put_batch(
+        self,
+        batch: KeyBatch,
+        start: int,
+        phy_offsets: npt.NDArray[np.int64],
+        store_timestamps: npt.NDArray[np.int64],
+    ) -> int:
+        """Append the keys of a batch from position `start` on; returns how many were stored."""
+        self._check_length()
+        self._reserve(len(batch) - start)
+        self.expect(len(batch) - start)
+        return self._core.put_keys(batch, phy_offsets, store_timestamps, start)
+
+    def expect(self, entries: int) -> None:
+        """About so many entries will be put soon, in one run or in several: many are put faster where it is known."""
+        if entries >= _BULK and not self._core.closed:
+            self._file.advise_huge()
+
+    def put_run(self, run: npt.NDArray[Any]) -> int:
+        """Append entries that a walk of a log gave (an array of `RUN_ENTRY`); returns how many were stored."""
+        self._check_length()
+        self._reserve(len(run))
+        return self._core.put_run(run)
+
+    def select_phy_offsets(
+        self, keys: Keys, *, topic: str | None = None, max_num: int = 64, begin: int = 0, end: int = MAX_TIMESTAMP
+    ) -> Hits:
+        """`select_phy_offset` of many keys in one pass, with the GIL released.
+
+        Parameters
+        ----------
+        keys : list[str], ndarray of text, Arrow, polars or pandas strings, shape (n,)
+        topic : str, optional
+            Each key then stands for `topic#key`.
+        max_num, begin, end : int, for each key as in the single call
+
+        Returns
+        -------
+        Hits
+            Of key i the same offsets, in the same order, as the single call.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "index")
+        >>> with IndexFile.create(path, hash_slot_num=5, index_num=8) as index:
+        ...     stored = index.put_keys(["a", "b"], [100, 200], [1, 1], topic="T")
+        ...     index.select_phy_offsets(["b", "?", "a"], topic="T").to_pylist()
+        [[200], [], [100]]
+        """
+        hashes = key_batch(keys, topic).hashes()
+        return Hits(*self.select_hashes(hashes, max_num, begin=begin, end=end))
+
+    def select_hashes(
+        self,
+        hashes: npt.NDArray[np.int32],
+        max_num: int | npt.NDArray[np.int32] = 64,
+        *,
+        begin: int = 0,
+        end: int = MAX_TIMESTAMP,
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """(values, offsets) of many key hashes; `max_num` may be an array of int32, one for each."""
+        self._check_length()
+        if len(hashes) > _MANY:
+            self._populate()
+        return self._core.select_hashes(hashes, max_num, begin, end)
+
+    @property
+    def header(self) -> IndexHeader:
+        """The header as it is now."""
+        begin, end, begin_phy, end_phy, slot_count, index_count = self._core.header()
+        return IndexHeader(begin, end, begin_phy, end_phy, slot_count, max(index_count, 1))
+
+    def is_write_full(self) -> bool:
+        """True when no further entry fits. Source: RocketMQ 4.9.3, `IndexFile.isWriteFull`."""
+        return self._core.is_write_full()
+
+    def is_time_matched(self, begin: int, end: int) -> bool:
+        """Whether the file may hold entries of [begin, end], by its header alone.
+
+        Source: RocketMQ 4.9.3, `IndexFile.isTimeMatched`.
+        """
+        first, last, *_ = self._core.header()
+        return (begin < first and end > last) or first <= begin <= last or first <= end <= last
+
+    def entries(self, start: int = 1, stop: int | None = None) -> Columns:
+        """The entries [start, stop), clamped to those that exist: key_hash, phy_offset, time_diff (s), prev_index."""
+        self._check_length()
+        if (self.index_num if stop is None else stop) - start > _MANY:
+            self._populate()
+        names = ("key_hash", "phy_offset", "time_diff", "prev_index")
+        return Columns(dict(zip(names, self._core.entries(start, stop), strict=True)))
+
+    def compare_run(self, start: int, run: npt.NDArray[Any]) -> int:
+        """How many records of a run (`RUN_ENTRY`), from the first on, are the entries from number `start` on.
+
+        The time_diff of entry 1 is left out: it counts from the end of a file before this one.
+        """
+        self._check_length()
+        return self._core.compare_run(start, run.view(np.uint8).data)
+
+    def slots(self) -> npt.NDArray[np.int32]:
+        """For every slot the number of its newest entry, 0 where there is none."""
+        self._check_length()
+        self._populate()
+        return self._core.slots()
+
+    def check(self) -> list[tuple[str, int, int, int, int]]:
+        """What contradicts itself inside the file, the first 100: (kind, number, at byte, expected, got) each."""
+        self._check_length()
+        self._populate()
+        return self._core.check()
+
+    def flush(self) -> None:
+        """Bring every change to the disk. The count of a file without entries becomes 1, as the broker's flush has it.
+
+        Source: RocketMQ 4.9.3, `IndexFile.flush`.
+        """
+        if self.writable:
+            self._core.flush_header()
+            self._file.flush()
+
+    def close(self) -> None:
+        """Unmap the file; may be called twice and changes no byte of it."""
+        self._core.close()
+        self._file.close()
+
+    @property
+    def closed(self) -> bool:
+        """True after `close()`."""
+        return self._core.closed
+
+    def __enter__(self) -> IndexFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"IndexFile({self.path!r}, hash_slot_num={self.hash_slot_num}, index_num={self.index_num})"
+
+    def _check_length(self) -> None:
+        """A file that others cut would end a bulk call in SIGBUS: one fstat before it tells."""
+        try:
+            size = self._file.map.size()
+        except (OSError, ValueError):  # closed by another thread, as the call itself will say
+            size = 0
+        if size < self._file.size and not self._core.closed:
+            raise TruncatedFileError(
+                "the file was cut while it was open", path=self.path, expected=self._file.size, got=size
+            )
+
+    def _populate(self) -> None:
+        if not self._core.closed:
+            self._file.populate()
+
+    def _reserve(self, n: int) -> None:
+        """Give the slots and the next n entries of a sparse file their disk space: a full disk is an OSError now."""
+        if self._reserved >= self._file.size or self._core.closed:
+            return
+        slots_end = layout.INDEX_HEADER_SIZE + layout.INDEX_SLOT_SIZE * self.hash_slot_num
+        start = max(self._reserved, slots_end if self._reserved else 0)
+        needed = slots_end + layout.INDEX_ENTRY_SIZE * (min(self.header.index_count, self.index_num) + n)
+        if needed > self._reserved:
+            stop = min(max(needed, self._reserved + _RESERVED_AHEAD), self._file.size)
+            self._file.reserve_range(start, stop)
+            self._reserved = stop
+
+
+def _int64(name: str, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iu":
+        raise TypeError(f"{name}: expected integers, got {array.dtype}")
+    if array.dtype == np.uint64 and array.size and array.max() > MAX_TIMESTAMP:
+        raise OverflowError(f"{name}: expected 64-bit signed integers, got {array.max()}")
+    return np.ascontiguousarray(array, np.int64)
+
+
+def _check_size(file: MappedFile, hash_slot_num: int, index_num: int) -> None:
+    expected = layout.index_file_size(hash_slot_num, index_num)
+    if file.size != expected:
+        raise GeometryError(
+            f"the file has not the size of {hash_slot_num} slots and {index_num} entries",
+            path=file.path,
+            expected=expected,
+            got=file.size,
+            hint="pass the hash_slot_num= and index_num= (--hash-slot-num, --index-num) that the broker had",
+        )
+
+
+def _has_holes(file: MappedFile) -> bool:
+    return os.stat(file.path).st_blocks * 512 < file.size

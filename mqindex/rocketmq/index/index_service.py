@@ -1,0 +1,305 @@
+"""A rolling directory of index files, queried newest first and filled at its end."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._keys import key_batch
+from mqindex._results import Hits
+from mqindex.errors import ClosedFileError, GeometryError, ReadOnlyFileError
+from mqindex.rocketmq import layout, store
+from mqindex.rocketmq.index import geometry
+from mqindex.rocketmq.index.index_file import IndexFile
+from mqindex.rocketmq.index.names import next_name
+from mqindex.rocketmq.layout import MAX_TIMESTAMP
+
+if TYPE_CHECKING:
+    from mqindex._keys import Keys
+
+__all__ = ["IndexService", "QueryOffsetResult"]
+
+
+class QueryOffsetResult(NamedTuple):
+    """What `IndexService.queryOffset` answers: offsets, newest file first, and how far the newest file reaches."""
+
+    phy_offsets: npt.NDArray[np.int64]
+    index_last_update_timestamp: int
+    index_last_update_phy_offset: int
+
+
+class IndexService:
+    """The index directory of one store.
+
+    Load order is by name, as the broker's; names that are no numbers are skipped with a warning. Queries are safe
+    from several threads and see what a live broker appends to the files that were there at `open`.
+    Source: RocketMQ 4.9.3, `store/index/IndexService`.
+
+    Attributes
+    ----------
+    on_full : what is done with a file that has been rolled over; at first it is flushed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with IndexService.open(tempfile.mkdtemp(), hash_slot_num=5, index_num=4, writable=True) as service:
+    ...     stored = service.build_index("T", ["a", "b", "a", "c"], [0, 100, 200, 300], [1000, 2000, 3000, 4000])
+    ...     len(service.files), service.query_offset("T", "a").phy_offsets.tolist()
+    (2, [200, 0])
+    """
+
+    def __init__(
+        self, directory: str, files: list[IndexFile], hash_slot_num: int, index_num: int, writable: bool
+    ) -> None:
+        self.directory = directory
+        self.hash_slot_num = hash_slot_num
+        self.index_num = index_num
+        self.writable = writable
+        self.on_full: Callable[[IndexFile], None] = IndexFile.flush
+        self._expected = 0
+        self._files = files
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls,
+        directory: str | os.PathLike[str],
+        *,
+        hash_slot_num: int | None = None,
+        index_num: int | None = None,
+        writable: bool = False,
+    ) -> IndexService:
+        """Open every index file of a directory.
+
+        Geometry that is not given is inferred over all files; without files the broker's defaults hold. A writable
+        service creates the directory. A read-only one passes over a newest file that is empty, with a warning: so
+        stands, for a moment, what a running broker creates.
+        """
+        where = os.fspath(directory)
+        if writable:
+            os.makedirs(where, exist_ok=True)
+        elif not os.path.isdir(where):
+            raise FileNotFoundError(2, "no such index directory", where)
+        for name in store.stray_index_names(where):
+            warnings.warn(f"skipped, its name is not a number: {os.path.join(where, name)}", stacklevel=2)
+        paths = store.index_paths(where)
+        if paths and not writable and os.path.getsize(paths[-1]) == 0:
+            warnings.warn(f"skipped, it is empty; a broker that is about to fill it? {paths.pop()}", stacklevel=2)
+        slots, entries = _geometry(paths, hash_slot_num, index_num)
+        files: list[IndexFile] = []
+        try:
+            for path in paths:
+                file = IndexFile.open(path, hash_slot_num=slots, index_num=entries, writable=writable)
+                files.append(file)  # one by one: a failure closes those before it
+        except BaseException:
+            for file in files:
+                file.close()
+            raise
+        return cls(where, files, slots, entries, writable)
+
+    @property
+    def files(self) -> tuple[IndexFile, ...]:
+        """The open index files, oldest first."""
+        if self._closed:
+            raise ClosedFileError("the index service is closed", path=self.directory)
+        return tuple(self._files)
+
+    def query_offset(
+        self, topic: str, key: str, *, max_num: int = 64, begin: int = 0, end: int = MAX_TIMESTAMP
+    ) -> QueryOffsetResult:
+        """Offsets of the messages of `topic` with `key`, exactly as the broker answers one request.
+
+        Parameters
+        ----------
+        max_num : int, most offsets; the broker caps it by `maxMsgsNumBatch` (64), this does not.
+        begin, end : int, ms since the epoch, both inclusive, compared with times of 1 s resolution.
+
+        Notes
+        -----
+        The walk stops behind the first file that begins before `begin`. Only hashes are compared: an offset may be
+        of another key, the message settles it. Source: RocketMQ 4.9.3, `IndexService.queryOffset`.
+        """
+        _check_max_num(max_num)
+        files = self.files
+        found: list[npt.NDArray[np.int64]] = []
+        left, full_key = max_num, f"{topic}#{key}"
+        for file in reversed(files):
+            if file.is_time_matched(begin, end):
+                found.append(file.select_phy_offset(full_key, max_num=left, begin=begin, end=end))
+                left -= len(found[-1])
+            if file.header.begin_timestamp < begin or left <= 0:
+                break
+        offsets = np.concatenate(found) if found else np.empty(0, np.int64)
+        return QueryOffsetResult(offsets, *_last_update(files))
+
+    def query_offsets(
+        self, topic: str | None, keys: Keys, *, max_num: int = 64, begin: int = 0, end: int = MAX_TIMESTAMP
+    ) -> Hits:
+        """`query_offset` of many keys at once: each key is hashed once, each file is passed once.
+
+        `topic=None`: each key is a whole `topic#key`. The hits of a key are those of the single call, in its order.
+        """
+        _check_max_num(max_num)
+        hashes = key_batch(keys, topic=topic).hashes()
+        parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
+        left = np.full(len(hashes), min(max_num, 2**31 - 1), np.int32)
+        for file in reversed(self.files):
+            if file.is_time_matched(begin, end):
+                values, offsets = file.select_hashes(hashes, left, begin=begin, end=end)
+                left -= np.diff(offsets).astype(np.int32)
+                parts.append((values, offsets))
+            if file.header.begin_timestamp < begin or not left.any():
+                break
+        return _joined(parts, len(hashes))
+
+    def build_index(
+        self, topic: str | None, keys: Keys, phy_offsets: npt.ArrayLike, store_timestamps: npt.ArrayLike
+    ) -> int:
+        """Put many keys, rolling over to new files as the broker does; returns how many were stored: all.
+
+        A new file takes its seeds from the full one before it, so its first entry has the broker's time_diff.
+        Entries are not compared with what the files hold already; the broker's skipping of messages that it has
+        indexed is the caller's. Source: RocketMQ 4.9.3, `IndexService.buildIndex`, `putKey`.
+        """
+        phys = np.asarray(phy_offsets, np.int64)
+        times = np.asarray(store_timestamps, np.int64)
+        batch = key_batch(keys, topic=topic)
+        if not len(batch) == len(phys) == len(times):
+            raise ValueError(
+                f"keys, phy_offsets, store_timestamps: expected one length, got {len(batch)}, {len(phys)}, {len(times)}"
+            )
+        self._check_writable()
+        with self._lock:
+            done = 0
+            while done < len(batch):
+                done += self._current().put_batch(batch, done, phys, times)
+        return done
+
+    def put_run(self, run: npt.NDArray[Any]) -> int:
+        """Put the entries of a stretch of log (an array of `RUN_ENTRY`), rolling over as `build_index` does."""
+        self._check_writable()
+        with self._lock:
+            done = self._files[-1].put_run(run) if self._files and not self._closed else 0  # as a rule there is room
+            while done < len(run):
+                done += self._current().put_run(run[done:])
+        return done
+
+    def expect(self, entries: int) -> None:
+        """About so many entries will be put soon, in many runs."""
+        self._expected = entries
+        for file in self._files[-1:]:
+            file.expect(entries)
+
+    def create_index_file(self) -> None:
+        """Have a file that takes an entry, as the broker has before it looks at a message, with keys or without."""
+        self._check_writable()
+        with self._lock:
+            self._current()
+
+    def _check_writable(self) -> None:
+        if not self.writable:
+            raise ReadOnlyFileError("the index service is read-only", path=self.directory, hint="open it writable")
+        if self.index_num < 2:
+            raise GeometryError("a file of this geometry holds no entry", expected="index_num 2 or more", got=1)
+
+    def _current(self) -> IndexFile:
+        """The last file, or a new one behind it when there is none or it is full."""
+        files = self.files
+        if files and not files[-1].is_write_full():
+            return files[-1]
+        seeds = (files[-1].header.end_phy_offset, files[-1].header.end_timestamp) if files else (0, 0)
+        path = os.path.join(self.directory, next_name(os.path.basename(files[-1].path) if files else None))
+        fresh = IndexFile.create(
+            path,
+            hash_slot_num=self.hash_slot_num,
+            index_num=self.index_num,
+            end_phy_offset=seeds[0],
+            end_timestamp=seeds[1],
+        )
+        fresh.expect(self._expected)
+        self._files.append(fresh)
+        if files:
+            self.on_full(files[-1])
+        return fresh
+
+    def delete_expired_file(self, min_phy_offset: int) -> list[str]:
+        """Delete the files that lie wholly below the commit log's minimum, never the last; returns their paths.
+
+        Source: RocketMQ 4.9.3, `IndexService.deleteExpiredFile`.
+        """
+        if not self.writable:
+            raise ReadOnlyFileError("the index service is read-only", path=self.directory, hint="open it writable")
+        with self._lock:
+            expired = []
+            for file in self.files[:-1]:
+                if file.header.end_phy_offset >= min_phy_offset:
+                    break
+                expired.append(file)
+            for file in expired:
+                file.close()
+                os.unlink(file.path)
+                self._files.remove(file)
+        return [file.path for file in expired]
+
+    def flush(self) -> None:
+        """Bring every file to the disk, headers included."""
+        for file in self.files:
+            file.flush()
+
+    def close(self) -> None:
+        """Close every file; may be called twice and changes no byte."""
+        self._closed = True
+        for file in self._files:
+            file.close()
+
+    def __enter__(self) -> IndexService:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[IndexFile]:
+        return iter(self.files)
+
+    def __repr__(self) -> str:
+        return f"IndexService({self.directory!r}, files={len(self._files)})"
+
+
+def _geometry(paths: list[str], hash_slot_num: int | None, index_num: int | None) -> geometry.Geometry:
+    size = os.path.getsize(paths[0]) if paths else layout.index_file_size(layout.HASH_SLOT_NUM, layout.INDEX_NUM)
+    given = geometry.resolve(hash_slot_num, index_num, size)
+    if given is not None:
+        return given
+    return geometry.infer(paths) if paths else (layout.HASH_SLOT_NUM, layout.INDEX_NUM)
+
+
+def _last_update(files: tuple[IndexFile, ...]) -> tuple[int, int]:
+    return (files[-1].header.end_timestamp, files[-1].header.end_phy_offset) if files else (0, 0)
+
+
+def _check_max_num(max_num: int) -> None:
+    if max_num < 0:
+        raise ValueError(f"max_num: expected 0 or more, got {max_num}")
+
+
+def _joined(parts: list[tuple[Any, Any]], n: int) -> Hits:
+    """One result from those of several files: for each key the first part's hits, then the second's, and so on."""
+    if len(parts) == 1:
+        return Hits(*parts[0])
+    counts = [np.diff(offsets) for _, offsets in parts]
+    offsets = np.zeros(n + 1, np.int64)
+    np.cumsum(np.sum(counts, axis=0) if counts else np.zeros(n, np.int64), out=offsets[1:])
+    values = np.empty(int(offsets[-1]), np.int64)
+    start = offsets[:-1].copy()
+    for (hits, at), count in zip(parts, counts, strict=True):
+        values[np.repeat(start - at[:-1], count) + np.arange(len(hits))] = hits
+        start += count
+    return Hits(values, offsets)

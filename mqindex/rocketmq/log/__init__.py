@@ -1,0 +1,1 @@
+"""Commit logs: their messages, read and written."""

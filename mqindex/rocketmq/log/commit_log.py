@@ -1,0 +1,401 @@
+"""`CommitLog`: the messages of a broker's commit log, as columns and one at a time."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import threading
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from types import TracebackType
+
+import numpy.typing as npt
+
+from mqindex._mapped_file import MappedFile
+from mqindex._results import Columns
+from mqindex.errors import ClosedFileError, FormatError, ReadOnlyFileError
+from mqindex.rocketmq import layout
+from mqindex.rocketmq.log.log_appender import AppendMessagesResult, LogAppender
+from mqindex.rocketmq.log.log_columns import require_columns
+from mqindex.rocketmq.log.log_files import (
+    LogFile,
+    Skipped,
+    data_end,
+    last_file_with_frames,
+    list_log_files,
+    survey_directories,
+)
+from mqindex.rocketmq.log.log_recovery import clear_behind, hold_directories, log_file_size, recovered_end, sync_files
+from mqindex.rocketmq.log.log_scan import (
+    DamagedStretch,
+    end_of_file,
+    first_frame,
+    open_whole,
+    require_whole,
+    scan_file,
+)
+from mqindex.rocketmq.log.log_writer import LogWriter
+from mqindex.rocketmq.log.message import Message, read_message
+from mqindex.rocketmq.log.message_columns import MessageColumns
+from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
+from mqindex.rocketmq.log.write_rules import flush_rules, write_rules
+from mqindex.rocketmq.options import Config, StoreOptions, store_options
+
+__all__ = [
+    "CommitLog",
+    "DamagedStretch",
+    "LogFile",
+    "Skipped",
+    "data_end",
+    "first_frame",
+    "last_file_with_frames",
+    "list_log_files",
+]
+
+_OPEN_MAPS = 4
+
+
+class CommitLog:
+    """The messages of a commit log, which may be spread over several directories; opened writable, its end too.
+
+    Safe from several threads. Files are mapped while they are needed; not more than a few at a time.
+
+    Attributes
+    ----------
+    files : list of LogFile (path, start, size), by start.
+    skipped : list of Skipped (path, reason): what else is in the directories.
+    damage : list of DamagedStretch (path, at, next, reason) that the scans so far have met.
+
+    Notes
+    -----
+    In the last file that holds messages the first bad record is the end of the log, and bodies are checked there;
+    in an earlier file it is damage, and a scan goes on at the next record.
+    Source: RocketMQ 4.9.3 `CommitLog.checkMessageAndReturnSize`, `MappedFileQueue`; record version 2 as in 5.1.
+
+    Examples
+    --------
+    >>> with CommitLog.open("/data/store/commitlog") as log:                # doctest: +SKIP
+    ...     for batch in log.scan(columns=["topic", "keys", "phy_offset"]):
+    ...         print(batch.num_rows)
+    ...     log.get_message(0).body
+    """
+
+    def __init__(self, files: Sequence[LogFile], skipped: Sequence[Skipped] = ()) -> None:
+        self.files = list(files)
+        self.skipped = list(skipped)
+        self.damage: list[DamagedStretch] = []
+        self._starts = [file.start for file in files]
+        self._lock = threading.Lock()
+        self._maps: OrderedDict[str, MappedFile] | None = OrderedDict()
+        self._last: int | None = None
+        self._end: int | None = None
+        self._appender: LogAppender | None = None
+
+    @classmethod
+    def open(
+        cls,
+        directories: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        mapped_file_size: int | None = None,
+        writable: bool = False,
+        flush: str | None = None,
+        config: Config | None = None,
+        broker_version: str | None = None,
+    ) -> CommitLog:
+        """Open a log, to append to it with `writable=True`.
+
+        Parameters
+        ----------
+        directories : path, or several: the union of their files is the log
+        mapped_file_size : int or None
+            What every file but the last must be long; None: any length goes. For writing also the length of new files:
+            that of the files there, else the broker's default.
+        flush : "sync": an append returns when its bytes are on the disk; "async": they get there by and by;
+            None: as `config` says, else async
+        config, broker_version : what decides how messages are encoded and flushed; see Notes
+
+        Raises
+        ------
+        FileNotFoundError : a directory does not exist (a writable log makes it)
+        FormatError : a file has not `mapped_file_size`
+        StoreInUseError : a broker, or another writer, has the log open for writing
+
+        Notes
+        -----
+        A writable log is recovered first, as a broker recovers it: the first bad record in its last three files
+        is its end, and bodies are checked there. What stands behind the end goes to `mqindex-backup-<UTC>` beside the
+        directory and becomes zeros, so that nothing stale is ever taken for a message.
+        Settings, by the broker's names: mappedFileSizeCommitLog, maxMessageSize, enabledAppendPropCRC,
+        autoMessageVersionOnTopicLen, brokerIP1 and listenPort (the store host), flushDiskType, flushIntervalCommitLog,
+        flushCommitLogLeastPages, flushCommitLogThoroughInterval, readOnlyCommitLogStorePaths. Without a version
+        frames are those of 4.9.3, which every broker reads.
+        """
+        if isinstance(directories, (str, os.PathLike)):
+            directories = [directories]
+        if writable:
+            options = store_options(".", config=config, commitlog=directories, broker_version=broker_version)
+            for directory in options.commitlog:
+                os.makedirs(directory, exist_ok=True)
+            return cls._opened(options, mapped_file_size, flush, hold_directories(options.commitlog))
+        files, skipped = survey_directories(directories)
+        if mapped_file_size is not None:
+            _require_size(files, mapped_file_size)
+        return cls(files, skipped)
+
+    @classmethod
+    def of_store(cls, options: StoreOptions, *, flush: str | None = None) -> CommitLog:
+        """The log of a store, to append to it, for who holds the store's lock."""
+        for directory in options.commitlog:
+            os.makedirs(directory, exist_ok=True)
+        return cls._opened(options, None, flush, hold_directories(options.commitlog, store=False))
+
+    @classmethod
+    def _opened(
+        cls, options: StoreOptions, file_size: int | None, flush: str | None, hold: AbstractContextManager[None]
+    ) -> CommitLog:
+        rules, flushing = write_rules(options), flush_rules(options, flush)
+        with ExitStack() as failing:
+            failing.enter_context(hold)
+            files, _ = survey_directories(options.commitlog)
+            size = log_file_size(files, file_size or options.mapped_file_size, layout.COMMIT_LOG_FILE_SIZE)
+            position = recovered_end(files)
+            clear_behind(files, position, size)
+            log = cls(*survey_directories(options.commitlog))
+            sync_files(log.files)
+            writer = LogWriter(_places(options), log.files, position, size, log._add)
+            log._appender = LogAppender(writer, rules, flushing, failing.pop_all())
+        return log
+
+    @property
+    def min_phy_offset(self) -> int:
+        """The phy offset at which the first file begins; 0 for a log without files."""
+        return self.files[0].start if self.files else 0
+
+    @property
+    def max_phy_offset(self) -> int:
+        """The end of the log: behind its last message. Found once, by reading the last file; appending moves it."""
+        if self._appender is not None:
+            return self._appender.writer.position
+        if self._end is None:
+            last = self._last_file()
+            self._require_open()
+            self._end = self.min_phy_offset if last < 0 else end_of_file(self.files[last])
+        return self._end
+
+    def scan(
+        self,
+        start: int | None = None,
+        stop: int | None = None,
+        *,
+        columns: Iterable[str] | None = None,
+        check_crc: bool = False,
+    ) -> Iterator[Columns]:
+        """Columns of the messages that begin at the phy offsets [start, stop), in their order.
+
+        Parameters
+        ----------
+        start, stop : int or None; None: the log's begin and end. A start inside a message leaves that message out.
+        columns : names; None: all but `body` (bytes as stored) and `properties` (text as stored)
+        check_crc : bool; True: compare bodies with their checksums in every file, not only in the last
+
+        Yields
+        ------
+        Columns of at most 65536 rows; fewer where bodies are large
+
+        Raises
+        ------
+        ValueError : a column that does not exist
+        TruncatedFileError : a file shrank meanwhile
+        """
+        chosen = require_columns(columns)
+        self._require_open()
+        return self._scan(
+            self.min_phy_offset if start is None else start, 2**63 - 1 if stop is None else stop, chosen, check_crc
+        )
+
+    def get_message(self, phy_offset: int, size: int | None = None) -> Message:
+        """The message at a phy offset.
+
+        Parameters
+        ----------
+        size : int or None; what a consume queue says of the message, compared if given
+
+        Raises
+        ------
+        FormatError : no message begins there (BadMagicError), it is cut short, or its bytes do not agree
+        """
+        file, mapped = self.file_at(phy_offset)
+        message = read_message(mapped, file.start, phy_offset, file.path)
+        if size is not None and size != message.size:
+            raise FormatError(
+                "the message has another size", path=file.path, at=phy_offset - file.start, field="total_size",
+                expected=size, got=message.size,
+            )  # fmt: skip
+        return message
+
+    def file_at(self, phy_offset: int) -> tuple[LogFile, mmap.mmap]:
+        """The file that holds a phy offset, and its map, for as long as the caller keeps it; `FormatError`: none."""
+        file = self._file_of(phy_offset)
+        return file, self._map_of(file)
+
+    def append_message(self, message: NewMessage, *, queue_offset: int) -> AppendMessageResult:
+        """Append a message, as a broker does.
+
+        Returns
+        -------
+        AppendMessageResult (phy_offset, size, msg_id, store_timestamp, queue_offset, status)
+
+        Raises
+        ------
+        CapacityError : it is larger than the broker takes: topic, body, properties or the whole
+        OSError : it was not written, or with `flush="sync"` perhaps not durably; after a failed write the log is as
+            before, and appends again once there is space
+        ReadOnlyFileError, ClosedFileError
+
+        Notes
+        -----
+        Safe from several threads; under sync flush those that wait share one fdatasync. A message that is prepared
+        or rolled back gets the queue offset 0.
+        Source: RocketMQ 4.9.3 `CommitLog.putMessage`, `MessageExtEncoder`; 5.x for version 2 and the checksum.
+        """
+        return self._writing().append_message(message, queue_offset=queue_offset)
+
+    def append_messages(
+        self, messages: MessageColumns, *, queue_offset: npt.ArrayLike | None = None, whole: bool = False
+    ) -> AppendMessagesResult:
+        """Append many messages in one pass, all or none of them.
+
+        Parameters
+        ----------
+        messages : columns by name: a mapping of arrays, lists and single values, a batch of `scan`, an Arrow, polars or
+            pandas table; or a list of `NewMessage`. Columns: topic and queue_offset, which must be there, body,
+            queue_id, tags, keys, uniq_key, properties (a block as stored; what it lacks of keys, tags and uniq_key is
+            put behind it), flag, sys_flag, born_timestamp, born_host, store_timestamp, store_host, reconsume_times,
+            prepared_transaction_offset. phy_offset, size, body_crc and msg_id may be there, and are made anew.
+        queue_offset : int64[n], instead of the column
+        whole : bool; True: one request of a producer, which moves to the next file as a whole where it does not fit
+
+        Returns
+        -------
+        AppendMessagesResult : phy_offsets int64[n], sizes int32[n]
+
+        Raises
+        ------
+        ValueError, TypeError, CapacityError : a row that no broker takes, named by its number; nothing is written
+        OSError : as `append_message`; nothing of the batch is in the log
+        """
+        return self._writing().append_messages(messages, queue_offset=queue_offset, whole=whole)
+
+    def flush(self) -> int:
+        """Bring everything that was appended to the disk; returns the phy offset behind it."""
+        return self._writing().flush()
+
+    @property
+    def flushed_phy_offset(self) -> int:
+        """Everything below is on the disk."""
+        return self._writing().flushed
+
+    @property
+    def store_timestamp(self) -> int:
+        """Of the message that was appended last, ms since the epoch; 0: none since the log was opened."""
+        return self._writing().store_timestamp
+
+    def _writing(self) -> LogAppender:
+        self._require_open()
+        if self._appender is None:
+            path = self.files[0].path if self.files else None
+            raise ReadOnlyFileError("the commit log is read-only", path=path, hint="open it with writable=True")
+        return self._appender
+
+    def _add(self, file: LogFile) -> None:
+        at = bisect_right(self._starts, file.start)
+        self.files.insert(at, file)
+        self._starts.insert(at, file.start)
+
+    def close(self) -> None:
+        """Flush and unmap. May be called twice; a scan that still runs ends with `ClosedFileError`."""
+        if self._appender is not None:
+            self._appender.close()
+        with self._lock:
+            self._maps = None
+
+    def __enter__(self) -> CommitLog:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"CommitLog({len(self.files)} files from phy offset {self.min_phy_offset})"
+
+    def _scan(self, start: int, stop: int, columns: tuple[str, ...], check_crc: bool) -> Iterator[Columns]:
+        if self._appender is not None:
+            stop = min(stop, self.max_phy_offset)
+        last = self._last_file()
+        for number, file in enumerate(self.files[: last + 1]):
+            if file.start < stop and start < file.stop:
+                self._require_open()
+                yield from scan_file(
+                    file, start, stop, columns, check_crc=check_crc, last=number == last,
+                    looking=self._require_open, damaged=self._record,
+                )  # fmt: skip
+
+    def _record(self, stretch: DamagedStretch) -> None:
+        if stretch not in self.damage:
+            self.damage.append(stretch)
+
+    def _last_file(self) -> int:
+        if self._appender is not None:
+            return bisect_right(self._starts, self.max_phy_offset - 1) - 1
+        if self._last is None:
+            self._last = last_file_with_frames(self.files)
+        return self._last
+
+    def _file_of(self, phy_offset: int) -> LogFile:
+        number = bisect_right(self._starts, phy_offset) - 1
+        if number < 0 or phy_offset >= self.files[number].stop:
+            raise FormatError(
+                "the phy offset is not in the log",
+                path=self.files[0].path if self.files else None,
+                expected=f"{self.min_phy_offset}..{self.files[-1].stop - 1}" if self.files else "a log with files",
+                got=phy_offset,
+                hint="the broker may have deleted the file that held it",
+            )
+        return self.files[number]
+
+    def _map_of(self, file: LogFile) -> mmap.mmap:
+        # Maps are never closed here, only let go: another thread may be reading one. The last to leave unmaps it.
+        with self._lock:
+            if self._maps is None:
+                raise ClosedFileError("the commit log is closed", path=os.path.dirname(file.path))
+            mapped = self._maps.get(file.path)
+            if mapped is None:
+                mapped = self._maps[file.path] = open_whole(file)
+                if len(self._maps) > _OPEN_MAPS:
+                    self._maps.popitem(last=False)
+            self._maps.move_to_end(file.path)
+        require_whole(file, mapped)
+        return mapped.map
+
+    def _require_open(self) -> None:
+        if self._maps is None:
+            raise ClosedFileError("the commit log is closed", path=self.files[0].path if self.files else None)
+
+
+def _places(options: StoreOptions) -> list[str]:
+    """Where new files go: every directory that is not for reading only."""
+    frozen = options.setting("readOnlyCommitLogStorePaths", "").split(",")
+    frozen = [os.path.abspath(path.strip()) for path in frozen if path.strip()]
+    return [directory for directory in options.commitlog if directory not in frozen] or list(options.commitlog)
+
+
+def _require_size(files: Sequence[LogFile], size: int) -> None:
+    for file in files:
+        fits = file.size <= size if file is files[-1] else file.size == size
+        if not fits:
+            raise FormatError(
+                "the file has another length", path=file.path, expected=f"{size} bytes", got=file.size,
+                hint="check mapped_file_size (mappedFileSizeCommitLog of the broker)",
+            )  # fmt: skip

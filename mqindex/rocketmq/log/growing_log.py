@@ -1,0 +1,333 @@
+"""A commit log that somebody else may be writing, read from one phy offset on: every frame once, and none torn.
+
+A broker copies a frame into the mapped file, and a reader may come while it does. The last frame of the log counts
+only when another record stands behind it, or when it looked the same at an earlier look; what lies behind the end may
+be zeros, or stale bytes of an earlier life. The log may also be cut and written anew below what was read already: a
+checksum over what was read last tells.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._mapped_file import MappedFile
+from mqindex._native.commit_log import Scanner, find_frame
+from mqindex._native.crc import crc32c
+from mqindex._native.log_extract import Extractor, QueueTable
+from mqindex.errors import FileStateError
+from mqindex.rocketmq import layout
+from mqindex.rocketmq.log.log_entries import RUN_ENTRY, UNIT, Damage
+from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames, list_log_files
+
+__all__ = ["Chunk", "GrowingLog", "LogChangedError"]
+
+_REACH = 32 << 20  # bytes of log brought into memory at a time where much is waiting
+_NEAR = 64 << 10  # bytes looked at where little is: a single cursor walks them
+_SEALED = 64 << 10  # bytes before the position that are watched for changes
+_SETTLE_SECONDS = 0.0005  # between two looks at a last frame
+_PAUSE_SECONDS = 0.001  # before it is looked at again
+_DOUBT_SECONDS = 0.1  # the same where its properties end in a zero byte, as those of a torn frame may
+_LOOK_SECONDS = 0.1  # between two looks at the directory while nothing comes
+_NO_UNITS = np.empty(0, UNIT)
+_MAGICS = tuple(
+    magic.to_bytes(4, "big", signed=True)
+    for magic in (layout.MAGIC_MESSAGE_V1, layout.MAGIC_MESSAGE_V2, layout.MAGIC_BLANK)
+)
+
+
+class LogChangedError(FileStateError):
+    """The log does not hold any more what was read from it: it was cut, exchanged or written anew."""
+
+
+class Chunk(NamedTuple):
+    """Entries (`RUN_ENTRY`) and units (`UNIT`) of some messages, in the log's order; valid until the next chunk."""
+
+    entries: npt.NDArray[Any]
+    units: npt.NDArray[Any]
+
+
+class _Last(NamedTuple):
+    """The last frame of a growing log, [phy_offset, end), as it looked when it was first seen so."""
+
+    phy_offset: int
+    end: int
+    crc: int
+    seen: float
+    patience: float
+
+
+class GrowingLog:
+    """Reads a log from a frame's start on as far as it goes, again and again. For one thread.
+
+    Parameters
+    ----------
+    directories : where the log's files are.
+    phy_offset : where to begin; where the log begins later, there.
+    tags : whether TAGS give entries. queues : the table that numbers the queues of units; None: no units.
+
+    Attributes
+    ----------
+    phy_offset : behind the last frame that was given.
+    messages : how many were given.
+    more : whether the last `read` ended because it had enough, and not for want of log.
+    damage : stretches of earlier files that hold no readable frames; they were passed over.
+    """
+
+    def __init__(
+        self,
+        directories: Sequence[str | os.PathLike[str]],
+        phy_offset: int,
+        *,
+        tags: bool = False,
+        queues: QueueTable | None = None,
+    ) -> None:
+        self.phy_offset = phy_offset
+        self.messages = 0
+        self.more = True
+        self.damage: list[Damage] = []
+        self._directories = list(directories)
+        self._tags, self._queues = tags, queues
+        self._file: LogFile | None = None
+        self._map: MappedFile | None = None
+        self._identity = (0, 0)
+        self._complete = False  # a later file holds frames: nothing more comes into this one
+        self._reach = _NEAR
+        self._last: _Last | None = None
+        self._held = (-1, -1)  # where the last step ended, and the frame before that place which does not count yet
+        self._seal = (-1, -1, 0)
+        self._looked = 0.0
+        self._last_message, self._behind = -1, -1
+
+    @property
+    def waiting(self) -> bool:
+        """True when a last frame was seen that counts as soon as it looks the same again."""
+        return self._last is not None
+
+    @property
+    def last_message(self) -> int:
+        """The phy offset of the last message that was given; -1: none."""
+        if self._behind >= 0 and self._file is not None:  # the frame before one that does not count yet
+            start = max(self._behind, self._file.start)
+            walk = Extractor(self._open_map().map, self._file.start, start, self.phy_offset)
+            for _ in walk:
+                pass
+            self._last_message, self._behind = max(self._last_message, walk.last_message), -1
+        return self._last_message
+
+    def read(self, stop: int | None = None) -> Iterator[Chunk]:
+        """The next stretch of the log; afterwards `more` says whether another call may find something at once.
+
+        To be followed to its end. `stop`: where the log is known to end; every frame before it is whole.
+
+        Raises
+        ------
+        LogChangedError
+        FileNotFoundError : the log's directory is gone.
+        """
+        self.more = False
+        if stop is None:
+            self._check_seal()
+        if (stop is None or self.phy_offset < stop) and self._find_file(stop):
+            before = self.phy_offset
+            yield from self._walk(stop)
+            self.more = self.phy_offset > before or self._pass_over(stop)
+        if stop is None:
+            self._set_seal()
+
+    def settle(self) -> bool:
+        """Whether another `read` is worth while; waits the moment for which a last frame must stay as it is."""
+        if self.waiting and not self.more:
+            time.sleep(_PAUSE_SECONDS)
+        return self.more or self.waiting
+
+    def watch(self) -> None:
+        """From now on what was read before `phy_offset` must stay as it is, though it was not read here."""
+        self._find_file(None)
+        self._set_seal()
+
+    def lag(self) -> int:
+        """About how many bytes of log lie behind `phy_offset`: up to where its files were ever written."""
+        files = [file for file in list_log_files(self._directories) if file.stop > self.phy_offset]
+        if self._reach == _NEAR and self._file is not None and not self._complete:
+            return 0  # the last look found the end
+        last = last_file_with_frames(files)
+        if last < 0:
+            return 0
+        return max(files[last].start + min(files[last].size, data_end(files[last].path)) - self.phy_offset, 0)
+
+    def close(self) -> None:
+        """Unmap; a later call maps again."""
+        if self._map is not None:
+            self._map.close()
+        self._map = self._file = None
+
+    def __enter__(self) -> GrowingLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ---- one stretch of one file
+
+    def _walk(self, stop: int | None) -> Iterator[Chunk]:
+        file, log, at = self._file, self._open_map(), self.phy_offset
+        assert file is not None
+        whole = stop is not None or self._complete
+        if not whole and not self._record_at(at):
+            self._last = None
+            self._reach = _NEAR
+            return
+        reach = min(file.stop, at + (_REACH if whole else self._reach), file.stop if stop is None else stop)
+        log.read_ahead(at - file.start, reach - file.start)
+        step = Extractor(log.map, file.start, at, reach, tags=self._tags, check_crc=not whole, queues=self._queues)
+        self._held = (-1, -1)
+        for found in step:
+            entries = np.frombuffer(found, RUN_ENTRY)
+            units = _NO_UNITS if self._queues is None else np.frombuffer(step.units, UNIT)
+            held = -1 if whole else self._hold(step)
+            if held >= 0:
+                entries = entries[: np.searchsorted(entries["phy_offset"], held)]
+                units = units[: np.searchsorted(units["phy_offset"], held)]
+            if len(entries) or len(units):
+                yield Chunk(entries, units)
+        self._count(step, -1 if whole else self._hold(step))
+        if not whole:
+            self._reach = _NEAR if step.fault is not None else min(4 * self._reach, _REACH)
+
+    def _count(self, step: Extractor, held: int) -> None:
+        self.messages += step.messages - (held >= 0)
+        if held < 0:
+            self._last = None
+            self._last_message, self._behind = max(self._last_message, step.last_message), -1
+        elif step.messages > 1:
+            self._behind = self.phy_offset
+        self.phy_offset = step.end if held < 0 else held
+
+    def _hold(self, step: Extractor) -> int:
+        """The last frame so far, where it does not count yet, else -1. One answer for one place."""
+        if self._held[0] != step.end:
+            self._held = step.end, self._doubted(step)
+        return self._held[1]
+
+    def _doubted(self, step: Extractor) -> int:
+        at, end = step.last_message, step.end
+        if at < 0 or step.blank >= 0 or self._record_at(end):
+            return -1
+        crc, now = self._crc(at, end), time.monotonic()
+        last = self._last
+        if last is None or (last.phy_offset, last.end, last.crc) != (at, end, crc):
+            self._last = _Last(at, end, crc, now, self._patience(at, end))
+        elif now - last.seen >= last.patience:
+            return -1
+        return at
+
+    def _patience(self, at: int, end: int) -> float:
+        """A frame is written from its front on: one whose properties end in a zero byte may be a torn one."""
+        log, start = self._open_map().map, self._file.start if self._file is not None else 0
+        if log[end - start - 1] != 0:
+            return _SETTLE_SECONDS
+        (frames,) = Scanner(log, start, at, end, max_frames=1)
+        return _DOUBT_SECONDS if frames["properties_len"][0] > 0 else _SETTLE_SECONDS
+
+    def _record_at(self, at: int) -> bool:
+        """Whether the head of a record stands there, whatever comes behind it."""
+        start = at - self._file.start if self._file is not None else 0
+        head = self._open_map().map[start : start + 8]
+        return head[:4] != b"\0\0\0\0" and head[4:] in _MAGICS
+
+    # ---- from file to file
+
+    def _open_map(self) -> MappedFile:
+        assert self._map is not None
+        if self._map.map.size() < self._map.size:  # reading behind the end of a cut file ends the process
+            raise LogChangedError("the log was cut", path=self._map.path, expected=self._map.size)
+        return self._map
+
+    def _find_file(self, stop: int | None) -> bool:
+        """Have the file mapped in which `phy_offset` lies; False: it is not there yet."""
+        if self._file is not None and self._file.start <= self.phy_offset < self._file.stop:
+            return True
+        files = list_log_files(self._directories)
+        later = [file for file in files if file.stop > self.phy_offset]
+        if not later:
+            if files and self.phy_offset > files[-1].stop:
+                raise LogChangedError("the log was cut", path=files[-1].path, expected=self.phy_offset)
+            return False
+        if later[0].start > self.phy_offset and stop is None and last_file_with_frames(later) < 0:
+            return False  # the file between may still come
+        self._map_file(later)
+        self.phy_offset = max(self.phy_offset, later[0].start)
+        return True
+
+    def _map_file(self, later: Sequence[LogFile]) -> None:
+        self.close()
+        self._map, self._file = MappedFile.open(later[0].path), later[0]
+        about = os.stat(later[0].path)
+        self._identity = about.st_dev, about.st_ino
+        self._complete = last_file_with_frames(later[1:]) >= 0
+        self._reach, self._behind, self._seal = _NEAR, -1, (-1, -1, 0)
+
+    def _pass_over(self, stop: int | None) -> bool:
+        """Nothing can be read here: pass over damage, or see whether the file is still the one that grows."""
+        file = self._file
+        assert file is not None
+        if stop is None and not self._complete:
+            return self._look()
+        limit = file.stop if stop is None else min(stop, file.stop)
+        at, log = self.phy_offset, self._open_map().map
+        found = find_frame(log, file.start, at + 1, limit) if at < limit else -1
+        walk = Extractor(log, file.start, at, at + 1)
+        for _ in walk:
+            pass
+        kind, field, expected, got = walk.fault[1:] if walk.fault is not None else ("truncated", None, None, None)
+        self.damage.append(Damage(file.path, at, found if found >= 0 else None, kind, field, expected, got))
+        self.phy_offset = found if found >= 0 else limit
+        return True
+
+    def _look(self) -> bool:
+        """Now and then: does the log go on elsewhere? True when there is something to do."""
+        file, now = self._file, time.monotonic()
+        assert file is not None
+        if now - self._looked < _LOOK_SECONDS:
+            return False
+        self._looked = now
+        files = list_log_files(self._directories)
+        same = [one for one in files if one.start == file.start]
+        if not same:
+            if files and files[0].start > file.start:  # it has expired: go on where the log begins
+                self.phy_offset, self._last = max(self.phy_offset, files[0].start), None
+                self.close()
+                return True
+            raise LogChangedError("a file of the log is gone", path=file.path)
+        about = os.stat(same[0].path)
+        if (about.st_dev, about.st_ino) != self._identity:
+            raise LogChangedError("a file of the log was exchanged", path=file.path)
+        later = [one for one in files if one.start >= file.start]
+        if same[0].size > file.size:
+            self._map_file(later)
+            return True
+        self._complete = last_file_with_frames(later[1:]) >= 0
+        return self._complete
+
+    # ---- what was read must stay
+
+    def _set_seal(self) -> None:
+        if self._file is not None and self._seal[1] != self.phy_offset:
+            start = max(self._file.start, self.phy_offset - _SEALED)
+            self._seal = start, self.phy_offset, self._crc(start, self.phy_offset)
+
+    def _check_seal(self) -> None:
+        start, stop, crc = self._seal
+        if self._file is not None and start >= 0 and self._crc(start, stop) != crc:
+            raise LogChangedError("the log was written anew", path=self._file.path, at=start - self._file.start)
+
+    def _crc(self, start: int, stop: int) -> int:
+        first = self._file.start if self._file is not None else 0
+        with memoryview(self._open_map().map) as whole, whole[start - first : stop - first] as some:
+            return crc32c(some)

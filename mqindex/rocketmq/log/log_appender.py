@@ -1,0 +1,182 @@
+"""Appending to a commit log: single messages, columns of them, and when an append returns."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._native.log_writer import Frames
+from mqindex.errors import CapacityError, FileStateError
+from mqindex.rocketmq.log.flush import FlushThread
+from mqindex.rocketmq.log.log_writer import BLANK_SIZE, LogWriter
+from mqindex.rocketmq.log.message_columns import MessageColumns, measured_frames
+from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage, encode_message
+from mqindex.rocketmq.log.write_rules import FlushRules, WriteRules
+
+__all__ = ["AppendMessagesResult", "LogAppender"]
+
+_BUFFER = 2 << 20  # of frames, half of it for each of two threads: it stays in their caches
+
+
+class AppendMessagesResult(NamedTuple):
+    """Where many messages stand: phy offsets int64[n] and sizes int32[n], in the order of the rows."""
+
+    phy_offsets: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int32]
+
+
+class LogAppender:
+    """What `CommitLog` appends through. Safe from several threads; `held` is let go at `close`."""
+
+    def __init__(
+        self, writer: LogWriter, rules: WriteRules, flush: FlushRules, held: AbstractContextManager[object]
+    ) -> None:
+        self.writer = writer
+        self.rules = rules
+        self.store_timestamp = 0  # of the newest message
+        self._sync = flush.sync
+        self._group = writer.group
+        self._thread = None if flush.sync else FlushThread(self._group, flush)
+        self._held = held
+        self._buffer = memoryview(bytearray(_BUFFER))
+        self._soiled = False
+        self._closing = threading.Lock()
+        self._closed = False
+
+    def append_message(self, message: NewMessage, *, queue_offset: int) -> AppendMessageResult:
+        """See `CommitLog.append_message`."""
+        writer = self.writer
+        with writer.lock:
+            if self._soiled or self._group.error:
+                self._make_ready()
+            now = time.time_ns() // 1_000_000
+            at, left = writer.at, writer.left
+            frame, stamp, store = encode_message(message, self.rules, queue_offset=queue_offset, phy_offset=at, now=now)
+            if len(frame) + BLANK_SIZE > left:
+                self._require_room(len(frame))
+                at += left
+                frame, _, _ = encode_message(message, self.rules, queue_offset=queue_offset, phy_offset=at, now=now)
+            try:
+                self._write_frame(frame)
+            except BaseException:
+                self._spoil()
+                raise
+            end = writer.commit()
+            self.store_timestamp = stamp
+        if self._sync:
+            self._group.wait_for(end)
+        msg_id = (store + at.to_bytes(8, "big")).hex().upper()
+        return AppendMessageResult(at, len(frame), msg_id, stamp, queue_offset)
+
+    def append_messages(
+        self, messages: MessageColumns, *, queue_offset: npt.ArrayLike | None, whole: bool
+    ) -> AppendMessagesResult:
+        """See `CommitLog.append_messages`."""
+        now = time.time_ns() // 1_000_000
+        parts = measured_frames(messages, self.rules, queue_offset=queue_offset, now=now)
+        total, largest = (
+            sum(part.total for part in parts),
+            max((int(part.sizes.max()) for part in parts if len(part)), default=0),
+        )
+        self._require_room(total if whole else largest)
+        if whole and total > self.rules.max_batch:
+            raise CapacityError(
+                "the messages of one request are more than a broker takes",
+                expected=f"{self.rules.max_batch} bytes or less",
+                got=total,
+                hint="the limit is maxMessageSize of the broker",
+            )
+        with self.writer.lock:
+            if self._soiled or self._group.error:
+                self._make_ready()
+            try:
+                self._write_parts(parts, total if whole else 0, largest)
+            except BaseException:
+                self._spoil()
+                raise
+            end = self.writer.commit()
+            self.store_timestamp = now
+        if self._sync:
+            self._group.wait_for(end)
+        if len(parts) == 1:
+            return AppendMessagesResult(parts[0].phy_offsets, parts[0].sizes)
+        return AppendMessagesResult(
+            np.concatenate([np.empty(0, np.int64), *(part.phy_offsets for part in parts)]),
+            np.concatenate([np.empty(0, np.int32), *(part.sizes for part in parts)]),
+        )
+
+    @property
+    def flushed(self) -> int:
+        """The phy offset below which everything is on the disk."""
+        return self._group.flushed
+
+    def flush(self) -> int:
+        """Bring everything that was appended to the disk; returns its end."""
+        end = self.writer.position
+        self._group.wait_for(end)
+        return end
+
+    def close(self) -> None:
+        """Flush, and let everything go. May be called twice."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            try:
+                if self._thread is not None:
+                    self._thread.close()
+                self.writer.end()
+                self.flush()
+            finally:
+                self.writer.close()
+                self._held.__exit__(None, None, None)
+
+    def _make_ready(self) -> None:
+        """Called where there is a reason to: a write or a flush failed."""
+        if self._group.error:
+            raise FileStateError(
+                f"a flush failed, so nobody knows what the disk has: {os.strerror(self._group.error)}",
+                hint="open the log again",
+            )
+        self._take_back()
+
+    def _spoil(self) -> None:
+        """A write failed half-way; where taking it back fails too, the next append tries again."""
+        self._soiled = True
+        self._take_back()
+
+    def _take_back(self) -> None:
+        self.writer.take_back()
+        self._soiled = False
+
+    def _write_frame(self, frame: bytes) -> None:
+        writer = self.writer
+        if not writer.fits(len(frame)):
+            writer.roll()
+        if self._sync:
+            writer.prepare(len(frame))
+        writer.write(frame)
+
+    def _write_parts(self, parts: list[Frames], together: int, largest: int) -> None:
+        if together and not self.writer.fits(together):
+            self.writer.roll()
+        buffer = self._buffer if largest <= len(self._buffer) else memoryview(bytearray(largest))
+        for part in parts:
+            while part.encoded < len(part):
+                if self.writer.write_frames(part, buffer, largest):
+                    self.writer.roll()
+
+    def _require_room(self, size: int) -> None:
+        if size + BLANK_SIZE > self.writer.file_size:
+            raise CapacityError(
+                "the messages do not fit a file of the log",
+                expected=f"{self.writer.file_size - BLANK_SIZE} bytes or less",
+                got=size,
+                hint="mappedFileSizeCommitLog of the broker is the limit",
+            )

@@ -1,0 +1,183 @@
+"""Opening a log to write: the end of what is whole, and nothing behind it that a later frame could bring back."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+
+from mqindex._mapped_file import MappedFile
+from mqindex._native.log_extract import Extractor
+from mqindex.errors import FormatError, StoreInUseError
+from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames
+from mqindex.rocketmq.store import hold_lock
+from mqindex.staging import backup_name, own_like, sync_directory, unused
+
+__all__ = [
+    "clear_behind",
+    "hold_directories",
+    "log_file_size",
+    "recovered_end",
+    "sync_file",
+    "sync_files",
+    "zero_range",
+]
+
+_BLOCK = 1 << 20
+_RECOVERED_FILES = 3
+_ZEROS = bytes(_BLOCK)
+_MARKS = ("lock", "abort", "checkpoint", "consumequeue", "config")  # of a store's root
+
+
+def log_file_size(files: Sequence[LogFile], given: int | None, default: int) -> int:
+    """The length of a log's files. Only the last may be shorter, a copy that was cut: it is filled up with zeros."""
+    size = given if given is not None else files[0].size if files else default
+    for file in files:
+        real = os.path.getsize(file.path)
+        wrong = real > size or (real < size and file is not files[-1])
+        if wrong or (file.start - files[0].start) % size or file.start + size > 2**63 - 1:
+            raise FormatError(
+                "the file does not fit its log", path=file.path,
+                expected=f"files of {size} bytes, one behind the other",
+                got=f"{real} bytes from {file.start} on", hint="give mapped_file_size (mappedFileSizeCommitLog)",
+            )  # fmt: skip
+    return size
+
+
+def recovered_end(files: Sequence[LogFile]) -> int:
+    """The end of what is whole: behind the last good record before the first bad one in the last three files.
+
+    A bad record that no file end follows may stand in an earlier file: what was written behind it was on the disk when
+    the power went, and it was not. A broker would cut there, and lose what was appended behind it.
+    Source: RocketMQ 4.9.3 `CommitLog.recoverNormally`, which reads those three and compares checksums.
+    """
+    last = last_file_with_frames(files)
+    end = files[0].start if files else 0
+    for file in files[max(last + 1 - _RECOVERED_FILES, 0) : last + 1]:
+        with MappedFile.open(file.path) as mapped:
+            walk = Extractor(mapped.map, file.start, file.start, file.stop, check_crc=True)
+            for _ in walk:
+                pass
+        end = walk.end
+        if end < file.stop:
+            break
+    return end
+
+
+@contextlib.contextmanager
+def hold_directories(directories: Sequence[str], *, store: bool = True) -> Iterator[None]:
+    """Be the only writer of a log: no other process or object of this package, and no broker where it is a store's.
+
+    store=False: who calls holds the store's lock.
+    """
+    with contextlib.ExitStack() as held:
+        for root in sorted({os.path.dirname(directory) for directory in directories}):
+            if store and any(os.path.lexists(os.path.join(root, mark)) for mark in _MARKS):
+                held.enter_context(hold_lock(root))
+        for directory in directories:
+            held.enter_context(_hold_directory(directory))
+        yield
+
+
+@contextlib.contextmanager
+def _hold_directory(directory: str) -> Iterator[None]:
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreInUseError(
+                "another writer has this log open", path=directory, hint="close it first; reading needs no stop"
+            ) from None
+        yield
+    finally:
+        os.close(fd)
+
+
+def clear_behind(files: Sequence[LogFile], position: int, file_size: int) -> list[str]:
+    """Make all bytes behind a log's end zeros, after they were saved; returns the paths of the backups.
+
+    A backup holds only that range, and is named by the file and the byte where it stood there.
+    """
+    backups = []
+    for file in files:
+        at = max(position - file.start, 0)
+        if at < file_size:
+            end = _last_byte(file.path, at)
+            if end > at:
+                backups.append(_save(file.path, at, end))
+                zero_range(file.path, at, end)
+            if os.path.getsize(file.path) < file_size:
+                os.truncate(file.path, file_size)
+    return backups
+
+
+def sync_files(files: Sequence[LogFile]) -> None:
+    """What a killed writer left in memory goes to the disk."""
+    for file in files:
+        sync_file(file.path)
+
+
+def sync_file(path: str) -> None:
+    """Bring a file's bytes to the disk."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def zero_range(path: str, start: int, stop: int) -> None:
+    """Zeros at the bytes [start, stop), durably. Blocks that hold nothing else stay as they are, holes too."""
+    stop = min(stop, data_end(path))
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        for at in range(start, stop, _BLOCK):
+            block = os.pread(fd, min(_BLOCK, stop - at), at)
+            if block.strip(b"\0"):
+                _write_all(fd, memoryview(_ZEROS)[: len(block)], at)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _write_all(fd: int, view: memoryview, at: int) -> None:
+    while len(view) > 0:
+        written = os.pwrite(fd, view, at)
+        view, at = view[written:], at + written
+
+
+def _last_byte(path: str, start: int) -> int:
+    """Behind the last byte from `start` on that is not zero; `start`: there is none."""
+    stop = data_end(path)
+    with open(path, "rb", buffering=0) as file:
+        while stop > start:
+            at = max(start, stop - _BLOCK)
+            found = len(os.pread(file.fileno(), stop - at, at).rstrip(b"\0"))
+            if found:
+                return at + found
+            stop = at
+    return start
+
+
+def _save(path: str, start: int, stop: int) -> str:
+    directory = os.path.dirname(path)
+    root = os.path.dirname(directory)
+    folder = os.path.join(root, f"mqindex-backup-{backup_name()}", os.path.basename(directory))
+    os.makedirs(folder, exist_ok=True)
+    target = unused(os.path.join(folder, f"{os.path.basename(path)}.{start}"))
+    try:
+        with open(path, "rb", buffering=0) as source, open(target, "xb") as copy:
+            for at in range(start, stop, _BLOCK):
+                copy.write(os.pread(source.fileno(), min(_BLOCK, stop - at), at))
+            copy.flush()
+            os.fsync(copy.fileno())
+        own_like(target, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(target)
+        raise
+    for made in (folder, os.path.dirname(folder), root):
+        sync_directory(made)
+    return target

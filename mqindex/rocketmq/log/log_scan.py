@@ -1,0 +1,117 @@
+"""Messages of one file of a commit log, as columns and up to its end; what is damaged is told, and passed over."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from mqindex._mapped_file import MappedFile
+from mqindex._native.commit_log import Scanner, find_frame
+from mqindex._native.log_extract import Extractor
+from mqindex._results import Columns
+from mqindex.errors import TruncatedFileError
+from mqindex.rocketmq.log.log_columns import columns_of
+from mqindex.rocketmq.log.log_files import LogFile, data_end
+
+__all__ = ["DamagedStretch", "end_of_file", "first_frame", "open_whole", "require_whole", "scan_file"]
+
+_LOOK_BACK = 16 << 20  # more than a message may have: 4 MiB and 64 KiB by default
+_BATCH_ROWS = 65536
+
+
+class DamagedStretch(NamedTuple):
+    """Bytes of a log file that hold no readable message: phy offsets [at, next), and why."""
+
+    path: str
+    at: int
+    next: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: no messages from phy offset {self.at} to {self.next}: {self.reason}"
+
+
+def scan_file(
+    file: LogFile,
+    start: int,
+    stop: int,
+    columns: tuple[str, ...],
+    *,
+    check_crc: bool,
+    last: bool,
+    looking: Callable[[], None],
+    damaged: Callable[[DamagedStretch], None],
+) -> Iterator[Columns]:
+    """Columns of the messages of a file that begin at the phy offsets [start, stop).
+
+    last : it is the last one of its log: there the first bad record is the end, and bodies are checked. looking :
+        called before each batch; what it raises ends the scan. damaged : called for what cannot be read.
+    """
+    with open_whole(file) as mapped:
+        stop, data_stop = min(stop, file.stop), file.start + min(data_end(file.path), file.size)
+        at = file.start if start <= file.start else first_frame(mapped.map, file.start, start, min(stop, data_stop))
+        while at >= 0:
+            scanner = Scanner(mapped.map, file.start, at, stop, check_crc=check_crc or last, max_frames=_BATCH_ROWS)
+            while True:
+                looking()
+                require_whole(file, mapped)
+                frames = next(scanner, None)
+                if frames is None:
+                    break
+                yield from columns_of(mapped.map, frames, columns)
+            if scanner.fault is None or last:
+                return
+            bad, kind, name, expected, got = scanner.fault
+            at = find_frame(mapped.map, file.start, bad + 1, min(stop, data_stop))
+            where = f" in {name}" if name else ""
+            reason = f"{kind}{where}: expected {expected}, got {got}"
+            damaged(DamagedStretch(file.path, bad, at if at >= 0 else stop, reason))
+
+
+def first_frame(buf: Any, file_start: int, start: int, stop: int) -> int:
+    """The first phy offset in [start, stop) where a message begins; -1: none.
+
+    What looks like a frame may be the image of one inside a body. So the walk begins further back than a message is
+    long: wherever inside a body it began, it has left that body before it reaches `start`.
+    """
+    at = max(start - _LOOK_BACK, file_start)
+    if at > file_start:
+        at = find_frame(buf, file_start, at, start)
+    while 0 <= at < start:
+        walk = Extractor(buf, file_start, at, start)
+        for _ in walk:
+            pass
+        at = walk.end if walk.fault is None else find_frame(buf, file_start, walk.end + 1, start)
+    if at < 0:
+        return find_frame(buf, file_start, start, stop)
+    return at if at < stop else -1
+
+
+def end_of_file(file: LogFile) -> int:
+    """The phy offset behind the last message of a log's last file; bodies are checked."""
+    with open_whole(file) as mapped:
+        walk = Extractor(mapped.map, file.start, file.start, file.stop, check_crc=True)
+        for _ in walk:
+            require_whole(file, mapped)
+    return walk.end
+
+
+def open_whole(file: LogFile) -> MappedFile:
+    """A map of the file; `TruncatedFileError`: it is shorter than it was when it was listed."""
+    mapped = MappedFile.open(file.path)
+    try:
+        require_whole(file, mapped)
+    except BaseException:
+        mapped.close()
+        raise
+    return mapped
+
+
+def require_whole(file: LogFile, mapped: MappedFile) -> None:
+    """Reading a map behind the end of its file kills the process: to be asked before each step."""
+    size = os.stat(file.path).st_size
+    if min(size, mapped.size) < file.size or size < mapped.size:
+        raise TruncatedFileError(
+            "the file shrank while it was open", path=file.path, expected=f"{file.size} bytes", got=size
+        )

@@ -1,0 +1,210 @@
+"""The files of a commit log that is written: the current one, blanks, the next one, and what a failed write leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mqindex._native.group_commit import GroupCommit, write_at
+from mqindex._native.log_writer import WRITERS, Frames
+from mqindex.errors import CapacityError, ClosedFileError
+from mqindex.rocketmq.layout import MAGIC_BLANK
+from mqindex.rocketmq.log.log_files import LogFile
+from mqindex.rocketmq.log.log_recovery import sync_file, zero_range
+from mqindex.rocketmq.log.new_log_file import SpareFile, allocate_file, create_log_file
+
+__all__ = ["BLANK_SIZE", "LogWriter"]
+
+BLANK_SIZE = 8
+_STRETCH = 64 << 20  # bytes between two looks at signals
+_SPARED = 16 << 20  # bytes of a file that is worth to be made beforehand
+_PREPARED = 1 << 20  # bytes of zeros ahead of short writes
+_ZEROS = memoryview(bytes(1 << 14))  # at a time: a page cache in larger pieces costs each short write a walk over one
+
+
+class LogWriter:
+    """Writes whole frames behind the end of a log, file after file, each at full length from the start.
+
+    With `lock` held, a caller writes what belongs together by `write` and `roll`, then `commit`s it; `position` is the
+    end of what was committed, `at` that of what was written; `group` brings it to the disk. After a write that failed
+    `take_back` makes everything behind `position` zeros again, so no part of it is ever found. Bytes go through
+    `pwrite`: a full disk is an exception. A file takes space as it fills; but short writes that are synced one by one
+    find a megabyte of blocks ready, and a file that is written in bulk takes all of its own at once, where the disk has
+    plenty.
+
+    Parameters
+    ----------
+    directories : where new files go, in turn by their number, in the order of their names
+    files : those that exist, by start
+    created : called with each new file
+
+    Notes
+    -----
+    Source: RocketMQ 4.9.3 `MappedFileQueue.getLastMappedFile`, `MultiPathMappedFileQueue`, `CommitLog.doAppend`.
+    """
+
+    def __init__(
+        self,
+        directories: Sequence[str],
+        files: Sequence[LogFile],
+        position: int,
+        file_size: int,
+        created: Callable[[LogFile], None],
+    ) -> None:
+        self.lock = threading.Lock()
+        self.group = GroupCommit(position)
+        self.position = self.at = position
+        self.file_size = file_size
+        self._directories = sorted(directories)
+        self._paths = {file.start: file.path for file in files}
+        self._created = created
+        base = files[0].start if files else 0
+        self._start = position - (position - base) % file_size
+        self._fd: int | None = None
+        self._prepared = position  # behind the zeros that were written ahead
+        self._allocated = -1  # the start of the file that has all its blocks of the disk
+        self._spare: SpareFile | None = None
+        self._closed = False
+
+    @property
+    def left(self) -> int:
+        """Bytes from `at` to the end of the current file."""
+        return self._start + self.file_size - self.at
+
+    def fits(self, size: int) -> bool:
+        """Whether a frame of that size, and a blank behind it, stand in the current file."""
+        return self.at + size + BLANK_SIZE <= self._start + self.file_size
+
+    def write(self, data: Any) -> None:
+        """Bytes at `at`, in the current file."""
+        write_at(self._current(), data, self.at - self._start)
+        self.at += len(data)
+
+    def write_frames(self, frames: Frames, buffer: memoryview, largest: int) -> bool:
+        """The next frames, encoded into `buffer`, at `at`. True: what follows must go to another file."""
+        if min(frames.total, self.left) > len(buffer) and largest <= len(buffer) // WRITERS:
+            fd = self._current()
+            self._allocate(fd)
+            used, roll = frames.append(fd, self._start, buffer, self.at, self.left, _STRETCH)
+            self.at += used
+            return roll
+        used, roll = frames.encode(buffer, self.at, self.left)
+        if used:
+            self.write(buffer[:used])
+        return roll
+
+    def prepare(self, size: int) -> None:
+        """Have the disk's blocks of the next `size` bytes ready, by zeros that are zeros already.
+
+        A sync of bytes in a hole writes the file's map of blocks too, which takes longer than the bytes.
+        """
+        if self.at + size > self._prepared:
+            start = max(self._prepared, self.at)
+            self._prepared = min(max(start + _PREPARED, self.at + size), self._start + self.file_size)
+            with contextlib.suppress(OSError):  # a full disk is for the message's own bytes to meet
+                for at in range(start, self._prepared, len(_ZEROS)):
+                    write_at(self._current(), _ZEROS[: self._prepared - at], at - self._start)
+
+    def roll(self) -> None:
+        """A blank to the end of the current file; what follows goes to the next."""
+        if self.left >= BLANK_SIZE:
+            left = self.left
+            self.write(struct.pack(">ii", left, MAGIC_BLANK))
+        self._fd = None
+        self._start += self.file_size
+        self.at = self._start
+
+    def commit(self) -> int:
+        """What was written belongs to the log from now on; returns its end."""
+        self.position = self.at
+        self.group.commit(self.at)
+        return self.at
+
+    def take_back(self) -> None:
+        """Make what was written since the last commit zeros, in all files that it reached."""
+        reached = self._start
+        self._fd = None
+        while self._start > self.position:
+            self._start -= self.file_size
+        for start in range(self._start, reached + 1, self.file_size):
+            if start in self._paths:
+                zero_range(self._paths[start], max(self.position - start, 0), self.file_size)
+        self.at = self.position
+
+    def end(self) -> None:
+        """Write no more."""
+        with self.lock:
+            self._closed = True
+            self._fd = None
+            self._drop_spare()
+
+    def close(self) -> None:
+        """Close the files; nothing is synced. May be called twice."""
+        self.end()
+        self.group.close()
+
+    def _current(self) -> int:
+        if self._closed:
+            raise ClosedFileError("the commit log is closed", path=self._directories[0])
+        if self._fd is None:
+            self._sync_earlier()
+            path = self._paths.get(self._start)
+            if path is None:
+                path = self._create()
+            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            self.group.switch_to(fd)
+            self._fd = fd
+        if self._spare is None and self.file_size >= _SPARED and self.left < self.file_size // 2:
+            directory = self._directory_of(self._start + self.file_size)
+            self._spare = SpareFile(directory, self.file_size, allocated=self._allocated == self._start)
+        return self._fd
+
+    def _allocate(self, fd: int) -> None:
+        """Once a file: a flush that must look for free blocks, on a disk that it keeps busy, lets no write pass."""
+        if self._allocated != self._start:
+            self._allocated = self._start
+            allocate_file(fd, self.file_size, self.at - self._start)
+
+    def _sync_earlier(self) -> None:
+        """No more than the last two files and the new one wait for the disk: recovery reads three."""
+        path = self._paths.get(self._start - 2 * self.file_size)
+        if path is not None:
+            sync_file(path)
+
+    def _create(self) -> str:
+        if self._start > 2**63 - 1 - self.file_size:
+            raise CapacityError(
+                "the offsets of a log end at 2^63", expected=2**63 - 1 - self.file_size, got=self._start
+            )
+        directory = self._directory_of(self._start)
+        path = os.path.join(directory, f"{self._start:020d}")
+        if not self._place_spare(path):
+            os.makedirs(directory, exist_ok=True)
+            create_log_file(path, self.file_size)
+        self._paths[self._start] = path
+        self._created(LogFile(path, self._start, self.file_size))
+        return path
+
+    def _directory_of(self, start: int) -> str:
+        return self._directories[start // self.file_size % len(self._directories)]
+
+    def _place_spare(self, path: str) -> bool:
+        """Give the file that was made beforehand its name; the next sync brings that to the disk first."""
+        placed = False
+        if self._spare is not None and self._spare.directory == os.path.dirname(path):
+            names = os.open(self._spare.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self.group.switch_to(names)
+            placed = self._spare.place(path)
+            if placed and self._spare.allocated:
+                self._allocated = self._start
+        self._drop_spare()
+        return placed
+
+    def _drop_spare(self) -> None:
+        if self._spare is not None:
+            self._spare.close()
+        self._spare = None

@@ -1,0 +1,202 @@
+"""Messages in columns, from whatever holds them, measured and ready to be encoded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._native.log_writer import NUMBERS, TEXTS, Frames, RefusedError
+from mqindex._native.pieces import (
+    Pieces,
+    batch_of_array,
+    batches_of_stream,
+    column_of_array,
+    columns_of_stream,
+    constant_piece,
+    hosts_of,
+    joined_pieces,
+    pieces_of_offsets,
+    pieces_of_sequence,
+)
+from mqindex._results import StringColumn
+from mqindex.rocketmq.log.message_encoder import NewMessage, properties_block, refused
+from mqindex.rocketmq.log.write_rules import WriteRules
+
+__all__ = ["COMPUTED_COLUMNS", "MessageBatches", "MessageColumns", "measured_frames", "message_batches"]
+
+MessageColumns: TypeAlias = Any
+"""A mapping of names to columns or single values, a `Columns`, an Arrow, polars or pandas table, or `NewMessage`s."""
+
+COMPUTED_COLUMNS: Final = ("phy_offset", "size", "body_crc", "msg_id")  # a scan gives them, an append makes them anew
+_INT32 = ("queue_id", "flag", "sys_flag", "reconsume_times")
+
+
+class MessageBatches(list[tuple[int, Mapping[str, Any]]]):
+    """Messages as `message_batches` takes them apart: (rows, columns) each, texts as `Pieces`, numbers as int64."""
+
+
+def measured_frames(
+    messages: MessageColumns, rules: WriteRules, *, queue_offset: npt.ArrayLike | None, now: int
+) -> list[Frames]:
+    """One `Frames` for each record batch. Every row was measured: what no broker takes is an error before any write."""
+    batches = message_batches(messages, rules)
+    rows = sum(n for n, _ in batches)
+    given = None if queue_offset is None else np.broadcast_to(_numbers("queue_offset", queue_offset), rows)
+    frames, first = [], 0
+    for n, columns in batches:
+        numbered = {} if given is None else {"queue_offset": np.ascontiguousarray(given[first : first + n])}
+        frames.append(_measured(n, {**columns, **numbered}, rules, now, first))
+        first += n
+    return frames
+
+
+def _measured(n: int, columns: Mapping[str, Any], rules: WriteRules, now: int, first: int) -> Frames:
+    unknown = [name for name in columns if name not in (*TEXTS, *NUMBERS, *COMPUTED_COLUMNS)]
+    if unknown:
+        raise ValueError(f"messages: expected columns among {', '.join((*TEXTS, *NUMBERS))}, got {', '.join(unknown)}")
+    missing = [name for name in ("topic", "queue_offset") if columns.get(name) is None]
+    if missing:
+        raise ValueError(f"messages: expected a column {' and a column '.join(missing)}, got none")
+    texts = tuple(
+        _host_column(name, columns, rules) if "host" in name else _texts(name, columns.get(name), rules)
+        for name in TEXTS
+    )
+    given = {"born_timestamp": now, "store_timestamp": now}
+    numbers = tuple(_numbers(name, columns.get(name, given.get(name, 0))) for name in NUMBERS)
+    try:
+        return Frames(
+            n, texts, numbers, separator=rules.separator, append_crc=rules.append_crc,
+            long_topics=rules.long_topics, max_body=rules.max_body, max_frame=rules.max_frame,
+        )  # fmt: skip
+    except RefusedError as refusal:
+        raise refused(refusal, rules, f"row {first + refusal.args[0]}") from None
+
+
+def message_batches(messages: MessageColumns, rules: WriteRules) -> MessageBatches:
+    """Take messages apart into columns, whatever holds them; what is taken apart already stays as it is."""
+    if isinstance(messages, MessageBatches):
+        return messages
+    if isinstance(messages, (list, tuple)):
+        return MessageBatches([(len(messages), _of_messages(messages))])
+    if isinstance(messages, Mapping):
+        return MessageBatches([_of_mapping(messages, rules)])
+    if hasattr(messages, "__arrow_c_stream__"):
+        return MessageBatches(batches_of_stream(messages.__arrow_c_stream__()))
+    if hasattr(messages, "__arrow_c_array__"):
+        return MessageBatches([batch_of_array(*messages.__arrow_c_array__())])
+    raise TypeError(
+        f"messages: expected columns by name, a table or a list of NewMessage, got {type(messages).__name__}"
+    )
+
+
+def _of_mapping(messages: Mapping[str, Any], rules: WriteRules) -> tuple[int, Mapping[str, Any]]:
+    columns = {
+        name: _texts(name, column, rules) if name in TEXTS else _numbers(name, column)
+        for name, column in messages.items()
+        if name in TEXTS or name in NUMBERS
+    }
+    lengths = {
+        name: len(column)
+        for name, column in columns.items()
+        if not isinstance(messages[name], (str, bytes, int, np.integer, type(None)))
+        and not (isinstance(column, Pieces) and column.constant)
+    }
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"messages: expected columns of one length, got {lengths}")
+    rest = {name: column for name, column in messages.items() if name not in columns}
+    return next(iter(lengths.values()), 1), {**rest, **columns}
+
+
+def _of_messages(messages: Sequence[Any]) -> Mapping[str, Any]:
+    for row, message in enumerate(messages):
+        if not isinstance(message, NewMessage):
+            raise TypeError(f"messages: expected NewMessage, got {type(message).__name__} in row {row}")
+    columns: dict[str, Any] = {name: [getattr(message, name) for message in messages] for name in TEXTS}
+    columns["born_host"] = [message.born_host or message.store_host for message in messages]
+    now = time.time_ns() // 1_000_000
+    for name in NUMBERS:
+        if name != "queue_offset":
+            given = (getattr(message, name) for message in messages)
+            columns[name] = [now if number is None else number for number in given]
+    return columns
+
+
+def _host_column(name: str, columns: Mapping[str, Any], rules: WriteRules) -> Pieces:
+    texts = columns.get(name)
+    if texts is None and name == "born_host":
+        name, texts = "store_host", columns.get("store_host")
+    if texts is None:
+        return constant_piece(rules.store_host)
+    return hosts_of(name, _texts(name, texts, rules), rules.store_host)
+
+
+def _texts(name: str, values: Any, rules: WriteRules) -> Pieces:
+    if isinstance(values, Pieces):
+        return values
+    if values is None or isinstance(values, (str, bytes)):
+        return constant_piece(values.encode(errors="replace") if isinstance(values, str) else values)
+    if isinstance(values, StringColumn):
+        valid = values.valid
+        data, offsets = np.ascontiguousarray(values.data), np.ascontiguousarray(values.offsets, np.int64)
+        return pieces_of_offsets(name, data, offsets, None if valid is None else np.ascontiguousarray(valid))
+    if isinstance(values, (list, tuple)):
+        return pieces_of_sequence(name, _blocks(values, rules) if name == "properties" else values)
+    column = _arrow_column(name, values)
+    if column is None:
+        return _of_array(name, np.asarray(values), rules)
+    if not isinstance(column, Pieces):
+        raise TypeError(f"{name}: expected text or bytes, got numbers")
+    return column
+
+
+def _of_array(name: str, array: npt.NDArray[Any], rules: WriteRules) -> Pieces:
+    if array.ndim == 2 and array.dtype == np.uint8:
+        ends = np.arange(len(array) + 1, dtype=np.int64) * array.shape[1]
+        return pieces_of_offsets(name, np.ascontiguousarray(array), ends, None)
+    if array.ndim != 1 or array.dtype.kind not in "OUST":
+        raise TypeError(f"{name}: expected text or bytes, got {array.ndim} dimensions of {array.dtype}")
+    return pieces_of_sequence(name, _blocks(array.tolist(), rules) if name == "properties" else array.tolist())
+
+
+def _blocks(values: Sequence[Any], rules: WriteRules) -> Sequence[Any]:
+    """Blocks as stored, and mappings made into such."""
+    if not any(isinstance(value, Mapping) for value in values):
+        return values
+    return [properties_block(value, rules) if isinstance(value, Mapping) else value for value in values]
+
+
+def _numbers(name: str, values: Any) -> npt.NDArray[np.int64]:
+    column = None if isinstance(values, np.ndarray) else _arrow_column(name, values)
+    array = np.asarray(values if column is None else column)
+    if array.dtype.kind == "M":  # times
+        array = array.astype("datetime64[ms]").astype(np.int64)
+    if array.dtype.kind not in "iu" and array.size:
+        raise TypeError(f"{name}: expected whole numbers, got {array.dtype}")
+    if array.ndim > 1:
+        raise ValueError(f"{name}: expected one dimension, got {array.ndim}")
+    if array.size and (int(array.max()) > _largest(name) or int(array.min()) < -_largest(name) - 1):
+        raise ValueError(f"{name}: expected numbers up to {_largest(name)}, got {int(array.min())}..{int(array.max())}")
+    return np.ascontiguousarray(np.atleast_1d(array), np.int64)
+
+
+def _largest(name: str) -> int:
+    return 2**31 - 1 if name in _INT32 else 2**63 - 1
+
+
+def _arrow_column(name: str, values: Any) -> Pieces | npt.NDArray[np.int64] | None:
+    """None: it is no Arrow array."""
+    if hasattr(values, "__arrow_c_array__"):
+        return column_of_array(name, *values.__arrow_c_array__())
+    if not hasattr(values, "__arrow_c_stream__"):
+        return None
+    try:
+        chunks = columns_of_stream(name, values.__arrow_c_stream__())
+    except ImportError:  # pandas exports through pyarrow, which need not be there
+        return None
+    if all(isinstance(chunk, Pieces) for chunk in chunks):
+        return joined_pieces([chunk for chunk in chunks if isinstance(chunk, Pieces)])
+    return np.concatenate([np.asarray(chunk) for chunk in chunks])

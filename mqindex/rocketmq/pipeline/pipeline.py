@@ -1,0 +1,216 @@
+"""Between the stages: what the driver does with counts and names. No bytes of logs or indexes pass here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Protocol, TypeVar
+
+from mqindex.engines import Engine
+from mqindex.report import Finding
+from mqindex.rocketmq.log.log_entries import Damage, LogSpan
+from mqindex.rocketmq.pipeline import stages
+from mqindex.rocketmq.pipeline.queue_stages import UnitRun
+from mqindex.rocketmq.pipeline.stages import Part, Run, Slice, Split
+from mqindex.rocketmq.queue.queue_names import QueueName
+from mqindex.rocketmq.queue.queue_rules import QueueRules
+
+__all__ = ["SPLIT_SIZE", "Extracted", "Stitched", "Stretch", "assign", "cut", "extract", "stitch"]
+
+SPLIT_SIZE = 128 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Frames that begin in [start, stop) of the whole log; `start` is a frame's start or that of a file."""
+
+    start: int
+    stop: int
+
+
+class Walk(Protocol):
+    """What the driver must know of a split that a task has walked; see `stages.Run`."""
+
+    @property
+    def first(self) -> int: ...
+    @property
+    def end(self) -> int | None: ...
+    @property
+    def fault(self) -> Damage | None: ...
+    @property
+    def damage(self) -> tuple[Damage, ...]: ...
+
+
+AnyWalk = TypeVar("AnyWalk", bound=Walk)
+
+
+@dataclass
+class Stitched(Generic[AnyWalk]):
+    """What the tasks of one stretch gave, in the log's order, and what was met on the way."""
+
+    runs: list[AnyWalk] = field(default_factory=list)
+    damage: list[Damage] = field(default_factory=list)
+    fault: Damage | None = None
+
+
+AnyStitched = TypeVar("AnyStitched", bound=Stitched[Any])
+
+
+class Extracted(Stitched[Run]):
+    """The runs of one stretch."""
+
+    @property
+    def entries(self) -> int:
+        return sum(run.entries for run in self.runs)
+
+    @property
+    def messages(self) -> int:
+        return sum(run.messages for run in self.runs)
+
+    @property
+    def units(self) -> list[UnitRun]:
+        """The runs of units, in the log's order."""
+        return [run.units for run in self.runs if run.units is not None]
+
+    @property
+    def last_message(self) -> int:
+        return max((run.last_message for run in self.runs), default=-1)
+
+    @property
+    def last_entry(self) -> int:
+        return max((run.last_entry for run in self.runs), default=-1)
+
+    def slices(self, skip: int = 0, drop: int = 0) -> list[Slice]:
+        """All entries but the first `skip` and the last `drop`."""
+        return take([Slice(run.path or "", 0, run.entries) for run in self.runs], skip, self.entries - skip - drop)
+
+    def findings(self) -> list[Finding]:
+        """The damage as a user reads it."""
+        return [damage_finding(damage) for damage in self.damage]
+
+
+def damage_finding(damage: Damage) -> Finding:
+    """A stretch of an earlier log file that could not be read."""
+    stop = "the end of the file" if damage.stop is None else f"phy offset {damage.stop}"
+    return Finding(
+        "error",
+        f"log-{damage.kind}",
+        path=damage.path,
+        at=damage.at,
+        field=damage.field,
+        expected=damage.expected,
+        got=damage.got,
+        hint=f"the log is damaged here; it was read on from {stop}",
+    )
+
+
+def cut(
+    spans: Iterable[LogSpan],
+    stretch: Stretch,
+    split_size: int,
+    *,
+    tags: bool,
+    out: str | None,
+    index: bool = True,
+    rules: QueueRules | None = None,
+    only: frozenset[QueueName] | None = None,
+) -> list[Split]:
+    """Byte ranges of at most `split_size`, never over a file's border; see `Split`."""
+    splits = []
+    for span in spans:
+        at, stop = max(span.file_start, stretch.start), min(span.stop, stretch.stop)
+        resync = False  # the first byte of a file, or of the stretch, is a frame's
+        while at < stop:
+            border = min(at - (at - span.file_start) % split_size + split_size, stop)
+            splits.append(Split(span, at, border, resync, tags, out, index, rules, only))
+            at, resync = border, True
+    return splits
+
+
+def extract(engine: Engine, stretches: Sequence[Sequence[Split]], *, name: str = "extract") -> list[Extracted]:
+    """Extract many stretches in one round of tasks, then check that each split starts where the one before it ended."""
+    splits = [split for stretch in stretches for split in stretch]
+    runs = iter(engine.map(stages.extract, splits, name=name, weights=[split.stop - split.start for split in splits]))
+    pairs = ([(split, next(runs)) for split in stretch] for stretch in stretches)
+    return [stitch(engine, stages.extract, each, Extracted()) for each in pairs]
+
+
+def stitch(
+    engine: Engine, stage: Callable[[Any], AnyWalk], pairs: Sequence[tuple[Any, AnyWalk]], done: AnyStitched
+) -> AnyStitched:
+    """Put the walks of neighbouring splits together in `done`; a split that began at a wrong place is walked again."""
+    at: int | None = None  # where the next frame begins; None: unknown, at a start or behind damage
+    file = None
+    for split, run in pairs:
+        if split.span.path != file:
+            _close(done, at, file_end=True)
+            file, at = split.span.path, split.start
+        if at is not None and at >= split.stop:
+            continue  # a frame that began earlier, or the blank, covers this split
+        if at is not None and run.first != at:  # a body that imitates a frame, or a bad frame at the border
+            again = replace(split, start=at, resync=False)
+            run = engine.map(stage, [again], name="walk again")[0]  # noqa: PLW2901
+        if at is None and run.first >= 0:
+            _close(done, run.first)
+        if run.first >= 0:
+            done.runs.append(run)
+            done.damage += run.damage
+            at = run.end
+        if run.fault is not None:
+            done.fault = run.fault
+            break
+    return done
+
+
+def _close(done: Stitched[Any], stop: int | None, *, file_end: bool = False) -> None:
+    """The last damage reached the end of its split: it ends where the next frame was found."""
+    if done.damage and done.damage[-1].stop is None and not file_end:
+        done.damage[-1] = replace(done.damage[-1], stop=stop)
+
+
+def take(slices: Iterable[Slice], skip: int, count: int) -> list[Slice]:
+    """`count` entries behind the first `skip`, over the borders of slices."""
+    taken = []
+    for piece in slices:
+        first = min(skip, piece.count)
+        here = min(piece.count - first, count)
+        skip -= first
+        count -= here
+        if here:
+            taken.append(Slice(piece.path, piece.first + first, here))
+    return taken
+
+
+def assign(
+    slices: Sequence[Slice],
+    *,
+    out: str,
+    geometry: tuple[int, int],
+    seed: tuple[int, int] | None = None,
+    base: str | None = None,
+    room: int | None = None,
+    more: bool = False,
+    empty: bool = False,
+) -> list[Part]:
+    """Cut a sequence of entries into index files as the broker would: index_num - 1 entries each.
+
+    seed : (phy_offset, timestamp) at which the file before ended; None: there is none. room : entries that the file
+    before still takes, in a continued copy of `base`. more : a message follows the last entry, so the broker has
+    created the file behind a full one. empty : without any entry there is still one file.
+    """
+    hash_slot_num, index_num = geometry
+    before: Slice | tuple[int, int] | None = seed
+    parts: list[Part] = []
+    left = [piece for piece in slices if piece.count]
+    room = index_num - 1 if room is None else room
+    while left or (not parts and empty):
+        count = room if base is not None else index_num - 1
+        pieces = tuple(take(left, 0, count))
+        parts.append(Part(out, hash_slot_num, index_num, pieces, None if base is not None else before, base))
+        left = take(left, count, sum(piece.count for piece in left))
+        room, base = count - sum(piece.count for piece in pieces), None
+        if pieces:
+            before = Slice(pieces[-1].path, pieces[-1].first + pieces[-1].count - 1, 1)
+    if more and room == 0:
+        parts.append(Part(out, hash_slot_num, index_num, (), before))
+    return parts

@@ -1,0 +1,180 @@
+"""Between the stages, for consume queues: what the driver does with names and counts."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex.report import Finding
+from mqindex.rocketmq import layout
+from mqindex.rocketmq.pipeline.queue_build import EXT_UNIT, Oddities, fits_hole
+from mqindex.rocketmq.pipeline.queue_stages import OldQueues, QueueBatch, QueuePiece, UnitRun
+from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
+from mqindex.rocketmq.queue.queue_rules import QueueRules
+
+__all__ = ["assign_queues", "oddities_told", "queue_space", "skipped_findings"]
+
+_BATCH_UNITS = 1 << 20
+_BATCH_QUEUES = 256
+_BLOCK = 4096
+
+
+def assign_queues(
+    runs: Sequence[UnitRun],
+    rules: QueueRules,
+    out: str,
+    *,
+    skip: Collection[QueueName] = (),
+    more: Collection[QueueName] = (),
+    old: OldQueues | None = None,
+) -> list[QueueBatch]:
+    """Share the queues of all runs, and `more` of which no run holds any, out to tasks: many small ones or a large one.
+
+    `skip`: queues to be left out. `old`: see `QueueBatch`.
+    """
+    names = sorted({name for run in runs for name in run.names()} | set(more))
+    number = {name: n for n, name in enumerate(names)}
+    numbers = [np.array([number[name] for name in run.names()], np.int64) for run in runs]
+    units = np.zeros(len(names), np.int64)
+    for run, queues in zip(runs, numbers, strict=True):
+        units[queues] += run.queues["units"]
+    borders = _borders(units)
+    pieces: list[list[QueuePiece]] = [[] for _ in borders[1:]]
+    for run, queues in zip(runs, numbers, strict=True):
+        for batch, piece in _pieces(run, queues, borders):
+            pieces[batch].append(piece)
+    return [
+        QueueBatch(
+            out,
+            rules,
+            tuple(None if name in skip else name for name in names[first:stop]),
+            tuple(held),
+            int(units[first:stop].sum()),
+            old,
+        )
+        for (first, stop), held in zip(itertools.pairwise(borders), pieces, strict=True)
+    ]
+
+
+def _borders(units: npt.NDArray[np.int64]) -> list[int]:
+    """Where a task's queues begin."""
+    borders, held = [0], 0
+    for number, count in enumerate(units.tolist()):
+        if number > borders[-1] and (held + count > _BATCH_UNITS or number - borders[-1] == _BATCH_QUEUES):
+            borders.append(number)
+            held = 0
+        held += count
+    return [*borders, len(units)] if len(units) else [0]
+
+
+def _pieces(run: UnitRun, queues: npt.NDArray[np.int64], borders: Sequence[int]) -> Iterable[tuple[int, QueuePiece]]:
+    starts = np.concatenate([[0], np.cumsum(run.queues["units"])])
+    cuts = np.searchsorted(queues, borders)
+    for batch, (low, high) in enumerate(itertools.pairwise(cuts.tolist())):
+        if low < high:
+            within = (queues[low:high] - borders[batch]).astype(np.int32)
+            yield batch, QueuePiece(run.path, int(starts[low]), within, run.queues["units"][low:high].copy())
+
+
+def queue_space(runs: Sequence[UnitRun], rules: QueueRules, log_bytes: int) -> int:
+    """Bytes that the files of all queues will take; they are sparse behind their units."""
+    ends: dict[QueueName, list[int]] = {}
+    units = 0
+    for run in runs:
+        units += run.units
+        rows = zip(run.queues["first"].tolist(), run.queues["stop"].tolist(), strict=True)
+        for name, (first, stop) in zip(run.names(), rows, strict=True):
+            known = ends.setdefault(name, [first, stop, 0])
+            hole = first - known[1]
+            known[2] += hole if hole > 0 and fits_hole(hole, log_bytes) else 0
+            known[1] = stop
+    per_file = rules.file_size // layout.QUEUE_UNIT_SIZE
+    blanks = sum(max(first, 0) % per_file + hole for first, _, hole in ends.values())
+    ext = units * EXT_UNIT.itemsize if rules.ext_file_size is not None else 0
+    return (units + blanks) * layout.QUEUE_UNIT_SIZE + ext + len(ends) * _BLOCK
+
+
+# ---- what is said of queues
+
+
+def skipped_findings(runs: Sequence[UnitRun], root: str, batch_topics: Collection[str]) -> dict[QueueName, Finding]:
+    """The queues that get no files, and why."""
+    units: dict[QueueName, int] = {}
+    for run in runs:
+        for name, count in zip(run.names(), run.queues["units"].tolist(), strict=True):
+            units[name] = units.get(name, 0) + count
+    found = {}
+    for name, count in sorted(units.items()):
+        topic, queue_id = name
+        problem = name_problem(topic, queue_id)
+        if problem is not None:
+            found[name] = Finding(
+                "warning",
+                "queue-name",
+                os.path.join(root, "consumequeue"),
+                got=f"{problem}: {topic[:80]!r} queue {queue_id}",
+                hint=f"{count} units of this queue are left out",
+            )
+        elif topic in batch_topics:
+            found[name] = Finding(
+                "warning",
+                "batch-queue",
+                os.path.join(root, "batchconsumequeue", topic, str(queue_id)),
+                hint=f"queue.type of this topic is BatchCQ, which is not rebuilt: {count} messages are left out",
+            )
+    return found
+
+
+def oddities_told(odd: Oddities, path: str) -> list[Finding]:
+    """What the units of the queue at `path` had that an uninterrupted broker would not have met."""
+    return [finding for finding in _oddities(odd, path) if finding.got]
+
+
+def _oddities(odd: Oddities, path: str) -> list[Finding]:
+    where = f"from phy offset {odd.at} on"
+    return [
+        Finding(
+            "warning",
+            "queue-offset-hole",
+            path,
+            expected="queue offsets without a gap",
+            got=odd.blanks and f"{odd.blanks} that no message has, {where}",
+            hint="they are filled with blank units, so that every other message keeps its queue offset",
+        ),
+        Finding(
+            "warning",
+            "queue-offset-jump",
+            path,
+            expected="queue offsets that messages could have had",
+            got=odd.misplaced and f"{odd.misplaced} far beyond, {where}",
+            hint="their units stand at the next place, as a broker writes them",
+        ),
+        Finding(
+            "warning",
+            "queue-offset-repeated",
+            path,
+            expected="each queue offset once",
+            got=odd.repeated and f"{odd.repeated} again, {where}",
+            hint="the first message stays, as in a broker",
+        ),
+        Finding(
+            "info",
+            "queue-began-again",
+            path,
+            expected="one life of the topic",
+            got=odd.early and f"{odd.early} units before queue offset 0, {where}",
+            hint="the topic was deleted and created again; the older units are left out",
+        ),
+        Finding(
+            "warning",
+            "queue-offset-impossible",
+            path,
+            expected="queue offsets that a file can hold",
+            got=odd.impossible and f"{odd.impossible} others, {where}",
+            hint="these messages are in no queue",
+        ),
+    ]

@@ -1,0 +1,226 @@
+"""Entries from anywhere, in any order, become index files: sorted runs, exact cuts, a merge.
+
+```
+SortedRunWriter   entries as they come    ->  runs, each sorted by (phy_offset, seq)
+build_sorted      entries [start, stop) of all runs together, in that order  ->  one index file
+```
+
+A commit log needs none of this, it is sorted. The order of entries with equal keys is that of the runs, and within a
+run that of arrival.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex import staging
+from mqindex._mapped_file import MappedFile
+from mqindex.rocketmq.log.log_entries import RUN_ENTRY
+from mqindex.rocketmq.pipeline import stages
+from mqindex.rocketmq.pipeline.stages import Built, Part, Slice
+
+__all__ = ["SortedPart", "SortedRun", "SortedRunWriter", "assign_sorted", "build_sorted"]
+
+CHUNK = 1 << 21  # entries in memory at a time: some 100 MB while they are sorted
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class SortedRun:
+    """A file of run entries; `seq_path`: beside it, the second sort key of each as int64; None: there is none."""
+
+    path: str
+    seq_path: str | None
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class SortedPart:
+    """Entries [start, stop) of the merged runs, to be one index file in the directory `out`."""
+
+    out: str
+    hash_slot_num: int
+    index_num: int
+    runs: tuple[SortedRun, ...]
+    start: int
+    stop: int
+
+
+class SortedRunWriter:
+    """Sorts what it is given chunk by chunk; a chunk that continues the run before it joins that run.
+
+    Parameters
+    ----------
+    directory : where the run files go, under names of their own
+    with_seq : whether a second sort key is given
+    """
+
+    def __init__(self, directory: str, *, with_seq: bool, chunk: int = CHUNK) -> None:
+        self._directory, self._with_seq, self._chunk = directory, with_seq, chunk
+        self._entries: list[npt.NDArray[Any]] = []
+        self._seqs: list[Int64] = []
+        self._held = 0
+        self._last: tuple[int, ...] | None = None
+        self.runs: list[SortedRun] = []
+
+    def add(self, hashes: npt.NDArray[np.int32], phys: Int64, times: Int64, seqs: Int64 | None = None) -> None:
+        """Entries, in their order of arrival."""
+        entries = np.empty(len(hashes), RUN_ENTRY)
+        entries["key_hash"], entries["phy_offset"], entries["store_timestamp"] = hashes, phys, times
+        self._entries.append(entries)
+        if seqs is not None:
+            self._seqs.append(seqs)
+        self._held += len(entries)
+        if self._held >= self._chunk:
+            self._write()
+
+    def finish(self) -> list[SortedRun]:
+        """Write what is held; the runs in their order."""
+        self._write()
+        return self.runs
+
+    def _write(self) -> None:
+        if not self._held:
+            return
+        entries = np.concatenate(self._entries)
+        seqs = np.concatenate(self._seqs) if self._with_seq else None
+        self._entries, self._seqs, self._held = [], [], 0
+        entries, seqs = _sorted(entries, seqs)
+        first, last = _key(entries, seqs, 0), _key(entries, seqs, -1)
+        if self._last is None or first < self._last:
+            path = staging.temporary(self._directory, "run")
+            self.runs.append(SortedRun(path, f"{path}.seq" if self._with_seq else None, 0))
+        run = self.runs[-1]
+        _append(run.path, entries)
+        if run.seq_path is not None and seqs is not None:
+            _append(run.seq_path, seqs)
+        self.runs[-1] = SortedRun(run.path, run.seq_path, run.entries + len(entries))
+        self._last = last
+
+
+def assign_sorted(runs: Sequence[SortedRun], *, out: str, hash_slot_num: int, index_num: int) -> list[SortedPart]:
+    """Cut the merged sequence as the broker would: index_num - 1 entries a file; no entries still give one file."""
+    total, capacity = sum(run.entries for run in runs), index_num - 1
+    starts = range(0, total, capacity) if total else [0]
+    return [
+        SortedPart(out, hash_slot_num, index_num, tuple(runs), start, min(start + capacity, total)) for start in starts
+    ]
+
+
+def build_sorted(part: SortedPart) -> tuple[Built, int]:
+    """Merge a part's entries and build its index file; also returns how many phy_offsets begin in it."""
+    path = staging.temporary(part.out, "merged")
+    seed, before, offsets = None, None, 0
+    try:
+        with _Runs(part.runs) as runs, open(path, "xb", buffering=0) as file:
+            if part.start:
+                ((*_, phy, time),) = runs.merged(part.start - 1, part.start).tolist()
+                seed, before = (phy, time), phy
+            for start in range(part.start, part.stop, CHUNK):
+                entries = runs.merged(start, min(start + CHUNK, part.stop))
+                stages.write_all(file, entries)
+                phys = entries["phy_offset"]
+                offsets += int(np.count_nonzero(np.diff(phys))) + (before is None or before != int(phys[0]))
+                before = int(phys[-1])
+        slices = (Slice(path, 0, part.stop - part.start),) if part.stop > part.start else ()
+        return stages.build(Part(part.out, part.hash_slot_num, part.index_num, slices, seed)), offsets
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+class _Runs:
+    """The sort keys and entries of open runs, and where the merged sequence cuts them."""
+
+    def __init__(self, runs: Sequence[SortedRun]) -> None:
+        self._files = [MappedFile.open(run.path) for run in runs]
+        self._seq_files = [MappedFile.open(run.seq_path) for run in runs if run.seq_path is not None]
+        self.entries = [np.frombuffer(file.map, RUN_ENTRY) for file in self._files]
+        self.phys: list[Any] = [entries["phy_offset"] for entries in self.entries]
+        self.seqs: list[Any] | None = [np.frombuffer(file.map, np.int64) for file in self._seq_files] or None
+        self._cut = (0, [0] * len(runs))
+
+    def merged(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Entries [start, stop) of the merged sequence; `start` must not go back."""
+        begins, ends = self._cut_at(start), self._cut_at(stop)
+        pieces = [slice(begin, end) for begin, end in zip(begins, ends, strict=True)]
+        entries = np.concatenate([run[piece] for run, piece in zip(self.entries, pieces, strict=True)])
+        if self.seqs is None:
+            return _sorted(entries, None)[0]
+        return _sorted(entries, np.concatenate([run[piece] for run, piece in zip(self.seqs, pieces, strict=True)]))[0]
+
+    def _cut_at(self, position: int) -> list[int]:
+        """How many entries of each run are among the first `position` of all."""
+        done, lows = self._cut
+        highs = [len(run) for run in self.entries]
+        cut = _cut([self.phys] if self.seqs is None else [self.phys, self.seqs], lows, highs, position - done)
+        self._cut = position, cut
+        return cut
+
+    def __enter__(self) -> _Runs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.entries, self.phys, self.seqs = [], [], None  # the maps close when nothing refers to them
+        for file in (*self._files, *self._seq_files):
+            file.close()
+
+
+def _cut(keys: Sequence[Sequence[Any]], lows: list[int], highs: list[int], count: int) -> list[int]:
+    """The first `count` entries of the windows [low, high) of all runs, by each of `keys` in turn, then by run."""
+    if not keys:  # equal keys: the runs' order
+        cut = []
+        for low, high in zip(lows, highs, strict=True):
+            taken = min(count, high - low)
+            count -= taken
+            cut.append(low + taken)
+        return cut
+    columns, *others = keys
+    lows, highs = list(lows), list(highs)
+    if count >= sum(highs) - sum(lows):
+        return highs
+    smallest, largest = _bounds(columns, lows, highs)
+    # Bisect for the key of the last entry taken: fewer than `count` entries lie below it, `count` or more up to it.
+    while smallest < largest:
+        middle = (smallest + largest) // 2
+        ends = [bisect_right(c, middle, low, high) for c, low, high in zip(columns, lows, highs, strict=True)]
+        inside = sum(ends) - sum(lows)
+        if inside >= count:
+            largest, highs = middle, ends
+        else:
+            smallest, lows, count = middle + 1, ends, count - inside
+    return _cut(others, lows, highs, count)  # the windows hold this one key
+
+
+def _bounds(columns: Sequence[Any], lows: list[int], highs: list[int]) -> tuple[int, int]:
+    windows = [(c, low, high) for c, low, high in zip(columns, lows, highs, strict=True) if low < high]
+    return min(int(c[low]) for c, low, _ in windows), max(int(c[high - 1]) for c, _, high in windows)
+
+
+def _sorted(entries: npt.NDArray[Any], seqs: Int64 | None) -> tuple[npt.NDArray[Any], Int64 | None]:
+    phys = np.ascontiguousarray(entries["phy_offset"])
+    if seqs is None:
+        if (phys[1:] >= phys[:-1]).all():
+            return entries, None
+        return entries[np.argsort(phys, kind="stable")], None
+    order = np.lexsort((seqs, phys))
+    return entries[order], seqs[order]
+
+
+def _key(entries: npt.NDArray[Any], seqs: Int64 | None, i: int) -> tuple[int, ...]:
+    phy = int(entries["phy_offset"][i])
+    return (phy,) if seqs is None else (phy, int(seqs[i]))
+
+
+def _append(path: str, values: npt.NDArray[Any]) -> None:
+    with open(path, "ab", buffering=0) as file:
+        stages.write_all(file, values)

@@ -1,0 +1,258 @@
+"""`BatchConsumeQueue`: the queue of a topic with `queue.type=BatchCQ`, one unit for each batch of messages (5.0.0+)."""
+
+from __future__ import annotations
+
+import os
+import threading
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._results import Columns
+from mqindex.errors import ClosedFileError
+from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
+from mqindex.rocketmq.log.log_files import LogFile, Skipped
+from mqindex.rocketmq.queue.queue_files import FileMaps, UnitFiles
+from mqindex.rocketmq.queue.queue_times import Boundary
+
+__all__ = ["BatchConsumeQueue", "BatchUnit"]
+
+_Units = npt.NDArray[Any]
+
+_UNIT = np.dtype(
+    [
+        ("phy_offset", ">i8"),
+        ("size", ">i4"),
+        ("tags_code", ">i8"),
+        ("store_timestamp", ">i8"),
+        ("msg_base_offset", ">i8"),
+        ("batch_size", ">i2"),
+        ("compacted_offset", ">i4"),
+        ("reserved", ">i4"),
+    ]
+)
+_COLUMNS = [name for name in _UNIT.names or () if name != "reserved"]
+
+
+class BatchUnit(NamedTuple):
+    """One unit: the queue offsets [msg_base_offset, msg_base_offset + batch_size) are in the frame at phy_offset."""
+
+    phy_offset: int
+    size: int
+    tags_code: int
+    store_timestamp: int
+    msg_base_offset: int
+    batch_size: int
+    compacted_offset: int
+
+
+class BatchConsumeQueue:
+    """The units of one batch queue. Read-only; for several threads, and beside a broker that writes.
+
+    A unit stands where the one before it ends, so its place tells nothing of the queue offsets in it; they ascend.
+
+    Notes
+    -----
+    The end is where recovery finds it: the first unit that is not valid (phy_offset or msg_base_offset below 0, size
+    or batch_size not above 0), looked for in the last three files.
+    Source: RocketMQ 5.3.3 `store/queue/BatchConsumeQueue`. Layout: `mqindex.rocketmq.layout`.
+
+    Examples
+    --------
+    >>> with BatchConsumeQueue.open("/data/store/batchconsumequeue/T/0") as queue:    # doctest: +SKIP
+    ...     queue.get(17).msg_base_offset
+    16
+    """
+
+    def __init__(self, files: UnitFiles) -> None:
+        self.directory = files.directory
+        self._files = files
+        self._lock = threading.Lock()
+        self._closed = False
+        self._end: int | None = None
+        self._corrected = -1
+
+    @classmethod
+    def open(cls, directory: str | os.PathLike[str]) -> BatchConsumeQueue:
+        """Open `<store>/batchconsumequeue/<topic>/<queueId>`; `FileNotFoundError`: there is no such directory."""
+        return cls(UnitFiles(os.fspath(directory), BATCH_UNIT_SIZE, FileMaps()))
+
+    @property
+    def files(self) -> tuple[LogFile, ...]:
+        """The files (path, start, size), by start; a start is the queue's byte, 46 a unit."""
+        self._look()
+        return tuple(self._files.files)
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        """What else is in the directory (path, reason)."""
+        return tuple(self._files.skipped)
+
+    @property
+    def min_offset_in_queue(self) -> int:
+        """The first queue offset, or what `correct_min_offset` made of it; -1: there is no unit."""
+        first, end = self._bounds()
+        return max(int(self._at(first)["msg_base_offset"]), self._corrected) if first < end else -1
+
+    @property
+    def max_offset_in_queue(self) -> int:
+        """The queue offset that the next message will have; 0 for a queue without units."""
+        first, end = self._bounds()
+        if first >= end:
+            return 0
+        return _stop_of(self._at(end - 1))
+
+    def units(self, start: int | None = None, stop: int | None = None) -> Columns:
+        """The units that hold any of the queue offsets [start, stop).
+
+        Returns
+        -------
+        Columns : phy_offset, tags_code, store_timestamp, msg_base_offset int64, size, compacted_offset int32,
+            batch_size int16
+        """
+        first, end = self._bounds()
+        low = first if start is None else max(self._holding(start, first, end), first)
+        high = end if stop is None else self._first_from(stop, first, end)
+        if start is not None and low < high and _stop_of(self._at(low)) <= start:
+            low += 1
+        rows = self._rows(low, high)
+        return Columns({name: rows[name].astype(rows[name].dtype.newbyteorder("=")) for name in _COLUMNS}, len(rows))
+
+    def get(self, queue_offset: int) -> BatchUnit | None:
+        """The unit that holds a queue offset; None: it is not in the queue."""
+        first, end = self._bounds()
+        number = self._holding(queue_offset, first, end)
+        if not first <= number < end:
+            return None
+        unit = self._at(number)
+        if queue_offset >= _stop_of(unit):
+            return None
+        return BatchUnit(*(int(unit[name]) for name in _COLUMNS))
+
+    def get_offset_in_queue_by_time(self, ms: int, *, boundary: Boundary = "lower") -> int:
+        """The first queue offset of a unit by its time, as the broker answers.
+
+        The file is the last one that begins at that time or before, so equal times in an earlier file are not seen.
+        In it the first ("lower") or last ("upper") unit of that time, "lower" else the next newer one; at the time of
+        the file's last unit or behind it, that one. -1: there is no unit, or "upper" met no unit of that time.
+        Source: RocketMQ 5.3.3 `BatchConsumeQueue.getOffsetInQueueByTime`, `binarySearchRight`.
+        """
+        if boundary not in ("lower", "upper"):
+            raise ValueError(f"boundary: expected 'lower' or 'upper', got {boundary!r}")
+        end = self._bounds()[1]
+        parts = [(part.first + part.start, part.first + part.stop) for part in self._files.stretches(0, end)]
+        if not parts:
+            return -1
+        begun = [(self._time(first), number) for number, (first, _) in enumerate(parts)]
+        _, number = max((one for one in begun if one[0] <= ms), default=begun[0])
+        low, high = parts[number][0], parts[number][1] - 1
+        found = high if ms >= self._time(high) else self._by_time(ms, low, high, boundary == "lower")
+        return int(self._at(found)["msg_base_offset"]) if found >= 0 else -1
+
+    def correct_min_offset(self, min_phy_offset: int) -> int:
+        """Move the minimum behind the units whose frames the log has no longer; returns it. Nothing is written.
+
+        Source: RocketMQ 5.3.3 `BatchConsumeQueue.correctMinOffset`.
+        """
+        first, end = self._bounds()
+        kept = self._search("phy_offset", min_phy_offset, first, end)
+        if kept > first:
+            self._corrected = max(self._corrected, _stop_of(self._at(kept - 1)))
+        return self.min_offset_in_queue
+
+    def close(self) -> None:
+        """Let the files go; may be called twice."""
+        self._closed = True
+        self._files.maps.close()
+
+    def __enter__(self) -> BatchConsumeQueue:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"BatchConsumeQueue({self.directory!r}, {len(self._files.files)} files)"
+
+    def _look(self) -> int:
+        """The number behind the last unit, as it is now."""
+        if self._closed:
+            raise ClosedFileError("the queue is closed", path=self.directory)
+        with self._lock:
+            end = self._files.end(_check, self._end).number
+            while self._files.is_full(end) and self._files.relist():
+                end = self._files.end(_check, end or None).number
+            self._end = end
+            return end
+
+    def _bounds(self) -> tuple[int, int]:
+        """The numbers of the first unit and behind the last."""
+        end = self._look()
+        return min(self._files.first, end), end
+
+    def _rows(self, start: int, stop: int) -> _Units:
+        """The units with the numbers [start, stop), copied."""
+        parts = [_view(part.buf, part.start, part.stop).copy() for part in self._files.stretches(start, stop)]
+        return np.concatenate(parts) if parts else np.empty(0, _UNIT)
+
+    def _at(self, number: int) -> Any:
+        rows = self._rows(number, number + 1)
+        return rows[0] if len(rows) else np.zeros(1, _UNIT)[0]
+
+    def _search(self, name: str, value: int, low: int, high: int) -> int:
+        """The first number in [low, high) whose field is `value` or more."""
+        while low < high:
+            middle = (low + high) // 2
+            if int(self._at(middle)[name]) < value:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _time(self, number: int) -> int:
+        return int(self._at(number)["store_timestamp"])
+
+    def _by_time(self, ms: int, low: int, high: int, lower: bool) -> int:
+        while low <= high:
+            middle = (low + high) // 2
+            time = self._time(middle)
+            if middle in (low, high):
+                if time >= ms:
+                    return middle
+                if middle == high:
+                    return -1
+                low = middle + 1
+            elif lower:
+                low, high = (middle + 1, high) if time < ms else (low, middle)
+            else:
+                low, high = (middle, high) if time <= ms else (low, middle - 1)
+        return -1
+
+    def _first_from(self, queue_offset: int, first: int, end: int) -> int:
+        return self._search("msg_base_offset", queue_offset, first, end)
+
+    def _holding(self, queue_offset: int, first: int, end: int) -> int:
+        """The last unit that begins at `queue_offset` or before; below `first`: none."""
+        return self._search("msg_base_offset", queue_offset + 1, first, end) - 1
+
+
+def _stop_of(unit: Any) -> int:
+    """The queue offset behind a unit."""
+    return int(unit["msg_base_offset"]) + int(unit["batch_size"])
+
+
+def _view(buf: Any, start: int, stop: int) -> _Units:
+    return np.frombuffer(buf, _UNIT, stop - start, start * BATCH_UNIT_SIZE)
+
+
+def _check(buf: Any, start: int, stop: int) -> int:
+    for at in range(start, stop, 4096):
+        rows = _view(buf, at, min(at + 4096, stop))
+        fine = (
+            (rows["phy_offset"] >= 0) & (rows["size"] > 0) & (rows["msg_base_offset"] >= 0) & (rows["batch_size"] > 0)
+        )
+        if not fine.all():
+            return at + int(np.argmin(fine))
+    return stop

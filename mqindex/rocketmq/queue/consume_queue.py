@@ -1,0 +1,399 @@
+"""`ConsumeQueue`: the units of one queue of one topic, which lead to its messages in the commit log."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._native.consume_queue import are_sound, check_units, decode_units, select_tags
+from mqindex._results import Columns
+from mqindex.errors import ClosedFileError, ReadOnlyFileError
+from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
+from mqindex.rocketmq.log.log_entries import UNIT
+from mqindex.rocketmq.log.log_files import LogFile, Skipped
+from mqindex.rocketmq.queue.queue_files import End, FileMaps, UnitFiles, file_size_of
+from mqindex.rocketmq.queue.queue_tail import PutUnits, QueueTail
+from mqindex.rocketmq.queue.queue_times import Boundary, QueueFile, offset_by_boundary, offset_by_file_time
+from mqindex.rocketmq.queue.queue_units import Taken, all_columns, count_blanks, last_end, tag_hash, take_units
+
+if TYPE_CHECKING:
+    from mqindex.rocketmq.log.commit_log import CommitLog
+    from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
+
+__all__ = ["ConsumeQueue", "QueueBounds", "tag_hash"]
+
+_T = TypeVar("_T")
+_Ints = npt.NDArray[np.int64]
+
+
+class QueueBounds(NamedTuple):
+    """A queue at one moment: the offsets of its first unit and of the next one, and where its last message ends."""
+
+    min_offset: int
+    max_offset: int
+    max_phy_offset: int
+
+
+class ConsumeQueue:
+    """One queue: unit `q` leads to the message of queue offset `q`.
+
+    A queue that a broker is writing may be read meanwhile: `max_offset_in_queue` looks again each time. Readers may be
+    in several threads, and beside one thread that writes. Only one process may write, and no broker beside it.
+
+    Attributes
+    ----------
+    files : tuple of LogFile (path, start, size), by start; a start is the queue's byte, 20 a unit.
+    skipped : tuple of Skipped (path, reason), what else is in the directory.
+    file_size : int, bytes of each file.
+
+    Notes
+    -----
+    The end is where recovery finds it: the first unit that is not valid (phy_offset below 0 or size not above 0),
+    looked for in the last three files. Blank units, with which a broker fills a queue that begins later, are not among
+    the units. Source: RocketMQ 4.9.3 `store/ConsumeQueue`. Layout: `mqindex.rocketmq.layout`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with ConsumeQueue.open(tempfile.mkdtemp(), writable=True) as queue:
+    ...     written = [queue.put_message_position_info(100 * q, 100, tag_hash("TagA"), q) for q in range(3)]
+    ...     queue.max_offset_in_queue, queue.units(1)["phy_offset"].tolist(), queue.select(["TagB"]).tolist()
+    (3, [100, 200], [])
+    """
+
+    def __init__(
+        self, units: UnitFiles, file_size: int, ext: ConsumeQueueExt | None, writable: bool, owns_maps: bool = True
+    ) -> None:
+        self.directory = units.directory
+        self.file_size = file_size
+        self.ext = ext
+        self._units = units
+        self._owns_maps = owns_maps
+        self._lock = threading.Lock()
+        self._closed = False
+        self._end = units.end(check_units).number
+        self._tail = QueueTail(units, file_size, self._end) if writable else None
+        self._corrected = 0
+        self._first: tuple[int, int] | None = None  # the first unit of all, and the first that is no blank
+
+    @classmethod
+    def open(
+        cls,
+        directory: str | os.PathLike[str],
+        *,
+        file_size: int | None = None,
+        writable: bool = False,
+        ext: ConsumeQueueExt | None = None,
+    ) -> ConsumeQueue:
+        """Open the queue in `<store>/consumequeue/<topic>/<queueId>`.
+
+        Parameters
+        ----------
+        file_size : int or None
+            What every file is long (mappedFileSizeConsumeQueue, in whole units); None: as most files are, 6 000 000
+            where there are none.
+        writable : bool; True: also creates the directory.
+        ext : ConsumeQueueExt or None
+            Where the addresses lead that stand in place of tags codes. None: they stay what they are.
+
+        Raises
+        ------
+        FileNotFoundError : there is no such directory, and it is not to be written
+        GeometryError : it is to be written, and a file has another size
+        """
+        return cls.of(os.fspath(directory), FileMaps(), file_size=file_size, writable=writable, ext=ext)
+
+    @classmethod
+    def of(
+        cls,
+        directory: str,
+        maps: FileMaps,
+        *,
+        file_size: int | None,
+        writable: bool,
+        ext: ConsumeQueueExt | None,
+        shared: bool = False,
+    ) -> ConsumeQueue:
+        """`open` with maps that may be `shared` with other queues, and then are not closed with this one."""
+        if file_size is not None and (file_size < 1 or file_size % QUEUE_UNIT_SIZE):
+            raise ValueError(f"file_size: expected a multiple of {QUEUE_UNIT_SIZE}, got {file_size}")
+        if writable:
+            os.makedirs(directory, exist_ok=True)
+        units = UnitFiles(directory, QUEUE_UNIT_SIZE, maps)
+        size = file_size or file_size_of(units.files, QUEUE_UNIT_SIZE) or QUEUE_FILE_SIZE
+        return cls(units, size, ext, writable, not shared)
+
+    # ---- what there is
+
+    @property
+    def files(self) -> tuple[LogFile, ...]:
+        """The files, by start."""
+        self._look()
+        return tuple(self._units.files)
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        """What else is in the directory."""
+        return tuple(self._units.skipped)
+
+    @property
+    def min_offset_in_queue(self) -> int:
+        """The queue offset of the first unit, or what `correct_min_offset` made of it."""
+        self._look()
+        with self._lock:
+            return self._min()
+
+    @property
+    def max_offset_in_queue(self) -> int:
+        """The queue offset that the next unit will have; 0 for a queue without files."""
+        return self._look()
+
+    @property
+    def min_logic_offset(self) -> int:
+        """The byte of the queue at which its first unit stands."""
+        return self.min_offset_in_queue * QUEUE_UNIT_SIZE
+
+    @property
+    def max_phy_offset(self) -> int:
+        """The phy offset behind the last unit's message; -1: there is no unit."""
+        return self.bounds().max_phy_offset
+
+    def bounds(self) -> QueueBounds:
+        """`min_offset_in_queue`, `max_offset_in_queue` and `max_phy_offset`, all of one look."""
+        self._require_open()
+        with self._lock:
+            if self._tail is not None:
+                return QueueBounds(self._min(), self._tail.end, self._tail.max_phy_offset)
+            end = self._see()
+            first = self._first_unit()
+            behind = last_end(self._units, end) if first < end.number else -1
+            return QueueBounds(max(first, self._corrected), end.number, behind)
+
+    def file_of(self, queue_offset: int) -> LogFile | None:
+        """The file that has the place of a queue offset, as last listed; None: there is none."""
+        return self._units.file_of(queue_offset)
+
+    # ---- reading
+
+    def units(self, start: int | None = None, stop: int | None = None) -> Columns:
+        """The units of the queue offsets [start, stop), as far as there are any.
+
+        Returns
+        -------
+        Columns : queue_offset int64, phy_offset int64, size int32, tags_code int64
+            Consecutive queue offsets, unless a file of the queue is missing. A tags code is the hash of TAGS, the time
+            of delivery in the topic SCHEDULE_TOPIC_XXXX, or an address that leads nowhere.
+        """
+        offsets, phys, sizes, codes = all_columns(self._units, *self._range(start, stop))
+        return Columns({"queue_offset": offsets, "phy_offset": phys, "size": sizes, "tags_code": self._resolved(codes)})
+
+    def select(self, tags: Iterable[str | int], start: int | None = None, stop: int | None = None) -> _Ints:
+        """The queue offsets in [start, stop) that a broker's filter lets pass: int64[m], ascending.
+
+        Only hashes are compared: another tag may have the same, the message itself settles it. A unit whose address
+        leads nowhere passes, as in the broker.
+
+        Parameters
+        ----------
+        tags : strings, or their hashes (`tag_hash`)
+        """
+        if isinstance(tags, (str, bytes)):
+            raise TypeError(f"tags: expected several tags or hashes, got the single {tags!r}")
+        hashes = [tag_hash(tag) if isinstance(tag, str) else int(tag) for tag in tags]
+        wanted = np.array([(tag & 0xFFFFFFFF ^ 0x80000000) - 0x80000000 for tag in hashes], np.int32)
+        found = [
+            part.first + self._passing(part.buf, select_tags(part.buf, part.start, part.stop, wanted), wanted)
+            for part in self._units.stretches(*self._range(start, stop))
+        ]
+        return np.concatenate(found) if found else np.empty(0, np.int64)
+
+    def take(self, start: int, stop: int, room: int, hashes: npt.NDArray[np.int32] | None, parts: _Ints) -> Taken:
+        """The first `room` units of the queue offsets [start, stop), which are within the bounds, that `select` gives.
+
+        Parameters
+        ----------
+        hashes : int32[k], of tags; None: every unit passes
+        parts : int64[2, m], where the files of the log begin and where what they hold ends
+        """
+        self._require_open()
+        follows = self.ext is not None and hashes is not None
+        taken = take_units(self._units, start, stop, room, hashes, parts, codes=follows)
+        if hashes is None or taken.tags_codes is None:
+            return taken
+        return taken.where(self._fitting(taken.tags_codes, hashes))
+
+    def get_offset_in_queue_by_time(self, ms: int, commit_log: CommitLog, *, boundary: Boundary | None = None) -> int:
+        """The queue offset at a time, as the broker answers.
+
+        Parameters
+        ----------
+        ms : int, ms since the epoch
+        commit_log : CommitLog, which knows when messages were stored
+        boundary : None, "lower" or "upper"
+            None: the rule of RocketMQ 4.x, the message nearest in time in a file chosen by its time of modification,
+            which a copy of the store has lost. "lower", "upper": the rule since 5.1.4, the first message at or after
+            that time, the last one at or before it.
+        """
+        if boundary not in (None, "lower", "upper"):
+            raise ValueError(f"boundary: expected None, 'lower' or 'upper', got {boundary!r}")
+        low, end = self.min_offset_in_queue, self._look()
+        files = [
+            QueueFile(file.path, first, max(min(file.stop // QUEUE_UNIT_SIZE, end), first))
+            for file in self._units.files
+            if (first := file.start // QUEUE_UNIT_SIZE) <= end
+        ]
+        if boundary is None:
+            return offset_by_file_time(files, ms, low, self._units, commit_log)
+        return offset_by_boundary(files, ms, low, self._units, commit_log, boundary)
+
+    # ---- what a broker does to a queue
+
+    def correct_min_offset(self, min_phy_offset: int) -> int:
+        """Move the minimum to the first unit whose message the log still has; returns it.
+
+        Nothing is written. Where no unit is left that leads into the log, the queue is empty and begins at its end:
+        the rule of 5.0 and later; 4.9.3 leaves the minimum where it was.
+        Source: RocketMQ 5.3.3 `ConsumeQueue.correctMinOffset`.
+        """
+        end = self._look()
+        with self._lock:
+            for part in self._units.stretches(self._min(), end):
+                last, _, _ = decode_units(part.buf, part.stop - 1, part.stop)
+                if int(last[0]) < min_phy_offset:
+                    continue
+                phys, _, _ = decode_units(part.buf, part.start, part.stop)
+                self._corrected = part.first + part.start + int(np.argmax(phys >= min_phy_offset))
+                return self._corrected
+            self._corrected = max(end, self._corrected)
+            return self._corrected
+
+    def put_message_position_info(self, phy_offset: int, size: int, tags_code: int, queue_offset: int) -> bool:
+        """Append one unit; False: it is there already, nothing was written.
+
+        Parameters
+        ----------
+        size : int, of the whole frame
+        tags_code : int, `tag_hash` of TAGS, 0 without; the time of delivery in SCHEDULE_TOPIC_XXXX
+
+        Notes
+        -----
+        As in the broker, a message that ends where the last one does or before it is there already, and one whose
+        queue offset lies before the end, unless that offset is 0; a queue offset behind the end is ignored and the
+        unit is written at the end; the first unit of all is preceded by blank units from the file's start on.
+        Source: RocketMQ 4.9.3 `ConsumeQueue.putMessagePositionInfo`.
+        """
+        unit = np.zeros(1, UNIT)
+        unit[0] = (phy_offset, queue_offset, tags_code, 0, size, 0)
+        return self.put_units(unit).written == 1
+
+    def put_units(self, units: npt.NDArray[Any]) -> PutUnits:
+        """Append units of this queue in the log's order: an array of `log_entries.UNIT`, its field `queue` is ignored.
+
+        Returns
+        -------
+        PutUnits : counts of the units written, repeated (there already) and misplaced (written behind a hole)
+
+        Raises
+        ------
+        OSError : the disk is full; what was there is untouched, and the call may be repeated
+        """
+        units = np.ascontiguousarray(units)
+        if not are_sound(units):
+            raise ValueError("units: expected phy offsets of 0 or more and sizes above 0, a unit without them is none")
+        return self._write(lambda tail: tail.put(units))
+
+    def truncate_dirty_logic_files(self, phy_offset: int) -> None:
+        """Cut off the units from the first one on that leads to `phy_offset` or behind it, and zero their bytes.
+
+        Files without a unit left are deleted. Source: RocketMQ 4.9.3 `ConsumeQueue.truncateDirtyLogicFiles`, which
+        moves the position of writing only.
+        """
+        self._write(lambda tail: tail.truncate(phy_offset))
+
+    def flush(self) -> None:
+        """Return when all units are on the disk."""
+        if self._tail is not None:
+            self._write(QueueTail.flush)
+
+    def close(self) -> None:
+        """Let the files go; may be called twice and changes no byte."""
+        self._closed = True
+        if self._owns_maps:
+            self._units.maps.close()
+
+    def __enter__(self) -> ConsumeQueue:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"ConsumeQueue({self.directory!r}, {len(self._units.files)} files)"
+
+    # ---- within
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ClosedFileError("the queue is closed", path=self.directory)
+
+    def _write(self, call: Callable[[QueueTail], _T]) -> _T:
+        self._require_open()
+        if self._tail is None:
+            raise ReadOnlyFileError("the queue is read-only", path=self.directory, hint="open it with writable=True")
+        with self._lock:
+            return call(self._tail)
+
+    def _look(self) -> int:
+        """The end as it is now."""
+        self._require_open()
+        if self._tail is not None:
+            return self._tail.end
+        with self._lock:
+            return self._see().number
+
+    def _see(self) -> End:
+        end = self._units.end(check_units, self._end)
+        while self._units.is_full(end.number) and self._units.relist():
+            end = self._units.end(check_units, end.number or None)
+        self._end = end.number
+        return end
+
+    def _min(self) -> int:
+        return max(self._first_unit(), self._corrected)
+
+    def _first_unit(self) -> int:
+        if self._tail is not None:
+            return self._tail.first
+        if self._units.files and not os.access(self._units.files[0].path, os.F_OK):
+            self._units.relist()  # a broker deletes what has expired
+        if self._first is None or self._first[0] != self._units.first or self._first[1] >= self._end:
+            first = self._units.first
+            self._first = first, first + count_blanks(self._units, first, self._end)
+        return min(self._first[1], self._end)
+
+    def _range(self, start: int | None, stop: int | None) -> tuple[int, int]:
+        low, end = self.min_offset_in_queue, self._look()
+        return low if start is None else max(start, low), end if stop is None else min(stop, end)
+
+    def _resolved(self, codes: _Ints) -> _Ints:
+        if self.ext is None or not len(codes) or int(codes.min()) > MAX_EXT_ADDRESS:
+            return codes
+        return self.ext.tags_codes(codes)
+
+    def _passing(self, buf: Any, positions: _Ints, wanted: npt.NDArray[np.int32]) -> _Ints:
+        """Of the positions that the kernel let pass, those whose extension units do not say otherwise."""
+        if self.ext is None or not len(positions):
+            return positions
+        low, high = int(positions[0]), int(positions[-1]) + 1
+        return positions[self._fitting(decode_units(buf, low, high)[2][positions - low], wanted)]
+
+    def _fitting(self, codes: _Ints, wanted: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+        """Which of these tags codes a filter lets pass, once addresses are followed."""
+        resolved = self._resolved(codes)
+        return np.isin(resolved.astype(np.int32), wanted) | (resolved <= MAX_EXT_ADDRESS)

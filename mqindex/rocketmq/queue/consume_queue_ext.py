@@ -1,0 +1,182 @@
+"""`ConsumeQueueExt`: the extension units of a queue, written where `enableConsumeQueueExt` is on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._results import BinaryColumn, Columns
+from mqindex.rocketmq.layout import EXT_UNIT_SIZE, MAX_EXT_ADDRESS
+from mqindex.rocketmq.log.log_files import LogFile, Skipped
+from mqindex.rocketmq.queue.queue_files import FileMaps, UnitFiles
+
+__all__ = ["ConsumeQueueExt", "ExtUnit"]
+
+_Ints = npt.NDArray[np.int64]
+
+_ADDRESS = -(2**63)  # of byte 0
+_HEAD = np.dtype([("size", ">i2"), ("tags_code", ">i8"), ("store_timestamp", ">i8"), ("bitmap_size", ">i2")])
+
+
+class ExtUnit(NamedTuple):
+    """One extension unit. `bitmap`: of the filters that let the message pass, mostly empty."""
+
+    tags_code: int
+    store_timestamp: int
+    bitmap: bytes
+
+
+class ConsumeQueueExt:
+    """The extension files of one queue. Read-only; for several threads.
+
+    A unit of the queue holds an address in place of its tags code: the byte of the extension unit - 2^63. There is no
+    count of extension units; a walk over all ends in each file at the first size that is none.
+    Source: RocketMQ 4.9.3 `store/ConsumeQueueExt`. Layout: `mqindex.rocketmq.layout`.
+
+    Examples
+    --------
+    >>> with ConsumeQueueExt.open("/data/store/consumequeue_ext/T/0") as ext:         # doctest: +SKIP
+    ...     ext.get(-9223372036854775808)
+    ExtUnit(tags_code=100, store_timestamp=1604123001645, bitmap=b'')
+    """
+
+    def __init__(self, files: UnitFiles, owns_maps: bool = True) -> None:
+        self.directory = files.directory
+        self._files = files
+        self._owns_maps = owns_maps
+
+    @classmethod
+    def open(cls, directory: str | os.PathLike[str]) -> ConsumeQueueExt:
+        """Open `<store>/consumequeue_ext/<topic>/<queueId>`; `FileNotFoundError`: there is no such directory."""
+        return cls(UnitFiles(os.fspath(directory), 1, FileMaps()))
+
+    @classmethod
+    def of(cls, directory: str, maps: FileMaps) -> ConsumeQueueExt:
+        """`open` with maps that are shared with other queues."""
+        return cls(UnitFiles(directory, 1, maps), False)
+
+    @property
+    def files(self) -> tuple[LogFile, ...]:
+        """The files (path, start, size), by start."""
+        return tuple(self._files.files)
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        """What else is in the directory (path, reason)."""
+        return tuple(self._files.skipped)
+
+    def get(self, address: int) -> ExtUnit | None:
+        """The unit at an address; None: no unit stands there, or the number is no address but a tags code."""
+        if address > MAX_EXT_ADDRESS:
+            return None
+        buf, at = self._place(address - _ADDRESS)
+        return _unit_at(buf, at)
+
+    def get_many(self, addresses: npt.ArrayLike) -> Columns:
+        """The units at many addresses: found bool, tags_code int64, store_timestamp int64, bitmap_size int16.
+
+        Where there is none, found is False and the rest 0.
+        """
+        places = np.ascontiguousarray(addresses, np.int64)
+        out = {
+            "found": np.zeros(len(places), np.bool_),
+            "tags_code": np.zeros(len(places), np.int64),
+            "store_timestamp": np.zeros(len(places), np.int64),
+            "bitmap_size": np.zeros(len(places), np.int16),
+        }
+        rows = np.flatnonzero(places <= MAX_EXT_ADDRESS)
+        offsets = places[rows] - _ADDRESS
+        if len(rows) and int(offsets.max()) >= self._stop():
+            self._files.relist()  # a broker may have gone on
+        starts = np.array([file.start for file in self._files.files], np.int64)
+        numbers = np.searchsorted(starts, offsets, "right") - 1
+        for number in np.unique(numbers[numbers >= 0]).tolist():
+            mine = numbers == number
+            self._fill(rows[mine], offsets[mine], self._files.files[number], out)
+        return Columns(out)
+
+    def tags_codes(self, codes: _Ints) -> _Ints:
+        """Tags codes with the addresses among them followed; those that lead nowhere stay."""
+        units = self.get_many(codes)
+        return np.where(units["found"], units["tags_code"], codes)
+
+    def units(self) -> Columns:
+        """All units, in order: address, tags_code, store_timestamp int64, bitmap (bytes)."""
+        rows = [(offset + _ADDRESS, *unit) for offset, unit in self._walk()]
+        columns: dict[str, Any] = {
+            name: np.array([row[n] for row in rows], np.int64)
+            for n, name in enumerate(("address", "tags_code", "store_timestamp"))
+        }
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum([len(row[3]) for row in rows], out=offsets[1:])
+        columns["bitmap"] = BinaryColumn(np.frombuffer(b"".join(row[3] for row in rows), np.uint8), offsets)
+        return Columns(columns)
+
+    def close(self) -> None:
+        """Let the files go; may be called twice."""
+        if self._owns_maps:
+            self._files.maps.close()
+
+    def __enter__(self) -> ConsumeQueueExt:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"ConsumeQueueExt({self.directory!r}, {len(self._files.files)} files)"
+
+    def _stop(self) -> int:
+        return self._files.files[-1].stop if self._files.files else 0
+
+    def _place(self, offset: int) -> tuple[Any, int]:
+        if offset >= self._stop():
+            self._files.relist()
+        for part in self._files.stretches(offset, offset + 1):
+            return part.buf, part.start
+        return b"", 0
+
+    def _fill(self, rows: _Ints, offsets: _Ints, file: LogFile, out: dict[str, npt.NDArray[Any]]) -> None:
+        for part in self._files.stretches(file.start, file.stop):
+            fits = offsets - part.first <= part.stop - EXT_UNIT_SIZE
+            rows, at = rows[fits], (offsets - part.first)[fits]
+            # Copied in one go: a mapping is not to be held longer than a call.
+            bytes_of = np.frombuffer(part.buf, np.uint8)[at[:, None] + np.arange(EXT_UNIT_SIZE)]
+            heads = np.ascontiguousarray(bytes_of).view(_HEAD)[:, 0]
+            size, bitmap_size = heads["size"].astype(np.int64), heads["bitmap_size"].astype(np.int64)
+            good = (size >= 1) & (at + EXT_UNIT_SIZE + np.maximum(bitmap_size, 0) <= part.stop)
+            out["found"][rows[good]] = True
+            for name in ("tags_code", "store_timestamp", "bitmap_size"):
+                out[name][rows[good]] = heads[name][good]
+            return
+
+    def _walk(self) -> Iterator[tuple[int, ExtUnit]]:
+        self._files.relist()
+        for file in self._files.files:
+            for part in self._files.stretches(file.start, file.stop):
+                if part.first != file.start:
+                    break  # the file itself is gone
+                at = 0
+                while (unit := _unit_at(part.buf, at)) is not None:
+                    size = int.from_bytes(part.buf[at : at + 2], "big", signed=True)
+                    if size < EXT_UNIT_SIZE:  # no broker writes it, and a walk of single bytes would take for ever
+                        break
+                    yield file.start + at, unit
+                    at += size
+                break
+
+
+def _unit_at(buf: Any, at: int) -> ExtUnit | None:
+    if at + EXT_UNIT_SIZE > len(buf):
+        return None
+    (head,) = np.frombuffer(buf[at : at + EXT_UNIT_SIZE], _HEAD)
+    bitmap_size = max(int(head["bitmap_size"]), 0)
+    if int(head["size"]) < 1 or at + EXT_UNIT_SIZE + bitmap_size > len(buf):
+        return None
+    start = at + EXT_UNIT_SIZE
+    return ExtUnit(int(head["tags_code"]), int(head["store_timestamp"]), bytes(buf[start : start + bitmap_size]))

@@ -1,0 +1,257 @@
+"""`ConsumeQueueTable`: all consume queues of a store, opened when they are asked for."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+
+from mqindex.errors import ClosedFileError, FormatError, ReadOnlyFileError
+from mqindex.rocketmq.layout import QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
+from mqindex.rocketmq.log.log_files import Skipped
+from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
+from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
+from mqindex.rocketmq.queue.queue_files import FileMaps, file_size_of, list_queue_files
+from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
+from mqindex.staging import own_like, sync_directory
+
+__all__ = ["ConsumeQueueTable", "list_queues"]
+
+_OPEN_MAPS = 256  # of all queues together: a process may have 1024 files open
+_SIZE_FROM = 64  # queues looked at to learn the size of files
+
+
+class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue]):
+    """The queues below `<store>/consumequeue`, by (topic, queue_id). For several threads, as `ConsumeQueue` is.
+
+    A queue stays open once it was asked for; the files of all share one small number of maps.
+    Source: RocketMQ 4.9.3 `DefaultMessageStore.loadConsumeQueue`, `findConsumeQueue`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with ConsumeQueueTable.open(tempfile.mkdtemp(), writable=True) as table:
+    ...     written = table.find_or_create("T", 3).put_message_position_info(0, 100, 0, 0)
+    ...     table.queues(), table["T", 3].max_offset_in_queue, table.get("T", 4)
+    ([('T', 3)], 1, None)
+    """
+
+    def __init__(self, directory: str, file_size: int | None, writable: bool, ext_directory: str | None) -> None:
+        self.directory = directory
+        self.writable = writable
+        self._given_size = file_size
+        self._ext_directory = ext_directory
+        self._maps = FileMaps(_OPEN_MAPS)
+        self._lock = threading.Lock()
+        self._open: dict[QueueName, ConsumeQueue] = {}
+        self._created: set[str] = set()
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls,
+        directory: str | os.PathLike[str],
+        *,
+        file_size: int | None = None,
+        writable: bool = False,
+        ext_directory: str | os.PathLike[str] | None = None,
+    ) -> ConsumeQueueTable:
+        """Open `<store>/consumequeue`.
+
+        Parameters
+        ----------
+        file_size : int or None
+            What a new queue's files are long; None: as long as those of the other queues, 6 000 000 without any.
+        writable : bool; True: also creates the directory.
+        ext_directory : path or None
+            `<store>/consumequeue_ext`: queues that have extension files there follow their addresses.
+
+        Raises
+        ------
+        FileNotFoundError : there is no such directory, and it is not to be written
+        """
+        where = os.fspath(directory)
+        if file_size is not None and (file_size < 1 or file_size % QUEUE_UNIT_SIZE):
+            raise ValueError(f"file_size: expected a multiple of {QUEUE_UNIT_SIZE}, got {file_size}")
+        if writable:
+            os.makedirs(where, exist_ok=True)
+        elif not os.path.isdir(where):
+            raise FileNotFoundError(2, os.strerror(2), where)
+        return cls(where, file_size, writable, None if ext_directory is None else os.fspath(ext_directory))
+
+    def queues(self) -> list[QueueName]:
+        """(topic, queue_id) of every queue that has a directory now, in the order of their names."""
+        self._require_open()
+        return list_queues(self.directory)[0]
+
+    @property
+    def skipped(self) -> list[Skipped]:
+        """What else is among the directories of topics and queues."""
+        return list_queues(self.directory)[1]
+
+    @property
+    def file_size(self) -> int:
+        """Bytes of each file of a new queue."""
+        if self._given_size is None:
+            self._given_size = self._size_seen() or QUEUE_FILE_SIZE
+        return self._given_size
+
+    @property
+    def max_phy_offset(self) -> int:
+        """The phy offset behind the last message of all queues; -1: there is no unit. Opens every queue."""
+        return max((self[name].max_phy_offset for name in self.queues()), default=-1)
+
+    def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:  # type: ignore[override]
+        """The queue; None: there is none."""
+        self._require_open()
+        with self._lock:
+            queue = self._open.get((topic, queue_id))
+            if queue is None and name_problem(topic, queue_id) is None:
+                path = self._path(topic, queue_id)
+                if os.path.isdir(path):
+                    queue = self._opened(topic, queue_id, path)
+            return queue
+
+    def find_or_create(self, topic: str, queue_id: int) -> ConsumeQueue:
+        """The queue, with a new directory if it had none.
+
+        Raises
+        ------
+        FormatError : the topic, as a log may have it, is no name for a directory
+        """
+        queue = self.get(topic, queue_id)
+        if queue is not None:
+            return queue
+        if not self.writable:
+            raise ReadOnlyFileError("the queues are read-only", path=self.directory, hint="open them writable")
+        if (problem := name_problem(topic, queue_id)) is not None:
+            raise FormatError(
+                f"no queue can have this name: {problem}", path=self.directory, got=f"{topic[:80]!r} {queue_id}"
+            )
+        with self._lock:
+            path = self._path(topic, queue_id)
+            self._make(os.path.dirname(path))
+            self._make(path)
+            return self._open.get((topic, queue_id)) or self._opened(topic, queue_id, path)
+
+    def correct_min_offset(self, min_phy_offset: int) -> None:
+        """`ConsumeQueue.correct_min_offset` of every queue."""
+        for name in self.queues():
+            self[name].correct_min_offset(min_phy_offset)
+
+    def truncate_dirty_logic_files(self, phy_offset: int) -> None:
+        """`ConsumeQueue.truncate_dirty_logic_files` of every queue that reaches that far."""
+        for name in self.queues():
+            if self[name].max_phy_offset > phy_offset:
+                self[name].truncate_dirty_logic_files(phy_offset)
+
+    def flush(self) -> None:
+        """Return when all units of all queues are on the disk."""
+        self._require_open()
+        with self._lock:
+            queues, created = list(self._open.values()), sorted(self._created)
+        for queue in queues:
+            queue.flush()
+        for path in created:
+            sync_directory(os.path.dirname(path))
+            self._created.discard(path)
+
+    def close(self) -> None:
+        """Close every queue; may be called twice and changes no byte."""
+        with self._lock:
+            self._closed = True
+            for queue in self._open.values():
+                queue.close()
+            self._maps.close()
+
+    def __getitem__(self, name: QueueName) -> ConsumeQueue:
+        queue = self.get(*name)
+        if queue is None:
+            raise KeyError(name)
+        return queue
+
+    def __iter__(self) -> Iterator[QueueName]:
+        return iter(self.queues())
+
+    def __len__(self) -> int:
+        return len(self.queues())
+
+    def __enter__(self) -> ConsumeQueueTable:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"ConsumeQueueTable({self.directory!r}, {len(self._open)} open)"
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ClosedFileError("the queues are closed", path=self.directory)
+
+    def _path(self, topic: str, queue_id: int) -> str:
+        return os.path.join(self.directory, topic, str(queue_id))
+
+    def _opened(self, topic: str, queue_id: int, path: str) -> ConsumeQueue:
+        queue = ConsumeQueue.of(
+            path,
+            self._maps,
+            file_size=self.file_size if self.writable else self._given_size,
+            writable=self.writable,
+            ext=self._ext(topic, queue_id),
+            shared=True,
+        )
+        self._open[topic, queue_id] = queue
+        return queue
+
+    def _ext(self, topic: str, queue_id: int) -> ConsumeQueueExt | None:
+        if self._ext_directory is None:
+            return None
+        path = os.path.join(self._ext_directory, topic, str(queue_id))
+        return ConsumeQueueExt.of(path, self._maps) if os.path.isdir(path) else None
+
+    def _make(self, path: str) -> None:
+        try:
+            os.mkdir(path)
+        except FileExistsError:
+            return
+        own_like(path, os.path.dirname(path))
+        self._created.add(path)
+
+    def _size_seen(self) -> int | None:
+        for topic, queue_id in list_queues(self.directory)[0][:_SIZE_FROM]:
+            files, _ = list_queue_files(self._path(topic, queue_id), QUEUE_UNIT_SIZE)
+            if (size := file_size_of(files, QUEUE_UNIT_SIZE)) is not None:
+                return size
+        return None
+
+
+def list_queues(directory: str) -> tuple[list[QueueName], list[Skipped]]:
+    """The queues below a directory of topics, in the order of their names, and what is no queue."""
+    found: list[QueueName] = []
+    skipped: list[Skipped] = []
+    for topic in _directories(directory, skipped):
+        for entry in _directories(topic.path, skipped):
+            number = entry.name
+            if number.isascii() and number.isdecimal() and str(int(number)) == number and int(number) < 2**31:
+                found.append((topic.name, int(number)))
+            else:
+                skipped.append(Skipped(entry.path, "not a directory named by a queue id"))
+    return sorted(found), skipped
+
+
+def _directories(directory: str, skipped: list[Skipped]) -> Iterator[os.DirEntry[str]]:
+    try:
+        entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
+    except FileNotFoundError:  # deleted meanwhile
+        return
+    for entry in entries:
+        if entry.name.startswith(".mqindex-"):
+            continue  # a file of ours that has not its name yet
+        if not entry.is_dir():
+            skipped.append(Skipped(entry.path, "not a directory"))
+        elif name_problem(entry.name, 0) is not None:
+            skipped.append(Skipped(entry.path, "a name that is no UTF-8 text"))
+        else:
+            yield entry

@@ -1,0 +1,191 @@
+"""The files of one queue, of whatever kind: which there are, and their units as one line of numbers.
+
+A unit's number is its place in the queue: the file that starts at byte `s` begins with unit `s / unit_size`. Files that
+are missing leave a hole in the numbers; nothing else moves.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from bisect import bisect_right
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from mqindex._mapped_file import MappedFile
+from mqindex.errors import ClosedFileError, TruncatedFileError
+from mqindex.rocketmq.log.log_files import LogFile, Skipped, survey_directories
+
+__all__ = ["End", "FileMaps", "Stretch", "UnitFiles", "file_size_of", "list_queue_files"]
+
+_FOLLOW_FROM = 3  # the broker looks for a queue's end in its last three files
+
+
+def list_queue_files(directory: str, unit_size: int = 1) -> tuple[list[LogFile], list[Skipped]]:
+    """The files of a queue's directory by their start, and what was passed over and why."""
+    files, skipped = survey_directories([directory])
+    odd = [file for file in files if file.start % unit_size]
+    if odd:
+        skipped += [Skipped(file.path, f"it does not start at a unit of {unit_size} bytes") for file in odd]
+        files = _not_cut_short_by(odd, files)
+    return files, skipped
+
+
+def _not_cut_short_by(odd: list[LogFile], files: list[LogFile]) -> list[LogFile]:
+    """The other files, each up to the next of them."""
+    others = [file for file in files if file not in odd]
+    ends = [*(file.start for file in others[1:]), 2**63 - 1]
+    return [
+        LogFile(file.path, file.start, min(os.path.getsize(file.path), end - file.start))
+        for file, end in zip(others, ends, strict=True)
+    ]
+
+
+def file_size_of(files: list[LogFile], unit_size: int) -> int | None:
+    """The size that most files of a queue have, of equally many the largest, in whole units; None: there are no files.
+
+    >>> file_size_of([LogFile("0", 0, 1000), LogFile("1", 1000, 1000), LogFile("2", 2000, 17)], 20)
+    1000
+    """
+    if not files:
+        return None
+    sizes = Counter(file.size for file in files)
+    size = max(sizes, key=lambda size: (sizes[size], size))
+    return -(-size // unit_size) * unit_size
+
+
+class FileMaps:
+    """Maps of the files last read, not more than `limit`; for several threads.
+
+    A map is never closed here, only let go: another thread may be reading it, and the last one unmaps it.
+    """
+
+    def __init__(self, limit: int = 4) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._maps: OrderedDict[str, MappedFile] | None = OrderedDict()
+
+    def get(self, path: str) -> Any:
+        """The whole file's bytes as they are now, for as long as the caller keeps them."""
+        with self._lock:
+            if self._maps is None:
+                raise ClosedFileError("the queue is closed", path=path)
+            mapped = self._maps.get(path)
+            # Reading a mapping behind the end of its file kills the process: look before each use.
+            if mapped is None or mapped.map.size() != mapped.size:
+                mapped = self._maps[path] = MappedFile.open(path)
+                if len(self._maps) > self._limit:
+                    self._maps.popitem(last=False)
+            self._maps.move_to_end(path)
+            return mapped.map
+
+    def forget(self, path: str) -> None:
+        """The file is gone or another one."""
+        with self._lock:
+            if self._maps is not None:
+                self._maps.pop(path, None)
+
+    def close(self) -> None:
+        """Let all go; later calls are a `ClosedFileError`."""
+        with self._lock:
+            self._maps = None
+
+
+class Stretch(NamedTuple):
+    """Units of one file: positions [start, stop) of its bytes `buf`, whose first unit has the number `first`."""
+
+    buf: Any
+    first: int
+    start: int
+    stop: int
+
+
+class End(NamedTuple):
+    """Where a queue ends: the number behind its last valid unit, and of the file in which that was found the bytes and
+    the number of its first unit."""
+
+    number: int
+    buf: Any
+    first: int
+
+
+class UnitFiles:
+    """The units in the files of one directory. `files`, `skipped`: as they were when last listed."""
+
+    def __init__(self, directory: str, unit_size: int, maps: FileMaps) -> None:
+        self.directory = directory
+        self.unit_size = unit_size
+        self.maps = maps
+        self.relist()
+
+    def relist(self) -> bool:
+        """Look which files there are; False: the same as before."""
+        before: list[LogFile] = getattr(self, "files", [])
+        self.files, self.skipped = list_queue_files(self.directory, self.unit_size)
+        self._firsts = [file.start // self.unit_size for file in self.files]
+        return self.files != before
+
+    @property
+    def first(self) -> int:
+        """The number of the first unit of the first file; 0: there are no files."""
+        return self._firsts[0] if self._firsts else 0
+
+    def file_of(self, unit: int) -> LogFile | None:
+        """The file that has a place for `unit`; None: there is none."""
+        n = self.index_of(unit)
+        return self.files[n] if n >= 0 and unit * self.unit_size < self.files[n].stop else None
+
+    def index_of(self, unit: int) -> int:
+        """Which file begins with `unit` or last before it; -1: none."""
+        return bisect_right(self._firsts, unit) - 1
+
+    def stretches(self, start: int, stop: int) -> Iterator[Stretch]:
+        """The units [start, stop) file by file; what no file holds is left out."""
+        for n in range(max(self.index_of(start), 0), len(self.files)):
+            first = self._firsts[n]
+            if first >= stop:
+                return
+            buf, places = self._open(self.files[n])
+            low, high = max(start - first, 0), min(stop - first, places)
+            if low < high:
+                yield Stretch(buf, first, low, high)
+
+    def end(self, valid: Callable[[Any, int, int], int], known: int | None = None) -> End:
+        """The end by the broker's rule of recovery.
+
+        `valid(buf, start, stop)` gives the first position in [start, stop) that is not valid, or stop. The walk begins
+        at the third-last file, or where `known`, the answer of an earlier call, ended. It ends at the first place in a
+        file that holds nothing valid.
+        """
+        if known is None:
+            n = max(len(self.files) - _FOLLOW_FROM, 0)
+            end = self._firsts[n] if self.files else 0
+        else:
+            n, end = max(self.index_of(known - 1), 0), known
+        buf, first = b"", end
+        for file, first in zip(self.files[n:], self._firsts[n:], strict=True):
+            buf, places = self._open(file)
+            at = min(max(end - first, 0), places)
+            good = valid(buf, at, places) if at < places else places
+            if good > at:
+                end = first + good
+            if good < places:
+                break
+        return End(end, buf, first)
+
+    def is_full(self, end: int) -> bool:
+        """Whether a unit at `end` would need a file that is not among `files`."""
+        return not self.files or end * self.unit_size >= self.files[-1].stop
+
+    def _open(self, file: LogFile) -> tuple[Any, int]:
+        """The bytes of a file and how many whole units they are; none where a broker has just deleted it."""
+        try:
+            buf = self.maps.get(file.path)
+        except (FileNotFoundError, TruncatedFileError):
+            return b"", 0
+        return buf, min(len(buf), file.size) // self.unit_size
+
+    def path_of(self, start: int) -> str:
+        """The path of the file that starts at byte `start` of the queue."""
+        return os.path.join(self.directory, f"{start:020d}")

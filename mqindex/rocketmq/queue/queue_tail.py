@@ -1,0 +1,223 @@
+"""The end of a consume queue that is written: units appended as the broker does, and cut off again.
+
+What is written goes through the file, not through a mapping: a full disk is an `OSError` and never a signal. A new file
+is made under another name beside the queue's directory, at its full length and with the blanks that it may begin with,
+and then renamed: a broker that finds a file of another length in a queue's directory does not start.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._native.consume_queue import encode_units
+from mqindex.errors import FileStateError, GeometryError, OffsetOverflowError
+from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
+from mqindex.rocketmq.log.log_files import LogFile, data_end
+from mqindex.rocketmq.queue.queue_files import UnitFiles
+from mqindex.rocketmq.queue.queue_units import BLANK, columns_of_file, count_blanks
+from mqindex.staging import own_like, sync_directory
+
+__all__ = ["PutUnits", "QueueTail"]
+
+_ZEROS = bytes(1 << 16)
+
+
+class PutUnits(NamedTuple):
+    """What became of units: `written`, `repeated` (there already), `misplaced` (written, but not at their offset)."""
+
+    written: int
+    repeated: int
+    misplaced: int
+
+
+class QueueTail:
+    """Writes one queue; the caller excludes other threads.
+
+    Attributes
+    ----------
+    end : int, queue offset of the next unit
+    first : int, queue offset of the first unit that is not a blank
+    max_phy_offset : int, the end of the last unit's message; -1: there is none
+    """
+
+    def __init__(self, units: UnitFiles, file_size: int, end: int) -> None:
+        for file in units.files:
+            if file.size != file_size or file.start % file_size:
+                raise GeometryError(
+                    "a queue file of another size", path=file.path, expected=f"{file_size} bytes", got=file.size,
+                    hint="pass the file_size= of the store's other queues, or repair the store",
+                )  # fmt: skip
+        self._units = units
+        self._file_size = file_size
+        self._clean = False  # nothing stands behind the end
+        self._dirty: set[str] = set()
+        self._renamed = False
+        self.end = end
+        self.first = min(units.first + count_blanks(units, units.first, end), end)
+        self.max_phy_offset = _end_of_last(units, self.first, end)
+
+    def put(self, units: npt.NDArray[Any]) -> PutUnits:
+        """Append units of this queue (`UNIT`), in the log's order."""
+        start = self.end
+        if self.first >= self.end:  # nothing but blanks: the queue begins at the first unit's own offset
+            fresh = np.flatnonzero(units["phy_offset"] + units["size"] > self.max_phy_offset)
+            if not len(fresh):
+                return PutUnits(0, len(units), 0)
+            start = int(units["queue_offset"][fresh[0]])
+        self._require_room(start, len(units))
+        data, max_phy_offset, repeated, misplaced = encode_units(
+            np.ascontiguousarray(units), start, self.max_phy_offset
+        )
+        if len(data):
+            if self.first >= self.end:
+                self._begin(start)
+            self._write(start * QUEUE_UNIT_SIZE, data.data)
+            self.end = start + len(data) // QUEUE_UNIT_SIZE
+            self.max_phy_offset = max_phy_offset
+        return PutUnits(len(data) // QUEUE_UNIT_SIZE, repeated, misplaced)
+
+    def truncate(self, phy_offset: int) -> None:
+        """Cut off the units from the first one on that lies at `phy_offset` or behind it in its file."""
+        end, dropped = self.end, []
+        for file in reversed(self._units.files):
+            first = file.start // QUEUE_UNIT_SIZE
+            phys, sizes, _ = columns_of_file(self._units, first, min(end, file.stop // QUEUE_UNIT_SIZE))
+            behind = np.flatnonzero(phys >= phy_offset)
+            keep = int(behind[0]) if len(behind) else len(phys)
+            if keep:
+                self.end, self.max_phy_offset = first + keep, int(phys[keep - 1]) + int(sizes[keep - 1])
+                break
+            dropped.append(file)
+        else:
+            self.end = self.first
+        for file in dropped:
+            self._unlink(file)
+        if self.first >= self.end:
+            self._empty(phy_offset)
+        self._clean = False
+        self._clear_behind()
+
+    def flush(self) -> None:
+        """Return when all is on the disk, file names included."""
+        while self._dirty:
+            path = next(iter(self._dirty))
+            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                getattr(os, "fdatasync", os.fsync)(fd)
+            finally:
+                os.close(fd)
+            self._dirty.discard(path)
+        if self._renamed:
+            sync_directory(self._units.directory)
+            self._renamed = False
+
+    def _require_room(self, start: int, count: int) -> None:
+        if start < 0 or (start + count) * QUEUE_UNIT_SIZE + self._file_size >= 2**63:
+            raise OffsetOverflowError(
+                "the queue offset has no place in a queue", path=self._units.directory, field="queue_offset",
+                expected=f"0..{(2**63 - self._file_size) // QUEUE_UNIT_SIZE - count}", got=start,
+            )  # fmt: skip
+
+    # ---- before the first write
+
+    def _begin(self, start: int) -> None:
+        """Make the first file, blank up to where its first unit will stand; what was there held no unit."""
+        self._empty(self.max_phy_offset)
+        at = start * QUEUE_UNIT_SIZE
+        self._create(at - at % self._file_size, BLANK * (at % self._file_size // QUEUE_UNIT_SIZE))
+        self.first = start
+        self._clean = True
+
+    def _empty(self, max_phy_offset: int) -> None:
+        for file in reversed(self._units.files):
+            self._unlink(file)
+        self.end = self.first = 0
+        self.max_phy_offset = max_phy_offset
+
+    def _clear_behind(self) -> None:
+        """What stands behind the end would be taken for units once those before it are there: it goes first."""
+        if self._clean:
+            return
+        end = self.end * QUEUE_UNIT_SIZE
+        for file in reversed(self._units.files):
+            if file.start >= end:
+                self._unlink(file)
+            elif file.stop > end and (stop := file.start + data_end(file.path)) > end:
+                self._write_zeros(file, end, stop)
+        self._clean = True
+
+    def _unlink(self, file: LogFile) -> None:
+        os.unlink(file.path)
+        self._dirty.discard(file.path)
+        self._units.maps.forget(file.path)
+        self._units.relist()
+        self._renamed = True
+
+    # ---- bytes
+
+    def _write(self, at: int, data: memoryview) -> None:
+        self._clear_behind()
+        self._clean = False  # until all is written: a full disk may leave a part
+        while data:
+            file = self._units.files[self._units.index_of(at // QUEUE_UNIT_SIZE)]
+            if file.size != self._file_size:
+                raise FileStateError(
+                    "the length of a queue file changed while the queue was written", path=file.path,
+                    expected=self._file_size, got=file.size,
+                )  # fmt: skip
+            if at >= file.stop:
+                self._create(file.stop, b"")
+                continue
+            piece = data[: file.stop - at]
+            self._write_into(file, at, piece)
+            at, data = at + len(piece), data[len(piece) :]
+        self._clean = True
+
+    def _write_zeros(self, file: LogFile, at: int, stop: int) -> None:
+        for place in range(at, stop, len(_ZEROS)):
+            self._write_into(file, place, memoryview(_ZEROS)[: stop - place])
+
+    def _write_into(self, file: LogFile, at: int, data: memoryview) -> None:
+        fd = os.open(file.path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            self._dirty.add(file.path)
+            _write_all(fd, data, at - file.start)
+        finally:
+            os.close(fd)
+
+    def _create(self, start: int, head: bytes) -> None:
+        home = os.path.abspath(self._units.directory)
+        aside = os.path.join(os.path.dirname(home), f".mqindex-{os.path.basename(home)}")
+        fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            os.ftruncate(fd, self._file_size)
+            _write_all(fd, memoryview(head), 0)
+            own_like(aside, self._units.files[-1].path if self._units.files else home)
+            path = self._units.path_of(start)
+            os.rename(aside, path)
+        except BaseException:
+            os.unlink(aside)
+            raise
+        finally:
+            os.close(fd)
+        self._units.maps.forget(path)
+        self._units.relist()
+        self._dirty.add(path)
+        self._renamed = True
+
+
+def _end_of_last(units: UnitFiles, first: int, end: int) -> int:
+    if first >= end:
+        return -1
+    phys, sizes, _ = columns_of_file(units, end - 1, end)
+    return int(phys[0]) + int(sizes[0]) if len(phys) else -1
+
+
+def _write_all(fd: int, data: memoryview, at: int) -> None:
+    while data:
+        done = os.pwrite(fd, data, at)
+        at, data = at + done, data[done:]

@@ -1,0 +1,1 @@
+"""What a broker's clients ask a store for, and put into it."""

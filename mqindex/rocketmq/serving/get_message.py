@@ -1,0 +1,200 @@
+"""What a broker answers who asks a queue for messages from an offset on: a status, messages, and where to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import Generic, NamedTuple, TypeVar
+
+from mqindex.errors import FormatError
+from mqindex.rocketmq import layout
+from mqindex.rocketmq.log.commit_log import CommitLog
+from mqindex.rocketmq.log.message import Message
+from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.queue.consume_queue import ConsumeQueue, QueueBounds
+from mqindex.rocketmq.serving.tag_filter import TagFilter
+
+__all__ = [
+    "GetMessageResult",
+    "GetMessageStatus",
+    "TransferLimits",
+    "bounds_of",
+    "get_message",
+    "holds",
+    "read_unit",
+    "refusal",
+    "require_request",
+]
+
+_M = TypeVar("_M")
+
+_FEW = 32  # units looked at in one step, at least
+_MIN_FILTERED_BYTES = 16000  # of units that one request looks at, at least
+
+
+class GetMessageStatus(StrEnum):
+    """The names of the broker's `GetMessageStatus`; each is also the string of its name."""
+
+    FOUND = "FOUND"
+    NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
+    MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"
+    OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
+    OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
+    OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
+    OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
+    NO_MATCHED_LOGIC_QUEUE = "NO_MATCHED_LOGIC_QUEUE"
+    NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
+
+
+class GetMessageResult(NamedTuple, Generic[_M]):
+    """`messages`: a list of `Message` (`get_message`), or `Columns` (`get_messages`). Offsets are queue offsets."""
+
+    status: GetMessageStatus
+    next_begin_offset: int
+    min_offset: int
+    max_offset: int
+    messages: _M
+
+
+class TransferLimits(NamedTuple):
+    """What a broker is set to send at most in one answer; None: not set, then nothing but the request limits it."""
+
+    messages: int | None
+    total_size: int | None
+
+    @classmethod
+    def of(cls, options: StoreOptions) -> TransferLimits:
+        """The settings for messages in memory. Those for messages on the disk hang on the machine's memory."""
+        return cls(
+            _setting(options, "maxTransferCountOnMessageInMemory"),
+            _setting(options, "maxTransferBytesOnMessageInMemory"),
+        )
+
+    def full(self, messages: Sequence[Message], size: int) -> bool:
+        """Whether there is no room for one more, of that size."""
+        if self.messages is not None and len(messages) >= self.messages:
+            return True
+        return self.total_size is not None and sum(message.size for message in messages) + size > self.total_size
+
+
+def _setting(options: StoreOptions, name: str) -> int | None:
+    text = options.setting(name, "")
+    if text and not text.strip().isdecimal():
+        raise ValueError(f"{name}: expected a whole number, got {text!r}")
+    return int(text) if text else None
+
+
+def bounds_of(queue: ConsumeQueue | None) -> QueueBounds:
+    """The bounds of a queue, and of one that does not exist."""
+    return QueueBounds(0, 0, -1) if queue is None else queue.bounds()
+
+
+def refusal(queue: ConsumeQueue | None, bounds: QueueBounds, offset: int) -> tuple[GetMessageStatus, int] | None:
+    """The status and the next offset where no message can be given at `offset`; None: one may stand there."""
+    low, high, _ = bounds
+    if queue is None or high == 0:
+        return GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0
+    if offset < low:
+        return GetMessageStatus.OFFSET_TOO_SMALL, low
+    if offset == high:
+        return GetMessageStatus.OFFSET_OVERFLOW_ONE, offset
+    if offset > high:
+        return GetMessageStatus.OFFSET_OVERFLOW_BADLY, low if low == 0 else high
+    if queue.file_of(offset) is None:
+        units = queue.file_size // layout.QUEUE_UNIT_SIZE
+        return GetMessageStatus.OFFSET_FOUND_NULL, offset + units - offset % units
+    return None
+
+
+def get_message(
+    queue: ConsumeQueue | None,
+    bounds: QueueBounds,
+    log: CommitLog,
+    offset: int,
+    max_msg_nums: int,
+    wanted: TagFilter,
+    limits: TransferLimits,
+) -> GetMessageResult[list[Message]]:
+    """One request, in the steps of `DefaultMessageStore.getMessage`."""
+    low, high, _ = bounds
+    refused = refusal(queue, bounds, offset)
+    if refused is not None or queue is None:
+        assert refused is not None
+        return GetMessageResult(*refused, low, high, [])
+    limit = max(-(-_MIN_FILTERED_BYTES // layout.QUEUE_UNIT_SIZE), max_msg_nums)
+    status, messages, looked, from_phy_offset = GetMessageStatus.NO_MATCHED_MESSAGE, list[Message](), 0, None
+    stop = offset + min(limit, _units_to_go(queue, bounds, offset))
+    for number, (phy_offset, size, tags_code) in enumerate(_rows(queue, offset, stop, max_msg_nums)):
+        looked = number + 1
+        if from_phy_offset is not None and phy_offset < from_phy_offset:
+            continue
+        if messages and (len(messages) >= max_msg_nums or limits.full(messages, size)):
+            looked = number
+            break
+        if not wanted.matches_code(tags_code):
+            status = status if messages else GetMessageStatus.NO_MATCHED_MESSAGE
+        elif not holds(log, phy_offset, size):
+            status = status if messages else GetMessageStatus.MESSAGE_WAS_REMOVING
+            from_phy_offset = _next_file(log, phy_offset)
+        else:
+            messages.append(read_unit(log, phy_offset, size, offset + number))
+            status, from_phy_offset = GetMessageStatus.FOUND, None
+    kept = [message for message in messages if wanted.matches(message.tags)]
+    return GetMessageResult(status, offset + looked, low, high, kept)
+
+
+def holds(log: CommitLog, phy_offset: int, size: int) -> bool:
+    """Whether the log still has, and already has, these bytes in one of its files."""
+    if not 0 <= phy_offset < phy_offset + size <= log.max_phy_offset:
+        return False
+    try:
+        file, _ = log.file_at(phy_offset)
+    except FormatError:
+        return False
+    return phy_offset + size <= file.stop
+
+
+def require_request(topic: str, queue_id: int, offset: int, max_msg_nums: int, tags: str | None) -> None:
+    """TypeError, ValueError: no request of a consumer looks so."""
+    if not isinstance(topic, str):
+        raise TypeError(f"topic: expected str, got {type(topic).__name__}")
+    if tags is not None and not isinstance(tags, str):
+        raise TypeError(f"tags: expected an expression like 'TagA || TagB', got {type(tags).__name__}")
+    for name, number in (("queue_id", queue_id), ("offset", offset), ("max_msg_nums", max_msg_nums)):
+        if not hasattr(number, "__index__"):
+            raise TypeError(f"{name}: expected a whole number, got {number!r:.80}")
+    if max_msg_nums < 1:
+        raise ValueError(f"max_msg_nums: expected 1 or more, got {max_msg_nums}")
+
+
+def read_unit(log: CommitLog, phy_offset: int, size: int, queue_offset: int) -> Message:
+    """The message that a unit leads to."""
+    try:
+        return log.get_message(phy_offset, size)
+    except FormatError as error:
+        raise FormatError(
+            f"the unit at queue offset {queue_offset} leads to no message: {error.what}", path=error.path, at=error.at,
+            field=error.field, expected=error.expected, got=error.got,
+            hint=f"run verify; go on at queue offset {queue_offset + 1}",
+        ) from error  # fmt: skip
+
+
+def _units_to_go(queue: ConsumeQueue, bounds: QueueBounds, offset: int) -> int:
+    """Units from `offset` to the end of what its file holds; 0: no file holds it. One request reads one file."""
+    file = queue.file_of(offset)
+    return 0 if file is None else min(file.stop // layout.QUEUE_UNIT_SIZE, bounds.max_offset) - offset
+
+
+def _rows(queue: ConsumeQueue, start: int, stop: int, few: int) -> Iterator[tuple[int, int, int]]:
+    """phy_offset, size and tags_code of units: a few first, because as a rule no more are looked at."""
+    at, step = start, max(2 * few, _FEW)
+    while at < stop:
+        units = queue.units(at, min(at + step, stop))
+        yield from zip(units["phy_offset"].tolist(), units["size"].tolist(), units["tags_code"].tolist(), strict=True)
+        at, step = at + step, 4 * step
+
+
+def _next_file(log: CommitLog, phy_offset: int) -> int:
+    """Where the next file of the log begins; units that lead below it are not even tried."""
+    size = log.files[0].size if log.files else layout.COMMIT_LOG_FILE_SIZE
+    return phy_offset + size - phy_offset % size

@@ -1,0 +1,128 @@
+"""Many messages of one queue at once: units picked by a kernel, their frames decoded together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._native.commit_log import frame_dtype, scan_at
+from mqindex._results import BinaryColumn, Columns, StringColumn
+from mqindex.rocketmq.log.commit_log import CommitLog
+from mqindex.rocketmq.log.log_columns import COLUMNS
+from mqindex.rocketmq.queue.consume_queue import ConsumeQueue, QueueBounds
+from mqindex.rocketmq.queue.queue_units import Taken
+from mqindex.rocketmq.serving.get_message import GetMessageResult, GetMessageStatus, read_unit, refusal
+from mqindex.rocketmq.serving.tag_filter import TagFilter
+
+__all__ = ["LogParts", "get_messages"]
+
+_Ints = npt.NDArray[np.int64]
+
+_PLACES = ("queue_offset", "phy_offset", "size")
+_SAID_BY_UNITS = frozenset(_PLACES)
+_MOST = 1 << 18  # units picked in one step
+
+
+class LogParts:
+    """Where the files of a log begin and where what they hold ends: int64[2, m]. Made anew where the log has grown."""
+
+    def __init__(self) -> None:
+        self._known: tuple[CommitLog | None, int, int, _Ints] = (None, 0, 0, np.empty((2, 0), np.int64))
+
+    def of(self, log: CommitLog) -> _Ints:
+        """Of this log as it is now."""
+        known, count, end, parts = self._known
+        if known is not log or count != len(log.files) or end != log.max_phy_offset:
+            files, end = list(log.files), log.max_phy_offset
+            parts = np.array([[file.start for file in files], [min(file.stop, end) for file in files]], np.int64)
+            self._known = log, len(files), end, parts
+        return parts
+
+
+def get_messages(
+    queue: ConsumeQueue | None,
+    bounds: QueueBounds,
+    log: CommitLog,
+    parts: _Ints,
+    offset: int,
+    max_msg_nums: int,
+    wanted: TagFilter,
+    columns: tuple[str, ...],
+    exact: bool = True,
+) -> GetMessageResult[Columns]:
+    """Up to `max_msg_nums` messages, through as many files of the queue as it takes. `parts`: `LogParts` of the log."""
+    low, high, _ = bounds
+    refused = refusal(queue, bounds, offset)
+    if refused is not None or queue is None:
+        assert refused is not None
+        return GetMessageResult(*refused, low, high, _joined([], columns))
+    status, found, at = GetMessageStatus.NO_MATCHED_MESSAGE, 0, offset
+    hashes = None if wanted.tags is None else wanted.hashes
+    batches: list[Columns] = []
+    while at < high and found < max_msg_nums:
+        taken = queue.take(at, high, min(max_msg_nums - found, high - at, _MOST), hashes, parts)
+        at = taken.stop
+        if taken.gone:
+            status, taken = GetMessageStatus.MESSAGE_WAS_REMOVING, taken.where(taken.sizes > 0)
+        for batch in _batches(log, taken, wanted, columns, exact):
+            batches.append(batch)
+            found += batch.num_rows
+    if found:
+        status = GetMessageStatus.FOUND
+    return GetMessageResult(status, at, low, high, _joined(batches, columns))
+
+
+def _batches(
+    log: CommitLog, taken: Taken, wanted: TagFilter, columns: tuple[str, ...], exact: bool
+) -> Iterator[Columns]:
+    """What was taken as columns; where the units say all that is asked for, the log need not be read."""
+    if exact or not _SAID_BY_UNITS.issuperset(columns):
+        yield from _columns(log, taken, wanted if exact else TagFilter(None), columns)
+    elif len(taken.sizes):
+        said: dict[str, npt.NDArray[Any]] = dict(zip(_PLACES, taken[:3], strict=True))
+        yield Columns({name: said[name] for name in columns}, num_rows=len(taken.sizes))
+
+
+def _columns(log: CommitLog, taken: Taken, wanted: TagFilter, columns: tuple[str, ...]) -> Iterator[Columns]:
+    """The messages of the units; those of one file of the log are one part."""
+    phys, sizes = taken.phy_offsets, taken.sizes
+    starts = np.array([file.start for file in log.files], np.int64)
+    cuts = np.flatnonzero(np.diff(np.searchsorted(starts, phys, "right"))) + 1
+    for rows in np.split(np.arange(len(phys)), cuts):
+        if len(rows) == 0:
+            continue
+        file, buf = log.file_at(int(phys[rows[0]]))
+        frames, valid = scan_at(buf, file.start, phys[rows])
+        bad = np.flatnonzero(~valid | (frames["size"] != sizes[rows]))
+        if len(bad):
+            first = rows[bad[0]]
+            read_unit(log, int(phys[first]), int(sizes[first]), int(taken.queue_offsets[first]))
+        if wanted.tags:
+            tags = COLUMNS["tags"](buf, frames)
+            assert isinstance(tags, StringColumn)
+            kept = wanted.matching(tags)
+            frames = frames if kept.all() else frames[kept]
+        yield Columns({name: COLUMNS[name](buf, frames) for name in columns}, num_rows=len(frames))
+
+
+def _joined(parts: list[Columns], names: tuple[str, ...]) -> Columns:
+    if not parts:
+        none = np.empty(0, frame_dtype())
+        return Columns({name: COLUMNS[name](b"", none) for name in names}, num_rows=0)
+    if len(parts) == 1:
+        return parts[0]
+    return Columns({name: _column([part[name] for part in parts]) for name in names}, sum(p.num_rows for p in parts))
+
+
+def _column(parts: list[Any]) -> Any:
+    first = parts[0]
+    if not isinstance(first, StringColumn):
+        return np.concatenate(parts)
+    starts = np.cumsum([0] + [int(part.offsets[-1]) for part in parts])
+    offsets = [part.offsets[:-1] + start for part, start in zip(parts, starts, strict=False)]
+    valid = None if first.valid is None else np.concatenate([part.valid for part in parts])
+    kind = BinaryColumn if isinstance(first, BinaryColumn) else StringColumn
+    return kind(np.concatenate([part.data for part in parts]), np.concatenate([*offsets, starts[-1:]]), valid)

@@ -1,0 +1,446 @@
+"""`MessageStore`: a broker's store directory, read as its consumers and tools do, and written as its producers do."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+from types import TracebackType
+
+from mqindex._results import Columns
+from mqindex.errors import BadMagicError, ClosedFileError, ReadOnlyFileError
+from mqindex.rocketmq import store
+from mqindex.rocketmq.dispatch.reput import OnReput, ReputResult, Stop
+from mqindex.rocketmq.index.index_service import IndexService
+from mqindex.rocketmq.layout import MAX_TIMESTAMP
+from mqindex.rocketmq.log.commit_log import CommitLog
+from mqindex.rocketmq.log.log_columns import require_columns
+from mqindex.rocketmq.log.message import Message
+from mqindex.rocketmq.log.message_columns import MessageColumns
+from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
+from mqindex.rocketmq.options import Config, StoreOptions, store_options
+from mqindex.rocketmq.queue.consume_queue import ConsumeQueue, QueueBounds
+from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
+from mqindex.rocketmq.queue.queue_names import QueueName
+from mqindex.rocketmq.serving.get_message import (
+    GetMessageResult,
+    TransferLimits,
+    bounds_of,
+    get_message,
+    require_request,
+)
+from mqindex.rocketmq.serving.get_messages import LogParts, get_messages
+from mqindex.rocketmq.serving.query_message import (
+    QueryMessageResult,
+    look_message,
+    parse_msg_id,
+    query_exact,
+    query_message,
+    require_names,
+)
+from mqindex.rocketmq.serving.store_writer import PutMessagesResult, StoreWriter
+from mqindex.rocketmq.serving.tag_filter import tag_filter
+from mqindex.rocketmq.side.checkpoint import Checkpoint
+from mqindex.rocketmq.side.consumer_offsets import ConsumerOffsets, read_delay_offsets
+from mqindex.rocketmq.side.topic_configs import TopicConfig, read_topic_configs
+
+__all__ = ["MessageStore"]
+
+
+class MessageStore:
+    """A whole store: commit log, consume queues, index and side files.
+
+    Reading needs no lock and changes nothing: the store may be a running broker's, or a copy made while it ran.
+
+    Writing is for one object at a time, and no broker beside it; a read-only store refuses it.
+
+    Safe from several threads; closing while a call runs is safe, later calls are `ClosedFileError`.
+    Source: RocketMQ 4.9.3 `DefaultMessageStore`.
+
+    Examples
+    --------
+    >>> with MessageStore.open("/data/store") as opened:                     # doctest: +SKIP
+    ...     result = opened.get_message("TopicTest", 0, 0, tags="TagA || TagB")
+    ...     opened.query_message("TopicTest", "order-17", exact=True).messages
+    """
+
+    def __init__(
+        self,
+        options: StoreOptions,
+        log: CommitLog,
+        queues: ConsumeQueueTable | None,
+        writer: StoreWriter | None = None,
+    ) -> None:
+        self.root = options.root
+        self._options = options
+        self._log = log
+        self._queues = queues
+        self._index: IndexService | None = None if writer is None else writer.index
+        self._writer = writer
+        self._limits = TransferLimits.of(options)
+        self._corrected: set[QueueName] = set()
+        self._parts = LogParts()
+        self._looked_for = -1  # where the log's end was looked for again
+        self._lock = threading.RLock()
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls,
+        root: str | os.PathLike[str],
+        *,
+        config: Config | None = None,
+        commitlog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
+        hash_slot_num: int | None = None,
+        index_num: int | None = None,
+        broker_version: str | None = None,
+        writable: bool = False,
+    ) -> MessageStore:
+        """Open a store.
+
+        Parameters
+        ----------
+        root : path of the store's root, as `storePathRootDir`
+        config, commitlog, hash_slot_num, index_num, broker_version : store options; what is not given is inferred
+        writable : bool
+            True: also to put messages. A store that does not exist yet is made. After an unclean exit index and queues
+            are repaired first. The lock of the store is held until `close`.
+
+        Raises
+        ------
+        StoreInUseError : a broker, or another writer, has the store, and it is to be written
+        FileNotFoundError : the root or a directory of the commit log does not exist
+        BadMagicError : the root is no store
+        GeometryError : files and settings disagree
+        """
+        options = store_options(
+            root,
+            config=config,
+            commitlog=commitlog,
+            hash_slot_num=hash_slot_num,
+            index_num=index_num,
+            broker_version=broker_version,
+        )
+        if writable:
+            writer = StoreWriter.open(options)
+            return cls(options, writer.log, writer.queues, writer)
+        _require_store(options)
+        log = CommitLog.open(options.commitlog, mapped_file_size=options.mapped_file_size)
+        try:
+            return cls(options, log, _open_queues(options))
+        except BaseException:
+            log.close()
+            raise
+
+    # ---- reading as a consumer
+
+    def get_message(
+        self, topic: str, queue_id: int, offset: int, *, max_msg_nums: int = 32, tags: str | None = None
+    ) -> GetMessageResult[list[Message]]:
+        """Messages of one queue from a queue offset on, as a broker answers one pull request.
+
+        Parameters
+        ----------
+        offset : int, queue offset
+        max_msg_nums : int, most messages
+        tags : an expression like `TagA || TagB`; None or `*`: all. Compared by hash and then as strings, as the broker
+            and its consumers do it: with a collision fewer messages are left, none perhaps, and the status is `FOUND`.
+
+        Returns
+        -------
+        GetMessageResult
+            Go on at `next_begin_offset`, whatever the status. An unknown topic or queue is an empty queue, as in the
+            broker. One request reads one file of the queue, and not more than 800 units or `max_msg_nums`.
+
+        Raises
+        ------
+        FormatError : a unit leads to no message though the log has that place
+
+        Notes
+        -----
+        The settings that limit a broker's answers (`maxTransferCountOnMessageInMemory`,
+        `maxTransferBytesOnMessageInMemory`) hold where `config` has them. Messages have their checksums compared.
+        Source: RocketMQ 4.9.3 `DefaultMessageStore.getMessage`, `PullAPIWrapper.processPullResult`.
+        """
+        require_request(topic, queue_id, offset, max_msg_nums, tags)
+        wanted = tag_filter(tags)
+        queue = self._queue(topic, queue_id)
+        bounds = bounds_of(queue)
+        return get_message(queue, bounds, self._log_of(bounds), offset, max_msg_nums, wanted, self._limits)
+
+    def get_messages(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        *,
+        max_msg_nums: int,
+        tags: str | None = None,
+        exact: bool = True,
+        columns: Iterable[str] | None = None,
+    ) -> GetMessageResult[Columns]:
+        """Messages of one queue in bulk: as many as asked, if the queue has them, as columns.
+
+        The statuses of `get_message`, but no limit of a request counts. The checksums of bodies are not compared
+        (`verify` does).
+
+        Parameters
+        ----------
+        exact : bool
+            True: messages are read, and every one has one of the tags. False: the hashes of tags alone count, as in
+            the broker, whose consumers compare the strings; for the columns queue_offset, phy_offset and size alone
+            the units are taken at their word then, and the log is not read.
+        columns : names as for `CommitLog.scan`; None: all but `body` and `properties`
+        """
+        require_request(topic, queue_id, offset, max_msg_nums, tags)
+        wanted, chosen = tag_filter(tags), require_columns(columns)
+        queue = self._queue(topic, queue_id)
+        bounds = bounds_of(queue)
+        log = self._log_of(bounds)
+        parts = self._parts.of(log)
+        return get_messages(queue, bounds, log, parts, offset, max_msg_nums, wanted, chosen, exact)
+
+    # ---- writing
+
+    def put_message(self, message: NewMessage) -> AppendMessageResult:
+        """Store one message, as a broker stores what a producer sends: its queue offset is the next of its queue.
+
+        Returns
+        -------
+        AppendMessageResult
+            Under synchronous flush (`flushDiskType=SYNC_FLUSH` in `config`) once the message is on the disk; callers
+            in several threads share one sync.
+
+        Raises
+        ------
+        ReadOnlyFileError : the store was opened for reading
+        CapacityError, ValueError : no broker takes the message; nothing is written
+        OSError : the disk is full, or fails
+
+        Notes
+        -----
+        A message with a delay level (the property DELAY) goes to the queue of that level in `SCHEDULE_TOPIC_XXXX`,
+        where a broker will deliver it. With `enableMultiDispatch` the further queues of INNER_MULTI_DISPATCH get it
+        too. Queues and index have it when somebody looks, at `flush` and at `close`.
+        Source: RocketMQ 4.9.3 `DefaultMessageStore.putMessage`, `CommitLog.asyncPutMessage`, `MultiDispatch`.
+        """
+        return self._writing().put_message(message)
+
+    def put_messages(self, messages: MessageColumns, *, whole: bool = False) -> PutMessagesResult:
+        """Store many messages in one pass, all or none, each with the next offset of its queue.
+
+        Parameters
+        ----------
+        messages : as for `CommitLog.append_messages`, without queue offsets
+        whole : bool; True: one batch of a producer, which a broker never cuts in two files
+
+        Returns
+        -------
+        PutMessagesResult : phy_offsets int64[n], sizes int32[n], queue_offsets int64[n]
+        """
+        return self._writing().put_messages(messages, whole=whole)
+
+    def reput(self, *, follow: bool = False, stop: Stop | None = None, progress: OnReput | None = None) -> ReputResult:
+        """Dispatch what the log has and queues and index have not, once or until `stop` is set.
+
+        Reading does it by itself. With `follow` it is done all the time, for other readers of the directory.
+
+        Parameters
+        ----------
+        stop : a `threading.Event`, or anything with its `is_set` and `wait`; None: for ever
+        progress : called about once a second, and at the end, with a `ReputProgress`
+        """
+        writer = self._writing()
+        return writer.follow(stop or threading.Event(), progress) if follow else writer.dispatch()
+
+    def flush(self) -> None:
+        """Return when everything that was put is on the disk, in queues and index too, and in the checkpoint."""
+        self._writing().flush()
+
+    # ---- reading by key, id and place
+
+    def query_message(
+        self,
+        topic: str,
+        key: str,
+        *,
+        max_num: int = 64,
+        begin: int = 0,
+        end: int = MAX_TIMESTAMP,
+        exact: bool = False,
+    ) -> QueryMessageResult:
+        """Messages of a topic with a key, or with a unique key.
+
+        Parameters
+        ----------
+        max_num : int, most messages; the broker caps it by `maxMsgsNumBatch` (64), this does not
+        begin, end : int, ms since the epoch, both inclusive, compared with times of 1 s resolution
+        exact : bool
+            False: the broker's answer, which may hold messages of other keys and topics with the same hash, and a
+            message twice; collisions count as found. True: only messages that have the key, each once.
+
+        Notes
+        -----
+        Oldest first. Places whose message the log does not have any more are passed over. The index files are those
+        of the first query; they are seen growing. Source: RocketMQ 4.9.3 `DefaultMessageStore.queryMessage`.
+        """
+        require_names(topic, key)
+        log, index = self.commit_log, self._index_service()
+        if index is None:
+            return QueryMessageResult([], 0, 0)
+        query = query_exact if exact else query_message
+        return query(index, log, topic, key, max_num, begin, end)
+
+    def look_message_by_offset(self, phy_offset: int) -> Message | None:
+        """The message that begins at a phy offset; None: the log has none there.
+
+        Raises
+        ------
+        FormatError : what begins there is damaged
+        """
+        return look_message(self.commit_log, phy_offset)
+
+    def view_message(self, msg_id: str) -> Message | None:
+        """The message of an offset id (32 or 56 hex digits, as `Message.msg_id`); None: this store does not have it."""
+        phy_offset = parse_msg_id(msg_id)
+        message = None if phy_offset is None else self.look_message_by_offset(phy_offset)
+        return message if message is not None and message.msg_id == msg_id.upper() else None
+
+    # ---- what there is
+
+    @property
+    def commit_log(self) -> CommitLog:
+        """The log."""
+        self._require_open()
+        return self._log
+
+    @property
+    def queues(self) -> list[QueueName]:
+        """(topic, queue_id) of every consume queue."""
+        self._require_open()
+        self._up_to_date()
+        return [] if self._queues is None else self._queues.queues()
+
+    def consume_queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """One consume queue; None: there is none."""
+        return self._queue(topic, queue_id)
+
+    @property
+    def consumer_offsets(self) -> ConsumerOffsets:
+        """What groups have consumed, as the broker last saved it, and their lag."""
+        self._require_open()
+        return ConsumerOffsets.read(self._config, self._max_offset)
+
+    @property
+    def delay_offsets(self) -> dict[int, int]:
+        """Delay level (1 first) -> next offset of its queue in `SCHEDULE_TOPIC_XXXX`, as the broker last saved it."""
+        self._require_open()
+        return read_delay_offsets(self._config)
+
+    @property
+    def topics(self) -> dict[str, TopicConfig]:
+        """Topic -> its configuration, as the broker last saved it."""
+        self._require_open()
+        return read_topic_configs(self._config)
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """The times up to which the files are known to be on the disk; None: there is no checkpoint."""
+        self._require_open()
+        return Checkpoint.read(os.path.join(self.root, "checkpoint"))
+
+    def close(self) -> None:
+        """Let everything go; may be called twice. A writable store is flushed first, and left as a broker leaves it."""
+        with self._lock:
+            self._closed = True
+            if self._writer is not None:
+                self._writer.close()
+                return
+            for part in (self._index, self._queues, self._log):
+                if part is not None:
+                    part.close()
+
+    def __enter__(self) -> MessageStore:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"MessageStore({self.root!r})"
+
+    # ---- within
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ClosedFileError("the store is closed", path=self.root)
+
+    def _writing(self) -> StoreWriter:
+        self._require_open()
+        if self._writer is None:
+            raise ReadOnlyFileError("the store is read-only", path=self.root, hint="open it with writable=True")
+        return self._writer
+
+    def _up_to_date(self) -> None:
+        if self._writer is not None:
+            self._writer.dispatch()
+
+    @property
+    def _config(self) -> str:
+        return os.path.join(self.root, "config")
+
+    def _queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """The queue, whose minimum is where the log still has its messages."""
+        log = self.commit_log
+        self._up_to_date()
+        queue = None if self._queues is None else self._queues.get(topic, queue_id)
+        if queue is not None and (topic, queue_id) not in self._corrected:
+            if log.min_phy_offset > 0 and self._writer is None:
+                queue.correct_min_offset(log.min_phy_offset)
+            self._corrected.add((topic, queue_id))
+        return queue
+
+    def _max_offset(self, topic: str, queue_id: int) -> int:
+        queue = self._queue(topic, queue_id)
+        return 0 if queue is None else queue.max_offset_in_queue
+
+    def _log_of(self, bounds: QueueBounds) -> CommitLog:
+        """The log, which a running broker writes before the queue: looked at again where the queue is ahead of it."""
+        log = self.commit_log
+        wanted = bounds.max_phy_offset
+        if wanted <= max(self._looked_for, log.max_phy_offset):
+            return log
+        with self._lock:
+            if wanted > self._looked_for:
+                self._looked_for = wanted
+                self._log = CommitLog.open(self._options.commitlog, mapped_file_size=self._options.mapped_file_size)
+            return self._log
+
+    def _index_service(self) -> IndexService | None:
+        self._up_to_date()
+        with self._lock:
+            if self._index is None and os.path.isdir(self._options.index):
+                self._index = IndexService.open(
+                    self._options.index, hash_slot_num=self._options.hash_slot_num, index_num=self._options.index_num
+                )
+            return self._index
+
+
+def _require_store(options: StoreOptions) -> None:
+    store.require_store(options.root)
+    parts = (*options.commitlog, options.consume_queue, options.index)
+    if not any(os.path.isdir(part) for part in parts):
+        raise BadMagicError(
+            "not a store", path=options.root, expected="commitlog, consumequeue or index in it",
+            hint="pass the root directory of a broker's store (storePathRootDir)",
+        )  # fmt: skip
+
+
+def _open_queues(options: StoreOptions) -> ConsumeQueueTable | None:
+    if not os.path.isdir(options.consume_queue):
+        return None
+    return ConsumeQueueTable.open(
+        options.consume_queue,
+        file_size=options.consume_queue_file_size,
+        ext_directory=options.consume_queue_ext_directory,
+    )

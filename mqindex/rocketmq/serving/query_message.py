@@ -1,0 +1,130 @@
+"""Messages by key: the index gives places by hash, the log gives the messages."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mqindex.errors import BadMagicError, FormatError, TruncatedFileError
+from mqindex.rocketmq.index.index_service import IndexService
+from mqindex.rocketmq.log.commit_log import CommitLog
+from mqindex.rocketmq.log.message import Message
+
+__all__ = ["QueryMessageResult", "look_message", "parse_msg_id", "query_exact", "query_message", "require_names"]
+
+_TRIES = 3
+_NO_FRAME = (BadMagicError, TruncatedFileError)
+_TAGS_PREFIX = "T#"  # a 5.4 broker indexes TAGS as topic#T#TAGS
+
+
+class QueryMessageResult(NamedTuple):
+    """Messages, and how far the newest index file reaches (0, 0: the index gave nothing)."""
+
+    messages: list[Message]
+    index_last_update_timestamp: int
+    index_last_update_phy_offset: int
+
+
+def require_names(topic: str, key: str) -> None:
+    """TypeError: one of them is no str; `None` would be asked for by the hash of its name."""
+    for name, text in (("topic", topic), ("key", key)):
+        if not isinstance(text, str):
+            raise TypeError(f"{name}: expected str, got {type(text).__name__}")
+
+
+def query_message(
+    index: IndexService, log: CommitLog, topic: str, key: str, max_num: int, begin: int, end: int
+) -> QueryMessageResult:
+    """As a broker answers: oldest first, whatever has the hash, a message as often as the index has it.
+
+    Where no place of the first answer holds a message any more, it asks again for what is older, twice at most.
+    Source: RocketMQ 4.9.3 `DefaultMessageStore.queryMessage`.
+    """
+    messages: list[Message] = []
+    reach, last = (0, 0), end
+    for _ in range(_TRIES):
+        places, *update = index.query_offset(topic, key, max_num=max_num, begin=begin, end=last)
+        if len(places) == 0:
+            break
+        reach = (update[0], update[1])
+        for number, phy_offset in enumerate(sorted(places.tolist())):
+            message = _readable(log, phy_offset)
+            if message is not None:
+                messages.append(message)
+                last = message.store_timestamp if number == 0 else last
+        if messages or last < begin:
+            break
+    return QueryMessageResult(messages, *reach)
+
+
+def query_exact(
+    index: IndexService, log: CommitLog, topic: str, key: str, max_num: int, begin: int, end: int
+) -> QueryMessageResult:
+    """The newest `max_num` messages that really are of the topic and have the key; oldest first, each once."""
+    asked = max_num
+    found: dict[int, Message | None] = {}
+    while True:
+        places, *update = index.query_offset(topic, key, max_num=asked, begin=begin, end=end)
+        for phy_offset in places.tolist():
+            if phy_offset not in found:
+                message = _readable(log, phy_offset)
+                found[phy_offset] = message if message is not None and has_key(message, topic, key) else None
+        kept = [message for message in found.values() if message is not None][:max_num]
+        if len(places) < asked or len(kept) >= max_num:
+            break
+        asked *= 4
+    reach = update if len(places) else [0, 0]
+    return QueryMessageResult(sorted(kept, key=lambda message: message.phy_offset), *reach)
+
+
+def has_key(message: Message, topic: str, key: str) -> bool:
+    """Whether a broker puts `topic#key` into the index for this message, and not just another string of its hash."""
+    if message.topic != topic or not key:
+        return False
+    if key == message.uniq_key or key in (message.keys or "").split(" "):
+        return True
+    return key.startswith(_TAGS_PREFIX) and key.removeprefix(_TAGS_PREFIX) == message.tags
+
+
+def look_message(log: CommitLog, phy_offset: int) -> Message | None:
+    """The message at a phy offset; None where the log has none: outside of it, or between two frames."""
+    if not hasattr(phy_offset, "__index__"):
+        raise TypeError(f"phy_offset: expected a whole number, got {phy_offset!r:.80}")
+    if not log.files or not log.min_phy_offset <= phy_offset < log.max_phy_offset:
+        return None
+    try:
+        return log.get_message(phy_offset)
+    except FormatError as error:
+        if _shrank(error) or not (isinstance(error, _NO_FRAME) or error.at is None or error.field == "phy_offset"):
+            raise
+        return None
+
+
+def _shrank(error: FormatError) -> bool:
+    return isinstance(error, TruncatedFileError) and error.at is None
+
+
+def parse_msg_id(msg_id: str) -> int | None:
+    """The phy offset in an offset id (address, port, phy offset in hex digits); None: this is no such id.
+
+    >>> parse_msg_id("0A00000200002A9F0000000000000400"), parse_msg_id("order-17")
+    (1024, None)
+    """
+    if not isinstance(msg_id, str):
+        raise TypeError(f"msg_id: expected str, got {type(msg_id).__name__}")
+    if len(msg_id) not in (32, 56):
+        return None
+    try:
+        phy_offset = int.from_bytes(bytes.fromhex(msg_id)[-8:], "big", signed=True)
+    except ValueError:
+        return None
+    return phy_offset if phy_offset >= 0 else None
+
+
+def _readable(log: CommitLog, phy_offset: int) -> Message | None:
+    # The broker logs what it cannot read and goes on; what is damaged is verify's business.
+    try:
+        return look_message(log, phy_offset)
+    except FormatError as error:
+        if _shrank(error):
+            raise
+        return None

@@ -1,0 +1,75 @@
+"""Which messages a subscription wants: an expression of tags, looked at as hashes first and as strings afterwards."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._results import StringColumn
+from mqindex.rocketmq.queue.consume_queue import tag_hash
+
+__all__ = ["TagFilter", "tag_filter"]
+
+_ALL = "*"
+_MIN_TAGS_CODE = -(2**31)  # what is less is an address in an extension file
+_SPACES = "".join(map(chr, range(33)))  # what Java's trim takes away
+
+
+class TagFilter:
+    """`TagA || TagB`; `*`, an empty expression or None: every message. Immutable.
+
+    A broker compares the low 32 bits of a unit's tags code; the strings are the consumer's business. A message
+    without TAGS is wanted by `*` only, and a `*` beside other tags is a tag like them.
+    Source: RocketMQ 4.9.3 `FilterAPI.buildSubscriptionData`, `DefaultMessageFilter`, `PullAPIWrapper`.
+
+    >>> wanted = TagFilter("TagA || TagB")
+    >>> sorted(wanted.tags), wanted.matches_code(2598919), wanted.matches("TagC"), TagFilter("*").tags
+    (['TagA', 'TagB'], True, False, None)
+    """
+
+    def __init__(self, expression: str | None) -> None:
+        self.tags: frozenset[str] | None = _parse(expression)
+        self.hashes: npt.NDArray[np.int32] = np.array(sorted(map(tag_hash, self.tags or ())), np.int32)
+        self.hashes.flags.writeable = False
+        self._hashes = frozenset(self.hashes.tolist())
+
+    def matches_code(self, tags_code: int) -> bool:
+        """Whether the broker would send the message of a unit. It would where an address leads nowhere."""
+        if self.tags is None or tags_code < _MIN_TAGS_CODE:
+            return True
+        return (tags_code & 0xFFFFFFFF ^ 0x80000000) - 0x80000000 in self._hashes
+
+    def matches(self, tags: str | None) -> bool:
+        """Whether a consumer keeps a message with these TAGS. It does where the expression names no tag at all."""
+        return not self.tags or tags in self.tags
+
+    def matching(self, tags: StringColumn) -> npt.NDArray[np.bool_]:
+        """`matches` of a whole column."""
+        if not self.tags:
+            return np.ones(len(tags), np.bool_)
+        found = np.zeros(len(tags), np.bool_)
+        lengths = np.diff(tags.offsets)
+        for tag in self.tags:
+            wanted = np.frombuffer(tag.encode(errors="surrogatepass"), np.uint8)
+            rows = np.flatnonzero(lengths == len(wanted))
+            same = tags.data[tags.offsets[rows][:, None] + np.arange(len(wanted))] == wanted
+            found[rows[same.all(axis=1)]] = True
+        return found if tags.valid is None else found & tags.valid
+
+
+@lru_cache(maxsize=64)
+def tag_filter(expression: str | None) -> TagFilter:
+    """The filter of an expression, one for all who ask: consumers ask with the same again and again."""
+    return TagFilter(expression)
+
+
+def _parse(expression: str | None) -> frozenset[str] | None:
+    if expression is None or expression in ("", _ALL):
+        return None
+    if not isinstance(expression, str):
+        raise TypeError(f"tags: expected an expression like 'TagA || TagB', got {type(expression).__name__}")
+    if not expression.replace("||", ""):
+        raise ValueError(f"tags: expected an expression like 'TagA || TagB', got {expression!r}")
+    return frozenset(filter(None, (part.strip(_SPACES) for part in expression.split("||"))))

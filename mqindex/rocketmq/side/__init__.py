@@ -1,0 +1,1 @@
+"""The small files beside log, queues and index."""
