@@ -47,7 +47,7 @@ COMPLAINTS = (
 
 
 class Broker:
-    """A broker, on one log dir and one pair of ports through all its lives, and its client. `more`: further settings."""
+    """A broker, on one log dir and one pair of ports through all its lives, and its client. `more`: other settings."""
 
     def __init__(self, version: str, home: Path, more: Mapping[str, object] | None = None) -> None:
         self.version = version
