@@ -173,9 +173,7 @@ static void come(mqi_group *group, int64_t offset) {
     if (group->leading && group->waiting >= group->expected) pthread_cond_signal(&group->came);
 }
 
-static int is_flushed(const mqi_group *group, int64_t offset) {
-    return __atomic_load_n(&group->flushed, __ATOMIC_ACQUIRE) >= offset;
-}
+static int is_flushed(const mqi_group *group, int64_t offset) { return mqi_group_flushed(group) >= offset; }
 
 int mqi_group_wait(mqi_group *group, int64_t offset) {
     if (is_flushed(group, offset)) return 0;

@@ -23,6 +23,11 @@ typedef struct {
     int n_fds, room;
 } mqi_group;
 
+/* Without the lock. */
+static inline int64_t mqi_group_flushed(const mqi_group *group) {
+    return __atomic_load_n(&group->flushed, __ATOMIC_ACQUIRE);
+}
+
 int mqi_group_start(mqi_group *group, int64_t written); /* 0, or an errno */
 void mqi_group_end(mqi_group *group);                   /* closes every file; nobody may wait */
 

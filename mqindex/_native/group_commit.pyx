@@ -22,8 +22,9 @@ cdef extern from "mqi_allocate.h" nogil:
 cdef extern from "mqi_group_commit.h" nogil:
     ctypedef struct mqi_group:
         int64_t written
-        int64_t flushed
         int error
+
+    int64_t mqi_group_flushed(const mqi_group* group) noexcept
 
     int mqi_group_start(mqi_group* group, int64_t written) noexcept
     void mqi_group_end(mqi_group* group) noexcept
@@ -115,7 +116,7 @@ cdef class GroupCommit:
     @property
     def flushed(self):
         """The phy offset below which everything is on the disk."""
-        return self.group.flushed
+        return mqi_group_flushed(&self.group)
 
     @property
     def error(self):
@@ -139,7 +140,7 @@ cdef class GroupCommit:
     def wait_for(self, int64_t offset, /):
         """Return when the bytes below that phy offset are on the disk."""
         cdef int failed
-        if self.group.flushed >= offset:
+        if mqi_group_flushed(&self.group) >= offset:
             return
         self.enter()
         with nogil:
