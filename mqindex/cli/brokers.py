@@ -21,7 +21,13 @@ MOST_HITS = 64  # of a key, where it is not said
 
 # The kinds of path that each command takes.
 HOMES = (rocketmq_kinds.STORE, kafka_kinds.PARTITION, kafka_kinds.LOG_DIR)
-VERIFIED = (rocketmq_kinds.STORE, rocketmq_kinds.INDEX_DIR, rocketmq_kinds.INDEX_FILE, *HOMES[1:])
+VERIFIED = (
+    rocketmq_kinds.STORE,
+    rocketmq_kinds.INDEX_DIR,
+    rocketmq_kinds.INDEX_FILE,
+    *HOMES[1:],
+    *kafka_kinds.OF_SEGMENT,
+)
 QUERIED = (
     *VERIFIED[:3],
     kafka_kinds.PARTITION,

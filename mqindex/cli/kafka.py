@@ -50,7 +50,7 @@ def columns(
 
 
 def verify(kind: str, path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> Report:
-    """Check the indexes of a partition, or of a log dir."""
+    """Check the indexes of a partition or of a log dir, or one file of a segment."""
     from mqindex import kafka
 
     return kafka.verify(path, deep=deep, engine=engine, **options.partition())

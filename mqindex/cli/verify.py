@@ -8,6 +8,7 @@ import shlex
 import click
 
 from mqindex.cli.brokers import VERIFIED, broker_of, unseen_kind
+from mqindex.cli.kafka_kinds import OF_SEGMENT
 from mqindex.cli.kinds import kind_of, require_kind
 from mqindex.cli.options import (
     BrokerOptions,
@@ -39,12 +40,14 @@ __all__ = ["command"]
 def command(
     *, path: str, deep: bool, kind: str | None, engine: EngineOptions, options: BrokerOptions, as_json: bool
 ) -> int:
-    """Check the store, Kafka partition or Kafka log dir at PATH: its indexes against its log, in both directions.
+    """Check what is at PATH, of RocketMQ or Kafka: its indexes against its log, in both directions.
 
     RocketMQ: commit log, index files, consume queues, checkpoint and consumers' offsets. The log is read once; every
     unit of the queues is compared with it, and of index files the structure and the ends. Where PATH is a directory of
-    index files or one file, each is checked against itself only. Kafka: every entry of every index, and the checksum of
-    every batch. Nothing is written. What `mqindex repair` would do is said at the end. Exit code 1: an error was found.
+    index files or one file, each is checked against itself only. Kafka, where PATH is a partition or a log dir: every
+    entry of every index, and the checksum of every batch; where it is a segment's .log: that, with the indexes beside
+    it; where it is an index: that, against the log beside it, or by itself. Nothing is written. What `mqindex repair`
+    would do is said at the end. Exit code 1: an error was found.
     """
     kind = _kind(path, kind) if engine.sees(path) else unseen_kind(kind, options)
     with engine.open() as chosen:
@@ -52,7 +55,7 @@ def command(
     if as_json:
         print_json("verify", report.to_dict())
     else:
-        _print(report, path)
+        _print(report, os.path.dirname(os.path.abspath(path)) if kind in OF_SEGMENT else path)
     return exit_code(report)
 
 
@@ -62,12 +65,13 @@ def _kind(path: str, forced: str | None) -> str:
     return require_kind(path, forced, *VERIFIED)
 
 
-def _print(report: Report, path: str) -> None:
+def _print(report: Report, home: str) -> None:
+    """`home`: what can be repaired."""
     print_findings(report.findings)
     print_line(f"{'clean' if report.ok else 'not clean'}: {work_done(report)}")
     print_settings(report)
     if report.findings:
         print_line(f"found: {counts(report.findings)}")
     if report.actions:
-        print_line(f"`mqindex repair {shlex.quote(path)}` would:")
+        print_line(f"`mqindex repair {shlex.quote(home)}` would:")
         print_actions(report.actions)

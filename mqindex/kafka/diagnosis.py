@@ -18,7 +18,7 @@ from mqindex.kafka.transaction_index import AbortedTxn
 from mqindex.kafka.transactions import Replay, aborted_bytes
 from mqindex.report import Finding
 
-__all__ = ["DiagnosedPartition", "Diagnosis", "diagnose", "map_segments", "replay"]
+__all__ = ["DiagnosedPartition", "Diagnosis", "diagnose", "map_segments", "replay", "unlike"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -58,7 +58,7 @@ def diagnose(engine: Engine, found: Survey, *, deep: bool) -> Diagnosis:
     segments = sum(len(partition.segments) for partition in found.partitions)
     threads = max(1, getattr(engine, "workers", 1) // max(1, segments))
     checks = [
-        SegmentCheck(files, found.options, files is partition.segments[-1], partition.clean, deep, threads)
+        SegmentCheck(files, found.options, partition.is_last(files), partition.clean, deep, threads)
         for partition in found.partitions
         for files in partition.segments
     ]
@@ -134,7 +134,7 @@ def _diagnosed(engine: Engine, partition: Partition, segments: list[CheckedSegme
     for segment in segments:
         segment.entries += len(segment.transactions or b"") // TRANSACTION_ENTRY_SIZE
         done.findings += segment.findings
-    done.findings += _overlaps(segments) + _unlike(partition, segments)
+    done.findings += _overlaps(segments) + unlike(partition.path, segments)
     return done
 
 
@@ -162,15 +162,15 @@ def _overlaps(segments: Sequence[CheckedSegment]) -> list[Finding]:
     ]
 
 
-def _unlike(partition: Partition, segments: Sequence[CheckedSegment]) -> list[Finding]:
+def unlike(path: str, segments: Sequence[CheckedSegment]) -> list[Finding]:
     """Sound indexes that are not what a rebuild writes: one word for all of them."""
     found = []
     for ending in INDEXES[:2]:
-        paths = [segment.files for segment in segments if ending in segment.unlike and not segment.open]
-        if paths:
-            got = f"{len(paths)} of {len(segments)} .{ending} files that a rebuild would write otherwise"
+        wanted = [segment.files for segment in segments if ending in segment.unlike and not segment.open]
+        if wanted:
+            got = f"{len(wanted)} of {len(segments)} .{ending} files that a rebuild would write otherwise"
             hint = (
                 "look-ups are answered rightly; another index.interval.bytes, version or kind of append explains them"
             )
-            found.append(Finding("info", "index-unlike-rebuilt", partition.path, got=got, hint=hint))
+            found.append(Finding("info", "index-unlike-rebuilt", path, got=got, hint=hint))
     return found

@@ -46,8 +46,8 @@ class Against:
 # ---- one file for itself
 
 
-def check_shape(path: str, ending: str, entries: Entries, against: Against) -> list[Finding]:
-    """Length and order: what a file shows without its log."""
+def check_shape(path: str, ending: str, entries: Entries, *, may_be_longer: bool) -> list[Finding]:
+    """Length and order: what a file shows without its log. `may_be_longer`: than its entries, as an open index."""
     what = _WHAT[ending]
     findings = []
     if entries.fragment:
@@ -58,14 +58,14 @@ def check_shape(path: str, ending: str, entries: Entries, against: Against) -> l
         )
     behind = entries.places - len(entries)
     if entries.tail == "zeros":
-        severity: Severity = "info" if against.open else "error"
-        hint = "no broker has closed this file yet" if against.open else f"a broker takes zeros as entries; {_REPAIR}"
+        severity: Severity = "info" if may_be_longer else "error"
+        hint = "no broker has closed this file yet" if may_be_longer else f"a broker takes zeros as entries; {_REPAIR}"
         zeros = f"{behind} places of zeros"
         findings.append(Finding(severity, f"{what}-unwritten", path, entries.at, None, "nothing", zeros, hint))
     elif entries.tail == "stale":
-        severity = "warning" if against.open else "error"
+        severity = "warning" if may_be_longer else "error"
         strange = f"{behind} places that do not follow"
-        hint = "what was cut from an open index stays in its file" if against.open else _REPAIR
+        hint = "what was cut from an open index stays in its file" if may_be_longer else _REPAIR
         findings.append(Finding(severity, f"{what}-order", path, entries.at, None, "entries in order", strange, hint))
     return findings
 

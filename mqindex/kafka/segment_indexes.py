@@ -19,7 +19,7 @@ from mqindex.kafka.partition_files import SegmentFiles
 from mqindex.kafka.survey import index_path, index_paths
 from mqindex.report import Finding, Severity
 
-__all__ = ["CheckedIndexes", "check_indexes"]
+__all__ = ["CheckedIndexes", "check_alone", "check_indexes"]
 
 _LEAST_BATCH: Final = 26
 _WHAT: Final = {"index": "offset-index", "timeindex": "time-index"}
@@ -75,6 +75,18 @@ def check_indexes(files: SegmentFiles, segment: LogSegment, made: Recovered, *, 
     return done
 
 
+def check_alone(path: str, ending: str) -> CheckedIndexes:
+    """Check a file without its log. What a broker's own sanity check refuses is not in order here either."""
+    done = CheckedIndexes()
+    if os.path.getsize(path) > MAX_LOG_SIZE:
+        done.judge(ending, [_endless(path, ending)])
+        return done
+    entries = read_entries(path, ending, MAX_LOG_SIZE // _LEAST_BATCH + 1)
+    done.entries = len(entries)
+    done.judge(ending, check_shape(path, ending, entries, may_be_longer=entries.zeros > 0))
+    return done
+
+
 def _against_log(
     segment: LogSegment,
     looked: Mapping[str, tuple[str, Entries]],
@@ -86,7 +98,7 @@ def _against_log(
     done = CheckedIndexes(list(plain.findings), set(plain.wrong), open=against.open, entries=plain.entries)
     for ending, (path, entries) in looked.items():
         done.entries += len(entries)
-        done.judge(ending, check_shape(path, ending, entries, against))
+        done.judge(ending, check_shape(path, ending, entries, may_be_longer=against.open))
     offsets, times = check_entries(
         segment.batch_arrays(0, against.valid_bytes),
         looked.get("index"),

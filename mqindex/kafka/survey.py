@@ -21,7 +21,17 @@ from mqindex.kafka.partition_files import (
 from mqindex.kafka.producer_state import OpenTransactions, log_start_offset, open_transactions_at
 from mqindex.report import Finding
 
-__all__ = ["INDEXES", "Order", "Partition", "Survey", "index_path", "index_paths", "survey"]
+__all__ = [
+    "INDEXES",
+    "Order",
+    "Partition",
+    "Survey",
+    "index_path",
+    "index_paths",
+    "survey",
+    "surveyed_partition",
+    "was_clean",
+]
 
 INDEXES = ("index", "timeindex", "txnindex")
 """The endings of a segment's index files."""
@@ -42,7 +52,8 @@ class Order:
 class Partition:
     """One partition's segments with the lengths of their logs, and the transactions that are open before the first.
 
-    `name`: its directory's. `clean`: whether the broker closed it; None: no log dir tells.
+    `name`: its directory's. `clean`: whether the broker closed it; None: no log dir tells. `to_its_end`: the last of
+    `segments` is the partition's last.
     """
 
     path: str
@@ -53,6 +64,11 @@ class Partition:
     snapshots: dict[int, str]
     log_start: int
     clean: bool | None
+    to_its_end: bool = True
+
+    def is_last(self, files: SegmentFiles) -> bool:
+        """Whether behind one of `segments` the partition has no more."""
+        return self.to_its_end and files is self.segments[-1]
 
     @property
     def bytes(self) -> int:
@@ -61,7 +77,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What `root`, a partition or a log dir, consists of."""
+    """What `root`, a partition or a log dir, consists of; or what tells of one `file`, which is `root` then."""
 
     root: str
     log_dir: str
@@ -69,6 +85,7 @@ class Survey:
     options: PartitionOptions
     partitions: tuple[Partition, ...]
     findings: tuple[Finding, ...]
+    file: str | None = None
 
     @property
     def bytes(self) -> int:
@@ -85,11 +102,11 @@ def survey(order: Order) -> Survey:
             "neither a partition nor a log dir", path=root, expected="segments, or directories named <topic>-<number>"
         )
     log_dir = log_dir_of(root)
-    clean = _was_clean(log_dir)
+    clean = was_clean(log_dir)
     partitions, findings = [], []
     for one in found:
         files = list_segments(one.path)
-        partitions.append(_partition(one.path, files, clean))
+        partitions.append(surveyed_partition(one.path, files, clean))
         findings += _findings(files)
     return Survey(root, log_dir, single, order.options, tuple(partitions), tuple(findings))
 
@@ -104,13 +121,15 @@ def index_path(files: SegmentFiles, ending: str) -> str:
     return os.path.join(os.path.dirname(files.log), f"{files.base_offset:020d}.{ending}")
 
 
-def _was_clean(log_dir: str) -> bool | None:
+def was_clean(log_dir: str) -> bool | None:
+    """Whether the broker closed the partitions of a log dir; None: it is none, as far as its files tell."""
     if os.path.exists(os.path.join(log_dir, _CLEAN)):
         return True
     return False if any(os.path.exists(os.path.join(log_dir, name)) for name in _OF_A_LOG_DIR) else None
 
 
-def _partition(path: str, files: PartitionFiles, clean: bool | None) -> Partition:
+def surveyed_partition(path: str, files: PartitionFiles, clean: bool | None) -> Partition:
+    """One partition with the segments that are listed."""
     start = log_start_offset(path)
     begun: OpenTransactions = ()
     if files.segments:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from mqindex.kafka.transaction_index import AbortedTxn
 from mqindex.kafka.transactions import ABORT, BEGIN, EVENT
 from mqindex.report import Finding, Severity
 
-__all__ = ["Markers", "check_transactions"]
+__all__ = ["Markers", "check_transactions", "check_transactions_alone"]
 
 _ENTRY = struct.Struct(">h4q")
 _KIND = "transaction-index"
@@ -53,9 +53,28 @@ def check_transactions(
     follower may have told a later last stable offset. Neither misleads a consumer. Of many findings of one kind the
     first is told, with their number.
     """
+    return _first_of_each(_findings(path, data, due, markers, open_end))
+
+
+def check_transactions_alone(path: str, base_offset: int) -> tuple[list[Finding], int]:
+    """Findings of a `.txnindex` without its log, and how many entries it has: length, versions, order, and that none
+    ends before the segment begins, for which a broker recovers the segment.
+    """
+    with open(path, "rb") as file:
+        data = file.read()
+    entries = _entries(data)
+    early = [
+        Finding("error", f"{_KIND}-offset", path, number * TRANSACTION_ENTRY_SIZE, "last_offset",
+                f"{base_offset} or more", txn.last_offset, _REPAIR)
+        for number, txn in enumerate(entries) if txn.last_offset < base_offset
+    ]  # fmt: skip
+    return _first_of_each([*_shape(path, data, entries), *early]), len(entries)
+
+
+def _first_of_each(findings: Iterable[Finding]) -> list[Finding]:
     first: dict[tuple[str, str], Finding] = {}
     count: Counter[tuple[str, str]] = Counter()
-    for finding in _findings(path, data, due, markers, open_end):
+    for finding in findings:
         first.setdefault((finding.severity, finding.kind), finding)
         count[finding.severity, finding.kind] += 1
     return [
@@ -67,24 +86,12 @@ def check_transactions(
 def _findings(
     path: str, data: bytes | None, due: Sequence[AbortedTxn], markers: Markers, open_end: bool
 ) -> Iterator[Finding]:
-    entries = [
-        AbortedTxn(producer, first, last, stable, version)
-        for version, producer, first, last, stable in _ENTRY.iter_unpack(_whole(data or b""))
-    ]
-    if len(data or b"") % TRANSACTION_ENTRY_SIZE:
-        got, expected = len(data or b""), f"a multiple of {TRANSACTION_ENTRY_SIZE} bytes"
-        yield Finding("error", f"{_KIND}-length", path, None, None, expected, got, _REPAIR)
+    entries = _entries(data or b"")
+    yield from _shape(path, data or b"", entries)
     known = {(txn.producer_id, txn.last_offset): txn for txn in due}
     found = set()
-    last = -1
     for number, txn in enumerate(entries):
         at = number * TRANSACTION_ENTRY_SIZE
-        if txn.version != 0:
-            yield Finding("error", f"{_KIND}-version", path, at, "version", 0, txn.version, _REPAIR)
-        if txn.last_offset <= last:
-            expected = f"more than {last}"
-            yield Finding("error", f"{_KIND}-order", path, at, "last_offset", expected, txn.last_offset, _REPAIR)
-        last = max(last, txn.last_offset)
         wanted = known.get((txn.producer_id, txn.last_offset))
         if wanted is None:
             yield _unknown(path, at, txn, markers)
@@ -94,8 +101,28 @@ def _findings(
     yield from _missing(path, data, [txn for key, txn in known.items() if key not in found], open_end)
 
 
-def _whole(data: bytes) -> bytes:
-    return data[: len(data) - len(data) % TRANSACTION_ENTRY_SIZE]
+def _shape(path: str, data: bytes, entries: Sequence[AbortedTxn]) -> Iterator[Finding]:
+    """What a file shows without its log."""
+    if len(data) % TRANSACTION_ENTRY_SIZE:
+        expected = f"a multiple of {TRANSACTION_ENTRY_SIZE} bytes"
+        yield Finding("error", f"{_KIND}-length", path, None, None, expected, len(data), _REPAIR)
+    last = -1
+    for number, txn in enumerate(entries):
+        at = number * TRANSACTION_ENTRY_SIZE
+        if txn.version != 0:
+            yield Finding("error", f"{_KIND}-version", path, at, "version", 0, txn.version, _REPAIR)
+        if txn.last_offset <= last:
+            expected = f"more than {last}"
+            yield Finding("error", f"{_KIND}-order", path, at, "last_offset", expected, txn.last_offset, _REPAIR)
+        last = max(last, txn.last_offset)
+
+
+def _entries(data: bytes) -> list[AbortedTxn]:
+    whole = data[: len(data) - len(data) % TRANSACTION_ENTRY_SIZE]
+    return [
+        AbortedTxn(producer, first, last, stable, version)
+        for version, producer, first, last, stable in _ENTRY.iter_unpack(whole)
+    ]
 
 
 def _missing(path: str, data: bytes | None, missing: Sequence[AbortedTxn], open_end: bool) -> Iterator[Finding]:

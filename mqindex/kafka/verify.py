@@ -12,6 +12,7 @@ from mqindex.kafka.diagnosis import Diagnosis, diagnose
 from mqindex.kafka.layout import MAX_INDEX_SIZE
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
 from mqindex.kafka.repair_plan import planned_actions
+from mqindex.kafka.single_file import diagnose_file, survey_file
 from mqindex.kafka.survey import Order, Survey, survey
 from mqindex.report import Report
 
@@ -28,7 +29,8 @@ def verify(
     check_crc: bool = True,
     engine: Engine | None = None,
 ) -> Report:
-    """Check the indexes of a partition, or of every partition of a log dir, against the log, in both directions.
+    """Check the indexes of a partition, of every partition of a log dir, or of one segment against the log, in both
+    directions.
 
     An index is in error where a look-up that it leads could give a wrong answer, a search by time begin in the wrong
     segment, retention go by a wrong time, or an aborted record reach a consumer. Indexes that are merely not what a
@@ -36,7 +38,9 @@ def verify(
 
     Parameters
     ----------
-    directory : path of a partition or of a log dir; also of one that a broker is writing.
+    directory : path of a partition or of a log dir; also of one that a broker is writing. Or of one file: a `.log`,
+        with the indexes beside it, or an index, against the log beside it (by itself where there is none). What is open
+        before a segment its snapshot tells; without one, earlier segments are read for a `.log` and a `.txnindex`.
     deep : also read every record: whether its batch can be decompressed, and has the greatest timestamp that it says.
     kafka_version, index_interval_bytes, max_index_size : partition options, as for `rebuild`. Settings that are not the
         topic's make no error.
@@ -51,7 +55,7 @@ def verify(
 
     Raises
     ------
-    BadMagicError : neither a partition nor a log dir.
+    BadMagicError : neither a partition nor a log dir, nor a file of a segment.
 
     Notes
     -----
@@ -70,6 +74,8 @@ def verify(
     ...     finding.severity, finding.kind, finding.expected
     ('error', 'offset-index-missing', '0 entries')
     ('error', 'time-index-missing', '1 entries')
+    >>> verify(path + "/00000000000000000007.log").ok
+    False
     """
     started = time.perf_counter()
     engine = engine or LocalEngine()
@@ -80,14 +86,18 @@ def verify(
         check_crc=check_crc,
     )
     root = os.path.abspath(os.fspath(directory))
-    found = one(engine, survey, Order(root, options), "survey")
+    found = one(engine, _survey, Order(root, options), "survey")
     report = start_report(Report(root), found)
-    diagnosis = diagnose(engine, found, deep=deep)
+    diagnosis = diagnose(engine, found, deep=deep) if found.file is None else diagnose_file(engine, found, deep=deep)
     report.findings = diagnosis.findings()
     report.actions = planned_actions(diagnosis)
     count(report, diagnosis)
     report.seconds = time.perf_counter() - started
     return report
+
+
+def _survey(order: Order) -> Survey:
+    return survey_file(order) if os.path.isfile(order.directory) else survey(order)
 
 
 AnyReport = TypeVar("AnyReport", bound=Report)

@@ -351,10 +351,27 @@ def test_a_wrong_question_is_one_sentence(shell: Shell, mono: Path, arguments: l
     assert done.err.count("\n") == 1
 
 
-def test_an_index_is_asked_for_what_it_holds(shell: Shell, mono: Path) -> None:
-    done = shell("query", mono / f"{0:020d}.index", "--timestamp", "5")
+@pytest.mark.parametrize(
+    ("extension", "option", "words"),
+    [
+        ("index", "--timestamp", "is a Kafka offset index: expected --offset"),
+        ("timeindex", "--offset", "is a Kafka time index: expected --timestamp"),
+        ("txnindex", "--offset", "is a Kafka transaction index: expected "),
+        ("snapshot", "--timestamp", "is a snapshot of Kafka producers: expected "),
+    ],
+)
+def test_an_index_is_asked_for_what_it_holds(shell: Shell, txn: Path, extension: str, option: str, words: str) -> None:
+    done = shell("query", file_of(txn, TXN.truth["segments"][1], extension), option, "5")
     assert (done.status, done.out) == (2, "")
-    assert "is a Kafka offset index: expected --offset" in done.err
+    assert words in done.err
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("extension", ["index", "timeindex", "txnindex", "snapshot"])
+def test_records_are_asked_of_logs_only(shell: Shell, txn: Path, extension: str) -> None:
+    done = shell("dump", file_of(txn, TXN.truth["segments"][1], extension), "--records")
+    assert (done.status, done.out) == (2, "")
+    assert done.err == "mqindex: --records is for segments and partitions: an index holds none\n"
 
 
 # ---- verify, repair, rebuild
@@ -430,8 +447,45 @@ def test_a_held_log_dir_is_read_but_not_repaired(shell: Shell, mono: Path) -> No
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
 
 
-@pytest.mark.parametrize("command", ["verify", "repair", "rebuild"])
-@pytest.mark.parametrize("extension", ["log", "index"])
+@pytest.mark.parametrize("extension", ["log", "index", "timeindex", "txnindex"])
+def test_one_file_of_a_partition_is_verified(shell: Shell, txn: Path, extension: str) -> None:
+    interval = ["--index-interval-bytes", str(TXN.truth["config"]["index.interval.bytes"])]
+    path = file_of(txn, TXN.truth["segments"][1], extension)
+    done = shell("verify", path, *interval, "--deep")
+    assert (done.status, done.err) == (0, "")
+    assert done.lines[0].startswith("clean: 3 index files, ")
+    assert "1 segment, 66 batches" in done.lines[0]
+    path.write_bytes(path.read_bytes()[:-1])
+    done = shell("verify", path, *interval)
+    assert done.status == 1
+    assert str(path) in next(line for line in done.lines if line.startswith("error"))
+    if extension != "log":
+        assert f"`mqindex repair {txn}` would:" in done.lines
+        assert f"  write {path.name} anew" in done.lines
+    (report,) = shell("verify", path, "--json").json
+    assert (report["schema"], report["ok"], report["path"]) == ("mqindex.verify/1", False, str(path))
+    for other in TXN.truth["segments"][::2]:
+        assert shell("verify", file_of(txn, other, extension), *interval).status == 0
+
+
+def test_an_index_without_a_log_and_a_log_without_its_name_are_verified_by_themselves(
+    shell: Shell, mono: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    index, copy = place / f"{0:020d}.index", place / "copy.bin"
+    shutil.copy(mono / index.name, index)
+    done = shell("verify", index)
+    assert (done.status, done.err) == (0, "")
+    assert done.lines[1].startswith("info      log-missing")
+    assert any(line.startswith("clean: 1 index file, ") for line in done.lines)
+    shutil.copy(mono / f"{0:020d}.log", copy)
+    done = shell("verify", copy, "--deep")
+    assert (done.status, done.lines[1].startswith("info      indexes-unknown")) == (0, True)
+
+
+@pytest.mark.parametrize("command", ["repair", "rebuild"])
+@pytest.mark.parametrize("extension", ["log", "index", "timeindex"])
 def test_a_file_of_a_partition_is_told_what_was_expected(
     shell: Shell, mono: Path, tmp_path: Path, command: str, extension: str
 ) -> None:
