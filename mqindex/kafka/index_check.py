@@ -42,6 +42,10 @@ class Against:
         """The same of a segment that was closed."""
         return replace(self, open=False)
 
+    def of_a_longer_interval(self) -> Against:
+        """The same where no entry of the offset index is due yet."""
+        return replace(self, due={**self.due, "index": 0})
+
 
 # ---- one file for itself
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -42,6 +43,14 @@ class CheckedIndexes:
         if any(one.severity == "error" or one.kind.endswith(("-empty", "-missing")) for one in findings):
             self.wrong.add(ending)
 
+    @property
+    def is_sound(self) -> bool:
+        return not any(one.severity == "error" for one in self.findings)
+
+    def soften(self) -> None:
+        """Call that no error which a broker with another interval may have left: it is mended when the segment closes."""
+        self.findings = [replace(one, severity="warning") if one.severity == "error" else one for one in self.findings]
+
 
 def check_indexes(files: SegmentFiles, segment: LogSegment, made: Recovered, *, may_be_open: bool) -> CheckedIndexes:
     """Check both files of a segment whose log is good for what was recovered of it.
@@ -69,9 +78,12 @@ def check_indexes(files: SegmentFiles, segment: LogSegment, made: Recovered, *, 
         {ending: len(wanted) // _SIZES[ending] for ending, wanted in due.items()},
         open=may_be_open and any(entries.zeros for _, entries in looked.values()),
     )
-    done = _against_log(segment, looked, _pairs(due["index"]), against, plain)
+    compare = partial(_against_log, segment, looked, _pairs(due["index"]), plain=plain)
+    done = compare(against)
     if against.open and done.wrong:  # a repair closes the segment, and then nothing of it is open any more
-        done = _against_log(segment, looked, _pairs(due["index"]), against.closed(), plain)
+        done = compare(against.closed())
+        if compare(against.of_a_longer_interval()).is_sound:
+            done.soften()
     return done
 
 

@@ -274,6 +274,24 @@ def test_an_index_that_a_broker_is_writing_is_explained(tmp_path: Path) -> None:
     assert closed.stat().st_size % 4096
 
 
+@pytest.mark.parametrize("closing", [False, True], ids=["nothing yet", "a closing entry"])
+def test_an_open_index_without_entries_may_be_one_of_a_longer_interval(tmp_path: Path, closing: bool) -> None:
+    """While a broker runs, or after a crash: what is given is not the interval of this segment's begin."""
+    writer = PartitionWriter(tmp_path / "topic-0", index_interval=1 << 20)
+    for number in range(20):
+        writer.append([KafkaRecord(bytes(50), timestamp=FIRST_TIME + number)])
+        if closing and number == 9:
+            writer.close()  # by a broker that started anew then
+    writer.preallocate()
+    report = verify(tmp_path / "topic-0", **INTERVAL)
+    assert report.ok, report.findings
+    assert "offset-index-empty" in kinds(report, "warning")
+    assert repair(tmp_path / "topic-0", **INTERVAL).ok
+    assert verify(tmp_path / "topic-0", **INTERVAL).findings == []
+    (tmp_path / "topic-0" / f"{0:020d}.index").write_bytes(bytes(7))
+    assert not verify(tmp_path / "topic-0", **INTERVAL).ok
+
+
 def test_a_torn_tail_is_told_and_stays(partition: Path) -> None:
     log = max(partition.glob("*.log"))
     whole = log.read_bytes()
