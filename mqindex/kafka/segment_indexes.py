@@ -48,7 +48,7 @@ class CheckedIndexes:
         return not any(one.severity == "error" for one in self.findings)
 
     def soften(self) -> None:
-        """Call that no error which a broker with another interval may have left: it is mended when the segment closes."""
+        """Call no error what a broker with another interval may have left, and mends when it closes the segment."""
         self.findings = [replace(one, severity="warning") if one.severity == "error" else one for one in self.findings]
 
 
