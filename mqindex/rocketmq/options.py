@@ -218,9 +218,13 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def parse_version(version: str) -> tuple[int, ...]:
-    """Major and minor of a version; `ValueError` for what is none."""
-    numbers = re.match(r"^[vV]?(\d+)\.(\d+)(?:\.\d+)*(?:[-.].*)?$", version)
+def parse_version(version: str) -> tuple[int, int, int]:
+    """Its three numbers; the third is 0 where it is not said. `ValueError` for what is no version.
+
+    >>> parse_version("4.9.3"), parse_version("v5.4-SNAPSHOT")
+    ((4, 9, 3), (5, 4, 0))
+    """
+    numbers = re.match(r"^[vV]?(\d+)\.(\d+)(?:\.(\d+))?(?:\.\d+)*(?:[-.].*)?$", version)
     if numbers is None:
         raise ValueError(f"broker_version: expected a version like '4.9.3', got {version!r}")
-    return int(numbers[1]), int(numbers[2])
+    return int(numbers[1]), int(numbers[2]), int(numbers[3] or 0)

@@ -46,8 +46,8 @@ def test_what_is_gone_from_the_log_is_too_old(tmp_path: Path) -> None:
             assert queue.get_offset_in_queue_by_time(1000 * gone + 2100, log) == gone + 1
             assert queue.get_offset_in_queue_by_time(99_999, log, boundary="lower") == 12
             assert queue.correct_min_offset(log.min_phy_offset) == gone
-            assert queue.get_offset_in_queue_by_time(0, log, boundary="lower") == 0
-            assert queue.get_offset_in_queue_by_time(0, log, boundary="upper") == 0
+            assert queue.get_offset_in_queue_by_time(0, log, boundary="lower") == gone
+            assert queue.get_offset_in_queue_by_time(0, log, boundary="upper") == gone
 
 
 def test_equal_times_have_two_boundaries(tmp_path: Path) -> None:

@@ -42,6 +42,30 @@ def test_the_status_says_where_the_offset_lies(root: Path, offset: int, status: 
         assert (bulk.status, bulk.messages.num_rows) == (status, int(status == "FOUND"))
 
 
+@pytest.mark.parametrize(("version", "following"), [("4.9.3", 0), ("4.9.4", 120), ("5.0.0", 120), ("5.5", 120)])
+def test_where_who_asked_too_far_goes_on_is_the_versions_rule(root: Path, version: str, following: int) -> None:
+    with MessageStore.open(root, broker_version=version) as opened:
+        assert opened.get_message("Topic", 0, 500)[:2] == ("OFFSET_OVERFLOW_BADLY", following)
+        assert opened.get_messages("Topic", 0, 500, max_msg_nums=1)[:2] == ("OFFSET_OVERFLOW_BADLY", following)
+
+
+def test_a_file_that_5x_alone_leaves_tells_its_rules(root: Path) -> None:
+    (root / "abort.bak").touch()
+    with MessageStore.open(root) as opened:
+        assert opened.get_message("Topic", 0, 121).next_begin_offset == 120
+
+
+def test_a_time_before_all_messages_is_where_the_queue_begins_now(root: Path) -> None:
+    (root / "commitlog/00000000000000000000").unlink()
+    with MessageStore.open(root) as opened:
+        queue = opened.consume_queue("Topic", 0)
+        assert queue is not None
+        low = queue.min_offset_in_queue
+        assert 0 < low < 50  # not where its file begins
+        for boundary in ("lower", "upper"):
+            assert queue.get_offset_in_queue_by_time(0, opened.commit_log, boundary=boundary) == low  # type: ignore[arg-type]
+
+
 def test_a_queue_whose_begin_is_gone_says_where_it_begins(root: Path) -> None:
     shutil.move(root / "consumequeue/Topic/0/00000000000000000000", root / "elsewhere")
     with MessageStore.open(root) as opened:

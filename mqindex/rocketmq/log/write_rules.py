@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from mqindex._native.pieces import hosts_of, pieces_of_sequence
-from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.options import StoreOptions, parse_version
 
 __all__ = ["FlushRules", "WriteRules", "flush_rules", "host_bytes", "write_rules"]
 
-_DEFAULT_VERSION = (4, 9, 3)
+_DEFAULT_VERSION = "4.9.3"
 _MARGIN = 64 << 10  # what a whole frame may have beyond the largest body
 _MAX_INT = 2**31 - 1
 
@@ -51,7 +50,7 @@ def write_rules(options: StoreOptions) -> WriteRules:
     >>> write_rules(store_options("/store", broker_version="5.5.0")).separator
     True
     """
-    version = _version(options.broker_version)
+    version = parse_version(options.broker_version or _DEFAULT_VERSION)
     max_message = _whole(options, "maxMessageSize", 4 << 20)
     if version < (4, 9, 4):
         max_frame = max_message
@@ -95,11 +94,6 @@ def host_bytes(name: str, host: str) -> bytes:
 def _address(options: StoreOptions) -> str:
     address, port = options.setting("brokerIP1", "127.0.0.1"), options.setting("listenPort", "10911")
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-
-
-def _version(text: str | None) -> tuple[int, int, int]:
-    found = re.match(r"^[vV]?(\d+)\.(\d+)(?:\.(\d+))?", text or "")
-    return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else _DEFAULT_VERSION
 
 
 def _whole(options: StoreOptions, name: str, default: int) -> int:

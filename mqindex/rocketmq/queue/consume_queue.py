@@ -238,7 +238,7 @@ class ConsumeQueue:
         boundary : None, "lower" or "upper"
             None: the rule of RocketMQ 4.x, the message nearest in time in a file chosen by its time of modification,
             which a copy of the store has lost. "lower", "upper": the rule since 5.1.4, the first message at or after
-            that time, the last one at or before it.
+            that time, the last one at or before it; never an offset outside of the queue.
         """
         if boundary not in (None, "lower", "upper"):
             raise ValueError(f"boundary: expected None, 'lower' or 'upper', got {boundary!r}")
@@ -250,7 +250,7 @@ class ConsumeQueue:
         ]
         if boundary is None:
             return offset_by_file_time(files, ms, low, self._units, commit_log)
-        return offset_by_boundary(files, ms, low, self._units, commit_log, boundary)
+        return min(max(offset_by_boundary(files, ms, low, self._units, commit_log, boundary), low), end)
 
     # ---- what a broker does to a queue
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
@@ -10,7 +11,7 @@ from mqindex.errors import FormatError
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.message import Message
-from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.options import StoreOptions, parse_version
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue, QueueBounds
 from mqindex.rocketmq.serving.tag_filter import TagFilter
 
@@ -20,6 +21,7 @@ __all__ = [
     "TransferLimits",
     "bounds_of",
     "get_message",
+    "goes_back_to_min",
     "holds",
     "read_unit",
     "refusal",
@@ -89,7 +91,19 @@ def bounds_of(queue: ConsumeQueue | None) -> QueueBounds:
     return QueueBounds(0, 0, -1) if queue is None else queue.bounds()
 
 
-def refusal(queue: ConsumeQueue | None, bounds: QueueBounds, offset: int) -> tuple[GetMessageStatus, int] | None:
+def goes_back_to_min(options: StoreOptions) -> bool:
+    """Whether who asks beyond a queue that begins at 0 is sent to its begin: up to 4.9.3. Later: always to its end.
+
+    Where no version is given, a file tells 5.x, which alone leaves it.
+    """
+    if options.broker_version is None:
+        return not os.path.exists(os.path.join(options.root, "abort.bak"))
+    return parse_version(options.broker_version) < (4, 9, 4)
+
+
+def refusal(
+    queue: ConsumeQueue | None, bounds: QueueBounds, offset: int, back_to_min: bool
+) -> tuple[GetMessageStatus, int] | None:
     """The status and the next offset where no message can be given at `offset`; None: one may stand there."""
     low, high, _ = bounds
     if queue is None or high == 0:
@@ -99,7 +113,7 @@ def refusal(queue: ConsumeQueue | None, bounds: QueueBounds, offset: int) -> tup
     if offset == high:
         return GetMessageStatus.OFFSET_OVERFLOW_ONE, offset
     if offset > high:
-        return GetMessageStatus.OFFSET_OVERFLOW_BADLY, low if low == 0 else high
+        return GetMessageStatus.OFFSET_OVERFLOW_BADLY, low if low == 0 and back_to_min else high
     if queue.file_of(offset) is None:
         units = queue.file_size // layout.QUEUE_UNIT_SIZE
         return GetMessageStatus.OFFSET_FOUND_NULL, offset + units - offset % units
@@ -114,10 +128,11 @@ def get_message(
     max_msg_nums: int,
     wanted: TagFilter,
     limits: TransferLimits,
+    back_to_min: bool,
 ) -> GetMessageResult[list[Message]]:
     """One request, in the steps of `DefaultMessageStore.getMessage`."""
     low, high, _ = bounds
-    refused = refusal(queue, bounds, offset)
+    refused = refusal(queue, bounds, offset, back_to_min)
     if refused is not None or queue is None:
         assert refused is not None
         return GetMessageResult(*refused, low, high, [])

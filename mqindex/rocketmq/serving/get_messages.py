@@ -52,10 +52,11 @@ def get_messages(
     wanted: TagFilter,
     columns: tuple[str, ...],
     exact: bool = True,
+    back_to_min: bool = False,
 ) -> GetMessageResult[Columns]:
     """Up to `max_msg_nums` messages, through as many files of the queue as it takes. `parts`: `LogParts` of the log."""
     low, high, _ = bounds
-    refused = refusal(queue, bounds, offset)
+    refused = refusal(queue, bounds, offset, back_to_min)
     if refused is not None or queue is None:
         assert refused is not None
         return GetMessageResult(*refused, low, high, _joined([], columns))

@@ -27,6 +27,7 @@ from mqindex.rocketmq.serving.get_message import (
     TransferLimits,
     bounds_of,
     get_message,
+    goes_back_to_min,
     require_request,
 )
 from mqindex.rocketmq.serving.get_messages import LogParts, get_messages
@@ -78,6 +79,7 @@ class MessageStore:
         self._index: IndexService | None = None if writer is None else writer.index
         self._writer = writer
         self._limits = TransferLimits.of(options)
+        self._back_to_min = goes_back_to_min(options)
         self._corrected: set[QueueName] = set()
         self._parts = LogParts()
         self._looked_for = -1  # where the log's end was looked for again
@@ -166,7 +168,8 @@ class MessageStore:
         wanted = tag_filter(tags)
         queue = self._queue(topic, queue_id)
         bounds = bounds_of(queue)
-        return get_message(queue, bounds, self._log_of(bounds), offset, max_msg_nums, wanted, self._limits)
+        log, limits = self._log_of(bounds), self._limits
+        return get_message(queue, bounds, log, offset, max_msg_nums, wanted, limits, self._back_to_min)
 
     def get_messages(
         self,
@@ -198,7 +201,7 @@ class MessageStore:
         bounds = bounds_of(queue)
         log = self._log_of(bounds)
         parts = self._parts.of(log)
-        return get_messages(queue, bounds, log, parts, offset, max_msg_nums, wanted, chosen, exact)
+        return get_messages(queue, bounds, log, parts, offset, max_msg_nums, wanted, chosen, exact, self._back_to_min)
 
     # ---- writing
 
