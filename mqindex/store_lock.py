@@ -39,7 +39,9 @@ def hold(path: str, *, create: bool = True) -> Iterator[None]:
                 if error.errno not in (errno.EACCES, errno.EAGAIN):
                     raise
                 raise StoreInUseError(
-                    "a broker holds this store", path=path, hint="stop the broker first; reading needs no stop"
+                    "a broker holds this lock, or another writer",
+                    path=path,
+                    hint="stop it first; reading needs no stop",
                 ) from None
             yield
             if not existed:

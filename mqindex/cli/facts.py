@@ -19,7 +19,7 @@ from mqindex.cli.queue_facts import (
     queues_facts,
 )
 from mqindex.cli.queues import queue_of, unit_columns
-from mqindex.cli.trouble import Trouble
+from mqindex.cli.trouble import Trouble, system_sentence
 from mqindex.errors import MQIndexError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _index_directory(path: str, options: StoreOptions) -> Facts:
             with IndexFile.open(name, hash_slot_num=slots, index_num=entries) as file:
                 fact |= _header(file)
         except (MQIndexError, OSError) as error:
-            fact["error"] = str(error)
+            fact["error"] = _told(error)
         files.append(fact)
     return {
         "hash_slot_num": slots,
@@ -165,7 +165,11 @@ def _part(path: str, facts: Callable[[], Facts]) -> Facts | None:
     try:
         return facts()
     except (MQIndexError, OSError, Trouble) as error:
-        return {"path": path, "error": str(error)}
+        return {"path": path, "error": _told(error)}
+
+
+def _told(error: Exception) -> str:
+    return system_sentence(error) if isinstance(error, OSError) else str(error)
 
 
 _FACTS: Final[dict[str, Callable[[str, StoreOptions], Facts]]] = {

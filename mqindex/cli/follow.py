@@ -18,6 +18,7 @@ from mqindex.cli.kinds import require_store
 from mqindex.cli.options import StoreOptions, json_option, store_options, subcommand
 from mqindex.cli.output import print_json, print_line
 from mqindex.cli.progress import progress_bars
+from mqindex.cli.rocketmq import require_log
 from mqindex.cli.text import iso, plural
 from mqindex.cli.trouble import Interrupted
 
@@ -43,6 +44,7 @@ def command(*, store: str, out: str, options: StoreOptions, as_json: bool) -> in
     from mqindex.rocketmq.dispatch.follow import follow
 
     require_store(store)
+    require_log(store, options)
     with _signals() as stop, progress_bars() as show:
         line = _Line(as_json=as_json)
         try:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from mqindex.cli import kafka_kinds
 from mqindex.cli.brokers import broker_of
 from mqindex.cli.kinds import KINDS, require_kind
 from mqindex.cli.options import BrokerOptions, broker_options, json_option, kind_option, subcommand
@@ -105,7 +106,7 @@ def _fields(facts: Facts) -> Iterable[tuple[str, object]]:
         elif name == "abort":
             yield name, "there: the last exit was unclean, or the broker runs" if value else "not there"
         elif name == "lock":
-            yield name, _LOCK[value]
+            yield name, _LOCK[value].format("log dir" if facts["kind"] in kafka_kinds.KINDS else "store")
         elif name == "strays":
             yield "skipped names", ", ".join(value) or None
         elif name in _PARTS:
@@ -116,8 +117,8 @@ def _fields(facts: Facts) -> Iterable[tuple[str, object]]:
 
 
 _LOCK = {
-    "held": "held: a broker runs on this store",
-    "free": "free: no broker runs on this store",
+    "held": "held: a broker runs on this {}",
+    "free": "free: no broker runs on this {}",
     "absent": "not there",
     "unreadable": "there, but not for us to read",
 }

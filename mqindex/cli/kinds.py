@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Final
 
+import click
+
 from mqindex.cli import kafka_kinds, rocketmq_kinds
 from mqindex.cli.rocketmq_kinds import STORE
 from mqindex.cli.trouble import Trouble
@@ -13,24 +15,31 @@ __all__ = ["KINDS", "kind_of", "require_home", "require_kind", "require_store"]
 
 KINDS: Final = {**rocketmq_kinds.KINDS, **kafka_kinds.KINDS}
 _FILES = rocketmq_kinds.FILES | kafka_kinds.FILES
+_MOST_NAMED = 10  # kinds in one sentence
 
 
 def kind_of(path: str) -> str | None:
     """The kind of what `path` names; None: none that we know. `FileNotFoundError` where there is nothing."""
-    if os.path.isdir(path):
-        return rocketmq_kinds.kind_of_directory(path) or kafka_kinds.kind_of_directory(path)
-    return kafka_kinds.kind_of_file(path) or rocketmq_kinds.kind_of_file(path)
+    try:
+        if os.path.isdir(path):
+            return rocketmq_kinds.kind_of_directory(path) or kafka_kinds.kind_of_directory(path)
+        return kafka_kinds.kind_of_file(path) or rocketmq_kinds.kind_of_file(path)
+    except OSError as error:
+        error.filename = error.filename or path  # a read that fails does not say of what
+        raise
 
 
 def require_kind(path: str, forced: str | None, *expected: str) -> str:
     """The kind of `path`, which must be one of `expected`; else a sentence that tells both."""
-    if not os.path.exists(path):
-        raise Trouble(f"no such file or directory: {path}")
+    _require_there(path, "file or directory")
     kind = forced or kind_of(path)
     if kind is None:
-        raise Trouble(f"{path} is nothing that mqindex knows: expected {_either(expected)}; --kind says what it is")
+        hint = "; --kind says what it is" if len(expected) > 1 else ""
+        raise Trouble(f"{path} is nothing that mqindex knows: expected {_either(expected)}{hint}")
     if kind not in expected:
-        raise Trouble(f"{path} is {KINDS[kind]}: expected {_either(expected)}{_hint(path, expected)}")
+        kinds = kafka_kinds.KINDS if kind in kafka_kinds.KINDS else rocketmq_kinds.KINDS
+        own = tuple(one for one in expected if one in kinds) or expected
+        raise Trouble(f"{path} is {KINDS[kind]}: expected {_either(own)}{_hint(path, own)}")
     if os.path.isdir(path) == (kind in _FILES):
         raise Trouble(f"{path} is {'a directory' if os.path.isdir(path) else 'a file'}: expected {KINDS[kind]}")
     return kind
@@ -38,8 +47,7 @@ def require_kind(path: str, forced: str | None, *expected: str) -> str:
 
 def require_home(path: str, forced: str | None, *expected: str) -> str:
     """As `require_kind` for directories; one that holds nothing we know may be a store that lost its parts."""
-    if not os.path.exists(path):
-        raise Trouble(f"no such directory: {path}")
+    _require_there(path, "directory")
     if forced is None and os.path.isdir(path) and kind_of(path) is None:
         return STORE
     return require_kind(path, forced, *expected)
@@ -50,11 +58,27 @@ def require_store(path: str) -> None:
     require_home(path, None, STORE)
 
 
+def _require_there(path: str, what: str) -> None:
+    """`path` exists; an `OSError` where nobody can tell, as behind a directory that may not be searched."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise Trouble(f"no such {what}: {path}") from None
+
+
 def _hint(path: str, expected: tuple[str, ...]) -> str:
-    parent = os.path.dirname(os.path.abspath(path))
-    return f"; did you mean {parent}?" if kind_of(parent) in expected else ""
+    """The nearest directory above that would do: from a file of a consume queue to its store there are four."""
+    above = os.path.abspath(path)
+    for _ in range(4):
+        above = os.path.dirname(above)
+        if kind_of(above) in expected:
+            return f"; did you mean {above}?"
+    return ""
 
 
 def _either(kinds: tuple[str, ...]) -> str:
+    if len(kinds) > _MOST_NAMED:
+        context = click.get_current_context(silent=True)
+        return f"what `{context.command_path if context else 'mqindex'} --help` lists for --kind"
     words = [KINDS[kind] for kind in kinds]
     return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]

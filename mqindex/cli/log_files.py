@@ -1,4 +1,4 @@
-"""One file of a commit log, for the commands that take one."""
+"""One file of a commit log or of a queue, for the commands that take one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ __all__ = ["log_file_extent"]
 
 
 def log_file_extent(path: str) -> tuple[int, int]:
-    """[start, stop) of a commit-log file in the whole log, by its name and its length."""
+    """[start, stop) of a file in the whole log or queue, by its name and its length."""
     start = number_of(path)
     if start is None:
-        raise Trouble(f"{path} is no part of a commit log: expected a name of 20 digits, the offset at which it starts")
+        raise Trouble(
+            f"{path} is no part of a log or queue: expected a name of 20 digits, the offset at which it starts"
+        )
     return start, start + os.path.getsize(path)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mqindex.engines import Engine
     from mqindex.report import RebuildReport, RepairReport, Report
 
-__all__ = ["columns", "facts", "query", "rebuild", "repair", "verify"]
+__all__ = ["columns", "facts", "query", "rebuild", "repair", "require_log", "verify"]
 
 _BLOCK = 1 << 16
 _MAIN_COLUMNS = (
@@ -57,11 +57,21 @@ def query(kind: str, path: str, question: Question, options: BrokerOptions, *, a
     return print_hits(kind, path, question, options.store(), as_json=as_json)
 
 
+def require_log(path: str, options: StoreOptions) -> None:
+    """The store at `path` has a commit log; where only a cluster sees the store, its workers find out."""
+    from mqindex.rocketmq.options import store_options
+
+    directories = store_options(path, **options).commitlog
+    if os.path.isdir(path) and not any(map(os.path.lexists, directories)):
+        raise Trouble(f"no commit log: {directories[0]}: expected its directory; --commitlog says where it is")
+
+
 def verify(kind: str, path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> Report:
     """Check a store; or index files against themselves."""
     from mqindex.rocketmq.verify import verify as verify_store
 
     if kind == STORE:
+        require_log(path, options.store())
         return verify_store(path, deep=deep, engine=engine, **options.store())
     return verify_structure(path, options.store(), deep=deep, engine=engine)
 
@@ -72,6 +82,7 @@ def rebuild(
     """Build index and consume queues anew."""
     from mqindex.rocketmq.rebuild import rebuild as rebuild_store
 
+    require_log(path, options.store())
     return rebuild_store(path, out, parts=parts, overwrite=overwrite, engine=engine, **options.store())
 
 
@@ -81,6 +92,7 @@ def repair(
     """Bring back what index and consume queues lack."""
     from mqindex.rocketmq.repair import repair as repair_store
 
+    require_log(path, options.store())
     return repair_store(path, parts=parts, deep=deep, dry_run=dry_run, engine=engine, **options.store())
 
 

@@ -63,7 +63,7 @@ def _targets(arguments: Sequence[str], *, by_time: bool) -> Iterator[Targets]:
     import numpy as np
 
     read = milliseconds if by_time else _offset
-    for batch in key_batches(arguments):
+    for batch in key_batches(arguments, what=("time", "--timestamp TIME") if by_time else ("offset", "--offset N")):
         try:
             yield np.array([read(text) for text in batch], np.int64)
         except (OverflowError, ValueError) as error:

@@ -12,13 +12,14 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Any
 
 import click
 
 from mqindex.cli.text import printable
 from mqindex.errors import MQIndexError
 
-__all__ = ["Interrupted", "Trouble", "guarded", "say"]
+__all__ = ["Interrupted", "Trouble", "guarded", "say", "system_sentence"]
 
 TROUBLE = 2
 
@@ -41,6 +42,7 @@ def guarded(command: Callable[[], int]) -> int:
     """The exit code of `command`, whatever happens in it."""
     try:
         with _signals_interrupt(), _warnings_in_one_line():
+            _require_streams()
             _accept_any_text()
             status = command()
             sys.stdout.flush()
@@ -60,7 +62,7 @@ def guarded(command: Callable[[], int]) -> int:
     except MemoryError:
         say("out of memory; nothing was changed")
     except OSError as error:
-        say(_system_sentence(error))
+        say(system_sentence(error))
         _drop_output_if_full()
     except ValueError as error:
         say(str(error) or "a wrong argument")
@@ -69,9 +71,35 @@ def guarded(command: Callable[[], int]) -> int:
     return TROUBLE
 
 
+def _require_streams() -> None:
+    # `>&-`: Python has no stream then, and the first file that is opened would stand in its place.
+    if sys.stdout is None:
+        raise Trouble("standard output is closed: expected a place for the results; >/dev/null drops them")
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: SIM115 - for the rest of the process
+
+
+class _Output(io.FileIO):
+    """Standard output, whose errors say so: a disk that is full may be another one's."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = "standard output"
+            raise
+
+
 def _accept_any_text() -> None:
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a path or a key that the locale cannot write is escaped
-        sys.stdout.reconfigure(errors="backslashreplace")
+    out = sys.stdout
+    if not isinstance(out, io.TextIOWrapper):
+        return
+    if isinstance(getattr(out.buffer, "raw", out.buffer), io.FileIO) and not out.isatty():
+        named: Any = _Output(out.fileno(), "w", closefd=False)
+        if not out.write_through:  # else unbuffered, as PYTHONUNBUFFERED wants
+            named = io.BufferedWriter(named)
+        out = sys.stdout = io.TextIOWrapper(named, out.encoding, write_through=out.write_through)
+    out.reconfigure(errors="backslashreplace")  # a path or a key that the locale cannot write is escaped
 
 
 def _usage_sentence(error: click.ClickException) -> str:
@@ -86,7 +114,8 @@ def _import_sentence(error: ImportError) -> str:
     return str(error)
 
 
-def _system_sentence(error: OSError) -> str:
+def system_sentence(error: OSError) -> str:
+    """Where and what, as for every other error; without the number."""
     names = [os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
     return ": ".join([" and ".join(names), error.strerror or str(error)] if names else [error.strerror or str(error)])
 

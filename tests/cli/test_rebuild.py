@@ -126,13 +126,13 @@ def test_an_output_without_a_parent_is_one_sentence(shell: Shell, basic: Store, 
         ("nowhere", "no such directory"),
         (
             "index",
-            "is a directory of index files: expected a store's root directory, a Kafka partition's directory or",
+            "is a directory of index files: expected a store's root directory; did you mean",
         ),
         (
             "commitlog",
-            "is a commit-log directory: expected a store's root directory, a Kafka partition's directory or",
+            "is a commit-log directory: expected a store's root directory; did you mean",
         ),
-        ("checkpoint", "or a Kafka log dir; did you mean"),
+        ("checkpoint", "is a checkpoint: expected a store's root directory; did you mean"),
     ],
 )
 @pytest.mark.parametrize("command", ["rebuild", "repair"])

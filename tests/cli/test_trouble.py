@@ -74,7 +74,7 @@ def test_output_to_a_full_disk_is_trouble(basic: Store, command: list[str]) -> N
     with open("/dev/full", "wb") as full:
         done = process(*command, basic.index_files[0], stdout=full, stderr=subprocess.PIPE, capture_output=False)
     assert done.returncode == 2
-    assert done.stderr == b"mqindex: No space left on device\n"
+    assert done.stderr == b"mqindex: standard output: No space left on device\n"
 
 
 def test_a_file_that_may_not_be_read(shell: Shell, public: Store) -> None:
@@ -136,3 +136,22 @@ def test_an_interrupted_build_leaves_no_scrap(basic: Store, number: signal.Signa
         assert said == "mqindex: interrupted; every file is the old or the new one; run it again to finish\n"
     assert basic.contents() == before
     assert os.listdir(basic.root.parent) == [basic.root.name]
+
+
+@pytest.mark.parametrize(
+    "command", [["info"], ["dump", "--format", "arrow"], ["query", "--topic", "T", "k"], ["verify"], ["--help"]]
+)
+def test_a_closed_stdout_is_told(basic: Store, command: list[str]) -> None:
+    """`mqindex ... >&-`: it was told as a bug."""
+    words = [sys.executable, "-m", "mqindex", *command[:1], str(basic.index_files[0]), *command[1:]]
+    done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "mqindex: standard output is closed: expected a place for the results; >/dev/null drops them\n"
+    )
+
+
+def test_a_closed_stdin_holds_no_keys(basic: Store) -> None:
+    words = [*COMMAND, "query", str(basic.index_files[0]), "--topic", "T", "-"]
+    done = subprocess.run(["sh", "-c", '"$@" <&-', "sh", *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mqindex._mapped_file import MappedFile
-from mqindex.errors import GeometryError, MQIndexError
+from mqindex.errors import FileStateError, GeometryError, MQIndexError
 from mqindex.report import Finding, Value
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.compare import Comparison, first_in_log, next_entry
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.log.log_entries import FileWalk, LogEntries, LogSpan
-from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames, list_log_files
+from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames, survey_directories
 from mqindex.rocketmq.options import StoreOptions, tags_indexed
 from mqindex.rocketmq.pipeline.queue_survey import QueueSurvey, survey_queues
 
@@ -27,6 +28,7 @@ __all__ = ["Survey", "estimated_entries", "survey"]
 _RULES = (("4.9.3", False), ("5.4.0", True))
 _SAMPLE = 1000
 _SAMPLE_BYTES = 4 << 20
+_NAME_DIGITS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Survey:
 def survey(options: StoreOptions) -> Survey:
     """Survey one store. A path that is not a store, or a geometry that cannot be told, is an error."""
     store.require_store(options.root)
-    files = list_log_files(options.commitlog)
+    files = _log_files(options.commitlog)
     spans = _spans(files)
     index_files = store.index_paths(options.index)
     chosen = _geometry(options, index_files)
@@ -90,6 +92,19 @@ def estimated_entries(found: Survey) -> tuple[int, int]:
             read += stop - span.file_start
             entries += walk.entries
     return (entries * found.log_bytes // read, units * found.log_bytes // read) if read else (0, 0)
+
+
+def _log_files(directories: Sequence[str]) -> list[LogFile]:
+    """The log's files. Where there are others only, it is no log: taken for an empty one, it would cost every index."""
+    files, skipped = survey_directories(directories)
+    if not files and any(len(os.path.basename(one.path)) != _NAME_DIGITS for one in skipped):
+        raise FileStateError(
+            "no file of a commit log",
+            path=directories[0],
+            expected=f"names of {_NAME_DIGITS} digits",
+            hint="give the directory that holds them: commitlog= (--commitlog)",
+        )
+    return files
 
 
 def _spans(files: list[LogFile]) -> tuple[LogSpan, ...]:

@@ -1,0 +1,137 @@
+"""What is said of a path that a command cannot take, and of one that cannot be looked at."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Shell, Store, ordinary_user
+
+
+@pytest.mark.parametrize(
+    ("command", "flags"),
+    [
+        ("info", []),
+        ("verify", []),
+        ("dump", []),
+        ("query", ["--topic", "T", "k"]),
+        ("repair", []),
+        ("rebuild", ["--out", "x"]),
+        ("follow", ["--out", "x"]),
+    ],
+)
+def test_a_path_behind_a_closed_directory_may_be_there(
+    shell: Shell, public: Store, command: str, flags: list[str]
+) -> None:
+    """It was told as missing."""
+    closed = public.root.parent
+    closed.chmod(0)
+    try:
+        with ordinary_user():
+            done = shell(command, public.root, *flags)
+    finally:
+        closed.chmod(0o755)
+    assert (done.status, done.err) == (2, f"mqindex: {public.root}: Permission denied\n")
+
+
+def test_only_what_the_broker_of_the_path_has_is_expected(shell: Shell, basic: Store) -> None:
+    assert shell("verify", basic.root / "commitlog").err == (
+        f"mqindex: {basic.root}/commitlog is a commit-log directory: expected a store's root directory, "
+        f"a directory of index files or an index file; did you mean {basic.root}?\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["commitlog/00000000000000000000", "consumequeue/AaTopic/0/00000000000000000000"])
+def test_a_store_is_found_from_far_below(shell: Shell, basic: Store, name: str) -> None:
+    assert shell("verify", basic.root / name).err.endswith(f"; did you mean {basic.root}?\n")
+
+
+@pytest.mark.parametrize("command", ["info", "dump"])
+def test_many_kinds_are_not_one_sentence(shell: Shell, tmp_path: Path, command: str) -> None:
+    assert shell(command, tmp_path).err == (
+        f"mqindex: {tmp_path} is nothing that mqindex knows: expected what `mqindex {command} --help` lists for "
+        "--kind; --kind says what it is\n"
+    )
+
+
+def test_follow_does_not_name_an_option_that_it_has_not(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = shell("follow", tmp_path / "file", "--out", tmp_path / "out")
+    assert done.err == f"mqindex: {tmp_path}/file is nothing that mqindex knows: expected a store's root directory\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="this system has no file that opens and is not read")
+def test_a_read_that_fails_says_of_what(shell: Shell) -> None:
+    assert shell("info", "/proc/self/mem").err == "mqindex: /proc/self/mem: Input/output error\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "flags"),
+    [("verify", []), ("repair", []), ("rebuild", ["--out", "x"]), ("follow", ["--out", "x"])],
+)
+def test_a_store_without_a_commit_log(shell: Shell, tmp_path: Path, command: str, flags: list[str]) -> None:
+    done = shell(command, tmp_path, *flags)
+    assert (done.status, done.err) == (
+        2,
+        f"mqindex: no commit log: {tmp_path}/commitlog: expected its directory; --commitlog says where it is\n",
+    )
+
+
+@pytest.mark.parametrize("command", ["verify", "repair"])
+def test_a_commit_log_elsewhere_is_taken(shell: Shell, basic: Store, command: str) -> None:
+    elsewhere = basic.root.parent / "log"
+    os.rename(basic.root / "commitlog", elsewhere)
+    assert shell(command, basic.root, "--commitlog", elsewhere).status == 0
+
+
+@pytest.mark.parametrize("place", ["", "index", "consumequeue"])
+@pytest.mark.parametrize(
+    ("command", "flags"),
+    [("verify", []), ("repair", []), ("repair", ["--dry-run"]), ("rebuild", ["--out", "x"])],
+)
+def test_a_directory_without_log_files_is_no_commit_log(
+    shell: Shell, basic: Store, command: str, flags: list[str], place: str
+) -> None:
+    """`--commitlog STORE` was taken for an empty log: repair moved every index file and queue to the backup."""
+    before, wrong = basic.contents(), basic.root / place
+    done = shell(command, basic.root, *flags, "--commitlog", wrong)
+    assert (done.status, done.out) == (2, "")
+    assert f"no file of a commit log: {str(wrong).rstrip('/')}: expected names of 20 digits" in done.err
+    assert basic.contents() == before
+
+
+@pytest.mark.parametrize("kind", ["consumequeue-file", "consumequeue-ext-file", "batchconsumequeue-file"])
+def test_a_file_of_a_queue_without_its_name(shell: Shell, tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "copy"
+    path.write_bytes(bytes(20))
+    assert shell("info", path, "--kind", kind).err == (
+        f"mqindex: {path} is no part of a log or queue: expected a name of 20 digits, the offset at which it starts\n"
+    )
+
+
+def test_a_part_of_a_store_that_may_not_be_read(shell: Shell, public: Store) -> None:
+    directory = public.root / "commitlog"
+    directory.chmod(0)
+    with ordinary_user():
+        done = shell("info", public.root)
+    assert (done.status, done.err) == (2, f"mqindex: {directory}: Permission denied\n")
+
+
+def test_the_lock_of_a_log_dir_is_not_that_of_a_store(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / ".lock").touch()
+    assert "free: no broker runs on this log dir\n" in shell("info", tmp_path, "--kind", "log-dir").out
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("--offset", "offsets: expected either --offset N or - (offsets from stdin), got both"),
+        ("--timestamp", "times: expected either --timestamp TIME or - (times from stdin), got both"),
+    ],
+)
+def test_targets_are_not_called_keys(shell: Shell, tmp_path: Path, flag: str, words: str) -> None:
+    assert shell("query", tmp_path, "--kind", "partition", flag, "-", flag, "5").err == f"mqindex: {words}\n"
+    assert "expected a" in shell("query", tmp_path, "--kind", "partition", flag, "-", stdin=b"\xff\n").err
+    assert "in UTF-8" in shell("query", tmp_path, "--kind", "partition", flag, "-", stdin=b"\xff\n").err
