@@ -210,7 +210,10 @@ def _write_checkpoint(exchange: Exchange) -> str:
 
 def _exchange_checkpoint(exchange: Exchange, fresh: str) -> None:
     path = os.path.join(exchange.root, "checkpoint")
-    if os.path.exists(path):
-        keep(path, os.path.join(exchange.backup, "checkpoint"), exchange.root)
+    kept = os.path.join(exchange.backup, "checkpoint")
+    if os.path.isdir(path):
+        move_aside(path, kept, exchange.root)
+    elif os.path.exists(path):
+        keep(path, kept, exchange.root)
     staging.own_like(fresh, path if os.path.exists(path) else exchange.root)
     staging.replace(fresh, path)

@@ -184,6 +184,17 @@ def test_missing_checkpoint_of_a_crashed_store_is_made(tmp_path: Path) -> None:
     assert (len(made), struct.unpack_from(">q", made, 16)[0]) == (4096, latest)
 
 
+def test_checkpoint_that_is_a_directory_gives_way_to_a_file(tmp_path: Path) -> None:
+    root = case("killed-493").unpack(tmp_path)
+    (root / "checkpoint").unlink()
+    (root / "checkpoint").mkdir()
+    index_paths(root)[-1].unlink()
+    report = repair(root)
+    assert report.backup is not None
+    assert len((root / "checkpoint").read_bytes()) == 4096
+    assert [path.is_dir() for path in Path(report.backup).glob("checkpoint")] == [True]
+
+
 def test_checkpoint_of_a_store_that_was_closed_is_left_alone(golden_store: GoldenStore) -> None:
     _, root = golden_store("basic-493")
     old = (root / "checkpoint").read_bytes()

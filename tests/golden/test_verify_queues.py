@@ -258,6 +258,13 @@ def test_checkpoint_that_no_broker_of_this_store_wrote(
     assert [(one.severity, one.kind) for one in report.findings] == expected
 
 
+def test_checkpoint_that_is_a_directory(basic: Path) -> None:
+    (basic / "checkpoint").unlink()
+    (basic / "checkpoint").mkdir()
+    report = verify(basic)
+    assert [(one.severity, one.kind) for one in report.findings] == [("error", "checkpoint-unreadable")]
+
+
 def test_checkpoint_says_where_a_broker_begins_after_an_unclean_exit(golden_store: GoldenStore) -> None:
     _, root = golden_store("killed-493")
     assert [finding.got for finding in found(verify(root), "checkpoint-behind")] == [0]

@@ -81,7 +81,11 @@ def conclude(
 
 
 def _read_checkpoint(path: str) -> Checkpoint | None:
-    return Checkpoint.read(path)  # a class method would be pickled by value, with all that its module holds
+    """None also for what cannot be read, which is a finding about the side files."""
+    try:
+        return Checkpoint.read(path)
+    except OSError:
+        return None
 
 
 def _end(spans: Sequence[LogSpan]) -> int:

@@ -73,6 +73,10 @@ def _checkpoint(check: SideCheck, path: str) -> Iterator[Finding]:
             hint = "after its unclean exit the broker reads the whole log again"
             yield Finding("info", "checkpoint-missing", path, hint=hint)
         return
+    except IsADirectoryError:
+        hint = "no broker starts with it; without a checkpoint it does"
+        yield Finding("error", "checkpoint-unreadable", path, expected="a file", got="a directory", hint=hint)
+        return
     except OSError as error:
         yield Finding("error", "checkpoint-unreadable", path, hint=str(error))
         return
