@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from mqindex.errors import ClosedFileError, CorruptIndexError, OffsetOverflowError
+from mqindex.errors import ClosedFileError, CorruptIndexError, FormatError, OffsetOverflowError
 from mqindex.kafka import AbortedTxn, PartitionLog, TimestampOffset
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
 
@@ -153,6 +155,134 @@ def test_an_index_that_leads_outside_its_log_is_an_error_that_names_it(tmp_path:
     with PartitionLog.open(tmp_path) as log:
         assert log.offset_for_timestamp(FIRST_TIME + 30) == (FIRST_TIME + 30, 3)
         assert log.offset_for_timestamp(FIRST_TIME + 70) == (FIRST_TIME + 70, 7)
+
+
+# ---- damage within a log
+
+
+def read_all(log: PartitionLog, offset: int = 0, **options: Any) -> Iterator[list[int]]:
+    while (got := log.read(offset, columns=["offset"], **options)).num_rows:
+        yield got["offset"].tolist()
+        offset = int(got["offset"][-1]) + 1
+
+
+def break_batch(path: Path, position: int, how: str) -> None:
+    """Make a batch one that is none."""
+    with path.open("r+b") as file:
+        if how == "cut":
+            file.truncate(position + 40)
+            return
+        file.seek(position + 8)
+        file.write({"short": b"\0\0\0\1", "long": b"\x7f\0\0\0", "negative": b"\xff\xff\xff\xff"}[how])
+
+
+@pytest.mark.parametrize("how", ["short", "long", "negative", "cut"])
+@pytest.mark.parametrize("max_bytes", [1, 100, 1 << 20])
+def test_a_corrupt_batch_before_a_later_segment_is_an_error_behind_what_can_be_read(
+    tmp_path: Path, how: str, max_bytes: int
+) -> None:
+    written(tmp_path)
+    first = tmp_path / f"{0:020d}.log"
+    break_batch(first, 78, how)
+    for indexes in ("there", "lost"):
+        with PartitionLog.open(tmp_path) as log:
+            parts = read_all(log, max_bytes=max_bytes)
+            assert next(parts) == [0, 1], indexes
+            with pytest.raises(FormatError, match="offset 2 is looked for") as caught:
+                next(parts)
+            assert (caught.value.path, caught.value.at) == (str(first), 78)
+            assert caught.value.expected is not None and caught.value.got is not None
+            assert "read on from offset 4, where the next segment begins" in str(caught.value)
+            with pytest.raises(FormatError):
+                log.read(3, max_bytes=max_bytes)
+            assert [offset for part in read_all(log, 4, max_bytes=max_bytes) for offset in part] == [4, 6, 7]
+        for path in tmp_path.glob("*index"):
+            path.unlink()
+
+
+def test_a_corrupt_batch_before_others_that_the_index_knows_is_an_error(tmp_path: Path) -> None:
+    writer = PartitionWriter(tmp_path, index_interval=0)
+    for ms in range(5):
+        writer.append(at(ms))
+    writer.close()
+    break_batch(writer.path(), 2 * 69, "short")
+    with PartitionLog.open(tmp_path) as log:
+        assert (log.log_end_offset, log.read(0)["offset"].tolist()) == (5, [0, 1])
+        with pytest.raises(FormatError, match="read on from a later offset"):
+            log.read(2)
+        assert log.read(3)["offset"].tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("max_bytes", [1, 1 << 20])
+def test_records_before_a_batch_that_does_not_decompress_are_given_first(tmp_path: Path, max_bytes: int) -> None:
+    writer = PartitionWriter(tmp_path, index_interval=0)
+    writer.append(at(0))
+    bad = writer.path().stat().st_size
+    writer.append(at(1), codec="gzip")
+    writer.append(at(2))
+    writer.close()
+    with writer.path().open("r+b") as file:
+        file.seek(bad + 61)
+        file.write(b"no gzip")
+    with PartitionLog.open(tmp_path) as log:
+        parts = read_all(log, max_bytes=max_bytes)
+        assert next(parts) == [0]
+        with pytest.raises(FormatError) as caught:
+            next(parts)
+        assert (caught.value.path, caught.value.at) == (str(writer.path()), bad)
+        assert log.read(2, max_bytes=max_bytes)["offset"].tolist() == [2]
+
+
+@pytest.mark.parametrize("how", ["short", "long", "cut"])
+def test_where_the_recovery_of_the_last_segment_cuts_reading_ends(tmp_path: Path, how: str) -> None:
+    writer = written(tmp_path)
+    with PartitionLog.open(tmp_path) as log:
+        last = log.translate_offset(6)
+    assert last is not None
+    break_batch(writer.path(), last.position, how)
+    with PartitionLog.open(tmp_path) as log:
+        assert log.log_end_offset == 6
+        assert [offset for part in read_all(log) for offset in part] == [0, 1, 2, 3, 4]
+        assert log.read(6).num_rows == 0
+
+
+def test_bytes_behind_the_last_batch_of_an_earlier_segment_hide_nothing(tmp_path: Path) -> None:
+    """All offsets up to the next segment were seen. Where compaction took the last ones, nobody knows."""
+    written(tmp_path)
+    with (tmp_path / f"{0:020d}.log").open("ab") as file:
+        file.write(bytes(100))
+    with PartitionLog.open(tmp_path) as log:
+        assert [offset for part in read_all(log) for offset in part] == [0, 1, 2, 3, 4, 6, 7]
+    writer = PartitionWriter(tmp_path / "gap", index_interval=0)
+    writer.append(at(0, 1))
+    writer.skip(3)
+    writer.roll()
+    writer.append(at(2))
+    writer.close()
+    with PartitionLog.open(tmp_path / "gap") as log:
+        assert [offset for part in read_all(log) for offset in part] == [0, 1, 5]
+    with (tmp_path / "gap" / f"{0:020d}.log").open("ab") as file:
+        file.write(bytes(100))
+    with PartitionLog.open(tmp_path / "gap") as log, pytest.raises(FormatError, match="read on from offset 5"):
+        list(read_all(log))
+
+
+def test_what_is_not_stable_is_not_looked_at(tmp_path: Path) -> None:
+    writer = PartitionWriter(tmp_path, index_interval=0)
+    writer.append(at(0))
+    writer.append(at(1), **TXN)
+    writer.append(at(2))
+    writer.roll()
+    writer.append(at(3))
+    writer.close()
+    first = tmp_path / f"{0:020d}.log"
+    break_batch(first, 2 * 69, "short")
+    with PartitionLog.open(tmp_path) as log:
+        assert (log.last_stable_offset, log.log_end_offset) == (1, 4)
+        assert log.read(1, isolation_level="read_committed").num_rows == 0
+        assert [offset for part in [log.read(0)["offset"].tolist()] for offset in part] == [0, 1]
+        with pytest.raises(FormatError):
+            log.read(2)
 
 
 def test_zeros_behind_the_last_log_are_no_batches(tmp_path: Path) -> None:
