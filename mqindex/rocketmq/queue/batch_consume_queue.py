@@ -136,8 +136,10 @@ class BatchConsumeQueue:
 
         The file is the last one that begins at that time or before, so equal times in an earlier file are not seen.
         In it the first ("lower") or last ("upper") unit of that time, "lower" else the next newer one; at the time of
-        the file's last unit or behind it, that one. -1: there is no unit, or "upper" met no unit of that time.
-        Source: RocketMQ 5.3.3 `BatchConsumeQueue.getOffsetInQueueByTime`, `binarySearchRight`.
+        the file's last unit or behind it, that one. Where "upper" met no unit of that time, and where there is none at
+        all, the minimum.
+        Source: RocketMQ 5.3.3 `BatchConsumeQueue.getOffsetInQueueByTime`, `binarySearchRight`,
+        `DefaultMessageStore.getOffsetInQueueByTime`.
         """
         if boundary not in ("lower", "upper"):
             raise ValueError(f"boundary: expected 'lower' or 'upper', got {boundary!r}")
@@ -149,7 +151,7 @@ class BatchConsumeQueue:
         _, number = max((one for one in begun if one[0] <= ms), default=begun[0])
         low, high = parts[number][0], parts[number][1] - 1
         found = high if ms >= self._time(high) else self._by_time(ms, low, high, boundary == "lower")
-        return int(self._at(found)["msg_base_offset"]) if found >= 0 else -1
+        return max(int(self._at(found)["msg_base_offset"]) if found >= 0 else -1, self.min_offset_in_queue)
 
     def correct_min_offset(self, min_phy_offset: int) -> int:
         """Move the minimum behind the units whose frames the log has no longer; returns it. Nothing is written.
