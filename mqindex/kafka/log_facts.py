@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mqindex.kafka.batches import codec_of
+
 __all__ = ["AtPositions", "AtTimes", "LogFacts"]
 
 _LEAST = -(2**63)
@@ -19,8 +21,9 @@ class AtPositions:
 
     Attributes
     ----------
-    found : whether a batch begins there. base_offset, last_offset : its own. offset_before, timestamp_before : greatest
-        of all batches that begin before.
+    found : whether a batch begins there. base_offset, last_offset : its own, or where a compressed one of magic 0 or 1
+        tells only the last, the least that may be. offset_before, timestamp_before : greatest of all batches
+        that begin before.
     """
 
     def __init__(self, positions: Int64s) -> None:
@@ -67,29 +70,31 @@ class LogFacts:
     def _add(self, rows: npt.NDArray[Any]) -> None:
         offsets = _running(self.last_offset, rows["last_offset"])
         times = _running(self.max_timestamp, rows["max_timestamp"])
-        self._add_positions(rows, offsets, times)
-        self._add_times(rows, times)
+        wrapped = (rows["magic"] < 2) & (codec_of(rows) != 0)
+        firsts = np.where(wrapped, offsets[:-1] + 1, rows["base_offset"])
+        self._add_positions(rows, firsts, offsets, times)
+        self._add_times(rows, firsts, times)
         self.last_offset, self.max_timestamp = int(offsets[-1]), int(times[-1])
 
-    def _add_positions(self, rows: npt.NDArray[Any], offsets: Int64s, times: Int64s) -> None:
-        """`offsets`, `times`: the greatest before each batch, and behind the last."""
+    def _add_positions(self, rows: npt.NDArray[Any], firsts: Int64s, offsets: Int64s, times: Int64s) -> None:
+        """`firsts`: each batch's; `offsets`, `times`: the greatest before each batch, and behind the last."""
         at = self.positions
         starts = np.ascontiguousarray(rows["position"])
         stop = int(np.searchsorted(at.positions, int(starts[-1]), "right"))
         here = slice(self._position, max(stop, self._position))
         row = np.searchsorted(starts, at.positions[here])
         at.found[here] = starts[row] == at.positions[here]
-        at.base_offset[here], at.last_offset[here] = rows["base_offset"][row], rows["last_offset"][row]
+        at.base_offset[here], at.last_offset[here] = firsts[row], rows["last_offset"][row]
         at.offset_before[here], at.timestamp_before[here] = offsets[row], times[row]
         self._position = here.stop
 
-    def _add_times(self, rows: npt.NDArray[Any], times: Int64s) -> None:
+    def _add_times(self, rows: npt.NDArray[Any], firsts: Int64s, times: Int64s) -> None:
         at = self.times
         stop = int(np.searchsorted(at.timestamps, int(times[-1]), "right"))
         here = slice(self._time, max(stop, self._time))
         row = np.searchsorted(times[1:], at.timestamps[here])
         at.max_timestamp[here] = rows["max_timestamp"][row]
-        at.base_offset[here], at.last_offset[here] = rows["base_offset"][row], rows["last_offset"][row]
+        at.base_offset[here], at.last_offset[here] = firsts[row], rows["last_offset"][row]
         self._time = here.stop
 
 

@@ -62,7 +62,7 @@ def check_indexes(files: SegmentFiles, segment: LogSegment, made: Recovered, *, 
     for ending, path in list(index_paths(files).items())[:2]:
         wanted = due[ending]
         if path is None:
-            plain.judge(ending, [_missing(files, ending, wanted, empty=segment.size == 0)])
+            plain.judge(ending, [_missing(files, ending, wanted, empty=made.valid_bytes == 0)])
         elif _same(path, wanted):
             plain.entries += len(wanted) // _SIZES[ending]
         elif os.path.getsize(path) > MAX_LOG_SIZE:

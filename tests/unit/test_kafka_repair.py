@@ -292,6 +292,52 @@ def test_an_open_index_without_entries_may_be_one_of_a_longer_interval(tmp_path:
     assert not verify(tmp_path / "topic-0", **INTERVAL).ok
 
 
+def test_an_open_time_index_may_hold_what_was_cut_from_its_log(tmp_path: Path) -> None:
+    writer = PartitionWriter(tmp_path / "topic-0", index_interval=100)
+    sizes = []
+    for number in range(8):
+        writer.append([KafkaRecord(bytes(50), timestamp=FIRST_TIME + number)])
+        sizes.append(writer.path().stat().st_size)
+    stale = {ending: writer.path(ending).read_bytes() for ending in ("index", "timeindex")}
+    os.truncate(writer.path(), sizes[3])  # and then something else with a later time, too little for an entry
+    with open(writer.path(), "ab") as log:
+        log.write(batch([KafkaRecord(timestamp=FIRST_TIME + 100)], 4))
+    writer.preallocate()
+    assert stale["timeindex"]
+    report = verify(tmp_path / "topic-0", **INTERVAL)
+    assert report.ok, report.findings
+    assert {"offset-index-beyond-log", "time-index-beyond-log"} <= kinds(report, "warning")
+
+
+def test_an_empty_log_of_full_length_needs_no_index_yet(tmp_path: Path) -> None:
+    """As preallocate=true leaves it: its files are made when they are first needed."""
+    writer = write(tmp_path / "topic-0")
+    writer.roll()
+    os.truncate(writer.path(), 4096)
+    writer.path("index").unlink()
+    writer.path("timeindex").write_bytes(bytes(120))
+    report = verify(tmp_path / "topic-0", **INTERVAL)
+    assert report.ok, report.findings
+
+
+def test_first_offsets_of_compressed_messages_are_explained(tmp_path: Path) -> None:
+    """Brokers up to 1.1 index them, and the header of a compressed message of magic 1 tells only the last."""
+    writer = PartitionWriter(tmp_path / "topic-0", index_interval=100)
+    for number in range(10):
+        records = [KafkaRecord(timestamp=FIRST_TIME + 10 * number + i) for i in range(5)]
+        writer.append(records, magic=1, codec="gzip")
+    writer.close()
+    rebuild(tmp_path / "topic-0", tmp_path / "out", kafka_version="1.1.1", **INTERVAL)
+    for path in (tmp_path / "out").iterdir():
+        path.replace(tmp_path / "topic-0" / path.name)
+    assert kinds(verify(tmp_path / "topic-0", **INTERVAL), "warning") == set()
+    offsets = writer.path("index")
+    data = bytearray(offsets.read_bytes())
+    data[-5] += 5  # an offset behind the log
+    offsets.write_bytes(data)
+    assert kinds(verify(tmp_path / "topic-0", **INTERVAL), "warning") == {"offset-index-origin"}
+
+
 def test_a_torn_tail_is_told_and_stays(partition: Path) -> None:
     log = max(partition.glob("*.log"))
     whole = log.read_bytes()
