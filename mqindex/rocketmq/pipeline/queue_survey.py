@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mqindex.errors import FormatError
 from mqindex.report import Value
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.options import StoreOptions
-from mqindex.rocketmq.queue.queue_rules import QueueRules, queue_rules
+from mqindex.rocketmq.pipeline.delay_survey import seen_delay_levels
+from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC, QueueRules, queue_rules
 from mqindex.rocketmq.side.topic_configs import read_topic_configs
 
 __all__ = ["QueueSurvey", "survey_queues"]
@@ -38,11 +39,16 @@ def survey_queues(options: StoreOptions, broker_version: str) -> QueueSurvey:
         file_size=seen,
         ext_file_size=ext_seen if ext_seen is None or ext_seen >= _SMALLEST_EXT_FILE else None,
     )
+    delays = seen_delay_levels(options) if options.delay_levels is None else None
+    rules = rules if delays is None else replace(rules, delay_levels=delays)
     sizes = Value(rules.file_size, _source(options, "consume_queue_file_size", seen))
     settings = [("consume_queue_file_size", sizes)]
     if rules.ext_file_size is not None:
         source = _source(options, "consume_queue_ext_file_size", ext_seen)
         settings.append(("consume_queue_ext_file_size", Value(rules.ext_file_size, source)))
+    if delays is not None:
+        levels = " ".join(f"{delay // 1000}s" for delay in delays)
+        settings.append(("message_delay_level", Value(levels, f"inferred from the units of {SCHEDULE_TOPIC}")))
     return QueueSurvey(rules, tuple(settings), _batch_topics(options.root))
 
 

@@ -1,0 +1,77 @@
+"""What the delay levels of a broker were, as the units of delayed messages tell: store time and time of delivery.
+
+No file records `messageDelayLevel`. Where it is not given and was not the default, the queues of `SCHEDULE_TOPIC_XXXX`
+would all look wrong, and be "repaired" to other times of delivery.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from mqindex._native.consume_queue import decode_units
+from mqindex.errors import MQIndexError
+from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
+from mqindex.rocketmq.log.commit_log import CommitLog
+from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.queue.queue_rules import DELAY_LEVELS, SCHEDULE_TOPIC
+
+__all__ = ["seen_delay_levels"]
+
+_SAMPLE = 16  # units of a file that are looked at
+_NAME_DIGITS = 20
+_MOST_LEVELS = 100
+_UNKNOWN = 1000  # ms, the broker's delay for a level that it does not know
+
+
+def seen_delay_levels(options: StoreOptions) -> tuple[int, ...] | None:
+    """The delays in ms, level 1 first: the default, but for levels whose units agree on another. None: the default."""
+    home = os.path.join(options.consume_queue, SCHEDULE_TOPIC)
+    if not os.path.isdir(home):
+        return None
+    try:
+        with CommitLog.open(options.commitlog, mapped_file_size=options.mapped_file_size) as log:
+            seen = {level: _delay(os.path.join(home, str(level - 1)), level, log) for level in _levels(home)}
+    except (MQIndexError, OSError):
+        return None
+    other = {level: delay for level, delay in seen.items() if delay is not None}
+    delays = [
+        other.get(level, DELAY_LEVELS[level - 1] if level <= len(DELAY_LEVELS) else _UNKNOWN)
+        for level in range(1, max(other, default=0) + 1)
+    ]
+    found = (*delays, *DELAY_LEVELS[len(delays) :])
+    return None if found == DELAY_LEVELS else found
+
+
+def _levels(home: str) -> list[int]:
+    """Those that have a queue: level n waits in queue n - 1."""
+    return [level for level in range(1, _MOST_LEVELS + 1) if os.path.isdir(os.path.join(home, str(level - 1)))]
+
+
+def _delay(directory: str, level: int, log: CommitLog) -> int | None:
+    """What the units of one level agree on, in whole seconds; None: nothing."""
+    delays = {_delay_of(unit, level, log) for unit in _units(directory)} - {None}
+    delay = delays.pop() if len(delays) == 1 else None
+    return delay if delay is not None and delay > 0 and delay % 1000 == 0 else None
+
+
+def _units(directory: str) -> Iterator[tuple[int, int, int]]:
+    """phy_offset, size and tags_code at the begin of a queue's first and last file, whatever lies between."""
+    names = sorted(name for name in os.listdir(directory) if len(name) == _NAME_DIGITS and name.isdecimal())
+    for name in dict.fromkeys([*names[:1], *names[-1:]]):
+        with open(os.path.join(directory, name), "rb") as file:
+            head = file.read(_SAMPLE * QUEUE_UNIT_SIZE)
+        columns = decode_units(head, 0, len(head) // QUEUE_UNIT_SIZE)
+        yield from zip(*(column.tolist() for column in columns), strict=True)
+
+
+def _delay_of(unit: tuple[int, int, int], level: int, log: CommitLog) -> int | None:
+    """Of one unit; None where it does not lead to a message of this level."""
+    phy_offset, size, tags_code = unit
+    try:
+        message = log.get_message(phy_offset, size) if phy_offset >= 0 and size > 0 else None
+    except MQIndexError:
+        return None
+    if message is None or (message.topic, message.queue_id) != (SCHEDULE_TOPIC, level - 1):
+        return None
+    return tags_code - message.store_timestamp if message.properties.get("DELAY") == str(level) else None
