@@ -36,7 +36,7 @@ class MappedFile:
     def open(cls, path: str | os.PathLike[str], *, writable: bool = False) -> MappedFile:
         """Map an existing file, read-only by default. An empty file is a `TruncatedFileError`."""
         name = os.fspath(path)
-        with open(name, "r+b" if writable else "rb", buffering=0) as file:
+        with open(name, "r+b" if writable else "rb", buffering=0, opener=_open_at_once) as file:
             if os.fstat(file.fileno()).st_size == 0:
                 raise TruncatedFileError("the file is empty", path=name, expected="1 byte or more", got=0)
             access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
@@ -161,6 +161,11 @@ class MappedFile:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """A FIFO among the files is empty, and nobody waits for its writer."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def reserve(fd: int, size: int, *, sparse: bool = False) -> None:

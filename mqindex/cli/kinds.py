@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from typing import Final
 
 import click
@@ -61,9 +62,11 @@ def require_store(path: str) -> None:
 def _require_there(path: str, what: str) -> None:
     """`path` exists; an `OSError` where nobody can tell, as behind a directory that may not be searched."""
     try:
-        os.stat(path)
+        mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
         raise Trouble(f"no such {what}: {path}") from None
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # who opens a FIFO waits for its writer
+        raise Trouble(f"{path} is neither a file nor a directory")
 
 
 def _hint(path: str, expected: tuple[str, ...]) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -124,3 +126,12 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it(missing: str,
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "mqindex: the command line needs click and rich: pip install 'mqindex[cli]'\n"
+
+
+@pytest.mark.parametrize("name", ["20231114221320000", "00000000000000000000.timeindex", "thing"])
+@pytest.mark.parametrize("command", ["info", "verify", "dump"])
+def test_a_fifo_is_told_and_not_waited_for(shell: Shell, tmp_path: Path, command: str, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    done = shell(command, tmp_path / name)
+    assert (done.status, done.out) == (2, "")
+    assert done.err == f"mqindex: {tmp_path / name} is neither a file nor a directory\n"

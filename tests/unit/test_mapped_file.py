@@ -12,6 +12,7 @@ import pytest
 
 from mqindex import _mapped_file, _nameless
 from mqindex._mapped_file import MappedFile
+from mqindex.errors import TruncatedFileError
 
 SIZE = 3 * 4096 + 5
 
@@ -117,6 +118,12 @@ def test_nobody_meets_a_file_that_is_shorter(tmp_path: Path) -> None:
     done.set()
     looking.join()
     assert set(met) == {SIZE}
+
+
+def test_a_fifo_is_an_empty_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(TruncatedFileError, match="empty"):
+        MappedFile.open(tmp_path / "fifo")
 
 
 def _umask() -> int:
