@@ -101,6 +101,15 @@ class LocalEngine:
         return results
 
 
+def chosen_engine(engine: Engine | None) -> Engine:
+    """The engine of a call; where none was given, the processors of this machine."""
+    if engine is None:
+        return LocalEngine()
+    if not callable(getattr(engine, "map", None)):
+        raise TypeError(f"engine: expected LocalEngine() or SparkEngine(spark), got {engine!r:.80}")
+    return engine
+
+
 def _completed(
     pool: ThreadPoolExecutor, stage: Callable[[Item], Result], items: Sequence[Item]
 ) -> Iterator[tuple[int, Result]]:

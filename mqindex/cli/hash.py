@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from mqindex.cli.keys import key_batches
+from mqindex.cli.keys import argument_text, key_batches
 from mqindex.cli.options import json_option, subcommand
 from mqindex.cli.output import Column, Rows, print_json
 
@@ -22,6 +22,7 @@ def command(*, keys: tuple[str, ...], topic: str | None, hash_slot_num: int | No
     """Print the key_hash of each KEY, as the broker computes it ('-': keys from stdin, one a line)."""
     from mqindex.rocketmq import hash_slots, key_hashes
 
+    topic = None if topic is None else argument_text(topic, "topic")
     rows = Rows([Column("key_hash", 10), Column("slot", 10), Column("key")][:: 1 if hash_slot_num else 2])
     for batch in key_batches(keys):
         columns: list[list[Any]] = [key_hashes(batch, topic=topic).tolist()]

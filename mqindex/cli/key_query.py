@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from mqindex.cli.brokers import Question
-from mqindex.cli.keys import key_batches
+from mqindex.cli.keys import argument_text, key_batches
 from mqindex.cli.options import StoreOptions
 from mqindex.cli.output import Column, Rows, print_json
 from mqindex.cli.rocketmq_kinds import INDEX_FILE, STORE
@@ -25,7 +25,7 @@ def print_hits(kind: str, path: str, question: Question, options: StoreOptions, 
     """A line a hit, or as JSON a key; how many hits there were."""
     from mqindex.rocketmq.layout import MAX_TIMESTAMP
 
-    topic, found = question.topic, 0
+    topic, found = argument_text(question.topic or "", "topic"), 0
     end = MAX_TIMESTAMP if question.end is None else question.end
     limits = {"max_num": question.max_num, "begin": question.begin, "end": end}
     with _open(path, kind, options) as look_up:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Final
 
 from mqindex.cli.trouble import Trouble
 
-__all__ = ["BATCH", "key_batches"]
+__all__ = ["BATCH", "argument_text", "key_batches"]
 
 BATCH: Final = 1 << 16  # keys of one bulk call
 
@@ -26,9 +27,7 @@ def key_batches(
     """
     noun, flag = what
     if "-" not in arguments:
-        for number, key in enumerate(arguments, 1):
-            _require_text(key, f"{noun} {number}")
-        yield list(arguments)
+        yield [argument_text(key, f"{noun} {number}") for number, key in enumerate(arguments, 1)]
         return
     if len(arguments) > 1:
         raise Trouble(f"{noun}s: expected either {flag} or - ({noun}s from stdin), got both")
@@ -47,6 +46,11 @@ def _text(line: bytes, number: int, noun: str) -> str:
         raise Trouble(f"stdin, line {number}: expected {article} {noun} in UTF-8, got {line[:40]!r}") from None
 
 
-def _require_text(key: str, which: str) -> None:
-    if any("\ud800" <= unit <= "\udfff" for unit in key):  # bytes of the command line that are no UTF-8
-        raise Trouble(f"{which}: expected UTF-8, got {key!r}")
+def argument_text(argument: str, which: str) -> str:
+    """An argument of the command line as text; bytes that the locale does not know, as `LC_ALL=C`, are UTF-8."""
+    if not any("\ud800" <= unit <= "\udfff" for unit in argument):
+        return argument
+    try:
+        return os.fsencode(argument).decode()
+    except UnicodeError:
+        raise Trouble(f"{which}: expected UTF-8, got {argument!r}") from None

@@ -234,9 +234,12 @@ def time_option(flag: str, default: int | None, text: str) -> Callable[[Function
 
 def _time(context: click.Context, option: click.Parameter, value: str) -> int:
     try:
-        return milliseconds(value)
+        moment = milliseconds(value)
     except ValueError as error:
         raise click.BadParameter(str(error), context, option) from None
+    if not -(2**63) <= moment < 2**63:
+        raise click.BadParameter("expected 64 bits, got more", context, option)
+    return moment
 
 
 def milliseconds(text: str) -> int:

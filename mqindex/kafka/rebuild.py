@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mqindex import staging
 from mqindex.driving import announce, one, scratch_in
-from mqindex.engines import Engine, LocalEngine
+from mqindex.engines import Engine, chosen_engine
 from mqindex.kafka.diagnosis import map_segments, replay
 from mqindex.kafka.layout import MAX_INDEX_SIZE
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
@@ -88,7 +88,7 @@ def rebuild(
     (1, ['00000000000000000007.index', '00000000000000000007.timeindex'])
     """
     started = time.perf_counter()
-    engine = engine or LocalEngine()
+    engine = chosen_engine(engine)
     options = partition_options(
         kafka_version=kafka_version,
         index_interval_bytes=index_interval_bytes,

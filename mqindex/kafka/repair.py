@@ -6,7 +6,7 @@ import os
 import time
 
 from mqindex.driving import held, one
-from mqindex.engines import Engine, LocalEngine
+from mqindex.engines import Engine, chosen_engine
 from mqindex.kafka.diagnosis import diagnose
 from mqindex.kafka.layout import MAX_INDEX_SIZE
 from mqindex.kafka.mend import mend
@@ -63,7 +63,7 @@ def repair(
     Source: Kafka 4.1.0 `LogLoader`, `LogManager.loadLogs`, `LogSegment.recover`.
     """
     started = time.perf_counter()
-    engine = engine or LocalEngine()
+    engine = chosen_engine(engine)
     options = partition_options(
         kafka_version=kafka_version,
         index_interval_bytes=index_interval_bytes,

@@ -7,7 +7,7 @@ import time
 from typing import TypeVar
 
 from mqindex.driving import one
-from mqindex.engines import Engine, LocalEngine
+from mqindex.engines import Engine, chosen_engine
 from mqindex.kafka.diagnosis import Diagnosis, diagnose
 from mqindex.kafka.layout import MAX_INDEX_SIZE
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
@@ -78,7 +78,7 @@ def verify(
     False
     """
     started = time.perf_counter()
-    engine = engine or LocalEngine()
+    engine = chosen_engine(engine)
     options = partition_options(
         kafka_version=kafka_version,
         index_interval_bytes=index_interval_bytes,

@@ -145,7 +145,7 @@ def parse_delay_levels(levels: str) -> tuple[int, ...]:
 
 def read_broker_conf(path: str | os.PathLike[str]) -> dict[str, str]:
     """The assignments of a `broker.conf`, a Java properties file."""
-    with open(path, encoding="utf-8", errors="replace") as file:
+    with open(os.fspath(path), encoding="utf-8", errors="replace") as file:
         text = file.read()
     logical = re.sub(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t\f]*", r"\1", text)
     found: dict[str, str] = {}
@@ -224,6 +224,8 @@ def parse_version(version: str) -> tuple[int, int, int]:
     >>> parse_version("4.9.3"), parse_version("v5.4-SNAPSHOT")
     ((4, 9, 3), (5, 4, 0))
     """
+    if not isinstance(version, str):
+        raise TypeError(f"broker_version: expected a version like '4.9.3', got {version!r:.80}")
     numbers = re.match(r"^[vV]?(\d+)\.(\d+)(?:\.(\d+))?(?:\.\d+)*(?:[-.].*)?$", version)
     if numbers is None:
         raise ValueError(f"broker_version: expected a version like '4.9.3', got {version!r}")

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from mqindex import staging
 from mqindex.driving import announce, one, scratch_in
-from mqindex.engines import Engine, LocalEngine
+from mqindex.engines import Engine, chosen_engine
 from mqindex.errors import GeometryError
 from mqindex.publication import Publication, publish
 from mqindex.report import RebuildReport, Report
@@ -89,7 +89,7 @@ def rebuild(
     wanted = check_parts(parts)
     if split_size < 4096:
         raise ValueError(f"split_size: expected 4096 or more, got {split_size}")
-    engine = engine or LocalEngine()
+    engine = chosen_engine(engine)
     options = store_options(
         store,
         config=config,
@@ -143,6 +143,8 @@ def rebuild(
 
 def check_parts(parts: Iterable[str] | None) -> frozenset[str]:
     """The parts that are wanted; what this version cannot build is refused."""
+    if isinstance(parts, str):
+        raise TypeError(f"parts: expected a sequence of names, got one str, {parts!r:.80}")
     wanted = frozenset(PARTS if parts is None else parts)
     if not wanted or wanted - set(PARTS):
         got = ", ".join(sorted(wanted - set(PARTS))) or "none"
@@ -181,7 +183,9 @@ AnyReport = TypeVar("AnyReport", bound=Report)
 def _begin(order: _Order) -> tuple[Survey, str]:
     """Everything that may be refused is refused here, before the first byte is written; also says the space needed."""
     stores.require_store(order.options.root)
-    for place in (order.options.root, order.options.index, *order.options.commitlog):
+    options = order.options
+    queues = (options.consume_queue, options.consume_queue_ext_directory)
+    for place in (options.root, options.index, *queues, *options.commitlog):
         inside = order.out if place == order.options.root else os.path.commonpath([place, order.out])
         if os.path.commonpath([place, order.out]) == order.out or (place != order.options.root and inside == place):
             raise ValueError(f"out: expected a place of its own, got {order.out}, where the store has {place}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from mqindex import staging
 from mqindex.driving import held, one, scratch_in
-from mqindex.engines import Engine, LocalEngine
+from mqindex.engines import Engine, chosen_engine
 from mqindex.report import Finding, RepairReport
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.diagnosis import Diagnosis, diagnose
@@ -72,7 +72,7 @@ def repair(
     """
     started = time.perf_counter()
     wanted = check_parts(parts)
-    engine = engine or LocalEngine()
+    engine = chosen_engine(engine)
     options = store_options(
         store,
         config=config,

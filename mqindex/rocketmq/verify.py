@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 
 from mqindex.driving import one
-from mqindex.engines import Engine, LocalEngine
+from mqindex.engines import Engine, chosen_engine
 from mqindex.report import Report
 from mqindex.rocketmq.checks.side_check import SideCheck, check_sides
 from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis, diagnose_store
@@ -58,7 +58,7 @@ def verify(
     `StoreCheckpoint`, `CommitLog.checkMessageAndReturnSize`.
     """
     started = time.perf_counter()
-    engine = engine or LocalEngine()
+    engine = chosen_engine(engine)
     options = store_options(
         store,
         config=config,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
+
 import pytest
 
-from tests.cli.conftest import Shell
+from mqindex.rocketmq import key_hash
+from tests.cli.conftest import Shell, process
 
 
 def test_prints_the_brokers_hash_of_each_key(shell: Shell) -> None:
@@ -56,3 +60,18 @@ def test_a_line_that_is_not_utf_8_is_named(shell: Shell) -> None:
 
 def test_a_key_cannot_steer_the_terminal(shell: Shell) -> None:
     assert "\x1b" not in shell("hash", "a\x1b[2Jb").out
+
+
+def test_a_locale_of_ascii_does_not_change_a_key() -> None:
+    """It was refused as no UTF-8, and a topic was hashed as something else."""
+    env = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = process("hash", "--topic", "thé", "标签", "--json", env=env)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout)["key_hash"] == key_hash("thé#标签")
+
+
+@pytest.mark.parametrize("words", [["hash", "--topic", "\udcff", "k"], ["hash", "\udcff"]])
+def test_bytes_that_are_no_text_are_refused(shell: Shell, words: list[str]) -> None:
+    done = shell(*words)
+    assert (done.status, done.out) == (2, "")
+    assert "expected UTF-8, got '\\udcff'" in done.err

@@ -94,3 +94,12 @@ def test_a_commit_log_is_not_asked_for_keys(shell: Shell, basic: Store, tmp_path
     done = shell("query", basic.root / "commitlog", "--topic", "T", "k")
     assert done.status == 2
     assert "is a commit-log directory: expected a store's root directory" in done.err
+
+
+@pytest.mark.parametrize("flag", ["--begin", "--end"])
+@pytest.mark.parametrize("moment", [str(2**63), str(-(2**63) - 1)])
+def test_a_time_that_no_file_can_hold_is_one_sentence(shell: Shell, basic: Store, flag: str, moment: str) -> None:
+    """It was told as a bug."""
+    done = shell("query", basic.root, "--topic", "AaTopic", "Aa", flag, moment)
+    assert (done.status, done.out) == (2, "")
+    assert f"Invalid value for '{flag}': expected 64 bits, got more" in done.err

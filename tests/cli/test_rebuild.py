@@ -156,3 +156,13 @@ def test_spark_gives_the_same_files(basic: Store, tmp_path: Path) -> None:
 def test_the_seconds_of_fsync_are_those_of_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     print_settings(RebuildReport("store", fsync_seconds=2.34))
     assert capsys.readouterr().out.split() == ["fsync", "2.3", "s", "of", "it"]
+
+
+@pytest.mark.parametrize("place", ["index", "commitlog", "consumequeue", "consumequeue_ext"])
+def test_an_output_among_the_files_of_the_store_is_refused(shell: Shell, basic: Store, place: str) -> None:
+    """Among the queues it would be one more topic."""
+    before = basic.contents()
+    done = shell("rebuild", basic.root, "--out", basic.root / place / "anew")
+    assert (done.status, done.out) == (2, "")
+    assert "out: expected a place of its own" in done.err
+    assert basic.contents() == before

@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from mqindex.driving import announce
-from mqindex.engines import Engine, LocalEngine
+from mqindex.engines import Engine, chosen_engine
 from mqindex.errors import StoreInUseError
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush
@@ -106,7 +106,7 @@ def follow(
     Source: RocketMQ 4.9.3 `DefaultMessageStore.ReputMessageService`.
     """
     started = time.perf_counter()
-    engine = engine or LocalEngine()
+    engine = chosen_engine(engine)
     options = store_options(
         store,
         config=config,

@@ -26,6 +26,8 @@ def tag_hash(tags: str) -> int:
     >>> tag_hash("TagA"), tag_hash("pay-success"), tag_hash("")
     (2598919, -1685804066, 0)
     """
+    if not isinstance(tags, str):
+        raise TypeError(f"tags: expected str, got {type(tags).__name__}")
     units = tags.encode("utf-16-be", "surrogatepass")
     hashed = 0
     for at in range(0, len(units), 2):

@@ -1,0 +1,53 @@
+"""Wrong arguments of the Python calls: a plain error of one sentence, whatever the value is."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from mqindex import kafka, rocketmq
+from tests.support.golden import case
+from tests.support.golden_kafka import PartitionCase
+
+
+@pytest.mark.parametrize("engine", ["spark", 5])
+def test_what_is_no_engine_is_refused(tmp_path, engine):
+    """`--engine spark` is a word, `engine=` an object: the word ended as an `AttributeError`."""
+    store = case("basic-493").unpack(tmp_path / "store")
+    log_dir = PartitionCase("410-txn").closed(tmp_path / "kafka")
+    sentence = r"^engine: expected LocalEngine\(\) or SparkEngine\(spark\), got "
+    for call in (rocketmq.verify, rocketmq.repair, kafka.verify, kafka.repair):
+        with pytest.raises(TypeError, match=sentence):
+            call(store if call.__module__.startswith("mqindex.rocketmq") else log_dir, engine=engine)
+    with pytest.raises(TypeError, match=sentence):
+        rocketmq.rebuild(store, tmp_path / "out", engine=engine)
+    with pytest.raises(TypeError, match=sentence):
+        kafka.rebuild(log_dir, tmp_path / "out", engine=engine)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("call", [rocketmq.repair, lambda store, **parts: rocketmq.rebuild(store, "out", **parts)])
+def test_parts_are_several_names(call):
+    """One str was taken letter by letter."""
+    with pytest.raises(TypeError, match=r"^parts: expected a sequence of names, got one str, 'index'$"):
+        call("store", parts="index")
+
+
+def test_a_number_is_no_configuration(tmp_path):
+    """It was taken for an open file, which was then closed."""
+    with open(tmp_path / "mine", "w") as mine:
+        with pytest.raises(TypeError, match=r"os\.PathLike object, not int"):
+            rocketmq.verify(tmp_path, config=mine.fileno())
+        os.fstat(mine.fileno())
+
+
+def test_a_version_is_text(tmp_path):
+    with pytest.raises(TypeError, match=r"^broker_version: expected a version like '4.9.3', got 5.4$"):
+        rocketmq.verify(tmp_path, broker_version=5.4)
+
+
+@pytest.mark.parametrize("tags", [None, 5, b"TagA"])
+def test_a_tag_is_text(tags):
+    with pytest.raises(TypeError, match=f"^tags: expected str, got {type(tags).__name__}$"):
+        rocketmq.tag_hash(tags)
