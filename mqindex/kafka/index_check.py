@@ -29,11 +29,12 @@ class Against:
     """What the two indexes of a segment are held against.
 
     `open`: the segment's indexes may be longer than their entries, and end before the log does: it is the last one, and
-    nobody closed it. `due`: how many entries a rebuild writes. `live`: a broker may be writing, or has crashed.
+    nobody closed it. `due`: how many entries a rebuild writes.
     """
 
     base_offset: int
     valid_bytes: int
+    last_offset: int
     max_timestamp: int
     due: dict[str, int]
     open: bool
@@ -105,7 +106,8 @@ def check_entries(
 
 def _last(lookup: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]], against: Against) -> npt.NDArray[np.int64]:
     """The position of the last entry within the log, if there is one."""
-    return lookup[1][lookup[1] < against.valid_bytes][-1:]
+    within = (lookup[1] < against.valid_bytes) & ~_cut(lookup[0] + against.base_offset, against)
+    return lookup[1][within][-1:]
 
 
 def _looked_up(
@@ -127,6 +129,10 @@ def _check_offsets(path: str, entries: Entries, facts: LogFacts, against: Agains
     severity: Severity = "warning" if against.open else "error"
     yield from _told(severity, f"{kind}-beyond-log", path, OFFSET_ENTRY_SIZE, beyond, "position",
                      f"below {against.valid_bytes}", entries.second)  # fmt: skip
+    cut = _cut(offsets, against) & ~beyond
+    yield from _told("warning", f"{kind}-beyond-log", path, OFFSET_ENTRY_SIZE, cut, "offset",
+                     f"{against.last_offset} or less", offsets)  # fmt: skip
+    beyond |= cut
     inside = ~at.found[row] & ~beyond
     yield from _told("error", f"{kind}-position", path, OFFSET_ENTRY_SIZE, inside, "position", "the begin of a batch",
                      entries.second)  # fmt: skip
@@ -156,11 +162,10 @@ def _check_times(
     yield from _told(severity, f"{kind}-beyond-log", path, TIME_ENTRY_SIZE, beyond, "timestamp",
                      f"{against.max_timestamp} or less", times)  # fmt: skip
     offsets = entries.second + against.base_offset
-    if against.open:  # what was cut from the log may still stand in its index
-        cut = (offsets > facts.last_offset) & ~beyond
-        yield from _told("warning", f"{kind}-beyond-log", path, TIME_ENTRY_SIZE, cut, "offset",
-                         f"{facts.last_offset} or less", offsets)  # fmt: skip
-        beyond |= cut
+    cut = _cut(offsets, against) & ~beyond
+    yield from _told("warning", f"{kind}-beyond-log", path, TIME_ENTRY_SIZE, cut, "offset",
+                     f"{against.last_offset} or less", offsets)  # fmt: skip
+    beyond |= cut
     at = facts.positions
     before = at.timestamp_before[at.rows_of(positions)]
     passed = (before >= times) & ~beyond
@@ -171,6 +176,11 @@ def _check_times(
     odd = ~(reached & (first.base_offset <= offsets) & (offsets <= first.last_offset)) & ~beyond & ~passed
     yield from _told("warning", f"{kind}-origin", path, TIME_ENTRY_SIZE, odd, "offset", first.last_offset,
                      offsets)  # fmt: skip
+
+
+def _cut(offsets: npt.NDArray[np.int64], against: Against) -> npt.NDArray[np.bool_]:
+    """Entries of an open index for offsets behind the log's end: what a truncation cuts stays in the file."""
+    return (offsets > against.last_offset) & against.open
 
 
 def _least(facts: LogFacts, last_position: npt.NDArray[np.int64], against: Against) -> int:

@@ -74,6 +74,7 @@ def check_indexes(files: SegmentFiles, segment: LogSegment, made: Recovered, *, 
     against = Against(
         files.base_offset,
         made.valid_bytes,
+        files.base_offset - 1 if made.last_offset is None else made.last_offset,
         made.max_timestamp,
         {ending: len(wanted) // _SIZES[ending] for ending, wanted in due.items()},
         open=may_be_open and any(entries.zeros for _, entries in looked.values()),
