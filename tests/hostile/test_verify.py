@@ -15,7 +15,7 @@ import pytest
 
 from mqindex.engines import LocalEngine
 from mqindex.errors import MQIndexError
-from mqindex.rocketmq import verify
+from mqindex.rocketmq import IndexService, MessageStore, repair, verify
 from tests.hostile.test_index_file import mutated
 from tests.support.golden import case
 from tests.support.log_writer import LogMessage, LogWriter
@@ -195,3 +195,25 @@ def test_queue_offsets_of_a_log_are_not_trusted(tmp_path: Path, time_bound: Boun
     report = verify(root, deep=True, engine=ONE, **OPTIONS)
     assert not report.ok
     assert any(finding.kind == "queue-offset-impossible" for finding in report.findings)
+
+
+def test_entries_of_missing_log_files_are_seen_in_the_middle_of_a_file(tmp_path: Path) -> None:
+    root, config = tmp_path / "store", {"mappedFileSizeCommitLog": 8192, "maxHashSlotNum": 100, "maxIndexNum": 2000}
+    root.mkdir()
+    count = 500
+    with MessageStore.open(root, config=config, writable=True) as written:
+        written.put_messages({"topic": ["T"] * count, "body": [b"b"] * count, "keys": [f"k{n}" for n in range(count)]})
+    logs = sorted((root / "commitlog").iterdir())
+    logs[len(logs) // 2].unlink()
+    gone = int(logs[len(logs) // 2].name)
+
+    def foreign(*, deep: bool) -> int:
+        return len([one for one in verify(root, deep=deep, config=config).findings if one.kind == "foreign-entry"])
+
+    assert foreign(deep=False) == foreign(deep=True) > 0
+    repair(root, config=config)
+    assert foreign(deep=False) == foreign(deep=True) == 0
+    with IndexService.open(root / "index", hash_slot_num=100, index_num=2000) as index:
+        found = index.query_offsets("T", [f"k{n}" for n in range(count)]).values
+    assert 0 < len(found) < count
+    assert not ((found >= gone) & (found < gone + 8192)).any()

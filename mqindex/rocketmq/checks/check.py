@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from mqindex.errors import MQIndexError
 from mqindex.report import Finding, Severity
@@ -54,7 +55,7 @@ class Checked:
 
 
 def check_file(check: FileCheck) -> Checked:
-    """Structure first, then both ends against the log, or with `deep` every entry."""
+    """Structure first, then both ends against the log; with `deep`, and where files of it are missing, every entry."""
     size, wanted = os.path.getsize(check.path), layout.index_file_size(*check.geometry)
     if size != wanted:
         return _bad(check, Finding("error", "index-size", check.path, None, None, wanted, size, _NOT_GOOD))
@@ -133,11 +134,19 @@ def _repeated(check: FileCheck, comparisons: list[Comparison]) -> list[Finding]:
 
 
 def _comparisons(check: FileCheck, index: IndexFile, log: LogEntries) -> Iterator[Comparison]:
-    if check.deep or next_entry(index) - first_in_log(index, log) <= 2 * _ENDS:
+    first = first_in_log(index, log)
+    if check.deep or next_entry(index) - first <= 2 * _ENDS or _over_a_hole(check.spans, index, first):
         yield Comparison.of_all(index, log)
     else:
         yield Comparison.of_start(index, log, _ENDS)
         yield Comparison.of_end(index, log, _ENDS)
+
+
+def _over_a_hole(spans: Sequence[LogSpan], index: IndexFile, first: int) -> bool:
+    """Whether files of the log are missing between the messages of the entry `first` and of the last one."""
+    begin, end = int(index.entries(first, first + 1)["phy_offset"][0]), index.header.end_phy_offset
+    holes = ((one.stop, following.file_start) for one, following in pairwise(spans) if one.stop < following.file_start)
+    return any(begin < stop and start <= end for start, stop in holes)
 
 
 def _differing(path: str, difference: Difference) -> Finding:
