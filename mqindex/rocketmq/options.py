@@ -30,6 +30,10 @@ _ASSIGNMENT = re.compile(r"^\s*((?:[^=:\s\\]|\\.)+)\s*[=:\s]\s*(.*)$", re.DOTALL
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _TAGS_SINCE = (5, 4)
+_OLD_NAMES = {  # a 4.4 broker knows only these
+    "mapedFileSizeCommitLog": "mappedFileSizeCommitLog",
+    "mapedFileSizeConsumeQueue": "mappedFileSizeConsumeQueue",
+}
 _UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -94,6 +98,7 @@ def store_options(
     """
     root = os.path.abspath(os.fspath(store))
     settings, source = _settings(config)
+    settings = {_OLD_NAMES.get(name, name): value for name, value in settings.items()} | dict(settings)
     if broker_version is not None:
         parse_version(broker_version)
     slots = _positive("hash_slot_num", hash_slot_num) or _positive("maxHashSlotNum", settings.get("maxHashSlotNum"))

@@ -33,6 +33,13 @@ def test_short_forms_win_over_the_configuration():
     assert (options.hash_slot_num, options.index_num) == (100, 20)
 
 
+def test_sizes_are_read_under_the_names_of_old_brokers_too():
+    options = store_options("/s", config={"mapedFileSizeCommitLog": 4096, "mapedFileSizeConsumeQueue": "200"})
+    assert (options.mapped_file_size, options.consume_queue_file_size) == (4096, 200)
+    both = {"mappedFileSizeCommitLog": 8192, "mapedFileSizeCommitLog": 4096}
+    assert store_options("/s", config=both).mapped_file_size == 8192
+
+
 def test_a_value_names_its_source(tmp_path):
     conf = tmp_path / "broker.conf"
     conf.write_text("maxIndexNum=20\n")
