@@ -130,7 +130,7 @@ def _diagnosed(engine: Engine, partition: Partition, segments: list[CheckedSegme
     ]
     markers = Markers(events if wrong else [])
     for segment, aborted in wrong:
-        _check_transactions(segment, aborted, markers)
+        _check_transactions(segment, aborted, markers, partition.log_start)
     for segment in segments:
         segment.entries += len(segment.transactions or b"") // TRANSACTION_ENTRY_SIZE
         done.findings += segment.findings
@@ -138,9 +138,9 @@ def _diagnosed(engine: Engine, partition: Partition, segments: list[CheckedSegme
     return done
 
 
-def _check_transactions(segment: CheckedSegment, due: list[AbortedTxn], markers: Markers) -> None:
+def _check_transactions(segment: CheckedSegment, due: list[AbortedTxn], markers: Markers, log_start: int) -> None:
     path = index_path(segment.files, INDEXES[2])
-    found = check_transactions(path, segment.transactions, due, markers, open_end=segment.open)
+    found = check_transactions(path, segment.transactions, due, markers, open_end=segment.open, log_start=log_start)
     segment.findings += found
     if any(finding.severity == "error" for finding in found):
         segment.wrong.add(INDEXES[2])

@@ -45,15 +45,16 @@ class Markers:
 
 
 def check_transactions(
-    path: str, data: bytes | None, due: Sequence[AbortedTxn], markers: Markers, *, open_end: bool
+    path: str, data: bytes | None, due: Sequence[AbortedTxn], markers: Markers, *, open_end: bool, log_start: int = 0
 ) -> list[Finding]:
     """Findings of one `.txnindex`; `data` None: it is missing. `open_end`: its last entries may not have been written.
+    `log_start`: no search is for offsets below.
 
     The cleaner keeps the entries as they were written, though it takes the batches at a transaction's begin away; a
     follower may have told a later last stable offset. Neither misleads a consumer. Of many findings of one kind the
     first is told, with their number.
     """
-    return _first_of_each(_findings(path, data, due, markers, open_end))
+    return _first_of_each(_findings(path, data, due, markers, open_end, log_start))
 
 
 def check_transactions_alone(path: str, base_offset: int) -> tuple[list[Finding], int]:
@@ -84,7 +85,7 @@ def _first_of_each(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _findings(
-    path: str, data: bytes | None, due: Sequence[AbortedTxn], markers: Markers, open_end: bool
+    path: str, data: bytes | None, due: Sequence[AbortedTxn], markers: Markers, open_end: bool, log_start: int
 ) -> Iterator[Finding]:
     entries = _entries(data or b"")
     yield from _shape(path, data or b"", entries)
@@ -97,7 +98,7 @@ def _findings(
             yield _unknown(path, at, txn, markers)
         else:
             found.add((txn.producer_id, txn.last_offset))
-            yield from _compare(path, at, txn, wanted, markers)
+            yield from _compare(path, at, txn, wanted, markers, log_start)
     yield from _missing(path, data, [txn for key, txn in known.items() if key not in found], open_end)
 
 
@@ -145,7 +146,9 @@ def _unknown(path: str, at: int, txn: AbortedTxn, markers: Markers) -> Finding:
     return Finding(severity, f"{_KIND}-unknown", path, at, None, expected, _said(txn), hint)
 
 
-def _compare(path: str, at: int, txn: AbortedTxn, due: AbortedTxn, markers: Markers) -> Iterator[Finding]:
+def _compare(
+    path: str, at: int, txn: AbortedTxn, due: AbortedTxn, markers: Markers, log_start: int
+) -> Iterator[Finding]:
     if txn.first_offset != due.first_offset:
         hides = txn.first_offset > due.first_offset or markers.any_in(
             due.producer_id, txn.first_offset, due.first_offset
@@ -156,7 +159,7 @@ def _compare(path: str, at: int, txn: AbortedTxn, due: AbortedTxn, markers: Mark
                       txn.first_offset, hint)  # fmt: skip
     stable = txn.last_stable_offset
     if stable != due.last_stable_offset:
-        early = stable > due.last_stable_offset
+        early = stable > max(due.last_stable_offset, log_start)
         followed = early and due.last_stable_offset == due.last_offset + 1 and stable in markers.begins
         severity = "info" if followed else "error" if early else "warning"
         early_end = f"a search may end too early; {_REPAIR}" if early else None

@@ -257,6 +257,17 @@ def test_what_the_cleaner_and_followers_leave_is_explained(tmp_path: Path) -> No
     assert kinds(verify(tmp_path / "t-0", **INTERVAL)) == {"transaction-index-first-offset"}
 
 
+def test_a_last_stable_offset_below_the_logs_start_ends_no_search(tmp_path: Path) -> None:
+    """So a broker writes it that forgot, when it read the log from its start on, what was open before."""
+    transactional(tmp_path / "t-0")
+    path = tmp_path / "t-0" / f"{102:020d}.txnindex"
+    right = path.read_bytes()
+    path.write_bytes(right.replace(struct.pack(">qq", 102, 100), struct.pack(">qq", 102, 101)))
+    assert kinds(verify(tmp_path / "t-0", **INTERVAL)) == {"transaction-index-last-stable-offset"}
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nt 0 101\n")
+    assert verify(tmp_path / "t-0", **INTERVAL).ok
+
+
 # ---- verify
 
 
