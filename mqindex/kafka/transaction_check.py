@@ -48,7 +48,7 @@ def check_transactions(
     path: str, data: bytes | None, due: Sequence[AbortedTxn], markers: Markers, *, open_end: bool, log_start: int = 0
 ) -> list[Finding]:
     """Findings of one `.txnindex`; `data` None: it is missing. `open_end`: its last entries may not have been written.
-    `log_start`: no search is for offsets below.
+    `log_start`: nobody reads below; a transaction that ended there misleads nobody.
 
     The cleaner keeps the entries as they were written, though it takes the batches at a transaction's begin away; a
     follower may have told a later last stable offset. Neither misleads a consumer. Of many findings of one kind the
@@ -95,11 +95,12 @@ def _findings(
         at = number * TRANSACTION_ENTRY_SIZE
         wanted = known.get((txn.producer_id, txn.last_offset))
         if wanted is None:
-            yield _unknown(path, at, txn, markers)
+            yield _unknown(path, at, txn, markers, log_start)
         else:
             found.add((txn.producer_id, txn.last_offset))
             yield from _compare(path, at, txn, wanted, markers, log_start)
-    yield from _missing(path, data, [txn for key, txn in known.items() if key not in found], open_end)
+    missing = [txn for key, txn in known.items() if key not in found and txn.last_offset >= log_start]
+    yield from _missing(path, data, missing, open_end)
 
 
 def _shape(path: str, data: bytes, entries: Sequence[AbortedTxn]) -> Iterator[Finding]:
@@ -136,10 +137,12 @@ def _missing(path: str, data: bytes | None, missing: Sequence[AbortedTxn], open_
     yield Finding(severity, f"{_KIND}-{kind}", path, None, None, expected, got, hint)
 
 
-def _unknown(path: str, at: int, txn: AbortedTxn, markers: Markers) -> Finding:
+def _unknown(path: str, at: int, txn: AbortedTxn, markers: Markers, log_start: int) -> Finding:
     """An entry of a transaction that the log does not show aborted there: harmless where nothing of it is left."""
     said = markers.at(txn.producer_id, txn.last_offset)
-    misleads = said not in (None, ABORT) or markers.any_in(txn.producer_id, txn.first_offset, txn.last_offset)
+    misleads = txn.last_offset >= log_start and (
+        said not in (None, ABORT) or markers.any_in(txn.producer_id, txn.first_offset, txn.last_offset)
+    )
     severity: Severity = "error" if misleads else "warning"
     hint = f"it hides records that were committed; {_REPAIR}" if misleads else "nothing of it is in the log any more"
     expected = "a transaction that was aborted"
@@ -150,8 +153,8 @@ def _compare(
     path: str, at: int, txn: AbortedTxn, due: AbortedTxn, markers: Markers, log_start: int
 ) -> Iterator[Finding]:
     if txn.first_offset != due.first_offset:
-        hides = txn.first_offset > due.first_offset or markers.any_in(
-            due.producer_id, txn.first_offset, due.first_offset
+        hides = txn.last_offset >= log_start and (
+            txn.first_offset > due.first_offset or markers.any_in(due.producer_id, txn.first_offset, due.first_offset)
         )
         severity: Severity = "error" if hides else "info"
         hint = _REPAIR if hides else "the cleaner took the batches at its begin away"

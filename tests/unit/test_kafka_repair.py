@@ -268,6 +268,21 @@ def test_a_last_stable_offset_below_the_logs_start_ends_no_search(tmp_path: Path
     assert verify(tmp_path / "t-0", **INTERVAL).ok
 
 
+def test_transactions_that_ended_below_the_logs_start_mislead_nobody(tmp_path: Path) -> None:
+    """The cleaner takes their entries away."""
+    transactional(tmp_path / "t-0")
+    path = tmp_path / "t-0" / f"{102:020d}.txnindex"
+    right = path.read_bytes()
+    checkpoint = tmp_path / "log-start-offset-checkpoint"
+    spoilt = [b"", right.replace(struct.pack(">qq", 5, 100), struct.pack(">qq", 5, 101)), right[:34]]
+    for data in spoilt:
+        path.write_bytes(data)
+        checkpoint.write_text("0\n1\nt 0 105\n")
+        assert not verify(tmp_path / "t-0", **INTERVAL).ok
+        checkpoint.write_text("0\n1\nt 0 106\n")
+        assert verify(tmp_path / "t-0", **INTERVAL).ok
+
+
 # ---- verify
 
 
