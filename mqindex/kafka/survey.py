@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from mqindex.errors import BadMagicError
 from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.partition_files import (
+    PartitionDirectory,
     PartitionFiles,
     SegmentFiles,
     is_partition,
@@ -28,6 +29,7 @@ __all__ = [
     "Survey",
     "index_path",
     "index_paths",
+    "partitions_at",
     "survey",
     "surveyed_partition",
     "was_clean",
@@ -96,11 +98,7 @@ def survey(order: Order) -> Survey:
     """Survey a directory; one that is neither a partition nor a log dir is an error."""
     root = order.directory
     single = is_partition(root)
-    found = [one for one in partitions_of(root) if single or one.state != "delete"]
-    if not found and not any(os.path.exists(os.path.join(root, name)) for name in _OF_A_LOG_DIR):
-        raise BadMagicError(
-            "neither a partition nor a log dir", path=root, expected="segments, or directories named <topic>-<number>"
-        )
+    found = [one for one in partitions_at(root) if single or one.state != "delete"]
     log_dir = log_dir_of(root)
     clean = was_clean(log_dir)
     partitions, findings = [], []
@@ -109,6 +107,16 @@ def survey(order: Order) -> Survey:
         partitions.append(surveyed_partition(one.path, files, clean))
         findings += _findings(files)
     return Survey(root, log_dir, single, order.options, tuple(partitions), tuple(findings))
+
+
+def partitions_at(root: str) -> tuple[PartitionDirectory, ...]:
+    """The partition that a directory is, or those in it; one that is neither of the two is an error."""
+    found = partitions_of(root)
+    if not found and not any(os.path.exists(os.path.join(root, name)) for name in _OF_A_LOG_DIR):
+        raise BadMagicError(
+            "neither a partition nor a log dir", path=root, expected="segments, or directories named <topic>-<number>"
+        )
+    return found
 
 
 def index_paths(files: SegmentFiles) -> dict[str, str | None]:

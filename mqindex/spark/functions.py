@@ -123,6 +123,7 @@ class Lookup:
         self.limits = {"max_num": max_num, "begin": begin, "end": end}
 
     def __call__(self, keys: pa.Array) -> pa.Array:
+        keys = _texts(keys)
         service = _opened(self.index_dir, *self.geometry, directory_state(self.index_dir))
         hits = service.query_offsets(self.topic, keys.drop_null() if keys.null_count else keys, **self.limits)
         return pa.array(hits).cast(_OFFSETS) if not keys.null_count else _spread(hits, keys)
@@ -144,7 +145,17 @@ def _spread(hits: Any, keys: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(hits.values), mask=pa.array(~valid))
 
 
+def _texts(keys: pa.Array) -> pa.Array:
+    """A column of keys; SQL's NULL alone has no type."""
+    if pa.types.is_null(keys.type):
+        return keys.cast(pa.string())
+    if not (pa.types.is_string(keys.type) or pa.types.is_large_string(keys.type)):
+        raise TypeError(f"key: expected a string, got {keys.type}")
+    return keys
+
+
 def _hashes(keys: pa.Array) -> pa.Array:
+    keys = _texts(keys)
     if not keys.null_count:
         return pa.array(rocketmq.key_hashes(keys))
     valid = keys.is_valid().to_numpy(zero_copy_only=False)

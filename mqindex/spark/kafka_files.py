@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from mqindex.kafka.layout import base_offset_of
-from mqindex.kafka.partition_files import PartitionDirectory, list_segments, partitions_of
+from mqindex.kafka.partition_files import PartitionDirectory, list_segments
+from mqindex.kafka.survey import partitions_at
 
 __all__ = ["PLACE", "SegmentOf", "segments_in", "with_place"]
 
@@ -34,11 +35,12 @@ class SegmentOf:
 def segments_in(path: str) -> Iterator[SegmentOf]:
     """The segments of each partition in use, in the order of topics, partitions and offsets; or of the one file."""
     if os.path.isfile(path):
-        (home,) = partitions_of(os.path.dirname(path))
+        base_offset = base_offset_of(path)
+        home, *_ = partitions_at(os.path.dirname(path))
         extension = os.path.basename(path).split(".")[1]
-        yield SegmentOf(home.topic, home.partition, base_offset_of(path), ((extension, path),))
+        yield SegmentOf(home.topic, home.partition, base_offset, ((extension, path),))
         return
-    for home in partitions_of(path):
+    for home in partitions_at(path):
         if home.state is None:
             yield from _segments(home)
 

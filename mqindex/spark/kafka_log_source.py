@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -130,7 +130,7 @@ class _LogReader(RangeReader):
     def _ranges(self) -> Iterator[_ByteRange]:
         for path in self.paths:
             segments = list(segments_in(path))
-            for of, next_of in zip(segments, [*segments[1:], None], strict=True):
+            for of, next_of in zip_longest(segments, segments[1:]):
                 log, behind = of.file("log"), _first_behind(of, next_of)
                 if log is None or of.base_offset >= self.stop or behind <= self.start:
                     continue

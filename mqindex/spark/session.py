@@ -134,6 +134,7 @@ def _started(builder: SparkSession.Builder, master: str) -> SparkSession:
 
 def ensure_session(spark: SparkSession) -> Workers:
     """Examine the session once: parallelism and interpreter of its workers, or a `RebuildError` of one sentence."""
+    require_session(spark)
     known = _examined.get(spark)
     if known is None:
         _require_driver_packages()
@@ -141,6 +142,15 @@ def ensure_session(spark: SparkSession) -> Workers:
         _warn_of_slow_compression(spark)
         known = _examined[spark] = _examine(spark)
     return known
+
+
+def require_session(spark: SparkSession) -> None:
+    """`spark` is a session, and one that runs."""
+    if not callable(getattr(spark, "createDataFrame", None)):
+        raise TypeError(f"spark: expected a SparkSession, got {spark!r:.80}")
+    context = getattr(spark, "_sc", None)  # a classic session's
+    if getattr(spark, "is_stopped", False) or (context is not None and context._jsc is None):
+        raise RebuildError("the Spark session was stopped", hint="get another one; nothing was published")
 
 
 @contextmanager

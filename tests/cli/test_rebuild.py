@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -166,3 +167,19 @@ def test_an_output_among_the_files_of_the_store_is_refused(shell: Shell, basic: 
     assert (done.status, done.out) == (2, "")
     assert "out: expected a place of its own" in done.err
     assert basic.contents() == before
+
+
+def test_a_file_that_may_not_grow_is_named(basic: Store, tmp_path: Path) -> None:
+    """As under `ulimit -f`, or a quota: what could not be written had no name."""
+
+    before = os.listdir(tmp_path)
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    done = process("rebuild", basic.root, "--out", tmp_path / "out", preexec_fn=limit)
+    said = done.stderr.decode().splitlines()[-1]
+    assert done.returncode == 2
+    assert said.startswith(f"mqindex: {tmp_path}/.mqindex-")
+    assert said.endswith(": File too large")
+    assert os.listdir(tmp_path) == before

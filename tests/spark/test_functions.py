@@ -103,3 +103,16 @@ def test_wrong_geometry_is_told(spark: Any, golden: Path) -> None:
     look_up = select_phy_offset(golden / "index", hash_slot_num=3, index_num=400)
     with pytest.raises(Exception, match=GeometryError.__name__):
         frame(spark, ["k"]).select(look_up("key")).collect()
+
+
+def test_a_null_without_a_type_stays_null(registered: Any, golden: Path) -> None:
+    """SQL's NULL is of type void."""
+    row = registered.sql(
+        f"select key_hash(null), hash_slot(null, 100), select_phy_offset('{golden}/index', null)"
+    ).collect()[0]
+    assert tuple(row) == (None, None, None)
+
+
+def test_keys_of_another_type_are_told(registered: Any) -> None:
+    with pytest.raises(Exception, match="key: expected a string, got int32"):
+        registered.sql("select key_hash(5)").collect()

@@ -241,3 +241,20 @@ def test_checksums_are_compared_where_asked_for(long: Path) -> None:
     assert len(offsets_of(long)[1]) == 401
     with pytest.raises(ValueError, match="the log ends too early"):
         offsets_of(long, checkCrc="true")
+
+
+def test_a_log_dir_without_segments_has_no_rows(registered: Any, tmp_path: Path) -> None:
+    """It failed in `zip()`."""
+    (tmp_path / "meta.properties").touch()
+    for partition in ("", "empty-0"):
+        (tmp_path / partition).mkdir(exist_ok=True)
+        for source in ("kafka_log", "kafka_index"):
+            assert registered.read.format(source).load(str(tmp_path)).count() == 0
+
+
+@pytest.mark.parametrize("source", ["kafka_log", "kafka_index"])
+def test_what_is_nothing_of_kafka_is_refused(registered: Any, tmp_path: Path, source: str) -> None:
+    (tmp_path / "notes.txt").write_text("Hello")
+    for path, words in ((tmp_path, "neither a partition nor a log dir"), (tmp_path / "notes.txt", "no base offset")):
+        with pytest.raises(Exception, match=words):
+            registered.read.format(source).load(str(path)).count()

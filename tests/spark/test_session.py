@@ -182,3 +182,27 @@ def test_local_workers_run_this_interpreter_without_any_setting(own_session: lis
 
 def test_death_of_the_driver_is_one_sentence(own_session: list[str]) -> None:
     assert own_session[1:] == ["Spark could not finish extract: its Java process is gone; nothing was published"] * 2
+
+
+def test_what_is_no_session_is_told() -> None:
+    with pytest.raises(TypeError, match=r"^spark: expected a SparkSession, got None$"):
+        session.ensure_session(None)  # type: ignore[arg-type]
+
+
+class _Stopped:
+    """As much of a session as is left when it was stopped: a classic one, and one of Connect."""
+
+    def __init__(self, *, classic: bool) -> None:
+        self.is_stopped = not classic
+        if classic:
+            self._sc = type("Context", (), {"_jsc": None})()
+
+    def createDataFrame(self) -> None:
+        raise AssertionError
+
+
+@pytest.mark.parametrize("classic", [True, False])
+def test_a_stopped_session_is_told(classic: bool) -> None:
+    """It was told as an `AssertionError`."""
+    with pytest.raises(RebuildError, match=r"^the Spark session was stopped; get another one; nothing was published$"):
+        session.ensure_session(_Stopped(classic=classic))  # type: ignore[arg-type]

@@ -152,7 +152,11 @@ def write_all(file: BinaryIO, chunk: npt.NDArray[Any]) -> None:
     """Write an array; a raw file may take less than it is given."""
     rest = memoryview(chunk.view(np.uint8).data)
     while rest:
-        rest = rest[file.write(rest) :]
+        try:
+            rest = rest[file.write(rest) :]
+        except OSError as error:
+            error.filename = error.filename or file.name  # a write that fails does not say where
+            raise
 
 
 def build(part: Part) -> Built:
