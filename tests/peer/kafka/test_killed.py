@@ -232,8 +232,8 @@ def test_lost_indexes_become_what_the_brokers_recovery_writes(
     assert of_kind(content, "txnindex")
     files = sum(len(of_kind(content, suffix)) for suffix in SUFFIXES)
     proven(
-        f"killed while writing, the broker recovers {recovered_segments(life)} segments; repair writes all "
-        f"{files} index files, each byte as the broker leaves it"
+        f"killed while writing, the broker recovers {recovered_segments(life)} of "
+        f"{len(of_kind(content, 'log'))} segments; repair writes all {files} index files, each byte as it leaves them"
     )
 
 
@@ -244,7 +244,7 @@ def test_the_broker_serves_the_repaired_partition(
     served = {
         Acknowledged(each.offset, each.timestamp, each.value) for each in life.answers_after.records[ISOLATIONS[0]]
     }
-    assert len(life.acknowledged) > 500
+    assert len(life.acknowledged) > 200
     assert served.issuperset(life.acknowledged)
     assert life.answers_after == life.answers
     times = list(life.by_time)
