@@ -20,13 +20,18 @@ __all__ = ["command"]
 )
 @click.argument("path", metavar="PATH")
 @click.option(
-    "--format", "form", type=click.Choice(list(FORMATS)), default="table", show_default=True, help="How it is written."
+    "--format",
+    "form",
+    type=click.Choice(list(FORMATS)),
+    help="How it is written; --json is for json.  [default: table]",
 )
 @click.option("--records", is_flag=True, help="Kafka: every record of a log, decompressed, instead of every batch.")
 @kind_option(*DUMPED)
 @broker_options
 @json_option
-def command(*, path: str, form: str, records: bool, kind: str | None, options: BrokerOptions, as_json: bool) -> int:
+def command(
+    *, path: str, form: str | None, records: bool, kind: str | None, options: BrokerOptions, as_json: bool
+) -> int:
     """Print every entry of an index, message of a commit log, unit of consume queues, or batch of a segment.
 
     RocketMQ: the table has the columns of a message that people look for, and times in UTC; csv, json and arrow, an
@@ -35,7 +40,9 @@ def command(*, path: str, form: str, records: bool, kind: str | None, options: B
     stderr names; the rest was printed.
     """
     kind = require_kind(path, kind, *DUMPED)
-    form = "json" if as_json else form
+    if as_json and form not in (None, "json"):
+        raise click.UsageError(f"--json and --format {form}: expected one of the two", click.get_current_context())
+    form = "json" if as_json else form or "table"
     damage: list[str] = []
     columns = broker_of(kind).columns(kind, path, options, records=records, for_people=form == "table", damage=damage)
     FORMATS[form](columns)

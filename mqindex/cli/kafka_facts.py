@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mqindex.cli import kafka_kinds as kinds
 from mqindex.cli.locks import lock_state
 from mqindex.cli.segments import open_segment
+from mqindex.cli.trouble import Trouble
 from mqindex.errors import MQIndexError
 
 if TYPE_CHECKING:
@@ -113,6 +114,8 @@ def _part(path: str, tell: Callable[[str], Facts]) -> Facts | None:
 def _partition(path: str) -> Facts:
     from mqindex.kafka import partition_files
 
+    if not partition_files.is_partition(path):
+        raise Trouble(f"{path} is no partition: expected segments, as 00000000000000000000.log")
     files = partition_files.list_segments(path)
     (named,) = partition_files.partitions_of(path)
     rows = [_row(segment) for segment in files.segments]

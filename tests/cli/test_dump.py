@@ -199,3 +199,12 @@ def test_a_store_is_told_what_dump_takes(shell: Shell, basic: Store, tmp_path: P
     done = shell("dump", basic.root)
     assert done.status == 2
     assert "expected an index file, a commit-log directory, a commit-log file, a consume queue" in done.err
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "arrow"])
+def test_two_formats_at_once_are_refused(shell: Shell, basic: Store, form: str) -> None:
+    """`--format` was passed over in silence."""
+    done = shell("dump", basic.index_files[0], "--json", "--format", form)
+    assert (done.status, done.out) == (2, "")
+    assert done.err == f"mqindex: --json and --format {form}: expected one of the two; see `mqindex dump --help`\n"
+    assert shell("dump", basic.index_files[0], "--json", "--format", "json").status == 0

@@ -26,6 +26,7 @@ def test_a_path_behind_a_closed_directory_may_be_there(
     shell: Shell, public: Store, command: str, flags: list[str]
 ) -> None:
     """It was told as missing."""
+    assert shell(command, "--help").status == 0  # imported as root
     closed = public.root.parent
     closed.chmod(0)
     try:
@@ -135,3 +136,12 @@ def test_targets_are_not_called_keys(shell: Shell, tmp_path: Path, flag: str, wo
     assert shell("query", tmp_path, "--kind", "partition", flag, "-", flag, "5").err == f"mqindex: {words}\n"
     assert "expected a" in shell("query", tmp_path, "--kind", "partition", flag, "-", stdin=b"\xff\n").err
     assert "in UTF-8" in shell("query", tmp_path, "--kind", "partition", flag, "-", stdin=b"\xff\n").err
+
+
+@pytest.mark.parametrize("name", ["", "meta.properties"])
+def test_what_is_called_a_partition_and_is_none(shell: Shell, tmp_path: Path, name: str) -> None:
+    """It was told that there were not enough values to unpack."""
+    (tmp_path / (name or "notes")).touch()
+    done = shell("info", tmp_path, "--kind", "partition")
+    assert (done.status, done.out) == (2, "")
+    assert done.err == (f"mqindex: {tmp_path} is no partition: expected segments, as 00000000000000000000.log\n")
