@@ -103,6 +103,12 @@ def test_a_directory_without_log_files_is_no_commit_log(
     assert basic.contents() == before
 
 
+@pytest.mark.parametrize("name", ["lost+found", ".snapshot"])
+def test_what_a_file_system_puts_into_an_empty_log_is_no_stranger(shell: Shell, tmp_path: Path, name: str) -> None:
+    (tmp_path / "commitlog" / name).mkdir(parents=True)
+    assert shell("verify", tmp_path).status == 0
+
+
 @pytest.mark.parametrize("kind", ["consumequeue-file", "consumequeue-ext-file", "batchconsumequeue-file"])
 def test_a_file_of_a_queue_without_its_name(shell: Shell, tmp_path: Path, kind: str) -> None:
     path = tmp_path / "copy"
@@ -113,6 +119,7 @@ def test_a_file_of_a_queue_without_its_name(shell: Shell, tmp_path: Path, kind: 
 
 
 def test_a_part_of_a_store_that_may_not_be_read(shell: Shell, public: Store) -> None:
+    assert shell("info", public.root).status == 0  # imported as root
     directory = public.root / "commitlog"
     directory.chmod(0)
     with ordinary_user():

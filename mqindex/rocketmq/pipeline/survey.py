@@ -97,7 +97,7 @@ def estimated_entries(found: Survey) -> tuple[int, int]:
 def _log_files(directories: Sequence[str]) -> list[LogFile]:
     """The log's files. Where there are others only, it is no log: taken for an empty one, it would cost every index."""
     files, skipped = survey_directories(directories)
-    if not files and any(len(os.path.basename(one.path)) != _NAME_DIGITS for one in skipped):
+    if not files and any(_is_stranger(os.path.basename(one.path)) for one in skipped):
         raise FileStateError(
             "no file of a commit log",
             path=directories[0],
@@ -105,6 +105,11 @@ def _log_files(directories: Sequence[str]) -> list[LogFile]:
             hint="give the directory that holds them: commitlog= (--commitlog)",
         )
     return files
+
+
+def _is_stranger(name: str) -> bool:
+    """Neither an empty file of a log nor what a file system puts into every directory."""
+    return len(name) != _NAME_DIGITS and name != "lost+found" and not name.startswith(".")
 
 
 def _spans(files: list[LogFile]) -> tuple[LogSpan, ...]:
