@@ -190,6 +190,9 @@ def _begin(order: _Order) -> tuple[Survey, str]:
         if os.path.commonpath([place, order.out]) == order.out or (place != order.options.root and inside == place):
             raise ValueError(f"out: expected a place of its own, got {order.out}, where the store has {place}")
     staging.require_new(order.out, overwrite=order.overwrite)
+    if os.path.exists(os.path.join(order.out, "lock")):
+        with stores.hold_lock(order.out):  # a store in use does not go to a backup
+            pass
     found = survey(order.options)
     require_capacity(found)
     parent, needed = os.path.dirname(order.out), needed_space(found, order.parts)

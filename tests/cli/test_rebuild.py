@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -183,3 +185,24 @@ def test_a_file_that_may_not_grow_is_named(basic: Store, tmp_path: Path) -> None
     assert said.startswith(f"mqindex: {tmp_path}/.mqindex-")
     assert said.endswith(": File too large")
     assert os.listdir(tmp_path) == before
+
+
+def test_a_store_in_use_is_not_overwritten(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    """`--force` moved it to a backup under the hands of its broker, or of `mqindex follow`."""
+    used = tmp_path / "used"
+    used.mkdir()
+    (used / "kept").touch()
+    program = (
+        "import fcntl, sys; file = open(sys.argv[1], 'w'); fcntl.lockf(file, fcntl.LOCK_EX); "
+        "print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", program, str(used / "lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        done = shell("rebuild", basic.root, "--out", used, "--force")
+        holder.communicate()
+    assert (done.status, done.out) == (2, "")
+    assert f"a broker holds this lock, or another writer: {used}/lock" in done.err
+    assert sorted(os.listdir(used)) == ["kept", "lock"]
+    assert shell("rebuild", basic.root, "--out", used, "--force").status == 0
