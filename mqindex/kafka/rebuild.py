@@ -14,6 +14,7 @@ from mqindex.engines import Engine, chosen_engine
 from mqindex.kafka.diagnosis import map_segments, replay
 from mqindex.kafka.layout import MAX_INDEX_SIZE
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
+from mqindex.kafka.partition_files import hold_lock, log_dir_of
 from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space, recover_segments, write_transactions
 from mqindex.kafka.survey import INDEXES, Order, Partition, Survey, survey
 from mqindex.kafka.transactions import aborted_bytes
@@ -124,6 +125,9 @@ def _begin(begin: _Begin) -> tuple[Survey, str]:
         if os.path.commonpath([place, out]) in (place, out):
             raise ValueError(f"out: expected a place of its own, got {out}, where the segments have {place}")
     staging.require_new(out, overwrite=begin.overwrite)
+    if os.path.isdir(out):
+        with hold_lock(log_dir_of(out)):  # what a broker uses does not go to a backup
+            pass
     parent, needed = (
         os.path.dirname(out),
         needed_space(found.options, [n for one in found.partitions for n in one.sizes]),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ import pytest
 from mqindex.cli.reports import print_settings
 from mqindex.report import RebuildReport
 from tests.cli.conftest import Shell, Store, ordinary_user, process
+from tests.support.golden_kafka import PartitionCase
 
 
 def test_gives_the_brokers_files(shell: Shell, basic: Store, tmp_path: Path) -> None:
@@ -187,22 +191,42 @@ def test_a_file_that_may_not_grow_is_named(basic: Store, tmp_path: Path) -> None
     assert os.listdir(tmp_path) == before
 
 
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """A lock file, held by another process."""
+    program = (
+        "import fcntl, sys; file = open(sys.argv[1], 'w'); fcntl.lockf(file, fcntl.LOCK_EX); "
+        "print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", program, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        yield
+        holder.communicate()
+
+
 def test_a_store_in_use_is_not_overwritten(shell: Shell, basic: Store, tmp_path: Path) -> None:
     """`--force` moved it to a backup under the hands of its broker, or of `mqindex follow`."""
     used = tmp_path / "used"
     used.mkdir()
     (used / "kept").touch()
-    program = (
-        "import fcntl, sys; file = open(sys.argv[1], 'w'); fcntl.lockf(file, fcntl.LOCK_EX); "
-        "print('held', flush=True); sys.stdin.read()"
-    )
-    command = [sys.executable, "-c", program, str(used / "lock")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
+    with held(used / "lock"):
         done = shell("rebuild", basic.root, "--out", used, "--force")
-        holder.communicate()
     assert (done.status, done.out) == (2, "")
     assert f"a broker holds this lock, or another writer: {used}/lock" in done.err
     assert sorted(os.listdir(used)) == ["kept", "lock"]
     assert shell("rebuild", basic.root, "--out", used, "--force").status == 0
+
+
+@pytest.mark.parametrize("out", ["used", "used/txn-0"])
+def test_a_log_dir_in_use_is_not_overwritten(shell: Shell, tmp_path: Path, out: str) -> None:
+    partition = PartitionCase("410-txn").closed(tmp_path / "log-dir")
+    used = tmp_path / "used"
+    shutil.copytree(partition, used / partition.name)
+    with held(used / ".lock"):
+        done = shell("rebuild", partition, "--out", tmp_path / out, "--force")
+    assert (done.status, done.out) == (2, "")
+    assert f"a broker holds this lock, or another writer: {used}/.lock" in done.err
+    assert sorted(os.listdir(used)) == [".lock", partition.name]
+    assert shell("rebuild", partition, "--out", tmp_path / out, "--force").status == 0
