@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from mqindex.rocketmq import MessageStore, NewMessage, repair, verify
+from mqindex.rocketmq.dispatch.follow import follow
+from tests.support.growing_store import Turns
 
 FILES = {"maxHashSlotNum": 50, "maxIndexNum": 200, "mappedFileSizeCommitLog": 65536, "mappedFileSizeConsumeQueue": 200}
 
@@ -79,3 +81,9 @@ def test_a_log_that_cannot_be_read_tells_nothing(tmp_path: Path) -> None:
     for path in (root / "commitlog").iterdir():
         path.write_bytes(b"?" * 65536)
     assert "message_delay_level" not in verify(root).settings
+
+
+def test_who_follows_the_store_writes_the_same_times_of_delivery(tmp_path: Path) -> None:
+    root = put(tmp_path / "s", "1s 2m 3h")
+    follow(root, tmp_path / "out", stop=Turns(12))
+    assert schedule(tmp_path / "out") == schedule(root)

@@ -97,6 +97,7 @@ def settle(options: StoreOptions, out: str) -> FollowHome:
         return home
     _require_new(out)
     found = survey(options)
+    seen = dict(found.queues.settings).get("message_delay_level")
     home = FollowHome(
         out=out,
         store=options.root,
@@ -107,6 +108,7 @@ def settle(options: StoreOptions, out: str) -> FollowHome:
             "maxIndexNum": str(found.geometry.value[1]),
             "mappedFileSizeConsumeQueue": str(found.queues.rules.file_size),
             "enableConsumeQueueExt": "false",
+            **({} if seen is None else {"messageDelayLevel": str(seen.value)}),
             **{name: value for name, value in options.settings if name in _KEPT},
         },
         batch_topics=found.queues.batch_topics,
