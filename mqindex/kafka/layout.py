@@ -44,6 +44,6 @@ def base_offset_of(path: str | os.PathLike[str]) -> int:
     if not (prefix.isascii() and prefix.isdigit()) or int(prefix) > MAX_BASE_OFFSET:
         raise BadMagicError(
             "the name tells no base offset", path=path, expected="20 digits, a dot and more", got=prefix,
-            hint="give base_offset",
+            hint="rename it, or give base_offset=",
         )  # fmt: skip
     return int(prefix)

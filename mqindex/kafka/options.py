@@ -69,6 +69,8 @@ def _whole(name: str, value: int, least: int) -> int:
 
 
 def _check_version(version: str) -> None:
+    if not isinstance(version, str):
+        raise TypeError(f"kafka_version: expected numbers and dots, as '3.9.1', got {version!r:.80}")
     if re.fullmatch(r"\d+(\.\d+)+", version) is None:
         raise ValueError(f"kafka_version: expected numbers and dots, as 3.9.1, got {version!r}")
     if tuple(int(part) for part in version.split(".")) < _OLDEST:

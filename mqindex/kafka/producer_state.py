@@ -65,8 +65,13 @@ def read_producers(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
     name = os.fspath(path)
     with open(name, "rb") as file:
         data = file.read(_LARGEST)
-    if len(data) < _HEADER or int.from_bytes(data[:2], "big") != _VERSION:
-        raise CorruptIndexError("no snapshot that a broker reads", path=name, field="version", expected=_VERSION)
+    if len(data) < _HEADER:
+        wanted = f"{_HEADER} bytes or more"
+        raise CorruptIndexError("no snapshot that a broker reads", path=name, expected=wanted, got=len(data))
+    if (version := int.from_bytes(data[:2], "big")) != _VERSION:
+        raise CorruptIndexError(
+            "no snapshot that a broker reads", path=name, field="version", expected=_VERSION, got=version
+        )
     count = int.from_bytes(data[6:10], "big", signed=True)
     if len(data) != _HEADER + count * _ENTRY.itemsize:
         wanted = f"{_HEADER} bytes and {_ENTRY.itemsize} for each of {count} producers"

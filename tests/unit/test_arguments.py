@@ -7,6 +7,8 @@ import os
 import pytest
 
 from mqindex import kafka, rocketmq
+from mqindex.errors import CorruptIndexError
+from mqindex.kafka.producer_state import read_producers
 from tests.support.golden import case
 from tests.support.golden_kafka import PartitionCase
 
@@ -51,3 +53,22 @@ def test_a_version_is_text(tmp_path):
 def test_a_tag_is_text(tags):
     with pytest.raises(TypeError, match=f"^tags: expected str, got {type(tags).__name__}$"):
         rocketmq.tag_hash(tags)
+
+
+def test_a_version_of_kafka_is_text(tmp_path):
+    with pytest.raises(TypeError, match=r"^kafka_version: expected numbers and dots, as '3.9.1', got 3.9$"):
+        kafka.verify(tmp_path, kafka_version=3.9)
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"", "expected 10 bytes or more, got 0"),
+        (b"\0\2" + bytes(8), "field version: expected 1, got 2"),
+    ],
+)
+def test_what_is_no_snapshot_is_told_what_it_is(tmp_path, data, sentence):
+    path = tmp_path / "00000000000000000005.snapshot"
+    path.write_bytes(data)
+    with pytest.raises(CorruptIndexError, match=f"^no snapshot that a broker reads: {path} ?:? ?{sentence}$"):
+        read_producers(path)
