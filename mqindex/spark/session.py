@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import warnings
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from mqindex import __version__
 from mqindex.errors import RebuildError
@@ -36,6 +38,8 @@ __all__ = [
 ]
 
 MINIMUM_JAVA = 17
+CONNECT_PORT = 15002  # Spark's default
+ANSWERS_WITHIN = 10  # seconds
 INSTALL = "pip install 'mqindex[spark]'"
 PROBE_SCHEMA = "python string, version string, problem string"
 WORKER_PYTHON = "spark.sql.execution.pyspark.python"
@@ -96,12 +100,27 @@ def get_or_create(master: str | None = None) -> SparkSession:
     builder = SparkSession.builder.appName("mqindex")
     with quiet_pandas_warning():
         if master is not None and master.startswith("sc://"):
+            _require_server(master)
             return _started(builder.remote(master), master)
         find_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         for name, value in DEFAULTS.items():
             builder = builder.config(name, value)
         return _started(builder.master(master or "local[*]"), master or "local[*]")
+
+
+def _require_server(master: str) -> None:
+    """Somebody listens where Spark Connect is to be: its client would try again for ten minutes and more."""
+    try:
+        at = urlsplit(master)
+        host, port = at.hostname or "", at.port or CONNECT_PORT
+    except ValueError:
+        return  # it is Spark's to say what is wrong with the name
+    try:
+        socket.create_connection((host, port), timeout=ANSWERS_WITHIN).close()
+    except OSError as error:
+        hint = "start a Spark Connect server there, or name another --master"
+        raise RebuildError(f"nobody answers at {host}:{port} ({error.strerror or error})", hint=hint) from None
 
 
 @contextmanager

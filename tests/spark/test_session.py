@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -115,6 +116,15 @@ def test_slow_compression_is_warned_of(spark: Any) -> None:
 
 def test_shell_takes_the_session_that_is_there(spark: Any) -> None:
     assert session.get_or_create("local[7]") is spark
+
+
+def test_nobody_at_the_place_of_spark_connect_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_active", lambda: None)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))  # and nobody listens
+        port = other.getsockname()[1]
+        with pytest.raises(RebuildError, match=f"nobody answers at 127.0.0.1:{port} .*refused.*; start a Spark Connect"):
+            session.get_or_create(f"sc://127.0.0.1:{port}/;user_id=me")
 
 
 def test_a_master_that_spark_does_not_start_on_is_named() -> None:
