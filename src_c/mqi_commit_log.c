@@ -81,6 +81,28 @@ int64_t mqi_log_find(const mqi_log *log, int64_t at, int64_t stop) {
     return -1;
 }
 
+/* The size of the record whose head stands there; 0: none does, or it does not fit. */
+static int64_t size_at(const mqi_log *log, int64_t at) {
+    if (at > log->len - MQI_BLANK_SIZE) return 0;
+    int32_t magic = mqi_get32(log->buf + at + 4);
+    int64_t size = mqi_get32(log->buf + at);
+    int is_head = magic == MQI_MAGIC_1 || magic == MQI_MAGIC_2 || magic == MQI_MAGIC_BLANK;
+    return is_head && size >= MQI_BLANK_SIZE && size <= log->len - at ? size : 0;
+}
+
+int64_t mqi_log_last(const mqi_log *log, int64_t at, int64_t stop, int64_t *end) {
+    int64_t size = size_at(log, at);
+    while (size && at + size < stop) {
+        int64_t next = size_at(log, at + size);
+        if (!next) break;
+        at += size;
+        size = next;
+    }
+    __atomic_thread_fence(__ATOMIC_ACQUIRE); /* what is read of these records from now on is what their writer wrote */
+    *end = at + size;
+    return at;
+}
+
 /* ---- scan --------------------------------------------------------------------------------------------------------- */
 
 static int32_t count_keys(const uint8_t *p, int32_t n, const uint8_t *limit) {

@@ -64,6 +64,10 @@ typedef struct {
  * fills the file; -1: none. */
 int64_t mqi_log_find(const mqi_log *log, int64_t at, int64_t stop);
 
+/* Walks from a record's head at `at` by sizes alone, over records that begin in [at, stop): returns where the last one
+ * begins whose head is there, and `*end`, which is the same place where it has no size. */
+int64_t mqi_log_last(const mqi_log *log, int64_t at, int64_t stop, int64_t *end);
+
 typedef struct {
     int64_t at;    /* after the last good frame; for a blank record the end of the buffer */
     int64_t blank; /* where the blank record stands, or -1 */

@@ -34,6 +34,7 @@ cdef extern from "mqi_commit_log.h" nogil:
         mqi_log_fault fault
 
     int64_t mqi_log_find(const mqi_log* log, int64_t at, int64_t stop) noexcept
+    int64_t mqi_log_last(const mqi_log* log, int64_t at, int64_t stop, int64_t* end) noexcept
     int64_t mqi_log_scan_frames(
         const mqi_log* log, mqi_log_scan* scan, int64_t stop, mqi_log_frame* out, int64_t max) noexcept
     void mqi_log_scan_at(
@@ -84,6 +85,19 @@ def find_frame(buf, int64_t file_start, int64_t start, int64_t stop, /):
         at = mqi_log_find(&log.log, at, end)
     log.release()
     return at + file_start if at >= 0 else -1
+
+
+def last_record(buf, int64_t file_start, int64_t start, int64_t stop, /):
+    """[start, end) of the last record that begins below `stop`, found by sizes alone from the one at `start` on.
+
+    The head of each one behind was there before its size was read. Start is end: no record's head stands there.
+    """
+    cdef LogBuffer log = LogBuffer(buf, file_start, False)
+    cdef int64_t at = log.position(start), limit = log.limit(stop), end
+    with nogil:
+        at = mqi_log_last(&log.log, at, limit, &end)
+    log.release()
+    return at + file_start, end + file_start
 
 
 cdef class LogBuffer:

@@ -209,6 +209,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     extract_all(&log, flags >> 2 & 1, 0, m.size);
     int64_t found = mqi_log_find(&log, at, stop);
     if (found >= 0) extract_all(&log, flags >> 2 & 1, found, stop);
+    int64_t end, last = mqi_log_last(&log, at, stop, &end);
+    HOLDS(at <= last && last <= end && end <= m.size && (last == at || last < stop));
     free(m.bytes);
     return 0;
 }

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mqindex._native.commit_log import Scanner, find_frame, frame_dtype
+from mqindex._native.commit_log import Scanner, find_frame, frame_dtype, last_record
 from mqindex._native.log_extract import Extractor
 from mqindex._native.log_text import born_hosts, gather, host_text, msg_ids, store_hosts
 from tests.reference.commit_log import MESSAGE_V1, decode, index_strings
@@ -322,7 +322,21 @@ def test_frame_of_another_place_is_not_found() -> None:
     assert find_frame(blank(100) + b"\0", START, START, START + 100) == -1
 
 
-@pytest.mark.parametrize("kernel", [find_frame, Extractor, Scanner])
+def test_last_record_walks_by_sizes_to_the_last_head_below_a_place() -> None:
+    frames = [len(log_of(KEYED)), len(log_of(LogMessage())), len(log_of(LogMessage(keys="z")))]
+    places = [0, frames[0], frames[0] + frames[1], sum(frames)]
+    for behind in (b"", bytes(100), b"\0\0\0\x64 no head" * 9, blank(64)[:7]):
+        data = log_of(KEYED, LogMessage(), LogMessage(keys="z")) + behind
+        for stop in range(len(data) + 1):
+            last = max(n for n, place in enumerate(places[:3]) if place < max(stop, 1))
+            assert last_record(data, START, START, START + stop) == (START + places[last], START + places[last + 1])
+    ended = log_of(KEYED) + blank(64)
+    assert last_record(ended, START, START, START + len(ended)) == (START + frames[0], START + len(ended))
+    for data in (b"", bytes(7), bytes(100), log_of(KEYED)[:-1], blank(7), struct.pack(">iI", -5, BLANK)):
+        assert last_record(data, START, START, START + len(data)) == (START, START)
+
+
+@pytest.mark.parametrize("kernel", [find_frame, last_record, Extractor, Scanner])
 def test_offsets_outside_the_file_are_refused_or_clipped(kernel: Any) -> None:
     data = log_of(KEYED)
     with pytest.raises(ValueError, match="start"):

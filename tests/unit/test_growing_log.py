@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -127,6 +128,58 @@ def test_a_frame_that_appears_piecewise_is_given_when_it_is_whole(
         writer.position = at + len(data)
         assert seen.settle() == 1
     assert (seen.entries, seen.units) == expected(writer)
+
+
+def test_a_frame_that_was_torn_when_it_was_read_does_not_count_by_what_came_since(
+    writer: LogWriter, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between a look at the bytes and a look at what stands behind them, the writer may have gone on."""
+    first, second = LogMessage(keys="first-key"), LogMessage(keys="second-key")
+    data = frame(first, 0)
+    writer.write_bytes(data[:-5])
+
+    class Extractor:
+        """Extracts, and lets the writer finish before anything is concluded from that."""
+
+        def __init__(self, *place: Any, **options: Any) -> None:
+            self.walk = real(*place, **options)
+
+        def __iter__(self) -> Iterator[Any]:
+            for chunk in self.walk:
+                if writer.position < len(data):
+                    writer.write_bytes(data[-5:])
+                    writer.write(second)
+                yield chunk
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.walk, name)
+
+    real = growing_log.Extractor
+    monkeypatch.setattr(growing_log, "Extractor", Extractor)
+    seen.settle()
+    assert (seen.entries, seen.units) == expected(writer)
+    assert len(seen.units) == 2
+
+
+def test_a_last_frame_that_changes_while_it_is_read_is_noticed(
+    writer: LogWriter, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(growing_log, "_DOUBT_SECONDS", 0.0)
+    (at,) = writer.write(LogMessage(keys="a"))
+    seen.look()
+    time.sleep(0.001)
+    real = GrowingLog._stays
+
+    def stays(log: GrowingLog, start: int, end: int) -> bool:
+        answer = real(log, start, end)
+        with writer.path(at).open("r+b") as file:
+            file.seek(end - 1)
+            file.write(b"b")
+        return answer
+
+    monkeypatch.setattr(GrowingLog, "_stays", stays)
+    with pytest.raises(LogChangedError, match="written while it was read"):
+        seen.look()
 
 
 def test_properties_that_end_in_zeros_wait_longer(

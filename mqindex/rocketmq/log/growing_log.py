@@ -1,9 +1,9 @@
 """A commit log that somebody else may be writing, read from one phy offset on: every frame once, and none torn.
 
-A broker copies a frame into the mapped file, and a reader may come while it does. The last frame of the log counts
-only when another record stands behind it, or when it looked the same at an earlier look; what lies behind the end may
-be zeros, or stale bytes of an earlier life. The log may also be cut and written anew below what was read already: a
-checksum over what was read last tells.
+A broker copies a frame into the mapped file, and a reader may come while it does. So the log's end is found first, by
+sizes alone, and only what is whole then is read: a frame with another record behind it, and the last one when it looked
+the same at an earlier look. What lies behind the end may be zeros, or stale bytes of an earlier life. The log may also
+be cut and written anew below what was read already: a checksum over what was read last tells.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._mapped_file import MappedFile
-from mqindex._native.commit_log import Scanner, find_frame
+from mqindex._native.commit_log import Scanner, find_frame, last_record
 from mqindex._native.crc import crc32c
 from mqindex._native.log_extract import Extractor, QueueTable
 from mqindex.errors import FileStateError
@@ -74,7 +74,7 @@ class GrowingLog:
     Attributes
     ----------
     phy_offset : behind the last frame that was given.
-    messages : how many were given.
+    messages : how many were given. last_message : the phy offset of the last one; -1: none.
     more : whether the last `read` ended because it had enough, and not for want of log.
     damage : stretches of earlier files that hold no readable frames; they were passed over.
     """
@@ -99,26 +99,14 @@ class GrowingLog:
         self._complete = False  # a later file holds frames: nothing more comes into this one
         self._reach = _NEAR
         self._last: _Last | None = None
-        self._held = (-1, -1)  # where the last step ended, and the frame before that place which does not count yet
         self._seal = (-1, -1, 0)
         self._looked = 0.0
-        self._last_message, self._behind = -1, -1
+        self.last_message = -1
 
     @property
     def waiting(self) -> bool:
         """True when a last frame was seen that counts as soon as it looks the same again."""
         return self._last is not None
-
-    @property
-    def last_message(self) -> int:
-        """The phy offset of the last message that was given; -1: none."""
-        if self._behind >= 0 and self._file is not None:  # the frame before one that does not count yet
-            start = max(self._behind, self._file.start)
-            walk = Extractor(self._open_map().map, self._file.start, start, self.phy_offset)
-            for _ in walk:
-                pass
-            self._last_message, self._behind = max(self._last_message, walk.last_message), -1
-        return self._last_message
 
     def read(self, stop: int | None = None) -> Iterator[Chunk]:
         """The next stretch of the log; afterwards `more` says whether another call may find something at once.
@@ -180,52 +168,64 @@ class GrowingLog:
         assert file is not None
         whole = stop is not None or self._complete
         if not whole and not self._record_at(at):
-            self._last = None
-            self._reach = _NEAR
+            self._last, self._reach = None, _NEAR
             return
         reach = min(file.stop, at + (_REACH if whole else self._reach), file.stop if stop is None else stop)
         log.read_ahead(at - file.start, reach - file.start)
+        if not whole and (reach := self._settled(at, reach)) == at:
+            return
         step = Extractor(log.map, file.start, at, reach, tags=self._tags, check_crc=not whole, queues=self._queues)
-        self._held = (-1, -1)
         for found in step:
             entries = np.frombuffer(found, RUN_ENTRY)
             units = _NO_UNITS if self._queues is None else np.frombuffer(step.units, UNIT)
-            held = -1 if whole else self._hold(step)
-            if held >= 0:
-                entries = entries[: np.searchsorted(entries["phy_offset"], held)]
-                units = units[: np.searchsorted(units["phy_offset"], held)]
             if len(entries) or len(units):
                 yield Chunk(entries, units)
-        self._count(step, -1 if whole else self._hold(step))
-        if not whole:
-            self._reach = _NEAR if step.fault is not None else min(4 * self._reach, _REACH)
-
-    def _count(self, step: Extractor, held: int) -> None:
-        self.messages += step.messages - (held >= 0)
-        if held < 0:
+        self.messages += step.messages
+        self.last_message = max(self.last_message, step.last_message)
+        self.phy_offset = step.end
+        if whole or step.end < reach:
             self._last = None
-            self._last_message, self._behind = max(self._last_message, step.last_message), -1
-        elif step.messages > 1:
-            self._behind = self.phy_offset
-        self.phy_offset = step.end if held < 0 else held
+        self._require_unchanged()
 
-    def _hold(self, step: Extractor) -> int:
-        """The last frame so far, where it does not count yet, else -1. One answer for one place."""
-        if self._held[0] != step.end:
-            self._held = step.end, self._doubted(step)
-        return self._held[1]
+    def _settled(self, at: int, reach: int) -> int:
+        """Up to where every frame is whole; what is read from now on is read as it stays."""
+        file, log = self._file, self._open_map().map
+        assert file is not None
+        last, end = last_record(log, file.start, at, reach)
+        if end > last and (self._record_at(end) or self._is_blank(last)):
+            self._last, self._reach = None, min(4 * self._reach, _REACH)
+            return end
+        self._reach = _NEAR
+        if end > last and self._is_good(last, end):
+            return end if self._stays(last, end) else last
+        self._last = None
+        return last
 
-    def _doubted(self, step: Extractor) -> int:
-        at, end = step.last_message, step.end
-        if at < 0 or step.blank >= 0 or self._record_at(end):
-            return -1
-        crc, now = self._crc(at, end), time.monotonic()
-        last = self._last
-        if last is None or (last.phy_offset, last.end, last.crc) != (at, end, crc):
-            self._last = _Last(at, end, crc, now, self._patience(at, end))
-        elif now - last.seen >= last.patience:
-            return -1
-        return at
+    def _is_good(self, at: int, end: int) -> bool:
+        """Whether a frame stands there, its body's checksum included; a torn one may come to be good."""
+        start = self._file.start if self._file is not None else 0
+        walk = Extractor(self._open_map().map, start, at, end, check_crc=True, queues=self._queues)
+        for _ in walk:
+            pass
+        return walk.messages == 1 and walk.end == end
+
+    def _stays(self, at: int, end: int) -> bool:
+        """The last frame looks as it did at an earlier look, and that was not just now."""
+        crc, now, last = self._crc(at, end), time.monotonic(), self._last
+        if last is not None and (last.phy_offset, last.end, last.crc) == (at, end, crc):
+            return now - last.seen >= last.patience
+        self._last = _Last(at, end, crc, now, self._patience(at, end))
+        return False
+
+    def _require_unchanged(self) -> None:
+        """A last frame that was taken for whole was read as it had looked; else what was given of it is wrong."""
+        last, file = self._last, self._file
+        if last is None or file is None or last.phy_offset >= self.phy_offset:
+            return
+        self._last = None
+        if self._crc(last.phy_offset, last.end) != last.crc:
+            at = last.phy_offset - file.start
+            raise LogChangedError("the log's last message was written while it was read", path=file.path, at=at)
 
     def _patience(self, at: int, end: int) -> float:
         """A frame is written from its front on: one whose properties end in a zero byte may be a torn one."""
@@ -240,6 +240,10 @@ class GrowingLog:
         start = at - self._file.start if self._file is not None else 0
         head = self._open_map().map[start : start + 8]
         return head[:4] != b"\0\0\0\0" and head[4:] in _MAGICS
+
+    def _is_blank(self, at: int) -> bool:
+        start = at - self._file.start if self._file is not None else 0
+        return self._open_map().map[start + 4 : start + 8] == _MAGICS[2]
 
     # ---- from file to file
 
@@ -271,7 +275,7 @@ class GrowingLog:
         about = os.stat(later[0].path)
         self._identity = about.st_dev, about.st_ino
         self._complete = last_file_with_frames(later[1:]) >= 0
-        self._reach, self._behind, self._seal = _NEAR, -1, (-1, -1, 0)
+        self._reach, self._seal = _NEAR, (-1, -1, 0)
 
     def _pass_over(self, stop: int | None) -> bool:
         """Nothing can be read here: pass over damage, or see whether the file is still the one that grows."""
