@@ -34,6 +34,7 @@ __all__ = [
     "scratch",
     "sweep",
     "sync_directory",
+    "sync_file",
     "sync_files",
     "temporary",
     "unused",
@@ -91,15 +92,16 @@ def sync_files(paths: Sequence[str]) -> float:
     started = time.perf_counter()
     if len(paths) < 3:
         for path in paths:
-            _sync_file(path)
+            sync_file(path)
     else:
         with ThreadPoolExecutor(min(len(paths), _SYNCS), thread_name_prefix="mqindex-sync") as pool:
-            for _ in pool.map(_sync_file, paths):
+            for _ in pool.map(sync_file, paths):
                 pass
     return time.perf_counter() - started
 
 
-def _sync_file(path: str) -> None:
+def sync_file(path: str) -> None:
+    """Make the contents of one file durable."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

@@ -12,14 +12,13 @@ from mqindex._native.log_extract import Extractor
 from mqindex.errors import FormatError, StoreInUseError
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames
 from mqindex.rocketmq.store import hold_lock
-from mqindex.staging import backup_name, own_like, sync_directory, unused
+from mqindex.staging import backup_name, own_like, sync_directory, sync_file, unused
 
 __all__ = [
     "clear_behind",
     "hold_directories",
     "log_file_size",
     "recovered_end",
-    "sync_file",
     "sync_files",
     "zero_range",
 ]
@@ -117,15 +116,6 @@ def sync_files(files: Sequence[LogFile]) -> None:
     """What a killed writer left in memory goes to the disk."""
     for file in files:
         sync_file(file.path)
-
-
-def sync_file(path: str) -> None:
-    """Bring a file's bytes to the disk."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def zero_range(path: str, start: int, stop: int) -> None:

@@ -14,8 +14,9 @@ from mqindex._native.log_writer import WRITERS, Frames
 from mqindex.errors import CapacityError, ClosedFileError
 from mqindex.rocketmq.layout import MAGIC_BLANK
 from mqindex.rocketmq.log.log_files import LogFile
-from mqindex.rocketmq.log.log_recovery import sync_file, zero_range
+from mqindex.rocketmq.log.log_recovery import zero_range
 from mqindex.rocketmq.log.new_log_file import SpareFile, allocate_file, create_log_file
+from mqindex.staging import sync_file
 
 __all__ = ["BLANK_SIZE", "LogWriter"]
 
