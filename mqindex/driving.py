@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TypeVar
 
-from mqindex import staging
 from mqindex.engines import Engine, Progress
+from mqindex.files import staging
 
 __all__ = ["announce", "held", "one", "scratch_in", "scratches_in"]
 

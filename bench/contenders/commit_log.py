@@ -11,9 +11,9 @@ import numpy as np
 
 from bench import memory
 from bench.contenders.result import Result, checksum, repeat
-from mqindex._mapped_file import MappedFile
 from mqindex._native.log_extract import Extractor
 from mqindex.engines import Engine, LocalEngine
+from mqindex.files.mapped_file import MappedFile
 from mqindex.report import RebuildReport
 from mqindex.rocketmq import rebuild as rebuild_store
 

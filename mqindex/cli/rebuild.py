@@ -21,7 +21,7 @@ from mqindex.cli.options import (
 from mqindex.cli.output import print_json, print_line
 from mqindex.cli.reports import counts, exit_code, print_findings, print_settings, work_done
 from mqindex.cli.trouble import Interrupted
-from mqindex.staging import require_new
+from mqindex.files.staging import require_new
 
 __all__ = ["command"]
 

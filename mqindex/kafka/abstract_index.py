@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._mapped_file import MappedFile, reserve
 from mqindex._native.kafka_index import Entries
 from mqindex._results import Columns
 from mqindex.errors import ClosedFileError, CorruptIndexError, IndexFullError, ReadOnlyFileError, TruncatedFileError
+from mqindex.files.mapped_file import MappedFile, reserve
 from mqindex.kafka.layout import MAX_INDEX_SIZE, base_offset_of
 
 __all__ = ["AbstractIndex", "int64_array"]

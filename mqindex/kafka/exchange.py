@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from mqindex import staging
-from mqindex.backup import keep, move_aside
+from mqindex.files import disk
+from mqindex.files.backup import keep, move_aside
 
 __all__ = ["Exchange", "exchange_files"]
 
@@ -39,12 +39,12 @@ def exchange_files(exchange: Exchange) -> bool:
     for target in replaced:
         keep(target, exchange.kept(target), exchange.partition)
     if replaced:
-        staging.sync_directory(exchange.backup)
+        disk.sync_directory(exchange.backup)
     for path, target, log in waiting:
-        staging.own_like(path, target if os.path.isfile(target) else log)
+        disk.own_like(path, target if os.path.isfile(target) else log)
         os.replace(path, target)
     for path in exchange.remove:
         if os.path.lexists(path):
             move_aside(path, exchange.kept(path), exchange.partition)
-    staging.sync_directory(exchange.partition)
+    disk.sync_directory(exchange.partition)
     return os.path.isdir(exchange.backup)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._mapped_file import MappedFile
+from mqindex.files.mapped_file import MappedFile
 from mqindex.kafka.layout import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
 from mqindex.kafka.zero_tail import entries_before_zeros
 

@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._mapped_file import MappedFile
 from mqindex._native.kafka_log import BatchScan, Recovered, find_batch
 from mqindex._results import Columns
 from mqindex.errors import ClosedFileError, CorruptIndexError, OffsetOverflowError, TruncatedFileError
+from mqindex.files.mapped_file import MappedFile
 from mqindex.kafka.batches import BATCH, batch_columns, batch_rows
 from mqindex.kafka.layout import MAX_INDEX_SIZE, MAX_LOG_SIZE, base_offset_of
 from mqindex.kafka.log_recovery import WINDOW, last_offsets_are_indexed, run_by_headers, run_with_checksums

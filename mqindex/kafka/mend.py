@@ -7,9 +7,9 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mqindex import staging
 from mqindex.driving import announce, one, scratches_in
 from mqindex.engines import Engine
+from mqindex.files import staging
 from mqindex.kafka.diagnosis import DiagnosedPartition, Diagnosis, map_segments
 from mqindex.kafka.exchange import Exchange, exchange_files
 from mqindex.kafka.options import PartitionOptions

@@ -7,7 +7,7 @@ import re
 from contextlib import AbstractContextManager
 from typing import Any, Literal, NamedTuple
 
-from mqindex import store_lock
+from mqindex.files import lock
 from mqindex.kafka.layout import MAX_BASE_OFFSET
 from mqindex.kafka.log_segment import LogSegment
 from mqindex.kafka.segment_files import SegmentFiles
@@ -198,7 +198,7 @@ def hold_lock(log_dir: str | os.PathLike[str]) -> AbstractContextManager[None]:
     -----
     Source: Kafka 4.1.0 `LogManager.lockLogDirs`.
     """
-    return store_lock.hold(os.path.join(os.fspath(log_dir), ".lock"), create=False)
+    return lock.hold(os.path.join(os.fspath(log_dir), ".lock"), create=False)
 
 
 def log_dir_of(directory: str | os.PathLike[str]) -> str:

@@ -8,9 +8,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mqindex import staging
 from mqindex.driving import announce, one, scratch_in
 from mqindex.engines import Engine, chosen_engine
+from mqindex.files import staging
+from mqindex.files.publication import Publication, publish
 from mqindex.kafka.diagnosis import map_segments, replay
 from mqindex.kafka.layout import MAX_INDEX_SIZE
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
@@ -19,7 +20,6 @@ from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space
 from mqindex.kafka.survey import INDEXES, Order, Partition, Survey, survey
 from mqindex.kafka.transactions import aborted_bytes
 from mqindex.kafka.verify import start_report
-from mqindex.publication import Publication, publish
 from mqindex.report import RebuildReport
 
 __all__ = ["rebuild"]

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mqindex import staging
 from mqindex.errors import MQIndexError
+from mqindex.files import disk
 from mqindex.kafka.layout import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
 from mqindex.kafka.log_segment import LogSegment
 from mqindex.kafka.options import PartitionOptions
@@ -67,7 +67,7 @@ def needed_space(options: PartitionOptions, sizes: Sequence[int]) -> int:
 def recover_segments(items: Sequence[SegmentRecovery]) -> list[RecoveredSegment]:
     """Write what a broker's recovery writes; a segment that it refuses gets no files, and a finding."""
     done = [_recover(item) for item in items]
-    seconds = staging.sync_files([path for one in done for path in one.paths.values()])
+    seconds = disk.sync_files([path for one in done for path in one.paths.values()])
     if done:
         done[0].fsync_seconds = seconds
     return done
@@ -102,11 +102,11 @@ def write_transactions(item: tuple[str, tuple[tuple[int, bytes], ...]]) -> list[
     """Write the `.txnindex` of each base offset; the temporary names."""
     out, wanted = item
     paths = [_write(out, f"{base_offset:020d}.txnindex", data) for base_offset, data in wanted]
-    staging.sync_files(paths)
+    disk.sync_files(paths)
     return paths
 
 
 def _write(out: str, name: str, data: bytes) -> str:
-    path = staging.temporary(out, name)
-    staging.write_new(path, data)
+    path = disk.temporary(out, name)
+    disk.write_new(path, data)
     return path

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mqindex import staging
-from mqindex.backup import keep, move_aside
 from mqindex.driving import one
 from mqindex.engines import Engine
+from mqindex.files import disk
+from mqindex.files.backup import keep, move_aside
 from mqindex.report import RepairReport
 from mqindex.rocketmq.checks.coverage import Filled
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
@@ -155,17 +155,17 @@ def _exchange(exchange: Exchange) -> list[str]:
         if os.path.exists(path) and os.path.exists(target):
             keep(target, os.path.join(kept, name), exchange.root)
     if exchange.saves:
-        staging.sync_directory(kept)
+        disk.sync_directory(kept)
     for (path, _, _), target in zip(exchange.place, final, strict=True):
         if os.path.exists(path):
-            staging.own_like(path, target if os.path.exists(target) else _neighbour(exchange))
+            disk.own_like(path, target if os.path.exists(target) else _neighbour(exchange))
             os.replace(path, target)
     for path in exchange.remove:
         if path not in final and os.path.exists(path):
             move_aside(path, os.path.join(kept, os.path.basename(path)), exchange.root)
-    staging.sync_directory(exchange.index)
+    disk.sync_directory(exchange.index)
     if exchange.saves:
-        staging.sync_directory(kept)
+        disk.sync_directory(kept)
     if checkpoint is not None:
         _exchange_checkpoint(exchange, checkpoint)
     return final
@@ -178,8 +178,8 @@ def _make_directories(exchange: Exchange) -> None:
     for directory in wanted:
         if not os.path.isdir(directory):
             os.mkdir(directory)
-            staging.own_like(directory, exchange.root)
-    staging.sync_directory(exchange.root)
+            disk.own_like(directory, exchange.root)
+    disk.sync_directory(exchange.root)
 
 
 def _neighbour(exchange: Exchange) -> str:
@@ -193,7 +193,7 @@ def _neighbour(exchange: Exchange) -> str:
 def _write_checkpoint(exchange: Exchange) -> str:
     """The new checkpoint, aside, before any file is exchanged: where it cannot be written, nothing has changed."""
     assert exchange.checkpoint is not None
-    fresh = staging.temporary(exchange.backup, "checkpoint-new")
+    fresh = disk.temporary(exchange.backup, "checkpoint-new")
     try:
         with open(fresh, "xb") as file:
             file.write(exchange.checkpoint.to_bytes())
@@ -215,5 +215,5 @@ def _exchange_checkpoint(exchange: Exchange, fresh: str) -> None:
         move_aside(path, kept, exchange.root)
     elif os.path.exists(path):
         keep(path, kept, exchange.root)
-    staging.own_like(fresh, path if os.path.exists(path) else exchange.root)
-    staging.replace(fresh, path)
+    disk.own_like(fresh, path if os.path.exists(path) else exchange.root)
+    disk.replace(fresh, path)

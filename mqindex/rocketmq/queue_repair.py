@@ -11,10 +11,10 @@ import itertools
 import os
 from dataclasses import dataclass
 
-from mqindex import staging
-from mqindex._mapped_file import MappedFile
-from mqindex.backup import keep, move_aside, neighbour_of
 from mqindex.engines import Engine
+from mqindex.files import disk, staging
+from mqindex.files.backup import keep, move_aside, neighbour_of
+from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq.checks.queue_diagnosis import CheckedQueue, QueueDiagnosis
 from mqindex.rocketmq.pipeline import pipeline, queue_stages
 from mqindex.rocketmq.pipeline.pipeline import SPLIT_SIZE, Extracted, Stretch
@@ -204,7 +204,7 @@ def exchange_queues(exchange: QueueExchange) -> list[str]:
                 move_aside(path, os.path.join(exchange.backup, name), exchange.root)
                 touched.add(os.path.dirname(path))
     for directory in sorted(touched):
-        staging.sync_directory(directory)
+        disk.sync_directory(directory)
     return final
 
 
@@ -218,20 +218,20 @@ def _keep_old(exchange: QueueExchange) -> None:
                 keep(target, os.path.join(exchange.backup, name), exchange.root)
                 homes.add(os.path.join(exchange.backup, os.path.dirname(name)))
     for home in sorted(homes):
-        staging.sync_directory(home)
+        disk.sync_directory(home)
 
 
 def _put(exchange: QueueExchange, source: str, name: str) -> None:
     target = os.path.join(exchange.root, name)
     if os.path.isdir(source):
-        staging.own_like(source, os.path.dirname(target))
+        disk.own_like(source, os.path.dirname(target))
         for one in entries(source):
-            staging.own_like(os.path.join(source, one), source)
+            disk.own_like(os.path.join(source, one), source)
         os.rename(source, target)
         return
     if os.path.lexists(target) and not os.path.isfile(target):
         move_aside(target, os.path.join(exchange.backup, name), exchange.root)
-    staging.own_like(source, neighbour_of(target))
+    disk.own_like(source, neighbour_of(target))
     os.replace(source, target)
 
 
@@ -246,5 +246,5 @@ def _make_parents(exchange: QueueExchange, name: str, touched: set[str]) -> None
         if os.path.lexists(path):
             move_aside(path, os.path.join(exchange.backup, below), exchange.root)
         os.mkdir(path)
-        staging.own_like(path, os.path.dirname(path))
+        disk.own_like(path, os.path.dirname(path))
         touched.add(os.path.dirname(path))

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from mqindex import staging
 from mqindex.driving import announce, one, scratch_in
 from mqindex.engines import Engine, chosen_engine
 from mqindex.errors import GeometryError
-from mqindex.publication import Publication, publish
+from mqindex.files import staging
+from mqindex.files.publication import Publication, publish
 from mqindex.report import RebuildReport, Report
 from mqindex.rocketmq import layout
 from mqindex.rocketmq import store as stores

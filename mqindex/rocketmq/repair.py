@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from mqindex import staging
 from mqindex.driving import held, one, scratch_in
 from mqindex.engines import Engine, chosen_engine
+from mqindex.files import staging
 from mqindex.report import Finding, RepairReport
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.diagnosis import Diagnosis, diagnose

@@ -6,8 +6,8 @@ import errno
 import os
 from contextlib import AbstractContextManager
 
-from mqindex import store_lock
 from mqindex.errors import BadMagicError
+from mqindex.files import lock
 
 __all__ = ["hold_lock", "index_paths", "stray_index_names", "was_unclean"]
 
@@ -19,7 +19,7 @@ def was_unclean(root: str) -> bool:
 
 def hold_lock(root: str) -> AbstractContextManager[None]:
     """Hold the store's `lock` as a broker would, so that none starts meanwhile; `StoreInUseError` where one runs."""
-    return store_lock.hold(os.path.join(root, "lock"))
+    return lock.hold(os.path.join(root, "lock"))
 
 
 def index_paths(directory: str) -> list[str]:

@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mqindex import rocketmq, staging
+from mqindex import rocketmq
 from mqindex._keys import key_batch
 from mqindex.driving import one, scratch_in
 from mqindex.errors import GeometryError
-from mqindex.publication import Publication, publish
+from mqindex.files import staging
+from mqindex.files.publication import Publication, publish
 from mqindex.report import RebuildReport, RepairReport, Report, Value
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM

@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from mqindex import staging
 from mqindex.errors import OutputExistsError
+from mqindex.files import disk, staging
 from mqindex.rocketmq import IndexService
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.spark.functions import Lookup
@@ -100,7 +100,7 @@ def _build(batches: Iterator[pa.RecordBatch], out: str, target: str, hash_slot_n
             service.flush()
             entries = [file.header.index_count - 1 for file in service.files]
         if entries:
-            staging.sync_tree(aside)
+            disk.sync_tree(aside)
             _appear(aside, target)
     return entries
 
@@ -116,7 +116,7 @@ def _appear(aside: str, target: str) -> None:
                 "the output exists and holds something else", path=target, hint="choose another place"
             ) from None
     else:
-        staging.sync_directory(os.path.dirname(target))
+        disk.sync_directory(os.path.dirname(target))
 
 
 def _same_files(mine: str, theirs: str) -> bool:

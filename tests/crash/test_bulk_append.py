@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mqindex import _nameless
 from mqindex._results import BinaryColumn
 from mqindex.errors import FileStateError
+from mqindex.files import tmpfile
 from mqindex.rocketmq import CommitLog, NewMessage
 from mqindex.rocketmq.log import log_writer, new_log_file
 from tests.reference.commit_log import scan_log
@@ -73,7 +73,7 @@ def test_many_at_once_are_the_bytes_of_few_at_a_time(
 
     monkeypatch.setattr(log_writer, "create_log_file", create)
     if not nameless:
-        monkeypatch.setattr(_nameless, "_NAMELESS", None)
+        monkeypatch.setattr(tmpfile, "_NAMELESS", None)
     directory = tmp_path / "store" / "commitlog"
     offsets: list[int] = []
     with open_log(directory) as log:

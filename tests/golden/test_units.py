@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from mqindex._mapped_file import MappedFile
 from mqindex._native.log_extract import QueueTable
+from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan
 from mqindex.rocketmq.log.log_files import list_log_files
 from mqindex.rocketmq.options import store_options

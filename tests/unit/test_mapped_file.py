@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mqindex import _mapped_file, _nameless
-from mqindex._mapped_file import MappedFile
 from mqindex.errors import TruncatedFileError
+from mqindex.files import mapped_file, tmpfile
+from mqindex.files.mapped_file import MappedFile
 
 SIZE = 3 * 4096 + 5
 
@@ -21,7 +21,7 @@ SIZE = 3 * 4096 + 5
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How the file comes about: where the system can make files without a name, and where it cannot."""
     if request.param == "in place":
-        monkeypatch.setattr(_nameless, "_NAMELESS", None)
+        monkeypatch.setattr(tmpfile, "_NAMELESS", None)
     return str(request.param)
 
 
@@ -58,13 +58,13 @@ def test_what_stands_there_stays(tmp_path: Path) -> None:
 
 def test_what_appears_meanwhile_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
-    real = _mapped_file.reserve
+    real = mapped_file.reserve
 
     def reserve(fd: int, size: int, *, sparse: bool = False) -> None:
         path.write_bytes(b"another one's")
         real(fd, size, sparse=sparse)
 
-    monkeypatch.setattr(_mapped_file, "reserve", reserve)
+    monkeypatch.setattr(mapped_file, "reserve", reserve)
     with pytest.raises(FileExistsError) as caught:
         MappedFile.create(path, SIZE)
     assert caught.value.filename == str(path)
@@ -76,7 +76,7 @@ def test_a_full_disk_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(_mapped_file, "reserve", full)
+    monkeypatch.setattr(mapped_file, "reserve", full)
     with pytest.raises(OSError, match="No space left"):
         MappedFile.create(tmp_path / "file", SIZE)
     assert list(tmp_path.iterdir()) == []
@@ -98,7 +98,7 @@ def test_without_links_to_open_files_it_is_made_in_place(tmp_path: Path, monkeyp
     assert (tmp_path / "file").stat().st_size == SIZE
 
 
-@pytest.mark.skipif(_nameless._NAMELESS is None, reason="no files without a name on this system")
+@pytest.mark.skipif(tmpfile._NAMELESS is None, reason="no files without a name on this system")
 def test_nobody_meets_a_file_that_is_shorter(tmp_path: Path) -> None:
     met: list[int] = []
     done = threading.Event()

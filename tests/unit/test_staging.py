@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from mqindex import staging
 from mqindex.errors import OutputExistsError
+from mqindex.files import disk, staging
 
 
 def test_a_scratch_is_gone_after_use_also_after_a_failure(tmp_path):
@@ -27,7 +27,9 @@ def test_a_scratch_in_use_is_left_alone(tmp_path):
 
 
 def test_a_scratch_whose_process_was_killed_is_removed_by_the_next(tmp_path):
-    code = "import os, sys; from mqindex import staging\nwith staging.scratch(sys.argv[1]): os.kill(os.getpid(), 9)"
+    code = (
+        "import os, sys; from mqindex.files import staging\nwith staging.scratch(sys.argv[1]): os.kill(os.getpid(), 9)"
+    )
     subprocess.run([sys.executable, "-c", code, tmp_path], check=False)
     (killed,) = os.listdir(tmp_path)
     with staging.scratch(str(tmp_path)) as fresh:
@@ -63,7 +65,7 @@ def test_a_new_file_takes_the_mode_of_its_neighbour(tmp_path):
     neighbour.touch(mode=0o640)
     os.chmod(neighbour, 0o640)
     fresh.touch(mode=0o600)
-    staging.own_like(str(fresh), str(neighbour))
+    disk.own_like(str(fresh), str(neighbour))
     assert stat.S_IMODE(fresh.stat().st_mode) == 0o640
 
 
@@ -80,12 +82,12 @@ def test_scratch_that_was_left_behind_is_swept_away_and_what_is_in_use_stays(tmp
 def test_new_files_are_written_once_and_brought_to_the_disk(count, tmp_path, monkeypatch):
     paths = [str(tmp_path / str(number)) for number in range(count)]
     for path in paths:
-        staging.write_new(path, b"new")
+        disk.write_new(path, b"new")
         with pytest.raises(FileExistsError):
-            staging.write_new(path, b"other")
+            disk.write_new(path, b"other")
     synced, sync = set(), os.fsync
     monkeypatch.setattr(os, "fsync", lambda fd: (synced.add(os.fstat(fd).st_ino), sync(fd)))
-    assert staging.sync_files(paths) > 0
+    assert disk.sync_files(paths) > 0
     assert synced == {os.stat(path).st_ino for path in paths}
     with pytest.raises(FileNotFoundError):
-        staging.sync_files([*paths, str(tmp_path / "gone")])
+        disk.sync_files([*paths, str(tmp_path / "gone")])

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._mapped_file import MappedFile
 from mqindex._native.commit_log import Scanner, find_frame
 from mqindex.engines import Engine
 from mqindex.errors import MQIndexError
+from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq.checks.entry_check import EntryCheck, EntryRun, EntryStretch
 from mqindex.rocketmq.checks.queue_wants import QueueWants, needs_again

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._mapped_file import MappedFile
 from mqindex._native.consume_queue import check_units, decode_units
 from mqindex.errors import MQIndexError
+from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq.checks.unit_check import BLANK_SIZE, queue_files
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._mapped_file import MappedFile
 from mqindex._native.consume_queue import (
     compare_units,
     count_in_line,
@@ -24,6 +23,7 @@ from mqindex._native.consume_queue import (
     group_units,
 )
 from mqindex.errors import MQIndexError
+from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.log.log_files import LogFile, Skipped

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from mqindex import staging
+from mqindex.files import disk
 from mqindex.rocketmq.side.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def write_checkpoint(path: str, checkpoint: Checkpoint) -> None:
         file.write(checkpoint.to_bytes())
         file.flush()
         os.fsync(file.fileno())
-    staging.replace(fresh, path)
+    disk.replace(fresh, path)
 
 
 class DispatchFlush:
@@ -77,7 +77,7 @@ class DispatchFlush:
                 self._flush_index_file(file)
             self._flush_queues()
         for directory in (self._index.directory, os.path.dirname(self._path)):
-            staging.sync_directory(directory)
+            disk.sync_directory(directory)
 
     def abandon(self) -> None:
         """Something went wrong elsewhere: the thread ends, nothing more is flushed."""

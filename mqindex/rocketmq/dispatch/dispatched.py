@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mqindex._mapped_file import MappedFile
 from mqindex._native.commit_log import scan_at
 from mqindex._native.log_extract import Extractor
+from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq.log.growing_log import LogChangedError
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY, UNIT
 from mqindex.rocketmq.log.log_files import LogFile, list_log_files

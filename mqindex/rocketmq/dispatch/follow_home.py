@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mqindex import staging
 from mqindex.errors import BadMagicError, OutputExistsError
+from mqindex.files import disk
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.options import StoreOptions, store_options, tags_indexed
 from mqindex.rocketmq.pipeline.survey import survey
@@ -188,4 +188,4 @@ def _write(path: str, home: FollowHome) -> None:
         file.write("\n")
         file.flush()
         os.fsync(file.fileno())
-    staging.replace(fresh, path)
+    disk.replace(fresh, path)

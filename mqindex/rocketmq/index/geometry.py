@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._mapped_file import MappedFile
 from mqindex.errors import GeometryError, MQIndexError
+from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, INDEX_NUM
 

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._keys import key_batch
-from mqindex._mapped_file import MappedFile
 from mqindex._native.index_file import IndexCore
 from mqindex._native.single_calls import SingleCalls
 from mqindex._results import Columns, Hits
 from mqindex.errors import GeometryError, TruncatedFileError
+from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM, MAX_TIMESTAMP

@@ -13,9 +13,9 @@ from types import TracebackType
 
 import numpy.typing as npt
 
-from mqindex._mapped_file import MappedFile
 from mqindex._results import Columns
 from mqindex.errors import ClosedFileError, FormatError, ReadOnlyFileError
+from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.log_appender import AppendMessagesResult, LogAppender
 from mqindex.rocketmq.log.log_columns import require_columns

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._mapped_file import MappedFile
 from mqindex._native.commit_log import Scanner, find_frame, last_record
 from mqindex._native.crc import crc32c
 from mqindex._native.log_extract import Extractor, QueueTable
 from mqindex.errors import FileStateError
+from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY, UNIT, Damage
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames, list_log_files

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._mapped_file import MappedFile
 from mqindex._native.commit_log import find_frame
 from mqindex._native.log_extract import Extractor, QueueTable
+from mqindex.files.mapped_file import MappedFile
 
 __all__ = ["RUN_ENTRY", "UNIT", "Damage", "FileWalk", "LogEntries", "LogSpan"]
 

@@ -7,8 +7,8 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mqindex._mapped_file import MappedFile
 from mqindex._native.commit_log import find_frame
+from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq.layout import number_of
 
 __all__ = ["LogFile", "Skipped", "data_end", "last_file_with_frames", "list_log_files", "survey_directories"]

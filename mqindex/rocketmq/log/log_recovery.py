@@ -7,12 +7,13 @@ import fcntl
 import os
 from collections.abc import Iterator, Sequence
 
-from mqindex._mapped_file import MappedFile
 from mqindex._native.log_extract import Extractor
 from mqindex.errors import FormatError, StoreInUseError
+from mqindex.files.disk import own_like, sync_directory, sync_file
+from mqindex.files.mapped_file import MappedFile
+from mqindex.files.staging import backup_name, unused
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames
 from mqindex.rocketmq.store import hold_lock
-from mqindex.staging import backup_name, own_like, sync_directory, sync_file, unused
 
 __all__ = [
     "clear_behind",

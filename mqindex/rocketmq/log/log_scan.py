@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from mqindex._mapped_file import MappedFile
 from mqindex._native.commit_log import Scanner, find_frame
 from mqindex._native.log_extract import Extractor
 from mqindex._results import Columns
 from mqindex.errors import TruncatedFileError
+from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq.log.log_columns import columns_of
 from mqindex.rocketmq.log.log_files import LogFile, data_end
 

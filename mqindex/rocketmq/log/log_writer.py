@@ -12,11 +12,11 @@ from typing import Any
 from mqindex._native.group_commit import GroupCommit, write_at
 from mqindex._native.log_writer import WRITERS, Frames
 from mqindex.errors import CapacityError, ClosedFileError
+from mqindex.files.disk import sync_file
 from mqindex.rocketmq.layout import MAGIC_BLANK
 from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.log.log_recovery import zero_range
 from mqindex.rocketmq.log.new_log_file import SpareFile, allocate_file, create_log_file
-from mqindex.staging import sync_file
 
 __all__ = ["BLANK_SIZE", "LogWriter"]
 

@@ -7,10 +7,11 @@ import os
 import stat
 import threading
 
-from mqindex._nameless import give_name, open_nameless
 from mqindex._native.group_commit import allocate
 from mqindex.errors import FileStateError
-from mqindex.staging import own_like, scratch, sync_directory
+from mqindex.files.disk import own_like, sync_directory
+from mqindex.files.staging import scratch
+from mqindex.files.tmpfile import give_name, open_nameless
 
 __all__ = ["SpareFile", "allocate_file", "create_log_file"]
 

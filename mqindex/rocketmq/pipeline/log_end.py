@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from mqindex._mapped_file import MappedFile
 from mqindex._native.commit_log import find_frame
 from mqindex._native.log_extract import Extractor
 from mqindex.engines import Engine
+from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq.log.log_entries import Damage, LogSpan
 from mqindex.rocketmq.pipeline import pipeline

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mqindex import staging
 from mqindex._native.consume_queue import group_units
 from mqindex._native.log_extract import QueueTable
+from mqindex.files import disk
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.pipeline.queue_build import NO_EXT, Oddities, QueueBuilder
 from mqindex.rocketmq.queue.old_queue import OldQueue
@@ -86,7 +86,7 @@ class UnitCollector:
             units["store_timestamp"][more] = NO_EXT
         names, units = self._renumber(units)
         units, borders = group_units(units, len(names))
-        path = staging.temporary(out, "units")
+        path = disk.temporary(out, "units")
         with open(path, "xb", buffering=0) as file:
             rest = memoryview(units.view(np.uint8).data)
             while rest:
@@ -189,7 +189,7 @@ class BuiltQueues:
 
 def build_queues(batch: QueueBatch) -> BuiltQueues:
     """Write the files of every queue of a batch."""
-    home = staging.temporary(batch.out, "queues")
+    home = disk.temporary(batch.out, "queues")
     os.mkdir(home)
     load = _stream if len(batch.queues) == 1 else _load
     built: list[BuiltQueue] = []

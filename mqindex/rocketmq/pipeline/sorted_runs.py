@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mqindex import staging
-from mqindex._mapped_file import MappedFile
+from mqindex.files import disk
+from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY
 from mqindex.rocketmq.pipeline import stages
 from mqindex.rocketmq.pipeline.stages import Built, Part, Slice
@@ -97,7 +97,7 @@ class SortedRunWriter:
         entries, seqs = _sorted(entries, seqs)
         first, last = _key(entries, seqs, 0), _key(entries, seqs, -1)
         if self._last is None or first < self._last:
-            path = staging.temporary(self._directory, "run")
+            path = disk.temporary(self._directory, "run")
             self.runs.append(SortedRun(path, f"{path}.seq" if self._with_seq else None, 0))
         run = self.runs[-1]
         _append(run.path, entries)
@@ -118,7 +118,7 @@ def assign_sorted(runs: Sequence[SortedRun], *, out: str, hash_slot_num: int, in
 
 def build_sorted(part: SortedPart) -> tuple[Built, int]:
     """Merge a part's entries and build its index file; also returns how many phy_offsets begin in it."""
-    path = staging.temporary(part.out, "merged")
+    path = disk.temporary(part.out, "merged")
     seed, before, offsets = None, None, 0
     try:
         with _Runs(part.runs) as runs, open(path, "xb", buffering=0) as file:

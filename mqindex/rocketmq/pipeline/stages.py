@@ -5,7 +5,7 @@ extract   a byte range of one log file          ->  a run: its entries, 20 bytes
 build     slices of runs, and the seed          ->  an index file under a temporary name
 ```
 
-What consume queues need of them besides is in `queue_stages`; `mqindex.publication` lets the result appear.
+What consume queues need of them besides is in `queue_stages`; `mqindex.files.publication` lets the result appear.
 
 Every task writes under a name of its own, so that a retried or duplicated task harms nothing.
 """
@@ -19,11 +19,11 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from mqindex import staging
-from mqindex._mapped_file import MappedFile
 from mqindex._native.commit_log import find_frame
 from mqindex._native.index_file import IndexCore
 from mqindex.errors import RebuildError
+from mqindex.files import disk, staging
+from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY, Damage, FileWalk, LogSpan
 from mqindex.rocketmq.pipeline.queue_stages import UnitCollector, UnitRun
@@ -139,7 +139,7 @@ def _write_run(walk: FileWalk, out: str | None, units: UnitCollector | None) -> 
             if units is not None:
                 units.add(walk.units)
         return None
-    path = staging.temporary(out, "run")
+    path = disk.temporary(out, "run")
     with open(path, "xb", buffering=0) as file:
         for chunk in walk:
             write_all(file, chunk)
@@ -161,7 +161,7 @@ def write_all(file: BinaryIO, chunk: npt.NDArray[Any]) -> None:
 
 def build(part: Part) -> Built:
     """Build one index file from its slices, put after put as the broker would."""
-    path = staging.temporary(part.out, "part")
+    path = disk.temporary(part.out, "part")
     with _begin(part, path) as file:
         core = IndexCore(file.map, part.hash_slot_num, part.index_num, True)
         try:

@@ -11,8 +11,8 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mqindex._mapped_file import MappedFile
 from mqindex.errors import FileStateError, GeometryError, MQIndexError
+from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding, Value
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.index import geometry

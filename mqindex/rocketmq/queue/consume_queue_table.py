@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 
 from mqindex.errors import ClosedFileError, FormatError, ReadOnlyFileError
+from mqindex.files.disk import own_like, sync_directory
 from mqindex.rocketmq.layout import QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import Skipped
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.queue.queue_files import FileMaps, file_size_of, list_queue_files
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
-from mqindex.staging import own_like, sync_directory
 
 __all__ = ["ConsumeQueueTable", "list_queues"]
 

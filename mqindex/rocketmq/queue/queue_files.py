@@ -13,8 +13,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from mqindex._mapped_file import MappedFile
 from mqindex.errors import ClosedFileError, TruncatedFileError
+from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, survey_directories
 
 __all__ = ["End", "FileMaps", "Stretch", "UnitFiles", "file_size_of", "list_queue_files"]

@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from mqindex._native.consume_queue import encode_units
 from mqindex.errors import FileStateError, GeometryError, OffsetOverflowError
+from mqindex.files.disk import own_like, sync_directory
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, data_end
 from mqindex.rocketmq.queue.queue_files import UnitFiles
 from mqindex.rocketmq.queue.queue_units import BLANK, columns_of_file, count_blanks
-from mqindex.staging import own_like, sync_directory
 
 __all__ = ["PutUnits", "QueueTail"]
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mqindex import staging
 from mqindex.errors import ClosedFileError
+from mqindex.files import disk
 from mqindex.rocketmq import store
 from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush
 from mqindex.rocketmq.dispatch.dispatched import dispatched_offset
@@ -250,7 +250,7 @@ def _marked(root: str) -> Iterator[None]:
     path = os.path.join(root, "abort")
     with open(path, "ab"):  # empty, as of a 4.x broker
         pass
-    staging.sync_directory(root)
+    disk.sync_directory(root)
     yield
     os.unlink(path)
 

@@ -8,8 +8,8 @@ import mmap
 import os
 from types import TracebackType
 
-from mqindex._nameless import give_name, open_nameless
 from mqindex.errors import ClosedFileError, TruncatedFileError
+from mqindex.files.tmpfile import give_name, open_nameless
 
 __all__ = ["MappedFile"]
 

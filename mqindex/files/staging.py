@@ -12,14 +12,13 @@ import fcntl
 import itertools
 import os
 import shutil
-import stat
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from mqindex.errors import OutputExistsError
+from mqindex.files.disk import sync_directory
 
 __all__ = [
     "backup_name",
@@ -28,23 +27,15 @@ __all__ = [
     "discard",
     "exchange",
     "make_shared_scratch",
-    "own_like",
-    "replace",
     "require_new",
     "scratch",
     "sweep",
-    "sync_directory",
-    "sync_file",
-    "sync_files",
-    "temporary",
     "unused",
-    "write_new",
 ]
 
 _PREFIX = ".mqindex-"
 _OWNER = "owner"
 _SHARED = "shared"
-_SYNCS = 16  # at once: one after the other a file takes a commit of its own, ten times as long
 _SHARED_FOR = 24 * 3600  # seconds after which a shared scratch is given up
 
 
@@ -64,57 +55,6 @@ def unused(path: str) -> str:
     return next(name for name in names if not os.path.lexists(name))
 
 
-def sync_directory(path: str) -> None:
-    """Make the names in a directory durable."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def sync_tree(root: str) -> None:
-    """Make every directory's names below `root`, and its own, durable; the files were synced when they were written."""
-    for directory, _, _ in os.walk(root):
-        sync_directory(directory)
-
-
-def write_new(path: str, data: bytes) -> None:
-    """Write a file that must not exist yet; `sync_files` brings it to the disk."""
-    with open(path, "xb", buffering=0) as file:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[file.write(rest) :]
-
-
-def sync_files(paths: Sequence[str]) -> float:
-    """Make the contents of files durable, and say how many seconds that took. Many at once share the disk's commits."""
-    started = time.perf_counter()
-    if len(paths) < 3:
-        for path in paths:
-            sync_file(path)
-    else:
-        with ThreadPoolExecutor(min(len(paths), _SYNCS), thread_name_prefix="mqindex-sync") as pool:
-            for _ in pool.map(sync_file, paths):
-                pass
-    return time.perf_counter() - started
-
-
-def sync_file(path: str) -> None:
-    """Make the contents of one file durable."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def replace(source: str, target: str) -> None:
-    """Rename over `target`, durably."""
-    os.replace(source, target)
-    sync_directory(os.path.dirname(target) or ".")
-
-
 def exchange(source: str, target: str, aside: str | None) -> None:
     """Rename a directory into place, durably; what stands there goes `aside`, and comes back if that fails."""
     moved = aside is not None and os.path.lexists(target)
@@ -128,11 +68,6 @@ def exchange(source: str, target: str, aside: str | None) -> None:
             os.rename(aside, target)
         raise
     sync_directory(os.path.dirname(target))
-
-
-def temporary(directory: str, name: str) -> str:
-    """A path in `directory` that no other attempt of the same task uses: retries and speculation never collide."""
-    return os.path.join(directory, f"{name}.{uuid.uuid4().hex[:12]}")
 
 
 @contextlib.contextmanager
@@ -248,16 +183,3 @@ def copy_file(source: str, target: str) -> None:
             if copied == 0:
                 break
             left -= copied
-
-
-def own_like(path: str, neighbour: str) -> None:
-    """Give a new file or directory its neighbour's owner and mode: a repair by root must not lock the broker out."""
-    like = os.stat(neighbour)
-    mode = stat.S_IMODE(like.st_mode)
-    if os.path.isdir(path) and not stat.S_ISDIR(like.st_mode):
-        mode |= (mode & 0o444) >> 2  # who may read the file may enter the directory
-    elif not os.path.isdir(path) and stat.S_ISDIR(like.st_mode):
-        mode &= ~0o111
-    if (os.stat(path).st_uid, os.stat(path).st_gid) != (like.st_uid, like.st_gid):
-        os.chown(path, like.st_uid, like.st_gid)
-    os.chmod(path, mode)

@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 
-from mqindex import staging
+from mqindex.files import disk, staging
 
 __all__ = ["keep", "move_aside", "neighbour_of"]
 
@@ -39,13 +39,13 @@ def move_aside(path: str, backup: str, root: str) -> None:
         if error.errno != errno.EXDEV:
             raise
         _copy_away(path, backup)
-    staging.sync_directory(os.path.dirname(backup))
+    disk.sync_directory(os.path.dirname(backup))
 
 
 def _copy_away(path: str, backup: str) -> None:
     if os.path.isdir(path) and not os.path.islink(path):
         shutil.copytree(path, backup, symlinks=True)
-        staging.sync_tree(backup)
+        disk.sync_tree(backup)
         shutil.rmtree(path)
     else:
         _copy(path, backup)
@@ -54,7 +54,7 @@ def _copy_away(path: str, backup: str) -> None:
 
 def _copy(path: str, backup: str) -> None:
     staging.copy_file(path, backup)
-    staging.sync_files([backup])
+    disk.sync_files([backup])
 
 
 def _make_home(path: str, root: str) -> None:
@@ -64,8 +64,8 @@ def _make_home(path: str, root: str) -> None:
         return
     _make_home(home, root)
     os.mkdir(home)
-    staging.own_like(home, root)
-    staging.sync_directory(os.path.dirname(home))
+    disk.own_like(home, root)
+    disk.sync_directory(os.path.dirname(home))
 
 
 def neighbour_of(path: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from mqindex import staging
+from mqindex.files import disk, staging
 
 __all__ = ["Publication", "publish"]
 
@@ -36,7 +36,7 @@ def publish(publication: Publication) -> list[str]:
                 target = os.path.join(result, name)
                 _make_directory(os.path.dirname(target))
                 os.rename(source, target)
-        staging.sync_tree(result)
+        disk.sync_tree(result)
         staging.exchange(result, publication.out, publication.aside)
     return [path for _, name in publication.moves for path in _files(os.path.join(publication.out, name))]
 

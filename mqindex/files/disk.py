@@ -1,0 +1,236 @@
+"""What changes a disk, call by call: new files, bytes, names, and the waiting until they are there.
+
+Nothing outside `mqindex.files` calls the system for these, so that a test can make every one of them fail. Each does
+all of what it says or raises the `OSError`, and names the path where it has one.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+__all__ = [
+    "close",
+    "create",
+    "exists",
+    "make_directories",
+    "make_directory",
+    "open_to_write",
+    "own_like",
+    "pwrite_all",
+    "remove",
+    "rename",
+    "replace",
+    "replace_content",
+    "resize",
+    "sync",
+    "sync_data",
+    "sync_directory",
+    "sync_file",
+    "sync_files",
+    "sync_tree",
+    "temporary",
+    "write_all",
+    "write_new",
+]
+
+_SYNCS = 16  # at once: one after the other a file takes a commit of its own, ten times as long
+
+
+# ---- what is there ------------------------------------------------------------------------------------------------
+
+
+def exists(path: str) -> bool:
+    """Whether a name is there, a dangling link's too. What cannot be looked at is an `OSError`, not "nothing"."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+# ---- files --------------------------------------------------------------------------------------------------------
+
+
+def create(path: str) -> int:
+    """A descriptor of a new file, to read and write; never one that others planted there, nor behind their link."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+
+
+def open_to_write(path: str) -> int:
+    """A descriptor of a file that is there, to read and write."""
+    return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+
+
+def close(fd: int) -> None:
+    """Give a descriptor back."""
+    os.close(fd)
+
+
+def write_all(fd: int, data: bytes | memoryview) -> None:
+    """Every byte, where the descriptor stands."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[_progress(os.write(fd, rest)) :]
+
+
+def pwrite_all(fd: int, data: bytes | memoryview, at: int) -> None:
+    """Every byte, from position `at` on."""
+    rest = memoryview(data).cast("B")
+    while rest:
+        written = _progress(os.pwrite(fd, rest, at))
+        rest, at = rest[written:], at + written
+
+
+def _progress(written: int) -> int:
+    if written == 0:
+        raise OSError(errno.EIO, "a write took no byte")
+    return written
+
+
+def resize(fd: int, size: int) -> None:
+    """Cut a file, or let it grow by a hole."""
+    os.ftruncate(fd, size)
+
+
+def write_new(path: str, data: bytes) -> None:
+    """Write a file that must not exist yet; `sync_files` brings it to the disk."""
+    fd = create(path)
+    try:
+        write_all(fd, data)
+    finally:
+        os.close(fd)
+
+
+def replace_content(path: str, data: bytes, *, like: str | None = None) -> None:
+    """Let `path` hold exactly these bytes, durably: the old content or the new one, never a part.
+
+    like : whose owner and mode the file takes; None: its own, where it exists.
+    """
+    neighbour = like if like is not None else path if exists(path) else None
+    fresh = temporary(os.path.dirname(path) or ".", f".{os.path.basename(path)}")
+    try:
+        fd = create(fresh)
+        try:
+            write_all(fd, data)
+            sync(fd)
+        finally:
+            os.close(fd)
+        if neighbour is not None:
+            own_like(fresh, neighbour)
+        replace(fresh, path)
+    except BaseException:
+        if exists(fresh):
+            os.unlink(fresh)
+        raise
+
+
+def temporary(directory: str, name: str) -> str:
+    """A path in `directory` that no other attempt of the same task uses: retries and speculation never collide."""
+    return os.path.join(directory, f"{name}.{uuid.uuid4().hex[:12]}")
+
+
+# ---- names --------------------------------------------------------------------------------------------------------
+
+
+def make_directory(path: str) -> None:
+    """A new directory in one that is there."""
+    os.mkdir(path)
+
+
+def make_directories(path: str) -> None:
+    """A directory, and those above it, that are there afterwards; the names of new ones are durable."""
+    if os.path.isdir(path):
+        return
+    above = os.path.dirname(os.path.abspath(path))
+    make_directories(above)
+    try:
+        os.mkdir(path)
+    except FileExistsError:  # made by another at this moment, unless it is no directory
+        if not os.path.isdir(path):
+            raise
+    sync_directory(above)
+
+
+def remove(path: str) -> None:
+    """Take a file's name away."""
+    os.unlink(path)
+
+
+def rename(source: str, target: str) -> None:
+    """Give a file or directory another name; `replace` makes it durable too."""
+    os.rename(source, target)
+
+
+def replace(source: str, target: str) -> None:
+    """Rename over `target`, durably."""
+    os.replace(source, target)
+    sync_directory(os.path.dirname(target) or ".")
+
+
+def own_like(path: str, neighbour: str) -> None:
+    """Give a new file or directory its neighbour's owner and mode: a repair by root must not lock the broker out."""
+    like = os.stat(neighbour)
+    mode = stat.S_IMODE(like.st_mode)
+    if os.path.isdir(path) and not stat.S_ISDIR(like.st_mode):
+        mode |= (mode & 0o444) >> 2  # who may read the file may enter the directory
+    elif not os.path.isdir(path) and stat.S_ISDIR(like.st_mode):
+        mode &= ~0o111
+    if (os.stat(path).st_uid, os.stat(path).st_gid) != (like.st_uid, like.st_gid):
+        os.chown(path, like.st_uid, like.st_gid)
+    os.chmod(path, mode)
+
+
+# ---- until it is on the disk --------------------------------------------------------------------------------------
+
+
+def sync(fd: int) -> None:
+    """Return when a file's bytes and length are on the disk."""
+    os.fsync(fd)
+
+
+def sync_data(fd: int) -> None:
+    """Return when a file's bytes, and what is needed to find them, are on the disk."""
+    getattr(os, "fdatasync", os.fsync)(fd)
+
+
+def sync_file(path: str) -> None:
+    """Make the contents of one file durable."""
+    _sync(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def sync_directory(path: str) -> None:
+    """Make the names in a directory durable."""
+    _sync(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def _sync(path: str, flags: int) -> None:
+    fd = os.open(path, flags)
+    try:
+        sync(fd)
+    finally:
+        os.close(fd)
+
+
+def sync_tree(root: str) -> None:
+    """Make every directory's names below `root`, and its own, durable; the files were synced when they were written."""
+    for directory, _, _ in os.walk(root):
+        sync_directory(directory)
+
+
+def sync_files(paths: Sequence[str]) -> float:
+    """Make the contents of files durable, and say how many seconds that took. Many at once share the disk's commits."""
+    started = time.perf_counter()
+    if len(paths) < 3:
+        for path in paths:
+            sync_file(path)
+    else:
+        with ThreadPoolExecutor(min(len(paths), _SYNCS), thread_name_prefix="mqindex-sync") as pool:
+            for _ in pool.map(sync_file, paths):
+                pass
+    return time.perf_counter() - started
