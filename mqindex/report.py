@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from mqindex.errors import sentence
 
-__all__ = ["Finding", "RebuildReport", "RepairReport", "Report", "Severity", "Value"]
+__all__ = ["Finding", "Kind", "RebuildReport", "RepairReport", "Report", "Severity", "Value", "catalogue_rows"]
 
 Severity = Literal["error", "warning", "info"]
 
@@ -32,6 +33,29 @@ class Finding:
     def __str__(self) -> str:
         what = f"{self.severity} {self.kind}"
         return sentence(what, self.path, self.at, self.field, self.expected, self.got, self.hint)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What all findings of one kind have in common, as a broker's catalogue has it: kind -> `Kind`.
+
+    `severity`: the usual one; a finding may be milder or worse by its circumstances, and its own counts. `meaning`: one
+    plain sentence, whatever the file. `hint`: what to do; None: nothing need be done.
+    """
+
+    severity: Severity
+    meaning: str
+    hint: str | None = None
+
+
+def catalogue_rows(catalogue: Mapping[str, Kind]) -> list[tuple[str, str, str, str]]:
+    """(kind, severity, meaning, hint) of a catalogue, errors first, then by name: the table of the documents.
+
+    >>> catalogue_rows({"stray-file": Kind("warning", "A file that the broker skips.")})
+    [('stray-file', 'warning', 'A file that the broker skips.', '')]
+    """
+    rows = [(name, kind.severity, kind.meaning, kind.hint or "") for name, kind in catalogue.items()]
+    return sorted(rows, key=lambda row: (("error", "warning", "info").index(row[1]), row[0]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,16 @@ MAX = 2**63 - 1
 EXPORTS = {
     "mqindex": {"__version__", "engines", "errors", "kafka", "kernels", "report", "rocketmq"},
     "mqindex.engines": {"Engine", "LocalEngine", "OnProgress", "Progress"},
-    "mqindex.report": {"Finding", "RebuildReport", "RepairReport", "Report", "Severity", "Value"},
+    "mqindex.report": {
+        "Finding",
+        "Kind",
+        "RebuildReport",
+        "RepairReport",
+        "Report",
+        "Severity",
+        "Value",
+        "catalogue_rows",
+    },
     "mqindex.rocketmq": {
         "AppendMessageResult",
         "BatchConsumeQueue",
