@@ -1,0 +1,9 @@
+from typing import final
+
+@final
+class Owner:
+    path: str | None
+    def __new__(cls, path: str | None = None) -> Owner: ...
+    @property
+    def here(self) -> bool: ...
+    def require(self) -> bool: ...
