@@ -165,7 +165,7 @@ static void choose_hardware(void) {
 static void choose_hardware(void) {}
 #endif
 
-void mqi_crc_choose(void) {
+__attribute__((constructor)) static void choose_when_loaded(void) {
     fill_tables(table32, POLY_CRC32);
     fill_tables(table32c, POLY_CRC32C);
     choose_hardware();

@@ -6,10 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Chooses the kernels, once; until then the portable ones answer. Call it before threads start. */
-void mqi_crc_choose(void);
-
-/* `crc` is the checksum of what stands before, 0 for nothing: crc(a + b) == f(b, crc(a)). */
+/* The tables are filled, and the kernels chosen, when the code is loaded: nobody can forget it.
+ * `crc` is the checksum of what stands before, 0 for nothing: crc(a + b) == f(b, crc(a)). */
 uint32_t mqi_crc32(const uint8_t *p, size_t n, uint32_t crc);
 uint32_t mqi_crc32c(const uint8_t *p, size_t n, uint32_t crc);
 

@@ -76,7 +76,7 @@ static void emit_multi_dispatch(mqi_log_queues *queues, mqi_log_cursor *c, const
         int32_t n = (int32_t)(stop - name);
         int32_t id = queues->lmq && n >= 5 && memcmp(name, "%LMQ%", 5) == 0 ? 0 : queue_id;
         if (read_offset(number, number_stop - number, &unit.queue_offset)) {
-            unit.queue = mqi_log_queue_number(queues, name, n, mqi_hash_utf8(name, (size_t)n, 0), id);
+            unit.queue = mqi_log_queue_number(queues, name, n, id);
             c->units[c->n_units++] = unit;
         }
         name = stop + 1;
@@ -91,8 +91,7 @@ static int64_t deliver_time(const mqi_log_queues *queues, int64_t level, int64_t
 }
 
 static inline void emit_units(const mqi_log *log, mqi_log_queues *queues, mqi_log_cursor *c, const mqi_log_head *head,
-                              const mqi_log_tail *tail, const mqi_log_keys *keys, uint32_t topic_hash,
-                              int64_t timestamp) {
+                              const mqi_log_tail *tail, const mqi_log_keys *keys, int64_t timestamp) {
     const uint8_t *p = log->buf + head->at, *topic = log->buf + tail->topic_at;
     int32_t queue_id = mqi_get32(p + 12);
     mqi_log_unit unit = {
@@ -100,7 +99,7 @@ static inline void emit_units(const mqi_log *log, mqi_log_queues *queues, mqi_lo
         .queue_offset = mqi_get64(p + 20),
         .store_timestamp = timestamp,
         .size = head->size,
-        .queue = mqi_log_queue_number(queues, topic, tail->topic_len, topic_hash, queue_id),
+        .queue = mqi_log_queue_number(queues, topic, tail->topic_len, queue_id),
     };
     if (keys->tags) unit.tags_code = (int32_t)mqi_hash_utf8(keys->tags, (size_t)keys->tags_len, 0);
     if (MQI_UNLIKELY(mqi_log_is_scheduled(topic, tail->topic_len)) && queues->n_delay_levels > 0) {
@@ -125,11 +124,9 @@ static inline void emit_message(const mqi_log *log, int tags, mqi_log_queues *qu
     if (!queues && !keys.uniq_key && !keys.keys && !(tags && keys.tags)) return;
     int64_t phy_offset = log->start + head->at;
     int64_t timestamp = mqi_get64(p + (sys_flag & MQI_SYS_BORN_IPV6 ? 68 : 56));
-    uint32_t topic_hash = mqi_hash_utf8(log->buf + tail->topic_at, (size_t)tail->topic_len, 0);
-    uint32_t seed = topic_hash * 31u + '#';
+    uint32_t seed = mqi_hash_utf8(log->buf + tail->topic_at, (size_t)tail->topic_len, 0) * 31u + '#';
     uint8_t *before = c->next;
-    if (queues && !(sys_flag & MQI_SYS_PREPARED))
-        emit_units(log, queues, c, head, tail, &keys, topic_hash, timestamp);
+    if (queues && !(sys_flag & MQI_SYS_PREPARED)) emit_units(log, queues, c, head, tail, &keys, timestamp);
     if (!tags) keys.tags = 0;
     if (keys.uniq_key) emit(c, mqi_hash_utf8(keys.uniq_key, (size_t)keys.uniq_key_len, seed), phy_offset, timestamp);
     if (keys.keys) emit_keys(c, keys.keys, keys.keys_len, limit, seed, phy_offset, timestamp);

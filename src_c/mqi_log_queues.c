@@ -1,11 +1,36 @@
 #include "mqi_log_queues.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
 
-static uint32_t mix(uint32_t topic_hash, int32_t queue_id) {
-    uint64_t h = (topic_hash ^ ((uint64_t)(uint32_t)queue_id << 32)) * UINT64_C(0x9E3779B97F4A7C15);
-    return (uint32_t)(h >> 32);
+/* Topics are chosen by users: a hash that they know, as Java's, lets them put every queue into one chain. */
+static void choose_secret(mqi_log_queues *t) {
+    if (getentropy(t->secret, sizeof t->secret) != 0) { /* an old kernel, a sandbox: less is better than none */
+        t->secret[0] = (uint64_t)time(NULL) * UINT64_C(0x9E3779B97F4A7C15);
+        t->secret[1] = (uint64_t)(uintptr_t)t * UINT64_C(0xD1B54A32D192ED03);
+    }
+    t->secret[1] |= 1;
+}
+
+/* Both halves of the product: no bit of `a` is lost, and none stays where it was. */
+static uint64_t fold(uint64_t a, uint64_t b) {
+    unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static uint32_t hash_of(const mqi_log_queues *t, const uint8_t *topic, int32_t n, int32_t queue_id) {
+    uint64_t h = fold(t->secret[0] ^ (uint32_t)queue_id, t->secret[1]) + (uint32_t)n, piece;
+    for (; n >= 8; topic += 8, n -= 8) {
+        memcpy(&piece, topic, 8);
+        h = fold(h ^ piece, t->secret[1]);
+    }
+    piece = 0;
+    if (n > 0) memcpy(&piece, topic, (size_t)n);
+    return (uint32_t)fold(h ^ piece, t->secret[1]);
 }
 
 static int grow(mqi_log_queues *t) {
@@ -43,9 +68,9 @@ static int keep_topic(mqi_log_queues *t, const uint8_t *topic, int32_t n) {
     return 1;
 }
 
-int32_t mqi_log_queue_number(mqi_log_queues *t, const uint8_t *topic, int32_t topic_len, uint32_t topic_hash,
-                             int32_t queue_id) {
-    uint32_t hash = mix(topic_hash, queue_id), at = hash & t->mask;
+int32_t mqi_log_queue_number(mqi_log_queues *t, const uint8_t *topic, int32_t topic_len, int32_t queue_id) {
+    if (!t->secret[1]) choose_secret(t);
+    uint32_t hash = hash_of(t, topic, topic_len, queue_id), at = hash & t->mask;
     if (t->slots) {
         for (; t->slots[at]; at = (at + 1) & t->mask) {
             const mqi_log_queue *q = t->queues + t->slots[at] - 1;

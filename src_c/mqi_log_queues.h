@@ -23,6 +23,7 @@ typedef struct {
     int lmq;            /* of those, %LMQ%... has only queue 0 */
     int system_topics;  /* also of retry, system and schedule topics */
 
+    uint64_t secret[2]; /* of the hash of a queue's name; chosen with the first queue */
     int32_t n, room;
     mqi_log_queue *queues;
     uint32_t *slots, mask; /* number + 1, 0: free */
@@ -32,8 +33,7 @@ typedef struct {
 } mqi_log_queues;
 
 /* All zero but the rules is an empty table. */
-int32_t mqi_log_queue_number(mqi_log_queues *t, const uint8_t *topic, int32_t topic_len, uint32_t topic_hash,
-                             int32_t queue_id);
+int32_t mqi_log_queue_number(mqi_log_queues *t, const uint8_t *topic, int32_t topic_len, int32_t queue_id);
 void mqi_log_queues_free(mqi_log_queues *t);
 
 #endif

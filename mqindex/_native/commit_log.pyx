@@ -14,10 +14,6 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
 from mqindex._native.commit_log cimport LogBuffer, mqi_log, mqi_log_fault, mqi_log_frame
 
 
-cdef extern from "mqi_crc.h" nogil:
-    void mqi_crc_choose() noexcept
-
-
 cdef extern from "mqi_commit_log.h" nogil:
     int MQI_LOG_FINE
     int MQI_LOG_BAD_MAGIC
@@ -57,8 +53,6 @@ _FRAME = [
     ("entry_count", "=i4"),
 ]
 _frame_dtype = None
-
-mqi_crc_choose()
 
 
 def frame_dtype():

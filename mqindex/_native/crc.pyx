@@ -8,15 +8,11 @@ from libc.stdint cimport uint8_t, uint32_t
 
 
 cdef extern from "mqi_crc.h" nogil:
-    void mqi_crc_choose() noexcept
     uint32_t mqi_crc32(const uint8_t* p, size_t n, uint32_t crc) noexcept
     uint32_t mqi_crc32c(const uint8_t* p, size_t n, uint32_t crc) noexcept
     uint32_t mqi_crc32_portable(const uint8_t* p, size_t n, uint32_t crc) noexcept
     uint32_t mqi_crc32c_portable(const uint8_t* p, size_t n, uint32_t crc) noexcept
     const char* mqi_crc_kernel() noexcept
-
-
-mqi_crc_choose()
 
 
 def kernels():

@@ -17,10 +17,6 @@ import os
 from mqindex.errors import IndexFullError, OffsetOverflowError, OutOfOrderError, TruncatedFileError
 
 
-cdef extern from "mqi_crc.h" nogil:
-    void mqi_crc_choose() noexcept
-
-
 cdef extern from "mqi_kafka_log.h" nogil:
     ctypedef struct mqi_kafka_log:
         const uint8_t* buf
@@ -112,8 +108,6 @@ cdef enum:
     LEAST = 26  # bytes of the shortest batch
 
 _INDEXES = ("offset index", "time index")
-
-mqi_crc_choose()
 
 
 cdef object _fault(const mqi_batch_fault* fault):

@@ -11,10 +11,6 @@ from libc.stdlib cimport free, malloc
 from mqindex._native.commit_log cimport LogBuffer, mqi_log, mqi_log_fault
 
 
-cdef extern from "mqi_crc.h" nogil:
-    void mqi_crc_choose() noexcept
-
-
 cdef extern from "mqi_log_queues.h" nogil:
     ctypedef struct mqi_log_unit:
         pass
@@ -68,9 +64,6 @@ cdef extern from "mqi_commit_log.h" nogil:
 
     void mqi_log_extract_start(mqi_log_extract* x) noexcept
     void mqi_log_extract_step(mqi_log_extract* x) noexcept
-
-
-mqi_crc_choose()
 
 
 @cython.final

@@ -17,10 +17,6 @@ cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
 
 
-cdef extern from "mqi_crc.h" nogil:
-    void mqi_crc_choose() noexcept
-
-
 cdef extern from "mqi_log_encode.h" nogil:
     ctypedef struct mqi_numbers:
         const int64_t* cells
@@ -96,8 +92,6 @@ NUMBERS = (
 )
 _COLUMNS = (None, "topic", "body", "properties", "keys", "tags", "uniq_key")
 _KINDS = (None, "empty", "long", "separator", "otherwise")
-
-mqi_crc_choose()
 
 
 class RefusedError(Exception):
