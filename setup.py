@@ -27,6 +27,7 @@ UNITS = {  # module -> the C units that it compiles
     "consume_queue": ["mqi_consume_queue"],
     "pieces": ["mqi_log_host"],
     "group_commit": ["mqi_group_commit"],
+    "names": [],
     "owner": [],
     "log_writer": ["mqi_log_append", "mqi_log_encode", "mqi_crc"],
 }

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mqindex.cli import rocketmq_kinds as kinds
 from mqindex.cli.index_files import geometry_of, open_index_file
-from mqindex.cli.locks import lock_state
 from mqindex.cli.log_files import log_file_extent
 from mqindex.cli.options import StoreOptions
 from mqindex.cli.queue_facts import (
@@ -21,6 +20,7 @@ from mqindex.cli.queue_facts import (
 from mqindex.cli.queues import queue_of, unit_columns
 from mqindex.cli.trouble import Trouble, system_sentence
 from mqindex.errors import MQIndexError
+from mqindex.files import lock
 
 if TYPE_CHECKING:
     from mqindex.rocketmq import IndexFile
@@ -122,7 +122,7 @@ def _store(path: str, options: StoreOptions) -> Facts:
     batches = os.path.join(path, "batchconsumequeue")
     return {
         "abort": os.path.exists(os.path.join(path, "abort")),
-        "lock": lock_state(os.path.join(path, "lock")),
+        "lock": lock.state(os.path.join(path, "lock")),
         "checkpoint": _part(checkpoint, lambda: _checkpoint(checkpoint, options)),
         "commitlog": _part(chosen.commitlog[0], lambda: _commit_log(list(chosen.commitlog))),
         "index": _part(chosen.index, lambda: {"path": chosen.index, **_index_directory(chosen.index, options)}),

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from mqindex.cli import kafka_kinds as kinds
-from mqindex.cli.locks import lock_state
 from mqindex.cli.segments import open_segment
 from mqindex.cli.trouble import Trouble
 from mqindex.errors import MQIndexError
+from mqindex.files import lock
 
 if TYPE_CHECKING:
     from mqindex.kafka import LogSegment
@@ -121,7 +121,7 @@ def _partition(path: str) -> Facts:
     rows = [_row(segment) for segment in files.segments]
     return {
         **_name(named),
-        "lock": lock_state(os.path.join(partition_files.log_dir_of(path), ".lock")),
+        "lock": lock.state(os.path.join(partition_files.log_dir_of(path), ".lock")),
         "log_start_offset": files.segments[0].base_offset if files.segments else None,
         **_end(files),
         "size": sum(row["size"] for row in rows),
@@ -183,7 +183,7 @@ def _log_dir(path: str) -> Facts:
             }
         )
     return {
-        "lock": lock_state(os.path.join(path, ".lock")),
+        "lock": lock.state(os.path.join(path, ".lock")),
         "clean_shutdown": os.path.exists(os.path.join(path, ".kafka_cleanshutdown")),
         "size": sum(row["size"] for row in rows),
         "partitions": rows,

@@ -53,7 +53,7 @@ def _copy_away(path: str, backup: str) -> None:
 
 
 def _copy(path: str, backup: str) -> None:
-    staging.copy_file(path, backup)
+    disk.copy(path, backup)
     disk.sync_files([backup])
 
 

@@ -7,6 +7,7 @@ all of what it says or raises the `OSError`, and names the path where it has one
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 import time
@@ -14,20 +15,30 @@ import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from mqindex._native import names
+
 __all__ = [
     "close",
+    "copy",
     "create",
     "exists",
+    "is_directory",
+    "is_file",
+    "link",
+    "lock_byte",
+    "lock_whole",
     "make_directories",
     "make_directory",
     "open_to_write",
     "own_like",
     "pwrite_all",
     "remove",
+    "remove_directory",
     "rename",
     "replace",
     "replace_content",
     "resize",
+    "swap",
     "sync",
     "sync_data",
     "sync_directory",
@@ -52,6 +63,23 @@ def exists(path: str) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     return True
+
+
+def is_file(path: str) -> bool:
+    """Whether a name leads to a regular file, itself or as a link; an `OSError` as for `exists`."""
+    return stat.S_ISREG(_mode(path))
+
+
+def is_directory(path: str) -> bool:
+    """Whether a name leads to a directory, itself or as a link; an `OSError` as for `exists`."""
+    return stat.S_ISDIR(_mode(path))
+
+
+def _mode(path: str) -> int:
+    try:
+        return os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
 
 
 # ---- files --------------------------------------------------------------------------------------------------------
@@ -130,6 +158,39 @@ def replace_content(path: str, data: bytes, *, like: str | None = None) -> None:
         raise
 
 
+_NO_COPIES = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF, errno.EPERM)
+_PIECE = 1 << 20
+
+
+def copy(source: str, target: str) -> None:
+    """Copy a file's bytes to a new file, inside the kernel where it can; `sync_file` brings them to the disk."""
+    old = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        new = create(target)
+        try:
+            if not _copied_inside(old, new):
+                while piece := os.read(old, _PIECE):
+                    write_all(new, piece)
+        finally:
+            os.close(new)
+    finally:
+        os.close(old)
+
+
+def _copied_inside(old: int, new: int) -> bool:
+    """False: the kernel does not copy between these two, or (special files) finds nothing; go on where they stand."""
+    if not hasattr(os, "copy_file_range"):  # Linux only
+        return False
+    try:
+        while os.copy_file_range(old, new, 1 << 30):
+            pass
+    except OSError as error:
+        if error.errno not in _NO_COPIES:
+            raise
+        return False
+    return os.fstat(old).st_size == os.fstat(new).st_size
+
+
 def temporary(directory: str, name: str) -> str:
     """A path in `directory` that no other attempt of the same task uses: retries and speculation never collide."""
     return os.path.join(directory, f"{name}.{uuid.uuid4().hex[:12]}")
@@ -162,6 +223,27 @@ def remove(path: str) -> None:
     os.unlink(path)
 
 
+def remove_directory(path: str) -> None:
+    """Take an empty directory's name away."""
+    os.rmdir(path)
+
+
+def link(source: str, target: str) -> bool:
+    """A second name for a file, or for a link itself. False: the file systems cannot."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV, errno.ENOSYS):
+            raise
+        return False
+    return True
+
+
+def swap(one: str, other: str) -> bool:
+    """Let two names exchange what they lead to, at once. False: the file system cannot."""
+    return names.swap(one, other)
+
+
 def rename(source: str, target: str) -> None:
     """Give a file or directory another name; `replace` makes it durable too."""
     os.rename(source, target)
@@ -184,6 +266,41 @@ def own_like(path: str, neighbour: str) -> None:
     if (os.stat(path).st_uid, os.stat(path).st_gid) != (like.st_uid, like.st_gid):
         os.chown(path, like.st_uid, like.st_gid)
     os.chmod(path, mode)
+
+
+# ---- locks --------------------------------------------------------------------------------------------------------
+
+_HELD = (errno.EACCES, errno.EAGAIN)
+_NO_LOCKS = (errno.ENOLCK, errno.EBADF, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+
+
+def lock_whole(fd: int) -> bool | None:
+    """Lock an open file of ours (`flock`), at once. False: another holds it; None: this file system has no locks."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return _refused(error)
+    return True
+
+
+def lock_byte(fd: int, *, shared: bool = False) -> bool | None:
+    """Lock byte 0 of an open file as Java's `FileLock` does, at once; the answers of `lock_whole`.
+
+    Closing any descriptor of the file ends it. A shared lock needs no right to write.
+    """
+    try:
+        fcntl.lockf(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB, 1, 0)
+    except OSError as error:
+        return _refused(error)
+    return True
+
+
+def _refused(error: OSError) -> bool | None:
+    if error.errno in _HELD:
+        return False
+    if error.errno in _NO_LOCKS:
+        return None
+    raise error
 
 
 # ---- until it is on the disk --------------------------------------------------------------------------------------
@@ -219,8 +336,12 @@ def _sync(path: str, flags: int) -> None:
 
 def sync_tree(root: str) -> None:
     """Make every directory's names below `root`, and its own, durable; the files were synced when they were written."""
-    for directory, _, _ in os.walk(root):
+    for directory, _, _ in os.walk(root, onerror=_raise):
         sync_directory(directory)
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def sync_files(paths: Sequence[str]) -> float:

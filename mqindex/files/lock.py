@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import os
 import threading
 from collections.abc import Iterator
+from typing import Literal
 
-from mqindex.errors import StoreInUseError
+from mqindex.errors import FileStateError, StoreInUseError
+from mqindex.files import disk
+from mqindex.files.tmpfile import give_name, open_nameless
 
-__all__ = ["hold"]
+__all__ = ["State", "hold", "state"]
+
+State = Literal["held", "free", "absent", "unreadable"]
 
 _held: set[tuple[int, int, int]] = set()
 _held_lock = threading.Lock()
+
+
+def state(path: str) -> State:
+    """Whether a broker holds a lock file, asked without holding it; "unreadable": nobody can tell."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return "absent"
+    except OSError:
+        return "unreadable"
+    try:
+        locked = disk.lock_byte(fd, shared=True)  # closing ends it
+    except OSError:
+        return "unreadable"
+    finally:
+        disk.close(fd)
+    return "unreadable" if locked is None else "free" if locked else "held"
 
 
 @contextlib.contextmanager
@@ -23,31 +43,67 @@ def hold(path: str, *, create: bool = True) -> Iterator[None]:
 
     Java's `FileLock` is a POSIX record lock that covers byte 0. Such a lock keeps other processes out, not this one,
     and ends when this process closes any descriptor of the file: so who holds it here is kept besides, and nothing
-    else may open the file meanwhile. A file that does not exist is made, and removed again; with `create=False` it is
-    not, and only this process is kept out.
+    else may open the file meanwhile. A file that does not exist is made, with its directory's owner, and removed
+    again; with `create=False` it is not, and only this process is kept out. Where the file system has no locks nobody
+    knows whether a broker runs: a `FileStateError`.
     """
     with _hold_here(os.path.dirname(path) or ".", path):
-        existed = os.path.exists(path)
-        if not existed and not create:
+        made = not disk.exists(path)
+        if made and not create:
             yield
             return
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = _made(path) if made else disk.open_to_write(path)
         try:
+            _lock(fd, path)
             try:
-                fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
-            except OSError as error:
-                if error.errno not in (errno.EACCES, errno.EAGAIN):
-                    raise
-                raise StoreInUseError(
-                    "a broker holds this lock, or another writer",
-                    path=path,
-                    hint="stop it first; reading needs no stop",
-                ) from None
-            yield
-            if not existed:
-                os.unlink(path)
+                yield
+            finally:
+                if made:
+                    disk.remove(path)
         finally:
-            os.close(fd)
+            disk.close(fd)
+
+
+def _lock(fd: int, path: str) -> None:
+    locked = disk.lock_byte(fd)
+    if locked is None:
+        raise FileStateError(
+            "this file system takes no locks, so that nothing tells whether a broker runs",
+            path=path,
+            hint="mount it with locks (NFS: without nolock), or work on a copy of the directory",
+        )
+    if not locked:
+        raise StoreInUseError(
+            "a broker holds this lock, or another writer", path=path, hint="stop it first; reading needs no stop"
+        )
+
+
+def _made(path: str) -> int:
+    """A new lock file. It has its owner before its name, where a file can be made without one: a broker that starts
+    after this run was killed must be able to open it.
+    """
+    home = os.path.dirname(path) or "."
+    fd = open_nameless(home)
+    if fd is not None:
+        try:
+            disk.own_like(f"/proc/self/fd/{fd}", home)
+            if give_name(fd, path):
+                return fd
+        except FileExistsError:  # made by another at this moment
+            disk.close(fd)
+            return disk.open_to_write(path)
+        except BaseException:
+            disk.close(fd)
+            raise
+        disk.close(fd)
+    fd = disk.create(path)
+    try:
+        disk.own_like(path, home)
+    except BaseException:
+        disk.close(fd)
+        disk.remove(path)
+        raise
+    return fd
 
 
 @contextlib.contextmanager

@@ -30,31 +30,33 @@ def publish(publication: Publication) -> list[str]:
     result = os.path.join(publication.scratch, "result")
     if not _published(publication):
         for directory in publication.directories:
-            _make_directory(os.path.join(result, directory))
+            _make_directory(os.path.normpath(os.path.join(result, directory)))
         for source, name in publication.moves:
-            if os.path.exists(source):
+            if disk.exists(source):
                 target = os.path.join(result, name)
                 _make_directory(os.path.dirname(target))
-                os.rename(source, target)
+                disk.rename(source, target)
         disk.sync_tree(result)
         staging.exchange(result, publication.out, publication.aside)
     return [path for _, name in publication.moves for path in _files(os.path.join(publication.out, name))]
 
 
 def _make_directory(path: str) -> None:
-    if not os.path.isdir(path):
-        os.makedirs(path)
+    """With those above it; their names become durable with the whole tree."""
+    if not disk.exists(path):
+        _make_directory(os.path.dirname(path))
+        disk.make_directory(path)
 
 
 def _published(publication: Publication) -> bool:
-    gone = not os.path.exists(os.path.join(publication.scratch, "result"))
+    gone = not disk.exists(os.path.join(publication.scratch, "result"))
     return (
         gone
         and bool(publication.moves)
-        and all(os.path.exists(os.path.join(publication.out, name)) for _, name in publication.moves)
-        and not any(os.path.exists(source) for source, _ in publication.moves)
+        and all(disk.exists(os.path.join(publication.out, name)) for _, name in publication.moves)
+        and not any(disk.exists(source) for source, _ in publication.moves)
     )
 
 
 def _files(path: str) -> list[str]:
-    return [os.path.join(path, name) for name in sorted(os.listdir(path))] if os.path.isdir(path) else [path]
+    return [os.path.join(path, name) for name in sorted(os.listdir(path))] if disk.is_directory(path) else [path]

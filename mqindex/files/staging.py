@@ -1,42 +1,48 @@
 """How anything is ever written: aside, complete, on the disk, then renamed into place.
 
-A *scratch* is one directory `.mqindex-<id>` in the file system of the target. A run that ends in any way but SIGKILL
-removes its own; the next run in the same place removes what SIGKILL left.
+A *scratch* is one directory `.mqindex-<12 hex digits>` in the file system of the target. A run that ends in any way but
+SIGKILL removes its own; the next run in the same place removes what SIGKILL left.
+
+Whose it is says the file `owner` in it: its process holds a lock on that. Where the file system has no locks only the
+age tells, as for a scratch that is shared by the tasks of a cluster. Nobody waits for anybody.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import itertools
 import os
+import re
+import shlex
 import shutil
 import time
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from mqindex.errors import OutputExistsError
-from mqindex.files.disk import sync_directory
+from mqindex.errors import FileStateError, OutputExistsError
+from mqindex.files import disk
 
 __all__ = [
     "backup_name",
     "check_space",
-    "copy_file",
     "discard",
     "exchange",
+    "home_of",
     "make_shared_scratch",
+    "new_directory",
     "require_new",
     "scratch",
     "sweep",
     "unused",
 ]
 
-_PREFIX = ".mqindex-"
+_NAME = re.compile(r"\.mqindex-[0-9a-f]{12}", re.ASCII)
 _OWNER = "owner"
-_SHARED = "shared"
-_SHARED_FOR = 24 * 3600  # seconds after which a shared scratch is given up
+_PRIVATE, _SHARED = b"mqindex\n", b"mqindex shared\n"
+_GIVEN_UP = 24 * 3600  # seconds after which a scratch that nobody can lock counts as abandoned
+_ATTEMPTS = 100
 
 
 def backup_name(now: float | None = None) -> str:
@@ -52,100 +58,188 @@ def backup_name(now: float | None = None) -> str:
 def unused(path: str) -> str:
     """`path`, or where two runs in one second want it, `path-2` and so on."""
     names = itertools.chain([path], (f"{path}-{n}" for n in itertools.count(2)))
-    return next(name for name in names if not os.path.lexists(name))
+    return next(name for name in names if not disk.exists(name))
+
+
+def home_of(directory: str) -> str:
+    """Where the scratch for a directory's files goes: beside it, in its file system, also where it is a link.
+
+    Inside it where a file system is mounted there: no other place would do.
+    """
+    real = os.path.realpath(directory)
+    above = os.path.dirname(real)
+    return real if disk.exists(real) and os.stat(real).st_dev != os.stat(above).st_dev else above
+
+
+# ---- a directory takes the place of another -----------------------------------------------------------------------
 
 
 def exchange(source: str, target: str, aside: str | None) -> None:
-    """Rename a directory into place, durably; what stands there goes `aside`, and comes back if that fails."""
-    moved = aside is not None and os.path.lexists(target)
-    if aside is not None and moved:
+    """Rename a directory into place, durably; what stands there goes `aside`.
+
+    Where the system can swap two names, `target` leads to the old or to the new directory at every moment, whatever
+    fails. Elsewhere the old one comes back when the new one cannot take its place; if that fails too, the error says
+    where it is.
+    """
+    if aside is None or not disk.exists(target):
+        disk.rename(source, target)
+    else:
         aside = unused(aside)
-        os.rename(target, aside)
+        if not _swapped(source, target, aside):
+            _renamed(source, target, aside)
+    disk.sync_directory(os.path.dirname(target))
+
+
+def _swapped(source: str, target: str, aside: str) -> bool:
+    """The new directory first gets the name of the old one's backup, so that one call then does it all."""
+    new = os.lstat(source)
     try:
-        os.rename(source, target)
+        disk.rename(source, aside)
+        if disk.swap(aside, target):
+            return True
+        disk.rename(aside, source)
+        return False
     except BaseException:
-        if aside is not None and moved:
-            os.rename(aside, target)
+        if disk.exists(aside) and os.path.samestat(os.lstat(aside), new):  # it is no backup
+            _take_back(aside, source)
         raise
-    sync_directory(os.path.dirname(target))
+
+
+def _take_back(aside: str, source: str) -> None:
+    try:
+        disk.rename(aside, source)
+    except OSError:
+        discard(aside)
+
+
+def _renamed(source: str, target: str, aside: str) -> None:
+    try:
+        disk.rename(target, aside)
+        disk.rename(source, target)
+    except BaseException as error:
+        if disk.exists(aside) and not disk.exists(target):
+            _put_back(aside, target, error)
+        raise
+
+
+def _put_back(aside: str, target: str, cause: BaseException) -> None:
+    try:
+        disk.rename(aside, target)
+    except OSError:
+        raise FileStateError(
+            "the old directory could not be put back",
+            path=target,
+            got=str(cause),
+            hint=f"it is whole: mv {shlex.quote(aside)} {shlex.quote(target)}",
+        ) from cause
+
+
+# ---- scratch ------------------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
 def scratch(parent: str) -> Iterator[str]:
     """A new scratch directory in `parent`, gone at the end however it ends; what a killed run left there goes first."""
-    with _alone(parent):
-        path = _make(parent)
-        fd = None
-        try:
-            fd = os.open(os.path.join(path, _OWNER), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            fcntl.flock(fd, fcntl.LOCK_EX)
-        except BaseException:
-            discard(path)
-            raise
+    sweep(parent)
+    path, owner = _make(parent, _PRIVATE)
     try:
         yield path
     finally:
         discard(path)
-        os.close(fd)
+        disk.close(owner)
 
 
 def make_shared_scratch(parent: str) -> str:
     """A scratch made in one task for others: no process holds it, so only its age tells whether it was abandoned."""
-    with _alone(parent):
-        path = _make(parent)
-        with open(os.path.join(path, _OWNER), "x") as owner:
-            owner.write(_SHARED)
-        return path
-
-
-@contextlib.contextmanager
-def _alone(parent: str) -> Iterator[None]:
-    """Between making a scratch and locking it nobody else may look for abandoned ones."""
-    fd = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with contextlib.suppress(OSError):  # a file system without locks: the moment between is short
-            fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
-
-
-def sweep(parent: str) -> None:
-    """Remove the scratch that killed runs left in `parent`."""
-    with _alone(parent):
-        _sweep(parent)
-
-
-def _sweep(parent: str) -> None:
-    for name in os.listdir(parent):
-        path = os.path.join(parent, name)
-        if name.startswith(_PREFIX) and os.path.isdir(path) and _abandoned(os.path.join(path, _OWNER)):
-            discard(path)
-
-
-def _make(parent: str) -> str:
-    _sweep(parent)
-    path = os.path.join(parent, f"{_PREFIX}{uuid.uuid4().hex[:12]}")
-    os.mkdir(path)
+    sweep(parent)
+    path, owner = _make(parent, _SHARED)
+    disk.close(owner)
     return path
 
 
-def _abandoned(owner: str) -> bool:
-    """Its process is gone, and with it the lock."""
+def new_directory(path: str, like: str) -> None:
+    """A new directory that has its owner and mode, those of `like`, before it has its name."""
+    with scratch(os.path.dirname(path)) as place:
+        fresh = os.path.join(place, "new")
+        disk.make_directory(fresh)
+        disk.own_like(fresh, like)
+        disk.rename(fresh, path)
+
+
+def _make(parent: str, content: bytes) -> tuple[str, int]:
+    """A scratch and the descriptor that holds it.
+
+    Until the lock is held another run may take it for an abandoned one: then it is gone, and the next attempt is ours.
+    """
+    for _ in range(_ATTEMPTS):
+        path = os.path.join(parent, f".mqindex-{uuid.uuid4().hex[:12]}")
+        disk.make_directory(path)
+        owner = _claim(path, content)
+        if owner is not None:
+            return path, owner
+    raise FileStateError("others remove every scratch directory that is made here", path=parent)
+
+
+def _claim(path: str, content: bytes) -> int | None:
+    name = os.path.join(path, _OWNER)
     try:
-        fd = os.open(owner, os.O_RDWR | os.O_CLOEXEC)
+        fd = disk.create(name)
+    except FileNotFoundError:  # swept away
+        return None
+    except BaseException:
+        discard(path)
+        raise
+    try:
+        if disk.lock_whole(fd) is not False and _is_file(name, fd):
+            disk.write_all(fd, content)
+            return fd
+    except BaseException:
+        disk.close(fd)
+        discard(path)
+        raise
+    disk.close(fd)
+    return None
+
+
+def _is_file(path: str, fd: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(fd))
     except FileNotFoundError:
-        return True
-    except OSError:
         return False
+
+
+def sweep(parent: str) -> None:
+    """Remove the scratch that killed runs left in `parent`: what has the name and the owner file of one, no more."""
+    with os.scandir(parent) as entries:
+        ours = [one.path for one in entries if _NAME.fullmatch(one.name) and one.is_dir(follow_symlinks=False)]
+    for path in ours:
+        with contextlib.suppress(OSError):  # of another user, or just going
+            _sweep(path)
+
+
+def _sweep(path: str) -> None:
+    owner = os.path.join(path, _OWNER)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shared = os.fstat(fd).st_size > 0
-        return not shared or time.time() - os.fstat(fd).st_mtime > _SHARED_FOR
-    except BlockingIOError:
-        return False
+        fd = disk.open_to_write(owner)
+    except FileNotFoundError:
+        disk.remove_directory(path)  # killed before it had an owner; anything else in it keeps it
+        return
+    try:
+        held = disk.lock_whole(fd)
+        content = os.pread(fd, 64, 0)
+        if held is False or (_age(fd) < _GIVEN_UP and (held is None or content == _SHARED)):
+            return
+        if content in (_PRIVATE, _SHARED):
+            discard(path)
+        elif not content:  # killed before it said so
+            disk.remove(owner)
+            disk.remove_directory(path)
     finally:
-        os.close(fd)
+        disk.close(fd)
+
+
+def _age(fd: int) -> float:
+    return time.time() - os.fstat(fd).st_mtime
 
 
 def discard(path: str) -> None:
@@ -153,9 +247,12 @@ def discard(path: str) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
+# ---- before the work begins ---------------------------------------------------------------------------------------
+
+
 def require_new(out: str, *, overwrite: bool) -> None:
     """`out` must not exist or be an empty directory, unless it may be moved aside."""
-    if os.path.lexists(out) and not overwrite:
+    if disk.exists(out) and not overwrite:
         if os.path.isdir(out) and not os.listdir(out):
             return
         raise OutputExistsError(
@@ -172,14 +269,3 @@ def check_space(directory: str, needed: int) -> int:
         text = f"{os.strerror(errno.ENOSPC)}: this needs {needed:,} bytes, {free:,} are free"
         raise OSError(errno.ENOSPC, text, directory)
     return free
-
-
-def copy_file(source: str, target: str) -> None:
-    """Copy a file's bytes to a new file inside the kernel."""
-    with open(source, "rb", buffering=0) as old, open(target, "xb", buffering=0) as new:
-        left = os.fstat(old.fileno()).st_size
-        while left > 0:
-            copied = os.copy_file_range(old.fileno(), new.fileno(), left)
-            if copied == 0:
-                break
-            left -= copied

@@ -21,7 +21,6 @@ CALLS = {
     "tempfile": {"mkdtemp", "mkstemp", "NamedTemporaryFile", "TemporaryDirectory", "TemporaryFile"},
 }  # fmt: skip
 NOT_YET = {
-    "mqindex.cli.locks",
     "mqindex.cli.trouble",
     "mqindex.kafka.abstract_index",
     "mqindex.kafka.exchange",

@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+from mqindex.files import disk
+
 __all__ = ["CLEANUP", "Outcome", "Runner"]
 
 CALLS = (
@@ -110,6 +112,7 @@ class _Trap:
         for name in CALLS:
             if hasattr(os, name):
                 setattr(os, name, self._wrapped(name, getattr(os, name)))
+        disk.swap = self._wrapped("swap", disk.swap)
         os.open = self._opening(os.open)
         builtins.open = self._opening_stream(io.open)
         trap = self

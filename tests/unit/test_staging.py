@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import stat
 import subprocess
@@ -69,13 +71,132 @@ def test_a_new_file_takes_the_mode_of_its_neighbour(tmp_path):
     assert stat.S_IMODE(fresh.stat().st_mode) == 0o640
 
 
+def leave(parent):
+    """What a run leaves that was killed."""
+    code = "import os, sys; from mqindex.files import staging\nwith staging.scratch(sys.argv[1]): os._exit(9)"
+    before = set(os.listdir(parent))
+    subprocess.run([sys.executable, "-c", code, parent], check=False)
+    (left,) = set(os.listdir(parent)) - before
+    return left
+
+
 def test_scratch_that_was_left_behind_is_swept_away_and_what_is_in_use_stays(tmp_path):
-    (tmp_path / ".mqindex-left").mkdir()
+    left = leave(tmp_path)
     (tmp_path / "mine").mkdir()
     with staging.scratch(str(tmp_path)) as used:
-        (tmp_path / ".mqindex-later").mkdir()
+        assert left not in os.listdir(tmp_path)
+        leave(tmp_path)
+        (tmp_path / ".mqindex-0123456789ab").mkdir()  # killed at once
+        (tmp_path / ".mqindex-0123456789ac").mkdir()
+        (tmp_path / ".mqindex-0123456789ac" / "owner").touch()
         staging.sweep(str(tmp_path))
         assert sorted(os.listdir(tmp_path)) == sorted([os.path.basename(used), "mine"])
+
+
+def test_directories_of_strangers_stay(tmp_path):
+    """`.mqindex-mynotes/` was removed with all that was in it."""
+    mine = [tmp_path / name for name in (".mqindex-mynotes", ".mqindex-0123456789ab", ".mqindex-0123456789aB")]
+    for directory in mine:
+        directory.mkdir()
+        (directory / "notes").write_text("precious")
+    (mine[1] / "owner").write_text("me")
+    link = tmp_path / ".mqindex-ba9876543210"
+    link.symlink_to(leave(tmp_path))
+    with staging.scratch(str(tmp_path)):
+        pass
+    assert [(directory / "notes").read_text() for directory in mine] == ["precious"] * 3
+    assert link.is_symlink()
+
+
+def test_a_lock_that_others_hold_on_the_parent_stops_nobody(tmp_path):
+    """A shared lock on the parent of `--out`, held by anybody, let a rebuild hang."""
+    code = "import sys; from mqindex.files import staging\nwith staging.scratch(sys.argv[1]): print('in')"
+    fd = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_SH)
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path], check=False, timeout=60, stdout=subprocess.PIPE, text=True
+    )
+    os.close(fd)
+    assert done.stdout == "in\n"
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EBADF, errno.EOPNOTSUPP, errno.EINVAL])
+def test_a_file_system_without_locks_has_scratch_that_only_its_age_gives_up(number, tmp_path, monkeypatch):
+    def refuse(fd, how):
+        raise OSError(number, os.strerror(number))
+
+    left = leave(tmp_path)
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with staging.scratch(str(tmp_path)) as used:
+        assert {left, os.path.basename(used)} == set(os.listdir(tmp_path))
+    os.utime(tmp_path / left / "owner", (0, 0))
+    with staging.scratch(str(tmp_path)) as used:
+        assert os.listdir(tmp_path) == [os.path.basename(used)]
+
+
+def test_a_scratch_that_others_sweep_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+    lock, swept = disk.lock_whole, []
+
+    def late(fd):
+        if not swept:
+            swept.append(fd)
+            monkeypatch.setattr(disk, "lock_whole", lock)
+            staging.sweep(str(tmp_path))
+        return lock(fd)
+
+    monkeypatch.setattr(disk, "lock_whole", late)
+    with staging.scratch(str(tmp_path)) as used:
+        assert os.listdir(tmp_path) == [os.path.basename(used)]
+        assert os.listdir(used) == ["owner"]
+    assert swept
+
+
+def test_a_new_directory_has_its_owner_before_its_name(tmp_path, monkeypatch):
+    seen = []
+    like = tmp_path / "like"
+    like.mkdir()
+    os.chmod(like, 0o2750)
+    own_like = disk.own_like
+    monkeypatch.setattr(
+        disk, "own_like", lambda *both: (seen.append(os.path.exists(tmp_path / "new")), own_like(*both))
+    )
+    staging.new_directory(str(tmp_path / "new"), str(like))
+    assert seen == [False]
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o2750
+    assert sorted(os.listdir(tmp_path)) == ["like", "new"]
+
+
+@pytest.mark.parametrize("number", [errno.EXDEV, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, None])
+def test_a_copy_goes_on_where_the_kernel_does_not(number, tmp_path, monkeypatch):
+    inside, calls = getattr(os, "copy_file_range", None), []
+
+    def half(old, new, count):
+        calls.append(count)
+        if len(calls) > 1 or inside is None:
+            raise OSError(number, os.strerror(number))
+        return inside(old, new, 1000)
+
+    if number is None:  # not on Linux
+        monkeypatch.delattr(os, "copy_file_range", raising=False)
+    else:
+        monkeypatch.setattr(os, "copy_file_range", half, raising=False)
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(os.urandom(3 << 20))
+    disk.copy(str(source), str(target))
+    assert target.read_bytes() == source.read_bytes()
+    with pytest.raises(FileExistsError):
+        disk.copy(str(source), str(target))
+
+
+def test_a_directory_that_cannot_be_looked_at_is_an_error_and_not_nothing(tmp_path, monkeypatch):
+    def refuse(path, **options):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    monkeypatch.setattr(os, "stat", refuse)
+    monkeypatch.setattr(os, "lstat", refuse)
+    for ask in (disk.exists, disk.is_file, disk.is_directory):
+        with pytest.raises(PermissionError):
+            ask(str(tmp_path))
 
 
 @pytest.mark.parametrize("count", [1, 40])

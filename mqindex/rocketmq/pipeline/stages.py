@@ -22,7 +22,7 @@ import numpy.typing as npt
 from mqindex._native.commit_log import find_frame
 from mqindex._native.index_file import IndexCore
 from mqindex.errors import RebuildError
-from mqindex.files import disk, staging
+from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY, Damage, FileWalk, LogSpan
@@ -178,7 +178,7 @@ def build(part: Part) -> Built:
 
 def _begin(part: Part, path: str) -> MappedFile:
     if part.base is not None:
-        staging.copy_file(part.base, path)
+        disk.copy(part.base, path)
         return MappedFile.open(path, writable=True)
     file = MappedFile.create(path, layout.index_file_size(part.hash_slot_num, part.index_num))
     if sum(piece.count for piece in part.slices) >= _HUGE_FROM:

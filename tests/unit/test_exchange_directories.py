@@ -1,0 +1,98 @@
+"""`rebuild --force`: a directory takes the place of another, and any of its renames may fail."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex.errors import FileStateError
+from mqindex.files import disk, staging
+
+
+class Failing:
+    """Lets the renames of these numbers fail, counted from 1."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, swaps: bool) -> None:
+        self.calls, self.fail = 0, frozenset[int]()
+        for name in ("rename", "swap"):
+            monkeypatch.setattr(disk, name, self._counted(getattr(disk, name)))
+        if not swaps:
+            monkeypatch.setattr(disk, "swap", lambda one, other: False)
+
+    def _counted(self, call: Callable[[str, str], Any]) -> Callable[[str, str], Any]:
+        def counted(one: str, other: str) -> Any:
+            self.calls += 1
+            if self.calls in self.fail:
+                raise OSError(errno.EIO, os.strerror(errno.EIO), one)
+            return call(one, other)
+
+        return counted
+
+
+def make(parent: Path) -> tuple[str, str]:
+    """A new directory in a scratch, and an old one in its place."""
+    source, out = parent / "scratch" / "result", parent / "out"
+    for directory, word in ((source, "new"), (out, "old")):
+        directory.mkdir(parents=True)
+        (directory / "word").write_text(word)
+    return str(source), str(out)
+
+
+def word(directory: Path) -> str | None:
+    return (directory / "word").read_text() if directory.exists() else None
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("swaps", [True, False], ids=["swap", "no swap"])
+def test_renames_that_fail_never_leave_the_place_empty_without_saying_so(
+    swaps: bool, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = Failing(monkeypatch, swaps=swaps)
+    seen = set()
+    for some in itertools.combinations(range(1, 7), number):
+        parent = tmp_path / "-".join(map(str, some))
+        source, out = make(parent)
+        failing.calls, failing.fail = 0, frozenset(some)
+        backup = parent / "out.backup"
+        try:
+            staging.exchange(source, out, str(backup))
+        except (OSError, FileStateError) as raised:
+            seen.add(type(raised))
+            error: Exception | None = raised
+        else:
+            error = None
+        reached = sum(one <= failing.calls for one in some)
+        assert (error is None) == (word(parent / "out") == "new"), some
+        if error is None:
+            assert reached == 0 or (swaps and word(backup) == "old")
+            assert word(backup) == "old"
+        elif isinstance(error, FileStateError):
+            assert not swaps
+            assert word(backup) == "old"
+            assert str(error).endswith(f"mv {backup} {out}")
+        else:
+            assert word(parent / "out") == "old"
+            assert not backup.exists()
+    assert seen == ({OSError} if swaps or number == 1 else {OSError, FileStateError})
+
+
+def test_an_interrupt_right_after_the_swap_keeps_the_old_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = make(tmp_path)
+    swap = disk.swap
+
+    def interrupted(one: str, other: str) -> bool:
+        swap(one, other)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(disk, "swap", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        staging.exchange(source, out, str(tmp_path / "out.backup"))
+    assert (word(tmp_path / "out"), word(tmp_path / "out.backup")) == ("new", "old")

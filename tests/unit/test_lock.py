@@ -1,0 +1,88 @@
+"""The lock of a broker's store: held, refused, or not there to be had."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mqindex.errors import FileStateError, StoreInUseError
+from mqindex.files import lock, tmpfile
+
+HOLD = "import sys; from mqindex.files import lock\nwith lock.hold(sys.argv[1]): print('held', flush=True); input()"
+
+
+def test_a_lock_that_another_process_holds_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "lock")
+    assert lock.state(path) == "absent"
+    other = subprocess.Popen([sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert other.stdout is not None
+    other.stdout.readline()
+    assert lock.state(path) == "held"
+    with pytest.raises(StoreInUseError), lock.hold(path):
+        pass
+    other.communicate(b"\n")
+    assert lock.state(path) == "absent"
+    with lock.hold(path):
+        assert lock.state(str(tmp_path / "other")) == "absent"
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EBADF, errno.EOPNOTSUPP, errno.EINVAL])
+def test_a_file_system_without_locks_is_refused_in_words(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was a bare "Bad file descriptor"."""
+
+    def refuse(*how: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "lockf", refuse)
+    path = tmp_path / "lock"
+    with pytest.raises(FileStateError, match="takes no locks") as caught, lock.hold(str(path)):
+        pass
+    assert caught.value.path == str(path)
+    assert "work on a copy" in str(caught.value)
+    assert not isinstance(caught.value, StoreInUseError)
+    path.touch()
+    assert lock.state(str(path)) == "unreadable"
+
+
+@pytest.mark.parametrize("nameless", [True, False])
+def test_a_lock_file_that_is_made_has_the_owner_of_the_store(
+    nameless: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A repair run as root that was killed left a `lock` of root's, which the broker cannot open."""
+    if not nameless:
+        monkeypatch.setattr(tmpfile, "_NAMELESS", None)
+    os.chmod(tmp_path, 0o770)
+    if os.geteuid() == 0:
+        os.chown(tmp_path, 65534, 65534)
+    path, home = tmp_path / "lock", tmp_path.stat()
+    with lock.hold(str(path)):
+        made = path.stat()
+    assert (made.st_uid, made.st_gid, stat.S_IMODE(made.st_mode)) == (home.st_uid, home.st_gid, 0o660)
+    assert not path.exists()
+
+
+def test_a_lock_file_that_was_made_is_gone_after_an_error_and_one_that_was_there_stays(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with pytest.raises(KeyError), lock.hold(str(path)):
+        raise KeyError
+    assert not path.exists()
+    path.write_bytes(b"mine")
+    with pytest.raises(KeyError), lock.hold(str(path)):
+        raise KeyError
+    assert path.read_bytes() == b"mine"
+
+
+def test_a_dangling_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FileNotFoundError), lock.hold(str(tmp_path / "lock")):
+        pass
+    assert not (tmp_path / "elsewhere").exists()
