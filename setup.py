@@ -11,6 +11,7 @@ COVERAGE = bool(os.environ.get("MQINDEX_COVERAGE"))
 MACROS = [("CYTHON_TRACE_NOGIL", "1"), ("CYTHON_USE_SYS_MONITORING", "0")] if COVERAGE else []
 
 UNITS = {  # module -> the C units that it compiles
+    "guard": ["mqi_guard"],  # here only: its registry must be one
     "keys": ["mqi_hash"],
     "arrow": [],
     "arrays": [],

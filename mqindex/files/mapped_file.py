@@ -8,7 +8,8 @@ import mmap
 import os
 from types import TracebackType
 
-from mqindex.errors import ClosedFileError, TruncatedFileError
+from mqindex._native.guard import Mapping
+from mqindex.errors import ClosedFileError, FormatError, TruncatedFileError
 from mqindex.files.tmpfile import give_name, open_nameless
 
 __all__ = ["MappedFile"]
@@ -20,15 +21,19 @@ _MADV_POPULATE_WRITE = 23
 class MappedFile:
     """A whole file in memory, shared with the page cache.
 
-    `map` is the `mmap.mmap`; kernels pin it with a buffer export, so closing while a call runs is safe: the map then
+    `map` is the `Mapping`; kernels pin it with a buffer export, so closing while a call runs is safe: the map then
     goes away when the call ends. Not more than one object writes one file (the kernels' callers see to it).
+
+    Others may cut the file at any moment. The bytes that are missing then read as zeros, and whoever read them ends in
+    a `TruncatedFileError`: kernels and slices of `map` look for it; who reads `map` in another way calls `check`. So
+    does the end of a `with`.
     """
 
     def __init__(self, path: str, mapping: mmap.mmap, writable: bool) -> None:
         self.path = path
         self.size = len(mapping)
         self.writable = writable
-        self._map: mmap.mmap | None = mapping
+        self._map: Mapping | None = Mapping(mapping, path, writable)
         self._populated = False
         self._random = False
 
@@ -80,11 +85,15 @@ class MappedFile:
             os.close(fd)
 
     @property
-    def map(self) -> mmap.mmap:
+    def map(self) -> Mapping:
         """The mapping; `ClosedFileError` after `close()`."""
         if self._map is None:
             raise ClosedFileError("the file is closed", path=self.path)
         return self._map
+
+    def check(self) -> None:
+        """`TruncatedFileError` if the file was cut; `OSError(ENOSPC)` if a page that was written found no room."""
+        self.map.check()
 
     def flush(self) -> None:
         """Return when every changed page is on the disk."""
@@ -112,26 +121,25 @@ class MappedFile:
     def read_ahead(self, start: int, stop: int) -> None:
         """Bring the bytes [start, stop) into memory at once, and ask for as many behind them.
 
-        One call instead of a fault every 64 KiB; it also notices a file that others cut (`TruncatedFileError`), whose
-        missing pages would otherwise end the process.
+        One call instead of a fault every 64 KiB; it also notices a file that others cut (`TruncatedFileError`).
         """
-        if (size := self.map.size()) < self.size:
-            raise TruncatedFileError("the file was cut while it was read", path=self.path, expected=self.size, got=size)
+        self.check()
         first = start - start % mmap.PAGESIZE
         self._advise_range(_MADV_POPULATE_READ, first, stop)
         self._advise_range(getattr(mmap, "MADV_WILLNEED", None), stop - stop % mmap.PAGESIZE, 2 * stop - start)
 
     def _advise_range(self, advice: int | None, start: int, stop: int) -> None:
         stop = min(stop, self.size)
-        if advice is not None and start < stop and hasattr(self.map, "madvise"):
+        mapping = self.map
+        if advice is not None and start < stop and hasattr(mmap.mmap, "madvise"):
             with contextlib.suppress(OSError):
-                self.map.madvise(advice, start, stop - start)
+                mapping.advise(advice, start, stop - start)
 
     def reserve_range(self, start: int, stop: int) -> None:
         """Give the bytes [start, stop) of a sparse file their disk space now: no space left is an `OSError` here."""
         first = start - start % mmap.PAGESIZE
         try:
-            self.map.madvise(_MADV_POPULATE_WRITE, first, stop - first)
+            self.map.advise(_MADV_POPULATE_WRITE, first, stop - first)
         except OSError as error:
             if error.errno == errno.EFAULT:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path) from None
@@ -139,17 +147,14 @@ class MappedFile:
                 raise
 
     def _advise(self, advice: int | None) -> None:
-        if advice is not None and hasattr(self.map, "madvise"):
-            # Advice only: a kernel that does not know it changes nothing, nor does one for a map just closed elsewhere.
-            with contextlib.suppress(OSError, ValueError):
-                self.map.madvise(advice)
+        mapping = self.map
+        if advice is not None and hasattr(mmap.mmap, "madvise"):
+            with contextlib.suppress(OSError):  # advice only: a kernel that does not know it changes nothing
+                mapping.advise(advice)
 
     def close(self) -> None:
-        """Unmap, or leave it to the call that still runs. May be called twice."""
-        mapping, self._map = self._map, None
-        if mapping is not None:
-            with contextlib.suppress(BufferError):
-                mapping.close()
+        """Let the map go: now, or when the call ends that still runs. May be called twice."""
+        self._map = None
 
     @property
     def closed(self) -> bool:
@@ -160,7 +165,11 @@ class MappedFile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
+        try:
+            if self._map is not None and (error is None or isinstance(error, FormatError)):
+                self._map.check()  # what was found wrong may be the zeros
+        finally:
+            self.close()
 
 
 def _open_at_once(path: str, flags: int) -> int:

@@ -165,7 +165,7 @@ class _Places:
     def _stale(self, file: LogFile, mapped: MappedFile, first: int, start: int, stop: int) -> None:
         for at in range(start, stop, _BLOCK):
             here = slice((at - first) * QUEUE_UNIT_SIZE, (min(at + _BLOCK, stop) - first) * QUEUE_UNIT_SIZE)
-            data = np.frombuffer(mapped.map, np.uint8)[here]
+            data = np.frombuffer(memoryview(mapped.map), np.uint8)[here]
             if data.any():
                 place = here.start + int(data.argmax())
                 self._see("stale-queue-bytes", file, place, 0, 1)

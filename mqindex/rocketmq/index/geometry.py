@@ -83,7 +83,7 @@ def candidates(path: str, *, thorough: bool = True) -> list[Geometry]:
         smallest = INDEX_HEADER_SIZE + layout.INDEX_SLOT_SIZE + INDEX_ENTRY_SIZE
         if not smallest <= file.size <= layout.MAX_INDEX_FILE_SIZE or file.size % 4:
             return []
-        begin, end, _, count = struct.unpack_from(">qqii", file.map, 16)
+        begin, end, _, count = struct.unpack(">qqii", file.map[16:40])
         if not 2 <= count <= (file.size - INDEX_HEADER_SIZE) // INDEX_ENTRY_SIZE:
             return []
         if file.size == _DEFAULT_SIZE:
@@ -92,7 +92,7 @@ def candidates(path: str, *, thorough: bool = True) -> list[Geometry]:
             if _fits(file, _DEFAULT, None if thorough else _NEWEST):
                 return [_DEFAULT]
         file.populate()
-        slots = _plausible(np.frombuffer(file.map, np.uint8), begin, end, count)
+        slots = _plausible(np.frombuffer(memoryview(file.map), np.uint8), begin, end, count)
         return [pair for pair in _pairs(slots, file.size) if _fits(file, pair, None)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import threading
 from bisect import bisect_right
@@ -13,6 +12,7 @@ from types import TracebackType
 
 import numpy.typing as npt
 
+from mqindex._native.guard import Mapping
 from mqindex._results import Columns
 from mqindex.errors import ClosedFileError, FormatError, ReadOnlyFileError
 from mqindex.files.mapped_file import MappedFile
@@ -235,7 +235,7 @@ class CommitLog:
             )  # fmt: skip
         return message
 
-    def file_at(self, phy_offset: int) -> tuple[LogFile, mmap.mmap]:
+    def file_at(self, phy_offset: int) -> tuple[LogFile, Mapping]:
         """The file that holds a phy offset, and its map, for as long as the caller keeps it; `FormatError`: none."""
         file = self._file_of(phy_offset)
         return file, self._map_of(file)
@@ -365,7 +365,7 @@ class CommitLog:
             )
         return self.files[number]
 
-    def _map_of(self, file: LogFile) -> mmap.mmap:
+    def _map_of(self, file: LogFile) -> Mapping:
         # Maps are never closed here, only let go: another thread may be reading one. The last to leave unmaps it.
         with self._lock:
             if self._maps is None:

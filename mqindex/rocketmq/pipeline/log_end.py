@@ -67,4 +67,5 @@ def _whole_frames(log: MappedFile, span: LogSpan, at: int) -> int:
 
 
 def _any_byte(log: MappedFile, start: int, stop: int) -> bool:
-    return any(np.frombuffer(log.map, np.uint8, min(_BLOCK, stop - at), at).any() for at in range(start, stop, _BLOCK))
+    data = np.frombuffer(memoryview(log.map), np.uint8)[start:stop]
+    return any(data[at : at + _BLOCK].any() for at in range(0, len(data), _BLOCK))

@@ -138,15 +138,21 @@ def build_sorted(part: SortedPart) -> tuple[Built, int]:
             os.unlink(path)
 
 
+def _mapped(file: MappedFile, of: Any) -> npt.NDArray[Any]:
+    return np.frombuffer(memoryview(file.map), of)
+
+
 class _Runs:
     """The sort keys and entries of open runs, and where the merged sequence cuts them."""
 
     def __init__(self, runs: Sequence[SortedRun]) -> None:
         self._files = [MappedFile.open(run.path) for run in runs]
         self._seq_files = [MappedFile.open(run.seq_path) for run in runs if run.seq_path is not None]
-        self.entries = [np.frombuffer(file.map, RUN_ENTRY) for file in self._files]
+        self.entries = [_mapped(file, RUN_ENTRY) for file in self._files]
         self.phys: list[Any] = [entries["phy_offset"] for entries in self.entries]
-        self.seqs: list[Any] | None = [np.frombuffer(file.map, np.int64) for file in self._seq_files] or None
+        self.seqs: list[Any] | None = [
+            np.frombuffer(memoryview(file.map), np.int64) for file in self._seq_files
+        ] or None
         self._cut = (0, [0] * len(runs))
 
     def merged(self, start: int, stop: int) -> npt.NDArray[Any]:

@@ -1,0 +1,126 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
+# cython: autotestdict=False
+"""Mapped files under the guard of `mqi_guard.h`, and what every kernel asks about the buffers it reads.
+
+This module alone compiles the guard: the registry of ranges is one.
+"""
+
+cimport cython
+from cpython.buffer cimport (
+    PyBUF_SIMPLE,
+    PyBUF_WRITABLE,
+    PyBuffer_FillInfo,
+    PyBuffer_Release,
+    PyObject_GetBuffer,
+)
+from cpython.memoryview cimport PyMemoryView_Check, PyMemoryView_GET_BUFFER
+
+import errno
+import os
+
+from mqindex.errors import TruncatedFileError
+
+
+@cython.final
+cdef class Mapping:
+    """A mapped file whose bytes others may take away: a buffer, as `mmap.mmap` is.
+
+    It is unmapped when nobody refers to it any more, neither by name nor by an exported buffer: so its range stays
+    guarded as long as a call may be reading there.
+    """
+
+    def __cinit__(self, memory, str path, bint writable):
+        PyObject_GetBuffer(memory, &self.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE)
+        self.held = True
+        self.memory, self.path, self.writable = memory, path, writable
+        self.range = mqi_guard_add(self.view.buf, self.view.len, writable, <void*>self)
+        if self.range == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        if self.range != NULL:
+            mqi_guard_remove(self.range)
+        if self.held:
+            PyBuffer_Release(&self.view)
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        PyBuffer_FillInfo(view, self, self.view.buf, self.view.len, not self.writable, flags)
+
+    def __len__(self):
+        return self.view.len
+
+    def __getitem__(self, key):
+        """A byte as a number, or the bytes of a slice, copied."""
+        with memoryview(self) as whole:
+            some = bytes(whole[key]) if isinstance(key, slice) else whole[key]
+        still_whole(self.range)
+        return some
+
+    def __setitem__(self, key, value):
+        with memoryview(self) as whole:
+            whole[key] = value
+        still_whole(self.range)
+
+    @property
+    def cut(self):
+        """Whether a page was missing when somebody touched it; nothing read since is worth anything."""
+        return mqi_guard_was_cut(self.range)
+
+    cpdef int check(self) except -1:
+        """`TruncatedFileError` if the file was cut, also where nobody noticed: in its last page it reads as zeros.
+
+        `OSError(ENOSPC)` if a page that was written to found no room on the disk.
+        """
+        if mqi_guard_was_cut(self.range) or self.memory.size() < self.view.len:
+            self.refuse()
+        return 0
+
+    cdef int refuse(self) except -1:
+        size = self.memory.size()
+        if size >= self.view.len and self.writable:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
+        if size >= self.view.len:
+            what = "bytes of the file were missing while it was read: it was cut for a while, or its disk failed or is full"
+        else:
+            what = "the file was cut while it was read"
+        raise TruncatedFileError(what, path=self.path, expected=self.view.len, got=size)
+
+    def size(self):
+        """The file's length now."""
+        return self.memory.size()
+
+    def flush(self):
+        """Return when every changed page is on the disk."""
+        still_whole(self.range)
+        self.memory.flush()
+        still_whole(self.range)
+
+    def advise(self, advice, start=0, length=None):
+        """`mmap.madvise`."""
+        self.memory.madvise(advice, start, self.view.len - start if length is None else length)
+
+
+cdef mqi_guard_range* range_of(const Py_buffer* view) noexcept:
+    """That of the mapping which a buffer's first byte is in; NULL: in none."""
+    owner = view.obj
+    if PyMemoryView_Check(owner):
+        owner = PyMemoryView_GET_BUFFER(owner).obj
+    if type(owner) is Mapping:
+        return (<Mapping>owner).range
+    return NULL if type(owner) is bytes else mqi_guard_find(view.buf)
+
+
+cdef int refuse(const mqi_guard_range* range) except -1:
+    """Raise why; the caller holds a buffer of the range."""
+    return (<Mapping>range.owner).refuse()
+
+
+cdef int give_back(Py_buffer* view) except -1:
+    """`PyBuffer_Release`, and an error where the bytes were taken away while the buffer was held."""
+    cdef const mqi_guard_range* range = range_of(view)
+    owner = <Mapping>range.owner if mqi_guard_was_cut(range) else None
+    PyBuffer_Release(view)
+    if owner is not None:
+        (<Mapping>owner).refuse()
+    return 0

@@ -1,0 +1,42 @@
+/* A guard for mapped files: another process may cut a file at any moment, or the disk be full when a hole is written, and
+ * what touches such a page gets SIGBUS.
+ *
+ * In a range that is added here the signal ends nobody: the handler lays zero pages over the mapping, from that page to
+ * the range's end (a walk costs one fault, not one a page), and marks the range. Who reads or writes through the mapping
+ * looks at the mark afterwards, one load, and gives no answer that is made of zeros. Any other SIGBUS goes to the
+ * handlers that were installed before, and in the end to the default one: it kills as ever.
+ *
+ * A range must stay from before its first use until nobody touches it any more, and go before its munmap. Ranges may be
+ * added and removed by any thread, and after a fork; the handler takes no lock.
+ *
+ * Compiled into one module only: there may not be two registries. */
+#ifndef MQI_GUARD_H
+#define MQI_GUARD_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct mqi_guard_range {
+    atomic_uint turn;            /* odd: the fields below are being changed, or are of no range */
+    atomic_uintptr_t start, end; /* whole pages */
+    atomic_int writable;
+    atomic_int cut; /* for good: nothing brings the pages back */
+    void *owner;    /* of who added it; not read here */
+    struct mqi_guard_range *next_free;
+} mqi_guard_range;
+
+/* Guards the pages of a mapping, and sees to it that our handler is the one installed. NULL: no memory. */
+mqi_guard_range *mqi_guard_add(void *start, size_t length, int writable, void *owner);
+void mqi_guard_remove(mqi_guard_range *range);
+
+/* The range that holds this byte, or NULL. Safe in a signal handler. */
+mqi_guard_range *mqi_guard_find(const void *byte);
+
+/* Whether anything read through the mapping until now may be zeros instead. NULL: memory that nobody can cut. */
+static inline int mqi_guard_was_cut(const mqi_guard_range *range) {
+    atomic_thread_fence(memory_order_acquire); /* what was read before was read before */
+    return range != NULL && atomic_load_explicit(&range->cut, memory_order_relaxed);
+}
+
+#endif
