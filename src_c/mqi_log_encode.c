@@ -236,7 +236,7 @@ int64_t mqi_log_encode(const mqi_log_rows *rows, const int32_t *sizes, const uin
         int64_t size = sizes[row];
         if (row + 1 < rows->n) { /* bodies may lie anywhere */
             const uint8_t *next = cell(&rows->body, row + 1)->p;
-            for (int line = 0; line < 256; line += 64) __builtin_prefetch(next + line);
+            for (int line = 0; next && line < 256; line += 64) __builtin_prefetch(next + line);
         }
         encode_row(rows, row, size, parts[row], phy_offset, out);
         phy_offsets[row] = phy_offset;

@@ -1,8 +1,8 @@
 /* Drives a fuzz target where libFuzzer is not at hand: mutates inputs, and keeps those that reach new code (the
  * compiler calls back at every basic block, -fsanitize-coverage=trace-pc).
  *
- *   drive SECONDS [SEED]     fuzz; a failing input is left in crash-input
- *   drive -- FILE...         run these inputs once */
+ *   drive SECONDS INPUTS FILE...     until both have passed, from these inputs on; a failing one is left in crash-input
+ *   drive -- FILE...                 run these inputs once */
 #include <sanitizer/common_interface_defs.h>
 #include <signal.h>
 #include <time.h>
@@ -95,14 +95,19 @@ static void keep(void) {
     memcpy(corpus[kept++].bytes, input, input_size);
 }
 
-static void replay(const char *name) {
+static int load(const char *name) {
     FILE *in = fopen(name, "rb");
-    if (!in) {
+    if (!in) return 0; /* a pattern that matched nothing */
+    input_size = fread(input, 1, LONGEST, in);
+    fclose(in);
+    return 1;
+}
+
+static void replay(const char *name) {
+    if (!load(name)) {
         perror(name);
         exit(2);
     }
-    input_size = fread(input, 1, LONGEST, in);
-    fclose(in);
     LLVMFuzzerTestOneInput(input, input_size);
     printf("%s: fine\n", name);
 }
@@ -113,12 +118,14 @@ int main(int argc, char **argv) {
         return 0;
     }
     time_t start = time(NULL), end = start + (argc > 1 ? atol(argv[1]) : 60);
-    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)start, runs = 0;
+    uint64_t seed = (uint64_t)start, runs = 0, least = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
+    for (int i = 3; i < argc; i++)
+        if (load(argv[i])) keep();
     __sanitizer_set_death_callback(save);
     signal(SIGABRT, stopped);
     signal(SIGALRM, stopped);
     state = (seed + 1) * 0x9E3779B97F4A7C15u;
-    while (time(NULL) < end) {
+    while (time(NULL) < end || runs < least) {
         alarm(10);
         for (int i = 0; i < 64; i++, runs++) {
             mutate();

@@ -1,0 +1,196 @@
+/* The n-th allocation fails, for every n: each kernel says so, gives back what it had, and the same call made again
+ * answers as if nothing had been. The linker leads the kernels' allocations here (--wrap). */
+#include <errno.h>
+#include <unistd.h>
+
+#include "input.h"
+#include "mqi_bytes.h"
+#include "mqi_commit_log.h"
+#include "mqi_consume_queue.h"
+#include "mqi_group_commit.h"
+#include "mqi_index_file.h"
+#include "mqi_kafka_index.h"
+#include "mqi_kafka_records.h"
+#include "mqi_status.h"
+
+enum { KEYS = 40, BYTES = 3000 };
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t each);
+void *__real_realloc(void *p, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t each);
+void *__wrap_realloc(void *p, size_t n);
+
+static int64_t countdown; /* 0: none fails */
+static int struck;
+
+static int strikes(void) {
+    if (countdown == 0 || --countdown > 0) return 0;
+    struck = 1;
+    return 1;
+}
+
+void *__wrap_malloc(size_t n) { return strikes() ? NULL : __real_malloc(n); }
+void *__wrap_calloc(size_t n, size_t each) { return strikes() ? NULL : __real_calloc(n, each); }
+void *__wrap_realloc(void *p, size_t n) { return strikes() ? NULL : __real_realloc(p, n); }
+
+/* Runs `call` with the first allocation failing, then the second, and so on, until none is left to fail. */
+#define EVERY(call, refused, fine)                                                                                     \
+    for (int64_t nth = 1, more = 1; more; nth++) {                                                                     \
+        struck = 0, countdown = nth;                                                                                   \
+        int64_t status = (call);                                                                                       \
+        countdown = 0, more = struck;                                                                                  \
+        if (struck) HOLDS(refused);                                                                                    \
+        else HOLDS(fine);                                                                                              \
+    }
+
+/* ---- index files -------------------------------------------------------------------------------------------------- */
+
+static int select_once(const mqi_index_file *f, const int32_t *hashes, int64_t *offsets, mqi_hits *hits) {
+    free(hits->values);
+    *hits = (mqi_hits){0};
+    return mqi_index_select_many(f, hashes, NULL, 64, KEYS, 0, INT64_MAX, offsets, hits);
+}
+
+static void index_file(tape *t) {
+    enum { SLOTS = 5, ENTRIES = 64 };
+    size_t size = MQI_INDEX_HEADER_SIZE + MQI_SLOT_SIZE * SLOTS + MQI_ENTRY_SIZE * ENTRIES;
+    uint8_t *bytes = fresh(size);
+    mqi_index_file f;
+    mqi_index_bind(&f, bytes, SLOTS, ENTRIES);
+    for (int n = tape_byte(t) % 64; n > 0; n--) mqi_index_put(&f, tape_byte(t) % 16, n, 1000);
+    int32_t hashes[KEYS];
+    int64_t offsets[KEYS + 1], wanted[KEYS + 1];
+    mqi_hits hits = {0}, plain = {0};
+    for (int i = 0; i < KEYS; i++) hashes[i] = tape_byte(t) % 16;
+    HOLDS(select_once(&f, hashes, wanted, &plain) == MQI_OK);
+    EVERY(select_once(&f, hashes, offsets, &hits), status == MQI_NO_MEMORY, status == MQI_OK);
+    HOLDS(memcmp(offsets, wanted, sizeof wanted) == 0);
+    HOLDS(wanted[KEYS] == 0 || memcmp(hits.values, plain.values, (size_t)wanted[KEYS] * 8) == 0);
+    free(hits.values), free(plain.values), free(bytes);
+}
+
+/* ---- queues ------------------------------------------------------------------------------------------------------- */
+
+static int number_all(mqi_log_queues *queues, const uint8_t *names, int32_t *numbers) {
+    mqi_log_queues_free(queues);
+    *queues = (mqi_log_queues){0};
+    for (int i = 0; i < KEYS * 4; i++) numbers[i] = mqi_log_queue_number(queues, names, i % 30, i / 30);
+    return queues->no_memory;
+}
+
+static void queue_table(tape *t) {
+    uint8_t names[32];
+    int32_t numbers[KEYS * 4];
+    mqi_log_queues queues = {0};
+    tape_copy(t, names, sizeof names);
+    EVERY(number_all(&queues, names, numbers), status == 1, status == 0);
+    for (int i = 0; i < KEYS * 4; i++) HOLDS(numbers[i] == i);
+    mqi_log_queues_free(&queues);
+}
+
+static void tags_filter(tape *t) {
+    uint8_t units[MQI_UNIT_SIZE * KEYS];
+    int32_t hashes[KEYS];
+    int64_t numbers[KEYS];
+    tape_copy(t, units, sizeof units);
+    for (int i = 0; i < KEYS; i++) hashes[i] = (int32_t)tape_field(t);
+    EVERY(mqi_units_select(units, KEYS, 7, hashes, KEYS, numbers), status == MQI_NO_MEMORY, status >= 0);
+}
+
+/* ---- Kafka -------------------------------------------------------------------------------------------------------- */
+
+static int grow(mqi_kafka_tree *tree, const mqi_kafka_index *x) {
+    mqi_kafka_tree_free(tree);
+    return mqi_kafka_tree_grow(tree, x);
+}
+
+static void layers(tape *t) {
+    uint8_t bytes[12 * 200];
+    int64_t target = tape_field(t), at = -1;
+    mqi_kafka_index x = {bytes, 200, 1};
+    mqi_kafka_tree tree = {0};
+    for (int64_t i = 0; i < x.n; i++) mqi_set64(bytes + 12 * i, 3 * i), mqi_set32(bytes + 12 * i + 8, (int32_t)i);
+    for (int64_t i = 0; i < x.n && 3 * i <= target; i++) at = i;
+    EVERY(grow(&tree, &x), status == 0, status == 1);
+    HOLDS(mqi_kafka_floor(&x, &tree, target) == at);
+    mqi_kafka_tree_free(&tree);
+}
+
+/* Batches of magic 1 with nothing compressed: each is one record. */
+static int64_t make_batches(tape *t, uint8_t *out) {
+    int64_t at = 0, offset = 0;
+    while (at < BYTES - 300) {
+        int32_t n = tape_byte(t) % 60;
+        memset(out + at, 0, 34 + (size_t)n);
+        mqi_set64(out + at, offset++);
+        mqi_set32(out + at + 8, 22 + n);
+        out[at + 16] = 1;
+        mqi_set64(out + at + 18, 1000 + offset);
+        mqi_set32(out + at + 26, -1);
+        mqi_set32(out + at + 30, n);
+        at += 34 + n;
+    }
+    return at;
+}
+
+static int recover_once(mqi_kafka_recovery *r, const mqi_kafka_log *log) {
+    mqi_kafka_recover_free(r);
+    *r = (mqi_kafka_recovery){.log = *log, .fd = -1, .index_interval = 64, .max_index_size = 1 << 20};
+    mqi_kafka_recover_start(r);
+    mqi_kafka_recover(r, log->len);
+    return r->state;
+}
+
+static int copy_once(mqi_kafka_columns *c, const mqi_kafka_batch *batch, const uint8_t *message) {
+    mqi_kafka_records x;
+    mqi_kafka_columns_free(c);
+    *c = (mqi_kafka_columns){.keys = 1, .values = 1, .headers_wanted = 1};
+    mqi_kafka_records_start(&x, batch, message, batch->size, 0);
+    return mqi_kafka_columns_add(c, &x, 0, 100, 1 << 20);
+}
+
+static void segment(tape *t) {
+    uint8_t bytes[BYTES];
+    mqi_kafka_log log = {.buf = bytes, .len = make_batches(t, bytes)};
+    mqi_kafka_recovery r = {0};
+    EVERY(recover_once(&r, &log), status == MQI_RECOVERY_NO_MEMORY, status == MQI_RECOVERY_DONE);
+    HOLDS(r.valid == log.len);
+    mqi_kafka_recover_free(&r);
+    mqi_kafka_scan scan = {0};
+    mqi_kafka_batch batch;
+    mqi_kafka_columns columns = {0};
+    HOLDS(mqi_kafka_scan_batches(&log, &scan, log.len, &batch, 1) == 1);
+    EVERY(copy_once(&columns, &batch, bytes + batch.position), status == MQI_COLUMNS_NO_MEMORY,
+          status == MQI_COLUMNS_ENDED);
+    mqi_kafka_columns_free(&columns);
+}
+
+/* ---- group commit ------------------------------------------------------------------------------------------------- */
+
+static int switch_once(mqi_group *g, int fd) {
+    int failed = mqi_group_switch(g, fd);
+    if (failed) close(fd); /* it is the group's only then */
+    return failed;
+}
+
+static void group(void) {
+    mqi_group g;
+    HOLDS(mqi_group_start(&g, 0) == 0);
+    EVERY(switch_once(&g, dup(2)), status == ENOMEM, status == 0);
+    mqi_group_end(&g);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    tape t = {data, data + size};
+    switch (tape_byte(&t) % 6) {
+    case 0: index_file(&t); break;
+    case 1: queue_table(&t); break;
+    case 2: tags_filter(&t); break;
+    case 3: layers(&t); break;
+    case 4: segment(&t); break;
+    default: group();
+    }
+    return 0;
+}
