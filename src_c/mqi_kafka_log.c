@@ -218,6 +218,43 @@ static int keep_row(mqi_kafka_recovery *r, const uint8_t *p, const head *h) {
     return 1;
 }
 
+static void note(mqi_kafka_recovery *r, int what, int64_t expected, int64_t got) {
+    mqi_batch_odd *odd = r->odd + what;
+    if (odd->count++ == 0) *odd = (mqi_batch_odd){.count = 1, .at = r->valid, .expected = expected, .got = got};
+}
+
+static int new_epoch(mqi_kafka_recovery *r, int32_t epoch, int64_t base) {
+    if (epoch == -1 || r->epochs.size >= (int64_t)sizeof(mqi_epoch_run) * MQI_MAX_EPOCH_RUNS) return 1;
+    if (!make_room(&r->epochs, sizeof(mqi_epoch_run))) {
+        r->state = MQI_RECOVERY_NO_MEMORY;
+        return 0;
+    }
+    mqi_epoch_run run = {.position = r->valid, .base_offset = base, .last_base_offset = base, .leader_epoch = epoch};
+    memcpy(r->epochs.data + r->epochs.size, &run, sizeof run);
+    r->epochs.size += (int64_t)sizeof run;
+    return 1;
+}
+
+/* What the checksum leaves open: offsets go on behind the batch before, the magic is known, the epoch is kept. */
+static inline int look_over(mqi_kafka_recovery *r, const uint8_t *p, const head *h) {
+    int64_t base = mqi_get64(p);
+    if (UNLIKELY(r->batches && base <= r->last_offset)) note(r, MQI_ODD_ORDER, r->last_offset + 1, base);
+    if (UNLIKELY(base < r->base_offset)) note(r, MQI_ODD_BASE, r->base_offset, base);
+    if (h->magic < 2) {
+        if (UNLIKELY(h->magic < 0)) note(r, MQI_ODD_MAGIC, 2, h->magic);
+        return 1;
+    }
+    if (UNLIKELY(h->magic > 2)) note(r, MQI_ODD_MAGIC, 2, h->magic);
+    int64_t most = (int64_t)mqi_get32(p + 23) + 1;
+    int32_t count = mqi_get32(p + 57), epoch = mqi_get32(p + 12);
+    if (UNLIKELY(count < 0 || count > most || most < 1)) note(r, MQI_ODD_COUNT, most, count);
+    if (UNLIKELY(!r->epochs.size)) return new_epoch(r, epoch, base);
+    mqi_epoch_run *last = (mqi_epoch_run *)(void *)(r->epochs.data + r->epochs.size) - 1;
+    if (UNLIKELY(epoch != last->leader_epoch)) return new_epoch(r, epoch, base);
+    last->last_base_offset = base;
+    return 1;
+}
+
 /* 0: stopped before this batch. */
 static inline int recover_batch(mqi_kafka_recovery *r, const uint8_t *p, const head *h) {
     int64_t offset = 0;
@@ -234,6 +271,7 @@ static inline int recover_batch(mqi_kafka_recovery *r, const uint8_t *p, const h
         r->last_indexed = r->valid;
     }
     if (h->magic >= 2 && UNLIKELY(!keep_row(r, p, h))) return 0;
+    if (UNLIKELY(!look_over(r, p, h))) return 0;
     r->valid += h->size;
     r->last_offset = h->last_offset;
     r->batches++;
@@ -285,5 +323,6 @@ void mqi_kafka_recover_free(mqi_kafka_recovery *r) {
     free(r->offset_index.data);
     free(r->time_index.data);
     free(r->transactional.data);
-    r->offset_index = r->time_index = r->transactional = (mqi_bytes){0};
+    free(r->epochs.data);
+    r->offset_index = r->time_index = r->transactional = r->epochs = (mqi_bytes){0};
 }

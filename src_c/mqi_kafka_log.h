@@ -85,6 +85,20 @@ typedef struct {
     int64_t size, room;
 } mqi_bytes;
 
+/* What no checksum covers, and a recovery does not look at. */
+enum mqi_batch_oddity { MQI_ODD_ORDER = 0, MQI_ODD_BASE, MQI_ODD_MAGIC, MQI_ODD_COUNT, MQI_ODDITIES };
+
+typedef struct {
+    int64_t count, at, expected, got; /* how many, and the first */
+} mqi_batch_odd;
+
+/* Neighbours that tell one leader epoch, not -1. Packed, as rows. */
+typedef struct __attribute__((packed)) {
+    int64_t position, base_offset, last_base_offset; /* of the first; and the base offset of the last */
+    int32_t leader_epoch;
+} mqi_epoch_run;
+#define MQI_MAX_EPOCH_RUNS (1 << 20) /* no segment has seen so many leaders */
+
 typedef struct {
     mqi_kafka_log log;
     int64_t base_offset, index_interval, max_index_size;
@@ -97,6 +111,8 @@ typedef struct {
     int64_t refused, limit; /* the offset, and the last one in the index */
     int64_t n_offsets, n_times, last_index_offset, last_time, last_time_offset;
     mqi_bytes offset_index, time_index, transactional; /* the last: rows of mqi_kafka_batch */
+    mqi_bytes epochs;                                  /* rows of mqi_epoch_run */
+    mqi_batch_odd odd[MQI_ODDITIES];
     mqi_batch_fault fault;
 } mqi_kafka_recovery;
 

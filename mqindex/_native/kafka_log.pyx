@@ -75,6 +75,14 @@ cdef extern from "mqi_kafka_log.h" nogil:
         uint8_t* data
         int64_t size
 
+    int MQI_ODDITIES
+
+    ctypedef struct mqi_batch_odd:
+        int64_t count
+        int64_t at
+        int64_t expected
+        int64_t got
+
     ctypedef struct mqi_kafka_recovery:
         mqi_kafka_log log
         int64_t base_offset
@@ -96,6 +104,8 @@ cdef extern from "mqi_kafka_log.h" nogil:
         mqi_bytes offset_index
         mqi_bytes time_index
         mqi_bytes transactional
+        mqi_bytes epochs
+        mqi_batch_odd odd[4]
         mqi_batch_fault fault
 
     void mqi_kafka_recover_start(mqi_kafka_recovery* r) noexcept
@@ -108,6 +118,7 @@ cdef enum:
     LEAST = 26  # bytes of the shortest batch
 
 _INDEXES = ("offset index", "time index")
+_ODDITIES = ("order", "base", "magic", "count")  # as MQI_ODD_*
 
 
 cdef object _fault(const mqi_batch_fault* fault):
@@ -263,7 +274,7 @@ cdef class Recovered:
     is cut. batches : how many there are before. max_timestamp : the greatest, -1: none; last_offset : of the last
     batch, None: there is none. transactional : packed rows of the batches of magic 2 that have a producer id and are
     transactional or control batches. fault : why the log is cut; None: it ends there, or with a part of a batch.
-    For one thread at a time.
+    oddities, epochs : what no checksum covers and a recovery passes over. For one thread at a time.
     """
 
     cdef _Log log
@@ -398,6 +409,25 @@ cdef class Recovered:
     def fault(self):
         """`(kind, at, field, expected, got)` of the bad batch at which the log is cut, or None."""
         return _fault(&self.r.fault)
+
+    @property
+    def oddities(self):
+        """Tuples of `(kind, count, at, expected, got)`: how many batches of the kind there are, and the first.
+
+        "order" : the base offset is not behind the batch before; "base" : it is below the segment's; "magic" : none of
+        0, 1 and 2; "count" : more records than offsets (expected: the most that may be), or less than none.
+        """
+        return [
+            (_ODDITIES[n], self.r.odd[n].count, self.r.odd[n].at, self.r.odd[n].expected, self.r.odd[n].got)
+            for n in range(MQI_ODDITIES)
+            if self.r.odd[n].count
+        ]
+
+    @property
+    def epochs(self):
+        """Packed rows of neighbours with one leader epoch (`mqindex.kafka.leader_epochs.RUN`), those without left out.
+        """
+        return _copied(&self.r.epochs)
 
 
 cdef bytes _copied(const mqi_bytes* what):

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 from mqindex.driving import one
 from mqindex.engines import Engine
 from mqindex.kafka.layout import TRANSACTION_ENTRY_SIZE
+from mqindex.kafka.leader_epochs import Epochs, check_epochs
+from mqindex.kafka.partition_check import known_epochs, overlaps
 from mqindex.kafka.producer_state import OpenTransactions, open_transactions_at
 from mqindex.kafka.segment_check import CheckedSegment, SegmentCheck, check_segment
 from mqindex.kafka.survey import INDEXES, Partition, Survey, index_path
@@ -58,15 +60,21 @@ def diagnose(engine: Engine, found: Survey, *, deep: bool) -> Diagnosis:
     segments = sum(len(partition.segments) for partition in found.partitions)
     threads = max(1, getattr(engine, "workers", 1) // max(1, segments))
     checks = [
-        SegmentCheck(files, found.options, partition.is_last(files), partition.clean, deep, threads)
+        SegmentCheck(
+            files, found.options, partition.is_last(files), partition.clean, partition.ends(files), deep, threads
+        )
         for partition in found.partitions
         for files in partition.segments
     ]
     sizes = [size for partition in found.partitions for size in partition.sizes]
     checked = iter(map_segments(engine, check_segments, checks, sizes, name="check segments"))
+    known = one(engine, known_epochs, tuple(partition.path for partition in found.partitions), "leader epochs")
     return Diagnosis(
         found,
-        [_diagnosed(engine, each, list(itertools.islice(checked, len(each.segments)))) for each in found.partitions],
+        [
+            _diagnosed(engine, each, list(itertools.islice(checked, len(each.segments))), *told)
+            for each, told in zip(found.partitions, known, strict=True)
+        ],
     )
 
 
@@ -119,7 +127,9 @@ def _open_at(item: tuple[Partition, int]) -> OpenTransactions:
 # ---- one partition
 
 
-def _diagnosed(engine: Engine, partition: Partition, segments: list[CheckedSegment]) -> DiagnosedPartition:
+def _diagnosed(
+    engine: Engine, partition: Partition, segments: list[CheckedSegment], epochs: Epochs, unread: list[Finding]
+) -> DiagnosedPartition:
     events = [segment.events for segment in segments]
     due = replay(engine, partition, events, [segment.readable for segment in segments])
     done = DiagnosedPartition(partition, segments, due)
@@ -132,9 +142,13 @@ def _diagnosed(engine: Engine, partition: Partition, segments: list[CheckedSegme
     for segment, aborted in wrong:
         _check_transactions(segment, aborted, markers, partition.log_start)
     for segment in segments:
+        if segment.contradictory:
+            segment.leave_indexes()
         segment.entries += len(segment.transactions or b"") // TRANSACTION_ENTRY_SIZE
         done.findings += segment.findings
-    done.findings += _overlaps(segments) + unlike(partition.path, segments)
+    done.findings += overlaps(segments, partition.next_base)
+    done.findings += unread + check_epochs([(segment.files.log, segment.epochs) for segment in segments], epochs)
+    done.findings += unlike(partition.path, segments)
     return done
 
 
@@ -144,22 +158,6 @@ def _check_transactions(segment: CheckedSegment, due: list[AbortedTxn], markers:
     segment.findings += found
     if any(finding.severity == "error" for finding in found):
         segment.wrong.add(INDEXES[2])
-
-
-def _overlaps(segments: Sequence[CheckedSegment]) -> list[Finding]:
-    """Every offset of a segment is below the next one's base offset."""
-    return [
-        Finding(
-            "error",
-            "segment-overlap",
-            two.files.log,
-            expected=f"a base offset above {before.last_offset}",
-            got=two.files.base_offset,
-            hint="the segment before holds these offsets too",
-        )
-        for before, two in itertools.pairwise(segments)
-        if before.last_offset is not None and before.last_offset >= two.files.base_offset
-    ]
 
 
 def unlike(path: str, segments: Sequence[CheckedSegment]) -> list[Finding]:

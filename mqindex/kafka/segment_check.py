@@ -6,10 +6,9 @@ index is not exactly what that would write are the batch headers gone over again
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +18,8 @@ from mqindex.errors import MQIndexError
 from mqindex.kafka.batches import batch_rows
 from mqindex.kafka.checksums import recover_with_threads
 from mqindex.kafka.layout import TIME_ENTRY_SIZE, TRANSACTION_ENTRY_SIZE
+from mqindex.kafka.leader_epochs import RUN
+from mqindex.kafka.log_check import end_findings, is_contradictory, log_findings, refused
 from mqindex.kafka.log_segment import LogSegment
 from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.partition_files import SegmentFiles
@@ -26,24 +27,25 @@ from mqindex.kafka.record_check import check_records
 from mqindex.kafka.segment_indexes import CheckedIndexes, check_indexes
 from mqindex.kafka.survey import INDEXES, index_paths
 from mqindex.kafka.transactions import EVENT, events_of
-from mqindex.report import Finding, Severity
+from mqindex.report import Finding
 
-__all__ = ["CheckedSegment", "SegmentCheck", "check_segment", "events_in", "log_findings"]
+__all__ = ["CheckedSegment", "SegmentCheck", "check_segment", "events_in"]
 
-_ZEROS: Final = 1 << 20
+_LEFT = "left as it is: the log contradicts itself, and perhaps the index is right"
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentCheck:
     """One segment to check. `last`: of its partition; `clean`: whether its broker closed it, None: unknown.
 
-    `threads`: processors that have nothing else to do.
+    `ends`: offsets where it ended before. `threads`: processors that have nothing else to do.
     """
 
     files: SegmentFiles
     options: PartitionOptions
     last: bool
     clean: bool | None
+    ends: tuple[int, ...] = ()
     deep: bool = False
     threads: int = 1
 
@@ -52,7 +54,8 @@ class SegmentCheck:
 class CheckedSegment:
     """What was found. `wrong`: endings of the indexes that a repair writes anew; `unlike`: sound ones that a rebuild
     would write otherwise. `readable`: the log is good to its last batch, so `events` are all there are.
-    `transactions`: the bytes of the `.txnindex`, None: there is none.
+    `transactions`: the bytes of the `.txnindex`, None: there is none. `epochs`: runs of leader epochs. `contradictory`:
+    the log's batches contradict each other, and no index that is there is replaced by one of theirs.
     """
 
     files: SegmentFiles
@@ -61,6 +64,8 @@ class CheckedSegment:
     unlike: set[str] = field(default_factory=set)
     readable: bool = False
     events: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, EVENT))
+    epochs: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, RUN))
+    contradictory: bool = False
     transactions: bytes | None = None
     open: bool = False
     batches: int = 0
@@ -75,6 +80,14 @@ class CheckedSegment:
         self.unlike |= indexes.unlike
         self.open, self.entries = indexes.open, indexes.entries
 
+    def leave_indexes(self) -> None:
+        """Where the log contradicts itself, an index that is there may be of the log as it was: it is not replaced."""
+        there = {path for path in self.files[2:] if path is not None}
+        self.wrong = {ending for ending, path in index_paths(self.files).items() if path is None} & self.wrong
+        self.findings = [
+            replace(one, hint=_LEFT) if one.path in there and one.severity == "error" else one for one in self.findings
+        ]
+
 
 def check_segment(check: SegmentCheck) -> CheckedSegment:
     """Check one segment. Whatever its files hold ends in findings."""
@@ -86,7 +99,9 @@ def check_segment(check: SegmentCheck) -> CheckedSegment:
             done.readable = made.fault is None and (made.truncated_bytes == 0 or check.last)
             done.batches, done.last_offset = made.batches, made.last_offset
             done.findings += log_findings(segment.path, made, last=check.last)
-            done.events = events_in(segment, made)
+            done.events, done.epochs = events_in(segment, made), np.frombuffer(made.epochs, RUN)
+            done.contradictory = is_contradictory(made)
+            done.findings += end_findings(segment, made, check.ends)
             may_be_open = check.last and check.clean is not True
             done.add(check_indexes(check.files, segment, made, may_be_open=may_be_open))
             if check.deep:
@@ -109,54 +124,6 @@ def _recovered(segment: LogSegment, check: SegmentCheck) -> Recovered:
         kafka_version=options.kafka_version,
     )
     return recover_with_threads(segment, check.threads, recover) if options.check_crc else recover(check_crc=False)
-
-
-def refused(path: str, error: MQIndexError) -> Finding:
-    """A log that a broker's recovery does not survive, or that cannot be opened."""
-    hint = error.hint or "a broker that recovers this segment empties it, or does not start"
-    return Finding(
-        "error", "log-refused", path, error.at, error.field, error.expected, error.got, f"{error.what}; {hint}"
-    )
-
-
-# ---- the log
-
-
-def log_findings(path: str, made: Recovered, *, last: bool) -> list[Finding]:
-    """What stands behind the last good batch: nothing, or what a broker's recovery cuts."""
-    cut = made.truncated_bytes
-    if not cut:
-        return []
-    kind, at, name, expected, got = made.fault or ("tail", made.valid_bytes, None, "the end of the log", f"{cut} bytes")
-    zeros = _is_zeros(path, made.valid_bytes)
-    severity: Severity = "error"
-    if zeros and last:
-        severity, kind = "info", "tail"
-    elif last and (made.fault is None or _reaches_end(path, made.valid_bytes)):
-        severity = "warning"
-    hint = f"a broker's recovery cuts {cut:,} bytes here"
-    if zeros:
-        hint += "; they are zeros, as of a log that was given its length beforehand"
-    elif not last:
-        hint += ", and drops every later segment"
-    return [Finding(severity, f"log-{kind}", path, at, name, expected, got, hint)]
-
-
-def _is_zeros(path: str, start: int) -> bool:
-    with open(path, "rb", buffering=0) as file:
-        file.seek(start)
-        while block := file.read(_ZEROS):
-            if block.strip(b"\0"):
-                return False
-    return True
-
-
-def _reaches_end(path: str, at: int) -> bool:
-    """Whether the bad batch is the last thing in the log: one that was being written when the machine went down."""
-    with open(path, "rb", buffering=0) as file:
-        length = int.from_bytes(os.pread(file.fileno(), 4, at + 8), "big", signed=True)
-        size = os.fstat(file.fileno()).st_size
-    return length >= 14 and (at + 12 + length >= size or _is_zeros(path, at + 12 + length))
 
 
 def events_in(segment: LogSegment, made: Recovered) -> npt.NDArray[Any]:

@@ -63,7 +63,8 @@ def survey_file(order: Order, *, from_start: bool = False) -> Survey:
         first = 0 if from_start else _first_needed(segments, number, known.snapshots, log_start_offset(home))
     needed = known._replace(segments=segments[first : number + 1])
     partition = surveyed_partition(home, needed, was_clean(os.path.dirname(home)))
-    partition = replace(partition, to_its_end=files is segments[-1])
+    behind = (each.base_offset for each in segments[number + 1 :])
+    partition = replace(partition, next_base=next(behind, None))
     findings = () if name else (_no_name(path),)
     return Survey(path, os.path.dirname(home), True, order.options, (partition,), findings, path)
 
@@ -156,7 +157,7 @@ def _narrowed(diagnosis: Diagnosis, path: str) -> Diagnosis:
     segment.wrong &= endings
     segment.unlike &= endings
     partition = replace(home.partition, segments=(segment.files,), sizes=home.partition.sizes[-1:])
-    findings = segment.findings + unlike(path, [segment])
+    findings = [finding for finding in home.findings if finding.path in told] + unlike(path, [segment])
     return Diagnosis(diagnosis.survey, [DiagnosedPartition(partition, [segment], home.due[-1:], findings)])
 
 

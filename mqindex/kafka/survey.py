@@ -54,8 +54,8 @@ class Order:
 class Partition:
     """One partition's segments with the lengths of their logs, and the transactions that are open before the first.
 
-    `name`: its directory's. `clean`: whether the broker closed it; None: no log dir tells. `to_its_end`: the last of
-    `segments` is the partition's last.
+    `name`: its directory's. `clean`: whether the broker closed it; None: no log dir tells. `next_base`: the base
+    offset of the segment behind the last of `segments`; None: there is none.
     """
 
     path: str
@@ -66,11 +66,17 @@ class Partition:
     snapshots: dict[int, str]
     log_start: int
     clean: bool | None
-    to_its_end: bool = True
+    next_base: int | None = None
 
     def is_last(self, files: SegmentFiles) -> bool:
         """Whether behind one of `segments` the partition has no more."""
-        return self.to_its_end and files is self.segments[-1]
+        return self.next_base is None and files is self.segments[-1]
+
+    def ends(self, files: SegmentFiles) -> tuple[int, ...]:
+        """Where the last segment has ended before, by the snapshots that a broker wrote when it stopped."""
+        if not self.is_last(files):
+            return ()
+        return tuple(sorted(at for at in self.snapshots if at > files.base_offset and at >= self.log_start))
 
     @property
     def bytes(self) -> int:

@@ -416,10 +416,10 @@ def test_leftovers_of_a_crash_are_told_and_left(partition: Path) -> None:
 def test_deep_reads_every_record(partition: Path) -> None:
     log = max(partition.glob("*.log"))
     content = log.read_bytes()
-    late = batch([KafkaRecord(timestamp=FIRST_TIME + 10**7)], 72, max_timestamp=FIRST_TIME)
+    late = batch([KafkaRecord(timestamp=FIRST_TIME + 10**7)], 73, max_timestamp=FIRST_TIME)
     log.write_bytes(content + batch([KafkaRecord()], 70) + late)
     assert kinds(verify(partition, deep=True, **INTERVAL), "warning") == {"log-max-timestamp"}
-    log.write_bytes(content + batch([KafkaRecord()], 70) + batch([KafkaRecord()], 71, count=2) + late)
+    log.write_bytes(content + batch([KafkaRecord()], 70) + batch([KafkaRecord()], 71, count=2, last_offset=72) + late)
     report = verify(partition, deep=True, **INTERVAL)
     assert kinds(report) == {"log-records"}
     assert kinds(report, "warning") == {"log-max-timestamp"}  # it goes on behind the bad batch

@@ -1,0 +1,134 @@
+"""Leader epochs: what the batches of a partition tell, and what its `leader-epoch-checkpoint` does.
+
+```
+0                     version
+2                     number of entries
+0 0                   epoch, first offset: it holds up to the next entry's
+3 1842
+```
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex.errors import CorruptIndexError
+from mqindex.report import Finding
+
+__all__ = ["CHECKPOINT", "RUN", "Epochs", "check_epochs", "read_epochs"]
+
+CHECKPOINT: Final = "leader-epoch-checkpoint"
+RUN: Final = np.dtype(
+    [("position", "=i8"), ("base_offset", "=i8"), ("last_base_offset", "=i8"), ("leader_epoch", "=i4")]
+)
+"""Neighbours in a log that tell one epoch: where the first is, its base offset and the last one's."""
+
+Epochs = tuple[tuple[int, int], ...]
+"""Epochs and their first offsets, both increasing."""
+
+_LARGEST: Final = 1 << 26  # bytes
+
+
+def read_epochs(directory: str) -> Epochs:
+    """The entries of a partition's checkpoint as a broker takes them; none where there is no file.
+
+    Raises
+    ------
+    CorruptIndexError : a file that a broker cannot read, which puts its whole log dir offline.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `CheckpointFile.read`, `LeaderEpochFileCache.assign`: an entry takes those away that are not
+    below it, in epoch and offset. What lies below the log's start a broker has taken away, or moved to it.
+    """
+    path = os.path.join(directory, CHECKPOINT)
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read(_LARGEST).splitlines()
+    except FileNotFoundError:
+        return ()
+    except UnicodeDecodeError:
+        raise _malformed(path, "UTF-8 text", "other bytes") from None
+    if len(lines) < 2:
+        if lines and lines[0] != "0":
+            raise _malformed(path, "version 0", lines[0])
+        return ()
+    try:
+        version, count, *entries = int(lines[0]), int(lines[1]), *map(_entry, lines[2:])
+    except ValueError as error:
+        raise _malformed(path, "whole numbers, an epoch and an offset a line", str(error)) from None
+    if version != 0 or count != len(entries):
+        wanted = "version 0" if version else f"{count} entries"
+        raise _malformed(path, wanted, f"version {version}" if version else f"{len(entries)}")
+    kept: list[tuple[int, int]] = []
+    for epoch, offset in entries:
+        while kept and (kept[-1][0] >= epoch or kept[-1][1] >= offset):
+            kept.pop()
+        kept.append((epoch, offset))
+    return tuple(kept)
+
+
+def _entry(line: str) -> tuple[int, int]:
+    fields = line.split()
+    if len(fields) != 2:
+        raise ValueError(repr(line[:80]))
+    epoch, offset = int(fields[0]), int(fields[1])
+    if not (0 <= epoch < 2**31 and 0 <= offset < 2**63):
+        raise ValueError(repr(line[:80]))
+    return epoch, offset
+
+
+def _malformed(path: str, expected: str, got: str) -> CorruptIndexError:
+    return CorruptIndexError("no checkpoint that a broker reads", path=path, expected=expected, got=got)
+
+
+# ---- the batches against it
+
+
+def check_epochs(logs: Sequence[tuple[str, npt.NDArray[Any]]], epochs: Epochs) -> list[Finding]:
+    """What of the segments' runs, segment by segment, the checkpoint or their order contradicts; of each log the first.
+
+    Batches in front of the first entry are held against their order alone: old formats, and the log's start when it
+    moves, take entries away. Batches without an epoch (-1) are in no run.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `UnifiedLog.append`: a batch's epoch is assigned, and on the disk, before the batch is; of a
+    truncation the entries go at once.
+    """
+    starts = np.array([offset for _, offset in epochs], np.int64)
+    due = np.array([-1, *(epoch for epoch, _ in epochs)], np.int64)
+    greatest = -1
+    found = []
+    for path, runs in logs:
+        first, last = (
+            due[np.searchsorted(starts, runs[name], "right")] for name in ("base_offset", "last_base_offset")
+        )
+        told = runs["leader_epoch"].astype(np.int64)
+        early = (first >= 0) & (first != told)
+        late = (last >= 0) & (last != told)
+        before = np.maximum.accumulate(np.concatenate([[greatest], np.where(early | late, -1, told)]))
+        back = (told < before[:-1]) | (told < 0)
+        wrong = early | late | back
+        greatest = int(before[-1])
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            at = int(runs["position"][row]) if early[row] or not late[row] else None
+            expected = int(first[row] if early[row] else last[row]) if early[row] or late[row] else None
+            wanted = f"{max(int(before[row]), 0)} or more" if expected is None else f"{expected}, by {CHECKPOINT}"
+            found.append(_wrong(path, at, wanted, int(told[row]), int(wrong.sum())))
+    return found
+
+
+def _wrong(path: str, at: int | None, expected: str, got: int, count: int) -> Finding:
+    many = f"{count} stretches of this kind; " if count > 1 else ""
+    hint = (
+        f"{many}no checksum covers it, and a broker that starts does not look; replicas are cut by it: "
+        "restore the segment from another one"
+    )
+    return Finding("error", "log-leader-epoch", path, at, "leader_epoch", expected, got, hint)
