@@ -1,0 +1,63 @@
+"""`python -m tests.faults [OPERATION[:CALL:FAILURE]...]`: the whole matrix, those operations, or single attempts."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.faults.preload import available, environment, is_loaded
+
+_SHOWN = 60
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./dev faults", description="make every call that touches a disk fail once")
+    parser.add_argument("what", nargs="*", metavar="OPERATION[:CALL:FAILURE]")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="only every n-th attempt of each operation")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="begin with the n-th of them")
+    parser.add_argument("--list", action="store_true", help="only say the operations")
+    given = parser.parse_args()
+    if not available():
+        print("faults: libraries are loaded before libc on Linux only", file=sys.stderr)
+        return 2
+    if not is_loaded():
+        with tempfile.TemporaryDirectory(prefix="mqindex-faults-") as directory:
+            return os.spawnve(
+                os.P_WAIT,
+                sys.executable,
+                [sys.executable, "-m", "tests.faults", *sys.argv[1:]],
+                environment(Path(directory)),
+            )
+    from tests.faults import matrix
+
+    if given.list:
+        print(*matrix.OPERATIONS, sep="\n")
+        return 0
+    single = [matrix.Attempt(name, int(at), failure) for name, at, failure in (
+        what.split(":") for what in given.what if ":" in what)]  # fmt: skip
+    names = list(dict.fromkeys(what.split(":")[0] for what in given.what)) or list(matrix.OPERATIONS)
+    if unknown := [name for name in names if name not in matrix.OPERATIONS]:
+        parser.error(f"no such operation: {', '.join(unknown)}; there are: {', '.join(matrix.OPERATIONS)}")
+    started = time.monotonic()
+
+    def choose(cells: list[matrix.Attempt]) -> list[matrix.Attempt]:
+        mine = [cell for cell in single if cell.operation == cells[0].operation]
+        return mine or cells[given.first :: given.every]
+
+    totals = matrix.run(names, choose, lambda line: print(line, flush=True))
+    for (operation, word, why), found in sorted(totals.bad.items(), key=lambda each: -len(each[1]))[:_SHOWN]:
+        print(f"\n{len(found)} x {operation}: {word}: {why}\n    ./dev faults {found[0]}")
+        if single:
+            print(totals.traces[str(found[0])])
+    if len(totals.bad) > _SHOWN:
+        print(f"\n... and {len(totals.bad) - _SHOWN} further kinds")
+    print(f"\nfaults: {totals}; {time.monotonic() - started:.0f} s")
+    return 0 if totals.ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""The library `shim.c`, compiled and loaded before libc: it counts this process's calls and lets one of them fail."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["FAILURES", "Counted", "available", "environment", "faulty", "is_loaded"]
+
+SOURCE = Path(__file__).with_name("shim.c")
+_ONCE, _SHORT, _FULL = 0, 1, 2
+FAILURES = {
+    **{name: (getattr(errno, name), _ONCE) for name in ("ENOSPC", "EIO", "EMFILE", "ENOLCK", "EACCES")},
+    "short": (0, _SHORT),  # a write takes half of its bytes
+    "full": (errno.ENOSPC, _FULL),  # from this call on there is no space
+}
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The calls below a directory, in order; `struck`: the path at which one was made to fail, else empty."""
+
+    calls: tuple[str, ...]
+    struck: str
+
+
+def available() -> bool:
+    """Whether libraries can be loaded before libc here."""
+    return sys.platform == "linux"
+
+
+def environment(directory: Path) -> dict[str, str]:
+    """What the environment of a process must be so that its calls can be made to fail; compiles into `directory`."""
+    library = directory / "shim.so"
+    compiler = shlex.split(os.environ.get("CC") or "cc")
+    flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(library)]
+    subprocess.run([*compiler, *flags, str(SOURCE), "-ldl", "-pthread"], check=True)
+    earlier = os.environ.get("LD_PRELOAD")
+    return {**os.environ, "LD_PRELOAD": f"{library}:{earlier}" if earlier else str(library)}
+
+
+class faulty:
+    """While it runs, calls below `root` count, and call number `at` (0: none) fails. `counted` is there afterwards."""
+
+    def __init__(self, root: Path, at: int = 0, failure: str = "EIO") -> None:
+        self._library = ctypes.CDLL(None)
+        self._library.mqi_faults_name.restype = self._library.mqi_faults_struck.restype = ctypes.c_char_p
+        self._library.mqi_faults_name.argtypes = [ctypes.c_long]
+        self._library.mqi_faults_disarm.restype = ctypes.c_long
+        self._library.mqi_faults_arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_int, ctypes.c_int]
+        self._order = os.fsencode(os.path.realpath(root)), at, *FAILURES[failure]
+
+    def __enter__(self) -> faulty:
+        self._library.mqi_faults_arm(*self._order)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        count = self._library.mqi_faults_disarm()
+        calls = tuple(self._library.mqi_faults_name(number).decode() for number in range(count))
+        self.counted = Counted(calls, os.fsdecode(self._library.mqi_faults_struck()))
+
+
+def is_loaded() -> bool:
+    """Whether this process has the library."""
+    return hasattr(ctypes.CDLL(None), "mqi_faults_arm")
