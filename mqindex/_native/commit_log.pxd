@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from mqindex._native.guard cimport mqi_guard_range
+
 
 cdef extern from "mqi_commit_log.h" nogil:
     ctypedef struct mqi_log:
@@ -27,10 +29,12 @@ cdef extern from "mqi_commit_log.h" nogil:
 
 cdef class LogBuffer:
     cdef Py_buffer view
+    cdef const mqi_guard_range* range
     cdef mqi_log log
     cdef bint held
 
     cdef void release(self) noexcept
+    cdef int leave(self) except -1
     cdef int64_t position(self, int64_t phy_offset) except -1
     cdef int64_t limit(self, int64_t phy_offset) noexcept
     cdef object fault(self, mqi_log_fault* fault)

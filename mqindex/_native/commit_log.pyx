@@ -12,6 +12,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyOb
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
 
 from mqindex._native.commit_log cimport LogBuffer, mqi_log, mqi_log_fault, mqi_log_frame
+from mqindex._native.guard cimport range_of, still_whole
 
 
 cdef extern from "mqi_commit_log.h" nogil:
@@ -77,7 +78,7 @@ def find_frame(buf, int64_t file_start, int64_t start, int64_t stop, /):
     cdef int64_t at = log.position(start), end = log.limit(stop)
     with nogil:
         at = mqi_log_find(&log.log, at, end)
-    log.release()
+    log.leave()
     return at + file_start if at >= 0 else -1
 
 
@@ -90,7 +91,7 @@ def last_record(buf, int64_t file_start, int64_t start, int64_t stop, /):
     cdef int64_t at = log.position(start), limit = log.limit(stop), end
     with nogil:
         at = mqi_log_last(&log.log, at, limit, &end)
-    log.release()
+    log.leave()
     return at + file_start, end + file_start
 
 
@@ -100,6 +101,7 @@ cdef class LogBuffer:
     def __cinit__(self, buf, int64_t file_start, bint check_crc):
         PyObject_GetBuffer(buf, &self.view, PyBUF_SIMPLE)
         self.held = True
+        self.range = range_of(&self.view)
         if file_start < 0 or file_start > INT64_MAX - self.view.len:
             raise ValueError(f"file_start: expected a phy offset, got {file_start}")
         self.log.buf = <const uint8_t*>self.view.buf
@@ -111,6 +113,14 @@ cdef class LogBuffer:
         if self.held:
             self.held = False
             PyBuffer_Release(&self.view)
+
+    cdef int leave(self) except -1:
+        """Let the buffer go; an error where bytes were taken away while it was held."""
+        try:
+            still_whole(self.range)
+        finally:
+            self.release()
+        return 0
 
     cdef int64_t position(self, int64_t phy_offset) except -1:
         if not self.log.start <= phy_offset <= self.log.start + self.log.len:
@@ -180,7 +190,8 @@ cdef class Scanner:
         finally:
             self.busy = False
         if frames is None or len(frames) == 0:
-            self.log.release()
+            if self.log.held:
+                self.log.leave()
             raise StopIteration
         return frames
 
@@ -196,6 +207,7 @@ cdef class Scanner:
         with nogil:
             n = mqi_log_scan_frames(&self.log.log, &self.scan, self.stop, <mqi_log_frame*>view.buf, n)
         PyBuffer_Release(&view)
+        still_whole(self.log.range)
         return frames[:n]
 
     @property
@@ -234,5 +246,5 @@ def scan_at(buf, int64_t file_start, phy_offsets, /, *, bint check_crc=False):
     PyBuffer_Release(&flags)
     PyBuffer_Release(&rows)
     PyBuffer_Release(&at)
-    log.release()
+    log.leave()
     return frames, valid.view(np.bool_)

@@ -12,6 +12,8 @@ from cpython.buffer cimport PyBUF_ND, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Rel
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
+from mqindex._native.guard cimport range_of, still_whole
+
 
 cdef extern from "mqi_consume_queue.h" nogil:
     int MQI_UNIT_SIZE
@@ -73,6 +75,10 @@ cdef class _Rows:
     def __dealloc__(self):
         if self.held:
             PyBuffer_Release(&self.view)
+
+    cdef int whole(self) except -1:
+        """`TruncatedFileError` where bytes of a mapped file were taken away while it was pinned."""
+        return still_whole(range_of(&self.view))
 
     cdef int64_t count(self, Py_ssize_t itemsize) noexcept:
         return self.view.len // itemsize
@@ -185,6 +191,7 @@ def decode_units(buf, int64_t start, int64_t stop, /):
         mqi_units_decode(
             <const uint8_t*>queue.view.buf + start * MQI_UNIT_SIZE, n, <int64_t*>first.view.buf,
             <int32_t*>second.view.buf, <int64_t*>third.view.buf)
+    queue.whole()
     return columns
 
 
@@ -204,6 +211,7 @@ def select_tags(buf, int64_t start, int64_t stop, hashes, /):
         found = mqi_units_select(
             <const uint8_t*>queue.view.buf + start * MQI_UNIT_SIZE, stop - start, start,
             <const int32_t*>wanted.view.buf, wanted.view.shape[0], <int64_t*>target.view.buf)
+    queue.whole()
     if found < 0:
         raise MemoryError
     return positions[:found].copy()
@@ -271,6 +279,7 @@ cdef class UnitTaker:
             seen = mqi_units_take(
                 &self.to, hashes, k, <const uint8_t*>queue.view.buf + start * MQI_UNIT_SIZE, stop - start,
                 first_queue_offset + start)
+        queue.whole()
         if seen < 0:
             raise MemoryError
         return start + seen
@@ -306,6 +315,7 @@ def unit_at(buf, int64_t position, /):
     _require_range(queue, position, position + 1)
     mqi_units_decode(
         <const uint8_t*>queue.view.buf + position * MQI_UNIT_SIZE, 1, &phy_offset, &size, &tags_code)
+    queue.whole()
     return phy_offset, size, tags_code
 
 
@@ -316,6 +326,7 @@ def check_units(buf, int64_t start, int64_t stop, /):
     _require_range(queue, start, stop)
     with nogil:
         valid = mqi_units_check(<const uint8_t*>queue.view.buf + start * MQI_UNIT_SIZE, stop - start)
+    queue.whole()
     return start + valid
 
 
@@ -334,4 +345,5 @@ def compare_units(buf, int64_t first_queue_offset, units, /):
         found = mqi_units_compare(
             <const uint8_t*>queue.view.buf, places, first_queue_offset,
             <const mqi_queue_unit*>source.view.buf, n, <int64_t*>target.view.buf)
+    queue.whole()
     return numbers[:found].copy()

@@ -1,15 +1,10 @@
 # cython: language_level=3
 
-from libc.stddef cimport size_t
-
 
 cdef extern from "mqi_guard.h" nogil:
     ctypedef struct mqi_guard_range:
         void* owner
 
-    mqi_guard_range* mqi_guard_add(void* start, size_t length, int writable, void* owner) noexcept
-    void mqi_guard_remove(mqi_guard_range* range) noexcept
-    mqi_guard_range* mqi_guard_find(const void* byte) noexcept
     bint mqi_guard_was_cut(const mqi_guard_range* range) noexcept
 
 
@@ -27,7 +22,8 @@ cdef class Mapping:
 
 # Who holds a buffer for long asks once for its range, and looks after each call whether it is still whole; who holds it
 # for one call gives it back by `give_back`.
-cdef mqi_guard_range* range_of(const Py_buffer* view) noexcept
+cdef const mqi_guard_range* range_of(const Py_buffer* view) noexcept
+cdef const mqi_guard_range* range_at(const void* byte) noexcept
 cdef int refuse(const mqi_guard_range* range) except -1
 cdef int give_back(Py_buffer* view) except -1
 

@@ -15,11 +15,18 @@ from cpython.buffer cimport (
     PyObject_GetBuffer,
 )
 from cpython.memoryview cimport PyMemoryView_Check, PyMemoryView_GET_BUFFER
+from libc.stddef cimport size_t
 
 import errno
 import os
 
 from mqindex.errors import TruncatedFileError
+
+
+cdef extern from "mqi_guard.h" nogil:
+    mqi_guard_range* mqi_guard_add(void* start, size_t length, int writable, void* owner) noexcept
+    void mqi_guard_remove(mqi_guard_range* range) noexcept
+    mqi_guard_range* mqi_guard_find(const void* byte) noexcept
 
 
 @cython.final
@@ -101,7 +108,7 @@ cdef class Mapping:
         self.memory.madvise(advice, start, self.view.len - start if length is None else length)
 
 
-cdef mqi_guard_range* range_of(const Py_buffer* view) noexcept:
+cdef const mqi_guard_range* range_of(const Py_buffer* view) noexcept:
     """That of the mapping which a buffer's first byte is in; NULL: in none."""
     owner = view.obj
     if PyMemoryView_Check(owner):
@@ -109,6 +116,11 @@ cdef mqi_guard_range* range_of(const Py_buffer* view) noexcept:
     if type(owner) is Mapping:
         return (<Mapping>owner).range
     return NULL if type(owner) is bytes else mqi_guard_find(view.buf)
+
+
+cdef const mqi_guard_range* range_at(const void* byte) noexcept:
+    """The same where there is only an address."""
+    return mqi_guard_find(byte)
 
 
 cdef int refuse(const mqi_guard_range* range) except -1:

@@ -3,6 +3,8 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
+from mqindex._native.guard cimport mqi_guard_range
+
 
 cdef extern from "mqi_status.h" nogil:
     cdef enum:
@@ -91,6 +93,7 @@ cdef extern from "pthread.h" nogil:
 cdef class IndexCore:
     cdef mqi_index_file file
     cdef Py_buffer view
+    cdef const mqi_guard_range* range
     cdef pthread_mutex_t writers
     cdef Py_ssize_t running  # calls inside the buffer without the GIL
     cdef Py_ssize_t putting  # those of them that hold or want the mutex

@@ -10,6 +10,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
 
 from mqindex._native.arrays cimport array_of, copy_of, take
+from mqindex._native.guard cimport range_of, still_whole
 from mqindex._native.keys cimport KeyBatch, mqi_key_hash, str_hash
 
 from mqindex.errors import ClosedFileError, GeometryError, ReadOnlyFileError
@@ -63,6 +64,7 @@ cdef class IndexCore:
         self.has_mutex = True
         PyObject_GetBuffer(buffer, &self.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE)
         self.exported = True
+        self.range = range_of(&self.view)
         cdef Py_ssize_t size = MQI_INDEX_HEADER_SIZE + MQI_SLOT_SIZE * hash_slot_num + MQI_ENTRY_SIZE * index_num
         if self.view.len != size:
             raise GeometryError(
@@ -123,7 +125,10 @@ cdef class IndexCore:
         with cython.critical_section(self):
             self.running -= 1
             self.putting -= writing
-            self.leave_buffer()
+            try:
+                still_whole(self.range)
+            finally:
+                self.leave_buffer()
         return 0
 
     # ---- one key
@@ -134,10 +139,13 @@ cdef class IndexCore:
         with cython.critical_section(self):
             self.want_writable()
             if MQI_HAS_GIL and self.putting == 0:  # then the GIL is mutex enough
-                return mqi_index_put(&self.file, h, phy_offset, store_timestamp) == 1
+                stored = mqi_index_put(&self.file, h, phy_offset, store_timestamp)
+                still_whole(self.range)
+                return stored == 1
             if pthread_mutex_trylock(&self.writers) == 0:
                 stored = mqi_index_put(&self.file, h, phy_offset, store_timestamp)
                 pthread_mutex_unlock(&self.writers)
+                still_whole(self.range)
                 return stored == 1
         return self.put_waiting(h, phy_offset, store_timestamp)
 
@@ -163,6 +171,7 @@ cdef class IndexCore:
             self.want_open()
             mqi_index_walk_start(&self.file, &walk, h, max_num, begin, end)
             found = mqi_index_walk(&self.file, &walk, few, FEW)
+            still_whole(self.range)
             if walk.cur == 0:
                 return copy_of(few, found)
             return self.select_more(&walk, few)
@@ -184,7 +193,9 @@ cdef class IndexCore:
                     raise MemoryError
                 values = grown
             found += mqi_index_walk(&self.file, walk, values + found, room - found)
-        return array_of(values, found)
+        made = array_of(values, found)
+        still_whole(self.range)
+        return made
 
     # ---- many keys
 
@@ -297,11 +308,14 @@ cdef class IndexCore:
             raise
         with nogil:
             status = mqi_index_select_many(&self.file, hashes, limits, max_num, n, begin, end, offsets, &hits)
-        self.leave(False)
-        if status != MQI_OK:
+        try:
+            self.leave(False)
+            if status != MQI_OK:
+                raise MemoryError
+        except BaseException:
             free(hits.values)
             free(offsets)
-            raise MemoryError
+            raise
         fitted = <int64_t*> realloc(hits.values, (offsets[n] + 1) * sizeof(int64_t))
         if fitted != NULL:
             hits.values = fitted
@@ -315,6 +329,7 @@ cdef class IndexCore:
         with cython.critical_section(self):
             self.want_open()
             mqi_index_read_header(&self.file, &h)
+            still_whole(self.range)
         return (
             h.begin_timestamp, h.end_timestamp, h.begin_phy_offset, h.end_phy_offset, h.hash_slot_count, h.index_count)
 
@@ -322,7 +337,9 @@ cdef class IndexCore:
         """True when there is no room for another entry."""
         with cython.critical_section(self):
             self.want_open()
-            return mqi_index_next(&self.file) >= self.file.index_num
+            full = mqi_index_next(&self.file) >= self.file.index_num
+            still_whole(self.range)
+            return full
 
     def entries(self, Py_ssize_t start=1, stop=None):
         """Four columns of the entries [start, stop), clamped to those that exist."""
@@ -371,6 +388,7 @@ cdef class IndexCore:
         with cython.critical_section(self):
             self.want_writable()
             mqi_index_seed(&self.file, end_phy_offset, end_timestamp)
+            still_whole(self.range)
 
     def flush_header(self):
         """Write the count of a file without puts as the broker's flush does: 1."""

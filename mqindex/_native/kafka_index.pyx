@@ -12,6 +12,8 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
 from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
 
+from mqindex._native.guard cimport give_back, mqi_guard_range, range_of, still_whole
+
 from mqindex.errors import ClosedFileError
 
 
@@ -92,6 +94,7 @@ cdef class Entries:
     """
 
     cdef Py_buffer view
+    cdef const mqi_guard_range* range
     cdef bint held, sorted
     cdef mqi_kafka_index index
     cdef mqi_kafka_tree tree
@@ -111,6 +114,7 @@ cdef class Entries:
         if buf is not None:
             PyObject_GetBuffer(buf, &self.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE)
             self.held = True
+            self.range = range_of(&self.view)
             self.index.buf = <const uint8_t*>self.view.buf
             self.max_entries = self.view.len // (MQI_TIME_ENTRY_SIZE if times else MQI_OFFSET_ENTRY_SIZE)
             self.index.n = self.max_entries
@@ -173,6 +177,7 @@ cdef class Entries:
         PyTuple_SET_ITEM(made, 0, first)
         Py_INCREF(second)
         PyTuple_SET_ITEM(made, 1, second)
+        still_whole(self.range)  # what led to this entry was read before
         return made
 
     def entry(self, int64_t at, /):
@@ -212,8 +217,11 @@ cdef class Entries:
 
     def search(self, int column, int64_t target, bint upper, /):
         """The number of the entry that the broker's search finds; -1: none. column 0: the first field as stored."""
+        cdef int64_t at
         self._require()
-        return mqi_kafka_search(&self.index, column, target, upper)
+        at = mqi_kafka_search(&self.index, column, target, upper)
+        still_whole(self.range)
+        return at
 
     def lookup_many(self, targets, /, *, bint portable=False):
         """`lookup` of each: two arrays as the fields of an entry. `portable`: by no special instructions, for tests."""
@@ -239,10 +247,10 @@ cdef class Entries:
             no_memory = look_up_all(
                 &index, self.base_offset, <const int64_t*>asked.buf, m, <int64_t*>first.buf, second.buf,
                 mqi_kafka_floors_portable if portable else mqi_kafka_floors)
-        PyBuffer_Release(&pinned)
         PyBuffer_Release(&second)
         PyBuffer_Release(&first)
         PyBuffer_Release(&asked)
+        give_back(&pinned)
         if no_memory:
             raise MemoryError
         return one, other
@@ -275,6 +283,7 @@ cdef class Entries:
                 why = mqi_kafka_append_offsets(&end, <const int64_t*>one.buf, <const int32_t*>other.buf, m)
         PyBuffer_Release(&other)
         PyBuffer_Release(&one)
+        still_whole(self.range)
         if end.entries != self.index.n:
             self.index.n = end.entries
             self._changed()
@@ -295,6 +304,7 @@ cdef class Entries:
         mqi_kafka_decode(&self.index, self.base_offset, start, stop, <int64_t*>first.buf, second.buf)
         PyBuffer_Release(&second)
         PyBuffer_Release(&first)
+        still_whole(self.range)
         return one, other
 
 

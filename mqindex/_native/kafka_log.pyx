@@ -14,6 +14,8 @@ from libc.stdlib cimport free, malloc
 
 import os
 
+from mqindex._native.guard cimport mqi_guard_range, range_of, still_whole
+
 from mqindex.errors import IndexFullError, OffsetOverflowError, OutOfOrderError, TruncatedFileError
 
 
@@ -134,12 +136,14 @@ cdef class _Log:
     """A pinned buffer."""
 
     cdef Py_buffer view
+    cdef const mqi_guard_range* range
     cdef mqi_kafka_log log
     cdef bint held
 
     def __cinit__(self, buf, bint check_crc):
         PyObject_GetBuffer(buf, &self.view, PyBUF_SIMPLE)
         self.held = True
+        self.range = range_of(&self.view)
         self.log.buf, self.log.len = <const uint8_t*>self.view.buf, self.view.len
         self.log.check_crc = check_crc
         if self.log.len > INT32_MAX:
@@ -151,6 +155,14 @@ cdef class _Log:
         if self.held:
             self.held = False
             PyBuffer_Release(&self.view)
+
+    cdef int leave(self) except -1:
+        """Let the buffer go; an error where bytes were taken away while it was held."""
+        try:
+            still_whole(self.range)
+        finally:
+            self.release()
+        return 0
 
     def __dealloc__(self):
         self.release()
@@ -214,6 +226,7 @@ cdef class BatchScan:
                 rows = _Rows(room)
                 with nogil:
                     n = mqi_kafka_scan_batches(&self.log.log, &self.scan, self.stop, rows.rows, room)
+                still_whole(self.log.range)
             if n == 0:
                 self.log.release()
                 raise StopIteration
@@ -262,7 +275,7 @@ def find_batch(buf, int64_t start, stop, str column, int64_t target, /):
     scan.at, scan.fault.kind = _position(log, start), MQI_BATCH_FINE
     with nogil:
         found = mqi_kafka_find_batch(&log.log, &scan, limit, which, target, &row) != 0
-    log.release()
+    log.leave()
     return (<const char*>&row)[:sizeof(row)] if found else None, scan.at, _fault(&scan.fault)
 
 
@@ -326,6 +339,7 @@ cdef class Recovered:
             while True:
                 with nogil:
                     mqi_kafka_recover(&self.r, stop)
+                still_whole(self.log.range)
                 if self.r.state != MQI_RECOVERY_WANTS_FIRST:
                     break
                 self.r.first_offset = self.first_offset(self.r.valid)

@@ -11,6 +11,8 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, P
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport free
 
+from mqindex._native.guard cimport mqi_guard_range, range_of, still_whole
+
 from mqindex.errors import FormatError
 
 
@@ -114,11 +116,13 @@ cdef class _Pinned:
     """A buffer for as long as this lives."""
 
     cdef Py_buffer view
+    cdef const mqi_guard_range* range
     cdef bint held
 
     def __cinit__(self, buf):
         PyObject_GetBuffer(buf, &self.view, PyBUF_SIMPLE)
         self.held = True
+        self.range = range_of(&self.view)
 
     def __dealloc__(self):
         if self.held:
@@ -180,6 +184,7 @@ def compressed_part(buf, rows, int64_t number, /, *, path=None):
     if batch.magic >= 2:
         return batch.position + MQI_BATCH_RECORDS, batch.position + batch.size
     n = mqi_kafka_message_value(p, batch.size, &value)
+    still_whole(log.range)
     if n < 0:
         raise FormatError(
             "the compressed message has no value", path=path, at=batch.position, field="value",
@@ -219,6 +224,7 @@ def find_record(buf, payload, rows, int64_t number, int64_t timestamp, int64_t m
         while not found and mqi_kafka_records_next(&x, &record):
             found = record.offset >= min_offset and (
                 record.timestamp == timestamp if exact else record.timestamp >= timestamp)
+    still_whole(source.range)
     if found:
         return record.timestamp, record.offset
     if x.fault:
@@ -304,6 +310,7 @@ cdef class RecordColumns:
                 self.source = source
             with nogil:
                 state = mqi_kafka_columns_add(&self.columns, &self.x, <int32_t>number, self.max_rows, self.max_bytes)
+            still_whole(source.range)
         finally:
             self.busy = False
         if state == MQI_COLUMNS_FULL:

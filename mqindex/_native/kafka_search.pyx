@@ -5,6 +5,8 @@
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
 
+from mqindex._native.guard cimport range_at, still_whole
+
 from mqindex.errors import OffsetOverflowError
 
 
@@ -75,6 +77,7 @@ def find_batches(const uint8_t[::1] buf, int64_t stop, const int64_t[::1] starts
     if n:
         with nogil:
             mqi_kafka_find_batches(&log, min(stop, log.len), &starts[0], &times[0], n, &found[0], &fault)
+    still_whole(range_at(log.buf))
     return answer, None if fault.kind == MQI_BATCH_FINE else fault.at
 
 
@@ -91,6 +94,7 @@ def batches_at(const uint8_t[::1] buf, const int64_t[::1] positions, /):
     if n:
         with nogil:
             done = mqi_kafka_batches_at(&log, &positions[0], n, <mqi_kafka_batch*>&out[0])
+    still_whole(range_at(log.buf))
     return rows[:done * sizeof(mqi_kafka_batch)].data
 
 

@@ -9,6 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 
 from mqindex._native.commit_log cimport LogBuffer, mqi_log, mqi_log_fault
+from mqindex._native.guard cimport still_whole
 
 
 cdef extern from "mqi_log_queues.h" nogil:
@@ -188,6 +189,7 @@ cdef class Extractor:
                 raise StopIteration
             with nogil:
                 mqi_log_extract_step(&self.x)
+            still_whole(self.log.range)
             self.given = 0
             if self.queues is not None and self.queues.table.no_memory:
                 raise MemoryError

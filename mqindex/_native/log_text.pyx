@@ -14,6 +14,7 @@ from cpython.buffer cimport (
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from mqindex._native.commit_log cimport mqi_log_frame
+from mqindex._native.guard cimport give_back
 
 from mqindex._native.commit_log import frame_dtype
 
@@ -72,7 +73,7 @@ def gather(buf, pos, size, /):
         finally:
             PyBuffer_Release(&at)
     finally:
-        PyBuffer_Release(&source)
+        give_back(&source)
     if bad >= 0:
         raise ValueError(f"pos: piece {bad} is not inside the buffer")
     return data, offsets, valid
@@ -133,7 +134,7 @@ cdef object _texts(object buf, object frames, int which):
     PyBuffer_Release(&target)
     PyBuffer_Release(&starts)
     PyBuffer_Release(&rows)
-    PyBuffer_Release(&source)
+    give_back(&source)
     if total < 0:
         raise ValueError("frames: expected those that a scan of this buffer gave")
     return data[:total].copy(), offsets
