@@ -85,11 +85,15 @@ int mqi_group_start(mqi_group *group, int64_t written) {
     return failed;
 }
 
-void mqi_group_end(mqi_group *group) {
+void mqi_group_drop(mqi_group *group) {
     for (int i = 0; i < group->n_fds; i++) close(group->fds[i]);
     free(group->fds);
     group->fds = 0;
     group->n_fds = group->room = 0;
+}
+
+void mqi_group_end(mqi_group *group) {
+    mqi_group_drop(group);
     pthread_cond_destroy(&group->came);
     pthread_cond_destroy(&group->done);
     pthread_mutex_destroy(&group->lock);

@@ -30,6 +30,7 @@ static inline int64_t mqi_group_flushed(const mqi_group *group) {
 
 int mqi_group_start(mqi_group *group, int64_t written); /* 0, or an errno */
 void mqi_group_end(mqi_group *group);                   /* closes every file; nobody may wait */
+void mqi_group_drop(mqi_group *group);                  /* closes every file, whatever threads of a parent were at */
 
 /* From now on bytes go to this file, which the group closes; the ones before are closed after a sync. 0, or ENOMEM. */
 int mqi_group_switch(mqi_group *group, int fd);

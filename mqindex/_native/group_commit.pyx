@@ -8,6 +8,8 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.errno cimport EBADF
 from libc.stdint cimport int64_t, uint8_t
 
+from mqindex._native.owner cimport Owner
+
 import os
 
 
@@ -28,6 +30,7 @@ cdef extern from "mqi_group_commit.h" nogil:
 
     int mqi_group_start(mqi_group* group, int64_t written) noexcept
     void mqi_group_end(mqi_group* group) noexcept
+    void mqi_group_drop(mqi_group* group) noexcept
     int mqi_group_switch(mqi_group* group, int fd) noexcept
     void mqi_group_commit(mqi_group* group, int64_t written) noexcept
     int mqi_group_wait(mqi_group* group, int64_t offset) noexcept
@@ -61,6 +64,7 @@ def allocate(int fd, int64_t at, int64_t size, /):
 
 
 @cython.final
+@cython.no_gc_clear
 cdef class GroupCommit:
     """The files that a log's writer has written to, and those who wait for them to be on the disk.
 
@@ -71,27 +75,32 @@ cdef class GroupCommit:
     cdef mqi_group group
     cdef bint started, closed
     cdef int users
+    cdef Owner owner
 
     def __cinit__(self, int64_t written):
         cdef int failed = mqi_group_start(&self.group, written)
         if failed:
             raise OSError(failed, os.strerror(failed))
+        self.owner = Owner()
         self.started = True
 
     def __dealloc__(self):
         self.end()
 
     def close(self):
-        """Close the files. May be called twice."""
+        """Close the files. May be called twice. Those who wait when a process forks do not in the child."""
         with cython.critical_section(self):
             self.closed = True
-            if self.users == 0:
+            if self.users == 0 or not self.owner.here:
                 self.end()
 
     cdef void end(self) noexcept:
         if self.started:
             self.started = False
-            mqi_group_end(&self.group)
+            if self.owner.here:
+                mqi_group_end(&self.group)
+            else:
+                mqi_group_drop(&self.group)
 
     cdef bint enter(self) except -1:
         cdef bint open
@@ -136,6 +145,10 @@ cdef class GroupCommit:
         self.enter()
         mqi_group_commit(&self.group, written)
         self.leave()
+
+    def fail(self, int error, /):
+        """A sync of one of the files failed elsewhere."""
+        self.group.error = error
 
     def wait_for(self, int64_t offset, /):
         """Return when the bytes below that phy offset are on the disk."""

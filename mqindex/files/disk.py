@@ -6,22 +6,26 @@ all of what it says or raises the `OSError`, and names the path where it has one
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
+import re
 import stat
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from mqindex._native import names
 
 __all__ = [
+    "appearing",
     "close",
     "copy",
     "create",
     "exists",
+    "have_file",
     "is_directory",
     "is_file",
     "link",
@@ -29,11 +33,13 @@ __all__ = [
     "lock_whole",
     "make_directories",
     "make_directory",
+    "open_directory",
     "open_to_write",
     "own_like",
     "pwrite_all",
     "remove",
     "remove_directory",
+    "remove_temporaries",
     "rename",
     "replace",
     "replace_content",
@@ -46,6 +52,7 @@ __all__ = [
     "sync_files",
     "sync_tree",
     "temporary",
+    "unlock_whole",
     "write_all",
     "write_new",
 ]
@@ -95,6 +102,11 @@ def open_to_write(path: str) -> int:
     return os.open(path, os.O_RDWR | os.O_CLOEXEC)
 
 
+def open_directory(path: str) -> int:
+    """A descriptor of a directory: its names are synced by it, and it may be locked."""
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
 def close(fd: int) -> None:
     """Give a descriptor back."""
     os.close(fd)
@@ -138,10 +150,11 @@ def write_new(path: str, data: bytes) -> None:
 def replace_content(path: str, data: bytes, *, like: str | None = None) -> None:
     """Let `path` hold exactly these bytes, durably: the old content or the new one, never a part.
 
-    like : whose owner and mode the file takes; None: its own, where it exists.
+    like : whose owner and mode the file takes; None: its own, where it exists, else its directory's.
     """
-    neighbour = like if like is not None else path if exists(path) else None
-    fresh = temporary(os.path.dirname(path) or ".", f".{os.path.basename(path)}")
+    directory = os.path.dirname(path) or "."
+    neighbour = like if like is not None else path if exists(path) else directory
+    fresh = temporary(directory, f".{os.path.basename(path)}")
     try:
         fd = create(fresh)
         try:
@@ -149,8 +162,7 @@ def replace_content(path: str, data: bytes, *, like: str | None = None) -> None:
             sync(fd)
         finally:
             os.close(fd)
-        if neighbour is not None:
-            own_like(fresh, neighbour)
+        own_like(fresh, neighbour)
         replace(fresh, path)
     except BaseException:
         if exists(fresh):
@@ -191,9 +203,56 @@ def _copied_inside(old: int, new: int) -> bool:
     return os.fstat(old).st_size == os.fstat(new).st_size
 
 
+@contextlib.contextmanager
+def appearing(path: str, *, like: str, aside: str) -> Iterator[int]:
+    """A new file to fill, which appears at `path` when the block has ended well; else nothing is left of it.
+
+    Its directory is not synced. What SIGKILL leaves is a file `.mqindex-*` in the directory `aside`.
+
+    like : whose owner and mode it takes.
+    """
+    fresh = temporary(aside, f".mqindex-{os.path.basename(path)}")
+    fd = create(fresh)
+    try:
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+        own_like(fresh, like)
+        os.rename(fresh, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(fresh)
+        raise
+
+
+def have_file(path: str, data: bytes) -> None:
+    """A file is there afterwards: a new one holds `data`, and has owner and mode of its directory."""
+    try:
+        fd = create(path)
+    except FileExistsError:
+        return
+    try:
+        write_all(fd, data)
+        own_like(path, os.path.dirname(path) or ".")
+    finally:
+        os.close(fd)
+
+
 def temporary(directory: str, name: str) -> str:
     """A path in `directory` that no other attempt of the same task uses: retries and speculation never collide."""
     return os.path.join(directory, f"{name}.{uuid.uuid4().hex[:12]}")
+
+
+def remove_temporaries(directory: str, name: str) -> None:
+    """Remove the files that killed processes left of `temporary(directory, name)`, a regular expression here.
+
+    Nobody else may be writing there now.
+    """
+    ours = re.compile(rf"{name}\.[0-9a-f]{{12}}")
+    for entry in list(os.scandir(directory)):
+        if ours.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+            os.unlink(entry.path)
 
 
 # ---- names --------------------------------------------------------------------------------------------------------
@@ -204,17 +263,23 @@ def make_directory(path: str) -> None:
     os.mkdir(path)
 
 
-def make_directories(path: str) -> None:
-    """A directory, and those above it, that are there afterwards; the names of new ones are durable."""
-    if os.path.isdir(path):
+def make_directories(path: str, *, inherit: bool = False) -> None:
+    """A directory, and those above it, that are there afterwards; the names of new ones are durable.
+
+    inherit : each new one takes owner and mode of the one above it; else they are as the process makes them.
+    """
+    if is_directory(path):
         return
     above = os.path.dirname(os.path.abspath(path))
-    make_directories(above)
+    make_directories(above, inherit=inherit)
     try:
         os.mkdir(path)
     except FileExistsError:  # made by another at this moment, unless it is no directory
-        if not os.path.isdir(path):
+        if not is_directory(path):
             raise
+    else:
+        if inherit:
+            own_like(path, above)
     sync_directory(above)
 
 
@@ -256,9 +321,14 @@ def replace(source: str, target: str) -> None:
 
 
 def own_like(path: str, neighbour: str) -> None:
-    """Give a new file or directory its neighbour's owner and mode: a repair by root must not lock the broker out."""
+    """Give a new file or directory its neighbour's owner and mode: a repair by root must not lock the broker out.
+
+    A directory that all share, such as /tmp, tells nothing.
+    """
     like = os.stat(neighbour)
     mode = stat.S_IMODE(like.st_mode)
+    if mode & stat.S_ISVTX:
+        return
     if os.path.isdir(path) and not stat.S_ISDIR(like.st_mode):
         mode |= (mode & 0o444) >> 2  # who may read the file may enter the directory
     elif not os.path.isdir(path) and stat.S_ISDIR(like.st_mode):
@@ -281,6 +351,11 @@ def lock_whole(fd: int) -> bool | None:
     except OSError as error:
         return _refused(error)
     return True
+
+
+def unlock_whole(fd: int) -> None:
+    """Give back what `lock_whole` took, for every process that shares the open file."""
+    fcntl.flock(fd, fcntl.LOCK_UN)
 
 
 def lock_byte(fd: int, *, shared: bool = False) -> bool | None:
@@ -318,16 +393,15 @@ def sync_data(fd: int) -> None:
 
 def sync_file(path: str) -> None:
     """Make the contents of one file durable."""
-    _sync(path, os.O_RDONLY | os.O_CLOEXEC)
+    _sync(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
 
 def sync_directory(path: str) -> None:
     """Make the names in a directory durable."""
-    _sync(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    _sync(open_directory(path))
 
 
-def _sync(path: str, flags: int) -> None:
-    fd = os.open(path, flags)
+def _sync(fd: int) -> None:
     try:
         sync(fd)
     finally:

@@ -1,4 +1,4 @@
-"""The lock file of a broker's store: held as the broker holds it, so that none starts meanwhile."""
+"""Who writes alone: the lock file of a broker's store, held as the broker holds it, and the lock of a directory."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import threading
 from collections.abc import Iterator
 from typing import Literal
 
+from mqindex._native.owner import Owner
 from mqindex.errors import FileStateError, StoreInUseError
 from mqindex.files import disk
 from mqindex.files.tmpfile import give_name, open_nameless
 
-__all__ = ["State", "hold", "state"]
+__all__ = ["State", "hold", "hold_directory", "state"]
 
 State = Literal["held", "free", "absent", "unreadable"]
 
@@ -48,34 +49,31 @@ def hold(path: str, *, create: bool = True) -> Iterator[None]:
     knows whether a broker runs: a `FileStateError`.
     """
     with _hold_here(os.path.dirname(path) or ".", path):
-        made = not disk.exists(path)
+        made, owner = not disk.exists(path), Owner(path)
         if made and not create:
             yield
             return
         fd = _made(path) if made else disk.open_to_write(path)
         try:
-            _lock(fd, path)
+            _require(disk.lock_byte(fd), path, "a broker holds this lock, or another writer", "stop it")
             try:
                 yield
             finally:
-                if made:
+                if made and owner.here:
                     disk.remove(path)
         finally:
             disk.close(fd)
 
 
-def _lock(fd: int, path: str) -> None:
-    locked = disk.lock_byte(fd)
+def _require(locked: bool | None, path: str, refused: str, end: str) -> None:
     if locked is None:
         raise FileStateError(
-            "this file system takes no locks, so that nothing tells whether a broker runs",
+            "this file system takes no locks, so that nothing tells who else is writing",
             path=path,
             hint="mount it with locks (NFS: without nolock), or work on a copy of the directory",
         )
     if not locked:
-        raise StoreInUseError(
-            "a broker holds this lock, or another writer", path=path, hint="stop it first; reading needs no stop"
-        )
+        raise StoreInUseError(refused, path=path, hint=f"{end} first; reading needs no stop")
 
 
 def _made(path: str) -> int:
@@ -104,6 +102,26 @@ def _made(path: str) -> int:
         disk.remove(path)
         raise
     return fd
+
+
+@contextlib.contextmanager
+def hold_directory(path: str, what: str) -> Iterator[None]:
+    """Be the only one of this package who writes to a directory, which must be there; `StoreInUseError` otherwise.
+
+    A forked child has the descriptor too: the parent gives the lock back, the child only lets its descriptor go.
+
+    what : "log" and the like, for the error.
+    """
+    fd, owner = disk.open_directory(path), Owner(path)
+    try:
+        _require(disk.lock_whole(fd), path, f"another writer has this {what} open", "close it")
+        try:
+            yield
+        finally:
+            if owner.here:
+                disk.unlock_whole(fd)
+    finally:
+        disk.close(fd)
 
 
 @contextlib.contextmanager

@@ -7,14 +7,14 @@ import os
 from contextlib import AbstractContextManager
 
 from mqindex.errors import BadMagicError
-from mqindex.files import lock
+from mqindex.files import disk, lock
 
 __all__ = ["hold_lock", "index_paths", "stray_index_names", "was_unclean"]
 
 
 def was_unclean(root: str) -> bool:
     """True where `abort` exists: the last exit was unclean, or the broker runs (RocketMQ `DefaultMessageStore`)."""
-    return os.path.exists(os.path.join(root, "abort"))
+    return disk.exists(os.path.join(root, "abort"))
 
 
 def hold_lock(root: str) -> AbstractContextManager[None]:

@@ -24,12 +24,7 @@ THOROUGH_SECONDS = 60.0
 
 def write_checkpoint(path: str, checkpoint: Checkpoint) -> None:
     """Exchange the checkpoint's file, durably."""
-    fresh = f"{path}.new"
-    with open(fresh, "wb") as file:
-        file.write(checkpoint.to_bytes())
-        file.flush()
-        os.fsync(file.fileno())
-    disk.replace(fresh, path)
+    disk.replace_content(path, checkpoint.to_bytes())
 
 
 class DispatchFlush:
@@ -50,9 +45,11 @@ class DispatchFlush:
     ) -> None:
         self._path, self._index, self._queues = path, index, queues
         self._stored, self._interval = stored, interval
+        disk.remove_temporaries(os.path.dirname(path), r"\.checkpoint")
         self._checkpoint = (Checkpoint.read(path) or Checkpoint()).without_garbage()
         self._full: queue.SimpleQueue[IndexFile | None] = queue.SimpleQueue()
         self._error: BaseException | None = None
+        self._stopped = False
         self._lock = threading.Lock()
         index.on_full = self._full.put
         self._thread = threading.Thread(target=self._run, name="mqindex-flush", daemon=True)
@@ -79,10 +76,14 @@ class DispatchFlush:
         for directory in (self._index.directory, os.path.dirname(self._path)):
             disk.sync_directory(directory)
 
-    def abandon(self) -> None:
-        """Something went wrong elsewhere: the thread ends, nothing more is flushed."""
-        self._interval = 0.0
+    def stop(self) -> None:
+        """Something went wrong elsewhere: nothing more is flushed, and the checkpoint stays as it is."""
+        self._stopped = True
         self._full.put(None)
+
+    def abandon(self) -> None:
+        """`stop`, and wait until the thread has ended."""
+        self.stop()
         self._thread.join()
 
     def _run(self) -> None:
@@ -90,14 +91,13 @@ class DispatchFlush:
             while True:
                 try:
                     file = self._full.get(timeout=self._interval)
+                    if file is None or self._stopped:
+                        return
+                    with self._lock:
+                        self._flush_index_file(file)
                 except queue.Empty:
                     with self._lock:
                         self._flush_queues()
-                    continue
-                if file is None:
-                    return
-                with self._lock:
-                    self._flush_index_file(file)
         except BaseException as error:
             self._error = error
 
@@ -117,6 +117,6 @@ class DispatchFlush:
 
     def _save(self, **times: int) -> None:
         changed = self._checkpoint._replace(**times)
-        if changed != self._checkpoint:
+        if changed != self._checkpoint and not self._stopped:
             write_checkpoint(self._path, changed)
             self._checkpoint = changed

@@ -23,6 +23,7 @@ from mqindex.driving import announce
 from mqindex.engines import Engine, chosen_engine
 from mqindex.errors import StoreInUseError
 from mqindex.rocketmq import store as stores
+from mqindex.rocketmq.dispatch.abort_mark import AbortMark
 from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush
 from mqindex.rocketmq.dispatch.dispatched import dispatched_offset
 from mqindex.rocketmq.dispatch.follow_home import FollowHome, settle
@@ -164,7 +165,8 @@ def _run(
     mended: bool,
 ) -> None:
     """Follow until the stop. `abort` stays unless all went well."""
-    with stores.hold_lock(home.out), _marked(home), ExitStack() as opened:
+    with stores.hold_lock(home.out), AbortMark(home.out) as mark, ExitStack() as opened:
+        mark.set(str(os.getpid()).encode())
         index = opened.enter_context(
             IndexService.open(home.index, hash_slot_num=home.geometry[0], index_num=home.geometry[1], writable=True)
         )
@@ -200,15 +202,7 @@ def _run(
             _fill(report, reput, keeper.lag_bytes)
         with _told_if_slow(engine, home):
             keeper.flush.close()
-
-
-@contextmanager
-def _marked(home: FollowHome) -> Iterator[None]:
-    """`abort` exists while this runs, and afterwards unless it went well."""
-    with open(home.abort, "w", encoding="ascii") as file:
-        file.write(str(os.getpid()))
-    yield
-    os.unlink(home.abort)
+        mark.proven = True
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import glob
 import json
 import os
 from collections.abc import Mapping
@@ -59,13 +57,7 @@ class FollowHome:
     @property
     def has_files(self) -> bool:
         """Whether anything was ever dispatched."""
-        return os.path.isdir(self.index) or os.path.isdir(self.consume_queue)
-
-    def remove_scraps(self) -> None:
-        """Remove what a killed run was about to rename: new files of queues."""
-        for path in glob.glob(os.path.join(glob.escape(self.consume_queue), "*", ".mqindex-*")):
-            if os.path.isfile(path):
-                os.unlink(path)
+        return disk.is_directory(self.index) or disk.is_directory(self.consume_queue)
 
     @property
     def options(self) -> StoreOptions:
@@ -91,7 +83,7 @@ def settle(options: StoreOptions, out: str) -> FollowHome:
     stores.require_store(options.root)
     _require_apart(options, out)
     path = os.path.join(out, _FILE)
-    if os.path.exists(path):
+    if disk.exists(path):
         home = _read(path, out)
         _require_same(home, options)
         return home
@@ -113,18 +105,23 @@ def settle(options: StoreOptions, out: str) -> FollowHome:
         },
         batch_topics=found.queues.batch_topics,
     )
-    if not os.path.isdir(out):
-        os.mkdir(out)
-    with contextlib.suppress(FileExistsError), open(os.path.join(out, "lock"), "x", encoding="ascii") as lock:
-        lock.write("lock")  # as in a broker's store; it stays, so that everybody locks the same file
+    disk.make_directories(out)
+    disk.have_file(
+        os.path.join(out, "lock"), b"lock"
+    )  # as in a broker's store; it stays: everybody locks the same file
+    disk.remove_temporaries(out, rf"\.{_FILE}")
     _write(path, home)
     return home
 
 
 def _require_new(out: str) -> None:
     """Nothing is there but what a first run that was killed left behind."""
-    if os.path.lexists(out) and not (os.path.isdir(out) and set(os.listdir(out)) <= {"lock", f"{_FILE}.new"}):
+    if os.path.lexists(out) and not (os.path.isdir(out) and all(map(_of_first_run, os.listdir(out)))):
         raise OutputExistsError("the output holds something else", path=out, hint="follow into another directory")
+
+
+def _of_first_run(name: str) -> bool:
+    return name == "lock" or name.startswith(f".{_FILE}.")
 
 
 def _require_apart(options: StoreOptions, out: str) -> None:
@@ -182,10 +179,4 @@ def _write(path: str, home: FollowHome) -> None:
         "config": dict(home.config),
         "batch_topics": sorted(home.batch_topics),
     }
-    fresh = f"{path}.new"
-    with open(fresh, "w", encoding="utf-8") as file:
-        json.dump(kept, file, indent=1)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    disk.replace(fresh, path)
+    disk.replace_content(path, f"{json.dumps(kept, indent=1)}\n".encode())

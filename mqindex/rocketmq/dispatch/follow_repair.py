@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-
 from mqindex.engines import Engine
+from mqindex.files import disk
 from mqindex.rocketmq.checks.diagnosis import check_files
 from mqindex.rocketmq.dispatch.follow_home import FollowHome
 from mqindex.rocketmq.pipeline.log_end import fix_log_end
 from mqindex.rocketmq.pipeline.pipeline import SPLIT_SIZE
 from mqindex.rocketmq.pipeline.survey import survey
+from mqindex.rocketmq.queue.consume_queue_table import remove_scraps
 from mqindex.rocketmq.repair import repair
 
 __all__ = ["mend"]
@@ -21,7 +21,7 @@ def mend(home: FollowHome, engine: Engine) -> bool:
     """Make index and queues right; False: there is nothing yet."""
     if not home.has_files:
         return False
-    home.remove_scraps()
+    remove_scraps(home.consume_queue)
     _drop_newest(home, engine)
     repair(home.out, config=home.config, commitlog=home.commitlog, broker_version=home.broker_version, engine=engine)
     return True
@@ -38,4 +38,4 @@ def _drop_newest(home: FollowHome, engine: Engine) -> None:
     checked = check_files(engine, found, newest, deep=False)
     bad = next((number for number, one in zip(newest, checked, strict=True) if not one.good), count)
     for path in found.index_files[bad:]:
-        os.unlink(path)
+        disk.remove(path)

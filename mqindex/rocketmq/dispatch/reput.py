@@ -238,7 +238,7 @@ class Reput:
     def _put_units(self) -> None:
         if self._queues is None or not self._gathered:
             return
-        units, self._gathered = self._units[: self._gathered], 0
+        units = self._units[: self._gathered]
         self._number_queues()
         for number, first in self._twins.items():
             units["queue"][units["queue"] == number] = first
@@ -250,6 +250,7 @@ class Reput:
             queue = self._queue(number, int(counts[number]))
             if queue is not None:
                 self._put_into(queue, number, grouped[offsets[number] : offsets[number + 1]])
+        self._gathered = 0  # not before every queue has its own
         self.store_timestamp = int(units["store_timestamp"][-1])
 
     def _put_into(self, queue: ConsumeQueue, number: int, units: npt.NDArray[Any]) -> None:

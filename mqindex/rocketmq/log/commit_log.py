@@ -15,6 +15,7 @@ import numpy.typing as npt
 from mqindex._native.guard import Mapping
 from mqindex._results import Columns
 from mqindex.errors import ClosedFileError, FormatError, ReadOnlyFileError
+from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.log_appender import AppendMessagesResult, LogAppender
@@ -136,8 +137,7 @@ class CommitLog:
             directories = [directories]
         if writable:
             options = store_options(".", config=config, commitlog=directories, broker_version=broker_version)
-            for directory in options.commitlog:
-                os.makedirs(directory, exist_ok=True)
+            _make(options.commitlog)
             return cls._opened(options, mapped_file_size, flush, hold_directories(options.commitlog))
         files, skipped = survey_directories(directories)
         if mapped_file_size is not None:
@@ -147,8 +147,7 @@ class CommitLog:
     @classmethod
     def of_store(cls, options: StoreOptions, *, flush: str | None = None) -> CommitLog:
         """The log of a store, to append to it, for who holds the store's lock."""
-        for directory in options.commitlog:
-            os.makedirs(directory, exist_ok=True)
+        _make(options.commitlog)
         return cls._opened(options, None, flush, hold_directories(options.commitlog, store=False))
 
     @classmethod
@@ -252,6 +251,8 @@ class CommitLog:
         CapacityError : it is larger than the broker takes: topic, body, properties or the whole
         OSError : it was not written, or with `flush="sync"` perhaps not durably; after a failed write the log is as
             before, and appends again once there is space
+        FileStateError : a sync failed before, so nobody knows what the disk has: open the log again. Or this is a
+            child that was forked since the log was opened
         ReadOnlyFileError, ClosedFileError
 
         Notes
@@ -382,6 +383,12 @@ class CommitLog:
     def _require_open(self) -> None:
         if self._maps is None:
             raise ClosedFileError("the commit log is closed", path=self.files[0].path if self.files else None)
+
+
+def _make(directories: Sequence[str]) -> None:
+    """Durably: what is appended is no safer than the name of its directory."""
+    for directory in directories:
+        disk.make_directories(directory, inherit=True)
 
 
 def _places(options: StoreOptions) -> list[str]:

@@ -46,11 +46,13 @@ class LogAppender:
         self._held = held
         self._buffer = memoryview(bytearray(_BUFFER))
         self._soiled = False
+        self._owner = writer.owner
         self._closing = threading.Lock()
         self._closed = False
 
     def append_message(self, message: NewMessage, *, queue_offset: int) -> AppendMessageResult:
         """See `CommitLog.append_message`."""
+        self._owner.require()
         writer = self.writer
         with writer.lock:
             if self._soiled or self._group.error:
@@ -78,6 +80,7 @@ class LogAppender:
         self, messages: MessageColumns, *, queue_offset: npt.ArrayLike | None, whole: bool
     ) -> AppendMessagesResult:
         """See `CommitLog.append_messages`."""
+        self._owner.require()
         now = time.time_ns() // 1_000_000
         parts = measured_frames(messages, self.rules, queue_offset=queue_offset, now=now)
         total, largest = (
@@ -118,12 +121,17 @@ class LogAppender:
 
     def flush(self) -> int:
         """Bring everything that was appended to the disk; returns its end."""
+        self._owner.require()
         end = self.writer.position
         self._group.wait_for(end)
         return end
 
     def close(self) -> None:
-        """Flush, and let everything go. May be called twice."""
+        """Flush, and let everything go; in a forked child only the latter. May be called twice."""
+        if not self._owner.here:
+            self.writer.let_go()
+            self._held.__exit__(None, None, None)
+            return
         with self._closing:
             if self._closed:
                 return
@@ -131,6 +139,9 @@ class LogAppender:
             try:
                 if self._thread is not None:
                     self._thread.close()
+                if self._soiled:
+                    with self.writer.lock:
+                        self._take_back()
                 self.writer.end()
                 self.flush()
             finally:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Iterator, Sequence
 
 from mqindex._native.log_extract import Extractor
-from mqindex.errors import FormatError, StoreInUseError
-from mqindex.files.disk import own_like, sync_directory, sync_file
+from mqindex.errors import FormatError
+from mqindex.files import disk
+from mqindex.files.lock import hold_directory
 from mqindex.files.mapped_file import MappedFile
 from mqindex.files.staging import backup_name, unused
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames
@@ -73,26 +73,11 @@ def hold_directories(directories: Sequence[str], *, store: bool = True) -> Itera
     """
     with contextlib.ExitStack() as held:
         for root in sorted({os.path.dirname(directory) for directory in directories}):
-            if store and any(os.path.lexists(os.path.join(root, mark)) for mark in _MARKS):
+            if store and any(disk.exists(os.path.join(root, mark)) for mark in _MARKS):
                 held.enter_context(hold_lock(root))
         for directory in directories:
-            held.enter_context(_hold_directory(directory))
+            held.enter_context(hold_directory(directory, "log"))
         yield
-
-
-@contextlib.contextmanager
-def _hold_directory(directory: str) -> Iterator[None]:
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StoreInUseError(
-                "another writer has this log open", path=directory, hint="close it first; reading needs no stop"
-            ) from None
-        yield
-    finally:
-        os.close(fd)
 
 
 def clear_behind(files: Sequence[LogFile], position: int, file_size: int) -> list[str]:
@@ -109,34 +94,36 @@ def clear_behind(files: Sequence[LogFile], position: int, file_size: int) -> lis
                 backups.append(_save(file.path, at, end))
                 zero_range(file.path, at, end)
             if os.path.getsize(file.path) < file_size:
-                os.truncate(file.path, file_size)
+                _lengthen(file.path, file_size)
     return backups
 
 
 def sync_files(files: Sequence[LogFile]) -> None:
     """What a killed writer left in memory goes to the disk."""
     for file in files:
-        sync_file(file.path)
+        disk.sync_file(file.path)
+
+
+def _lengthen(path: str, size: int) -> None:
+    fd = disk.open_to_write(path)
+    try:
+        disk.resize(fd, size)
+    finally:
+        disk.close(fd)
 
 
 def zero_range(path: str, start: int, stop: int) -> None:
     """Zeros at the bytes [start, stop), durably. Blocks that hold nothing else stay as they are, holes too."""
     stop = min(stop, data_end(path))
-    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    fd = disk.open_to_write(path)
     try:
         for at in range(start, stop, _BLOCK):
             block = os.pread(fd, min(_BLOCK, stop - at), at)
             if block.strip(b"\0"):
-                _write_all(fd, memoryview(_ZEROS)[: len(block)], at)
-        os.fsync(fd)
+                disk.pwrite_all(fd, memoryview(_ZEROS)[: len(block)], at)
+        disk.sync(fd)
     finally:
-        os.close(fd)
-
-
-def _write_all(fd: int, view: memoryview, at: int) -> None:
-    while len(view) > 0:
-        written = os.pwrite(fd, view, at)
-        view, at = view[written:], at + written
+        disk.close(fd)
 
 
 def _last_byte(path: str, start: int) -> int:
@@ -156,19 +143,11 @@ def _save(path: str, start: int, stop: int) -> str:
     directory = os.path.dirname(path)
     root = os.path.dirname(directory)
     folder = os.path.join(root, f"mqindex-backup-{backup_name()}", os.path.basename(directory))
-    os.makedirs(folder, exist_ok=True)
+    disk.make_directories(folder, inherit=True)
     target = unused(os.path.join(folder, f"{os.path.basename(path)}.{start}"))
-    try:
-        with open(path, "rb", buffering=0) as source, open(target, "xb") as copy:
-            for at in range(start, stop, _BLOCK):
-                copy.write(os.pread(source.fileno(), min(_BLOCK, stop - at), at))
-            copy.flush()
-            os.fsync(copy.fileno())
-        own_like(target, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(target)
-        raise
-    for made in (folder, os.path.dirname(folder), root):
-        sync_directory(made)
+    with open(path, "rb", buffering=0) as source, disk.appearing(target, like=path, aside=folder) as copy:
+        for at in range(start, stop, _BLOCK):
+            disk.write_all(copy, os.pread(source.fileno(), min(_BLOCK, stop - at), at))
+        disk.sync(copy)
+    disk.sync_directory(folder)
     return target

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import struct
 import threading
@@ -11,8 +12,9 @@ from typing import Any
 
 from mqindex._native.group_commit import GroupCommit, write_at
 from mqindex._native.log_writer import WRITERS, Frames
+from mqindex._native.owner import Owner
 from mqindex.errors import CapacityError, ClosedFileError
-from mqindex.files.disk import sync_file
+from mqindex.files import disk
 from mqindex.rocketmq.layout import MAGIC_BLANK
 from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.log.log_recovery import zero_range
@@ -57,6 +59,7 @@ class LogWriter:
         created: Callable[[LogFile], None],
     ) -> None:
         self.lock = threading.Lock()
+        self.owner = Owner(directories[0])
         self.group = GroupCommit(position)
         self.position = self.at = position
         self.file_size = file_size
@@ -69,6 +72,7 @@ class LogWriter:
         self._prepared = position  # behind the zeros that were written ahead
         self._allocated = -1  # the start of the file that has all its blocks of the disk
         self._spare: SpareFile | None = None
+        self._unsynced: str | None = None  # a directory with a new name
         self._closed = False
 
     @property
@@ -148,15 +152,22 @@ class LogWriter:
         self.end()
         self.group.close()
 
+    def let_go(self) -> None:
+        """`close` in a forked child, where nobody may be left to give the locks back."""
+        self._closed = True
+        self._drop_spare()
+        self.group.close()
+
     def _current(self) -> int:
         if self._closed:
             raise ClosedFileError("the commit log is closed", path=self._directories[0])
         if self._fd is None:
             self._sync_earlier()
-            path = self._paths.get(self._start)
-            if path is None:
-                path = self._create()
-            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            path = self._paths.get(self._start) or self._create()
+            if self._unsynced is not None:
+                disk.sync_directory(self._unsynced)
+                self._unsynced = None
+            fd = disk.open_to_write(path)
             self.group.switch_to(fd)
             self._fd = fd
         if self._spare is None and self.file_size >= _SPARED and self.left < self.file_size // 2:
@@ -174,7 +185,11 @@ class LogWriter:
         """No more than the last two files and the new one wait for the disk: recovery reads three."""
         path = self._paths.get(self._start - 2 * self.file_size)
         if path is not None:
-            sync_file(path)
+            try:
+                disk.sync_file(path)
+            except OSError as error:
+                self.group.fail(error.errno or errno.EIO)
+                raise
 
     def _create(self) -> str:
         if self._start > 2**63 - 1 - self.file_size:
@@ -184,7 +199,8 @@ class LogWriter:
         directory = self._directory_of(self._start)
         path = os.path.join(directory, f"{self._start:020d}")
         if not self._place_spare(path):
-            os.makedirs(directory, exist_ok=True)
+            disk.make_directories(directory, inherit=True)
+            self._unsynced = directory  # until it is, whoever writes to the file syncs it first
             create_log_file(path, self.file_size)
         self._paths[self._start] = path
         self._created(LogFile(path, self._start, self.file_size))
@@ -197,7 +213,7 @@ class LogWriter:
         """Give the file that was made beforehand its name; the next sync brings that to the disk first."""
         placed = False
         if self._spare is not None and self._spare.directory == os.path.dirname(path):
-            names = os.open(self._spare.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            names = disk.open_directory(self._spare.directory)
             self.group.switch_to(names)
             placed = self._spare.place(path)
             if placed and self._spare.allocated:

@@ -9,7 +9,7 @@ import threading
 
 from mqindex._native.group_commit import allocate
 from mqindex.errors import FileStateError
-from mqindex.files.disk import own_like, sync_directory
+from mqindex.files import disk
 from mqindex.files.staging import scratch
 from mqindex.files.tmpfile import give_name, open_nameless
 
@@ -19,27 +19,19 @@ _PLENTY = 4  # files of free space
 
 
 def create_log_file(path: str, size: int) -> None:
-    """A file of zeros that takes no space yet, durably."""
-    if os.path.lexists(path) and (not stat.S_ISREG(os.lstat(path).st_mode) or os.path.getsize(path) > 0):
+    """A file of zeros that takes no space yet, durably but for its name."""
+    if disk.exists(path) and (not stat.S_ISREG(os.lstat(path).st_mode) or os.path.getsize(path) > 0):
         raise FileStateError("something stands where the next file of the log goes", path=path)
     directory = os.path.dirname(path)
-    with scratch(os.path.dirname(directory)) as place:
-        fresh = os.path.join(place, os.path.basename(path))
-        fd = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        try:
-            os.ftruncate(fd, size)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        own_like(fresh, directory)
-        os.replace(fresh, path)
-    sync_directory(directory)
+    with scratch(os.path.dirname(directory)) as place, disk.appearing(path, like=directory, aside=place) as fd:
+        disk.resize(fd, size)
+        disk.sync(fd)
 
 
 def allocate_file(fd: int, size: int, at: int = 0) -> bool:
     """Take the disk's blocks of a file of that size from `at` on, where the disk has plenty; False: it did not."""
-    disk = os.fstatvfs(fd)
-    return disk.f_bavail * disk.f_frsize >= _PLENTY * size and allocate(fd, at, size - at)
+    there = os.fstatvfs(fd)
+    return there.f_bavail * there.f_frsize >= _PLENTY * size and allocate(fd, at, size - at)
 
 
 class SpareFile:
@@ -70,7 +62,7 @@ class SpareFile:
         """Let it go, named or not. May be called twice."""
         self._maker.join()
         if self._fd is not None:
-            os.close(self._fd)
+            disk.close(self._fd)
         self._fd = None
 
     def _make(self) -> None:
@@ -79,11 +71,11 @@ class SpareFile:
             if fd is None:
                 return
             try:
-                os.ftruncate(fd, self._size)
+                disk.resize(fd, self._size)
                 self.allocated = self.allocated and allocate_file(fd, self._size)
-                own_like(f"/proc/self/fd/{fd}", self.directory)
-                os.fsync(fd)
+                disk.own_like(f"/proc/self/fd/{fd}", self.directory)
+                disk.sync(fd)
             except BaseException:
-                os.close(fd)
+                disk.close(fd)
                 raise
             self._fd = fd

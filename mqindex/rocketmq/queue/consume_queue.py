@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.consume_queue import are_sound, check_units, decode_units, select_tags
+from mqindex._native.owner import Owner
 from mqindex._results import Columns
 from mqindex.errors import ClosedFileError, ReadOnlyFileError
+from mqindex.files import disk
 from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
@@ -75,6 +77,7 @@ class ConsumeQueue:
         self.ext = ext
         self._units = units
         self._owns_maps = owns_maps
+        self._owner = Owner(units.directory)
         self._lock = threading.Lock()
         self._closed = False
         self._end = units.end(check_units).number
@@ -124,7 +127,7 @@ class ConsumeQueue:
         if file_size is not None and (file_size < 1 or file_size % QUEUE_UNIT_SIZE):
             raise ValueError(f"file_size: expected a multiple of {QUEUE_UNIT_SIZE}, got {file_size}")
         if writable:
-            os.makedirs(directory, exist_ok=True)
+            disk.make_directories(directory, inherit=True)
         units = UnitFiles(directory, QUEUE_UNIT_SIZE, maps)
         size = file_size or file_size_of(units.files, QUEUE_UNIT_SIZE) or QUEUE_FILE_SIZE
         return cls(units, size, ext, writable, not shared)
@@ -346,6 +349,7 @@ class ConsumeQueue:
         self._require_open()
         if self._tail is None:
             raise ReadOnlyFileError("the queue is read-only", path=self.directory, hint="open it with writable=True")
+        self._owner.require()
         with self._lock:
             return call(self._tail)
 

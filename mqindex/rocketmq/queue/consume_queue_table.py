@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from types import TracebackType
 
+from mqindex._native.owner import Owner
 from mqindex.errors import ClosedFileError, FormatError, ReadOnlyFileError
-from mqindex.files.disk import own_like, sync_directory
+from mqindex.files import disk
 from mqindex.rocketmq.layout import QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import Skipped
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
@@ -16,9 +18,10 @@ from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.queue.queue_files import FileMaps, file_size_of, list_queue_files
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 
-__all__ = ["ConsumeQueueTable", "list_queues"]
+__all__ = ["ConsumeQueueTable", "list_queues", "remove_scraps"]
 
 _OPEN_MAPS = 256  # of all queues together: a process may have 1024 files open
+_SCRAP = r"\.mqindex-[0-9]{20}"
 _SIZE_FROM = 64  # queues looked at to learn the size of files
 
 
@@ -43,6 +46,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue]):
         self._given_size = file_size
         self._ext_directory = ext_directory
         self._maps = FileMaps(_OPEN_MAPS)
+        self._owner = Owner(directory)
         self._lock = threading.Lock()
         self._open: dict[QueueName, ConsumeQueue] = {}
         self._created: set[str] = set()
@@ -75,8 +79,9 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue]):
         if file_size is not None and (file_size < 1 or file_size % QUEUE_UNIT_SIZE):
             raise ValueError(f"file_size: expected a multiple of {QUEUE_UNIT_SIZE}, got {file_size}")
         if writable:
-            os.makedirs(where, exist_ok=True)
-        elif not os.path.isdir(where):
+            disk.make_directories(where, inherit=True)
+            remove_scraps(where)
+        elif not disk.is_directory(where):
             raise FileNotFoundError(2, os.strerror(2), where)
         return cls(where, file_size, writable, None if ext_directory is None else os.fspath(ext_directory))
 
@@ -109,7 +114,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue]):
             queue = self._open.get((topic, queue_id))
             if queue is None and name_problem(topic, queue_id) is None:
                 path = self._path(topic, queue_id)
-                if os.path.isdir(path):
+                if disk.is_directory(path):
                     queue = self._opened(topic, queue_id, path)
             return queue
 
@@ -125,6 +130,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue]):
             return queue
         if not self.writable:
             raise ReadOnlyFileError("the queues are read-only", path=self.directory, hint="open them writable")
+        self._owner.require()
         if (problem := name_problem(topic, queue_id)) is not None:
             raise FormatError(
                 f"no queue can have this name: {problem}", path=self.directory, got=f"{topic[:80]!r} {queue_id}"
@@ -149,18 +155,19 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue]):
     def flush(self) -> None:
         """Return when all units of all queues are on the disk."""
         self._require_open()
+        self._owner.require()
         with self._lock:
             queues, created = list(self._open.values()), sorted(self._created)
         for queue in queues:
             queue.flush()
         for path in created:
-            sync_directory(os.path.dirname(path))
+            disk.sync_directory(os.path.dirname(path))
             self._created.discard(path)
 
     def close(self) -> None:
         """Close every queue; may be called twice and changes no byte."""
-        with self._lock:
-            self._closed = True
+        self._closed = True
+        with self._lock if self._owner.here else nullcontext():  # a child may find it locked, by nobody
             for queue in self._open.values():
                 queue.close()
             self._maps.close()
@@ -209,15 +216,15 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue]):
         if self._ext_directory is None:
             return None
         path = os.path.join(self._ext_directory, topic, str(queue_id))
-        return ConsumeQueueExt.of(path, self._maps) if os.path.isdir(path) else None
+        return ConsumeQueueExt.of(path, self._maps) if disk.is_directory(path) else None
 
     def _make(self, path: str) -> None:
         try:
-            os.mkdir(path)
+            disk.make_directory(path)
         except FileExistsError:
             return
-        own_like(path, os.path.dirname(path))
         self._created.add(path)
+        disk.own_like(path, os.path.dirname(path))
 
     def _size_seen(self) -> int | None:
         for topic, queue_id in list_queues(self.directory)[0][:_SIZE_FROM]:
@@ -239,6 +246,12 @@ def list_queues(directory: str) -> tuple[list[QueueName], list[Skipped]]:
             else:
                 skipped.append(Skipped(entry.path, "not a directory named by a queue id"))
     return sorted(found), skipped
+
+
+def remove_scraps(directory: str) -> None:
+    """Remove what a killed writer was about to rename: new files of queues. Nobody else may write there now."""
+    for topic in _directories(directory, []):
+        disk.remove_temporaries(topic.path, _SCRAP)
 
 
 def _directories(directory: str, skipped: list[Skipped]) -> Iterator[os.DirEntry[str]]:

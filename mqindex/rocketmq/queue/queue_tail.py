@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from mqindex._native.consume_queue import encode_units
 from mqindex.errors import FileStateError, GeometryError, OffsetOverflowError
-from mqindex.files.disk import own_like, sync_directory
+from mqindex.files import disk
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, data_end
 from mqindex.rocketmq.queue.queue_files import UnitFiles
@@ -105,14 +105,14 @@ class QueueTail:
         """Return when all is on the disk, file names included."""
         while self._dirty:
             path = next(iter(self._dirty))
-            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            fd = disk.open_to_write(path)
             try:
-                getattr(os, "fdatasync", os.fsync)(fd)
+                disk.sync_data(fd)
             finally:
-                os.close(fd)
+                disk.close(fd)
             self._dirty.discard(path)
         if self._renamed:
-            sync_directory(self._units.directory)
+            disk.sync_directory(self._units.directory)
             self._renamed = False
 
     def _require_room(self, start: int, count: int) -> None:
@@ -151,7 +151,7 @@ class QueueTail:
         self._clean = True
 
     def _unlink(self, file: LogFile) -> None:
-        os.unlink(file.path)
+        disk.remove(file.path)
         self._dirty.discard(file.path)
         self._units.maps.forget(file.path)
         self._units.relist()
@@ -182,28 +182,20 @@ class QueueTail:
             self._write_into(file, place, memoryview(_ZEROS)[: stop - place])
 
     def _write_into(self, file: LogFile, at: int, data: memoryview) -> None:
-        fd = os.open(file.path, os.O_WRONLY | os.O_CLOEXEC)
+        fd = disk.open_to_write(file.path)
         try:
             self._dirty.add(file.path)
-            _write_all(fd, data, at - file.start)
+            disk.pwrite_all(fd, data, at - file.start)
         finally:
-            os.close(fd)
+            disk.close(fd)
 
     def _create(self, start: int, head: bytes) -> None:
         home = os.path.abspath(self._units.directory)
-        aside = os.path.join(os.path.dirname(home), f".mqindex-{os.path.basename(home)}")
-        fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        try:
-            os.ftruncate(fd, self._file_size)
-            _write_all(fd, memoryview(head), 0)
-            own_like(aside, self._units.files[-1].path if self._units.files else home)
-            path = self._units.path_of(start)
-            os.rename(aside, path)
-        except BaseException:
-            os.unlink(aside)
-            raise
-        finally:
-            os.close(fd)
+        like = self._units.files[-1].path if self._units.files else home
+        path = self._units.path_of(start)
+        with disk.appearing(path, like=like, aside=os.path.dirname(home)) as fd:
+            disk.resize(fd, self._file_size)
+            disk.pwrite_all(fd, head, 0)
         self._units.maps.forget(path)
         self._units.relist()
         self._dirty.add(path)
@@ -215,9 +207,3 @@ def _end_of_last(units: UnitFiles, first: int, end: int) -> int:
         return -1
     phys, sizes, _ = columns_of_file(units, end - 1, end)
     return int(phys[0]) + int(sizes[0]) if len(phys) else -1
-
-
-def _write_all(fd: int, data: memoryview, at: int) -> None:
-    while data:
-        done = os.pwrite(fd, data, at)
-        at, data = at + done, data[done:]

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from mqindex.errors import ClosedFileError
+from mqindex._native.owner import Owner
+from mqindex.errors import ClosedFileError, FileStateError
 from mqindex.files import disk
 from mqindex.rocketmq import store
+from mqindex.rocketmq.dispatch.abort_mark import AbortMark
 from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush
 from mqindex.rocketmq.dispatch.dispatched import dispatched_offset
 from mqindex.rocketmq.dispatch.reput import OnReput, Reput, ReputProgress, ReputResult, Stop
@@ -33,6 +36,7 @@ from mqindex.rocketmq.serving.put_message import QueueNumbers
 
 __all__ = ["PutMessagesResult", "StoreWriter"]
 
+_T = TypeVar("_T")
 _INTERVAL = 0.001  # seconds between looks of a follower
 _TOLD = 1.0  # seconds between progress
 
@@ -52,28 +56,19 @@ class StoreWriter:
     Source: RocketMQ 4.9.3 `DefaultMessageStore.load`, `start`, `shutdown`.
     """
 
-    def __init__(self, options: StoreOptions, opened: ExitStack, log: CommitLog, found: Survey) -> None:
-        self.log = log
-        self.index = opened.enter_context(
-            IndexService.open(
-                options.index,
-                hash_slot_num=found.geometry.value[0],
-                index_num=found.geometry.value[1],
-                writable=True,
-            )
-        )
-        self.queues = opened.enter_context(
-            ConsumeQueueTable.open(
-                options.consume_queue,
-                file_size=found.queues.rules.file_size,
-                writable=True,
-                ext_directory=options.consume_queue_ext_directory,
-            )
-        )
-        self.queues.truncate_dirty_logic_files(log.max_phy_offset)
-        if log.min_phy_offset > 0:
-            self.queues.correct_min_offset(log.min_phy_offset)
+    def __init__(self, options: StoreOptions, opened: ExitStack) -> None:
+        self._root = options.root
+        self._owner = Owner(options.root)
+        self._mark = opened.enter_context(AbortMark(options.root))  # first: it goes when all others are closed
+        # who waits for the disk, waits here
+        self.log = opened.enter_context(CommitLog.of_store(options, flush="async"))
+        found = survey(options)
+        self.index, self.queues = _opened_parts(options, opened, found)
         rules, batch_topics = found.queues.rules, found.queues.batch_topics
+        self._mark.set()
+        self.queues.truncate_dirty_logic_files(self.log.max_phy_offset)
+        if self.log.min_phy_offset > 0:
+            self.queues.correct_min_offset(self.log.min_phy_offset)
         self._reput = opened.enter_context(
             Reput(
                 options.commitlog,
@@ -85,25 +80,24 @@ class StoreWriter:
                 batch_topics=batch_topics,
             )
         )
-        self._numbers = QueueNumbers(
-            self.queues, rules, multi_dispatch=options.multi_dispatch is True, batch_topics=batch_topics
+        self._new_numbers = functools.partial(
+            QueueNumbers, self.queues, rules, multi_dispatch=options.multi_dispatch is True, batch_topics=batch_topics
         )
+        self._numbers: QueueNumbers | None = None  # they count what was never dispatched only after it was
         self._rules = write_rules(options)
         self._sync = flush_rules(options).sync
         self._putting = threading.Lock()
         self._dispatching = threading.Lock()
-        self._root = options.root
         self._opened = opened
-        self._closed = self._numbered = False
+        self._closed = False
+        self._failure: BaseException | None = None
         self._flush = DispatchFlush(os.path.join(options.root, "checkpoint"), self.index, self.queues, self._on_disk)
 
     @classmethod
     def open(cls, options: StoreOptions) -> StoreWriter:
         """Open a store, or make one."""
-        os.makedirs(options.root, exist_ok=True)
-        path = os.path.join(options.root, "lock")
-        with contextlib.suppress(FileExistsError), open(path, "x", encoding="ascii") as lock:
-            lock.write("lock")  # as a broker's; it stays, so that everybody locks the same file
+        disk.make_directories(options.root)
+        disk.have_file(os.path.join(options.root, "lock"), b"lock")  # it stays: everybody locks the same file
         with store.hold_lock(options.root):
             pass  # before a repair of a store that somebody holds begins
         if store.was_unclean(options.root):
@@ -118,9 +112,7 @@ class StoreWriter:
     def _opened_once(cls, options: StoreOptions) -> StoreWriter:
         with ExitStack() as opened:
             opened.enter_context(store.hold_lock(options.root))
-            log = opened.enter_context(CommitLog.of_store(options, flush="async"))  # who waits for the disk, waits here
-            writer = cls(options, opened, log, survey(options))
-            opened.enter_context(_marked(options.root))  # last: an open that is refused leaves no mark
+            writer = cls(options, opened)
             writer._opened = opened.pop_all()
             return writer
 
@@ -128,34 +120,45 @@ class StoreWriter:
 
     def put_message(self, message: NewMessage) -> AppendMessageResult:
         """Append one message; under synchronous flush, return when it is on the disk."""
+        self._owner.require()
         with self._putting:
-            numbered = self._number_first().number([message])
-            result = self.log.append_message(numbered.messages[0], queue_offset=int(numbered.queue_offsets[0]))
-            self._numbers.take(numbered)
+            numbers = self._numbers_now()
+            try:
+                numbered = numbers.number([message])
+                result = self.log.append_message(numbered.messages[0], queue_offset=int(numbered.queue_offsets[0]))
+                numbers.take(numbered)
+            except BaseException:
+                self._numbers = None  # it may have been appended or not: they are counted again
+                raise
         self._wait_for_disk()
         return result
 
     def put_messages(self, messages: MessageColumns, *, whole: bool) -> PutMessagesResult:
         """Append many messages, all or none."""
+        self._owner.require()
         with self._putting:
-            numbers = self._number_first()
-            if isinstance(messages, (list, tuple)) and all(isinstance(each, NewMessage) for each in messages):
-                numbered = numbers.number(messages)
-            else:
-                numbered = numbers.number_columns(message_batches(messages, self._rules))
-            result = self.log.append_messages(
-                numbered.messages, queue_offset=np.ascontiguousarray(numbered.queue_offsets), whole=whole
-            )
-            numbers.take(numbered)
+            numbers = self._numbers_now()
+            try:
+                if isinstance(messages, (list, tuple)) and all(isinstance(each, NewMessage) for each in messages):
+                    numbered = numbers.number(messages)
+                else:
+                    numbered = numbers.number_columns(message_batches(messages, self._rules))
+                result = self.log.append_messages(
+                    numbered.messages, queue_offset=np.ascontiguousarray(numbered.queue_offsets), whole=whole
+                )
+                numbers.take(numbered)
+            except BaseException:
+                self._numbers = None
+                raise
         self._wait_for_disk()
         return PutMessagesResult(*result, numbered.queue_offsets)
 
-    def _number_first(self) -> QueueNumbers:
+    def _numbers_now(self) -> QueueNumbers:
         """The numbers of queues, which count what was never dispatched only after it was."""
-        self._require_open()
-        if not self._numbered:
+        self._require_sound()
+        if self._numbers is None:
             self.dispatch()
-            self._numbered = True
+            self._numbers = self._new_numbers()
         return self._numbers
 
     def _wait_for_disk(self) -> None:
@@ -166,10 +169,23 @@ class StoreWriter:
 
     def dispatch(self) -> ReputResult:
         """Give queues and index what the log holds by now."""
+        self._owner.require()
         with self._dispatching:
-            self._require_open()
-            self._flush.check()
-            return self._reput.run_once(stop=self.log.max_phy_offset)
+            return self._whole(self._dispatch)
+
+    def _dispatch(self) -> ReputResult:
+        self._flush.check()
+        return self._reput.run_once(stop=self.log.max_phy_offset)
+
+    def _whole(self, call: Callable[[], _T]) -> _T:
+        """What writes queues, index or checkpoint does all of it, or nothing is written any more."""
+        self._require_sound()
+        try:
+            return call()
+        except BaseException as error:
+            self._failure = error
+            self._flush.stop()
+            raise
 
     def follow(self, stop: Stop, progress: OnReput | None) -> ReputResult:
         """Dispatch what comes until `stop` is set, then what is left."""
@@ -193,23 +209,36 @@ class StoreWriter:
     def flush(self) -> None:
         """Everything that was put is on the disk, dispatched, and in the checkpoint."""
         self.dispatch()
+        self._whole(self._to_disk)
+
+    def _to_disk(self) -> None:
         self._flush.flush()
         self.log.flush()
 
+    def _last_to_disk(self) -> None:
+        self._flush.close()
+        self.log.flush()
+
     def close(self) -> None:
-        """`flush`, and leave the store as after a clean exit. Where something fails, `abort` stays."""
+        """`flush`, and leave the store as after a clean exit. Where something fails, or failed, `abort` stays.
+
+        A forked child lets its descriptors go and does nothing else.
+        """
+        if not self._owner.here:
+            self._closed = True
+            self._opened.close()
+            return
         with self._putting:
             if self._closed:
                 return
             with self._opened:
                 try:
-                    self.dispatch()
-                    self._flush.close()
-                    self.log.flush()
-                except BaseException:
-                    self._flush.abandon()
-                    raise
+                    if self._failure is None:  # else its caller was told
+                        self.dispatch()
+                        self._whole(self._last_to_disk)
+                        self._mark.proven = True
                 finally:
+                    self._flush.abandon()
                     with self._dispatching:
                         self._closed = True
 
@@ -219,9 +248,14 @@ class StoreWriter:
         self.log.flush()
         return stored
 
-    def _require_open(self) -> None:
+    def _require_sound(self) -> None:
         if self._closed:
             raise ClosedFileError("the store is closed", path=self._root)
+        if self._failure is not None:
+            raise FileStateError(
+                f"an earlier call failed half-way ({self._failure}): queues and index may lack what the log has",
+                path=self._root, hint="close the store and open it again, which repairs it; nothing in the log is lost",
+            ) from self._failure  # fmt: skip
 
 
 class _Meter:
@@ -244,20 +278,30 @@ class _Meter:
         self._progress(ReputProgress(done.phy_offset, behind, done.messages, rate, done.store_timestamp))
 
 
-@contextlib.contextmanager
-def _marked(root: str) -> Iterator[None]:
-    """`abort` exists meanwhile, and stays where this does not end well."""
-    path = os.path.join(root, "abort")
-    with open(path, "ab"):  # empty, as of a 4.x broker
-        pass
-    disk.sync_directory(root)
-    yield
-    os.unlink(path)
+def _opened_parts(options: StoreOptions, opened: ExitStack, found: Survey) -> tuple[IndexService, ConsumeQueueTable]:
+    """Index and queues; whatever may be refused is refused here, while nothing is written."""
+    for directory in (options.index, options.consume_queue):
+        disk.make_directories(directory, inherit=True)
+    slots, entries = found.geometry.value
+    index = opened.enter_context(
+        IndexService.open(options.index, hash_slot_num=slots, index_num=entries, writable=True)
+    )
+    queues = opened.enter_context(
+        ConsumeQueueTable.open(
+            options.consume_queue,
+            file_size=found.queues.rules.file_size,
+            writable=True,
+            ext_directory=options.consume_queue_ext_directory,
+        )
+    )
+    for name in queues:
+        queues[name]
+    return index, queues
 
 
 def _mend(options: StoreOptions) -> None:
     """Make index and queues what the log says."""
-    if any(map(os.path.isdir, (*options.commitlog, options.consume_queue, options.index))):
+    if any(map(disk.is_directory, (*options.commitlog, options.consume_queue, options.index))):
         repair(
             options.root,
             config=dict(options.settings),

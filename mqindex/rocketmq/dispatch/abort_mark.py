@@ -1,0 +1,37 @@
+"""`abort`: a store that is written is unclean, until it is proven that nothing went wrong."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+
+from mqindex._native.owner import Owner
+from mqindex.files import disk
+
+__all__ = ["AbortMark"]
+
+
+class AbortMark:
+    """The file `abort` of a store, as a broker's: whoever opens the store next repairs it where it stands.
+
+    Leaving the block takes it away if `proven` was set, nothing was raised, and this is the process that made it.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._path = os.path.join(root, "abort")
+        self._owner = Owner(root)
+        self._stands = False
+        self.proven = False
+
+    def set(self, text: bytes = b"") -> None:
+        """Durably, before anything is written; a 4.x broker's is empty."""
+        self._stands = True
+        disk.have_file(self._path, text)
+        disk.sync_directory(os.path.dirname(self._path))
+
+    def __enter__(self) -> AbortMark:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is None and self.proven and self._stands and self._owner.here:
+            disk.remove(self._path)
