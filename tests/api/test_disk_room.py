@@ -28,7 +28,6 @@ NOT_YET = {
     "mqindex.rocketmq.index.index_file",
     "mqindex.rocketmq.index.index_service",
     "mqindex.rocketmq.index_repair",
-    "mqindex.rocketmq.log.commit_log",
     "mqindex.rocketmq.pipeline.queue_build",
     "mqindex.rocketmq.pipeline.queue_stages",
     "mqindex.rocketmq.pipeline.sorted_runs",
