@@ -229,11 +229,8 @@ def _sweep(path: str) -> None:
         content = os.pread(fd, 64, 0)
         if held is False or (_age(fd) < _GIVEN_UP and (held is None or content == _SHARED)):
             return
-        if content in (_PRIVATE, _SHARED):
+        if content in (_PRIVATE, _SHARED) or not content.strip(b"\0"):  # empty: killed at once, or the power went
             discard(path)
-        elif not content:  # killed before it said so
-            disk.remove(owner)
-            disk.remove_directory(path)
     finally:
         disk.close(fd)
 

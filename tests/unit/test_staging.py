@@ -89,6 +89,10 @@ def test_scratch_that_was_left_behind_is_swept_away_and_what_is_in_use_stays(tmp
         (tmp_path / ".mqindex-0123456789ab").mkdir()  # killed at once
         (tmp_path / ".mqindex-0123456789ac").mkdir()
         (tmp_path / ".mqindex-0123456789ac" / "owner").touch()
+        for number, content in enumerate((b"", bytes(8))):  # the power went: names were on the disk, no bytes
+            (tmp_path / f".mqindex-00000000000{number}").mkdir()
+            (tmp_path / f".mqindex-00000000000{number}" / "run.1").write_bytes(b"bytes")
+            (tmp_path / f".mqindex-00000000000{number}" / "owner").write_bytes(content)
         staging.sweep(str(tmp_path))
         assert sorted(os.listdir(tmp_path)) == sorted([os.path.basename(used), "mine"])
 

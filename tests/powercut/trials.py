@@ -1,0 +1,233 @@
+"""What runs when the power goes, and what must be true afterwards."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import struct
+import threading
+import time
+from pathlib import Path
+from typing import Any, ClassVar
+
+from mqindex.engines import LocalEngine
+from mqindex.rocketmq import MessageStore, NewMessage, rebuild, repair, verify
+from tests.crash.test_repair import OPTIONS as REPAIR_OPTIONS
+from tests.crash.test_repair import SITUATIONS, check_nothing_lost, check_old_or_new
+from tests.powercut.disk import Disk
+from tests.support.small_store import OPTIONS, make_small_store
+from tests.support.tree import contents, scraps
+
+__all__ = ["TRIALS", "WORD", "Publication", "Repair", "Trial", "Writer"]
+
+WORD = struct.Struct("=qqqq")
+ONE = LocalEngine(1)
+
+
+class Trial:
+    """Something that runs on a disk (`work`, in a process of its own) and is held against what it said (`check`)."""
+
+    name = ""
+    most_words, most_seconds = 60, 0.01  # when the power goes: after so many words, and so long after the last
+
+    def __init__(self, disk: Disk, source: random.Random) -> None:
+        self.disk, self.source = disk, source
+
+    def begin(self) -> None:
+        """Before each cut."""
+
+    def work(self, answer: int) -> None:
+        """Say a word for each thing that must be there."""
+
+    def check(self, words: list[tuple[int, ...]]) -> None:
+        """AssertionError: something is lost."""
+
+
+# ---- a store under synchronous flush
+
+
+class Writer(Trial):
+    """Three callers that put one by one, one that puts many, one that dispatches and flushes."""
+
+    name = "writer"
+    config: ClassVar = {
+        "maxHashSlotNum": 20,
+        "maxIndexNum": 64,
+        "mappedFileSizeCommitLog": 1 << 14,
+        "mappedFileSizeConsumeQueue": 400,
+        "flushDiskType": "SYNC_FLUSH",
+    }
+    queues = 3
+    callers = 4
+    per_store = 20
+
+    def __init__(self, disk: Disk, source: random.Random) -> None:
+        super().__init__(disk, source)
+        self.cuts = self.following = 0
+        self.acknowledged: dict[int, tuple[int, ...]] = {}
+
+    def begin(self) -> None:
+        if self.cuts % self.per_store == 0:
+            shutil.rmtree(self.disk.root / "store", ignore_errors=True)
+            self.acknowledged, self.following = {}, 0
+        self.cuts += 1
+        self.seed = self.source.getrandbits(32)
+
+    def work(self, answer: int) -> None:
+        with self._open() as store:
+            callers = [threading.Thread(target=self._put, args=(store, answer, n)) for n in range(self.callers)]
+            for caller in callers:
+                caller.start()
+            for caller in callers:
+                caller.join()
+
+    def _put(self, store: MessageStore, answer: int, caller: int) -> None:
+        source, number = random.Random(self.seed + caller), self.following + caller
+        while True:
+            many = caller == 0 and source.random() < 0.5
+            numbers = [number + self.callers * n for n in range(source.randint(2, 30) if many else 1)]
+            batch = [self._message(n) for n in numbers]
+            if many:
+                put = store.put_messages(batch)
+                places = list(zip(put.queue_offsets.tolist(), put.phy_offsets.tolist(), strict=True))
+            else:
+                places = [(one.queue_offset, one.phy_offset) for one in map(store.put_message, batch)]
+            for n, place in zip(numbers, places, strict=True):
+                os.write(answer, WORD.pack(n, n % self.queues, *place))
+            number = numbers[-1] + self.callers
+            if caller == 1 and source.random() < 0.2:
+                source.choice((store.reput, store.flush))()
+
+    def check(self, words: list[tuple[int, ...]]) -> None:
+        self.acknowledged |= {number: tuple(place) for number, *place in words}
+        found = {}
+        with self._open() as store:
+            for topic, queue_id in store.queues:
+                part = store.get_messages(topic, queue_id, 0, max_msg_nums=1 << 20, columns=None).messages
+                columns = (part[name].tolist() for name in ("queue_offset", "phy_offset"))
+                for key, *place in zip(part["keys"].to_pylist(), *columns, strict=True):
+                    found[int(key[1:])] = queue_id, *place
+            lost = self.acknowledged.items() - found.items()
+            assert not lost, f"{len(lost)} acknowledged messages are lost: {sorted(lost)[:5]}"
+            for number in self.source.sample(sorted(self.acknowledged), min(len(self.acknowledged), 20)):
+                (only,) = store.query_message("T", f"k{number}", exact=True).messages
+                assert only.body == self._message(number).body, f"message {number} has another body"
+        report = verify(self.disk.root / "store", deep=True, engine=ONE, config=self.config)
+        assert report.ok, report.findings[:3]
+        self.following = max([*found, *self.acknowledged], default=-1) + 1
+
+    def _open(self) -> MessageStore:
+        return MessageStore.open(self.disk.root / "store", writable=True, config=self.config)
+
+    def _message(self, number: int) -> NewMessage:
+        size = (5, 90, 700, 2500)[number // self.queues % 4]
+        return NewMessage("T", bytes([number % 251]) * size, queue_id=number % self.queues, keys=f"k{number}", tags="A")
+
+
+# ---- a rebuild's publication
+
+
+class Publication(Trial):
+    """Stores are rebuilt to one place in turn: it always is one of them, whole, none older than the last one said."""
+
+    name = "rebuild"
+    most_words, most_seconds = 3, 0.15
+
+    def __init__(self, disk: Disk, source: random.Random) -> None:
+        super().__init__(disk, source)
+        self.right = []
+        for number, count in enumerate((20, 30, 44)):
+            make_small_store(disk.root / f"source{number}", count=count)
+            self._rebuild(number)
+            self.right.append(contents(disk.root / "out"))
+        disk.sync()
+
+    def _rebuild(self, number: int) -> None:
+        rebuild(self.disk.root / f"source{number % 3}", self.disk.root / "out", overwrite=True, engine=ONE, **OPTIONS)
+        for backup in self.disk.root.glob("out.backup-*"):
+            shutil.rmtree(backup)
+
+    def begin(self) -> None:
+        self._rebuild(2)
+        self.disk.sync()
+
+    def work(self, answer: int) -> None:
+        number = 0
+        while True:
+            self._rebuild(number)
+            os.write(answer, WORD.pack(number, 0, 0, 0))
+            number += 1
+
+    def check(self, words: list[tuple[int, ...]]) -> None:
+        here = contents(self.disk.root / "out")
+        last = words[-1][0] if words else -1
+        allowed = [self.right[(last + more) % 3] for more in (0, 1)]
+        assert here in allowed, f"half an output: {sorted(here)}"
+        again = last + 2
+        self._rebuild(again)
+        assert contents(self.disk.root / "out") == self.right[again % 3]
+        assert scraps(self.disk.root) == [], scraps(self.disk.root)
+
+
+# ---- a repair
+
+
+class Repair(Trial):
+    """Every file is the old or the new one, nothing of the old ones is gone, and a second repair finishes."""
+
+    name = "repair"
+    most_words = 0
+
+    def __init__(self, disk: Disk, source: random.Random) -> None:
+        super().__init__(disk, source)
+        self.number = 0
+        self.states: dict[str, tuple[dict[str, str], dict[str, str]]] = {}
+
+    def begin(self) -> None:
+        situation = [*SITUATIONS][self.number % len(SITUATIONS)]
+        self.number += 1
+        root = self.disk.root / "store"
+        if situation not in self.states:
+            self._make(root, situation)
+            old, begun = contents(root), time.monotonic()
+            self._repair(root)
+            self.most_seconds = 1.3 * (time.monotonic() - begun)
+            self.states[situation] = old, contents(root)
+        self._make(root, situation)
+        self.old, self.new = self.states[situation]
+        self.disk.sync()
+
+    def _make(self, root: Path, situation: str) -> None:
+        shutil.rmtree(root, ignore_errors=True)
+        make_small_store(root, unclean=True)
+        SITUATIONS[situation](root)
+
+    def _repair(self, root: Path) -> Any:
+        return repair(root, engine=ONE, **REPAIR_OPTIONS)
+
+    def work(self, answer: int) -> None:
+        self._repair(self.disk.root / "store")
+        os.write(answer, WORD.pack(0, 0, 0, 0))
+        time.sleep(60)
+
+    def check(self, words: list[tuple[int, ...]]) -> None:
+        root = self.disk.root / "store"
+        check_old_or_new(self.old, self.new, root)
+        check_nothing_lost(self.old, root)
+        if words:
+            other = _live(contents(root)).items() ^ _live(self.new).items()
+            assert not other, f"a repair that had ended is not on the disk: {sorted(other)}"
+        self._repair(root)
+        assert not (other := _live(contents(root)).items() ^ _live(self.new).items()), (
+            f"a second repair: {sorted(other)}"
+        )
+        check_nothing_lost(self.old, root)
+        assert scraps(root) == [], scraps(root)
+
+
+def _live(held: dict[str, str]) -> dict[str, str]:
+    return {path: content for path, content in held.items() if not path.startswith(("mqindex-backup-", ".mqindex-"))}
+
+
+TRIALS = (Writer, Publication, Repair)
