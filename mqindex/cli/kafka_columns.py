@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -71,11 +70,11 @@ def batch_columns(kind: str, path: str, *, for_people: bool, damage: list[str]) 
 
     told = _main_columns if for_people else columns_of
     nothing = True
-    for base_offset, segment in _segments(kind, path):
+    for base_offset, segment in _segments(kind, path, damage):
         for rows in segment.batch_arrays():
             nothing = False
             yield {**_segment_column(base_offset, len(rows)), **told(rows)}
-        damage += [_fault(segment.path, *fault) for fault in segment.damage]
+        damage += [_fault(segment, *fault) for fault in segment.damage]
     if nothing:
         empty = np.empty(0, BATCH)
         yield {**_segment_column(0 if kind == kinds.PARTITION else None, 0), **told(empty)}
@@ -87,19 +86,19 @@ def record_columns(kind: str, path: str, *, for_people: bool, damage: list[str])
 
     names = _MAIN_RECORD if for_people else tuple(records.COLUMNS)
     nothing = True
-    for base_offset, segment in _segments(kind, path):
+    for base_offset, segment in _segments(kind, path, damage):
         try:
             for columns in segment.records(columns=names):
                 nothing = False
                 yield {**_segment_column(base_offset, columns.num_rows), **columns}
         except FormatError as error:
             damage.append(f"{error}; the segment is not read further")
-        damage += [_fault(segment.path, *fault) for fault in segment.damage]
+        damage += [_fault(segment, *fault) for fault in segment.damage]
     if nothing:
         yield {**_segment_column(0 if kind == kinds.PARTITION else None, 0), **records.no_records(names)}
 
 
-def _segments(kind: str, path: str) -> Iterator[tuple[int | None, LogSegment]]:
+def _segments(kind: str, path: str, damage: list[str]) -> Iterator[tuple[int | None, LogSegment]]:
     """Each segment, open, one after the other; of a partition with its base offset."""
     from mqindex.kafka import LogSegment
     from mqindex.kafka.partition_files import list_segments
@@ -109,7 +108,12 @@ def _segments(kind: str, path: str) -> Iterator[tuple[int | None, LogSegment]]:
             yield None, segment
         return
     for files in list_segments(path).segments:
-        with LogSegment.open(files.log, base_offset=files.base_offset) as segment:
+        try:
+            segment = LogSegment.open(files.log, base_offset=files.base_offset)
+        except FileNotFoundError:
+            damage.append(f"{files.log} was deleted by a broker before it was read")
+            continue
+        with segment:
             yield files.base_offset, segment
 
 
@@ -145,9 +149,9 @@ def _texts(texts: list[str]) -> StringColumn:
     return StringColumn(np.frombuffer(b"".join(data), np.uint8), np.cumsum([0, *map(len, data)]))
 
 
-def _fault(path: str, kind: str, at: int, field: str, expected: str, got: str) -> str:
-    left = os.path.getsize(path) - at
-    return sentence(kind, path, at, field, expected, got, f"{left} bytes from there on are not read")
+def _fault(segment: LogSegment, kind: str, at: int, field: str, expected: str, got: str) -> str:
+    left = segment.size - at
+    return sentence(kind, segment.path, at, field, expected, got, f"{left} bytes from there on are not read")
 
 
 def _producers(path: str) -> Iterator[Columns]:

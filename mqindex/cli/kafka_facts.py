@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mqindex.cli import kafka_kinds as kinds
@@ -116,7 +118,12 @@ def _partition(path: str) -> Facts:
 
     if not partition_files.is_partition(path):
         raise Trouble(f"{path} is no partition: expected segments, as 00000000000000000000.log")
-    files = partition_files.list_segments(path)
+    return partition_files.while_files_go(path, partial(_of_partition, path))
+
+
+def _of_partition(path: str, files: PartitionFiles) -> Facts:
+    from mqindex.kafka import partition_files
+
     (named,) = partition_files.partitions_of(path)
     rows = [_row(segment) for segment in files.segments]
     return {
@@ -172,22 +179,27 @@ def _log_dir(path: str) -> Facts:
 
     rows: list[Facts] = []
     for named in partition_files.list_partitions(path):
-        segments = partition_files.list_segments(named.path).segments
-        rows.append(
-            {
-                "topic": named.topic,
-                "partition": named.partition,
-                "state": named.state,
-                "segments": len(segments),
-                "size": sum(os.path.getsize(segment.log) for segment in segments),
-            }
-        )
+        with contextlib.suppress(FileNotFoundError):  # deleted, or renamed to be
+            segments, size = partition_files.while_files_go(named.path, _extent)
+            rows.append(
+                {
+                    "topic": named.topic,
+                    "partition": named.partition,
+                    "state": named.state,
+                    "segments": segments,
+                    "size": size,
+                }
+            )
     return {
         "lock": lock.state(os.path.join(path, ".lock")),
         "clean_shutdown": os.path.exists(os.path.join(path, ".kafka_cleanshutdown")),
         "size": sum(row["size"] for row in rows),
         "partitions": rows,
     }
+
+
+def _extent(files: PartitionFiles) -> tuple[int, int]:
+    return len(files.segments), sum(os.path.getsize(segment.log) for segment in files.segments)
 
 
 _FACTS: Final[dict[str, Callable[[str], Facts]]] = {

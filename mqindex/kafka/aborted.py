@@ -63,10 +63,12 @@ class AbortedTransactions:
 
     def _search(self, number: int, least: int, upper: int) -> TxnIndexSearchResult:
         segment = self._segments[number]
-        if segment.is_to_recover:
-            return search_aborted(self._recovered(number), least, upper)
-        index = segment.segment.transaction_index
-        return TxnIndexSearchResult([], False) if index is None else index.collect_aborted_txns(least, upper)
+        if not segment.is_to_recover:
+            index = segment.segment.transaction_index
+            found = TxnIndexSearchResult([], False) if index is None else index.collect_aborted_txns(least, upper)
+            if not segment.segment.is_deleted:  # else the index may have been gone already; the log is still mapped
+                return found
+        return search_aborted(self._recovered(number), least, upper)
 
     def _recovered(self, number: int) -> list[AbortedTxn]:
         """What recovery writes into the segment's `.txnindex`."""

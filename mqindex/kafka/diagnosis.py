@@ -14,7 +14,7 @@ from mqindex.kafka.leader_epochs import Epochs, check_epochs
 from mqindex.kafka.partition_check import known_epochs, overlaps
 from mqindex.kafka.producer_state import OpenTransactions, open_transactions_at
 from mqindex.kafka.segment_check import CheckedSegment, SegmentCheck, check_segment
-from mqindex.kafka.survey import INDEXES, Partition, Survey, index_path
+from mqindex.kafka.survey import INDEXES, Partition, Survey, gone, index_path
 from mqindex.kafka.transaction_check import Markers, check_transactions
 from mqindex.kafka.transaction_index import AbortedTxn
 from mqindex.kafka.transactions import Replay, aborted_bytes
@@ -132,7 +132,8 @@ def _diagnosed(
 ) -> DiagnosedPartition:
     events = [segment.events for segment in segments]
     due = replay(engine, partition, events, [segment.readable for segment in segments])
-    done = DiagnosedPartition(partition, segments, due)
+    missed = [segment.files for segment in segments if segment.gone]
+    done = DiagnosedPartition(partition, segments, due, gone(partition.path, partition.segments, missed))
     wrong = [
         (segment, aborted)
         for segment, aborted in zip(segments, due, strict=True)

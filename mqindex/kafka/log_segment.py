@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Iterable, Iterator
@@ -81,7 +82,8 @@ class LogSegment:
         self.path = path
         self.base_offset = base_offset
         self.damage: list[BatchFault] = []
-        self.size = os.stat(path).st_size
+        stat = os.stat(path)
+        self.size, self._modified, self._identity = stat.st_size, stat.st_mtime_ns, (stat.st_dev, stat.st_ino)
         if self.size > MAX_LOG_SIZE:
             raise OffsetOverflowError(
                 "the segment is longer than any position can tell", path=path, field="position",
@@ -144,8 +146,10 @@ class LogSegment:
             self._require_open()
             if suffix not in self._opened:
                 path = self._index_paths[suffix]
-                there = path is not None and os.path.exists(path)
-                self._opened[suffix] = kind.open(path, base_offset=self.base_offset) if there else None
+                self._opened[suffix] = None
+                if path is not None and os.path.exists(path):  # a broker may take it away at any time
+                    with contextlib.suppress(FileNotFoundError):
+                        self._opened[suffix] = kind.open(path, base_offset=self.base_offset)
             return self._opened[suffix]
 
     # ---- batches
@@ -334,7 +338,24 @@ class LogSegment:
         Source: Kafka 4.1.0, `largestTimestamp`.
         """
         timestamp = self.max_timestamp_so_far.timestamp
-        return timestamp if timestamp >= 0 else os.stat(self.path).st_mtime_ns // 1_000_000
+        return timestamp if timestamp >= 0 else self.modified
+
+    @property
+    def modified(self) -> int:
+        """When the `.log` had last been changed as it was opened, ms since the epoch."""
+        return self._modified // 1_000_000
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the name has gone since, or leads to another file: a broker has deleted the segment, or cleaned it.
+
+        The log is renamed first, its indexes after it: one that was opened while this is False is the log's own.
+        """
+        try:
+            stat = os.stat(self.path)
+        except FileNotFoundError:
+            return True
+        return (stat.st_dev, stat.st_ino) != self._identity
 
     def find_offset_by_timestamp(self, ms: int, starting_offset: int | None = None) -> TimestampOffset | None:
         """The first record that is not before `ms` (since the epoch), nor below `starting_offset`; None: there is none.
@@ -399,7 +420,8 @@ class LogSegment:
             if self._file is None:
                 return b""
             pinned = memoryview(self._file.map)
-        if (size := os.stat(self.path).st_size) < self.size:
+            size = self._file.map.size()  # also of a file whose name a broker took away
+        if size < self.size:
             raise TruncatedFileError("the log was cut while it was open", path=self.path, expected=self.size, got=size)
         return pinned
 

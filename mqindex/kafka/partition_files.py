@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from mqindex.files import lock
 from mqindex.kafka.layout import MAX_BASE_OFFSET
@@ -22,6 +23,7 @@ __all__ = [
     "list_segments",
     "log_dir_of",
     "partitions_of",
+    "while_files_go",
 ]
 
 _SEGMENT_FILE = re.compile(r"([0-9]{20})\.(log|index|timeindex|txnindex|snapshot)", re.ASCII)
@@ -31,6 +33,7 @@ _INDEXES = ("index", "timeindex", "txnindex")
 _OTHERS = {"leader-epoch-checkpoint", "partition.metadata", "quorum-state"}
 _OTHER_ENDINGS = (".checkpoint", ".checkpoint.deleted", ".checkpoint.part")  # the metadata log's own snapshots
 
+Result = TypeVar("Result")
 State = Literal["delete", "future", "stray"]
 
 
@@ -96,6 +99,22 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
         tuple(orphans),
         tuple(skipped),
     )
+
+
+def while_files_go(directory: str, use: Callable[[PartitionFiles], Result]) -> Result:
+    """`use` a partition's files, and where one is gone meanwhile, those that a new look finds: brokers delete segments.
+
+    A file that is missing though the names stay the same is the caller's `FileNotFoundError`.
+    """
+    before: PartitionFiles | None = None
+    while True:
+        files = list_segments(directory)
+        try:
+            return use(files)
+        except FileNotFoundError:
+            if files == before:
+                raise
+            before = files
 
 
 def _swapped(root: str, names: set[str]) -> tuple[dict[str, str], set[str]]:

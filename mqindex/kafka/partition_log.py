@@ -23,7 +23,7 @@ from mqindex.kafka.offset_search import (
     find_offset_of_max_timestamp,
     find_offsets_by_timestamps,
 )
-from mqindex.kafka.partition_files import PartitionFiles, list_segments
+from mqindex.kafka.partition_files import PartitionFiles, while_files_go
 from mqindex.kafka.partition_read import read_partition
 from mqindex.kafka.producer_state import log_start_offset
 from mqindex.kafka.served_segment import ServedSegment
@@ -56,7 +56,8 @@ class PartitionLog:
     """One partition's segments, open for reading, with the answers of a broker that has just started on them.
 
     What a starting broker deletes, renames or recovers is taken as it would be afterwards; no file is changed, and what
-    is appended after opening is not seen. Safe from several threads.
+    is appended after opening is not seen. Segments that a broker deletes meanwhile are still read, as they were; those
+    that go before they are opened are not there, and the log starts behind them. Safe from several threads.
 
     Attributes
     ----------
@@ -100,7 +101,10 @@ class PartitionLog:
         FileNotFoundError, NotADirectoryError
         OffsetOverflowError : a log longer than 2^31 - 1 bytes, which no position reaches
         """
-        files = list_segments(os.path.abspath(directory))
+        return while_files_go(os.path.abspath(directory), cls._of_files)
+
+    @classmethod
+    def _of_files(cls, files: PartitionFiles) -> PartitionLog:
         with ExitStack() as opened:
             segments = tuple(opened.enter_context(LogSegment.of_files(segment)) for segment in files.segments)
             return cls(files, segments, opened.pop_all())

@@ -17,7 +17,7 @@ from mqindex.kafka.layout import MAX_INDEX_SIZE
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
 from mqindex.kafka.partition_files import hold_lock, log_dir_of
 from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space, recover_segments, write_transactions
-from mqindex.kafka.survey import INDEXES, Order, Partition, Survey, survey
+from mqindex.kafka.survey import INDEXES, Order, Partition, Survey, gone, survey
 from mqindex.kafka.transactions import aborted_bytes
 from mqindex.kafka.verify import start_report
 from mqindex.report import RebuildReport
@@ -112,6 +112,9 @@ def rebuild(
             directories=("",) if found.single else ("", *(partition.name for partition in found.partitions)),
         )
         report.out_files = one(engine, publish, publication, "publish")
+    for partition, segments in zip(found.partitions, recovered, strict=True):
+        missed = [segment.files for segment in segments if segment.gone]
+        report.findings += gone(partition.path, partition.segments, missed)
     _fill(report, [segment for partition in recovered for segment in partition])
     report.seconds = time.perf_counter() - started
     return report

@@ -6,6 +6,7 @@ index is not exactly what that would write are the batch headers gone over again
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -25,7 +26,7 @@ from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.partition_files import SegmentFiles
 from mqindex.kafka.record_check import check_records
 from mqindex.kafka.segment_indexes import CheckedIndexes, check_indexes
-from mqindex.kafka.survey import INDEXES, index_paths
+from mqindex.kafka.survey import INDEXES, index_path, index_paths
 from mqindex.kafka.transactions import EVENT, events_of
 from mqindex.report import Finding
 
@@ -72,6 +73,7 @@ class CheckedSegment:
     last_offset: int | None = None
     entries: int = 0
     index_files: int = 0
+    gone: bool = False
 
     def add(self, indexes: CheckedIndexes) -> None:
         """What was found of the offset and time index."""
@@ -90,7 +92,46 @@ class CheckedSegment:
 
 
 def check_segment(check: SegmentCheck) -> CheckedSegment:
-    """Check one segment. Whatever its files hold ends in findings."""
+    """Check one segment. Whatever its files hold ends in findings.
+
+    A broker may delete or clean it meanwhile: then what is there now is checked.
+    """
+    for _ in range(_TRIES):
+        before = _identities(check.files)
+        if before[0] is None:
+            break
+        try:
+            done = _checked(check)
+        except FileNotFoundError:
+            done = None
+        if done is not None and _identities(check.files) == before:
+            return done
+        check = replace(check, files=_there(check.files))
+    return CheckedSegment(check.files, gone=True)
+
+
+_TRIES = 8
+
+
+def _identities(files: SegmentFiles) -> list[tuple[int, int] | None]:
+    return [None if path is None else _identity(path) for path in files[1:]]
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        stat = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return stat.st_dev, stat.st_ino
+
+
+def _there(files: SegmentFiles) -> SegmentFiles:
+    """The names of a segment's indexes as they are now."""
+    paths = (path or index_path(files, ending) for ending, path in index_paths(files).items())
+    return SegmentFiles(files.base_offset, files.log, *(path if os.path.exists(path) else None for path in paths))
+
+
+def _checked(check: SegmentCheck) -> CheckedSegment:
     done = CheckedSegment(check.files)
     done.index_files = sum(path is not None for path in check.files[2:])
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import cached_property
 from typing import Any, Final, Protocol
 
@@ -32,10 +31,10 @@ class _Lookups(Protocol):
 class ServedSegment:
     """Look-ups and facts of one segment, after what a starting broker does to it.
 
-    A segment without `.index`, or whose `.txnindex` is corrupt, is recovered; so is the last one where zeros behind its
-    entries, or a log that ends inside a batch or before they do, tell of an unclean stop. A `.timeindex` that alone is
-    missing stays empty, and the time of the log's last change stands in for its last entry. Nothing is written. Safe
-    from several threads.
+    A segment without `.index`, or whose `.txnindex` is corrupt, is recovered; so is one that a broker deletes after it
+    was opened, and the last one where zeros behind its entries, or a log that ends inside a batch or before they do,
+    tell of an unclean stop. A `.timeindex` that alone is missing stays empty, and the time of the log's last change
+    stands in for its last entry. Nothing is written. Safe from several threads.
 
     Notes
     -----
@@ -53,8 +52,8 @@ class ServedSegment:
     @cached_property
     def is_to_recover(self) -> bool:
         """Whether a starting broker makes its indexes anew."""
-        index = self.segment.offset_index
-        if index is None:
+        index, _ = self.segment.offset_index, self.segment.time_index  # both now: a broker may delete them at any time
+        if index is None or self.segment.is_deleted:
             return True
         transactions = self.segment.transaction_index
         if transactions is not None:
@@ -97,7 +96,7 @@ class ServedSegment:
     def largest_timestamp(self) -> int:
         """What decides which segment a search by time reads, ms since the epoch."""
         timestamp = self.last_time.timestamp
-        return timestamp if timestamp >= 0 else os.stat(self.segment.path).st_mtime_ns // 1_000_000
+        return timestamp if timestamp >= 0 else self.segment.modified
 
     @cached_property
     def size(self) -> int:
@@ -182,4 +181,9 @@ class ServedSegment:
 
 
 def _has_zeros(index: AbstractIndex | None) -> bool:
-    return index is not None and entries_before_zeros(index.path, index.entry_size) < len(index)
+    if index is None:
+        return False
+    try:
+        return entries_before_zeros(index.path, index.entry_size) < len(index)
+    except FileNotFoundError:  # deleted meanwhile: what the log tells is right in any case
+        return True

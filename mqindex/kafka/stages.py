@@ -56,6 +56,7 @@ class RecoveredSegment:
     batches: int = 0
     entries: int = 0
     fsync_seconds: float = 0.0
+    gone: bool = False
 
 
 def needed_space(options: PartitionOptions, sizes: Sequence[int]) -> int:
@@ -85,6 +86,9 @@ def _recover(item: SegmentRecovery) -> RecoveredSegment:
                 check_crc=options.check_crc,
             )
             done.events = events_in(segment, made)
+    except FileNotFoundError:
+        done.gone = True
+        return done
     except MQIndexError as error:
         done.findings.append(refused(item.files.log, error))
         return done

@@ -6,7 +6,9 @@ A survey runs as a stage, in a task, because the driver of a cluster need not se
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from mqindex.errors import BadMagicError
 from mqindex.kafka.options import PartitionOptions
@@ -15,9 +17,9 @@ from mqindex.kafka.partition_files import (
     PartitionFiles,
     SegmentFiles,
     is_partition,
-    list_segments,
     log_dir_of,
     partitions_of,
+    while_files_go,
 )
 from mqindex.kafka.producer_state import OpenTransactions, log_start_offset, open_transactions_at
 from mqindex.report import Finding
@@ -27,6 +29,7 @@ __all__ = [
     "Order",
     "Partition",
     "Survey",
+    "gone",
     "index_path",
     "index_paths",
     "partitions_at",
@@ -109,10 +112,21 @@ def survey(order: Order) -> Survey:
     clean = was_clean(log_dir)
     partitions, findings = [], []
     for one in found:
-        files = list_segments(one.path)
-        partitions.append(surveyed_partition(one.path, files, clean))
-        findings += _findings(files)
+        try:
+            partition, told = while_files_go(one.path, partial(_surveyed, one.path, clean))
+        except FileNotFoundError:
+            if one.path == root:
+                raise
+            hint = "a broker deleted it, or is about to: it was there a moment ago"
+            findings.append(Finding("info", "partition-gone", one.path, hint=hint))
+        else:
+            partitions.append(partition)
+            findings += told
     return Survey(root, log_dir, single, order.options, tuple(partitions), tuple(findings))
+
+
+def _surveyed(path: str, clean: bool | None, files: PartitionFiles) -> tuple[Partition, list[Finding]]:
+    return surveyed_partition(path, files, clean), _findings(files)
 
 
 def partitions_at(root: str) -> tuple[PartitionDirectory, ...]:
@@ -158,6 +172,16 @@ def surveyed_partition(path: str, files: PartitionFiles, clean: bool | None) -> 
         log_start=start,
         clean=clean,
     )
+
+
+def gone(path: str, segments: Sequence[SegmentFiles], missed: Sequence[SegmentFiles]) -> list[Finding]:
+    """Segments that were listed, and deleted before they were read, if any: an info of their partition."""
+    if not missed:
+        return []
+    start = min((files.base_offset for files in segments if files not in missed), default=None)
+    hint = "a broker deleted them meanwhile; " + ("nothing is left" if start is None else f"the log begins at {start}")
+    told = f"{len(missed)} segments, from offset {missed[0].base_offset} on"
+    return [Finding("info", "segments-gone", path, expected=told, got="no files", hint=hint)]
 
 
 def _findings(files: PartitionFiles) -> list[Finding]:
