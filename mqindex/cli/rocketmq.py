@@ -60,9 +60,11 @@ def query(kind: str, path: str, question: Question, options: BrokerOptions, *, a
 def require_log(path: str, options: StoreOptions) -> None:
     """The store at `path` has a commit log; where only a cluster sees the store, its workers find out."""
     from mqindex.rocketmq.options import store_options
+    from mqindex.rocketmq.store import require_parts
 
     directories = store_options(path, **options).commitlog
     if os.path.isdir(path) and not any(map(os.path.lexists, directories)):
+        require_parts(path)
         raise Trouble(f"no commit log: {directories[0]}: expected its directory; --commitlog says where it is")
 
 
@@ -71,7 +73,8 @@ def verify(kind: str, path: str, options: BrokerOptions, *, deep: bool, engine: 
     from mqindex.rocketmq.verify import verify as verify_store
 
     if kind == STORE:
-        require_log(path, options.store())
+        if not any(os.path.isdir(os.path.join(path, part)) for part in ("index", "consumequeue")):
+            require_log(path, options.store())  # else the report says that the log is missing
         return verify_store(path, deep=deep, engine=engine, **options.store())
     return verify_structure(path, options.store(), deep=deep, engine=engine)
 

@@ -51,7 +51,7 @@ def _place(filled: Filled) -> str:
 
 def _planned(diagnosis: Diagnosis, scratch: str) -> list[list[Part]]:
     """The index files of each gap."""
-    geometry = diagnosis.survey.geometry.value
+    geometry, known = diagnosis.survey.geometry.value, diagnosis.survey.geometry_known
     planned = []
     for filled in diagnosis.gaps:
         after, tail = filled.gap.after, filled.gap.before is None
@@ -65,7 +65,7 @@ def _planned(diagnosis: Diagnosis, scratch: str) -> list[list[Part]]:
                 base=after.path if continued and after is not None else None,
                 room=after.room if tail and after is not None else None,
                 more=tail and filled.message_follows,
-                empty=tail and after is None and filled.extracted.messages > 0 and not diagnosis.good,
+                empty=tail and after is None and filled.extracted.messages > 0 and not diagnosis.good and known,
             )
         )
     return planned

@@ -1,6 +1,6 @@
 """Store options: what a broker's configuration says about its files, under the broker's own names.
 
-Only what shapes files is read; every other name is ignored, as the broker ignores names it does not know.
+Only what shapes files is read; see `settings`.
 """
 
 from __future__ import annotations
@@ -9,31 +9,30 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from mqindex.report import Value
 from mqindex.rocketmq import layout
+from mqindex.rocketmq.settings import Config, read_settings
 
 __all__ = [
+    "DEFAULTS",
     "Config",
     "StoreOptions",
     "parse_delay_levels",
     "parse_version",
-    "read_broker_conf",
     "store_options",
     "tags_indexed",
 ]
 
-Config = Mapping[str, Any] | str | os.PathLike[str]
-
-_ASSIGNMENT = re.compile(r"^\s*((?:[^=:\s\\]|\\.)+)\s*[=:\s]\s*(.*)$", re.DOTALL)
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _TAGS_SINCE = (5, 4)
-_OLD_NAMES = {  # a 4.4 broker knows only these
-    "mapedFileSizeCommitLog": "mappedFileSizeCommitLog",
-    "mapedFileSizeConsumeQueue": "mappedFileSizeConsumeQueue",
+DEFAULTS: Final[dict[str, Any]] = {
+    "geometry": (layout.HASH_SLOT_NUM, layout.INDEX_NUM),
+    "consume_queue_file_size": layout.QUEUE_FILE_SIZE,
 }
+"""What a broker uses that nobody told otherwise."""
+_BY_CONFIG = ("consume_queue_file_size", "consume_queue_ext_file_size")
+_INDEX_SWITCHES = ("messageIndexEnable", "indexFileWriteEnable")
 _UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -55,6 +54,7 @@ class StoreOptions:
     lmq: bool | None = None
     settings: tuple[tuple[str, str], ...] = ()
     sources: tuple[tuple[str, str], ...] = ()
+    broker_conf: str | None = None
 
     @property
     def index(self) -> str:
@@ -70,6 +70,33 @@ class StoreOptions:
     def consume_queue_ext_directory(self) -> str:
         """The directory of their extension files."""
         return os.path.join(self.root, "consumequeue_ext")
+
+    @property
+    def batch_consume_queue(self) -> str:
+        """The directory of the batch queues."""
+        return os.path.join(self.root, "batchconsumequeue")
+
+    @property
+    def index_switch(self) -> str | None:
+        """The switch by which this broker writes no index files; None: it writes them.
+
+        Source: RocketMQ 4.9.3 and 5.5.0 `DefaultMessageStore.CommitLogDispatcherBuildIndex`; before 5.4 there is no
+        indexFileWriteEnable. An index in RocksDB (indexRocksDBEnable) comes beside the files, not in their place.
+        """
+        old = self.broker_version is not None and not tags_indexed(self.broker_version)
+        names = _INDEX_SWITCHES[:1] if old else _INDEX_SWITCHES
+        return next((name for name in names if _switch(name, self.setting(name, "true")) is False), None)
+
+    @property
+    def queues_in_rocksdb(self) -> bool:
+        """Whether the broker keeps its consume queues in RocksDB (5.2 and later, `MessageStoreConfig.storeType`)."""
+        return self.setting("storeType", "default").strip().lower() == "defaultrocksdb"
+
+    def default(self, what: str) -> Value | None:
+        """A value that a whole broker.conf leaves out, which is the broker's default then; None: nobody said so."""
+        if self.broker_conf is None:
+            return None
+        return Value(DEFAULTS[what], f"the broker's default, {self.broker_conf} sets no other")
 
     def setting(self, name: str, default: str) -> str:
         """A setting of the broker's configuration by the broker's own name, as text."""
@@ -97,13 +124,14 @@ def store_options(
     (1000, 8000, ('/store/commitlog',))
     """
     root = os.path.abspath(os.fspath(store))
-    settings, source = _settings(config)
-    settings = {_OLD_NAMES.get(name, name): value for name, value in settings.items()} | dict(settings)
+    settings, source, broker_conf = read_settings(config)
     if broker_version is not None:
         parse_version(broker_version)
     slots = _positive("hash_slot_num", hash_slot_num) or _positive("maxHashSlotNum", settings.get("maxHashSlotNum"))
     entries = _positive("index_num", index_num) or _positive("maxIndexNum", settings.get("maxIndexNum"))
-    given = {"hash_slot_num": hash_slot_num, "index_num": index_num}
+    given = {"hash_slot_num": hash_slot_num, "index_num": index_num, **dict.fromkeys(_BY_CONFIG)}
+    for name in _INDEX_SWITCHES:
+        _switch(name, settings.get(name))
     return StoreOptions(
         root=root,
         commitlog=_commitlog(root, commitlog, settings),
@@ -121,6 +149,7 @@ def store_options(
         lmq=_switch("enableLmq", settings.get("enableLmq")),
         settings=tuple((str(name), _text(value)) for name, value in settings.items()),
         sources=tuple((name, source) for name, value in given.items() if value is None),
+        broker_conf=broker_conf,
     )
 
 
@@ -146,37 +175,6 @@ def parse_delay_levels(levels: str) -> tuple[int, ...]:
             raise ValueError(f"messageDelayLevel: expected delays like '1s 5m 2h', got {levels!r}")
         delays.append(int(match[1]) * _UNITS[match[2]])
     return tuple(delays)
-
-
-def read_broker_conf(path: str | os.PathLike[str]) -> dict[str, str]:
-    """The assignments of a `broker.conf`, a Java properties file."""
-    with open(os.fspath(path), encoding="utf-8", errors="replace") as file:
-        text = file.read()
-    logical = re.sub(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t\f]*", r"\1", text)
-    found: dict[str, str] = {}
-    for line in logical.splitlines():
-        if line.lstrip()[:1] in ("", "#", "!"):
-            continue
-        match = _ASSIGNMENT.match(line)
-        name, value = match.groups() if match else (line.strip(), "")
-        found[_unescape(name)] = _unescape(value).strip()
-    return found
-
-
-def _unescape(text: str) -> str:
-    def plain(match: re.Match[str]) -> str:
-        code = match.group(1)
-        return chr(int(code[1:], 16)) if len(code) == 5 else _CONTROLS.get(code, code)
-
-    return _ESCAPE.sub(plain, text)
-
-
-def _settings(config: Config | None) -> tuple[Mapping[str, Any], str]:
-    if config is None:
-        return {}, "given"
-    if isinstance(config, Mapping):
-        return config, "config"
-    return read_broker_conf(config), os.fspath(config)
 
 
 def _commitlog(root: str, commitlog: Any, settings: Mapping[str, Any]) -> tuple[str, ...]:

@@ -13,9 +13,10 @@ from mqindex.engines import Engine, chosen_engine
 from mqindex.errors import GeometryError
 from mqindex.files import staging
 from mqindex.files.publication import Publication, publish
-from mqindex.report import RebuildReport, Report
+from mqindex.report import Finding, RebuildReport, Report
 from mqindex.rocketmq import layout
 from mqindex.rocketmq import store as stores
+from mqindex.rocketmq.checks.unknown import Unknown, tags_matter, unknown_settings
 from mqindex.rocketmq.index.names import names_between
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.options import Config, StoreOptions, store_options
@@ -25,8 +26,9 @@ from mqindex.rocketmq.pipeline.pipeline import SPLIT_SIZE, Extracted, Stretch
 from mqindex.rocketmq.pipeline.queue_build import EXT_UNIT
 from mqindex.rocketmq.pipeline.queue_pipeline import assign_queues, oddities_told, queue_space, skipped_findings
 from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, BuiltQueues, QueueBatch
+from mqindex.rocketmq.pipeline.queue_survey import queues_elsewhere
 from mqindex.rocketmq.pipeline.stages import Built, Part
-from mqindex.rocketmq.pipeline.survey import Survey, estimated_entries, survey
+from mqindex.rocketmq.pipeline.survey import Survey, estimated_entries, index_switched_off, require_log, survey
 
 __all__ = ["PARTS", "rebuild"]
 
@@ -100,8 +102,11 @@ def rebuild(
     )
     order = _Order(options, os.path.abspath(os.fspath(out)), overwrite, wanted)
     found, space = one(engine, _begin, order, "survey")
+    elsewhere = _elsewhere(found, wanted)
+    wanted -= elsewhere.keys()
     announce(engine, f"reads {found.log_bytes:,} bytes of commit log, {space}")
     report = start_report(RebuildReport(options.root), found)
+    report.findings += elsewhere.values()
     with scratch_in(engine, os.path.dirname(order.out)) as scratch:
         splits = pipeline.cut(
             found.spans,
@@ -114,6 +119,7 @@ def rebuild(
         )
         (extracted,) = pipeline.extract(engine, [splits])
         planned = _index_files(found, extracted, scratch) if "index" in wanted else []
+        report.findings += [one.finding() for one in _unknown(engine, found, extracted, wanted)]
         left_out = skipped_findings(extracted.units, options.root, found.queues.batch_topics)
         batches = assign_queues(extracted.units, found.queues.rules, scratch, skip=left_out)
         sizes = [layout.index_file_size(part.hash_slot_num, part.index_num) for part in planned]
@@ -150,6 +156,24 @@ def check_parts(parts: Iterable[str] | None) -> frozenset[str]:
         got = ", ".join(sorted(wanted - set(PARTS))) or "none"
         raise ValueError(f"parts: expected some of {', '.join(PARTS)}, got {got}")
     return wanted
+
+
+def _elsewhere(found: Survey, wanted: frozenset[str]) -> dict[str, Finding]:
+    """Parts of which this broker writes no files, and why."""
+    said: dict[str, Finding] = {}
+    if "index" in wanted and found.options.index_switch is not None:
+        said["index"] = index_switched_off(found.options)
+    if "consumequeue" in wanted and found.queues.rocksdb is not None:
+        said["consumequeue"] = queues_elsewhere(found.queues.rocksdb)
+    return said
+
+
+def _unknown(engine: Engine, found: Survey, extracted: Extracted, wanted: frozenset[str]) -> list[Unknown]:
+    """What was taken for the broker's setting though nobody said so; `out` is not the store, so this is no error."""
+    index = "index" in wanted and extracted.messages > 0
+    tags = index and not found.version.known and tags_matter(engine, found, [_whole(found)])
+    units = "consumequeue" in wanted and any(run.units for run in extracted.units)
+    return unknown_settings(found, index=index, tags=tags, queues=units)
 
 
 def _index_files(found: Survey, extracted: Extracted, scratch: str) -> list[Part]:
@@ -194,6 +218,7 @@ def _begin(order: _Order) -> tuple[Survey, str]:
         with stores.hold_lock(order.out):  # a store in use does not go to a backup
             pass
     found = survey(order.options)
+    require_log(found)
     require_capacity(found)
     parent, needed = os.path.dirname(order.out), needed_space(found, order.parts)
     free = staging.check_space(parent, needed)
@@ -253,7 +278,7 @@ def start_report(report: AnyReport, found: Survey) -> AnyReport:
     """What a survey says belongs in every report."""
     report.settings = {
         "geometry": found.geometry,
-        "broker_version": found.broker_version,
+        "broker_version": found.version.told,
         **dict(found.queues.settings),
     }
     report.findings += found.findings

@@ -14,10 +14,11 @@ from mqindex.report import Finding, RepairReport
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.diagnosis import Diagnosis, diagnose
 from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis, diagnose_queues
+from mqindex.rocketmq.checks.unknown import refuse, wanted_settings
 from mqindex.rocketmq.index_repair import mend_index, planned_actions
 from mqindex.rocketmq.options import Config, store_options
 from mqindex.rocketmq.pipeline.pipeline import SPLIT_SIZE
-from mqindex.rocketmq.pipeline.survey import Survey, survey
+from mqindex.rocketmq.pipeline.survey import Survey, require_log, survey_in_place
 from mqindex.rocketmq.queue_repair import QueueExchange, exchange_queues, mend_queues, planned_queue_actions
 from mqindex.rocketmq.rebuild import check_parts, require_capacity, start_report
 
@@ -64,6 +65,10 @@ def repair(
     ------
     StoreInUseError
         A broker holds the store.
+    GeometryError
+        New index files would need a geometry that nobody gave and nothing tells; or the files refute what was given.
+    FileStateError
+        Likewise the broker's version, or the length of queue files; or the commit log is not there.
 
     Notes
     -----
@@ -81,7 +86,8 @@ def repair(
         index_num=index_num,
         broker_version=broker_version,
     )
-    found = one(engine, survey, options, "survey")
+    found = one(engine, survey_in_place, options, "survey")
+    require_log(found)
     require_capacity(found)
     report = start_report(RepairReport(options.root, dry_run=dry_run), found)
     if dry_run:
@@ -123,6 +129,7 @@ def _diagnose(engine: Engine, found: Survey, wanted: frozenset[str], deep: bool,
         index = diagnose(engine, found, deep=deep, split_size=SPLIT_SIZE, out=scratch)
     if "consumequeue" in wanted:
         queues = diagnose_queues(engine, found, deep=deep, split_size=SPLIT_SIZE)
+    refuse(wanted_settings(engine, index, queues))
     return _Wrong(index, queues)
 
 

@@ -9,7 +9,23 @@ from contextlib import AbstractContextManager
 from mqindex.errors import BadMagicError
 from mqindex.files import disk, lock
 
-__all__ = ["hold_lock", "index_paths", "stray_index_names", "was_unclean"]
+__all__ = [
+    "hold_lock",
+    "index_paths",
+    "is_left_of_store",
+    "require_parts",
+    "require_store",
+    "stray_index_names",
+    "was_unclean",
+]
+
+_PARTS = (
+    "commitlog", "consumequeue", "index", "checkpoint", "abort", "abort.bak", "consumequeue_ext", "batchconsumequeue",
+    "consumequeue_rocksdb", "rocksdbstore", "timerwheel", "timerlog",
+    os.path.join("config", "topics.json"), os.path.join("config", "consumerOffset.json"),
+)  # fmt: skip
+_STORE_HAS = "a directory with commitlog/, consumequeue/, index/, checkpoint"
+_LOG_ELSEWHERE = "where the log lies elsewhere, commitlog= (--commitlog) says so"
 
 
 def was_unclean(root: str) -> bool:
@@ -38,6 +54,17 @@ def require_store(root: str) -> None:
         raise FileNotFoundError(errno.ENOENT, "no such store directory", root)
     if not os.path.isdir(root):
         raise BadMagicError("not a store", path=root, expected="the root directory of a broker's store", got="a file")
+
+
+def require_parts(root: str) -> None:
+    """A clear word where a directory has nothing of a store."""
+    if not is_left_of_store(root):
+        raise BadMagicError("not a store", path=root, expected=_STORE_HAS, got="none of it", hint=_LOG_ELSEWHERE)
+
+
+def is_left_of_store(root: str) -> bool:
+    """Whether a directory has anything that only a store has, however little is left of it."""
+    return any(os.path.exists(os.path.join(root, name)) for name in _PARTS)
 
 
 def _names(directory: str) -> list[str]:

@@ -11,9 +11,10 @@ from mqindex.engines import Engine, chosen_engine
 from mqindex.report import Report
 from mqindex.rocketmq.checks.side_check import SideCheck, check_sides
 from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis, diagnose_store
+from mqindex.rocketmq.checks.unknown import wanted_settings
 from mqindex.rocketmq.options import Config, store_options
 from mqindex.rocketmq.pipeline.pipeline import SPLIT_SIZE
-from mqindex.rocketmq.pipeline.survey import survey
+from mqindex.rocketmq.pipeline.survey import survey_in_place
 from mqindex.rocketmq.queue_repair import planned_queue_actions
 from mqindex.rocketmq.rebuild import start_report
 from mqindex.rocketmq.repair import planned_actions
@@ -67,13 +68,18 @@ def verify(
         index_num=index_num,
         broker_version=broker_version,
     )
-    found = one(engine, survey, options, "survey")
+    found = one(engine, survey_in_place, options, "survey")
     report = start_report(Report(options.root), found)
+    report.files = len(found.index_files)
+    if found.log_gone is not None:
+        report.findings.append(found.log_gone)
+        report.seconds = time.perf_counter() - started
+        return report
     diagnosis = diagnose_store(engine, found, deep=deep, split_size=SPLIT_SIZE)
     sides = one(engine, check_sides, _sides(diagnosis), "check side files")
-    report.findings = list(dict.fromkeys([*diagnosis.index.findings, *diagnosis.queues.findings, *sides]))
+    unknown = [one.finding() for one in wanted_settings(engine, diagnosis.index, diagnosis.queues)]
+    report.findings = list(dict.fromkeys([*diagnosis.index.findings, *diagnosis.queues.findings, *sides, *unknown]))
     report.actions = planned_actions(diagnosis.index) + planned_queue_actions(diagnosis.queues)
-    report.files = len(found.index_files)
     report.entries = sum(one_file.entries for one_file in diagnosis.index.good)
     report.units = sum(queue.units for queue in diagnosis.queues.queues)
     report.messages = diagnosis.queues.messages
@@ -86,7 +92,7 @@ def _sides(diagnosis: StoreDiagnosis) -> SideCheck:
     return SideCheck(
         root=found.options.root,
         queues={(one.topic, one.queue_id): (one.min_offset, one.max_offset) for one in queues.queues},
-        unsure=found.queues.batch_topics | {topic for topic, _ in queues.missing},
+        unsure=None if found.queues.rocksdb else found.queues.batch_topics | {topic for topic, _ in queues.missing},
         end=found.spans[-1].stop if found.spans else 0,
         max_timestamp=queues.max_timestamp,
         unclean=found.unclean,

@@ -30,7 +30,7 @@ LEVELS = {
 }
 ROCKETMQ = [  # from the bottom to the top; modules without a room of their own stand by themselves
     {"layout", "store"},
-    {"options"},
+    {"options", "settings"},
     {"side"},
     {"log"},
     {"index"},

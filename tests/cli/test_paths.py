@@ -73,10 +73,29 @@ def test_a_read_that_fails_says_of_what(shell: Shell) -> None:
     [("verify", []), ("repair", []), ("rebuild", ["--out", "x"]), ("follow", ["--out", "x"])],
 )
 def test_a_store_without_a_commit_log(shell: Shell, tmp_path: Path, command: str, flags: list[str]) -> None:
+    (tmp_path / "checkpoint").write_bytes(bytes(4096))
     done = shell(command, tmp_path, *flags)
     assert (done.status, done.err) == (
         2,
         f"mqindex: no commit log: {tmp_path}/commitlog: expected its directory; --commitlog says where it is\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "flags"),
+    [("verify", []), ("repair", []), ("rebuild", ["--out", "x"]), ("follow", ["--out", "x"])],
+)
+def test_a_directory_of_something_else_is_no_store(
+    shell: Shell, tmp_path: Path, command: str, flags: list[str]
+) -> None:
+    """Every directory that nobody knows was taken for a store: "no commit log"."""
+    (tmp_path / "conf.d").mkdir()
+    (tmp_path / "notes.txt").write_text("mine")
+    done = shell(command, tmp_path, *flags)
+    assert (done.status, done.err) == (
+        2,
+        f"mqindex: not a store: {tmp_path}: expected a directory with commitlog/, consumequeue/, index/, checkpoint, "
+        "got none of it; where the log lies elsewhere, commitlog= (--commitlog) says so\n",
     )
 
 

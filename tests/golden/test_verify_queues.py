@@ -132,8 +132,9 @@ def test_queue_of_which_nothing_is_left_is_missed(basic: Path) -> None:
 
 def test_store_without_any_queue_is_told_in_one_line(basic: Path) -> None:
     shutil.rmtree(basic / "consumequeue")
-    finding = only(basic, "error", "queue-missing")
-    assert finding.path == str(basic / "consumequeue")
+    finding, unknown = verify(basic).findings
+    assert (finding.kind, finding.path) == ("queue-missing", str(basic / "consumequeue"))
+    assert unknown.kind == "queue-file-size-unknown"
     assert "14 queues, 548 units" in str(finding)
 
 

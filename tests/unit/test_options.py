@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mqindex.rocketmq.options import read_broker_conf, store_options, tags_indexed
+from mqindex.rocketmq.options import store_options, tags_indexed
+from mqindex.rocketmq.settings import read_broker_conf
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from mqindex.rocketmq.checks.coverage import Filled
 from mqindex.rocketmq.index.compare import Place
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.pipeline.log_end import fix_log_end
-from mqindex.rocketmq.pipeline.survey import Survey
+from mqindex.rocketmq.pipeline.survey import Survey, index_switched_off
 from mqindex.rocketmq.side.checkpoint import Checkpoint
 
 __all__ = ["Diagnosis", "check_files", "conclude", "diagnose"]
@@ -63,12 +63,14 @@ def conclude(
     """What checked files are among each other, and what none of them covers; `findings`: what is known already."""
     spans = ended.spans
     good, misplaced = _settle(checked)
-    stretches = coverage.gaps(good, spans, tags=ended.tags)
+    switch = ended.options.index_switch
+    stretches = coverage.gaps(good, spans, tags=ended.tags) if switch is None else []
     filled = coverage.measure(engine, stretches, spans, split_size, tags=ended.tags, out=out)
     checkpoint = engine.map(_read_checkpoint, [os.path.join(ended.options.root, "checkpoint")], name="checkpoint")[0]
     findings = findings + [finding for one in checked for finding in one.findings] + misplaced
     findings += [finding for one in filled for finding in one.extracted.findings() + _missing(ended, one)]
     findings += _doomed(ended, good, checkpoint)
+    findings += [] if switch is None else [index_switched_off(ended.options)]
     return Diagnosis(
         survey=ended,
         good=tuple(good),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mqindex.engines import Engine
@@ -13,7 +13,10 @@ from mqindex.rocketmq.checks.log_check import Walked, walk_log
 from mqindex.rocketmq.checks.queue_check import QueueCheck, QueueChecked
 from mqindex.rocketmq.checks.queue_wants import QueueWants, gather_wants
 from mqindex.rocketmq.layout import number_of
+from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.pipeline.queue_survey import is_rocksdb, queues_elsewhere
 from mqindex.rocketmq.pipeline.survey import Survey
+from mqindex.rocketmq.queue.queue_files import queue_file_paths
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 
 __all__ = ["CheckedQueue", "QueueDiagnosis", "diagnose_queues"]
@@ -68,10 +71,10 @@ def diagnose_queues(
     """
     if walked is None:
         walked = walk_log(engine, found, split_size, check_crc=deep)
-    if found.options.setting("storeType", "default") != "default":
-        return _elsewhere(walked)
+    if found.queues.rocksdb is not None:
+        return _elsewhere(walked, found.queues.rocksdb)
     wants = gather_wants([run.queues for run in walked.runs])
-    listed = engine.map(_list_queues, [found.options.consume_queue], name="list the queues")[0]
+    listed = engine.map(_list_queues, [found.options], name="list the queues")[0]
     batch = found.queues.batch_topics
     present = [name for name in listed.queues if name[0] not in batch]
     checks = [_check(walked, name, wants.get(name)) for name in present]
@@ -80,7 +83,7 @@ def diagnose_queues(
     queues = [_judged(found, one, wants.get((one.topic, one.queue_id))) for one in looked]
     wanted = [name for name, want in sorted(wants.items()) if name not in set(present) and want.units]
     missing = [name for name in wanted if name_problem(*name) is None and name[0] not in batch]
-    findings = [*listed.findings, *_missing(found, wants, missing), *_left_out(found, wants)]
+    findings = [*listed.findings, *_missing(found, wants, missing), *_left_out(found, wants, listed.batch_queues)]
     return QueueDiagnosis(
         survey=walked.survey,
         queues=tuple(queues),
@@ -91,12 +94,10 @@ def diagnose_queues(
     )
 
 
-def _elsewhere(walked: Walked) -> QueueDiagnosis:
+def _elsewhere(walked: Walked, rocksdb: str) -> QueueDiagnosis:
     """From 5.2 on the queues may be in RocksDB, which is not read."""
-    kept = walked.survey.options.setting("storeType", "default")
-    hint = "the consume queues are not in files of their own; they are not compared"
-    finding = Finding("info", "queues-elsewhere", walked.survey.options.root, field="storeType", got=kept, hint=hint)
-    return QueueDiagnosis(walked.survey, (), (), (*walked.findings, finding), walked.messages, walked.max_timestamp)
+    findings = (*walked.findings, queues_elsewhere(rocksdb))
+    return QueueDiagnosis(walked.survey, (), (), findings, walked.messages, walked.max_timestamp)
 
 
 # ---- which queues there are
@@ -106,15 +107,18 @@ def _elsewhere(walked: Walked) -> QueueDiagnosis:
 class _Listed:
     queues: tuple[QueueName, ...]
     findings: tuple[Finding, ...]
+    batch_queues: frozenset[QueueName]
 
 
-def _list_queues(directory: str) -> _Listed:
-    """The queues that have a directory: `<topic>/<queueId>/`."""
+def _list_queues(options: StoreOptions) -> _Listed:
+    """The queues that have a directory, `<topic>/<queueId>/`, and the batch queues that have a file."""
+    directory = options.consume_queue
     queues: set[QueueName] = set()
-    findings = []
+    findings: list[Finding] = []
+    rocksdb = is_rocksdb(directory)  # a broker may write its queues twice, into one directory
     for topic in _entries(directory):
         if not topic.is_dir():
-            findings.append(_skipped(topic.path))
+            findings += [] if rocksdb else [_skipped(topic.path)]
             continue
         for queue in _entries(topic.path):
             queue_id = number_of(queue.name)
@@ -122,7 +126,15 @@ def _list_queues(directory: str) -> _Listed:
                 findings.append(_skipped(queue.path))
             else:
                 queues.add((topic.name, queue_id))
-    return _Listed(tuple(sorted(queues)), tuple(findings))
+    return _Listed(tuple(sorted(queues)), tuple(findings), frozenset(_batch_queues(options.batch_consume_queue)))
+
+
+def _batch_queues(directory: str) -> Iterator[QueueName]:
+    for path in queue_file_paths(directory):
+        queue = os.path.dirname(path)
+        queue_id = number_of(queue)
+        if queue_id is not None and os.path.getsize(path):
+            yield os.path.basename(os.path.dirname(queue)), queue_id
 
 
 def _entries(directory: str) -> list[os.DirEntry[str]]:
@@ -148,7 +160,7 @@ def _check(walked: Walked, name: QueueName, want: QueueWants | None) -> QueueChe
         high=walked.end,
         damaged=damaged + tuple(_gaps(found)),
         file_size=found.queues.rules.file_size,
-        broker_version=found.broker_version.value,
+        broker_version=found.version.number,
     )
 
 
@@ -217,7 +229,12 @@ def _missing(found: Survey, wants: dict[QueueName, QueueWants], missing: Sequenc
     ]
 
 
-def _left_out(found: Survey, wants: dict[QueueName, QueueWants]) -> list[Finding]:
+def _batch_missing(path: str, messages: int) -> Finding:
+    hint = "batch queues are not written by mqindex; a broker without any queue reads its whole log again at its start"
+    return Finding("error", "batch-queue-missing", path, expected=f"{messages} messages", got="none", hint=hint)
+
+
+def _left_out(found: Survey, wants: dict[QueueName, QueueWants], batch_queues: Collection[QueueName]) -> list[Finding]:
     """Queues that can have no directory here, or are of another kind."""
     findings = []
     for (topic, queue_id), want in sorted(wants.items()):
@@ -228,6 +245,9 @@ def _left_out(found: Survey, wants: dict[QueueName, QueueWants]) -> list[Finding
             findings.append(Finding("warning", "queue-name", found.options.consume_queue, got=got, hint=hint))
         elif topic in found.queues.batch_topics:
             path = os.path.join(found.options.root, "batchconsumequeue", topic, str(queue_id))
+            if want.units and (topic, queue_id) not in batch_queues:
+                findings.append(_batch_missing(path, want.units))
+                continue
             hint = f"queue.type of this topic is BatchCQ, which is not compared: {want.units} messages"
             findings.append(Finding("info", "batch-queue", path, hint=hint))
     return findings

@@ -37,13 +37,13 @@ _TOLD = 20  # offsets of one file that are told one by one
 class SideCheck:
     """What the side files are compared with: queues by name with (min_offset, max_offset), the end of the log.
 
-    `unsure`: topics and queues of which it is not known how long they are. `max_timestamp`: the latest store
+    `unsure`: topics of which it is not known how long their queues are; None: all. `max_timestamp`: the latest store
     timestamp, 0: the log holds no message.
     """
 
     root: str
     queues: Mapping[QueueName, tuple[int, int]]
-    unsure: frozenset[str]
+    unsure: frozenset[str] | None
     end: int
     max_timestamp: int
     unclean: bool
@@ -197,7 +197,7 @@ def _ranges(check: SideCheck, path: str, kind: str, offsets: list[tuple[str, Que
 
 def _range(check: SideCheck, path: str, kind: str, name: str, queue: QueueName, offset: int) -> Iterator[Finding]:
     field = f"{name} queue {queue[1]}" if kind == "consumer-offset" else name
-    if queue[0] in check.unsure:
+    if check.unsure is None or queue[0] in check.unsure:
         return
     if queue not in check.queues:
         if offset > 0:

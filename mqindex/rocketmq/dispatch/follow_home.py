@@ -94,7 +94,7 @@ def settle(options: StoreOptions, out: str) -> FollowHome:
         out=out,
         store=options.root,
         commitlog=options.commitlog,
-        broker_version=found.broker_version.value,
+        broker_version=found.version.number,
         config={
             "maxHashSlotNum": str(found.geometry.value[0]),
             "maxIndexNum": str(found.geometry.value[1]),

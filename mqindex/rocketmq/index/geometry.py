@@ -21,13 +21,14 @@ from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, INDEX_NUM
 
-__all__ = ["Geometry", "candidates", "infer", "resolve"]
+__all__ = ["Geometry", "candidates", "fits", "infer", "resolve"]
 
 Geometry = tuple[int, int]
 Array = npt.NDArray[Any]
 
 _DEFAULT: Geometry = (HASH_SLOT_NUM, INDEX_NUM)
 _DEFAULT_SIZE = layout.index_file_size(*_DEFAULT)
+_SMALLEST = layout.index_file_size(1, 1)
 _BLOCK = 5 << 20  # words of slots tried in one go
 _NEWEST = 16  # entries checked in a quick look at a file of the default length
 _HINT = (
@@ -51,7 +52,7 @@ def infer(paths: Sequence[str | os.PathLike[str]], *, thorough: bool = False) ->
         raise GeometryError("there is no index file to infer the geometry from", hint=_HINT)
     votes = [fitting for fitting in (_vote(name, thorough) for name in _of_one_size(names)) if fitting]
     if not votes:
-        return _default_or_refuse(names[0])
+        return _default_or_refuse(names)
     agreed = set.intersection(*votes)
     if _DEFAULT in agreed:
         return _DEFAULT
@@ -80,8 +81,7 @@ def resolve(hash_slot_num: int | None, index_num: int | None, size: int) -> Geom
 def candidates(path: str, *, thorough: bool = True) -> list[Geometry]:
     """Every geometry that fits the content of one file; empty where it holds no entry or fits none."""
     with MappedFile.open(path) as file:
-        smallest = INDEX_HEADER_SIZE + layout.INDEX_SLOT_SIZE + INDEX_ENTRY_SIZE
-        if not smallest <= file.size <= layout.MAX_INDEX_FILE_SIZE or file.size % 4:
+        if not _SMALLEST <= file.size <= layout.MAX_INDEX_FILE_SIZE or file.size % 4:
             return []
         begin, end, _, count = struct.unpack(">qqii", file.map[16:40])
         if not 2 <= count <= (file.size - INDEX_HEADER_SIZE) // INDEX_ENTRY_SIZE:
@@ -94,6 +94,19 @@ def candidates(path: str, *, thorough: bool = True) -> list[Geometry]:
         file.populate()
         slots = _plausible(np.frombuffer(memoryview(file.map), np.uint8), begin, end, count)
         return [pair for pair in _pairs(slots, file.size) if _fits(file, pair, None)]
+
+
+def fits(path: str, geometry: Geometry) -> bool:
+    """Whether a file with entries can be of this geometry, by its length and its newest entries."""
+    try:
+        with MappedFile.open(path) as file:
+            if file.size != layout.index_file_size(*geometry):
+                return False
+            file.advise_random()
+            count = struct.unpack_from(">i", file.map, 36)[0]
+            return count > 1 and _fits(file, geometry, _NEWEST)
+    except (MQIndexError, OSError):
+        return False
 
 
 def _fits(file: MappedFile, geometry: Geometry, newest: int | None) -> bool:
@@ -148,6 +161,7 @@ def _vote(path: str, thorough: bool) -> set[Geometry]:
 def _of_one_size(names: list[str]) -> list[str]:
     # The files of a directory have one length. A torn one must not vote, so the commonest length does; in a tie all.
     sizes = {name: os.path.getsize(name) for name in names if os.path.isfile(name)}
+    sizes = {name: size for name, size in sizes.items() if size >= _SMALLEST} or sizes
     ranked = Counter(sizes.values()).most_common(2)
     if len(ranked) == 2 and ranked[0][1] == ranked[1][1]:
         if _DEFAULT_SIZE not in (ranked[0][0], ranked[1][0]):
@@ -156,12 +170,16 @@ def _of_one_size(names: list[str]) -> list[str]:
     return [name for name in sizes if sizes[name] == ranked[0][0]] if ranked else []
 
 
-def _default_or_refuse(path: str) -> Geometry:
-    size = os.path.getsize(path)
-    if size == _DEFAULT_SIZE:
+def _default_or_refuse(names: list[str]) -> Geometry:
+    sizes = {name: os.path.getsize(name) for name in names}
+    if _DEFAULT_SIZE in sizes.values():
         return _DEFAULT
-    what = "the geometry of this index file cannot be inferred from its content"
-    raise GeometryError(what, path=path, got=f"{size} bytes", hint=_HINT)
+    if len(names) == 1:
+        what = "the geometry of this index file cannot be inferred from its content"
+        raise GeometryError(what, path=names[0], got=f"{sizes[names[0]]} bytes", hint=_HINT)
+    got = ", ".join(f"{os.path.basename(name)} of {size} bytes" for name, size in list(sizes.items())[:4])
+    what = "the geometry of these index files cannot be inferred from their content"
+    raise GeometryError(what, path=os.path.dirname(names[0]), got=got, hint=_HINT)
 
 
 def _listed(geometries: Iterable[Geometry]) -> str:

@@ -4,34 +4,45 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Set
 from dataclasses import dataclass, replace
 
 from mqindex.errors import FormatError
-from mqindex.report import Value
+from mqindex.report import Finding, Value
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.delay_survey import seen_delay_levels
+from mqindex.rocketmq.queue.queue_files import queue_file_paths, subdirectories
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC, QueueRules, queue_rules
 from mqindex.rocketmq.side.topic_configs import read_topic_configs
 
-__all__ = ["QueueSurvey", "survey_queues"]
+__all__ = ["QueueSurvey", "is_rocksdb", "queues_elsewhere", "survey_queues"]
 
-_QUEUE_TYPE, _BATCH, _BATCH_DIRECTORY = "queue.type", "BatchCQ", "batchconsumequeue"
+_QUEUE_TYPE, _BATCH = "queue.type", "BatchCQ"
+_DEFAULT, _USUAL = "the broker's default", "the usual length of the files"
 _SMALLEST_EXT_FILE = 24  # one unit and the mark behind the last
 
 
 @dataclass(frozen=True, slots=True)
 class QueueSurvey:
-    """`settings` as a report shows them; `batch_topics`: those whose queues are batch queues. Picklable."""
+    """`settings` as a report shows them; `batch_topics`: those whose queues are batch queues. Picklable.
+
+    `size_known`: somebody or something told how long the queues' files are. `rocksdb`: where the queues are instead,
+    when they are in RocksDB; None: in files.
+    """
 
     rules: QueueRules
     settings: tuple[tuple[str, Value], ...]
     batch_topics: frozenset[str]
+    size_known: bool = True
+    rocksdb: str | None = None
 
 
-def survey_queues(options: StoreOptions, broker_version: str) -> QueueSurvey:
-    """What was given, else what the files that survive say, else the broker's defaults."""
+def survey_queues(options: StoreOptions, broker_version: str, batch_topics: Set[str] = frozenset()) -> QueueSurvey:
+    """What was given, else what the files that survive say, else the broker's defaults.
+
+    `batch_topics`: those that the log's messages show to be such.
+    """
     seen, ext_seen = _usual_size(options.consume_queue, layout.QUEUE_UNIT_SIZE), _usual_size(_ext(options), 1)
     rules = queue_rules(
         options,
@@ -41,15 +52,45 @@ def survey_queues(options: StoreOptions, broker_version: str) -> QueueSurvey:
     )
     delays = seen_delay_levels(options) if options.delay_levels is None else None
     rules = rules if delays is None else replace(rules, delay_levels=delays)
-    sizes = Value(rules.file_size, _source(options, "consume_queue_file_size", seen))
-    settings = [("consume_queue_file_size", sizes)]
+    given = options.value("consume_queue_file_size")
+    known = given or (options.default("consume_queue_file_size") if seen is None else Value(seen, _USUAL))
+    settings = [("consume_queue_file_size", known or Value(rules.file_size, _DEFAULT))]
     if rules.ext_file_size is not None:
         source = _source(options, "consume_queue_ext_file_size", ext_seen)
         settings.append(("consume_queue_ext_file_size", Value(rules.ext_file_size, source)))
     if delays is not None:
         levels = " ".join(f"{delay // 1000}s" for delay in delays)
         settings.append(("message_delay_level", Value(levels, f"inferred from the units of {SCHEDULE_TOPIC}")))
-    return QueueSurvey(rules, tuple(settings), _batch_topics(options.root))
+    return QueueSurvey(
+        rules=rules,
+        settings=tuple(settings),
+        batch_topics=_batch_topics(options) | batch_topics,
+        size_known=known is not None,
+        rocksdb=_rocksdb(options),
+    )
+
+
+def _rocksdb(options: StoreOptions) -> str | None:
+    """Where RocksDB holds the queues. A broker that writes them twice has directories of topics beside its files.
+
+    Source: RocketMQ 5.5.0 `RocksDBConsumeQueueStore`, `CombineConsumeQueueStore`, `StorePathConfigHelper`.
+    """
+    homes = [os.path.join(options.root, "consumequeue_rocksdb"), options.consume_queue]
+    found = next((home for home in homes if is_rocksdb(home)), None)
+    if options.queues_in_rocksdb:
+        return found or options.consume_queue
+    return None if subdirectories(options.consume_queue) else found
+
+
+def queues_elsewhere(rocksdb: str) -> Finding:
+    """What is said where no queue is read or written."""
+    hint = "the consume queues are in RocksDB (storeType=defaultRocksDB): they are neither compared nor written"
+    return Finding("info", "queues-elsewhere", rocksdb, hint=hint)
+
+
+def is_rocksdb(directory: str) -> bool:
+    """Whether RocksDB keeps its files there: CURRENT names the MANIFEST that counts."""
+    return os.path.isfile(os.path.join(directory, "CURRENT"))
 
 
 def _ext(options: StoreOptions) -> str:
@@ -60,36 +101,19 @@ def _source(options: StoreOptions, name: str, seen: int | None) -> str:
     given = options.value(name)
     if given is not None:
         return given.source
-    return "the broker's default" if seen is None else "the usual length of the files"
+    return _DEFAULT if seen is None else _USUAL
 
 
 def _usual_size(directory: str, unit: int) -> int | None:
     """The length that most files of queues below `directory` have; None: there are none."""
-    sizes = Counter(size for size in _file_sizes(directory) if size and size % unit == 0)
+    sizes = Counter(size for size in map(os.path.getsize, queue_file_paths(directory)) if size and size % unit == 0)
     return max(sizes, key=lambda size: (sizes[size], size == layout.QUEUE_FILE_SIZE, size), default=None)
 
 
-def _file_sizes(directory: str) -> Iterator[int]:
-    for topic in _subdirectories(directory):
-        for queue in _subdirectories(topic):
-            with os.scandir(queue) as entries:
-                for entry in entries:
-                    if len(entry.name) >= 20 and entry.name.isdecimal() and entry.is_file():
-                        yield entry.stat().st_size
-
-
-def _subdirectories(directory: str) -> list[str]:
+def _batch_topics(options: StoreOptions) -> frozenset[str]:
     try:
-        with os.scandir(directory) as entries:
-            return [entry.path for entry in entries if entry.is_dir()]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
-def _batch_topics(root: str) -> frozenset[str]:
-    try:
-        configured = read_topic_configs(os.path.join(root, "config"))
+        configured = read_topic_configs(os.path.join(options.root, "config"))
     except FormatError:  # told by verify; the directories tell as well
         configured = {}
     batch = {topic for topic, config in configured.items() if config.attributes.get(_QUEUE_TYPE) == _BATCH}
-    return frozenset(batch | {os.path.basename(path) for path in _subdirectories(os.path.join(root, _BATCH_DIRECTORY))})
+    return frozenset(batch | {os.path.basename(path) for path in subdirectories(options.batch_consume_queue)})

@@ -8,46 +8,49 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mqindex.errors import FileStateError, GeometryError, MQIndexError
+from mqindex.errors import FileStateError, GeometryError
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding, Value
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.index import geometry
-from mqindex.rocketmq.index.compare import Comparison, first_in_log, next_entry
-from mqindex.rocketmq.index.index_file import IndexFile
-from mqindex.rocketmq.log.log_entries import FileWalk, LogEntries, LogSpan
+from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames, survey_directories
-from mqindex.rocketmq.options import StoreOptions, tags_indexed
+from mqindex.rocketmq.options import DEFAULTS, StoreOptions, tags_indexed
+from mqindex.rocketmq.pipeline.log_gone import find_log_gone
 from mqindex.rocketmq.pipeline.queue_survey import QueueSurvey, survey_queues
+from mqindex.rocketmq.pipeline.version_survey import Version, log_traces, survey_version
 
-__all__ = ["Survey", "estimated_entries", "survey"]
+__all__ = ["Survey", "estimated_entries", "index_switched_off", "require_log", "survey", "survey_in_place"]
 
-_RULES = (("4.9.3", False), ("5.4.0", True))
-_SAMPLE = 1000
+_INFERRED = "inferred"
 _SAMPLE_BYTES = 4 << 20
 _NAME_DIGITS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a store consists of. Picklable; `geometry` and `broker_version` say where they came from."""
+    """What a store consists of. Picklable.
+
+    `geometry` says where it came from; `geometry_known`: not from a guess. `log_gone`: why the log cannot be all of it.
+    """
 
     options: StoreOptions
     spans: tuple[LogSpan, ...]
     index_files: tuple[str, ...]
     geometry: Value
-    broker_version: Value
+    geometry_known: bool
+    version: Version
     unclean: bool
     findings: tuple[Finding, ...]
     queues: QueueSurvey
+    log_gone: Finding | None = None
 
     @property
     def tags(self) -> bool:
         """Whether TAGS give entries, by the broker's version."""
-        return tags_indexed(self.broker_version.value)
+        return tags_indexed(self.version.number)
 
     @property
     def min_phy_offset(self) -> int:
@@ -61,21 +64,67 @@ class Survey:
 def survey(options: StoreOptions) -> Survey:
     """Survey one store. A path that is not a store, or a geometry that cannot be told, is an error."""
     store.require_store(options.root)
-    files = _log_files(options.commitlog)
+    files = _log_files(options)
     spans = _spans(files)
     index_files = store.index_paths(options.index)
-    chosen = _geometry(options, index_files)
-    version = _version(options, spans, index_files, chosen.value)
+    chosen, known = _geometry(options, index_files)
+    traces = log_traces(options, spans)
+    version = survey_version(options, spans, index_files, chosen.value, traces)
     return Survey(
         options=options,
         spans=spans,
         index_files=tuple(index_files),
         geometry=chosen,
-        broker_version=version,
+        geometry_known=known,
+        version=version,
         unclean=store.was_unclean(options.root),
         findings=tuple(_strays(options.index) + _holes(files, spans)),
-        queues=survey_queues(options, version.value),
+        queues=survey_queues(options, version.number, traces.batch_topics),
+        log_gone=find_log_gone(options, spans),
     )
+
+
+def survey_in_place(options: StoreOptions) -> Survey:
+    """Survey a store whose own files are looked at; a geometry that they refute is an error."""
+    found = survey(options)
+    _require_geometry(found)
+    return found
+
+
+def require_log(found: Survey) -> None:
+    """A log that is not there is never taken for one without messages."""
+    gone = found.log_gone
+    if gone is not None:
+        raise FileStateError(
+            "the commit log is missing", path=gone.path, expected=gone.expected, got=gone.got, hint=gone.hint
+        )
+
+
+def _require_geometry(found: Survey) -> None:
+    """A geometry that is given stands for files of that geometry: where the content says another, one is wrong."""
+    if found.geometry.source.startswith(_INFERRED) or not found.geometry_known:
+        return
+    given = found.geometry.value
+    if any(geometry.fits(path, given) for path in found.index_files):
+        return
+    try:
+        seen = geometry.infer(found.index_files, thorough=True)
+    except GeometryError:
+        return  # the files tell nothing, or there are none
+    if seen != given:
+        raise GeometryError(
+            "the index files have another geometry than was given",
+            path=found.options.index,
+            expected=f"hash_slot_num {seen[0]}, index_num {seen[1]}, by their content",
+            got=f"hash_slot_num {given[0]}, index_num {given[1]} ({found.geometry.source})",
+            hint="leave the geometry out, or give the right one (--hash-slot-num, --index-num, --broker-conf)",
+        )
+
+
+def index_switched_off(options: StoreOptions) -> Finding:
+    """What is said where no index file is asked for or written."""
+    hint = "a broker that is configured so writes no index files"
+    return Finding("info", "index-switched-off", options.index, field=options.index_switch, got="false", hint=hint)
 
 
 def estimated_entries(found: Survey) -> tuple[int, int]:
@@ -94,9 +143,16 @@ def estimated_entries(found: Survey) -> tuple[int, int]:
     return (entries * found.log_bytes // read, units * found.log_bytes // read) if read else (0, 0)
 
 
-def _log_files(directories: Sequence[str]) -> list[LogFile]:
+def _log_files(options: StoreOptions) -> list[LogFile]:
     """The log's files. Where there are others only, it is no log: taken for an empty one, it would cost every index."""
-    files, skipped = survey_directories(directories)
+    directories = options.commitlog
+    try:
+        files, skipped = survey_directories(directories)
+    except FileNotFoundError:
+        if find_log_gone(options, ()) is None:
+            store.require_parts(options.root)
+            raise
+        return []
     if not files and any(_is_stranger(os.path.basename(one.path)) for one in skipped):
         raise FileStateError(
             "no file of a commit log",
@@ -114,10 +170,11 @@ def _is_stranger(name: str) -> bool:
 
 def _spans(files: list[LogFile]) -> tuple[LogSpan, ...]:
     last = last_file_with_frames(files)
+    if last < 0:
+        return ()
     spans = [LogSpan(file.path, file.start, file.start + file.size) for file in files[:last]]
-    if 0 <= last < len(files):
-        end = files[last].start + min(data_end(files[last].path), files[last].size)
-        spans.append(LogSpan(files[last].path, files[last].start, end, last=True))
+    end = files[last].start + min(data_end(files[last].path), files[last].size)
+    spans.append(LogSpan(files[last].path, files[last].start, end, last=True))
     return tuple(spans)
 
 
@@ -143,18 +200,22 @@ def _strays(directory: str) -> list[Finding]:
     ]
 
 
-def _geometry(options: StoreOptions, index_files: list[str]) -> Value:
+def _geometry(options: StoreOptions, index_files: list[str]) -> tuple[Value, bool]:
+    """The geometry, and whether it is known."""
     if options.hash_slot_num is not None and options.index_num is not None:
         pair = options.hash_slot_num, options.index_num
         layout.index_file_size(*pair)
-        return Value(pair, dict(options.sources).get("hash_slot_num", "given"))
+        return Value(pair, dict(options.sources).get("hash_slot_num", "given")), True
     sizes = [os.path.getsize(path) for path in index_files]
+    default = options.default("geometry")
     if options.hash_slot_num is not None or options.index_num is not None:
         pair = _half(options, max(sizes, default=0))
-        return Value(pair, "given in part, the rest " + ("from the length" if sizes else "the broker's default"))
-    if not index_files:
-        return Value((layout.HASH_SLOT_NUM, layout.INDEX_NUM), "the broker's default, no index file to infer it from")
-    return Value(geometry.infer(index_files, thorough=True), "inferred from the index files")
+        rest = "from the length" if max(sizes, default=0) else "the broker's default"
+        return Value(pair, f"given in part, the rest {rest}"), bool(sizes) or default is not None
+    if index_files:
+        return Value(geometry.infer(index_files, thorough=True), f"{_INFERRED} from the index files"), True
+    unknown = Value(DEFAULTS["geometry"], "the broker's default, no index file to infer it from")
+    return default or unknown, default is not None
 
 
 def _half(options: StoreOptions, size: int) -> geometry.Geometry:
@@ -165,28 +226,3 @@ def _half(options: StoreOptions, size: int) -> geometry.Geometry:
     assert pair is not None
     layout.index_file_size(*pair)
     return pair
-
-
-def _version(
-    options: StoreOptions, spans: tuple[LogSpan, ...], index_files: list[str], pair: geometry.Geometry
-) -> Value:
-    """The rule that the newest index entries follow, where they tell one rule from the other."""
-    given = options.value("broker_version")
-    if given is not None:
-        return given
-    for path in reversed(index_files):
-        agreeing = [version for version, tags in _RULES if _agrees(path, spans, pair, tags)]
-        if len(agreeing) == 1:
-            return Value(agreeing[0], f"inferred from {os.path.basename(path)}")
-    return Value(_RULES[0][0], "default: no index file tells 5.4 and later from earlier brokers")
-
-
-def _agrees(path: str, spans: tuple[LogSpan, ...], pair: geometry.Geometry, tags: bool) -> bool:
-    try:
-        with (
-            IndexFile.open(path, hash_slot_num=pair[0], index_num=pair[1]) as index,
-            LogEntries(spans, tags=tags) as log,
-        ):
-            return first_in_log(index, log) < next_entry(index) and Comparison.of_end(index, log, _SAMPLE).ok
-    except (MQIndexError, GeometryError, OSError):
-        return False

@@ -17,9 +17,38 @@ from mqindex.errors import ClosedFileError, TruncatedFileError
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, survey_directories
 
-__all__ = ["End", "FileMaps", "Stretch", "UnitFiles", "file_size_of", "list_queue_files"]
+__all__ = [
+    "End",
+    "FileMaps",
+    "Stretch",
+    "UnitFiles",
+    "file_size_of",
+    "list_queue_files",
+    "queue_file_paths",
+    "subdirectories",
+]
 
+_NAME_DIGITS = 20
 _FOLLOW_FROM = 3  # the broker looks for a queue's end in its last three files
+
+
+def queue_file_paths(directory: str) -> Iterator[str]:
+    """All files of all queues below a directory, `<topic>/<queueId>/<20 digits>`."""
+    for topic in subdirectories(directory):
+        for queue in subdirectories(topic):
+            with os.scandir(queue) as entries:
+                for entry in entries:
+                    if len(entry.name) >= _NAME_DIGITS and entry.name.isdecimal() and entry.is_file():
+                        yield entry.path
+
+
+def subdirectories(directory: str) -> list[str]:
+    """The directories in a directory; none where it does not exist."""
+    try:
+        with os.scandir(directory) as entries:
+            return [entry.path for entry in entries if entry.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def list_queue_files(directory: str, unit_size: int = 1) -> tuple[list[LogFile], list[Skipped]]:

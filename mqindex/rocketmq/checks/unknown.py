@@ -1,0 +1,129 @@
+"""Settings that decide what would be written, and that nobody and nothing tells.
+
+`repair` refuses to guess them, `verify` says them, `rebuild`, which writes elsewhere, takes the broker's defaults and
+warns. A setting is asked for only where an answer hangs on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from mqindex._native.commit_log import find_frame
+from mqindex.engines import Engine
+from mqindex.errors import FileStateError, GeometryError
+from mqindex.files.mapped_file import MappedFile
+from mqindex.report import Finding
+from mqindex.rocketmq.checks.diagnosis import Diagnosis
+from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis
+from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM, QUEUE_FILE_SIZE
+from mqindex.rocketmq.log.log_entries import FileWalk
+from mqindex.rocketmq.pipeline import pipeline
+from mqindex.rocketmq.pipeline.pipeline import SPLIT_SIZE, Stretch
+from mqindex.rocketmq.pipeline.stages import Split
+from mqindex.rocketmq.pipeline.survey import Survey
+
+__all__ = ["Unknown", "refuse", "tags_matter", "unknown_settings", "wanted_settings"]
+
+_STEP = 4 << 20  # bytes of log; most logs show in the first few messages whether there are tags
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A setting that is not known: what, where it decides, what was taken meanwhile, and how to give it."""
+
+    kind: str
+    what: str
+    path: str
+    taken: str
+    option: str
+
+    def finding(self) -> Finding:
+        """As `verify` and `rebuild` say it."""
+        hint = f"nothing in the store tells it: give {self.option}"
+        return Finding("warning", f"{self.kind}-unknown", self.path, expected=self.what, got=self.taken, hint=hint)
+
+
+def unknown_settings(found: Survey, *, index: bool, tags: bool, queues: bool) -> list[Unknown]:
+    """Those not known of what is to be written: index files, entries that TAGS may give, files of queues."""
+    options = found.options
+    unknown = []
+    if index and not found.geometry_known:
+        unknown.append(
+            Unknown(
+                "geometry",
+                "the geometry of the index files",
+                options.index,
+                "the broker's default",
+                f"--hash-slot-num {HASH_SLOT_NUM} --index-num {INDEX_NUM} if the broker runs with its defaults, "
+                "or --broker-conf FILE",
+            )
+        )
+    if tags and not found.version.known:
+        unknown.append(
+            Unknown(
+                "broker-version",
+                "the broker's version, since TAGS are indexed from 5.4 on",
+                options.index,
+                "the rules before 5.4",
+                "--broker-version V, the one that runs on this store",
+            )
+        )
+    if queues and not found.queues.size_known:
+        unknown.append(
+            Unknown(
+                "queue-file-size",
+                "the length of the queues' files",
+                options.consume_queue,
+                "the broker's default",
+                f"--broker-conf FILE, with mappedFileSizeConsumeQueue={QUEUE_FILE_SIZE} in it if the broker runs with "
+                "its defaults",
+            )
+        )
+    return unknown
+
+
+def wanted_settings(engine: Engine, index: Diagnosis | None, queues: QueueDiagnosis | None) -> list[Unknown]:
+    """What a repair of what was found would have to know, and nobody told."""
+    found = index.survey if index is not None else queues.survey if queues is not None else None
+    assert found is not None
+    gaps = [filled for filled in index.gaps if filled.extracted.messages] if index is not None else []
+    writes = any(filled.entries for filled in gaps)
+    tags = not found.version.known and tags_matter(engine, found, [filled.gap.stretch for filled in gaps])
+    units = queues is not None and bool(queues.missing or queues.bad)
+    return unknown_settings(found, index=writes or tags, tags=tags, queues=units)
+
+
+def refuse(unknown: Sequence[Unknown]) -> None:
+    """Refuse to write by a guess; all that has to be given is said at once."""
+    if unknown:
+        kind = GeometryError if any(one.kind == "geometry" for one in unknown) else FileStateError
+        raise kind(
+            "nothing tells " + ", nor ".join(one.what for one in unknown),
+            path=unknown[0].path,
+            hint="give " + "; and ".join(one.option for one in unknown),
+        )
+
+
+def tags_matter(engine: Engine, found: Survey, stretches: Iterable[Stretch]) -> bool:
+    """Whether a message of these stretches gives one entry more from 5.4 on."""
+    splits = [
+        split for stretch in stretches for split in pipeline.cut(found.spans, stretch, SPLIT_SIZE, tags=True, out=None)
+    ]
+    return any(engine.map(_tags_matter, splits, name="look for tags", weights=[one.stop - one.start for one in splits]))
+
+
+def _tags_matter(split: Split) -> bool:
+    with MappedFile.open(split.span.path) as log:
+        start = split.span.file_start
+        at: int | None = find_frame(log.map, start, split.start, split.stop) if split.resync else split.start
+        while at is not None and 0 <= at < split.stop:
+            stop = min(at + _STEP, split.stop)
+            walks = [FileWalk(log, split.span, at, stop, tags=tags) for tags in (False, True)]
+            for walk in walks:
+                for _ in walk:
+                    pass
+            if walks[0].entries != walks[1].entries:
+                return True
+            at = walks[0].end if walks[0].fault is None else None
+    return False

@@ -1,0 +1,74 @@
+"""Whether a commit log is not there, or not all of it, though index or queues speak of its messages.
+
+A volume that is not mounted, or a wrong directory. Taken for what it seems, an empty log, it would cost a store its
+index and its queues.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import struct
+from collections.abc import Iterator, Sequence
+
+from mqindex.report import Finding
+from mqindex.rocketmq import store
+from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, QUEUE_UNIT_SIZE
+from mqindex.rocketmq.log.log_entries import LogSpan
+from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.queue.queue_files import queue_file_paths
+
+__all__ = ["find_log_gone"]
+
+_HINT = "is its volume mounted? commitlog= (--commitlog) says where the log is"
+
+
+def find_log_gone(options: StoreOptions, spans: Sequence[LogSpan]) -> Finding | None:
+    """An error where the log, or one directory of several, is missing; None: nothing of it is missed."""
+    if not spans:
+        witness = next(_witnesses(options), None)
+        if witness is None:
+            return None
+        got = f"no message in it, but entries in {os.path.relpath(witness, options.root)}"
+        return Finding("error", "log-missing", options.commitlog[0], expected="the commit log", got=got, hint=_HINT)
+    empty = [directory for directory in options.commitlog if not _has_files(directory)]
+    if len(options.commitlog) < 2 or not empty:
+        return None
+    hole = next((one.stop for one, two in itertools.pairwise(spans) if one.stop < two.file_start), None)
+    if hole is None and _newest_indexed(options) >= spans[-1].stop:
+        hole = spans[-1].stop
+    if hole is None:
+        return None  # a directory whose turn has not come yet
+    got = f"no file in it, and no log from phy offset {hole} on"
+    return Finding("error", "log-missing", empty[0], expected="its share of the commit log", got=got, hint=_HINT)
+
+
+def _has_files(directory: str) -> bool:
+    try:
+        with os.scandir(directory) as entries:
+            return any(entry.name.isdecimal() for entry in entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _witnesses(options: StoreOptions) -> Iterator[str]:
+    """Files with entries of messages."""
+    yield from (path for path, _ in _indexed(options))
+    for path in queue_file_paths(options.consume_queue):
+        with open(path, "rb") as file:
+            if any(file.read(QUEUE_UNIT_SIZE)):
+                yield path
+
+
+def _newest_indexed(options: StoreOptions) -> int:
+    return max((end for _, end in _indexed(options)), default=-1)
+
+
+def _indexed(options: StoreOptions) -> Iterator[tuple[str, int]]:
+    """Index files with entries, and the phy offset of the last one."""
+    for path in store.index_paths(options.index):
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                header = file.read(INDEX_HEADER_SIZE)
+            if len(header) == INDEX_HEADER_SIZE and struct.unpack_from(">i", header, 36)[0] > 1:
+                yield path, struct.unpack_from(">q", header, 24)[0]

@@ -1,0 +1,146 @@
+"""Which broker wrote a store, as far as what survives of it tells; no file records the version.
+
+The version decides which messages give index entries: from 5.4 on those with TAGS too. It is told, in this order, by
+the newest entries of the index files; by what only 5.4 or newer leaves in the root; by the newest messages, whose
+properties brokers before 5.2 (from 4.9.1 on) end without the separator that all later ones write.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mqindex.errors import FormatError, MQIndexError
+from mqindex.report import Value
+from mqindex.rocketmq.index.compare import Comparison, first_in_log, next_entry
+from mqindex.rocketmq.index.geometry import Geometry
+from mqindex.rocketmq.index.index_file import IndexFile
+from mqindex.rocketmq.layout import MAGIC_MESSAGE_V2
+from mqindex.rocketmq.log.commit_log import CommitLog
+from mqindex.rocketmq.log.log_entries import LogEntries, LogSpan
+from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.side.topic_configs import read_topic_configs
+
+__all__ = ["LogTraces", "Version", "log_traces", "survey_version"]
+
+_SAMPLE = 1000  # entries
+_SAMPLE_BYTES = 4 << 20
+_SINCE_5_4 = ("rocksdbstore",)
+_SINCE_5_0 = ("abort.bak", "timerwheel", "timerlog", "batchconsumequeue", "compaction")
+_OLD, _NEW, _TAGS = "4.9.3", "5.0.0", "5.4.0"  # each stands for all versions of its rules
+_INNER_BATCH = 0x80
+_SEPARATOR = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """`number`: a version with the rules that are applied. `told`: what is known, for reports.
+
+    `known`: whether it is known if TAGS give entries.
+    """
+
+    number: str
+    told: Value
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogTraces:
+    """What the newest messages tell. `no_separator`: their properties end as before 5.2; `since_5_1`: frames of 5.1.
+
+    `batch_topics`: topics with records of many messages, which are in batch queues.
+    """
+
+    no_separator: bool = False
+    since_5_1: bool = False
+    batch_topics: frozenset[str] = frozenset()
+
+
+def survey_version(
+    options: StoreOptions, spans: Sequence[LogSpan], index_files: Sequence[str], pair: Geometry, traces: LogTraces
+) -> Version:
+    """What was given, else what survives, else the rules before 5.4, which are then not `known` to be right."""
+    given = options.value("broker_version")
+    if given is not None:
+        return Version(given.value, given, known=True)
+    new = _trace_of_5(options.root, traces)
+    number, before = (_NEW, "5.0 to 5.3") if new else (_OLD, "before 5.4")
+    for path in reversed(index_files):
+        agreeing = [tags for tags in (False, True) if _agrees(path, spans, pair, tags)]
+        if len(agreeing) == 1:
+            source = f"inferred from {os.path.basename(path)}"
+            told = Value("5.4 or newer" if agreeing[0] else before, source)
+            return Version(_TAGS if agreeing[0] else number, told, known=True)
+    newest = next((name for name in _SINCE_5_4 if os.path.exists(os.path.join(options.root, name))), None)
+    if newest is not None:
+        return Version(_TAGS, Value("5.4 or newer", f"inferred from {newest}/"), known=True)
+    if traces.no_separator:
+        told = Value("5.0 or 5.1" if new else "before 5.2", "inferred from the properties of the newest messages")
+        return Version(number, told, known=True)
+    if new:
+        return Version(
+            _NEW, Value("5.0 or newer", f"inferred from {new}; the rules before 5.4 are applied"), known=False
+        )
+    return Version(_OLD, Value("unknown", "nothing tells it; the rules before 5.4 are applied"), known=False)
+
+
+def _trace_of_5(root: str, traces: LogTraces) -> str | None:
+    """What only brokers from 5.0 on leave behind."""
+    for name in _SINCE_5_0 + _SINCE_5_4:
+        if os.path.exists(os.path.join(root, name)):
+            return name
+    if traces.since_5_1 or traces.batch_topics:
+        return "the newest messages"
+    try:
+        configs = read_topic_configs(os.path.join(root, "config"))
+    except (FormatError, OSError):
+        return None
+    return "config/topics.json" if any(config.attributes for config in configs.values()) else None
+
+
+def log_traces(options: StoreOptions, spans: Sequence[LogSpan]) -> LogTraces:
+    """Look at the newest few MiB of the log."""
+    if not spans:
+        return LogTraces()
+    try:
+        with CommitLog.open(options.commitlog, mapped_file_size=options.mapped_file_size) as log:
+            return _traces(log, spans[-1])
+    except (MQIndexError, OSError):
+        return LogTraces()
+
+
+def _traces(log: CommitLog, span: LogSpan) -> LogTraces:
+    start = max(span.file_start, span.stop - _SAMPLE_BYTES)
+    with open(span.path, "rb") as file:
+        file.seek(start - span.file_start)
+        data = np.frombuffer(file.read(span.stop - start), np.uint8)
+    separated = unseparated = 0
+    since_5_1 = False
+    batch_topics: set[str] = set()
+    names = ["phy_offset", "size", "topic", "sys_flag"]
+    for batch in log.scan(start, start + len(data), columns=names):
+        whole = batch["phy_offset"] + batch["size"] <= start + len(data)
+        at, size = batch["phy_offset"][whole] - start, batch["size"][whole]
+        last = data[at + size - 1]  # properties end a frame; 0 is the length of none
+        separated += int(np.count_nonzero(last == _SEPARATOR))
+        unseparated += int(np.count_nonzero((last != _SEPARATOR) & (last != 0)))
+        since_5_1 = since_5_1 or bool(np.any(data[at + 7] == MAGIC_MESSAGE_V2 & 0xFF))
+        inner = np.flatnonzero(batch["sys_flag"] & _INNER_BATCH)
+        if len(inner):
+            topics = batch["topic"].to_pylist()
+            batch_topics.update(topics[row] for row in inner)
+    return LogTraces(unseparated > 0 and not separated, since_5_1, frozenset(batch_topics))
+
+
+def _agrees(path: str, spans: Sequence[LogSpan], pair: Geometry, tags: bool) -> bool:
+    try:
+        with (
+            IndexFile.open(path, hash_slot_num=pair[0], index_num=pair[1]) as index,
+            LogEntries(spans, tags=tags) as log,
+        ):
+            return first_in_log(index, log) < next_entry(index) and Comparison.of_end(index, log, _SAMPLE).ok
+    except (MQIndexError, OSError):
+        return False

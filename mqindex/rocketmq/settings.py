@@ -1,0 +1,126 @@
+"""A broker's configuration as it is given, a mapping or a `broker.conf`: read, and refused where it is none.
+
+A broker ignores a name that it does not know, and so do we; but a name that is nearly one of ours was meant to be it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from mqindex.errors import BadMagicError
+
+__all__ = ["SETTINGS", "Config", "Settings", "read_broker_conf", "read_settings"]
+
+Config = Mapping[str, Any] | str | os.PathLike[str]
+
+SETTINGS: Final = frozenset((
+    "autoMessageVersionOnTopicLen", "brokerIP1", "enableConsumeQueueExt", "enabledAppendPropCRC", "enableLmq",
+    "enableMultiDispatch", "flushCommitLogLeastPages", "flushCommitLogThoroughInterval", "flushDiskType",
+    "flushIntervalCommitLog", "indexFileWriteEnable", "listenPort", "mapedFileSizeCommitLog",
+    "mapedFileSizeConsumeQueue", "mappedFileSizeCommitLog", "mappedFileSizeConsumeQueue",
+    "mappedFileSizeConsumeQueueExt", "maxHashSlotNum", "maxIndexNum", "maxMessageSize",
+    "maxTransferBytesOnMessageInMemory", "maxTransferCountOnMessageInMemory", "messageDelayLevel",
+    "messageIndexEnable", "readOnlyCommitLogStorePaths", "storePathCommitLog", "storeType",
+))  # fmt: skip
+"""Every name that is read anywhere; a broker has hundreds more."""
+
+_OLD_NAMES = {  # a 4.4 broker knows only these
+    "mapedFileSizeCommitLog": "mappedFileSizeCommitLog",
+    "mapedFileSizeConsumeQueue": "mappedFileSizeConsumeQueue",
+}
+_OTHERS = frozenset(("brokerIP2", "brokerId", "haListenPort"))  # a broker's too, and nearly one of ours
+_ALIKE = 2  # letters
+_ASSIGNMENT = re.compile(r"^\s*((?:[^=:\s\\]|\\.)+)\s*[=:\s]\s*(.*)$", re.DOTALL)
+_BROKER_NAME = re.compile(r"[a-z][a-z0-9]*[A-Z]\w*", re.ASCII)  # all of a broker's are written like this
+_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+
+
+class Settings(NamedTuple):
+    """Values by the newest brokers' names. `file`: the broker.conf, which says all; None: a mapping may say a part."""
+
+    values: Mapping[str, Any]
+    source: str
+    file: str | None
+
+
+def read_settings(config: Config | None) -> Settings:
+    """What was given. `ValueError` names what is nearly a setting; `BadMagicError`: a file of something else."""
+    if config is None:
+        return Settings({}, "given", None)
+    if isinstance(config, Mapping):
+        values, source, file = dict(config), "config", None
+    else:
+        file = source = os.fspath(config)
+        values = dict(read_broker_conf(file))
+        _require_broker_conf(file, values)
+    _refuse_misspelt(values, source)
+    return Settings({_OLD_NAMES.get(name, name): value for name, value in values.items()} | values, source, file)
+
+
+def read_broker_conf(path: str | os.PathLike[str]) -> dict[str, str]:
+    """The assignments of a `broker.conf`, a Java properties file."""
+    with open(os.fspath(path), encoding="utf-8", errors="replace") as file:
+        text = file.read()
+    logical = re.sub(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t\f]*", r"\1", text)
+    found: dict[str, str] = {}
+    for line in logical.splitlines():
+        if line.lstrip()[:1] in ("", "#", "!"):
+            continue
+        match = _ASSIGNMENT.match(line)
+        name, value = match.groups() if match else (line.strip(), "")
+        found[_unescape(name)] = _unescape(value).strip()
+    return found
+
+
+def _unescape(text: str) -> str:
+    def plain(match: re.Match[str]) -> str:
+        code = match.group(1)
+        return chr(int(code[1:], 16)) if len(code) == 5 else _CONTROLS.get(code, code)
+
+    return _ESCAPE.sub(plain, text)
+
+
+def _require_broker_conf(path: str, values: Mapping[str, str]) -> None:
+    """A file of another kind, `/etc/passwd` or a Kafka server.properties, sets nothing; all would be defaults then."""
+    if not any(_BROKER_NAME.fullmatch(name) and value for name, value in values.items()):
+        raise BadMagicError(
+            "not a broker's configuration",
+            path=path,
+            expected="lines such as brokerName=broker-a or maxHashSlotNum=5000000",
+            got="none",
+        )
+
+
+def _refuse_misspelt(names: Iterable[Any], source: str) -> None:
+    for name in names:
+        meant = None if name in SETTINGS or name in _OTHERS else _meant(str(name))
+        if meant is not None:
+            raise ValueError(f"{name}: expected {meant}; no broker has a setting {name} (in {source})")
+
+
+def _meant(name: str) -> str | None:
+    """The setting that a name is within two letters of, whatever its case and its underscores."""
+    plain = _plain(name)
+    return next((one for one in sorted(SETTINGS) if _alike(plain, _plain(one))), None)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether at most two letters are wrong, missing or too many (Levenshtein's distance)."""
+    if abs(len(one) - len(other)) > _ALIKE:
+        return False
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(one, 1):
+        before, row = row, [at]
+        for column, wanted in enumerate(other, 1):
+            row.append(min(before[column] + 1, row[-1] + 1, before[column - 1] + (letter != wanted)))
+        if min(row) > _ALIKE:
+            return False
+    return row[-1] <= _ALIKE
