@@ -124,7 +124,7 @@ static void set_text(const mqi_log *log, const uint8_t *p, int32_t n, int64_t *p
 
 static void fill_frame(const mqi_log *log, const mqi_log_head *head, const mqi_log_tail *tail, mqi_log_frame *out) {
     const uint8_t *p = log->buf + head->at, *limit = log->buf + log->len;
-    int32_t sys_flag = mqi_get32(p + 36);
+    int32_t sys_flag = head->sys_flag;
     int32_t born_len = sys_flag & MQI_SYS_BORN_IPV6 ? 16 : 4, store_len = sys_flag & MQI_SYS_STORE_IPV6 ? 16 : 4;
     const uint8_t *stored = p + 48 + born_len + 4, *rest = stored + 8 + store_len + 4;
     mqi_log_keys keys = mqi_log_read_keys(log->buf + tail->properties_at, tail->properties_len, limit, 0);

@@ -116,6 +116,7 @@ int64_t mqi_log_ids(const uint8_t *buf, const mqi_log_frame *frames, int64_t n, 
 typedef struct {
     int64_t at;
     int32_t size, body_at, body_len, width; /* width of topic_len: 1 or 2 */
+    int32_t sys_flag;                       /* as it was when body_at was found: a live file may change */
 } mqi_log_head;
 
 typedef struct {

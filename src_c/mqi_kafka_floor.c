@@ -33,11 +33,13 @@ static inline int64_t in_layer(const mqi_kafka_tree *tree, int times, int layer,
     return times ? ((const int64_t *)tree->keys[layer])[i] : ((const int32_t *)tree->keys[layer])[i];
 }
 
+/* Whether the keys increase is asked of the layers themselves: what they are made of may change while they are made, and
+ * a search goes down copies that are in order, never out of them. */
 int mqi_kafka_tree_grow(mqi_kafka_tree *tree, const mqi_kafka_index *x) {
     int64_t nodes = fan(x->times), count = x->n;
     size_t size = x->times ? 8 : 4, total = LINE;
     *tree = (mqi_kafka_tree){0};
-    if (x->n == 0) return 1;
+    if (x->n == 0) return MQI_KAFKA_GROWN;
     do { /* every layer in whole nodes */
         int64_t below = tree->layers == 0 ? leaf_of(x->times) : nodes;
         count = (count + below - 1) / below;
@@ -45,7 +47,8 @@ int mqi_kafka_tree_grow(mqi_kafka_tree *tree, const mqi_kafka_index *x) {
         total += (size_t)((count + nodes - 1) / nodes) * LINE;
     } while (count > nodes);
     tree->memory = malloc(total);
-    if (!tree->memory) return 0;
+    if (!tree->memory) return MQI_KAFKA_NO_MEMORY;
+    int bad = 0;
     uint8_t *next = (uint8_t *)tree->memory + (LINE - (uintptr_t)tree->memory % LINE) % LINE;
     for (int layer = 0; layer < tree->layers; layer++) {
         int64_t room = (tree->count[layer] + nodes - 1) / nodes * nodes;
@@ -59,9 +62,12 @@ int mqi_kafka_tree_grow(mqi_kafka_tree *tree, const mqi_kafka_index *x) {
             else
                 ((int32_t *)tree->keys[layer])[i] = key > INT32_MAX ? INT32_MAX : (int32_t)key;
         }
+        for (int64_t i = 1; i < tree->count[layer]; i++)
+            bad |= in_layer(tree, x->times, layer, i - 1) >= in_layer(tree, x->times, layer, i);
         next += (size_t)room * size;
     }
-    return 1;
+    if (bad) mqi_kafka_tree_free(tree);
+    return bad ? MQI_KAFKA_UNSORTED : MQI_KAFKA_GROWN;
 }
 
 void mqi_kafka_tree_free(mqi_kafka_tree *tree) {
@@ -140,7 +146,7 @@ static inline int64_t narrowed(int times, int64_t target) {
 #define FLOORS(name, attribute, rank_of, last_of)                                                                       \
     attribute static inline void name(const mqi_kafka_index *x, const int times, const mqi_kafka_tree *tree,            \
                                       const int64_t *targets, int m, int64_t *at) {                                     \
-        const int64_t first = key_at(x->buf, times, 0);                                                                 \
+        const int64_t first = in_layer(tree, times, 0, 0); /* not the file's: it may be another by now */               \
         int64_t wanted[MQI_KAFKA_GROUP];                                                                                \
         for (int k = 0; k < m; k++) wanted[k] = narrowed(times, targets[k] < first ? first : targets[k]);               \
         for (int k = 0; k < m; k++) { /* the upper layers live in the nearest caches */                                 \
@@ -218,6 +224,18 @@ int64_t mqi_kafka_floor(const mqi_kafka_index *x, const mqi_kafka_tree *tree, in
     int64_t at;
     mqi_kafka_floors(x, tree, &target, 1, &at);
     return at;
+}
+
+int64_t mqi_kafka_settle(const mqi_kafka_index *x, const int64_t *targets, int64_t m, int64_t *at) {
+    int64_t moved = 0;
+    for (int64_t k = 0; k < m; k++) {
+        int fits = (at[k] < 0 || key_at(x->buf, x->times, at[k]) <= targets[k]) &&
+                   (at[k] + 1 >= x->n || key_at(x->buf, x->times, at[k] + 1) > targets[k]);
+        if (__builtin_expect(fits, 1)) continue;
+        at[k] = mqi_kafka_search(x, MQI_KAFKA_KEY, targets[k], 0);
+        moved++;
+    }
+    return moved;
 }
 
 /* ---- sorted targets --------------------------------------------------------------------------------------------------- */

@@ -46,7 +46,9 @@ typedef struct {
 void mqi_kafka_choose(void);
 
 int mqi_kafka_is_sorted(const mqi_kafka_index *x);
-int mqi_kafka_tree_grow(mqi_kafka_tree *tree, const mqi_kafka_index *x); /* 0: no memory */
+/* The layers are a copy of keys that strictly increase: while the file changes under them, a search still ends inside it. */
+enum mqi_kafka_growth { MQI_KAFKA_GROWN = 0, MQI_KAFKA_UNSORTED, MQI_KAFKA_NO_MEMORY };
+int mqi_kafka_tree_grow(mqi_kafka_tree *tree, const mqi_kafka_index *x);
 void mqi_kafka_tree_free(mqi_kafka_tree *tree);
 
 int64_t mqi_kafka_floor(const mqi_kafka_index *x, const mqi_kafka_tree *tree, int64_t target);
@@ -58,6 +60,10 @@ void mqi_kafka_floors_portable(const mqi_kafka_index *x, const mqi_kafka_tree *t
                                int64_t *at);
 /* The same for targets that never decrease; `from`: an entry that is not behind the first answer. */
 void mqi_kafka_merge(const mqi_kafka_index *x, const int64_t *targets, int64_t m, int64_t from, int64_t *at);
+
+/* Holds answers against the entries as they are now; where they do not fit, the file was changed since, and the broker's
+ * search decides. Returns how many. */
+int64_t mqi_kafka_settle(const mqi_kafka_index *x, const int64_t *targets, int64_t m, int64_t *at);
 
 /* ---- append and decode --------------------------------------------------------------------------------------------- */
 

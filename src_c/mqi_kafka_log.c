@@ -197,11 +197,10 @@ static int index_offset(mqi_kafka_recovery *r, const uint8_t *p, const head *h, 
     if (LIKELY(!r->first_offsets)) return 1;
     *offset = mqi_get64(p);
     if (h->magic >= 2 || !(p[MQI_MESSAGE_ATTRIBUTES] & MQI_BATCH_CODEC)) return 1;
-    if (r->state != MQI_RECOVERY_WANTS_FIRST) {
+    if (r->told_at != r->valid) {
         r->state = MQI_RECOVERY_WANTS_FIRST;
         return 0;
     }
-    r->state = MQI_RECOVERY_RUNS;
     *offset = r->first_offset;
     return 1;
 }
@@ -292,14 +291,18 @@ static int read_header(mqi_kafka_recovery *r) {
 }
 
 void mqi_kafka_recover_start(mqi_kafka_recovery *r) {
-    r->fd = -1;
+    r->fd = r->told_at = -1;
     r->max_timestamp = r->last_time = -1;
     r->max_timestamp_offset = r->last_time_offset = r->base_offset;
 }
 
 void mqi_kafka_recover(mqi_kafka_recovery *r, int64_t stop) {
     head h;
-    if (r->state != MQI_RECOVERY_RUNS && r->state != MQI_RECOVERY_WANTS_FIRST) return;
+    if (r->state == MQI_RECOVERY_WANTS_FIRST) {
+        r->told_at = r->valid;
+        r->state = MQI_RECOVERY_RUNS;
+    }
+    if (r->state != MQI_RECOVERY_RUNS) return;
     while (r->valid < stop) {
         int mapped = r->fd < 0, found;
         const uint8_t *p = mapped ? r->log.buf + r->valid : r->header;

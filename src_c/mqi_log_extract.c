@@ -64,14 +64,15 @@ static int allows_multi_dispatch(const mqi_log_queues *queues, const uint8_t *to
                                       (n >= 8 && memcmp(topic, "rmq_sys_", 8) == 0) || mqi_log_is_scheduled(topic, n));
 }
 
-/* The same unit in every queue that the message names, at the offset that it names beside. */
+/* The same unit in every queue that the message names, at the offset that it names beside. A live file may have lost a
+ * comma since they were counted: then there are fewer. */
 static void emit_multi_dispatch(mqi_log_queues *queues, mqi_log_cursor *c, const mqi_log_keys *keys, mqi_log_unit unit,
                                 int32_t queue_id) {
     const uint8_t *name = keys->queues, *names_end = name + keys->queues_len;
     const uint8_t *number = keys->queue_offsets, *numbers_end = number + keys->queue_offsets_len;
     int64_t parts = count_parts(name, keys->queues_len);
     if (parts != count_parts(number, keys->queue_offsets_len)) return;
-    for (; parts > 0; parts--) {
+    for (; parts > 0 && name <= names_end && number <= numbers_end; parts--) {
         const uint8_t *stop = part_end(name, names_end), *number_stop = part_end(number, numbers_end);
         int32_t n = (int32_t)(stop - name);
         int32_t id = queues->lmq && n >= 5 && memcmp(name, "%LMQ%", 5) == 0 ? 0 : queue_id;
@@ -117,7 +118,7 @@ static inline void emit_units(const mqi_log *log, mqi_log_queues *queues, mqi_lo
 static inline void emit_message(const mqi_log *log, int tags, mqi_log_queues *queues, mqi_log_cursor *c,
                                 const mqi_log_head *head, const mqi_log_tail *tail) {
     const uint8_t *p = log->buf + head->at, *limit = log->buf + log->len;
-    int32_t sys_flag = mqi_get32(p + 36);
+    int32_t sys_flag = head->sys_flag;
     if (MQI_UNLIKELY((sys_flag & MQI_SYS_ROLLBACK) == MQI_SYS_ROLLBACK)) return;
     mqi_log_keys keys =
         mqi_log_read_keys(log->buf + tail->properties_at, tail->properties_len, limit, queues != 0);

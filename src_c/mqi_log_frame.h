@@ -93,7 +93,7 @@ static inline int mqi_log_read_head(const mqi_log *log, int64_t at, mqi_log_head
     if (MQI_UNLIKELY(body_len < 0)) body_len = 0;
     if (MQI_UNLIKELY(body_len > room))
         return mqi_log_blame(fault, at, MQI_LOG_BAD_LENGTH, MQI_FIELD_BODY_LEN, MQI_AT_MOST, room, body_len);
-    *head = (mqi_log_head){at, size, body_at, body_len, width};
+    *head = (mqi_log_head){at, size, body_at, body_len, width, sys_flag};
     return MQI_FOUND_FRAME;
 }
 

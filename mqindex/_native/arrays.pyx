@@ -3,6 +3,7 @@
 # cython: autotestdict=False
 """Arrays for the kernels: NumPy's, made without its headers, and whatever is given, checked before it is read."""
 
+cimport cython
 from cpython.buffer cimport (
     PyBUF_FORMAT,
     PyBUF_ND,
@@ -16,6 +17,8 @@ from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdlib cimport free
 from libc.string cimport memcpy
+
+from mqindex._native.guard cimport range_of, still_whole
 
 
 cdef object _numpy = None
@@ -116,10 +119,46 @@ cdef object copy_of(const int64_t* values, size_t n):
     return array
 
 
+cdef int hold(object exporter, Py_buffer* view, int flags, Py_ssize_t itemsize) except -1:
+    """A buffer of numbers or rows that a kernel reads where they lie: those that are not aligned are copied first."""
+    cdef Py_ssize_t alignment = min(itemsize & -itemsize, <Py_ssize_t> sizeof(int64_t))
+    PyObject_GetBuffer(exporter, view, flags)
+    if <size_t> view.buf % alignment == 0:
+        return 0
+    PyBuffer_Release(view)
+    if flags & PyBUF_WRITABLE:
+        raise ValueError(f"expected an array aligned to {alignment} bytes, to be written to")
+    if _numpy is None:
+        import_numpy()
+    PyObject_GetBuffer(_numpy.array(exporter), view, flags)
+    return 0
+
+
+@cython.final
+cdef class Pinned:
+    """A buffer for as long as this lives: bytes, or `n` contiguous rows of `itemsize` bytes, or as many integers."""
+
+    def __cinit__(self, object exporter, Py_ssize_t itemsize=1, bint writable=False, bint integers=False):
+        if integers:
+            take(exporter, &self.view, itemsize, writable)
+        else:
+            hold(exporter, &self.view, PyBUF_ND | (PyBUF_WRITABLE if writable else 0), itemsize)
+        self.held = True
+        self.n = self.view.len // itemsize
+
+    def __dealloc__(self):
+        if self.held:
+            PyBuffer_Release(&self.view)
+
+    cdef int whole(self) except -1:
+        """`TruncatedFileError` where bytes of a mapped file were taken away while it was pinned."""
+        return still_whole(range_of(&self.view))
+
+
 cdef int take(object array, Py_buffer* view, Py_ssize_t itemsize, bint writable=False) except -1:
     """One-dimensional, contiguous, native integers of the wanted width."""
     cdef const char* form
-    PyObject_GetBuffer(array, view, PyBUF_ND | PyBUF_FORMAT | (PyBUF_WRITABLE if writable else 0))
+    hold(array, view, PyBUF_ND | PyBUF_FORMAT | (PyBUF_WRITABLE if writable else 0), itemsize)
     form = view.format
     if view.ndim == 1 and view.itemsize == itemsize and form != NULL:
         if form[0] == c"@" or form[0] == c"=":

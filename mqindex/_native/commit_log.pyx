@@ -11,6 +11,7 @@ cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
 
+from mqindex._native.arrays cimport Pinned
 from mqindex._native.commit_log cimport LogBuffer, mqi_log, mqi_log_fault, mqi_log_frame
 from mqindex._native.guard cimport range_of, still_whole
 
@@ -187,13 +188,13 @@ cdef class Scanner:
             self.busy = True
         try:
             frames = None if self.scan.done else self._next()
+            if frames is None or len(frames) == 0:
+                if self.log.held:
+                    self.log.leave()
+                raise StopIteration
+            return frames
         finally:
             self.busy = False
-        if frames is None or len(frames) == 0:
-            if self.log.held:
-                self.log.leave()
-            raise StopIteration
-        return frames
 
     cdef object _next(self):
         import numpy as np
@@ -233,18 +234,13 @@ def scan_at(buf, int64_t file_start, phy_offsets, /, *, bint check_crc=False):
     """
     import numpy as np
 
-    cdef Py_buffer at, rows, flags
     cdef LogBuffer log = LogBuffer(buf, file_start, check_crc)
     positions = np.ascontiguousarray(phy_offsets, np.int64) - file_start
     cdef int64_t n = len(positions)
     frames, valid = np.empty(n, frame_dtype()), np.empty(n, np.uint8)
-    PyObject_GetBuffer(positions, &at, PyBUF_SIMPLE)
-    PyObject_GetBuffer(frames, &rows, PyBUF_WRITABLE)
-    PyObject_GetBuffer(valid, &flags, PyBUF_WRITABLE)
+    cdef Pinned at = Pinned(positions, sizeof(int64_t)), rows = Pinned(frames, 1, True), flags = Pinned(valid, 1, True)
     with nogil:
-        mqi_log_scan_at(&log.log, <const int64_t*>at.buf, n, <mqi_log_frame*>rows.buf, <uint8_t*>flags.buf)
-    PyBuffer_Release(&flags)
-    PyBuffer_Release(&rows)
-    PyBuffer_Release(&at)
+        mqi_log_scan_at(
+            &log.log, <const int64_t*>at.view.buf, n, <mqi_log_frame*>rows.view.buf, <uint8_t*>flags.view.buf)
     log.leave()
     return frames, valid.view(np.bool_)

@@ -8,11 +8,10 @@ over behind the last whole unit does not count.
 """
 
 cimport cython
-from cpython.buffer cimport PyBUF_ND, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
-from mqindex._native.guard cimport range_of, still_whole
+from mqindex._native.arrays cimport Pinned
 
 
 cdef extern from "mqi_consume_queue.h" nogil:
@@ -59,37 +58,25 @@ cdef extern from "mqi_consume_queue.h" nogil:
         int64_t* out) noexcept
 
 
-cdef class _Rows:
-    """A pinned buffer: a whole file, or a one-dimensional array of rows of the wanted width."""
-
-    cdef Py_buffer view
-    cdef bint held
-
-    def __cinit__(self, object buf, Py_ssize_t itemsize=0, bint writable=False, str name=None):
-        PyObject_GetBuffer(
-            buf, &self.view, (PyBUF_WRITABLE if writable else PyBUF_SIMPLE) | (PyBUF_ND if itemsize else PyBUF_SIMPLE))
-        self.held = True
-        if itemsize and (self.view.ndim != 1 or self.view.itemsize != itemsize):
-            raise TypeError(f"{name}: expected a contiguous, one-dimensional array of {itemsize} bytes a row")
-
-    def __dealloc__(self):
-        if self.held:
-            PyBuffer_Release(&self.view)
-
-    cdef int whole(self) except -1:
-        """`TruncatedFileError` where bytes of a mapped file were taken away while it was pinned."""
-        return still_whole(range_of(&self.view))
-
-    cdef int64_t count(self, Py_ssize_t itemsize) noexcept:
-        return self.view.len // itemsize
+cdef Pinned _units(object units, bint writable=False, str name="units"):
+    """A one-dimensional array of units."""
+    cdef Pinned rows = Pinned(units, sizeof(mqi_queue_unit), writable)
+    if rows.view.ndim != 1 or rows.view.itemsize != sizeof(mqi_queue_unit):
+        raise TypeError(f"{name}: expected a contiguous, one-dimensional array of {sizeof(mqi_queue_unit)} bytes a row")
+    return rows
 
 
-cdef _Rows _units(object units):
-    return _Rows(units, sizeof(mqi_queue_unit), False, "units")
+cdef Pinned _hashes(object hashes):
+    return Pinned(hashes, sizeof(int32_t), False, True)
 
 
-cdef int _require_range(_Rows rows, int64_t start, int64_t stop) except -1:
-    cdef int64_t places = rows.count(MQI_UNIT_SIZE)
+cdef Pinned _target(object array):
+    """A new array, to be filled."""
+    return Pinned(array, 1, True)
+
+
+cdef int _require_range(Pinned rows, int64_t start, int64_t stop) except -1:
+    cdef int64_t places = rows.n // MQI_UNIT_SIZE
     if not 0 <= start <= stop <= places:
         raise ValueError(f"start, stop: expected positions 0..{places} in order, got {start} and {stop}")
     return 0
@@ -104,13 +91,13 @@ def group_units(units, int64_t n_queues, out=None, /):
     """
     import numpy as np
 
-    cdef _Rows source = _units(units), target, starts
-    cdef int64_t bad, n = source.view.shape[0], k
+    cdef Pinned source = _units(units), target, starts
+    cdef int64_t bad, n = source.n, k
     cdef int64_t* offset
     if n_queues < 0:
         raise ValueError(f"n_queues: expected 0 or more, got {n_queues}")
     offsets = np.empty(n_queues + 1, np.int64)
-    starts = _Rows(offsets, writable=True)
+    starts = _target(offsets)
     offset = <int64_t*>starts.view.buf
     with nogil:
         bad = mqi_units_count(<const mqi_queue_unit*>source.view.buf, n, n_queues, offset)
@@ -121,9 +108,9 @@ def group_units(units, int64_t n_queues, out=None, /):
             return units, offsets
     if out is None:
         out = np.empty_like(units)
-    target = _Rows(out, sizeof(mqi_queue_unit), True, "out")
-    if target.view.shape[0] < n:
-        raise ValueError(f"out: expected {n} units or more, got {target.view.shape[0]}")
+    target = _units(out, True, "out")
+    if target.n < n:
+        raise ValueError(f"out: expected {n} units or more, got {target.n}")
     with nogil:
         mqi_units_sort(
             <const mqi_queue_unit*>source.view.buf, n, n_queues, <mqi_queue_unit*>target.view.buf, offset)
@@ -132,10 +119,10 @@ def group_units(units, int64_t n_queues, out=None, /):
 
 def gather_units(units, int64_t at, more, /):
     """Copy the units `more` to where `units[at]` begins; returns the number behind them. They must fit."""
-    cdef _Rows source = _units(more), target = _Rows(units, sizeof(mqi_queue_unit), True, "units")
-    cdef int64_t n = source.view.shape[0]
-    if not 0 <= at <= target.view.shape[0] - n:
-        raise ValueError(f"units: expected room for {n} more at {at}, got {target.view.shape[0]}")
+    cdef Pinned source = _units(more), target = _units(units, True)
+    cdef int64_t n = source.n
+    if not 0 <= at <= target.n - n:
+        raise ValueError(f"units: expected room for {n} more at {at}, got {target.n}")
     memcpy(<mqi_queue_unit*>target.view.buf + at, source.view.buf, n * sizeof(mqi_queue_unit))
     return at + n
 
@@ -146,14 +133,14 @@ def count_in_line(units, int64_t phy_offset, int64_t limit, /):
     Each message lies behind the one before it, the first behind `phy_offset`; the queue offsets are consecutive, 0 or
     more and below `limit`.
     """
-    cdef _Rows source = _units(units)
-    return mqi_units_line(<const mqi_queue_unit*>source.view.buf, source.view.shape[0], phy_offset, limit)
+    cdef Pinned source = _units(units)
+    return mqi_units_line(<const mqi_queue_unit*>source.view.buf, source.n, phy_offset, limit)
 
 
 def are_sound(units, /):
     """Whether all units have a phy_offset of 0 or more and a size above 0."""
-    cdef _Rows source = _units(units)
-    return mqi_units_sound(<const mqi_queue_unit*>source.view.buf, source.view.shape[0]) != 0
+    cdef Pinned source = _units(units)
+    return mqi_units_sound(<const mqi_queue_unit*>source.view.buf, source.n) != 0
 
 
 def encode_units(units, int64_t next_offset, int64_t max_phy_offset, /):
@@ -165,14 +152,14 @@ def encode_units(units, int64_t next_offset, int64_t max_phy_offset, /):
     """
     import numpy as np
 
-    cdef _Rows source = _units(units), target
-    cdef int64_t n = source.view.shape[0], written
+    cdef Pinned source = _units(units), target
+    cdef int64_t n = source.n, written
     cdef mqi_unit_append end
     end.next_offset, end.max_phy_offset, end.repeated, end.misplaced = next_offset, max_phy_offset, 0, 0
     if next_offset < 0:
         raise ValueError(f"next_offset: expected 0 or more, got {next_offset}")
     data = np.empty(n * MQI_UNIT_SIZE, np.uint8)
-    target = _Rows(data, writable=True)
+    target = _target(data)
     with nogil:
         written = mqi_units_encode(&end, <const mqi_queue_unit*>source.view.buf, n, <uint8_t*>target.view.buf)
     return data[:written * MQI_UNIT_SIZE], end.max_phy_offset, end.repeated, end.misplaced
@@ -182,11 +169,11 @@ def decode_units(buf, int64_t start, int64_t stop, /):
     """Columns of the units at the positions [start, stop): `(phy_offset int64, size int32, tags_code int64)`."""
     import numpy as np
 
-    cdef _Rows queue = _Rows(buf), first, second, third
+    cdef Pinned queue = Pinned(buf), first, second, third
     _require_range(queue, start, stop)
     cdef int64_t n = stop - start
     columns = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int64)
-    first, second, third = (_Rows(column, writable=True) for column in columns)
+    first, second, third = (_target(column) for column in columns)
     with nogil:
         mqi_units_decode(
             <const uint8_t*>queue.view.buf + start * MQI_UNIT_SIZE, n, <int64_t*>first.view.buf,
@@ -202,15 +189,15 @@ def select_tags(buf, int64_t start, int64_t stop, hashes, /):
     """
     import numpy as np
 
-    cdef _Rows queue = _Rows(buf), wanted = _Rows(hashes, sizeof(int32_t), False, "hashes"), target
+    cdef Pinned queue = Pinned(buf), wanted = _hashes(hashes), target
     cdef int64_t found
     _require_range(queue, start, stop)
     positions = np.empty(stop - start, np.int64)
-    target = _Rows(positions, writable=True)
+    target = _target(positions)
     with nogil:
         found = mqi_units_select(
             <const uint8_t*>queue.view.buf + start * MQI_UNIT_SIZE, stop - start, start,
-            <const int32_t*>wanted.view.buf, wanted.view.shape[0], <int64_t*>target.view.buf)
+            <const int32_t*>wanted.view.buf, wanted.n, <int64_t*>target.view.buf)
     queue.whole()
     if found < 0:
         raise MemoryError
@@ -228,7 +215,7 @@ cdef class UnitTaker:
     """
 
     cdef mqi_unit_take to
-    cdef _Rows wanted, parts
+    cdef Pinned wanted, parts
     cdef list pinned
     cdef tuple taken
 
@@ -239,25 +226,25 @@ cdef class UnitTaker:
             raise TypeError("a UnitTaker is made once")
         if room < 0:
             raise ValueError(f"room: expected 0 or more, got {room}")
-        cdef _Rows files = _Rows(parts, writable=False, itemsize=0)
-        cdef _Rows offsets, phys, sizes, tags
+        cdef Pinned files = Pinned(parts, sizeof(int64_t))
+        cdef Pinned offsets, phys, sizes, tags
         if parts.dtype != np.int64 or parts.ndim != 2 or len(parts) != 2:
             raise TypeError("parts: expected an array int64[2, m]")
-        self.wanted = None if hashes is None else _Rows(hashes, sizeof(int32_t), False, "hashes")
+        self.wanted = None if hashes is None else _hashes(hashes)
         self.parts = files
-        self.to.files = files.view.len // (2 * sizeof(int64_t))
+        self.to.files = files.n // 2
         self.to.starts = <const int64_t*>files.view.buf
         self.to.stops = self.to.starts + self.to.files
         self.taken = (
             np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int32),
             np.empty(room, np.int64) if codes else None)
-        offsets, phys, sizes = (_Rows(column, writable=True) for column in self.taken[:3])
+        offsets, phys, sizes = (_target(column) for column in self.taken[:3])
         self.pinned = [offsets, phys, sizes]
         self.to.queue_offsets = <int64_t*>offsets.view.buf
         self.to.phy_offsets = <int64_t*>phys.view.buf
         self.to.sizes = <int32_t*>sizes.view.buf
         if codes:
-            tags = _Rows(self.taken[3], writable=True)
+            tags = _target(self.taken[3])
             self.pinned.append(tags)
             self.to.tags_codes = <int64_t*>tags.view.buf
         self.to.room = room
@@ -267,14 +254,14 @@ cdef class UnitTaker:
 
         Returns the position behind the last that was looked at: less than `stop` where there is no more room.
         """
-        cdef _Rows queue = _Rows(buf)
+        cdef Pinned queue = Pinned(buf)
         cdef int64_t seen, k = -1
         cdef const int32_t* hashes = NULL
         if self.pinned is None:
             raise TypeError("a UnitTaker that was not made")
         _require_range(queue, start, stop)
         if self.wanted is not None:
-            k, hashes = self.wanted.view.shape[0], <const int32_t*>self.wanted.view.buf
+            k, hashes = self.wanted.n, <const int32_t*>self.wanted.view.buf
         with nogil:
             seen = mqi_units_take(
                 &self.to, hashes, k, <const uint8_t*>queue.view.buf + start * MQI_UNIT_SIZE, stop - start,
@@ -309,7 +296,7 @@ cdef class UnitTaker:
 
 def unit_at(buf, int64_t position, /):
     """`(phy_offset, size, tags_code)` of one unit."""
-    cdef _Rows queue = _Rows(buf)
+    cdef Pinned queue = Pinned(buf)
     cdef int64_t phy_offset, tags_code
     cdef int32_t size
     _require_range(queue, position, position + 1)
@@ -321,7 +308,7 @@ def unit_at(buf, int64_t position, /):
 
 def check_units(buf, int64_t start, int64_t stop, /):
     """The first position in [start, stop) whose unit is not valid (phy_offset below 0 or size not above 0), or stop."""
-    cdef _Rows queue = _Rows(buf)
+    cdef Pinned queue = Pinned(buf)
     cdef int64_t valid
     _require_range(queue, start, stop)
     with nogil:
@@ -337,10 +324,10 @@ def compare_units(buf, int64_t first_queue_offset, units, /):
     """
     import numpy as np
 
-    cdef _Rows queue = _Rows(buf), source = _units(units), target
-    cdef int64_t n = source.view.shape[0], places = queue.count(MQI_UNIT_SIZE), found
+    cdef Pinned queue = Pinned(buf), source = _units(units), target
+    cdef int64_t n = source.n, places = queue.n // MQI_UNIT_SIZE, found
     numbers = np.empty(n, np.int64)
-    target = _Rows(numbers, writable=True)
+    target = _target(numbers)
     with nogil:
         found = mqi_units_compare(
             <const uint8_t*>queue.view.buf, places, first_queue_offset,

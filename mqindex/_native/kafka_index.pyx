@@ -12,7 +12,8 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
 from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
 
-from mqindex._native.guard cimport give_back, mqi_guard_range, range_of, still_whole
+from mqindex._native.arrays cimport Pinned
+from mqindex._native.guard cimport mqi_guard_range, range_of, still_whole
 
 from mqindex.errors import ClosedFileError
 
@@ -33,6 +34,8 @@ cdef extern from "mqi_kafka_index.h" nogil:
     int MQI_KAFKA_FINE
     int MQI_KAFKA_FULL
     int MQI_KAFKA_ORDER
+    int MQI_KAFKA_GROWN
+    int MQI_KAFKA_NO_MEMORY
 
     ctypedef struct mqi_kafka_index:
         const uint8_t* buf
@@ -58,6 +61,7 @@ cdef extern from "mqi_kafka_index.h" nogil:
     int mqi_kafka_tree_grow(mqi_kafka_tree* tree, const mqi_kafka_index* x) noexcept
     void mqi_kafka_tree_free(mqi_kafka_tree* tree) noexcept
     int64_t mqi_kafka_floor(const mqi_kafka_index* x, const mqi_kafka_tree* tree, int64_t target) noexcept
+    int64_t mqi_kafka_settle(const mqi_kafka_index* x, const int64_t* targets, int64_t m, int64_t* at) noexcept
     void mqi_kafka_choose() noexcept
     void mqi_kafka_floors(
         const mqi_kafka_index* x, const mqi_kafka_tree* tree, const int64_t* targets, int m, int64_t* at) noexcept
@@ -90,7 +94,8 @@ _WHY = (None, "full", "order", "overflow")
 cdef class Entries:
     """The entries of one index file, and where its next one goes. `buf` None: a file of no bytes.
 
-    kind : the NamedTuple that a look-up gives. Look-ups from several threads are safe, also beside one that appends.
+    kind : the NamedTuple that a look-up gives. Look-ups from several threads are safe, also beside one that appends;
+    closing while a call runs is. What others do to the bytes meanwhile changes answers, and never leads out of the buffer.
     """
 
     cdef Py_buffer view
@@ -142,6 +147,13 @@ cdef class Entries:
             raise ClosedFileError("the index is closed", path=self.path)
         return 0
 
+    cdef Pinned _pin(self, mqi_kafka_index* index):
+        """The entries as they are now, for a call that the file may be closed under: as long as what is given lives."""
+        with cython.critical_section(self):
+            self._require()
+            index[0] = self.index
+            return Pinned(self.view.obj if index.buf != NULL else b"")
+
     @property
     def entries(self):
         """How many there are."""
@@ -154,11 +166,12 @@ cdef class Entries:
 
     def keep(self, int64_t entries, /):
         """Only the first so many; their bytes stay."""
-        self._require()
-        if not 0 <= entries <= self.index.n:
-            raise ValueError(f"entries: expected 0..{self.index.n}, got {entries}")
-        self.index.n = entries
-        self._changed()
+        with cython.critical_section(self):
+            self._require()
+            if not 0 <= entries <= self.index.n:
+                raise ValueError(f"entries: expected 0..{self.index.n}, got {entries}")
+            self.index.n = entries
+            self._changed()
 
     cdef void _changed(self) noexcept:
         mqi_kafka_tree_free(&self.tree)
@@ -166,24 +179,24 @@ cdef class Entries:
 
     cdef object _made(self, int64_t at):
         """Entry number `at`, -1: the one before all; made at once, without a plain tuple on the way."""
-        cdef object first, second, made = PyType_GenericAlloc(<PyTypeObject*>self.kind, 2)
-        if self.index.times:
-            first = mqi_kafka_key(&self.index, at) if at >= 0 else -1
-            second = self.base_offset + (mqi_kafka_value(&self.index, at) if at >= 0 else 0)
-        else:
-            first = self.base_offset + (mqi_kafka_key(&self.index, at) if at >= 0 else 0)
-            second = mqi_kafka_value(&self.index, at) if at >= 0 else 0
+        cdef int64_t key = mqi_kafka_key(&self.index, at) if at >= 0 else -1 if self.index.times else 0
+        cdef int64_t value = mqi_kafka_value(&self.index, at) if at >= 0 else 0
+        still_whole(self.range)  # what led to this entry was read before
+        # From here on a collection of garbage may run anything, `release` too.
+        cdef object first = key if self.index.times else self.base_offset + key
+        cdef object second = self.base_offset + value if self.index.times else value
+        cdef object made = PyType_GenericAlloc(<PyTypeObject*>self.kind, 2)
         Py_INCREF(first)
         PyTuple_SET_ITEM(made, 0, first)
         Py_INCREF(second)
         PyTuple_SET_ITEM(made, 1, second)
-        still_whole(self.range)  # what led to this entry was read before
         return made
 
     def entry(self, int64_t at, /):
         """Entry number `at`; the one before all where there is none of that number."""
-        self._require()
-        return self._made(at if 0 <= at < self.index.n else -1)
+        with cython.critical_section(self):
+            self._require()
+            return self._made(at if 0 <= at < self.index.n else -1)
 
     cdef int64_t _relative(self, int64_t offset) noexcept:
         if self.index.times:
@@ -192,65 +205,62 @@ cdef class Entries:
 
     cpdef object lookup(self, int64_t target):
         """The entry with the greatest key that is not greater than `target`, as the broker's search finds it."""
-        cdef int64_t at
-        if not self.held:
-            raise ClosedFileError("the index is closed", path=self.path)
-        if self.tree_of != self.index.n:
-            self._grow()
-        if self.tree_of == self.index.n and self.sorted:
-            at = mqi_kafka_floor(&self.index, &self.tree, self._relative(target))
-        else:
-            at = mqi_kafka_search(&self.index, MQI_KAFKA_KEY, self._relative(target), 0)
-        return self._made(at)
+        cdef int64_t at, relative = self._relative(target)
+        with cython.critical_section(self):
+            self._require()
+            if self.tree_of != self.index.n:
+                self._grow()
+            if self.tree_of == self.index.n and self.sorted:
+                at = mqi_kafka_floor(&self.index, &self.tree, relative)
+                if mqi_kafka_settle(&self.index, &relative, 1, &at):
+                    self._changed()
+            else:
+                at = mqi_kafka_search(&self.index, MQI_KAFKA_KEY, relative, 0)
+            return self._made(at)
 
     cdef int _grow(self) except -1:
         """Layers above the entries, once so many were asked for that they pay."""
         self.asked += 1
         if self.asked * WORTH < self.index.n:
             return 0
+        cdef int grown = -1
         mqi_kafka_tree_free(&self.tree)
-        self.sorted = mqi_kafka_is_sorted(&self.index)
-        if self.sorted and not mqi_kafka_tree_grow(&self.tree, &self.index):
+        self.tree_of = -1
+        if mqi_kafka_is_sorted(&self.index):
+            grown = mqi_kafka_tree_grow(&self.tree, &self.index)
+        if grown == MQI_KAFKA_NO_MEMORY:
             raise MemoryError
+        self.sorted = grown == MQI_KAFKA_GROWN
         self.tree_of = self.index.n
         return 0
 
     def search(self, int column, int64_t target, bint upper, /):
         """The number of the entry that the broker's search finds; -1: none. column 0: the first field as stored."""
         cdef int64_t at
-        self._require()
-        at = mqi_kafka_search(&self.index, column, target, upper)
-        still_whole(self.range)
-        return at
+        with cython.critical_section(self):
+            self._require()
+            at = mqi_kafka_search(&self.index, column, target, upper)
+            still_whole(self.range)
+            return at
 
     def lookup_many(self, targets, /, *, bint portable=False):
         """`lookup` of each: two arrays as the fields of an entry. `portable`: by no special instructions, for tests."""
         import numpy as np
 
-        cdef Py_buffer asked, first, second, pinned
         cdef mqi_kafka_index index
         cdef bint no_memory
         wanted = np.ascontiguousarray(targets, np.int64)
         if wanted.ndim != 1:
             raise ValueError(f"targets: expected one dimension, got {wanted.ndim}")
-        with cython.critical_section(self):  # a buffer of its own: the file may be closed while this runs
-            self._require()
-            index = self.index
-            PyObject_GetBuffer(self.view.obj if index.buf != NULL else b"", &pinned, PyBUF_SIMPLE)
         one = np.empty(len(wanted), np.int64)
         other = np.empty(len(wanted), np.int64 if self.index.times else np.int32)
-        PyObject_GetBuffer(wanted, &asked, PyBUF_SIMPLE)
-        PyObject_GetBuffer(one, &first, PyBUF_WRITABLE)
-        PyObject_GetBuffer(other, &second, PyBUF_WRITABLE)
-        cdef int64_t m = len(wanted)
+        cdef Pinned asked = Pinned(wanted, sizeof(int64_t)), first = Pinned(one, 1, True), second = Pinned(other, 1, True)
+        cdef Pinned held = self._pin(&index)
         with nogil:
             no_memory = look_up_all(
-                &index, self.base_offset, <const int64_t*>asked.buf, m, <int64_t*>first.buf, second.buf,
-                mqi_kafka_floors_portable if portable else mqi_kafka_floors)
-        PyBuffer_Release(&second)
-        PyBuffer_Release(&first)
-        PyBuffer_Release(&asked)
-        give_back(&pinned)
+                &index, self.base_offset, <const int64_t*>asked.view.buf, asked.n, <int64_t*>first.view.buf,
+                second.view.buf, mqi_kafka_floors_portable if portable else mqi_kafka_floors)
+        held.whole()
         if no_memory:
             raise MemoryError
         return one, other
@@ -266,45 +276,42 @@ cdef class Entries:
     cdef tuple _append(
         self, object first, object second, int64_t last_timestamp, int64_t last_offset, bint skip_full_check
     ):
-        cdef Py_buffer one, other
+        cdef mqi_kafka_index index
         cdef mqi_kafka_end end
-        cdef int64_t m = len(first)
+        cdef Pinned one = Pinned(first, sizeof(int64_t))
+        cdef Pinned other = Pinned(second, sizeof(int64_t) if self.index.times else sizeof(int32_t))
+        cdef Pinned held = self._pin(&index)
+        cdef int64_t m = min(one.n, other.n)
         cdef int why
-        self._require()
-        end.buf, end.entries, end.max_entries = <uint8_t*>self.view.buf, self.index.n, self.max_entries
+        end.buf, end.entries, end.max_entries = <uint8_t*>index.buf, index.n, self.max_entries
         end.base_offset, end.last_timestamp, end.last_offset = self.base_offset, last_timestamp, last_offset
-        PyObject_GetBuffer(first, &one, PyBUF_SIMPLE)
-        PyObject_GetBuffer(second, &other, PyBUF_SIMPLE)
         with nogil:
-            if self.index.times:
+            if index.times:
                 why = mqi_kafka_append_times(
-                    &end, <const int64_t*>one.buf, <const int64_t*>other.buf, m, skip_full_check)
+                    &end, <const int64_t*>one.view.buf, <const int64_t*>other.view.buf, m, skip_full_check)
             else:
-                why = mqi_kafka_append_offsets(&end, <const int64_t*>one.buf, <const int32_t*>other.buf, m)
-        PyBuffer_Release(&other)
-        PyBuffer_Release(&one)
-        still_whole(self.range)
-        if end.entries != self.index.n:
-            self.index.n = end.entries
-            self._changed()
+                why = mqi_kafka_append_offsets(
+                    &end, <const int64_t*>one.view.buf, <const int32_t*>other.view.buf, m)
+        held.whole()
+        with cython.critical_section(self):
+            if self.held and end.entries != self.index.n:
+                self.index.n = end.entries
+                self._changed()
         return end.done, _WHY[why]
 
     def decode(self, int64_t start, int64_t stop, /):
         """The fields of the entries [start, stop) as two arrays."""
         import numpy as np
 
-        cdef Py_buffer first, second
-        self._require()
-        if not 0 <= start <= stop <= self.index.n:
-            raise ValueError(f"start, stop: expected 0..{self.index.n} in order, got {start} and {stop}")
+        cdef mqi_kafka_index index
+        cdef Pinned held = self._pin(&index)
+        if not 0 <= start <= stop <= index.n:
+            raise ValueError(f"start, stop: expected 0..{index.n} in order, got {start} and {stop}")
         one = np.empty(stop - start, np.int64)
-        other = np.empty(stop - start, np.int64 if self.index.times else np.int32)
-        PyObject_GetBuffer(one, &first, PyBUF_WRITABLE)
-        PyObject_GetBuffer(other, &second, PyBUF_WRITABLE)
-        mqi_kafka_decode(&self.index, self.base_offset, start, stop, <int64_t*>first.buf, second.buf)
-        PyBuffer_Release(&second)
-        PyBuffer_Release(&first)
-        still_whole(self.range)
+        other = np.empty(stop - start, np.int64 if index.times else np.int32)
+        cdef Pinned first = Pinned(one, 1, True), second = Pinned(other, 1, True)
+        mqi_kafka_decode(&index, self.base_offset, start, stop, <int64_t*>first.view.buf, second.view.buf)
+        held.whole()
         return one, other
 
 
@@ -321,8 +328,12 @@ cdef bint look_up_all(
     cdef bint increasing = is_increasing(targets, m)
     cdef bint worth = m >= x.n // WORTH and mqi_kafka_is_sorted(x) != 0
     tree.layers = 0
-    if worth and not increasing and not mqi_kafka_tree_grow(&tree, x):
-        return True
+    cdef int grown = MQI_KAFKA_GROWN
+    if worth and not increasing:
+        grown = mqi_kafka_tree_grow(&tree, x)
+        if grown == MQI_KAFKA_NO_MEMORY:
+            return True
+        worth = grown == MQI_KAFKA_GROWN
     done = 0
     while done < m:
         n = min(m - done, CHUNK)
@@ -343,6 +354,8 @@ cdef bint look_up_all(
                 group = <int>min(n - i, MQI_KAFKA_GROUP)
                 floors(x, &tree, relative + i, group, at + i)
                 i += group
+        if worth:
+            mqi_kafka_settle(x, relative, n, at)
         take(x, base_offset, at, n, first + done, second, done)
         done += n
     if worth and not increasing:

@@ -337,20 +337,21 @@ cdef class Recovered:
         self.r.fd = fd
         try:
             while True:
+                if self.r.state == MQI_RECOVERY_WANTS_FIRST:  # also what was asked before, and ended in an error
+                    self.r.first_offset = self.first_offset(self.r.valid)
                 with nogil:
                     mqi_kafka_recover(&self.r, stop)
                 still_whole(self.log.range)
                 if self.r.state != MQI_RECOVERY_WANTS_FIRST:
                     break
-                self.r.first_offset = self.first_offset(self.r.valid)
+            if self.r.state == MQI_RECOVERY_RUNS:
+                return True
+            self.log.release()
+            if self.r.state != MQI_RECOVERY_DONE:
+                self._refuse()
+            return False
         finally:
             self.busy = False
-        if self.r.state == MQI_RECOVERY_RUNS:
-            return True
-        self.log.release()
-        if self.r.state != MQI_RECOVERY_DONE:
-            self._refuse()
-        return False
 
     cdef int _refuse(self) except -1:
         cdef str index = _INDEXES[self.r.in_time_index]
@@ -374,20 +375,26 @@ cdef class Recovered:
         raise TruncatedFileError(
             "the log was cut while it was read", path=self.path, at=self.r.valid, expected=f"{self.r.log.len} bytes")
 
+    cdef bytes _copied(self, const mqi_bytes* what):
+        with cython.critical_section(self):
+            if self.busy:
+                raise RuntimeError("a Recovered serves one thread at a time")
+            return (<const char*>what.data)[:what.size] if what.size else b""
+
     @property
     def offset_index(self):
         """The bytes of the `.index`."""
-        return _copied(&self.r.offset_index)
+        return self._copied(&self.r.offset_index)
 
     @property
     def time_index(self):
         """The bytes of the `.timeindex`."""
-        return _copied(&self.r.time_index)
+        return self._copied(&self.r.time_index)
 
     @property
     def transactional(self):
         """Packed rows of the batches that transactions are made of."""
-        return _copied(&self.r.transactional)
+        return self._copied(&self.r.transactional)
 
     @property
     def valid_bytes(self):
@@ -441,11 +448,9 @@ cdef class Recovered:
     def epochs(self):
         """Packed rows of neighbours with one leader epoch (`mqindex.kafka.leader_epochs.RUN`), those without left out.
         """
-        return _copied(&self.r.epochs)
+        return self._copied(&self.r.epochs)
 
 
-cdef bytes _copied(const mqi_bytes* what):
-    return (<const char*>what.data)[:what.size] if what.size else b""
 
 
 def recover(

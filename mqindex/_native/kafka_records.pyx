@@ -7,11 +7,11 @@ What a compressed batch decompresses to is the caller's to find, and is given as
 """
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport free
 
-from mqindex._native.guard cimport mqi_guard_range, range_of, still_whole
+from mqindex._native.arrays cimport Pinned
 
 from mqindex.errors import FormatError
 
@@ -112,24 +112,6 @@ def header_dtype():
 
 
 @cython.final
-cdef class _Pinned:
-    """A buffer for as long as this lives."""
-
-    cdef Py_buffer view
-    cdef const mqi_guard_range* range
-    cdef bint held
-
-    def __cinit__(self, buf):
-        PyObject_GetBuffer(buf, &self.view, PyBUF_SIMPLE)
-        self.held = True
-        self.range = range_of(&self.view)
-
-    def __dealloc__(self):
-        if self.held:
-            PyBuffer_Release(&self.view)
-
-
-@cython.final
 cdef class _Block:
     """Memory that was filled by the kernel, and lives as long as the last view of it."""
 
@@ -156,13 +138,13 @@ cdef object _broken(const mqi_kafka_batch* batch, const mqi_kafka_records* x, ob
         f"record {x.index} of the batch is broken: {_FAULTS[x.fault]}", path=path, at=batch.position, field="records")
 
 
-cdef const mqi_kafka_batch* _batch(_Pinned rows, int64_t number) except NULL:
-    if not 0 <= number < rows.view.len // <int64_t>sizeof(mqi_kafka_batch):
+cdef const mqi_kafka_batch* _batch(Pinned rows, int64_t number) except NULL:
+    if not 0 <= number < rows.n:
         raise IndexError(f"number: expected one of the rows, got {number}")
     return <const mqi_kafka_batch*>rows.view.buf + number
 
 
-cdef const uint8_t* _bytes_of(_Pinned log, const mqi_kafka_batch* batch) except NULL:
+cdef const uint8_t* _bytes_of(Pinned log, const mqi_kafka_batch* batch) except NULL:
     cdef int64_t least = MQI_BATCH_RECORDS if batch.magic >= 2 else MQI_BATCH_OVERHEAD + MQI_MIN_LENGTH
     if batch.position < 0 or batch.size < least or batch.position > log.view.len - batch.size:
         raise ValueError("rows: expected those that a scan of this log gave")
@@ -176,7 +158,7 @@ def compressed_part(buf, rows, int64_t number, /, *, path=None):
     ------
     FormatError : a message of magic 0 or 1 that has no value, or none that is whole.
     """
-    cdef _Pinned log = _Pinned(buf), batches = _Pinned(rows)
+    cdef Pinned log = Pinned(buf), batches = Pinned(rows, sizeof(mqi_kafka_batch))
     cdef const mqi_kafka_batch* batch = _batch(batches, number)
     cdef const uint8_t* p = _bytes_of(log, batch)
     cdef const uint8_t* value = NULL
@@ -184,7 +166,7 @@ def compressed_part(buf, rows, int64_t number, /, *, path=None):
     if batch.magic >= 2:
         return batch.position + MQI_BATCH_RECORDS, batch.position + batch.size
     n = mqi_kafka_message_value(p, batch.size, &value)
-    still_whole(log.range)
+    log.whole()
     if n < 0:
         raise FormatError(
             "the compressed message has no value", path=path, at=batch.position, field="value",
@@ -193,7 +175,7 @@ def compressed_part(buf, rows, int64_t number, /, *, path=None):
 
 
 cdef int _start(
-    mqi_kafka_records* x, _Pinned source, const mqi_kafka_batch* batch, bint expanded
+    mqi_kafka_records* x, Pinned source, const mqi_kafka_batch* batch, bint expanded
 ) except -1:
     cdef const uint8_t* p
     cdef int64_t n
@@ -214,7 +196,7 @@ def find_record(buf, payload, rows, int64_t number, int64_t timestamp, int64_t m
     payload : what a compressed batch decompresses to, else None. Gives `(timestamp, offset)`, or None.
     """
     cdef bint expanded = payload is not None
-    cdef _Pinned source = _Pinned(payload if expanded else buf), batches = _Pinned(rows)
+    cdef Pinned source = Pinned(payload if expanded else buf), batches = Pinned(rows, sizeof(mqi_kafka_batch))
     cdef const mqi_kafka_batch* batch = _batch(batches, number)
     cdef mqi_kafka_records x
     cdef mqi_kafka_record record
@@ -224,7 +206,7 @@ def find_record(buf, payload, rows, int64_t number, int64_t timestamp, int64_t m
         while not found and mqi_kafka_records_next(&x, &record):
             found = record.offset >= min_offset and (
                 record.timestamp == timestamp if exact else record.timestamp >= timestamp)
-    still_whole(source.range)
+    source.whole()
     if found:
         return record.timestamp, record.offset
     if x.fault:
@@ -234,7 +216,7 @@ def find_record(buf, payload, rows, int64_t number, int64_t timestamp, int64_t m
 
 def first_offset(payload, rows, int64_t number, /, *, path=None):
     """The offset of the first record of a compressed batch."""
-    cdef _Pinned source = _Pinned(payload), batches = _Pinned(rows)
+    cdef Pinned source = Pinned(payload), batches = Pinned(rows, sizeof(mqi_kafka_batch))
     cdef const mqi_kafka_batch* batch = _batch(batches, number)
     cdef mqi_kafka_records x
     cdef mqi_kafka_record record
@@ -255,7 +237,7 @@ cdef class RecordColumns:
 
     cdef mqi_kafka_columns columns
     cdef mqi_kafka_records x
-    cdef _Pinned source  # of the batch that is not finished
+    cdef Pinned source  # of the batch that is not finished
     cdef int64_t max_rows, max_bytes
     cdef object path
     cdef bint busy
@@ -281,8 +263,8 @@ cdef class RecordColumns:
         It stops at a compressed batch, which is `add_payload`'s, and where the columns are full: after `take` go on
         with the same arguments but the number that was given.
         """
-        cdef _Pinned log = _Pinned(buf), batches = _Pinned(rows)
-        cdef int64_t n = batches.view.len // <int64_t>sizeof(mqi_kafka_batch)
+        cdef Pinned log = Pinned(buf), batches = Pinned(rows, sizeof(mqi_kafka_batch))
+        cdef int64_t n = batches.n
         cdef const mqi_kafka_batch* batch
         while number < n:
             batch = _batch(batches, number)
@@ -295,38 +277,46 @@ cdef class RecordColumns:
 
     def add_payload(self, payload, rows, int64_t number, /):
         """Copy the records of one compressed batch; False: the columns are full, call it again after `take`."""
-        cdef _Pinned batches = _Pinned(rows)
-        return self._add(_Pinned(payload), _batch(batches, number), number, True)
+        cdef Pinned batches = Pinned(rows, sizeof(mqi_kafka_batch))
+        return self._add(Pinned(payload), _batch(batches, number), number, True)
 
-    cdef bint _add(self, _Pinned source, const mqi_kafka_batch* batch, int64_t number, bint expanded) except -1:
+    cdef bint _add(self, Pinned source, const mqi_kafka_batch* batch, int64_t number, bint expanded) except -1:
         cdef int state
-        with cython.critical_section(self):
-            if self.busy:
-                raise RuntimeError("a RecordColumns serves one thread at a time")
-            self.busy = True
+        self._enter()
         try:
             if self.source is None:
                 _start(&self.x, source, batch, expanded)
                 self.source = source
             with nogil:
                 state = mqi_kafka_columns_add(&self.columns, &self.x, <int32_t>number, self.max_rows, self.max_bytes)
-            still_whole(source.range)
+            source.whole()
+            if state == MQI_COLUMNS_FULL:
+                return False
+            self.source = None
+            if state == MQI_COLUMNS_NO_MEMORY:
+                raise MemoryError
+            if self.x.fault:
+                raise _broken(batch, &self.x, self.path)
+            return True
         finally:
             self.busy = False
-        if state == MQI_COLUMNS_FULL:
-            return False
-        self.source = None
-        if state == MQI_COLUMNS_NO_MEMORY:
-            raise MemoryError
-        if self.x.fault:
-            raise _broken(batch, &self.x, self.path)
-        return True
+
+    cdef int _enter(self) except -1:
+        with cython.critical_section(self):
+            if self.busy:
+                raise RuntimeError("a RecordColumns serves one thread at a time")
+            self.busy = True
+        return 0
 
     def take(self):
         """What was copied, and begin anew: buffers of rows, keys, values, header rows, header keys, header values.
 
         Rows are of `row_dtype`; ends count from the begin of the data of each kind.
         """
-        return (
-            _given(&self.columns.rows), _given(&self.columns.key_data), _given(&self.columns.value_data),
-            _given(&self.columns.headers), _given(&self.columns.header_keys), _given(&self.columns.header_values))
+        self._enter()
+        try:
+            return (
+                _given(&self.columns.rows), _given(&self.columns.key_data), _given(&self.columns.value_data),
+                _given(&self.columns.headers), _given(&self.columns.header_keys), _given(&self.columns.header_values))
+        finally:
+            self.busy = False

@@ -5,7 +5,7 @@
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
 
-from mqindex._native.guard cimport range_at, still_whole
+from mqindex._native.arrays cimport Pinned
 
 from mqindex.errors import OffsetOverflowError
 
@@ -39,24 +39,30 @@ cdef extern from "mqi_kafka_search.h" nogil:
         int64_t* found) noexcept
 
 
-cdef int _pin(mqi_kafka_log* log, const uint8_t[::1] buf) except -1:
-    if buf.shape[0] > INT32_MAX:
+cdef Pinned _pin(mqi_kafka_log* log, object buf):
+    cdef Pinned pinned = Pinned(buf)
+    if pinned.n > INT32_MAX:
         raise OffsetOverflowError(
             "the log is longer than any position can tell", field="position", expected=f"{INT32_MAX} bytes or less",
-            got=buf.shape[0])
-    log.buf, log.len, log.check_crc = &buf[0] if buf.shape[0] else NULL, buf.shape[0], False
-    return 0
+            got=pinned.n)
+    log.buf, log.len, log.check_crc = <const uint8_t*>pinned.view.buf, pinned.n, False
+    return pinned
 
 
-cdef int _check(const mqi_kafka_log* log, const int64_t[::1] positions) except -1:
+cdef Pinned _numbers(object array):
+    return Pinned(array, sizeof(int64_t), False, True)
+
+
+cdef const int64_t* _positions(Pinned positions, const mqi_kafka_log* log) except NULL:
+    cdef const int64_t* at = <const int64_t*>positions.view.buf
     cdef int64_t i
-    for i in range(positions.shape[0]):
-        if not 0 <= positions[i] <= log.len:
-            raise ValueError(f"positions: expected 0..{log.len}, of batches of the log, got {positions[i]}")
-    return 0
+    for i in range(positions.n):
+        if not 0 <= at[i] <= log.len:
+            raise ValueError(f"positions: expected 0..{log.len}, of batches of the log, got {at[i]}")
+    return at
 
 
-def find_batches(const uint8_t[::1] buf, int64_t stop, const int64_t[::1] starts, const int64_t[::1] times, /):
+def find_batches(buf, int64_t stop, starts, times, /):
     """For each pair the first batch from its start on whose max timestamp is not below its time: `(positions, at)`.
 
     Batches that begin before `stop`; -1: there is none. Each start is the begin of a batch. Pairs in the order of
@@ -66,58 +72,57 @@ def find_batches(const uint8_t[::1] buf, int64_t stop, const int64_t[::1] starts
 
     cdef mqi_kafka_log log
     cdef mqi_batch_fault fault
-    cdef int64_t n = starts.shape[0]
-    if times.shape[0] != n:
-        raise ValueError(f"times: expected {n}, as many as starts, got {times.shape[0]}")
-    _pin(&log, buf)
-    _check(&log, starts)
-    answer = np.empty(n, np.int64)
-    cdef int64_t[::1] found = answer
+    cdef Pinned begins = _numbers(starts), wanted = _numbers(times), held = _pin(&log, buf)
+    cdef const int64_t* positions = _positions(begins, &log)
+    if wanted.n != begins.n:
+        raise ValueError(f"times: expected {begins.n}, as many as starts, got {wanted.n}")
+    answer = np.empty(begins.n, np.int64)
+    cdef Pinned found = Pinned(answer, 1, True)
     fault.kind = MQI_BATCH_FINE
-    if n:
-        with nogil:
-            mqi_kafka_find_batches(&log, min(stop, log.len), &starts[0], &times[0], n, &found[0], &fault)
-    still_whole(range_at(log.buf))
+    with nogil:
+        mqi_kafka_find_batches(
+            &log, min(stop, log.len), positions, <const int64_t*>wanted.view.buf, begins.n, <int64_t*>found.view.buf,
+            &fault)
+    held.whole()
     return answer, None if fault.kind == MQI_BATCH_FINE else fault.at
 
 
-def batches_at(const uint8_t[::1] buf, const int64_t[::1] positions, /):
+def batches_at(buf, positions, /):
     """The batches that begin at `positions`: packed rows, fewer than asked for where one of them is none."""
     import numpy as np
 
     cdef mqi_kafka_log log
-    cdef int64_t n = positions.shape[0], done = 0
-    _pin(&log, buf)
-    _check(&log, positions)
-    rows = np.empty(n * sizeof(mqi_kafka_batch), np.uint8)
-    cdef uint8_t[::1] out = rows
-    if n:
-        with nogil:
-            done = mqi_kafka_batches_at(&log, &positions[0], n, <mqi_kafka_batch*>&out[0])
-    still_whole(range_at(log.buf))
+    cdef int64_t done
+    cdef Pinned begins = _numbers(positions), held = _pin(&log, buf)
+    cdef const int64_t* at = _positions(begins, &log)
+    rows = np.empty(begins.n * sizeof(mqi_kafka_batch), np.uint8)
+    cdef Pinned out = Pinned(rows, 1, True)
+    with nogil:
+        done = mqi_kafka_batches_at(&log, at, begins.n, <mqi_kafka_batch*>out.view.buf)
+    held.whole()
     return rows[:done * sizeof(mqi_kafka_batch)].data
 
 
-def first_not_below(
-    const int64_t[::1] values, const int64_t[::1] starts, const int64_t[::1] stops, const int64_t[::1] targets, /
-):
+def first_not_below(values, starts, stops, targets, /):
     """For each target the index of the first value in [start, stop) that is not below it; -1: there is none.
 
     In the order of (start, target) no value is read twice.
     """
     import numpy as np
 
-    cdef int64_t n = starts.shape[0], i
-    if stops.shape[0] != n or targets.shape[0] != n:
-        raise ValueError(f"stops, targets: expected {n} each, got {stops.shape[0]} and {targets.shape[0]}")
-    for i in range(n):
-        if not 0 <= starts[i] <= stops[i] <= values.shape[0]:
-            raise ValueError(f"starts, stops: expected parts of {values.shape[0]}, got {starts[i]} and {stops[i]}")
-    answer = np.empty(n, np.int64)
-    cdef int64_t[::1] found = answer
-    if n and values.shape[0]:
-        with nogil:
-            mqi_first_not_below(&values[0], &starts[0], &stops[0], &targets[0], n, &found[0])
-    else:
-        answer.fill(-1)
+    cdef Pinned all_of = _numbers(values), first = _numbers(starts), last = _numbers(stops), wanted = _numbers(targets)
+    cdef const int64_t* start = <const int64_t*>first.view.buf
+    cdef const int64_t* stop = <const int64_t*>last.view.buf
+    cdef int64_t i
+    if last.n != first.n or wanted.n != first.n:
+        raise ValueError(f"stops, targets: expected {first.n} each, got {last.n} and {wanted.n}")
+    for i in range(first.n):
+        if not 0 <= start[i] <= stop[i] <= all_of.n:
+            raise ValueError(f"starts, stops: expected parts of {all_of.n}, got {start[i]} and {stop[i]}")
+    answer = np.empty(first.n, np.int64)
+    cdef Pinned found = Pinned(answer, 1, True)
+    with nogil:
+        mqi_first_not_below(
+            <const int64_t*>all_of.view.buf, start, stop, <const int64_t*>wanted.view.buf, first.n,
+            <int64_t*>found.view.buf)
     return answer

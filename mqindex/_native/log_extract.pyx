@@ -98,6 +98,7 @@ cdef class QueueTable:
 
     cdef mqi_log_queues table
     cdef _Block delays
+    cdef bint busy
 
     def __cinit__(self, delay_levels, *, bint multi_dispatch=True, bint lmq=True, bint system_topics=True):
         cdef Py_ssize_t i, n = len(delay_levels)
@@ -114,11 +115,22 @@ cdef class QueueTable:
     def names(self):
         """(topic, queue_id) of every queue so far; its position is its number. Some may have no units."""
         cdef list names = []
-        for i in range(self.table.n):
-            queue = self.table.queues[i]
-            topic = (<const char*>self.table.topics)[queue.topic_at:queue.topic_at + queue.topic_len]
-            names.append((topic.decode("utf-8", "replace"), queue.queue_id))
-        return names
+        self.enter()
+        try:
+            for i in range(self.table.n):
+                queue = self.table.queues[i]
+                topic = (<const char*>self.table.topics)[queue.topic_at:queue.topic_at + queue.topic_len]
+                names.append((topic.decode("utf-8", "replace"), queue.queue_id))
+            return names
+        finally:
+            self.busy = False
+
+    cdef int enter(self) except -1:
+        with cython.critical_section(self):
+            if self.busy:
+                raise RuntimeError("a QueueTable serves one Extractor and thread at a time")
+            self.busy = True
+        return 0
 
     def __dealloc__(self):
         mqi_log_queues_free(&self.table)
@@ -187,12 +199,20 @@ cdef class Extractor:
             if self.x.done:
                 self.log.release()
                 raise StopIteration
-            with nogil:
-                mqi_log_extract_step(&self.x)
+            self._step()
             still_whole(self.log.range)
             self.given = 0
             if self.queues is not None and self.queues.table.no_memory:
                 raise MemoryError
+
+    cdef int _step(self) except -1:
+        if self.queues is not None:
+            self.queues.enter()
+        with nogil:
+            mqi_log_extract_step(&self.x)
+        if self.queues is not None:
+            self.queues.busy = False
+        return 0
 
     @property
     def units(self):

@@ -13,6 +13,7 @@ from cpython.buffer cimport (
 )
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from mqindex._native.arrays cimport Pinned
 from mqindex._native.commit_log cimport mqi_log_frame
 from mqindex._native.guard cimport give_back
 
@@ -110,31 +111,25 @@ def msg_ids(buf, frames, /):
 cdef object _texts(object buf, object frames, int which):
     import numpy as np
 
-    cdef Py_buffer source, rows, starts, target
     cdef int64_t n = len(frames), total
     if frames.dtype != frame_dtype():
         raise TypeError("frames: expected an array of frames that a Scanner gave")
     frames = np.ascontiguousarray(frames)
     offsets, data = np.empty(n + 1, np.int64), np.empty(n * MQI_LOG_TEXT_MAX, np.uint8)
-    PyObject_GetBuffer(buf, &source, PyBUF_SIMPLE)
-    PyObject_GetBuffer(frames, &rows, PyBUF_SIMPLE)
-    PyObject_GetBuffer(offsets, &starts, PyBUF_WRITABLE)
-    PyObject_GetBuffer(data, &target, PyBUF_WRITABLE)
+    cdef Pinned source = Pinned(buf), rows = Pinned(frames, sizeof(mqi_log_frame))
+    cdef Pinned starts = Pinned(offsets, 1, True), target = Pinned(data, 1, True)
     with nogil:
         total = -1
-        if _hosts_inside(<const mqi_log_frame*>rows.buf, n, source.len):
+        if _hosts_inside(<const mqi_log_frame*>rows.view.buf, n, source.view.len):
             if which == 2:
                 total = mqi_log_ids(
-                    <const uint8_t*>source.buf, <const mqi_log_frame*>rows.buf, n, <int64_t*>starts.buf,
-                    <char*>target.buf)
+                    <const uint8_t*>source.view.buf, <const mqi_log_frame*>rows.view.buf, n,
+                    <int64_t*>starts.view.buf, <char*>target.view.buf)
             else:
                 total = mqi_log_host_texts(
-                    <const uint8_t*>source.buf, <const mqi_log_frame*>rows.buf, n, which == 0, <int64_t*>starts.buf,
-                    <char*>target.buf)
-    PyBuffer_Release(&target)
-    PyBuffer_Release(&starts)
-    PyBuffer_Release(&rows)
-    give_back(&source)
+                    <const uint8_t*>source.view.buf, <const mqi_log_frame*>rows.view.buf, n, which == 0,
+                    <int64_t*>starts.view.buf, <char*>target.view.buf)
+    source.whole()
     if total < 0:
         raise ValueError("frames: expected those that a scan of this buffer gave")
     return data[:total].copy(), offsets

@@ -4,10 +4,11 @@
 """Frames of a commit log from columns, encoded into the bytes that are written."""
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, int32_t, int64_t, uint8_t
 
+from mqindex._native.arrays cimport Pinned
 from mqindex._native.pieces cimport Pieces, mqi_piece, mqi_pieces
 
 import os
@@ -118,18 +119,15 @@ cdef void set_numbers(mqi_log_rows* rows, const mqi_numbers* numbers) noexcept:
 cdef class _Numbers:
     """An int64 array of one value or n."""
 
-    cdef Py_buffer view
+    cdef Pinned array
     cdef mqi_numbers numbers
 
     def __cinit__(self, str name, array, Py_ssize_t n):
-        PyObject_GetBuffer(array, &self.view, PyBUF_SIMPLE)
-        self.numbers.cells = <const int64_t*> self.view.buf
-        self.numbers.step = 0 if self.view.len == 8 and n != 1 else 1
-        if self.view.itemsize != 8 or (self.view.len != 8 * n and self.view.len != 8):
-            raise ValueError(f"{name}: expected 1 or {n} numbers of 64 bits, got {self.view.len // 8}")
-
-    def __dealloc__(self):
-        PyBuffer_Release(&self.view)
+        self.array = Pinned(array, sizeof(int64_t))
+        self.numbers.cells = <const int64_t*> self.array.view.buf
+        self.numbers.step = 0 if self.array.n == 1 and n != 1 else 1
+        if self.array.view.itemsize != 8 or (self.array.n != n and self.array.n != 1):
+            raise ValueError(f"{name}: expected 1 or {n} numbers of 64 bits, got {self.array.n}")
 
 
 @cython.final
@@ -146,6 +144,7 @@ cdef class Frames:
     cdef list owners
     cdef Py_buffer size_view, offset_view, part_view
     cdef mqi_log_progress progress
+    cdef bint measured, busy
 
     def __init__(
         self, Py_ssize_t n, tuple texts, tuple numbers, /, *, bint separator, bint append_crc, bint long_topics,
@@ -181,6 +180,7 @@ cdef class Frames:
                 &self.rows, <int32_t*> self.size_view.buf, <uint8_t*> self.part_view.buf, &why)
         if self.total < 0:
             refuse(&why)
+        self.measured = True
 
     def __dealloc__(self):
         PyBuffer_Release(&self.size_view)
@@ -200,16 +200,25 @@ cdef class Frames:
 
         Returns how many bytes, and whether the next frame must go to another file.
         """
-        cdef Py_buffer view
+        cdef Pinned target = Pinned(out, 1, True)
         cdef int64_t used
-        PyObject_GetBuffer(out, &view, PyBUF_WRITABLE)
-        self.progress.phy_offset, self.progress.left = phy_offset, left
-        with nogil:
-            used = mqi_log_encode(
-                &self.rows, <const int32_t*> self.size_view.buf, <const uint8_t*> self.part_view.buf, &self.progress,
-                <uint8_t*> view.buf, view.len, <int64_t*> self.offset_view.buf)
-        PyBuffer_Release(&view)
-        return used, bool(self.progress.roll)
+        self._enter()
+        try:
+            self.progress.phy_offset, self.progress.left = phy_offset, left
+            with nogil:
+                used = mqi_log_encode(
+                    &self.rows, <const int32_t*> self.size_view.buf, <const uint8_t*> self.part_view.buf,
+                    &self.progress, <uint8_t*> target.view.buf, target.view.len, <int64_t*> self.offset_view.buf)
+            return used, bool(self.progress.roll)
+        finally:
+            self.busy = False
+
+    cdef int _enter(self) except -1:
+        with cython.critical_section(self):
+            if self.busy or not self.measured:
+                raise RuntimeError("Frames serve one thread at a time")
+            self.busy = True
+        return 0
 
     def append(self, int fd, int64_t start, buffer, int64_t phy_offset, int64_t left, int64_t most, /):
         """The next frames into a file that begins at the phy offset `start`; `most` bytes of them, about.
@@ -217,20 +226,22 @@ cdef class Frames:
         Each of WRITERS threads encodes into its part of `buffer`, and no frame is longer than one of these. Returns as
         `encode` does; `OSError` where the file took some of it.
         """
-        cdef Py_buffer view
-        cdef mqi_log_file file
+        cdef Pinned target = Pinned(buffer, 1, True)
+        cdef mqi_log_file file = mqi_log_file(
+            fd, start, <uint8_t*> target.view.buf, target.view.len // MQI_LOG_WRITERS)
         cdef int failed
-        PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE)
-        file = mqi_log_file(fd, start, <uint8_t*> view.buf, view.len // MQI_LOG_WRITERS)
-        self.progress.phy_offset, self.progress.left = phy_offset, left
-        with nogil:
-            failed = mqi_log_append(
-                &self.rows, <const int32_t*> self.size_view.buf, <const uint8_t*> self.part_view.buf, &self.progress,
-                &file, most, <int64_t*> self.offset_view.buf)
-        PyBuffer_Release(&view)
-        if failed:
-            raise OSError(failed, os.strerror(failed))
-        return self.progress.phy_offset - phy_offset, bool(self.progress.roll)
+        self._enter()
+        try:
+            self.progress.phy_offset, self.progress.left = phy_offset, left
+            with nogil:
+                failed = mqi_log_append(
+                    &self.rows, <const int32_t*> self.size_view.buf, <const uint8_t*> self.part_view.buf,
+                    &self.progress, &file, most, <int64_t*> self.offset_view.buf)
+            if failed:
+                raise OSError(failed, os.strerror(failed))
+            return self.progress.phy_offset - phy_offset, bool(self.progress.roll)
+        finally:
+            self.busy = False
 
 
 cdef bytes text_cell(mqi_piece* piece, str text):

@@ -16,6 +16,7 @@ from libc.stdint cimport (
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memset, strcmp, strncmp
 
+from mqindex._native.arrays cimport Pinned
 from mqindex._native.arrow cimport ArrowArray, ArrowArrayStream, ArrowSchema, check_stream
 from mqindex._native.pieces cimport (
     MQI_LOG_HOST_SIZE, Pieces, mqi_log_parse_host, mqi_piece, mqi_pieces,
@@ -24,19 +25,6 @@ from mqindex._native.pieces cimport (
 
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
-
-
-@cython.final
-cdef class _View:
-    """A buffer export, held while cells point into it."""
-
-    cdef Py_buffer view
-
-    def __cinit__(self, object exporter):
-        PyObject_GetBuffer(exporter, &self.view, PyBUF_SIMPLE)
-
-    def __dealloc__(self):
-        PyBuffer_Release(&self.view)
 
 
 @cython.final
@@ -147,8 +135,9 @@ def pieces_of_sequence(str name, object values, /):
 
 def pieces_of_offsets(str name, data, offsets, valid, /):
     """Bytes one after another: `data` uint8, `offsets` int64[n + 1], `valid` bool[n] or None."""
-    cdef _View source = _View(data), starts = _View(offsets), there = None if valid is None else _View(valid)
-    cdef Py_ssize_t i, n = starts.view.len // 8 - 1
+    cdef Pinned source = Pinned(data), starts = Pinned(offsets, sizeof(int64_t))
+    cdef Pinned there = None if valid is None else Pinned(valid)
+    cdef Py_ssize_t i, n = starts.n - 1
     cdef const int64_t* at = <const int64_t*> starts.view.buf
     cdef const uint8_t* flags = NULL if there is None else <const uint8_t*> there.view.buf
     cdef const uint8_t* first = <const uint8_t*> source.view.buf
