@@ -26,7 +26,6 @@ NOT_YET = {
     "mqindex.kafka.exchange",
     "mqindex.kafka.transaction_index",
     "mqindex.rocketmq.index.index_file",
-    "mqindex.rocketmq.index.index_service",
     "mqindex.rocketmq.index_repair",
     "mqindex.rocketmq.pipeline.queue_build",
     "mqindex.rocketmq.pipeline.queue_stages",

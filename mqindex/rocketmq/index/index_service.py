@@ -15,6 +15,7 @@ import numpy.typing as npt
 from mqindex._keys import key_batch
 from mqindex._results import Hits
 from mqindex.errors import ClosedFileError, GeometryError, ReadOnlyFileError
+from mqindex.files import disk
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_file import IndexFile
@@ -85,8 +86,8 @@ class IndexService:
         """
         where = os.fspath(directory)
         if writable:
-            os.makedirs(where, exist_ok=True)
-        elif not os.path.isdir(where):
+            disk.make_directories(where, inherit=True)
+        elif not disk.is_directory(where):
             raise FileNotFoundError(2, "no such index directory", where)
         for name in store.stray_index_names(where):
             warnings.warn(f"skipped, its name is not a number: {os.path.join(where, name)}", stacklevel=2)
@@ -224,8 +225,9 @@ class IndexService:
             end_phy_offset=seeds[0],
             end_timestamp=seeds[1],
         )
-        fresh.expect(self._expected)
         self._files.append(fresh)
+        disk.own_like(path, files[-1].path if files else self.directory)
+        fresh.expect(self._expected)
         if files:
             self.on_full(files[-1])
         return fresh
@@ -245,7 +247,7 @@ class IndexService:
                 expired.append(file)
             for file in expired:
                 file.close()
-                os.unlink(file.path)
+                disk.remove(file.path)
                 self._files.remove(file)
         return [file.path for file in expired]
 

@@ -108,11 +108,12 @@ class LogWriter:
         A sync of bytes in a hole writes the file's map of blocks too, which takes longer than the bytes.
         """
         if self.at + size > self._prepared:
+            fd = self._current()
             start = max(self._prepared, self.at)
             self._prepared = min(max(start + _PREPARED, self.at + size), self._start + self.file_size)
             with contextlib.suppress(OSError):  # a full disk is for the message's own bytes to meet
                 for at in range(start, self._prepared, len(_ZEROS)):
-                    write_at(self._current(), _ZEROS[: self._prepared - at], at - self._start)
+                    write_at(fd, _ZEROS[: self._prepared - at], at - self._start)
 
     def roll(self) -> None:
         """A blank to the end of the current file; what follows goes to the next."""
