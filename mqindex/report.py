@@ -8,7 +8,18 @@ from typing import Any, Literal
 
 from mqindex.errors import sentence
 
-__all__ = ["Finding", "Kind", "RebuildReport", "RepairReport", "Report", "Severity", "Value", "catalogue_rows"]
+__all__ = [
+    "Finding",
+    "Kind",
+    "Obstacle",
+    "RebuildReport",
+    "RepairReport",
+    "Report",
+    "Severity",
+    "Start",
+    "Value",
+    "catalogue_rows",
+]
 
 Severity = Literal["error", "warning", "info"]
 
@@ -69,18 +80,50 @@ class Value:
         return f"{self.value} ({self.source})"
 
 
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """A file with which a broker does not start. `brokers`: which ones, "every" or by version, like "before 5.1"."""
+
+    path: str
+    reason: str
+    brokers: str = "every"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What the next start of a broker would make of the files as they are.
+
+    `starts`: whether it would; None: it hangs on the broker's version, which nobody gave, and `obstacles` say how.
+    `deletes`: files that the start would delete, and directories that it would empty. `entries_deleted`: entries of
+    index files among them, `entries_lost`: those that it would not write again from the log, None: not known.
+    `lock`: "held" while a broker runs, "free", "absent", or "unreadable" where nobody can tell. `lock_pid`: the process
+    that holds it; None: nobody does, or it cannot be seen from here. `lock_holder`: that program's name.
+    """
+
+    starts: bool | None
+    obstacles: tuple[Obstacle, ...] = ()
+    deletes: tuple[str, ...] = ()
+    entries_deleted: int = 0
+    entries_lost: int | None = 0
+    lock: str = "absent"
+    lock_pid: int | None = None
+    lock_holder: str | None = None
+
+
 @dataclass(slots=True)
 class Report:
     """What `verify` found.
 
     `settings` names each store option that was used (`geometry`, `broker_version`), `actions` what `repair` would do,
-    one sentence each. `entries` of index files, `units` of consume queues, `segments` and `batches` of Kafka's logs.
+    one sentence each; `start` what a broker's next start would do. `entries` of index files, `units` of consume queues,
+    `segments` and `batches` of Kafka's logs.
     """
 
     path: str
     findings: list[Finding] = field(default_factory=list)
     actions: list[str] = field(default_factory=list)
     settings: dict[str, Value] = field(default_factory=dict)
+    start: Start | None = None
     files: int = 0
     entries: int = 0
     units: int = 0

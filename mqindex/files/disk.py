@@ -12,6 +12,8 @@ import fcntl
 import os
 import re
 import stat
+import struct
+import sys
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -31,6 +33,7 @@ __all__ = [
     "link",
     "lock_byte",
     "lock_whole",
+    "lock_owner",
     "make_directories",
     "make_directory",
     "open_directory",
@@ -358,16 +361,29 @@ def unlock_whole(fd: int) -> None:
     fcntl.flock(fd, fcntl.LOCK_UN)
 
 
-def lock_byte(fd: int, *, shared: bool = False) -> bool | None:
+def lock_byte(fd: int) -> bool | None:
     """Lock byte 0 of an open file as Java's `FileLock` does, at once; the answers of `lock_whole`.
 
-    Closing any descriptor of the file ends it. A shared lock needs no right to write.
+    Closing any descriptor of the file ends it.
     """
     try:
-        fcntl.lockf(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB, 1, 0)
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
     except OSError as error:
         return _refused(error)
     return True
+
+
+def lock_owner(fd: int) -> int | None:
+    """Who keeps others from a POSIX lock on byte 0: a process, 0 where it cannot be seen from here; None: nobody does.
+
+    Asking takes no lock, and does not see those of this process.
+    """
+    linux = sys.platform.startswith("linux")
+    query = (fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0) if linux else (0, 1, 0, fcntl.F_WRLCK, os.SEEK_SET)
+    layout = struct.Struct("hhqqi4x" if linux else "qqihh")
+    answer = layout.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, layout.pack(*query)))
+    kind, pid = (answer[0], answer[4]) if linux else (answer[3], answer[2])
+    return None if kind == fcntl.F_UNLCK else max(pid, 0)
 
 
 def _refused(error: OSError) -> bool | None:

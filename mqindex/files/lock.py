@@ -6,16 +6,24 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from mqindex._native.owner import Owner
 from mqindex.errors import FileStateError, StoreInUseError
 from mqindex.files import disk
 from mqindex.files.tmpfile import give_name, open_nameless
 
-__all__ = ["State", "hold", "hold_directory", "state"]
+__all__ = ["Holder", "State", "hold", "hold_directory", "holder", "state"]
 
 State = Literal["held", "free", "absent", "unreadable"]
+
+
+class Holder(NamedTuple):
+    """Whether a lock file is held, and by which process; None: by none, or by one that cannot be seen from here."""
+
+    state: State
+    pid: int | None = None
+
 
 _held: set[tuple[int, int, int]] = set()
 _held_lock = threading.Lock()
@@ -23,19 +31,30 @@ _held_lock = threading.Lock()
 
 def state(path: str) -> State:
     """Whether a broker holds a lock file, asked without holding it; "unreadable": nobody can tell."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return "absent"
-    except OSError:
-        return "unreadable"
-    try:
-        locked = disk.lock_byte(fd, shared=True)  # closing ends it
-    except OSError:
-        return "unreadable"
-    finally:
-        disk.close(fd)
-    return "unreadable" if locked is None else "free" if locked else "held"
+    return holder(path).state
+
+
+def holder(path: str) -> Holder:
+    """Who holds the lock file `path`, asked without taking the lock.
+
+    A lock that this process holds would end when the file is closed here, so then the file is not opened.
+    """
+    with _held_lock:
+        try:
+            if _place(os.path.dirname(path) or ".") in _held and os.path.exists(path):
+                return Holder("held", os.getpid())
+            fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            return Holder("absent")
+        except OSError:
+            return Holder("unreadable")
+        try:
+            pid = disk.lock_owner(fd)
+        except OSError:
+            return Holder("unreadable")
+        finally:
+            disk.close(fd)
+    return Holder("free") if pid is None else Holder("held", pid or None)
 
 
 @contextlib.contextmanager
@@ -126,8 +145,7 @@ def hold_directory(path: str, what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _hold_here(root: str, path: str) -> Iterator[None]:
-    status = os.stat(root)
-    place = os.getpid(), status.st_dev, status.st_ino  # a child that was forked holds nothing
+    place = _place(root)
     with _held_lock:
         if place in _held:
             raise StoreInUseError(
@@ -139,3 +157,8 @@ def _hold_here(root: str, path: str) -> Iterator[None]:
     finally:
         with _held_lock:
             _held.discard(place)
+
+
+def _place(root: str) -> tuple[int, int, int]:
+    status = os.stat(root)
+    return os.getpid(), status.st_dev, status.st_ino  # a child that was forked holds nothing

@@ -170,7 +170,10 @@ def _after_repair(finding: Finding) -> Finding:
     return finding if finding.severity == "info" or kept else replace(finding, severity="info", hint="repaired")
 
 
-_NOT_MENDED = ("log-", "frames-", "stray-file", "index-order", "queue-offset-", "batch-")
+_NOT_MENDED = (
+    *("log-", "lock-", "frames-", "stray-file", "stray-log-", "not-writable", "queue-type"),
+    *("queues-deleted-", "index-order", "queue-offset-", "batch-"),
+)
 
 
 def _home(index: str) -> str:

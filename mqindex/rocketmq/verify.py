@@ -10,6 +10,7 @@ from mqindex.driving import one
 from mqindex.engines import Engine, chosen_engine
 from mqindex.report import Report
 from mqindex.rocketmq.checks.side_check import SideCheck, check_sides
+from mqindex.rocketmq.checks.start_check import check_start
 from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis, diagnose_store
 from mqindex.rocketmq.checks.unknown import wanted_settings
 from mqindex.rocketmq.options import Config, store_options
@@ -72,7 +73,8 @@ def verify(
     report = start_report(Report(options.root), found)
     report.files = len(found.index_files)
     if found.log_gone is not None:
-        report.findings.append(found.log_gone)
+        report.start, findings = one(engine, check_start, found, "look at the start")
+        report.findings += [found.log_gone, *findings]
         report.seconds = time.perf_counter() - started
         return report
     diagnosis = diagnose_store(engine, found, deep=deep, split_size=SPLIT_SIZE)
@@ -80,6 +82,7 @@ def verify(
     unknown = [one.finding() for one in wanted_settings(engine, diagnosis.index, diagnosis.queues)]
     report.findings = list(dict.fromkeys([*diagnosis.index.findings, *diagnosis.queues.findings, *sides, *unknown]))
     report.actions = planned_actions(diagnosis.index) + planned_queue_actions(diagnosis.queues)
+    report.start = diagnosis.index.start
     report.entries = sum(one_file.entries for one_file in diagnosis.index.good)
     report.units = sum(queue.units for queue in diagnosis.queues.queues)
     report.messages = diagnosis.queues.messages

@@ -147,7 +147,10 @@ def test_strangers_in_every_directory_are_told_or_passed_over(store: Path) -> No
     before = contents_of_files(store)
     for deep in (False, True):
         report = verify(store, deep=deep, engine=ONE, **OPTIONS)
-        assert {finding.kind for finding in report.findings if finding.severity == "error"} == {"stray-queue-file"}
+        assert {finding.kind for finding in report.findings if finding.severity == "error"} == {
+            "stray-log-file",
+            "stray-queue-file",
+        }
     assert contents_of_files(store) == before
 
 

@@ -43,6 +43,7 @@ def test_a_file_system_without_locks_is_refused_in_words(
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(fcntl, "lockf", refuse)
+    monkeypatch.setattr(fcntl, "fcntl", refuse)
     path = tmp_path / "lock"
     with pytest.raises(FileStateError, match="takes no locks") as caught, lock.hold(str(path)):
         pass

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mqindex.engines import Engine
-from mqindex.report import Finding
+from mqindex.report import Finding, Start
 from mqindex.rocketmq.checks import check, coverage
 from mqindex.rocketmq.checks.check import Checked, FileCheck
 from mqindex.rocketmq.checks.coverage import Filled
+from mqindex.rocketmq.checks.start_check import check_start
 from mqindex.rocketmq.index.compare import Place
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.pipeline.log_end import fix_log_end
@@ -32,6 +33,7 @@ class Diagnosis:
     messages: int
     findings: tuple[Finding, ...]
     checkpoint: Checkpoint | None
+    start: Start
 
 
 def diagnose(engine: Engine, found: Survey, *, deep: bool, split_size: int, out: str | None = None) -> Diagnosis:
@@ -69,8 +71,9 @@ def conclude(
     checkpoint = engine.map(_read_checkpoint, [os.path.join(ended.options.root, "checkpoint")], name="checkpoint")[0]
     findings = findings + [finding for one in checked for finding in one.findings] + misplaced
     findings += [finding for one in filled for finding in one.extracted.findings() + _missing(ended, one)]
-    findings += _doomed(ended, good, checkpoint)
     findings += [] if switch is None else [index_switched_off(ended.options)]
+    started = engine.map(check_start, [ended], name="look at the start")[0]
+    findings += started.findings
     return Diagnosis(
         survey=ended,
         good=tuple(good),
@@ -79,6 +82,7 @@ def conclude(
         messages=sum(one.extracted.messages for one in filled),
         findings=tuple(_once(ended.findings + tuple(findings))),
         checkpoint=checkpoint,
+        start=started.start,
     )
 
 
@@ -202,22 +206,3 @@ def _between(after: Checked | None, before: Checked | None) -> str:
     if names[0]:
         return f"behind {names[0]}"
     return f"before {names[1]}" if names[1] else "in any index file"
-
-
-def _doomed(found: Survey, good: Sequence[Checked], checkpoint: Checkpoint | None) -> list[Finding]:
-    """After an unclean exit the next start deletes the index files that the checkpoint does not know to be on disk."""
-    known = checkpoint.index_msg_timestamp if checkpoint else 0
-    return [
-        Finding(
-            "warning",
-            "deleted-at-next-start",
-            one.path,
-            8,
-            "end_timestamp",
-            f"at most {known}",
-            one.end_timestamp,
-            "`abort` exists, and checkpoint.indexMsgTimestamp is older: repair moves it up",
-        )
-        for one in good
-        if found.unclean and one.end_timestamp > known
-    ]

@@ -17,7 +17,7 @@ from mqindex.rocketmq.side.consumer_offsets import ConsumerOffsets, read_delay_o
 from mqindex.rocketmq.side.side_json import parse_side_json
 from mqindex.rocketmq.side.topic_configs import read_topic_configs
 
-__all__ = ["SideCheck", "check_sides"]
+__all__ = ["CONFIG_FILES", "SideCheck", "check_sides", "content_problem"]
 
 _JSON = (
     "consumerFilter.json",
@@ -30,6 +30,16 @@ _JSON = (
     "topicQueueMapping.json",
     "topics.json",
 )
+CONFIG_FILES = (
+    "consumerFilter.json",
+    "consumerOffset.json",
+    "consumerOrderInfo.json",
+    "delayOffset.json",
+    "subscriptionGroup.json",
+    "topicQueueMapping.json",
+    "topics.json",
+)
+"""Those of which a broker does not start when neither the file nor its `.bak` can be read, and the latter is there."""
 _TOLD = 20  # offsets of one file that are told one by one
 
 
@@ -111,10 +121,10 @@ def _checkpoint(check: SideCheck, path: str) -> Iterator[Finding]:
 
 def _json(path: str) -> Iterator[Finding]:
     """Whether the file is JSON; where it is not, whether its `.bak` is."""
-    problem = _problem(path)
+    problem = content_problem(path)
     if problem is None:
         return
-    backup = _problem(f"{path}.bak") if os.path.exists(f"{path}.bak") else "missing"
+    backup = content_problem(f"{path}.bak") if os.path.exists(f"{path}.bak") else "missing"
     if problem == "missing" and backup == "missing":
         return
     if backup is None:
@@ -127,7 +137,8 @@ def _json(path: str) -> Iterator[Finding]:
         yield Finding("error", "side-file-invalid", path, expected="JSON", got=problem, hint=hint)
 
 
-def _problem(path: str) -> str | None:
+def content_problem(path: str) -> str | None:
+    """Why a broker cannot take a file of `config`: "missing", "nothing" in it, or what is no JSON; None: it can."""
     try:
         text = Path(path).read_bytes().decode(errors="replace")
     except FileNotFoundError:

@@ -1,0 +1,331 @@
+"""What a broker's next start would do with a store: would it come up, what would it delete, and who holds the lock?
+
+Directories are listed and a few bytes are read, whatever the size of the store.
+
+Source: RocketMQ `MappedFileQueue.doLoad`, `DefaultMessageStore.load`, `IndexService.load`, `StoreCheckpoint`,
+`ConfigManager.load`, `ConsumeQueueStore.loadConsumeQueues`, `CommitLog.recoverAbnormally`, 4.1 to 5.5.0.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from mqindex.errors import FormatError
+from mqindex.files import lock
+from mqindex.report import Finding, Obstacle, Severity, Start
+from mqindex.rocketmq import layout
+from mqindex.rocketmq.checks import start_files
+from mqindex.rocketmq.checks.side_check import CONFIG_FILES, content_problem
+from mqindex.rocketmq.checks.start_files import Entry, IndexHeader, listed
+from mqindex.rocketmq.options import parse_version
+from mqindex.rocketmq.pipeline.survey import Survey
+from mqindex.rocketmq.side.checkpoint import Checkpoint
+from mqindex.rocketmq.side.topic_configs import read_topic_configs
+
+__all__ = ["Started", "check_start"]
+
+Version = tuple[int, int, int]
+
+_DIRECTORIES_SINCE = (5, 1, 0)  # a directory among the files of a log or queue is passed over
+_EMPTY_SINCE = (5, 1, 3)  # an empty file is deleted, if it is the last by name
+_INDEX_SINCE = (5, 1, 0)  # a store whose index cannot be loaded is not opened
+_ELSEWHERE = "move it elsewhere, or give the log a directory of its own below the volume's root"
+_QUEUE_ID = re.compile(r"[+-]?\d{1,10}", re.ASCII)
+_BATCH = "BatchCQ"
+_SAFETY = 3000  # ms that a broker goes back behind its checkpoint
+
+
+class Started(NamedTuple):
+    """The verdict, and the findings that nothing else makes."""
+
+    start: Start
+    findings: tuple[Finding, ...]
+
+
+def check_start(found: Survey) -> Started:
+    """Look at everything that a broker looks at when it starts; nothing is written, no lock is taken."""
+    look = _Look(found)
+    look.at_log()
+    look.at_queues()
+    look.at_index()
+    look.at_side_files()
+    look.at_owners()
+    return look.told()
+
+
+@dataclass(frozen=True, slots=True)
+class _Broker:
+    """A version, as far as it is known: no file tells 5.1 from 4.9."""
+
+    version: Version
+    known: bool
+
+    @classmethod
+    def of(cls, found: Survey) -> _Broker:
+        version = parse_version(found.version.number)
+        return cls(version, found.options.broker_version is not None or version >= (5, 4, 0))
+
+    def is_before(self, version: Version) -> bool | None:
+        """None: not known."""
+        return self.version < version if self.known else None
+
+
+class _Look:
+    """Gathers what is in the way, what would go, and what to say of it."""
+
+    def __init__(self, found: Survey) -> None:
+        self._found, self._options = found, found.options
+        self._broker = _Broker.of(found)
+        self._lock = lock.holder(os.path.join(found.options.root, "lock"))
+        self._running = self._lock.state == "held"
+        self._obstacles: list[Obstacle] = []
+        self._stops: list[bool | None] = []  # of each obstacle, whether it stops this broker; None: not known
+        self._findings: list[Finding] = []
+        self._deletes: list[str] = []
+        self._files: list[Entry] = []
+        self._deleted = 0
+        self._lost: int | None = 0
+
+    def told(self) -> Started:
+        """All of it."""
+        start = Start(
+            starts=False if True in self._stops else None if None in self._stops else True,
+            obstacles=tuple(self._obstacles),
+            deletes=tuple(self._deletes),
+            entries_deleted=self._deleted,
+            entries_lost=self._lost,
+            lock=self._lock.state,
+            lock_pid=self._lock.pid,
+            lock_holder=_program(self._lock.pid),
+        )
+        return Started(start, tuple(self._findings))
+
+    def _stop(self, path: str, reason: str, brokers: str = "every", stops: bool | None = True) -> None:
+        self._obstacles.append(Obstacle(path, reason, brokers))
+        self._stops.append(stops)
+
+    def _tell(
+        self, severity: Severity, kind: str, path: str, expected: object = None, got: object = None, hint: str = ""
+    ) -> None:
+        self._findings.append(Finding(severity, kind, path, expected=expected, got=got, hint=hint))
+
+    # ---- files of a log or a queue
+
+    def at_log(self) -> None:
+        """Every entry of its directories must be a file of the log; where there is none, the queues go."""
+        entries = listed(self._options.commitlog)
+        self._load(entries, self._options.mapped_file_size or start_files.log_file_size(entries), "log")
+        if self._running or any(start_files.is_log_file(one) and one.size for one in entries):
+            return
+        home = self._options.consume_queue
+        queues = [path for path in _queue_directories(home) if any(one.size for one in listed([path]))]
+        if queues:
+            self._deletes.append(home)
+            hint = "is its volume mounted? A broker that starts without a log deletes every consume queue"
+            self._tell("error", "queues-deleted-at-next-start", home, "a commit log", "none", hint)
+
+    def _load(self, entries: Sequence[Entry], size: int | None, what: str | None) -> None:
+        """`MappedFileQueue.doLoad`; `what` they are files of, None: others say what is wrong with them."""
+        self._files += [one for one in entries if not one.directory]
+        for at, one in enumerate(entries):
+            if one.directory:
+                self._refuse(one, "a directory", f"stray-{what}-file", what, since=_DIRECTORIES_SINCE)
+            elif one.size == 0 and at == len(entries) - 1:
+                if self._running and what == "log":  # the broker is making it
+                    continue
+                named = layout.number_of(one.name) is not None
+                kind = f"{what}-file-empty" if named else f"stray-{what}-file"
+                self._refuse(one, "an empty file", kind, what, since=_EMPTY_SINCE)
+                if self._broker.is_before(_EMPTY_SINCE) is False:
+                    self._deletes.append(one.path)
+            elif layout.number_of(one.name) is None:
+                self._refuse(one, "not named by a number", f"stray-{what}-file", what)
+            elif size is not None and one.size != size:
+                kind = "log-file-length" if what == "log" else "queue-size"
+                self._refuse(one, f"{one.size} bytes, not {size}", kind, what, expected=size)
+
+    def _refuse(
+        self,
+        one: Entry,
+        reason: str,
+        kind: str,
+        what: str | None,
+        *,
+        since: Version | None = None,
+        expected: int | None = None,
+    ) -> None:
+        """With this file a broker before the version `since` does not start; None: none does."""
+        stops = True if since is None else self._broker.is_before(since)
+        if stops is False:
+            return
+        brokers = "every" if since is None or self._broker.known else f"before {_text(since)}"
+        self._stop(one.path, reason, brokers, stops)
+        if what is None:
+            return
+        who = "the broker" if self._broker.known else "a broker" if since is None else f"a broker {brokers}"
+        todo = _ELSEWHERE if kind.startswith("stray") else "delete it" if one.size == 0 else "is the setting another?"
+        severity: Severity = "warning" if stops is None and self._running else "error"
+        got = reason if expected is None else one.size
+        self._tell(severity, kind, one.path, expected, got, f"{who} refuses to start: {todo}")
+
+    def at_queues(self) -> None:
+        """Consume queues, their extension files where these are on, and batch queues."""
+        if self._options.setting("storeType", "default") != "default":
+            return
+        rules, batch = self._found.queues.rules, _batch_topics(self._options.root)
+        for path in _queue_directories(self._options.consume_queue):
+            self._load(listed([path]), rules.file_size, None)
+            self._require_type(path, "SimpleCQ", _topic_of(path) not in batch)
+        if rules.ext_file_size is not None:
+            for path in _queue_directories(self._options.consume_queue_ext_directory):
+                self._load(listed([path]), rules.ext_file_size, "queue")
+        for path in _queue_directories(os.path.join(self._options.root, "batchconsumequeue")):
+            entries = listed([path])
+            self._load(entries, start_files.usual([one.size for one in entries if not one.directory]), "queue")
+            self._require_type(path, _BATCH, _topic_of(path) in batch)
+
+    def _require_type(self, path: str, kind: str, said: bool) -> None:
+        if not said:
+            self._stop(path, f"a queue of type {kind}, which config/topics.json does not say of its topic")
+            hint = "the broker refuses to start: restore config/topics.json, or move this directory elsewhere"
+            self._tell("error", "queue-type", path, f"queue.type {kind} in config/topics.json", "another", hint)
+
+    # ---- the index
+
+    def at_index(self) -> None:
+        """A directory named as a file stops it; after an unclean end files younger than the checkpoint says go."""
+        entries = [one for one in listed([self._options.index]) if layout.number_of(one.name) is not None]
+        for one in entries:
+            before = self._broker.is_before(_INDEX_SINCE)
+            if one.directory and not before:
+                brokers = "every" if self._broker.known else f"{_text(_INDEX_SINCE)} and later"
+                self._stop(one.path, "a directory", brokers, None if before is None else True)
+        files = [one for one in entries if not one.directory]
+        self._files += files
+        if self._found.unclean:
+            self._prune([(one, start_files.index_header(one.path)) for one in files])
+
+    def _prune(self, files: Sequence[tuple[Entry, IndexHeader]]) -> None:
+        """`IndexService.load`."""
+        checkpoint = start_files.checkpoint_of(self._options.root)
+        kept = [header for _, header in files if header.end_timestamp <= checkpoint.index_msg_timestamp]
+        again = self._read_again_from(checkpoint, kept)
+        for one, header in files:
+            if header.end_timestamp > checkpoint.index_msg_timestamp:
+                entries = min(max(header.next_entry - 1, 0), self._found.geometry.value[1])
+                lost = self._lost_of(one.path, entries, again)
+                self._deletes.append(one.path)
+                self._deleted += entries
+                self._lost = None if lost is None or self._lost is None else self._lost + lost
+                self._findings.append(self._doomed(one, header, checkpoint.index_msg_timestamp, entries, lost))
+
+    def _doomed(self, one: Entry, header: IndexHeader, known: int, entries: int, lost: int | None) -> Finding:
+        severity: Severity = "info" if self._running else "warning" if lost == 0 else "error"
+        if self._running:
+            hint = "a broker runs; were it killed now, its next start would delete this file"
+        elif lost == 0:
+            hint = f"`abort` exists: the next start deletes this file and writes its {entries} entries again"
+        else:
+            hint = f"`abort` exists: the next start deletes this file, and of its {entries} entries "
+            hint += f"{'some' if lost is None else lost} do not come back; `mqindex repair` moves the checkpoint up"
+        limit = f"at most {known}"
+        return Finding(
+            severity, "deleted-at-next-start", one.path, 8, "end_timestamp", limit, header.end_timestamp, hint
+        )
+
+    def _read_again_from(self, checkpoint: Checkpoint, kept: Sequence[IndexHeader]) -> int | None:
+        """The phy offset from which recovery indexes messages again (`CommitLog.recoverAbnormally`); None: not known.
+
+        What lies before the end of the last index file that is kept is not indexed again.
+        """
+        if self._options.setting("storeType", "default") != "default":
+            return None
+        spans = self._found.spans
+        if not spans:
+            return layout.MAX_TIMESTAMP
+        time = max(min(checkpoint.physic_msg_timestamp, checkpoint.logics_msg_timestamp) - _SAFETY, 0)
+        if self._options.setting("messageIndexSafe", "false").strip().lower() == "true":
+            time = min(time, checkpoint.index_msg_timestamp)
+        first = next((one for one in reversed(spans) if 0 != start_files.first_time(one) <= time), spans[0])
+        return max([first.file_start, *(header.end_phy_offset for header in kept[-1:])])
+
+    def _lost_of(self, path: str, entries: int, again: int | None) -> int | None:
+        """How many entries of a deleted file have messages that the log still holds, and that are not read again."""
+        if again is None:
+            return None
+        first = layout.INDEX_HEADER_SIZE + layout.INDEX_SLOT_SIZE * self._found.geometry.value[0]
+        try:
+            with open(path, "rb", buffering=0) as file:
+                expired = start_files.entries_below(file.fileno(), first, entries, self._found.min_phy_offset)
+                return max(start_files.entries_below(file.fileno(), first, entries, again) - expired, 0)
+        except OSError:
+            return None
+
+    # ---- what stands beside
+
+    def at_side_files(self) -> None:
+        """Checkpoint and lock are files; of each configuration it or its `.bak` can be read, or there is no `.bak`."""
+        for one in listed([self._options.root]):
+            if one.name not in ("checkpoint", "lock"):
+                continue
+            if not one.directory:
+                self._files.append(one)
+                continue
+            self._stop(one.path, "a directory, not a file")
+            if one.name == "lock":
+                hint = "no broker starts with it: move it elsewhere"
+                self._tell("error", "lock-unreadable", one.path, "a file", "a directory", hint)
+        for name in CONFIG_FILES:
+            path = os.path.join(self._options.root, "config", name)
+            backup = content_problem(f"{path}.bak")
+            if content_problem(path) is not None and backup not in (None, "missing", "nothing"):
+                self._stop(path, f"neither this nor its .bak can be read: {backup}")
+
+    def at_owners(self) -> None:
+        """A broker opens every file to write. It runs as the owner of its newest log file, unless that is root."""
+        logs = [one for one in self._files if os.path.dirname(one.path) in self._options.commitlog]
+        owner = max(logs, key=lambda one: one.name).status if logs else None
+        shut = [one for one in self._files if owner and one.status and start_files.is_shut(one.status, owner)]
+        if owner is None or not shut or shut[0].status is None:
+            return
+        self._stop(shut[0].path, "the owner of the log may not write it")
+        hint = f"a broker opens every file to write: chown or chmod what it cannot, {len(shut)} in all"
+        wanted, got = f"writable for user {owner.st_uid}", start_files.rights(shut[0].status)
+        self._tell("error", "not-writable", shut[0].path, wanted, got, hint)
+
+
+def _queue_directories(home: str) -> Iterator[str]:
+    """`<topic>/<queueId>/`, the number as Java reads it."""
+    for topic in listed([home]):
+        if topic.directory:
+            for queue in listed([topic.path]):
+                if queue.directory and _QUEUE_ID.fullmatch(queue.name):
+                    yield queue.path
+
+
+def _topic_of(path: str) -> str:
+    return os.path.basename(os.path.dirname(path))
+
+
+def _batch_topics(root: str) -> set[str]:
+    try:
+        configured = read_topic_configs(os.path.join(root, "config"))
+    except (FormatError, OSError):
+        return set()
+    return {topic for topic, config in configured.items() if config.attributes.get("queue.type") == _BATCH}
+
+
+def _program(pid: int | None) -> str | None:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip() or None if pid else None
+    except OSError:
+        return None
+
+
+def _text(version: Version) -> str:
+    return ".".join(map(str, version)).removesuffix(".0")

@@ -1,0 +1,152 @@
+"""What a broker sees of a store's directories and files before it has read any of them: names, lengths, first bytes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import stat
+import struct
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from mqindex.rocketmq import layout
+from mqindex.rocketmq.log.log_entries import LogSpan
+from mqindex.rocketmq.side.checkpoint import Checkpoint
+
+__all__ = [
+    "Entry",
+    "IndexHeader",
+    "checkpoint_of",
+    "entries_below",
+    "first_time",
+    "index_header",
+    "is_log_file",
+    "is_shut",
+    "listed",
+    "log_file_size",
+    "rights",
+    "usual",
+]
+
+_RECORD_HEAD = 80  # bytes of a record that hold its store timestamp, whatever its hosts
+_IPV6 = 0x10
+_HEADER = struct.Struct(">4q2i")
+
+
+class Entry(NamedTuple):
+    """What stands in a directory; what cannot be looked at is as long as Java says it is: 0."""
+
+    path: str
+    name: str
+    directory: bool
+    size: int
+    status: os.stat_result | None
+
+
+def listed(directories: Iterable[str]) -> list[Entry]:
+    """What the directories hold, by name; nothing where there is no such directory."""
+    entries = []
+    for directory in directories:
+        try:
+            with os.scandir(directory) as found:
+                entries += [_entry(one) for one in found]
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+    return sorted(entries, key=lambda one: one.name)
+
+
+def _entry(found: os.DirEntry[str]) -> Entry:
+    try:
+        status = found.stat()
+    except OSError:
+        return Entry(found.path, found.name, False, 0, None)
+    return Entry(found.path, found.name, stat.S_ISDIR(status.st_mode), status.st_size, status)
+
+
+def is_log_file(one: Entry) -> bool:
+    """By its name."""
+    return not one.directory and len(one.name) == 20 and layout.number_of(one.name) is not None
+
+
+def log_file_size(entries: Sequence[Entry]) -> int | None:
+    """The length of files that reach to the next one's name; None: no two files tell it."""
+    files = [(layout.number_of(one.name) or 0, one.size) for one in entries if is_log_file(one)]
+    return usual([size for (start, size), (following, _) in itertools.pairwise(files) if start + size == following])
+
+
+def usual(sizes: Sequence[int]) -> int | None:
+    """The length that most files have, of equally many the largest; None: none has any."""
+    counted = Counter(size for size in sizes if size)
+    return max(counted, key=lambda size: (counted[size], size), default=None)
+
+
+def is_shut(status: os.stat_result, owner: os.stat_result) -> bool:
+    """Whether the user `owner` cannot write; a group's right may be his too, so that counts as one."""
+    mine = status.st_mode & stat.S_IWUSR if status.st_uid == owner.st_uid else status.st_mode & 0o022
+    return owner.st_uid != 0 and not mine
+
+
+def rights(status: os.stat_result) -> str:
+    """As `ls -l` says them."""
+    return f"{stat.filemode(status.st_mode)} of user {status.st_uid}"
+
+
+# ---- a few bytes
+
+
+class IndexHeader(NamedTuple):
+    """Of an index file; `next_entry`: the number of the first entry that it does not have."""
+
+    begin_timestamp: int
+    end_timestamp: int
+    begin_phy_offset: int
+    end_phy_offset: int
+    slots: int
+    next_entry: int
+
+
+def index_header(path: str) -> IndexHeader:
+    """What a broker reads of an index file: zeros where it is too short, for the broker makes it long enough."""
+    return IndexHeader(*_HEADER.unpack(_head(path, _HEADER.size).ljust(_HEADER.size, b"\0")))
+
+
+def checkpoint_of(root: str) -> Checkpoint:
+    """All 0 where it cannot be read, as for a broker that finds none."""
+    try:
+        return Checkpoint.read(os.path.join(root, "checkpoint")) or Checkpoint()
+    except OSError:
+        return Checkpoint()
+
+
+def first_time(span: LogSpan) -> int:
+    """The store timestamp of a log file's first record; 0: it does not begin with one."""
+    head = _head(span.path, _RECORD_HEAD).ljust(_RECORD_HEAD, b"\0")
+    magic, sys_flag = struct.unpack_from(">i", head, 4)[0], struct.unpack_from(">i", head, 36)[0]
+    if magic not in (layout.MAGIC_MESSAGE_V1, layout.MAGIC_MESSAGE_V2):
+        return 0
+    return int(struct.unpack_from(">q", head, 68 if sys_flag & _IPV6 else 56)[0])
+
+
+def entries_below(fd: int, first: int, entries: int, phy_offset: int) -> int:
+    """How many entries of an index file stand before the first one of a message at `phy_offset` or behind it.
+
+    first : the byte at which the entries begin, with the unused entry 0.
+    """
+    low, high = 1, entries + 1
+    while low < high:
+        middle = (low + high) // 2
+        data = os.pread(fd, 8, first + layout.INDEX_ENTRY_SIZE * middle + 4)
+        if len(data) == 8 and int.from_bytes(data, "big", signed=True) < phy_offset:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1
+
+
+def _head(path: str, size: int) -> bytes:
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read(size)
+    except OSError:
+        return b""

@@ -1,0 +1,346 @@
+"""`verify` says what the next start of a broker would do: come up or not, delete or not, and who holds the lock."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mqindex.report import Finding, Report, Start
+from mqindex.rocketmq import IndexFile, verify
+from mqindex.rocketmq.side.checkpoint import Checkpoint
+from tests.support.golden import case
+from tests.support.tree import identities, index_paths
+
+OLD, NEW = {"broker_version": "4.9.3"}, {"broker_version": "5.3.3"}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store with several log files, left by a clean stop."""
+    return case("basic-493").unpack(tmp_path)
+
+
+def start_of(report: Report) -> Start:
+    assert report.start is not None
+    return report.start
+
+
+def told(report: Report, kind: str) -> list[Finding]:
+    return [finding for finding in report.findings if finding.kind == kind]
+
+
+def entries_of(root: Path, geometry: tuple[int, int]) -> Counter[tuple[int, int]]:
+    """(key_hash, phy_offset) of all index entries, each as often as it is there."""
+    found: Counter[tuple[int, int]] = Counter()
+    for path in index_paths(root):
+        with IndexFile.open(path, hash_slot_num=geometry[0], index_num=geometry[1]) as index:
+            entries = index.entries()
+            found.update(zip(entries["key_hash"].tolist(), entries["phy_offset"].tolist(), strict=True))
+    return found
+
+
+def test_a_clean_store_starts(store: Path) -> None:
+    before = identities(store)
+    assert start_of(verify(store)) == Start(True, lock="free")
+    assert identities(store) == before
+
+
+# ---- what the start deletes
+
+
+def test_entries_that_the_next_start_loses_are_an_error(tmp_path: Path) -> None:
+    """`verify` said clean just before the broker deleted the index. The real broker, started on this, lost as many."""
+    chosen = case("killed-lost-493")
+    root, after = chosen.unpack(tmp_path), chosen.unpack_after(tmp_path)
+    report = verify(root)
+    had, has = entries_of(root, chosen.geometry), entries_of(after, chosen.geometry)
+    start = start_of(report)
+    assert not report.ok
+    assert (start.entries_deleted, start.entries_lost) == (had.total(), (had - has).total())
+    assert start.deletes == tuple(map(str, index_paths(root)))
+    assert [(one.severity, one.path) for one in told(report, "deleted-at-next-start")] == [
+        ("error", str(path)) for path in index_paths(root)
+    ]
+
+
+def test_entries_that_the_next_start_writes_again_are_a_warning(tmp_path: Path) -> None:
+    chosen = case("killed-493")
+    root, after = chosen.unpack(tmp_path), chosen.unpack_after(tmp_path)
+    report = verify(root)
+    had, has = entries_of(root, chosen.geometry), entries_of(after, chosen.geometry)
+    assert (had - has).total() == 0
+    start = start_of(report)
+    assert start.deletes == (str(index_paths(root)[-1]),)
+    assert (report.ok, start.entries_deleted, start.entries_lost) == (True, 104, 0)
+    assert [one.severity for one in told(report, "deleted-at-next-start")] == ["warning"]
+
+
+def test_with_message_index_safe_nothing_is_lost(tmp_path: Path) -> None:
+    root = case("killed-lost-493").unpack(tmp_path)
+    start = start_of(verify(root, config={"messageIndexSafe": "true"}))
+    assert (start.entries_lost, len(start.deletes)) == (0, 1)
+
+
+def test_a_checkpoint_that_knows_the_file_saves_it(tmp_path: Path) -> None:
+    root = case("killed-lost-493").unpack(tmp_path)
+    known = Checkpoint.read(root / "checkpoint")
+    assert known is not None
+    with IndexFile.open(index_paths(root)[-1]) as index:
+        end = index.header.end_timestamp
+    (root / "checkpoint").write_bytes(known._replace(index_msg_timestamp=end).to_bytes())
+    report = verify(root)
+    assert (start_of(report).deletes, told(report, "deleted-at-next-start")) == ((), [])
+
+
+def test_beside_a_live_broker_it_is_an_info(tmp_path: Path) -> None:
+    root = case("killed-lost-493").unpack(tmp_path)
+    with held(root / "lock") as pid:
+        report = verify(root)
+    assert [one.severity for one in told(report, "deleted-at-next-start")] == ["info"]
+    start = start_of(report)
+    assert (start.lock, start.lock_pid) == ("held", pid)
+    assert start.lock_holder is not None
+    assert start.lock_holder.startswith("python")
+
+
+@pytest.mark.parametrize("stray", [None, "lost+found"])
+def test_an_empty_log_costs_every_queue(store: Path, stray: str | None) -> None:
+    """Its volume is not mounted: a broker that starts then deletes the consume queues."""
+    shutil.rmtree(store / "commitlog")
+    (store / "commitlog" / stray if stray else store / "commitlog").mkdir(parents=True)
+    report = verify(store, **NEW)
+    assert [one.severity for one in told(report, "queues-deleted-at-next-start")] == ["error"]
+    assert start_of(report).deletes == (str(store / "consumequeue"),)
+
+
+# ---- what keeps it from starting
+
+
+@pytest.mark.parametrize(
+    ("version", "starts", "severities"), [(None, None, ["error"]), ("4.9.3", False, ["error"]), ("5.1.0", True, [])]
+)
+def test_lost_and_found_stops_brokers_before_5_1(
+    store: Path, version: str | None, starts: bool | None, severities: list[str]
+) -> None:
+    (store / "commitlog" / "lost+found").mkdir()
+    report = verify(store, broker_version=version)
+    assert start_of(report).starts is starts
+    assert [one.severity for one in told(report, "stray-log-file")] == severities
+    if starts is None:
+        (obstacle,) = start_of(report).obstacles
+        assert (obstacle.path, obstacle.brokers) == (str(store / "commitlog" / "lost+found"), "before 5.1")
+        assert "a broker before 5.1 refuses to start" in str(told(report, "stray-log-file")[0].hint)
+
+
+@pytest.mark.parametrize("version", ["4.9.3", "5.3.3"])
+@pytest.mark.parametrize("name", ["notes.txt", ".nfs0001", "00000000000000000000.bak"])
+def test_a_stray_file_in_the_log_stops_every_broker(store: Path, version: str, name: str) -> None:
+    size = log_paths(store)[0].stat().st_size
+    for length in (10, size):
+        (store / "commitlog" / name).write_bytes(bytes(length))
+        report = verify(store, broker_version=version)
+        assert start_of(report).starts is False
+        assert [one.path for one in told(report, "stray-log-file")] == [str(store / "commitlog" / name)]
+        assert not report.ok
+
+
+@pytest.mark.parametrize(("version", "starts"), [("4.9.3", False), ("5.1.2", False), ("5.1.3", True)])
+def test_an_empty_next_file_stops_brokers_before_5_1_3(store: Path, version: str, starts: bool) -> None:
+    path = next_log_file(store)
+    path.touch()
+    report = verify(store, broker_version=version)
+    assert start_of(report).starts is starts
+    assert start_of(report).deletes == ((str(path),) if starts else ())
+    assert [one.severity for one in told(report, "log-file-empty")] == ([] if starts else ["error"])
+
+
+def test_an_empty_file_that_is_not_the_last_by_name_stops_every_broker(store: Path) -> None:
+    """`lost+found` sorts behind it: 5.1.3 and later look at the last name only."""
+    next_log_file(store).touch()
+    (store / "commitlog" / "lost+found").mkdir()
+    assert start_of(verify(store, **NEW)).starts is False
+
+
+def test_a_next_file_that_a_live_broker_is_making_is_nothing(store: Path) -> None:
+    next_log_file(store).touch()
+    with held(store / "lock"):
+        assert start_of(verify(store, **OLD)).starts is True
+
+
+@pytest.mark.parametrize("version", ["4.9.3", "5.3.3"])
+def test_a_cut_last_file_stops_every_broker(store: Path, version: str) -> None:
+    path = log_paths(store)[-1]
+    size = path.stat().st_size
+    os.truncate(path, size - 100)
+    report = verify(store, broker_version=version)
+    assert start_of(report).starts is False
+    assert [(one.expected, one.got) for one in told(report, "log-file-length")] == [(size, size - 100)]
+
+
+def test_a_given_file_size_that_the_log_has_not(tmp_path: Path) -> None:
+    """The one file of a young log does not tell what is configured: nothing is said unless it is given."""
+    root = case("rolls-493").unpack(tmp_path)
+    size = log_paths(root)[0].stat().st_size
+    assert start_of(verify(root, config={"mappedFileSizeCommitLog": str(size)})).starts is True
+    assert start_of(verify(root, config={"mappedFileSizeCommitLog": str(2 * size)})).starts is False
+
+
+def test_a_stray_file_in_a_queue_stops_a_broker(store: Path) -> None:
+    queue = next(path for path in (store / "consumequeue").glob("*/*"))
+    (queue / "copy.bak").write_bytes(b"x")
+    start = start_of(verify(store, **NEW))
+    assert (start.starts, [one.path for one in start.obstacles]) == (False, [str(queue / "copy.bak")])
+
+
+@pytest.mark.parametrize("name", ["copy.bak", "00000000000000000460"])
+def test_a_stray_file_in_a_batch_queue_stops_a_broker(store: Path, name: str) -> None:
+    queue = batch_queue(store, "Batched")
+    (queue / name).write_bytes(b"x")
+    report = verify(store, **NEW)
+    assert start_of(report).starts is False
+    assert [one.path for one in report.findings if one.severity == "error"] == [str(queue / name)]
+
+
+def test_a_batch_queue_of_a_topic_that_is_none_stops_a_broker(store: Path) -> None:
+    queue = batch_queue(store, "Batched")
+    assert start_of(verify(store, **NEW)).starts is True
+    (store / "config" / "topics.json").write_text("{}")
+    report = verify(store, **NEW)
+    assert start_of(report).starts is False
+    assert [one.path for one in told(report, "queue-type")] == [str(queue)]
+
+
+@pytest.mark.parametrize(("version", "starts"), [("4.9.3", True), ("5.3.3", False), (None, None)])
+def test_a_directory_named_as_an_index_file(store: Path, version: str | None, starts: bool | None) -> None:
+    (store / "index" / "99991231235959999").mkdir()
+    report = verify(store, broker_version=version)
+    assert (report.ok, start_of(report).starts) == (False, starts)
+
+
+@pytest.mark.parametrize("name", ["lock", "checkpoint"])
+def test_a_directory_in_place_of_a_small_file(store: Path, name: str) -> None:
+    (store / name).unlink()
+    (store / name).mkdir()
+    report = verify(store)
+    assert (report.ok, start_of(report).starts) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("main", "backup", "starts"),
+    [
+        (b"{broken", b"{broken", False),
+        (None, b"{broken", False),
+        (b"", b"{broken", False),
+        (b"{broken", b"{}", True),
+        (b"{broken", None, True),
+        (b"{broken", b"", True),
+        (b"{}", b"{broken", True),
+    ],
+)
+def test_a_configuration_that_cannot_be_read(
+    store: Path, main: bytes | None, backup: bytes | None, starts: bool
+) -> None:
+    path = store / "config" / "subscriptionGroup.json"
+    for each, content in ((path, main), (path.with_name(f"{path.name}.bak"), backup)):
+        each.unlink(missing_ok=True)
+        if content is not None:
+            each.write_bytes(content)
+    report = verify(store)
+    assert start_of(report).starts is starts
+    assert [one.path for one in start_of(report).obstacles] == ([] if starts else [str(path)])
+
+
+@pytest.mark.parametrize("name", ["lock", "checkpoint", "index", "consumequeue"])
+def test_a_file_that_the_owner_of_the_log_may_not_write(store: Path, name: str) -> None:
+    """What root wrote a broker cannot open."""
+    if os.geteuid() == 0:
+        for path in store.rglob("*"):
+            os.chown(path, 12345, 12345)
+    shut = next(path for path in sorted((store / name).rglob("*")) or [store / name] if path.is_file())
+    shut.chmod(0o444)
+    report = verify(store)
+    assert start_of(report).starts is False
+    assert [one.path for one in told(report, "not-writable")] == [str(shut)]
+    shut.chmod(0o664)
+    assert start_of(verify(store)).starts is True
+
+
+# ---- the lock
+
+
+def test_looking_at_a_lock_that_this_process_holds_does_not_end_it(store: Path) -> None:
+    """Closing any descriptor of a locked file ends the lock."""
+    from mqindex.rocketmq import store as stores
+
+    with stores.hold_lock(str(store)):
+        assert (start_of(verify(store)).lock, start_of(verify(store)).lock_pid) == ("held", os.getpid())
+        assert not can_lock(store / "lock")
+
+
+def test_a_store_without_a_lock(store: Path) -> None:
+    (store / "lock").unlink()
+    assert start_of(verify(store)).lock == "absent"
+    assert not (store / "lock").exists()
+
+
+def test_the_verdict_is_plain_data(store: Path) -> None:
+    (store / "commitlog" / "lost+found").mkdir()
+    said = verify(store).to_dict()["start"]
+    assert said["starts"] is None
+    assert said["obstacles"] == (
+        {"path": str(store / "commitlog" / "lost+found"), "reason": "a directory", "brokers": "before 5.1"},
+    )
+
+
+# ---- tools
+
+
+def log_paths(store: Path) -> list[Path]:
+    return sorted((store / "commitlog").iterdir())
+
+
+def next_log_file(store: Path) -> Path:
+    last = log_paths(store)[-1]
+    return last.with_name(f"{int(last.name) + last.stat().st_size:020d}")
+
+
+def batch_queue(store: Path, topic: str) -> Path:
+    """A batch queue of one file, and its topic."""
+    queue = store / "batchconsumequeue" / topic / "0"
+    queue.mkdir(parents=True)
+    (queue / f"{0:020d}").write_bytes(np.zeros(460, np.uint8).tobytes())
+    config = f'{{"topicConfigTable":{{"{topic}":{{"topicName":"{topic}","attributes":{{"queue.type":"BatchCQ"}}}}}}}}'
+    (store / "config").mkdir(exist_ok=True)
+    (store / "config" / "topics.json").write_text(config)
+    return queue
+
+
+LOCKS = "import fcntl, sys; f = open(sys.argv[1], 'r+b'); fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)"
+
+
+@contextmanager
+def held(path: Path) -> Iterator[int]:
+    """Another process holds the lock, as a broker does."""
+    path.touch()
+    script = f"{LOCKS}; print('held', flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout.readline() == b"held\n"
+        yield process.pid
+        process.stdin.close()
+
+
+def can_lock(path: Path) -> bool:
+    return subprocess.run([sys.executable, "-c", LOCKS, str(path)], capture_output=True, check=False).returncode == 0
