@@ -23,10 +23,12 @@ EXPORTS = {
     "mqindex.report": {
         "Finding",
         "Kind",
+        "Obstacle",
         "RebuildReport",
         "RepairReport",
         "Report",
         "Severity",
+        "Start",
         "Value",
         "catalogue_rows",
     },
