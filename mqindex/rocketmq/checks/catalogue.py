@@ -100,6 +100,7 @@ CATALOGUE: Final[Mapping[str, Kind]] = MappingProxyType(
                 "log-bad-crc": "A message's body does not have its checksum; its keys and its unit count nevertheless.",
                 "log-truncated": "The log's file ends within a record.",
                 "log-bad-delay": "A message's delay level is no number, which ends a broker's dispatch.",
+                "log-missing": "The commit log, or a directory of it, is not there, though index or queues are.",
                 "log-file-missing": "Between two files of the log one or more are missing, with their messages.",
             },
         ),
@@ -177,6 +178,16 @@ CATALOGUE: Final[Mapping[str, Kind]] = MappingProxyType(
                 "after a crash.",
             },
         ),
+        **_kinds(
+            "warning",
+            "give what is asked for; `mqindex repair` does not guess it",
+            {
+                "geometry-unknown": "Index files are to be written, and nothing tells their slots and entries.",
+                "broker-version-unknown": "Messages have TAGS, and nothing tells whether the broker indexes them.",
+                "queue-file-size-unknown": "Queues are to be written, and nothing tells how long their files are.",
+            },
+        ),
+        **_kinds("info", _ALONE, {"index-switched-off": "The broker is configured to write no index files."}),
         # ---- the consume queues
         **_kinds(
             "error",
@@ -185,6 +196,7 @@ CATALOGUE: Final[Mapping[str, Kind]] = MappingProxyType(
                 "queue-missing": "A queue of which the log holds messages has no files.",
                 "queue-size": "A queue's file is not as long as mappedFileSizeConsumeQueue says, and brokers do not "
                 "start.",
+                "batch-queue-missing": "A batch queue of which the log holds messages has no files.",
                 "queue-file-missing": "Between two files of a queue one or more are missing.",
                 "queue-unreadable": "A queue's file cannot be read.",
                 "queue-beyond-log": "Units lead behind the log's end; a broker cuts them off when it starts.",

@@ -175,7 +175,7 @@ class _Look:
 
     def at_queues(self) -> None:
         """Consume queues, their extension files where these are on, and batch queues."""
-        if self._options.setting("storeType", "default") != "default":
+        if self._found.queues.rocksdb is not None:
             return
         rules, batch = self._found.queues.rules, _batch_topics(self._options.root)
         for path in _queue_directories(self._options.consume_queue):
@@ -243,7 +243,7 @@ class _Look:
 
         What lies before the end of the last index file that is kept is not indexed again.
         """
-        if self._options.setting("storeType", "default") != "default":
+        if self._found.queues.rocksdb is not None:
             return None
         spans = self._found.spans
         if not spans:
