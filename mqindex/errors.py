@@ -100,12 +100,17 @@ def sentence(
     return text if hint is None else f"{text}; {hint}"
 
 
+def was_cut(error: BaseException) -> bool:
+    """Whether a file was cut while it was open: then nothing that was read tells of its content."""
+    return isinstance(error, TruncatedFileError) and error.at is None
+
+
 class FormatError(MQIndexError, ValueError):
     """The bytes are not of this format."""
 
 
 class TruncatedFileError(FormatError):
-    """The file ends before the format says it may."""
+    """The file ends before the format says it may; without `at`: it was cut while it was open."""
 
 
 class BadMagicError(FormatError):

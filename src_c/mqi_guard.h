@@ -39,4 +39,8 @@ static inline int mqi_guard_was_cut(const mqi_guard_range *range) {
     return range != NULL && atomic_load_explicit(&range->cut, memory_order_relaxed);
 }
 
+/* Where a file ends inside a page, the rest of that page reads as zeros without a fault. Touching the mapping's last byte
+ * brings the fault about, unless nothing but that page was cut. */
+static inline void mqi_guard_touch(const uint8_t *last) { (void)*(volatile const uint8_t *)last; }
+
 #endif

@@ -3,8 +3,10 @@
 # cython: autotestdict=False
 """CRC-32 and CRC-32C of any buffer, by the processor's own instructions where it has them."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyObject_GetBuffer
 from libc.stdint cimport uint8_t, uint32_t
+
+from mqindex._native.guard cimport give_back
 
 
 cdef extern from "mqi_crc.h" nogil:
@@ -38,5 +40,5 @@ cdef uint32_t _checksum(
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     with nogil:
         crc = kernel(<const uint8_t*>view.buf, view.len, crc)
-    PyBuffer_Release(&view)
+    give_back(&view)
     return crc

@@ -6,6 +6,7 @@ cdef extern from "mqi_guard.h" nogil:
         void* owner
 
     bint mqi_guard_was_cut(const mqi_guard_range* range) noexcept
+    void mqi_guard_touch(const unsigned char* last) noexcept
 
 
 cdef class Mapping:

@@ -5,6 +5,8 @@ from typing_extensions import Buffer
 
 __pyx_capi__: dict[str, object]  # what other kernels cimport
 
+def check_whole(buf: Buffer, /) -> None: ...
+
 @final
 class Mapping:
     def __new__(cls, memory: mmap.mmap, path: str, writable: bool) -> Mapping: ...

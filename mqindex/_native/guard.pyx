@@ -108,6 +108,13 @@ cdef class Mapping:
         self.memory.madvise(advice, start, self.view.len - start if length is None else length)
 
 
+def check_whole(buf, /):
+    """`TruncatedFileError` where a buffer is of a mapping that was cut: what was read from it may be zeros."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(buf, &view, PyBUF_SIMPLE)
+    give_back(&view)
+
+
 cdef const mqi_guard_range* range_of(const Py_buffer* view) noexcept:
     """That of the mapping which a buffer's first byte is in; NULL: in none."""
     owner = view.obj

@@ -10,7 +10,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
 
 from mqindex._native.arrays cimport array_of, copy_of, take
-from mqindex._native.guard cimport range_of, still_whole
+from mqindex._native.guard cimport mqi_guard_touch, range_of, still_whole
 from mqindex._native.keys cimport KeyBatch, mqi_key_hash, str_hash
 
 from mqindex.errors import ClosedFileError, GeometryError, ReadOnlyFileError
@@ -171,6 +171,8 @@ cdef class IndexCore:
             self.want_open()
             mqi_index_walk_start(&self.file, &walk, h, max_num, begin, end)
             found = mqi_index_walk(&self.file, &walk, few, FEW)
+            if found == 0:  # a slot or a chain's head may be zeros that were cut off
+                mqi_guard_touch(<const uint8_t*> self.view.buf + self.view.len - 1)
             still_whole(self.range)
             if walk.cur == 0:
                 return copy_of(few, found)

@@ -216,7 +216,7 @@ class AbstractIndex:
             self._file.close()
 
     def _require_whole(self) -> None:
-        """Reading a mapping behind the end of its file would end the process."""
+        """A file that is shorter now is not looked up: where it ends inside a page, its map gives zeros."""
         if self._file is None:
             return
         try:

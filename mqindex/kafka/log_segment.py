@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ __all__ = ["BatchFault", "LogOffsetPosition", "LogSegment"]
 
 _INDEX_INTERVAL_BYTES: Final = 4096
 _MAX_BYTES: Final = 1 << 20
+_T = TypeVar("_T")
 _INDEXES: Final = ("index", "timeindex", "txnindex")
 
 
@@ -151,6 +152,18 @@ class LogSegment:
                     with contextlib.suppress(FileNotFoundError):
                         self._opened[suffix] = kind.open(path, base_offset=self.base_offset)
             return self._opened[suffix]
+
+    def _ask(self, suffix: str, kind: Any, question: Callable[[Any], _T]) -> _T | None:
+        """What an index answers; None: it is missing. One that its broker trimmed meanwhile is mapped afresh."""
+        index = self._index(suffix, kind)
+        try:
+            return None if index is None else question(index)
+        except TruncatedFileError:
+            with self._lock:
+                if self._opened.get(suffix) is index:
+                    del self._opened[suffix]  # not closed: another thread may be asking it
+        index = self._index(suffix, kind)
+        return None if index is None else question(index)
 
     # ---- batches
 
@@ -305,8 +318,7 @@ class LogSegment:
 
         Only bounds a search for aborted transactions. Source: Kafka 4.1.0, `fetchUpperBoundOffset`.
         """
-        index = self.offset_index
-        entry = None if index is None else index.fetch_upper_bound_offset(fetch, fetch_size)
+        entry = self._ask("index", OffsetIndex, lambda index: index.fetch_upper_bound_offset(fetch, fetch_size))
         return None if entry is None else entry.offset
 
     @property
@@ -315,8 +327,8 @@ class LogSegment:
 
         Source: Kafka 4.1.0, `readNextOffset`.
         """
-        index = self.offset_index
-        found = self.translate_offset(self.base_offset if index is None else index.last_offset)
+        indexed = self._ask("index", OffsetIndex, lambda index: index.last_offset)
+        found = self.translate_offset(self.base_offset if indexed is None else indexed)
         last = self.base_offset - 1
         for rows in self.batch_arrays(self.size if found is None else found.position):
             last = int(rows["last_offset"][-1])
@@ -327,8 +339,8 @@ class LogSegment:
     @property
     def max_timestamp_so_far(self) -> TimestampOffset:
         """The time index's last entry; (-1, base_offset) without any."""
-        index = self.time_index
-        return TimestampOffset(-1, self.base_offset) if index is None else index.last_entry
+        last = self._ask("timeindex", TimeIndex, lambda index: index.last_entry)
+        return TimestampOffset(-1, self.base_offset) if last is None else last
 
     @property
     def largest_timestamp(self) -> int:
@@ -363,8 +375,8 @@ class LogSegment:
         Errors as of `records`. Source: Kafka 4.1.0, `findOffsetByTimestamp`.
         """
         starting_offset = self.base_offset if starting_offset is None else starting_offset
-        index = self.time_index
-        entry_offset = self.base_offset if index is None else index.lookup(_int64(ms)).offset
+        entry = self._ask("timeindex", TimeIndex, lambda index: index.lookup(_int64(ms)))
+        entry_offset = self.base_offset if entry is None else entry.offset
         start = self._position_of(max(entry_offset, starting_offset))
         found, fault = find_timestamp(self._map(), start, _int64(ms), _int64(starting_offset), path=self.path)
         self._record(fault)
@@ -414,7 +426,7 @@ class LogSegment:
             raise ClosedFileError("the segment is closed", path=self.path)
 
     def _map(self) -> Any:
-        """The log's bytes, mapped while somebody has them; reading behind a file's end would end the process."""
+        """The log's bytes, mapped while somebody has them."""
         with self._lock:
             self._require_open()
             if self._file is None:
@@ -432,14 +444,13 @@ class LogSegment:
         return buffer
 
     def _position_of(self, offset: int) -> int:
-        index = self.offset_index
-        if index is None:
+        entry = self._ask("index", OffsetIndex, lambda index: index.lookup(_int64(offset)))
+        if entry is None:
             return 0
-        entry = index.lookup(_int64(offset))
         if not 0 <= entry.position <= self.size:
             raise CorruptIndexError(
-                "an entry leads outside the log", path=index.path, field="position", expected=f"0..{self.size}",
-                got=entry.position, hint="rebuild it from the segment's log",
+                "an entry leads outside the log", path=self._index_paths["index"], field="position",
+                expected=f"0..{self.size}", got=entry.position, hint="rebuild it from the segment's log",
             )  # fmt: skip
         return int(entry.position)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mqindex.errors import FormatError
+from mqindex.errors import FormatError, was_cut
 from mqindex.kafka.batches import has_append_time
 from mqindex.kafka.log_segment import LogSegment
 from mqindex.report import Finding
@@ -56,6 +56,8 @@ def _greatest_times(segment: LogSegment, rows: npt.NDArray[Any]) -> tuple[npt.ND
                 np.maximum.at(times, np.searchsorted(rows["position"], positions), stamps)
             break
         except FormatError as error:
+            if was_cut(error):
+                raise
             at = int(rows["position"][first]) if error.at is None else error.at
             hint = f"{error.what}; a consumer gets no further than this batch"
             findings.append(

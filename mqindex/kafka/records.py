@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._native.guard import check_whole
 from mqindex._native.kafka_records import RecordColumns, compressed_part, header_dtype, row_dtype
 from mqindex._results import BinaryColumn, Column, Columns, HeadersColumn, StringColumn
 from mqindex.errors import FormatError
@@ -179,7 +180,10 @@ def payload_of(buffer: Any, rows: _Rows, number: int, *, path: str | None = None
     start, stop = compressed_part(buffer, rows, number, path=path)
     with memoryview(buffer) as view, view[start:stop] as stored:
         try:
-            return decompress(codec, stored, magic=int(rows["magic"][number]))
+            payload = decompress(codec, stored, magic=int(rows["magic"][number]))
         except FormatError as error:
+            check_whole(buffer)
             error.path, error.at = path, int(rows["position"][number])
             raise
+        check_whole(buffer)
+    return payload

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from mqindex._native.kafka_index import Entries
 from mqindex._native.kafka_log import BatchScan, Recovered, find_batch
-from mqindex.errors import CorruptIndexError, MQIndexError
+from mqindex.errors import CorruptIndexError, MQIndexError, TruncatedFileError
 from mqindex.kafka.abstract_index import AbstractIndex
 from mqindex.kafka.batches import BATCH, batch_rows, is_control, is_transactional
 from mqindex.kafka.log_segment import LogSegment
@@ -70,6 +70,8 @@ class ServedSegment:
             return None
         try:
             return self.segment.recover()
+        except TruncatedFileError:
+            raise
         except MQIndexError:  # offsets that go back, more entries than fit: what the log says is then looked for there
             return None
 

@@ -14,7 +14,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from mqindex.errors import FormatError
+from mqindex._native.guard import check_whole
+from mqindex.errors import FormatError, was_cut
 from mqindex.kafka.batches import codec_of, is_control
 from mqindex.kafka.producer_state import OpenTransactions
 from mqindex.kafka.records import payload_of
@@ -70,6 +71,7 @@ def _marker_kinds(rows: npt.NDArray[Any], log: Any) -> npt.NDArray[np.int8]:
     held[plain[usual]] = False
     for at in np.flatnonzero(held).tolist():
         kinds[at] = _kind(_first_key(_first_record(rows, at, log)))
+    check_whole(log)
     return kinds
 
 
@@ -77,7 +79,9 @@ def _first_record(rows: npt.NDArray[Any], at: int, log: Any) -> bytes:
     """The first bytes of a batch's records; nothing where they do not decompress."""
     try:
         payload = payload_of(log, rows, at)
-    except FormatError:
+    except FormatError as error:
+        if was_cut(error):
+            raise
         return b""
     start = int(rows["position"][at]) + _RECORDS
     return bytes(log[start : start + min(int(rows["size"][at]) - _RECORDS, 64)]) if payload is None else payload[:64]

@@ -331,7 +331,7 @@ class IndexFile(SingleCalls):
         return f"IndexFile({self.path!r}, hash_slot_num={self.hash_slot_num}, index_num={self.index_num})"
 
     def _check_length(self) -> None:
-        """A file that others cut would end a bulk call in SIGBUS: one fstat before it tells."""
+        """A bulk call looks for a cut file before it reads: where the file ends inside a page, its map gives zeros."""
         try:
             size = self._file.map.size()
         except (OSError, ValueError):  # closed by another thread, as the call itself will say

@@ -372,7 +372,7 @@ class CommitLog:
             if self._maps is None:
                 raise ClosedFileError("the commit log is closed", path=os.path.dirname(file.path))
             mapped = self._maps.get(file.path)
-            if mapped is None:
+            if mapped is None or mapped.map.cut:
                 mapped = self._maps[file.path] = open_whole(file)
                 if len(self._maps) > _OPEN_MAPS:
                     self._maps.popitem(last=False)

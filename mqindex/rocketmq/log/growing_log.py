@@ -19,7 +19,7 @@ import numpy.typing as npt
 from mqindex._native.commit_log import Scanner, find_frame, last_record
 from mqindex._native.crc import crc32c
 from mqindex._native.log_extract import Extractor, QueueTable
-from mqindex.errors import FileStateError
+from mqindex.errors import FileStateError, TruncatedFileError
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY, UNIT, Damage
@@ -119,6 +119,12 @@ class GrowingLog:
         FileNotFoundError : the log's directory is gone.
         """
         self.more = False
+        try:
+            yield from self._read(stop)
+        except TruncatedFileError as cut:
+            raise LogChangedError("the log was cut", path=cut.path, expected=cut.expected, got=cut.got) from None
+
+    def _read(self, stop: int | None) -> Iterator[Chunk]:
         if stop is None:
             self._check_seal()
         if (stop is None or self.phy_offset < stop) and self._find_file(stop):
@@ -249,7 +255,7 @@ class GrowingLog:
 
     def _open_map(self) -> MappedFile:
         assert self._map is not None
-        if self._map.map.size() < self._map.size:  # reading behind the end of a cut file ends the process
+        if self._map.map.cut or self._map.map.size() < self._map.size:
             raise LogChangedError("the log was cut", path=self._map.path, expected=self._map.size)
         return self._map
 

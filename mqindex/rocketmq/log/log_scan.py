@@ -109,7 +109,7 @@ def open_whole(file: LogFile) -> MappedFile:
 
 
 def require_whole(file: LogFile, mapped: MappedFile) -> None:
-    """Reading a map behind the end of its file kills the process: to be asked before each step."""
+    """A file that is shorter now is not read on; where it ends inside a page, its map would give zeros."""
     size = os.stat(file.path).st_size
     if min(size, mapped.size) < file.size or size < mapped.size:
         raise TruncatedFileError(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mqindex._native.commit_log import Scanner
+from mqindex._native.guard import check_whole
 from mqindex._native.log_text import host_text
 from mqindex.errors import BadMagicError, FormatError, TruncatedFileError
 from mqindex.rocketmq.log.body import decompress
@@ -97,7 +98,9 @@ def read_message(buf: Any, file_start: int, phy_offset: int, path: str | os.Path
     if frames is None:
         raise fault_error(scanner.fault or _no_message(scanner.blank, phy_offset), file_start, path)
     with memoryview(buf) as view:
-        return _message(view, frames[0])
+        message = _message(view, frames[0])
+        check_whole(view)
+    return message
 
 
 def _no_message(blank: int, phy_offset: int) -> Fault:

@@ -196,7 +196,7 @@ class BatchConsumeQueue:
 
     def _rows(self, start: int, stop: int) -> _Units:
         """The units with the numbers [start, stop), copied."""
-        parts = [_view(part.buf, part.start, part.stop).copy() for part in self._files.stretches(start, stop)]
+        parts = [_copied(part.buf, part.start, part.stop) for part in self._files.stretches(start, stop)]
         return np.concatenate(parts) if parts else np.empty(0, _UNIT)
 
     def _at(self, number: int) -> Any:
@@ -245,13 +245,14 @@ def _stop_of(unit: Any) -> int:
     return int(unit["msg_base_offset"]) + int(unit["batch_size"])
 
 
-def _view(buf: Any, start: int, stop: int) -> _Units:
-    return np.frombuffer(buf, _UNIT, stop - start, start * BATCH_UNIT_SIZE)
+def _copied(buf: Any, start: int, stop: int) -> _Units:
+    """Copies: a slice of a mapping tells whether the file was cut, a view of it would read zeros."""
+    return np.frombuffer(buf[start * BATCH_UNIT_SIZE : stop * BATCH_UNIT_SIZE], _UNIT)
 
 
 def _check(buf: Any, start: int, stop: int) -> int:
     for at in range(start, stop, 4096):
-        rows = _view(buf, at, min(at + 4096, stop))
+        rows = _copied(buf, at, min(at + 4096, stop))
         fine = (
             (rows["phy_offset"] >= 0) & (rows["size"] > 0) & (rows["msg_base_offset"] >= 0) & (rows["batch_size"] > 0)
         )

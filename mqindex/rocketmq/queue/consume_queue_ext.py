@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._native.guard import check_whole
 from mqindex._results import BinaryColumn, Columns
 from mqindex.rocketmq.layout import EXT_UNIT_SIZE, MAX_EXT_ADDRESS
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
@@ -147,6 +148,7 @@ class ConsumeQueueExt:
             rows, at = rows[fits], (offsets - part.first)[fits]
             # Copied in one go: a mapping is not to be held longer than a call.
             bytes_of = np.frombuffer(part.buf, np.uint8)[at[:, None] + np.arange(EXT_UNIT_SIZE)]
+            check_whole(part.buf)
             heads = np.ascontiguousarray(bytes_of).view(_HEAD)[:, 0]
             size, bitmap_size = heads["size"].astype(np.int64), heads["bitmap_size"].astype(np.int64)
             good = (size >= 1) & (at + EXT_UNIT_SIZE + np.maximum(bitmap_size, 0) <= part.stop)

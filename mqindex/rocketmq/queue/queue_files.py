@@ -101,8 +101,7 @@ class FileMaps:
             if self._maps is None:
                 raise ClosedFileError("the queue is closed", path=path)
             mapped = self._maps.get(path)
-            # Reading a mapping behind the end of its file kills the process: look before each use.
-            if mapped is None or mapped.map.size() != mapped.size:
+            if mapped is None or mapped.map.cut or mapped.map.size() != mapped.size:
                 mapped = self._maps[path] = MappedFile.open(path)
                 if len(self._maps) > self._limit:
                     self._maps.popitem(last=False)

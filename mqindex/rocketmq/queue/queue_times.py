@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mqindex._native.consume_queue import decode_units
-from mqindex.errors import FormatError
+from mqindex.errors import FormatError, was_cut
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.queue.queue_files import UnitFiles
 
@@ -61,7 +61,9 @@ def pickup_store_timestamp(log: CommitLog, phy_offset: int, size: int) -> int:
     """
     try:
         file, buf = log.file_at(phy_offset)
-    except FormatError:
+    except FormatError as error:
+        if was_cut(error):
+            raise
         return -1
     at = phy_offset - file.start
     if size < _STORE_TIMESTAMP + 8 or at + size > min(file.size, len(buf)):

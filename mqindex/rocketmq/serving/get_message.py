@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
-from mqindex.errors import FormatError
+from mqindex.errors import FormatError, was_cut
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.message import Message
@@ -164,7 +164,9 @@ def holds(log: CommitLog, phy_offset: int, size: int) -> bool:
         return False
     try:
         file, _ = log.file_at(phy_offset)
-    except FormatError:
+    except FormatError as error:
+        if was_cut(error):
+            raise
         return False
     return phy_offset + size <= file.stop
 
@@ -187,6 +189,8 @@ def read_unit(log: CommitLog, phy_offset: int, size: int, queue_offset: int) -> 
     try:
         return log.get_message(phy_offset, size)
     except FormatError as error:
+        if was_cut(error):
+            raise
         raise FormatError(
             f"the unit at queue offset {queue_offset} leads to no message: {error.what}", path=error.path, at=error.at,
             field=error.field, expected=error.expected, got=error.got,

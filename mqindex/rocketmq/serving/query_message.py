@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mqindex.errors import BadMagicError, FormatError, TruncatedFileError
+from mqindex.errors import BadMagicError, FormatError, TruncatedFileError, was_cut
 from mqindex.rocketmq.index.index_service import IndexService
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.message import Message
@@ -94,13 +94,9 @@ def look_message(log: CommitLog, phy_offset: int) -> Message | None:
     try:
         return log.get_message(phy_offset)
     except FormatError as error:
-        if _shrank(error) or not (isinstance(error, _NO_FRAME) or error.at is None or error.field == "phy_offset"):
+        if was_cut(error) or not (isinstance(error, _NO_FRAME) or error.at is None or error.field == "phy_offset"):
             raise
         return None
-
-
-def _shrank(error: FormatError) -> bool:
-    return isinstance(error, TruncatedFileError) and error.at is None
 
 
 def parse_msg_id(msg_id: str) -> int | None:
@@ -125,6 +121,6 @@ def _readable(log: CommitLog, phy_offset: int) -> Message | None:
     try:
         return look_message(log, phy_offset)
     except FormatError as error:
-        if _shrank(error):
+        if was_cut(error):
             raise
         return None
