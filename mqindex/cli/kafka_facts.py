@@ -91,12 +91,14 @@ def _snapshot(path: str) -> Facts:
 
 
 def _segment(path: str) -> Facts:
+    from mqindex.kafka.live_segment import greatest_timestamp
+
     with open_segment(path) as segment:
         facts: Facts = {
             "base_offset": segment.base_offset,
             "size": segment.size,
             **_next_offset(segment),
-            "largest_timestamp": segment.largest_timestamp,
+            "largest_timestamp": greatest_timestamp(segment),
         }
     stem = os.path.splitext(path)[0]
     for extension, tell in (("index", _offset_index), ("timeindex", _time_index), ("txnindex", _transaction_index)):

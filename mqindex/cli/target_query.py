@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -106,6 +107,11 @@ def _batches_of_segment(path: str, targets: Targets) -> Iterator[Answer]:
 
 
 def _records_of_segment(path: str, targets: Targets) -> Iterator[Answer]:
+    if sentinels := [each for each in targets.tolist() if -5 <= each < 0]:
+        raise Trouble(
+            f"--timestamp {sentinels[0]} asks for an end of a partition, which {path} is a part of: "
+            f"query {os.path.dirname(os.path.abspath(path))}"
+        )
     with open_segment(path) as segment:
         for timestamp in targets.tolist():
             yield _record(timestamp, segment.find_offset_by_timestamp(timestamp))

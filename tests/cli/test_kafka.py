@@ -49,6 +49,22 @@ def contents(directory: Path) -> dict[str, bytes]:
 # ---- info, and how a path is known
 
 
+@pytest.mark.parametrize("records", [0, 1, 40])
+@pytest.mark.parametrize("preallocated", [0, 100_000])
+def test_info_of_a_segment_that_is_being_written_tells_the_greatest_time(
+    records: int, preallocated: int, shell: Shell, tmp_path: Path
+) -> None:
+    writer = PartitionWriter(tmp_path / "t-0", index_interval=200)
+    for number in range(records):
+        writer.append([KafkaRecord(b"value" * 5, timestamp=FIRST_TIME + number)])
+    writer.preallocate(12_000)
+    if preallocated:
+        os.truncate(writer.path(), preallocated)
+    os.utime(writer.path(), (5, 5))
+    (info,) = shell("info", writer.path(), "--json").json
+    assert info["largest_timestamp"] == (FIRST_TIME + records - 1 if records else 5000)
+
+
 def test_info_of_a_segment_tells_its_log_and_its_indexes(shell: Shell, txn: Path) -> None:
     for said in TXN.truth["segments"]:
         done = shell("info", file_of(txn, said, "log"), "--json")
@@ -522,3 +538,13 @@ def test_garbage_ends_in_an_answer_or_one_sentence(shell: Shell, tmp_path: Path,
             assert done.status in (0, 1, 2)
             assert "a bug in mqindex" not in done.err, (command, path, done.err)
     assert sorted(place.iterdir()) == paths[1:], "nothing was created"
+
+
+@pytest.mark.parametrize("sentinel", ["-1", "-2", "-3", "-5"])
+def test_the_ends_of_a_partition_are_not_asked_of_a_segment(sentinel: str, shell: Shell, mono: Path) -> None:
+    log = min(mono.glob("*.log"))
+    done = shell("query", log, "--timestamp", sentinel)
+    assert done.status == 2
+    assert f"--timestamp {sentinel} asks for an end of a partition" in done.err
+    assert str(mono) in done.err
+    assert shell("query", log, "--timestamp", "-6").status == 0, "a time before 1970"
