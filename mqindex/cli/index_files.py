@@ -30,10 +30,15 @@ def geometry_of(path: str, options: StoreOptions) -> tuple[int | None, int | Non
 
     chosen = store_options(path, **options)
     given = chosen.value("hash_slot_num") or chosen.value("index_num")
-    if given is not None:
+    paths = index_paths(path) if os.path.isdir(path) else [path]
+    if given is not None and not paths:
         return chosen.hash_slot_num, chosen.index_num, given.source
+    if given is not None:
+        pair = geometry.resolve(chosen.hash_slot_num, chosen.index_num, max(map(os.path.getsize, paths), default=0))
+        assert pair is not None
+        geometry.require(paths, pair, given.source)
+        return *pair, given.source
     if os.path.isdir(path):
-        paths = index_paths(path)
         return (*geometry.infer(paths), "inferred from the files") if paths else (None, None, "the brokers' default")
     try:
         return *geometry.infer([path]), "inferred from the file"

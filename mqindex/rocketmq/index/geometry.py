@@ -21,7 +21,7 @@ from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, INDEX_NUM
 
-__all__ = ["Geometry", "candidates", "fits", "infer", "resolve"]
+__all__ = ["Geometry", "candidates", "fits", "infer", "require", "resolve"]
 
 Geometry = tuple[int, int]
 Array = npt.NDArray[Any]
@@ -32,7 +32,8 @@ _SMALLEST = layout.index_file_size(1, 1)
 _BLOCK = 5 << 20  # words of slots tried in one go
 _NEWEST = 16  # entries checked in a quick look at a file of the default length
 _HINT = (
-    "pass hash_slot_num= and index_num= (--hash-slot-num, --index-num), or the broker's configuration (--broker-conf)"
+    "pass hash_slot_num= and index_num= (--hash-slot-num, --index-num), or the broker's configuration (--broker-conf); "
+    f"--hash-slot-num {HASH_SLOT_NUM} --index-num {INDEX_NUM} if the broker runs with its defaults"
 )
 
 
@@ -76,6 +77,27 @@ def resolve(hash_slot_num: int | None, index_num: int | None, size: int) -> Geom
     if slots is None:
         slots = max((size - INDEX_HEADER_SIZE - INDEX_ENTRY_SIZE * entries) // layout.INDEX_SLOT_SIZE, 1)
     return slots, entries
+
+
+def require(paths: Sequence[str], given: Geometry, source: str) -> None:
+    """Refuse a given geometry that the files refute: where their content says another, one of the two is wrong.
+
+    Files that tell nothing, damaged ones and those without entries, refute nothing.
+    """
+    if not paths or any(fits(path, given) for path in reversed(paths)):
+        return
+    try:
+        seen = infer(paths, thorough=True)
+    except GeometryError:
+        return
+    if seen != given and any(fits(path, seen) for path in paths):
+        raise GeometryError(
+            "the index files have another geometry than was given",
+            path=os.path.dirname(paths[0]) if len(paths) > 1 else paths[0],
+            expected=f"hash_slot_num {seen[0]}, index_num {seen[1]}, by their content",
+            got=f"hash_slot_num {given[0]}, index_num {given[1]} ({source})",
+            hint="leave the geometry out, or give the right one (--hash-slot-num, --index-num, --broker-conf)",
+        )
 
 
 def candidates(path: str, *, thorough: bool = True) -> list[Geometry]:

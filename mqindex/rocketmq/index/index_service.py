@@ -276,9 +276,10 @@ class IndexService:
 
 
 def _geometry(paths: list[str], hash_slot_num: int | None, index_num: int | None) -> geometry.Geometry:
-    size = os.path.getsize(paths[0]) if paths else layout.index_file_size(layout.HASH_SLOT_NUM, layout.INDEX_NUM)
-    given = geometry.resolve(hash_slot_num, index_num, size)
+    default = layout.index_file_size(layout.HASH_SLOT_NUM, layout.INDEX_NUM)
+    given = geometry.resolve(hash_slot_num, index_num, max(map(os.path.getsize, paths), default=default))
     if given is not None:
+        geometry.require(paths, given, "given")
         return given
     return geometry.infer(paths) if paths else (layout.HASH_SLOT_NUM, layout.INDEX_NUM)
 

@@ -87,7 +87,8 @@ def survey(options: StoreOptions) -> Survey:
 def survey_in_place(options: StoreOptions) -> Survey:
     """Survey a store whose own files are looked at; a geometry that they refute is an error."""
     found = survey(options)
-    _require_geometry(found)
+    if found.geometry_known and not found.geometry.source.startswith(_INFERRED):
+        geometry.require(found.index_files, found.geometry.value, found.geometry.source)
     return found
 
 
@@ -97,27 +98,6 @@ def require_log(found: Survey) -> None:
     if gone is not None:
         raise FileStateError(
             "the commit log is missing", path=gone.path, expected=gone.expected, got=gone.got, hint=gone.hint
-        )
-
-
-def _require_geometry(found: Survey) -> None:
-    """A geometry that is given stands for files of that geometry: where the content says another, one is wrong."""
-    if found.geometry.source.startswith(_INFERRED) or not found.geometry_known:
-        return
-    given = found.geometry.value
-    if any(geometry.fits(path, given) for path in found.index_files):
-        return
-    try:
-        seen = geometry.infer(found.index_files, thorough=True)
-    except GeometryError:
-        return  # the files tell nothing, or there are none
-    if seen != given:
-        raise GeometryError(
-            "the index files have another geometry than was given",
-            path=found.options.index,
-            expected=f"hash_slot_num {seen[0]}, index_num {seen[1]}, by their content",
-            got=f"hash_slot_num {given[0]}, index_num {given[1]} ({found.geometry.source})",
-            hint="leave the geometry out, or give the right one (--hash-slot-num, --index-num, --broker-conf)",
         )
 
 
@@ -212,9 +192,13 @@ def _geometry(options: StoreOptions, index_files: list[str]) -> tuple[Value, boo
         pair = _half(options, max(sizes, default=0))
         rest = "from the length" if max(sizes, default=0) else "the broker's default"
         return Value(pair, f"given in part, the rest {rest}"), bool(sizes) or default is not None
-    if index_files:
-        return Value(geometry.infer(index_files, thorough=True), f"{_INFERRED} from the index files"), True
-    unknown = Value(DEFAULTS["geometry"], "the broker's default, no index file to infer it from")
+    if max(sizes, default=0) >= layout.index_file_size(1, 1):
+        try:
+            return Value(geometry.infer(index_files, thorough=True), f"{_INFERRED} from the index files"), True
+        except GeometryError:
+            if default is None:
+                raise
+    unknown = Value(DEFAULTS["geometry"], "the broker's default, no index file tells it")
     return default or unknown, default is not None
 
 
