@@ -205,7 +205,7 @@ def test_log_that_is_not_mounted_costs_nothing(unmounted: Path, tmp_path: Path) 
     with pytest.raises(FileStateError):
         rebuild(unmounted, tmp_path / "out", engine=ONE)
     report = verify(unmounted, engine=ONE)
-    assert kinds(report, "error") == {"log-missing"}
+    assert "log-missing" in kinds(report, "error")
     assert report.actions == []
 
 
@@ -231,6 +231,7 @@ def test_one_of_two_volumes_that_is_not_mounted_costs_nothing(
         place.mkdir()
     for number, path in enumerate(sorted((root / "commitlog").iterdir())):
         shutil.move(path, places[number % 2])
+    (root / "abort").unlink(missing_ok=True)
     assert verify(root, engine=ONE, commitlog=places).ok
     shutil.move(places[which], tmp_path / "elsewhere")
     places[which].mkdir()

@@ -15,6 +15,7 @@ from mqindex.report import Finding
 from mqindex.rocketmq import store
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_entries import LogSpan
+from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.queue_files import queue_file_paths
 
@@ -23,8 +24,13 @@ __all__ = ["find_log_gone"]
 _HINT = "is its volume mounted? commitlog= (--commitlog) says where the log is"
 
 
-def find_log_gone(options: StoreOptions, spans: Sequence[LogSpan]) -> Finding | None:
-    """An error where the log, or one directory of several, is missing; None: nothing of it is missed."""
+def find_log_gone(options: StoreOptions, files: Sequence[LogFile], spans: Sequence[LogSpan]) -> Finding | None:
+    """An error where the log, or one directory of several, is missing; None: nothing of it is missed.
+
+    Files without any message are what an unclean exit may leave where nothing had reached the disk.
+    """
+    if files and not spans and store.was_unclean(options.root):
+        return None
     if not spans:
         witness = next(_witnesses(options), None)
         if witness is None:

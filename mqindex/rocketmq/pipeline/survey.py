@@ -80,7 +80,7 @@ def survey(options: StoreOptions) -> Survey:
         unclean=store.was_unclean(options.root),
         findings=tuple(_strays(options.index) + _holes(files, spans)),
         queues=survey_queues(options, version.number, traces.batch_topics),
-        log_gone=find_log_gone(options, spans),
+        log_gone=find_log_gone(options, files, spans),
     )
 
 
@@ -129,7 +129,7 @@ def _log_files(options: StoreOptions) -> list[LogFile]:
     try:
         files, skipped = survey_directories(directories)
     except FileNotFoundError:
-        if find_log_gone(options, ()) is None:
+        if find_log_gone(options, (), ()) is None:
             store.require_parts(options.root)
             raise
         return []

@@ -29,7 +29,7 @@ from mqindex.rocketmq.log.message_columns import MessageColumns, message_batches
 from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
 from mqindex.rocketmq.log.write_rules import flush_rules, write_rules
 from mqindex.rocketmq.options import StoreOptions
-from mqindex.rocketmq.pipeline.survey import Survey, survey
+from mqindex.rocketmq.pipeline.survey import Survey, require_log, survey, survey_in_place
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.repair import repair
 from mqindex.rocketmq.serving.put_message import QueueNumbers
@@ -62,7 +62,9 @@ class StoreWriter:
         self._mark = opened.enter_context(AbortMark(options.root))  # first: it goes when all others are closed
         # who waits for the disk, waits here
         self.log = opened.enter_context(CommitLog.of_store(options, flush="async"))
-        found = survey(options)
+        found = survey_in_place(options)
+        require_log(found)
+        _require_queue_files(found)
         self.index, self.queues = _opened_parts(options, opened, found)
         rules, batch_topics = found.queues.rules, found.queues.batch_topics
         self._mark.set()
@@ -299,16 +301,28 @@ def _opened_parts(options: StoreOptions, opened: ExitStack, found: Survey) -> tu
     return index, queues
 
 
+def _require_queue_files(found: Survey) -> None:
+    """Queues in files, beside those in RocksDB that a broker reads, would be seen by nobody."""
+    if found.queues.rocksdb is not None:
+        raise FileStateError(
+            "the consume queues of this store are in RocksDB",
+            path=found.queues.rocksdb,
+            hint="mqindex neither reads nor writes them",
+        )
+
+
 def _mend(options: StoreOptions) -> None:
     """Make index and queues what the log says."""
     if any(map(disk.is_directory, (*options.commitlog, options.consume_queue, options.index))):
+        found = survey(options)  # who writes to a store has settings, those that are not given are the defaults
+        hash_slot_num, index_num = found.geometry.value
         repair(
             options.root,
-            config=dict(options.settings),
+            config={**dict(options.settings), "mappedFileSizeConsumeQueue": found.queues.rules.file_size},
             commitlog=options.commitlog,
-            hash_slot_num=options.hash_slot_num,
-            index_num=options.index_num,
-            broker_version=options.broker_version,
+            hash_slot_num=hash_slot_num,
+            index_num=index_num,
+            broker_version=found.version.number,
         )
 
 

@@ -1,0 +1,254 @@
+"""Settings that are given are held against the files; those that turn files off are honoured; misspelt ones refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex.engines import LocalEngine
+from mqindex.errors import BadMagicError, FileStateError, GeometryError
+from mqindex.report import Report
+from mqindex.rocketmq import IndexService, MessageStore, rebuild, repair, verify
+from tests.golden.test_nothing_guessed import broker_conf
+from tests.support.golden import StoreCase
+from tests.support.tree import contents, index_bytes, index_paths, queue_contents
+
+GoldenStore = Callable[[str], tuple[StoreCase, Path]]
+ONE = LocalEngine(1)
+
+
+@pytest.fixture
+def basic(golden_store: GoldenStore) -> Path:
+    return golden_store("basic-493")[1]
+
+
+def found(report: Report, kind: str) -> list[str]:
+    return [str(finding) for finding in report.findings if finding.kind == kind]
+
+
+# ---- geometry
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"hash_slot_num": 200, "index_num": 380},  # of the files' own length
+        {"hash_slot_num": 100, "index_num": 300},
+        {"hash_slot_num": 105},
+        {"index_num": 399},
+        {"config": {"maxHashSlotNum": 5_000_000, "maxIndexNum": 20_000_000}},
+    ],
+)
+def test_geometry_that_the_files_refute_condemns_no_file(basic: Path, given: dict[str, Any]) -> None:
+    """413 errors were found, and repair would have replaced all files."""
+    before = contents(basic)
+    for call in (verify, repair):
+        with pytest.raises(GeometryError) as told:
+            call(basic, engine=ONE, **given)  # type: ignore[operator]
+        assert "hash_slot_num 100, index_num 400" in str(told.value)
+        assert "got hash_slot_num " in str(told.value)
+    if "config" not in given:
+        with pytest.raises(GeometryError):
+            IndexService.open(basic / "index", **given)
+    assert contents(basic) == before
+
+
+def test_rebuild_goes_to_another_geometry_as_it_is_told(basic: Path, tmp_path: Path) -> None:
+    report = rebuild(basic, tmp_path / "out", engine=ONE, hash_slot_num=200, index_num=380)
+    assert report.ok
+    assert verify(basic, engine=ONE).ok
+
+
+def test_geometry_decides_where_no_file_can_refute_it(basic: Path) -> None:
+    for path in index_paths(basic):
+        path.write_bytes(bytes(path.stat().st_size))
+    assert repair(basic, engine=ONE, hash_slot_num=100, index_num=400).ok
+    assert verify(basic, engine=ONE, deep=True).ok
+
+
+def test_empty_index_files_are_named_and_their_neighbour_is_not(basic: Path) -> None:
+    """Two of 0 bytes outvoted the good one, and it was told to be damaged."""
+    good, *others = index_paths(basic)
+    for path in others[2:]:
+        path.unlink()
+    for path in others[:2]:
+        path.write_bytes(b"")
+    report = verify(basic, engine=ONE)
+    assert [one.path for one in report.findings if one.kind == "index-size"] == [str(path) for path in others[:2]]
+    assert repair(basic, engine=ONE).ok
+    assert index_paths(basic)[0] == good
+
+
+def test_lone_empty_index_file_is_no_reason_for_the_default(basic: Path) -> None:
+    first, *others = index_paths(basic)
+    for path in others:
+        path.unlink()
+    first.write_bytes(b"")
+    report = verify(basic, engine=ONE)
+    assert found(report, "geometry-unknown")
+    with pytest.raises(GeometryError, match="--hash-slot-num 5000000 --index-num 20000000"):
+        repair(basic, engine=ONE)
+
+
+# ---- names
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("maxhashslotnum", "maxHashSlotNum"),
+        ("maxHashSlotNums", "maxHashSlotNum"),
+        ("max_index_num", "maxIndexNum"),
+        ("mapedFileSizeConsumeQeue", "mapedFileSizeConsumeQueue"),
+        ("storePathCommitlog", "storePathCommitLog"),
+        ("messageIndexEnabled", "messageIndexEnable"),
+        ("enableLMQ", "enableLmq"),
+    ],
+)
+def test_setting_that_is_nearly_one_is_refused_by_name(basic: Path, tmp_path: Path, name: str, meant: str) -> None:
+    for config in ({name: "1"}, broker_conf(tmp_path, f"{name}=1")):
+        with pytest.raises(ValueError, match=f"^{name}: expected {meant}; no broker has a setting {name}"):
+            verify(basic, engine=ONE, config=config)
+
+
+def test_settings_of_a_broker_that_are_not_read_are_passed_over(basic: Path, tmp_path: Path) -> None:
+    lines = ["brokerId=0", "brokerIP2=10.0.0.1", "haListenPort=10912", "deleteWhen=04", "brokerRole=ASYNC_MASTER"]
+    conf = broker_conf(tmp_path, *lines)
+    assert verify(basic, engine=ONE, config=conf).ok
+    assert verify(basic, engine=ONE, config={"brokerId": 0, "x": 1}).ok
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "# only a comment\n",
+        "root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n",
+        "broker.id=0\nlog.dirs=/tmp/kafka-logs\n",
+        '{\n"dataVersion":{\n"counter":3\n}\n}\n',
+        "\x7fELF\x02\x01\x01\0\0",
+    ],
+    ids=["empty", "comment", "passwd", "kafka", "json", "binary"],
+)
+def test_file_that_sets_nothing_of_a_broker_is_no_broker_conf(basic: Path, tmp_path: Path, text: str) -> None:
+    """`--broker-conf /etc/passwd` was taken."""
+    (tmp_path / "file").write_text(text)
+    with pytest.raises(BadMagicError, match="not a broker's configuration"):
+        verify(basic, engine=ONE, config=tmp_path / "file")
+
+
+# ---- switches
+
+
+@pytest.mark.parametrize("switch", ["messageIndexEnable", "indexFileWriteEnable"])
+def test_index_that_is_switched_off_is_not_asked_for(basic: Path, tmp_path: Path, switch: str) -> None:
+    shutil.rmtree(basic / "index")
+    before = contents(basic)
+    config = {switch: "false"}
+    report = verify(basic, engine=ONE, config=config)
+    assert report.ok
+    assert report.actions == []
+    assert len(found(report, "index-switched-off")) == 1
+    assert switch in found(report, "index-switched-off")[0]
+    mended = repair(basic, engine=ONE, config=config)
+    assert mended.ok
+    assert mended.actions == []
+    assert contents(basic) == before
+    built = rebuild(basic, tmp_path / "out", engine=ONE, config=config)
+    assert built.ok
+    assert found(built, "index-switched-off")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["consumequeue"]
+    assert queue_contents(tmp_path / "out") == queue_contents(basic)
+
+
+def test_switch_that_an_old_broker_does_not_know_changes_nothing(basic: Path) -> None:
+    shutil.rmtree(basic / "index")
+    report = verify(basic, engine=ONE, config={"indexFileWriteEnable": "false"}, broker_version="4.9.3")
+    assert not report.ok
+    assert found(report, "missing-entries")
+
+
+def test_index_files_from_before_it_was_switched_off_stay(basic: Path) -> None:
+    index_paths(basic)[-1].unlink()
+    expected = index_bytes(basic)
+    assert verify(basic, engine=ONE, config={"messageIndexEnable": False}).ok
+    assert repair(basic, engine=ONE, config={"messageIndexEnable": False}).ok
+    assert index_bytes(basic) == expected
+
+
+# ---- queues of other kinds
+
+
+def into_rocksdb(root: Path, home: str = "consumequeue") -> None:
+    """The queues as a broker with storeType=defaultRocksDB keeps them."""
+    shutil.rmtree(root / "consumequeue")
+    (root / home).mkdir()
+    files = {"CURRENT": b"MANIFEST-000005\n", "MANIFEST-000005": b"?", "OPTIONS-000007": b"?", "000004.log": b""}
+    for name, content in files.items():
+        (root / home / name).write_bytes(content)
+
+
+@pytest.mark.parametrize("home", ["consumequeue", "consumequeue_rocksdb"])
+def test_queues_in_rocksdb_are_no_damage_and_get_no_files(basic: Path, tmp_path: Path, home: str) -> None:
+    """It was taken for damage, and classic queues were written into it."""
+    expected = index_bytes(basic)
+    into_rocksdb(basic, home)
+    (basic / "config" / "consumerOffset.json").write_text('{"offsetTable":{"AaTopic@g":{0:3}}}')
+    report = verify(basic, engine=ONE, deep=True)
+    assert [(one.severity, one.kind, one.path) for one in report.findings] == [
+        ("info", "queues-elsewhere", str(basic / home))
+    ]
+    index_paths(basic)[1].unlink()
+    before = contents(basic / home)
+    assert repair(basic, engine=ONE).ok
+    assert index_bytes(basic) == expected
+    assert contents(basic / home) == before
+    built = rebuild(basic, tmp_path / "out", engine=ONE)
+    assert found(built, "queues-elsewhere")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["index"]
+    with pytest.raises(FileStateError, match="RocksDB"):
+        MessageStore.open(basic, writable=True)
+    assert contents(basic / home) == before
+
+
+def test_store_type_says_that_queues_are_in_rocksdb(basic: Path) -> None:
+    shutil.rmtree(basic / "consumequeue")
+    for written in ("defaultRocksDB", "DEFAULTROCKSDB"):
+        report = verify(basic, engine=ONE, config={"storeType": written})
+        assert report.ok
+        assert found(report, "queues-elsewhere")
+
+
+def test_queues_that_are_written_twice_are_compared(basic: Path) -> None:
+    """A broker with rocksdbCQDoubleWriteEnable has both in one directory."""
+    (basic / "consumequeue" / "CURRENT").write_bytes(b"MANIFEST-000005\n")
+    (basic / "consumequeue" / "MANIFEST-000005").write_bytes(b"?")
+    report = verify(basic, engine=ONE)
+    assert (report.ok, report.units, report.findings) == (True, 548, [])
+
+
+def test_batch_queues_that_are_gone_are_missed(basic: Path) -> None:
+    """A store whose `batchconsumequeue/` is gone was clean."""
+    table = {"AaTopic": {"topicName": "AaTopic", "attributes": {"queue.type": "BatchCQ"}}}
+    (basic / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": table}))
+    for queue in (basic / "consumequeue" / "AaTopic").iterdir():
+        home = basic / "batchconsumequeue" / "AaTopic" / queue.name
+        home.mkdir(parents=True)
+        (home / f"{0:020d}").write_bytes(bytes(460))
+    shutil.rmtree(basic / "consumequeue" / "AaTopic")
+    assert verify(basic, engine=ONE).ok
+    shutil.rmtree(basic / "batchconsumequeue" / "AaTopic" / "0")
+    assert len(found(verify(basic, engine=ONE), "batch-queue-missing")) == 1
+    shutil.rmtree(basic / "batchconsumequeue")
+    report = verify(basic, engine=ONE)
+    assert not report.ok
+    assert len(found(report, "batch-queue-missing")) > 1
+    assert report.actions == []
+    mended = repair(basic, engine=ONE)
+    assert not mended.ok
+    assert not (basic / "consumequeue" / "AaTopic").exists()
