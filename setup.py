@@ -7,6 +7,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 SANITIZE = os.environ.get("MQINDEX_SANITIZE", "")  # "address,undefined" or "thread"
+GCOV = bool(os.environ.get("MQINDEX_GCOV"))  # which lines and branches of src_c ran
 COVERAGE = bool(os.environ.get("MQINDEX_COVERAGE"))
 MACROS = [("CYTHON_TRACE_NOGIL", "1"), ("CYTHON_USE_SYS_MONITORING", "0")] if COVERAGE else []
 
@@ -41,6 +42,9 @@ class BuildExt(build_ext):
             if SANITIZE:
                 extension.extra_compile_args += ["-O1", "-g", "-fno-omit-frame-pointer", f"-fsanitize={SANITIZE}"]
                 extension.extra_link_args += [f"-fsanitize={SANITIZE}"]
+            elif GCOV:
+                extension.extra_compile_args += ["-O0", "-g", "--coverage", "-fprofile-update=atomic"]
+                extension.extra_link_args += ["--coverage"]
             else:
                 extension.extra_compile_args += ["-O3", "-g0", "-fvisibility=hidden", "-fstack-protector-strong"]
             extension.extra_compile_args += ["-std=gnu11"]
@@ -61,7 +65,7 @@ setup(
         ],
         build_dir=None if COVERAGE else "build/cython",
         compiler_directives={"linetrace": True} if COVERAGE else {},
-        force=bool(COVERAGE or SANITIZE),
+        force=bool(COVERAGE or SANITIZE or GCOV),
     ),
     cmdclass={"build_ext": BuildExt},
 )

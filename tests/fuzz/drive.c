@@ -3,7 +3,6 @@
  *
  *   drive SECONDS INPUTS FILE...     until both have passed, from these inputs on; a failing one is left in crash-input
  *   drive -- FILE...                 run these inputs once */
-#include <sanitizer/common_interface_defs.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +22,7 @@ static size_t kept;
 static uint64_t state;
 
 void __sanitizer_cov_trace_pc(void);
+void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
 void __sanitizer_cov_trace_pc(void) {
     uintptr_t pc = (uintptr_t)__builtin_return_address(0);
     uint8_t *place = &seen[(pc ^ pc >> 16) % MAP];
@@ -121,7 +121,7 @@ int main(int argc, char **argv) {
     uint64_t seed = (uint64_t)start, runs = 0, least = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
     for (int i = 3; i < argc; i++)
         if (load(argv[i])) keep();
-    __sanitizer_set_death_callback(save);
+    if (__sanitizer_set_death_callback) __sanitizer_set_death_callback(save);
     signal(SIGABRT, stopped);
     signal(SIGALRM, stopped);
     state = (seed + 1) * 0x9E3779B97F4A7C15u;
