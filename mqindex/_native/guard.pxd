@@ -24,7 +24,6 @@ cdef class Mapping:
 # Who holds a buffer for long asks once for its range, and looks after each call whether it is still whole; who holds it
 # for one call gives it back by `give_back`.
 cdef const mqi_guard_range* range_of(const Py_buffer* view) noexcept
-cdef const mqi_guard_range* range_at(const void* byte) noexcept
 cdef int refuse(const mqi_guard_range* range) except -1
 cdef int give_back(Py_buffer* view) except -1
 

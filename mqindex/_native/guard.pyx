@@ -54,6 +54,10 @@ cdef class Mapping:
     def __getbuffer__(self, Py_buffer* view, int flags):
         PyBuffer_FillInfo(view, self, self.view.buf, self.view.len, not self.writable, flags)
 
+    def __buffer__(self, int flags, /):
+        """PEP 688: from Python 3.12 on every buffer has it."""
+        return memoryview(self)
+
     def __len__(self):
         return self.view.len
 
@@ -88,7 +92,7 @@ cdef class Mapping:
         if size >= self.view.len and self.writable:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
         if size >= self.view.len:
-            what = "bytes of the file were missing while it was read: it was cut for a while, or its disk failed or is full"
+            what = "bytes of the file were missing while it was read: cut for a while, or the disk failed or is full"
         else:
             what = "the file was cut while it was read"
         raise TruncatedFileError(what, path=self.path, expected=self.view.len, got=size)
@@ -123,11 +127,6 @@ cdef const mqi_guard_range* range_of(const Py_buffer* view) noexcept:
     if type(owner) is Mapping:
         return (<Mapping>owner).range
     return NULL if type(owner) is bytes else mqi_guard_find(view.buf)
-
-
-cdef const mqi_guard_range* range_at(const void* byte) noexcept:
-    """The same where there is only an address."""
-    return mqi_guard_find(byte)
 
 
 cdef int refuse(const mqi_guard_range* range) except -1:

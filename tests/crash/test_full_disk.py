@@ -15,7 +15,11 @@ REPOSITORY = Path(__file__).resolve().parent.parent.parent
 INSIDE = """
 import errno, os, pathlib, shutil, sys
 disk, store = map(pathlib.Path, sys.argv[1:])
+import numpy as np
+from mqindex._native.index_file import IndexCore
+from mqindex._keys import key_batch
 from mqindex.engines import LocalEngine
+from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import IndexFile, IndexService, rebuild, repair
 from tests.support.tree import contents
 
@@ -36,9 +40,23 @@ def put_sparse():
         finally:
             os.unlink(disk / "sparse")
 
+def fill_holes():
+    # no opening for writing reserved them: a fault in a mapping
+    with MappedFile.create(disk / "holes", 40 + 4 * 1000 + 20 * 200_000, sparse=True) as file:
+        try:
+            core = IndexCore(file.map, 1000, 200_000, True)
+            numbers = np.arange(150_000)
+            try:
+                core.put_keys(key_batch([f"k{i}" for i in numbers]), numbers, numbers)
+            finally:
+                core.close()
+        finally:
+            os.unlink(disk / "holes")
+
 one, large = LocalEngine(1), {"hash_slot_num": 1000, "index_num": 200_000, "broker_version": "4.9.3"}
 full(lambda: IndexFile.create(disk / "index", hash_slot_num=1000, index_num=200_000))
 full(put_sparse)
+full(fill_holes)
 full(lambda: rebuild(store, disk / "out", engine=one, **large))
 shutil.copytree(store, disk / "store")
 shutil.rmtree(disk / "store" / "index")

@@ -120,6 +120,27 @@ def test_a_foreign_bus_error_is_no_endless_one_where_a_handler_returns(tmp_path:
     assert run(tmp_path, program).returncode == -signal.SIGBUS
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the layout of a sigaction is that of Linux")
+def test_a_handler_that_wants_siginfo_gets_what_is_not_ours(tmp_path: Path) -> None:
+    """As a Java machine in the same process has one; here any C function that comes back does."""
+    program = """
+import ctypes
+class Action(ctypes.Structure):
+    _fields_ = [("handler", ctypes.c_void_p), ("mask", ctypes.c_ubyte * 128), ("flags", ctypes.c_int),
+                ("restorer", ctypes.c_void_p)]
+libc = ctypes.CDLL(None)
+SA_SIGINFO = 4
+theirs = Action(ctypes.cast(libc.abs, ctypes.c_void_p), flags=SA_SIGINFO)
+mapped = MappedFile.open(path)
+assert libc.sigaction(int(signal.SIGBUS), ctypes.byref(theirs), None) == 0
+MappedFile.open(sys.argv[2])
+os.kill(os.getpid(), signal.SIGBUS)
+cut(path)
+fault(mapped)
+"""
+    assert refusals(run(tmp_path, program)) == 1
+
+
 def test_a_forked_child_is_guarded_for_itself(tmp_path: Path) -> None:
     program = """
 mapped = MappedFile.open(path)

@@ -265,9 +265,11 @@ class _Queue:
         for number, part in self._by_file(units):
             if number >= 0:
                 start, path = self._files[number].start, self._files[number].path
-                with contextlib.suppress(MQIndexError, FileNotFoundError), MappedFile.open(path) as file:
+                with contextlib.suppress(MQIndexError, FileNotFoundError):
+                    with MappedFile.open(path) as file:
+                        places = compare_units(file.map, start // QUEUE_UNIT_SIZE, part)
                     different[at : at + len(part)] = False
-                    different[at + compare_units(file.map, start // QUEUE_UNIT_SIZE, part)] = True
+                    different[at + places] = True
             at += len(part)
         return different
 

@@ -125,7 +125,7 @@ def fits(path: str, geometry: Geometry) -> bool:
             if file.size != layout.index_file_size(*geometry):
                 return False
             file.advise_random()
-            count = struct.unpack_from(">i", file.map, 36)[0]
+            count = struct.unpack(">i", file.map[36:40])[0]
             return count > 1 and _fits(file, geometry, _NEWEST)
     except (MQIndexError, OSError):
         return False

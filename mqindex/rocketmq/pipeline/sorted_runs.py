@@ -175,10 +175,16 @@ class _Runs:
     def __enter__(self) -> _Runs:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self.entries, self.phys, self.seqs = [], [], None  # the maps close when nothing refers to them
-        for file in (*self._files, *self._seq_files):
-            file.close()
+        files = (*self._files, *self._seq_files)
+        try:
+            for file in files:
+                if kind is None:
+                    file.check()
+        finally:
+            for file in files:
+                file.close()
 
 
 def _cut(keys: Sequence[Sequence[Any]], lows: list[int], highs: list[int], count: int) -> list[int]:
