@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TypeVar
 
 from mqindex.engines import Engine, Progress
-from mqindex.files import staging
+from mqindex.files import disk, staging
 
 __all__ = ["announce", "held", "one", "scratch_in", "scratches_in"]
 
@@ -37,7 +36,7 @@ def scratch_in(engine: Engine, parent: str) -> Iterator[str]:
 @contextmanager
 def scratches_in(engine: Engine, parents: Sequence[str]) -> Iterator[list[str]]:
     """A scratch directory in each of several places, all gone at the end."""
-    if all(map(os.path.isdir, parents)):
+    if all(map(disk.is_directory, parents)):
         with ExitStack() as stack:
             yield [stack.enter_context(staging.scratch(parent)) for parent in parents]
         return
@@ -53,7 +52,7 @@ def scratches_in(engine: Engine, parents: Sequence[str]) -> Iterator[list[str]]:
 @contextmanager
 def held(engine: Engine, hold: Callable[[str], AbstractContextManager[None]], root: str) -> Iterator[None]:
     """Hold a store for writing; where the driver does not see it, a task looks once that no broker does."""
-    if os.path.isdir(root):
+    if disk.is_directory(root):
         with hold(root):
             yield
     else:

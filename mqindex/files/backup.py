@@ -1,16 +1,19 @@
-"""Where replaced files go: `mqindex-backup-<UTC>/` in the directory that was repaired, in its shape."""
+"""Where replaced files go: `mqindex-backup-<UTC>/` in the directory that was repaired, in its shape.
+
+Whatever has a name in a backup is whole: what cannot be linked or renamed there is copied beside its name first.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import shutil
+import stat
 
-from mqindex.files import disk, staging
+from mqindex.errors import FileStateError
+from mqindex.files import disk
 
-__all__ = ["keep", "move_aside", "neighbour_of"]
-
-_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV)
+__all__ = ["copy_whole", "keep", "move_aside", "neighbour_of", "remove_whole"]
 
 
 def keep(path: str, backup: str, root: str) -> None:
@@ -18,60 +21,83 @@ def keep(path: str, backup: str, root: str) -> None:
 
     The caller makes the name durable, before the old one leads to another file.
     """
-    if os.path.lexists(backup):
+    if disk.exists(backup):
         return
     _make_home(backup, root)
-    try:
-        os.link(path, backup, follow_symlinks=False)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        _copy(path, backup)
+    if not disk.link(path, backup):
+        _copy_there(path, backup)
 
 
 def move_aside(path: str, backup: str, root: str) -> None:
     """A file or directory goes to the backup, durably; to another file system by a copy."""
     _make_home(backup, root)
-    backup = staging.unused(backup)
+    if disk.exists(backup):
+        raise FileStateError("something stands where an old file is to be kept", path=backup, got=f"{path} besides")
     try:
-        os.rename(path, backup)
+        disk.rename(path, backup)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        _copy_away(path, backup)
-    disk.sync_directory(os.path.dirname(backup))
+        _copy_there(path, backup)
+        disk.sync_directory(os.path.dirname(backup))
+        remove_whole(path)
+    else:
+        disk.sync_directory(os.path.dirname(backup))
 
 
-def _copy_away(path: str, backup: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.copytree(path, backup, symlinks=True)
-        disk.sync_tree(backup)
+def _copy_there(path: str, backup: str) -> None:
+    fresh = disk.temporary(os.path.dirname(backup), "copy")
+    try:
+        copy_whole(path, fresh)
+        disk.rename(fresh, backup)
+    except BaseException:
+        if disk.exists(fresh):
+            remove_whole(fresh)
+        raise
+
+
+def copy_whole(source: str, target: str) -> None:
+    """A file, a link, or a directory with all in it, to a new name: content, owner and mode, on the disk."""
+    mode = os.lstat(source).st_mode
+    if stat.S_ISLNK(mode):
+        os.symlink(os.readlink(source), target)
+    elif stat.S_ISDIR(mode):
+        disk.make_directory(target)
+        for name in os.listdir(source):
+            copy_whole(os.path.join(source, name), os.path.join(target, name))
+        disk.own_like(target, source)
+        disk.sync_directory(target)
+    elif stat.S_ISREG(mode):
+        disk.copy(source, target)
+        disk.own_like(target, source)
+        disk.sync_file(target)
+    else:
+        raise FileStateError("neither a file nor a directory: it cannot go to another file system", path=source)
+
+
+def remove_whole(path: str) -> None:
+    """Remove a file, a link, or a directory with all in it."""
+    if stat.S_ISDIR(os.lstat(path).st_mode):
         shutil.rmtree(path)
     else:
-        _copy(path, backup)
-        os.unlink(path)
-
-
-def _copy(path: str, backup: str) -> None:
-    disk.copy(path, backup)
-    disk.sync_files([backup])
+        disk.remove(path)
 
 
 def _make_home(path: str, root: str) -> None:
     """The directories above a backup, owned as the store's root is."""
     home = os.path.dirname(path)
-    if os.path.isdir(home):
+    if disk.is_directory(home):
         return
     _make_home(home, root)
-    os.mkdir(home)
+    disk.make_directory(home)
     disk.own_like(home, root)
     disk.sync_directory(os.path.dirname(home))
 
 
 def neighbour_of(path: str) -> str:
     """Whose owner and mode a new file takes: those of the one it replaces, else one beside it, else the directory."""
-    if os.path.isfile(path):
+    if disk.is_file(path):
         return path
     home = os.path.dirname(path)
     beside = (os.path.join(home, name) for name in sorted(os.listdir(home)))
-    return next((one for one in beside if os.path.isfile(one)), home)
+    return next((one for one in beside if disk.is_file(one)), home)

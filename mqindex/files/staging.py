@@ -31,7 +31,6 @@ __all__ = [
     "exchange",
     "home_of",
     "make_shared_scratch",
-    "new_directory",
     "require_new",
     "scratch",
     "sweep",
@@ -155,15 +154,6 @@ def make_shared_scratch(parent: str) -> str:
     path, owner = _make(parent, _SHARED)
     disk.close(owner)
     return path
-
-
-def new_directory(path: str, like: str) -> None:
-    """A new directory that has its owner and mode, those of `like`, before it has its name."""
-    with scratch(os.path.dirname(path)) as place:
-        fresh = os.path.join(place, "new")
-        disk.make_directory(fresh)
-        disk.own_like(fresh, like)
-        disk.rename(fresh, path)
 
 
 def _make(parent: str, content: bytes) -> tuple[str, int]:

@@ -9,16 +9,16 @@ from dataclasses import replace
 
 from mqindex.driving import announce, one, scratches_in
 from mqindex.engines import Engine
-from mqindex.files import staging
+from mqindex.files import disk, staging
+from mqindex.files.exchange import Change, Exchange, exchange_files
 from mqindex.kafka.diagnosis import DiagnosedPartition, Diagnosis, map_segments
-from mqindex.kafka.exchange import Exchange, exchange_files
 from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.repair_plan import Mend, planned_mends
 from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space, recover_segments, write_transactions
 from mqindex.kafka.survey import INDEXES, index_path
 from mqindex.report import Finding, RepairReport
 
-__all__ = ["mend"]
+__all__ = ["backup_in", "mend"]
 
 _AT_ONCE = 100  # partitions whose scratch is held at a time
 
@@ -48,12 +48,11 @@ def _mend_all(engine: Engine, diagnosis: Diagnosis, wanted: Wanted, report: Repa
             transactions = _write_transactions(engine, some, homes)
             places = [first + second for first, second in zip(recovered, transactions, strict=True)]
             exchanges = [_exchange(each, mends, place, name) for (each, mends), place in zip(some, places, strict=True)]
-            kept = engine.map(exchange_files, exchanges, name="exchange files")
-        report.out_files += [target for place in places for _, target, _ in place]
-        mended |= {path for exchange in exchanges for path in exchange.remove}
-        if any(kept):
+            placed = engine.map(exchange_files, exchanges, name="exchange files")
+        report.out_files += [path for paths in placed for path in paths]
+        mended |= {os.path.join(each.root, change.name) for each in exchanges for change in each.changes}
+        if mended:
             report.backup = os.path.join(report.path, *([] if diagnosis.survey.single else ["*"]), name)
-    mended |= set(report.out_files)
     report.files = len(report.out_files)
     report.findings = [_after_repair(finding, mended) for finding in report.findings]
 
@@ -72,9 +71,14 @@ def _prepare(needed: tuple[tuple[str, int], ...]) -> str:
         devices[device] = path, size + devices.get(device, (path, 0))[1]
     for path, size in devices.values():
         staging.check_space(path, size)
+    return backup_in([path for path, _ in needed])
+
+
+def backup_in(partitions: Sequence[str]) -> str:
+    """A name for backups in all these directories, still unused in each."""
     name = f"mqindex-backup-{staging.backup_name()}"
     names = itertools.chain([name], (f"{name}-{n}" for n in itertools.count(2)))
-    return next(each for each in names if not any(os.path.lexists(os.path.join(path, each)) for path, _ in needed))
+    return next(each for each in names if not any(disk.exists(os.path.join(path, each)) for path in partitions))
 
 
 def _recover(
@@ -122,12 +126,10 @@ def _write_transactions(engine: Engine, wanted: Wanted, homes: Sequence[str]) ->
 def _exchange(each: DiagnosedPartition, mends: Sequence[Mend], place: Place, backup: str) -> Exchange:
     """Which files change their places in one partition."""
     gone = [planned for planned in mends if INDEXES[2] in planned.endings and not planned.transactions]
-    return Exchange(
-        partition=each.partition.path,
-        backup=os.path.join(each.partition.path, backup),
-        place=tuple(place),
-        remove=tuple(index_path(planned.files, INDEXES[2]) for planned in gone),
-    )
+    changes = [Change(os.path.basename(target), path, log) for path, target, log in place]
+    changes += [Change(os.path.basename(index_path(planned.files, INDEXES[2]))) for planned in gone]
+    home = each.partition.path
+    return Exchange(home, os.path.join(home, backup), tuple(changes))
 
 
 def _tell(report: RepairReport, segments: Sequence[RecoveredSegment]) -> None:

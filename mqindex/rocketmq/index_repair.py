@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 
 from mqindex.driving import one
 from mqindex.engines import Engine
 from mqindex.files import disk
-from mqindex.files.backup import keep, move_aside
+from mqindex.files.exchange import Change
 from mqindex.report import RepairReport
 from mqindex.rocketmq.checks.coverage import Filled
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
@@ -20,7 +18,7 @@ from mqindex.rocketmq.pipeline.stages import Built, Part
 from mqindex.rocketmq.rebuild import build_all
 from mqindex.rocketmq.side.checkpoint import Checkpoint
 
-__all__ = ["Exchange", "mend_index", "planned_actions"]
+__all__ = ["mend_index", "planned_actions"]
 
 
 def planned_actions(diagnosis: Diagnosis) -> list[str]:
@@ -71,34 +69,32 @@ def _planned(diagnosis: Diagnosis, scratch: str) -> list[list[Part]]:
     return planned
 
 
-def mend_index(engine: Engine, diagnosis: Diagnosis, scratch: str, backup: str, report: RepairReport) -> None:
-    """Build what is missing in `scratch`, exchange the files, tell the report; what is replaced goes to `backup`."""
+def mend_index(engine: Engine, diagnosis: Diagnosis, scratch: str, report: RepairReport) -> list[Change]:
+    """Build what is missing in `scratch`, and say what has to change below the store; the report is told.
+
+    A bad file goes after all new ones have come, or is replaced where a new one takes its name; the checkpoint is last.
+    """
     planned = _planned(diagnosis, scratch)
     built = iter(build_all(engine, [part for parts in planned for part in parts], scratch))
-    placed: list[tuple[Part, Built, str]] = []
+    placed: list[tuple[Built, str]] = []
     for filled, parts in zip(diagnosis.gaps, planned, strict=True):
         placed += _named(filled, parts, [next(built) for _ in parts])
-    end = max([one.end_timestamp for one in diagnosis.good] + [file.end_timestamp for _, file, _ in placed], default=0)
+    end = max([one.end_timestamp for one in diagnosis.good] + [file.end_timestamp for file, _ in placed], default=0)
+    changes = [Change(os.path.join("index", name), file.path) for file, name in placed]
+    names = {change.name for change in changes}
+    bad = [os.path.join("index", os.path.basename(path)) for path in diagnosis.bad]
+    changes += [Change(name) for name in bad if name not in names]
     checkpoint = _moved_up(diagnosis, end)
-    actions = planned_actions(diagnosis)
-    report.actions += actions
-    if actions:
-        exchange = Exchange(
-            root=diagnosis.survey.options.root,
-            index=diagnosis.survey.options.index,
-            backup=backup,
-            remove=diagnosis.bad,
-            place=tuple((file.path, name, part.base is not None) for part, file, name in placed),
-            neighbour=diagnosis.survey.index_files[0] if diagnosis.survey.index_files else None,
-            checkpoint=checkpoint,
-        )
-        report.out_files += one(engine, _exchange, exchange, "publish")
-    report.files += len(placed)
+    if checkpoint is not None:
+        fresh = one(engine, _write_checkpoint, (scratch, checkpoint), "build")
+        changes.append(Change("checkpoint", fresh, diagnosis.survey.options.root))
+    report.actions += planned_actions(diagnosis)
     report.entries = sum(filled.entries for filled in diagnosis.gaps)
-    report.fsync_seconds += sum(file.fsync_seconds for _, file, _ in placed)
+    report.fsync_seconds += sum(file.fsync_seconds for file, _ in placed)
+    return changes
 
 
-def _named(filled: Filled, parts: Sequence[Part], built: Sequence[Built]) -> list[tuple[Part, Built, str]]:
+def _named(filled: Filled, parts: Sequence[Part], built: Sequence[Built]) -> list[tuple[Built, str]]:
     """Each built file with its name: a continued file keeps it, new ones sort between the neighbours."""
     after, before = filled.gap.after, filled.gap.before
     kept = [os.path.basename(part.base) for part in parts if part.base is not None]
@@ -107,7 +103,7 @@ def _named(filled: Filled, parts: Sequence[Part], built: Sequence[Built]) -> lis
         os.path.basename(before.path) if before is not None else None,
         [file.begin_timestamp for file in built[len(kept) :]],
     )
-    return list(zip(parts, built, kept + fresh, strict=True))
+    return list(zip(built, kept + fresh, strict=True))
 
 
 def _needs_checkpoint(diagnosis: Diagnosis, end: int) -> bool:
@@ -121,99 +117,9 @@ def _moved_up(diagnosis: Diagnosis, end: int) -> Checkpoint | None:
     return (diagnosis.checkpoint or Checkpoint())._replace(index_msg_timestamp=end)
 
 
-# ---- exchanging the files
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """Old files to the backup, new ones to their names. `place`: path, name, whether a file of the name is replaced."""
-
-    root: str
-    index: str
-    backup: str
-    remove: tuple[str, ...]
-    place: tuple[tuple[str, str, bool], ...]
-    neighbour: str | None
-    checkpoint: Checkpoint | None
-
-    @property
-    def saves(self) -> bool:
-        """Whether anything goes to the backup."""
-        return bool(self.remove) or any(replaces for _, _, replaces in self.place) or self.checkpoint is not None
-
-
-def _exchange(exchange: Exchange) -> list[str]:
-    """One rename a file: whenever this is cut off, each name leads to the old file or to the new one.
-
-    A bad file goes last of all, or is replaced where a new one takes its name, so that no name is ever without a file.
-    """
-    _make_directories(exchange)
-    checkpoint = _write_checkpoint(exchange) if exchange.checkpoint is not None else None
-    kept = os.path.join(exchange.backup, "index")
-    final = [os.path.join(exchange.index, name) for _, name, _ in exchange.place]
-    for (path, name, _), target in zip(exchange.place, final, strict=True):
-        if os.path.exists(path) and os.path.exists(target):
-            keep(target, os.path.join(kept, name), exchange.root)
-    if exchange.saves:
-        disk.sync_directory(kept)
-    for (path, _, _), target in zip(exchange.place, final, strict=True):
-        if os.path.exists(path):
-            disk.own_like(path, target if os.path.exists(target) else _neighbour(exchange))
-            os.replace(path, target)
-    for path in exchange.remove:
-        if path not in final and os.path.exists(path):
-            move_aside(path, os.path.join(kept, os.path.basename(path)), exchange.root)
-    disk.sync_directory(exchange.index)
-    if exchange.saves:
-        disk.sync_directory(kept)
-    if checkpoint is not None:
-        _exchange_checkpoint(exchange, checkpoint)
-    return final
-
-
-def _make_directories(exchange: Exchange) -> None:
-    wanted = [exchange.index]
-    if exchange.saves:
-        wanted += [exchange.backup, os.path.join(exchange.backup, "index")]
-    for directory in wanted:
-        if not os.path.isdir(directory):
-            os.mkdir(directory)
-            disk.own_like(directory, exchange.root)
-    disk.sync_directory(exchange.root)
-
-
-def _neighbour(exchange: Exchange) -> str:
-    """A file whose owner and mode a new one takes: an index file where one is left, else the index directory."""
-    kept = exchange.neighbour
-    if kept is not None and not os.path.exists(kept):
-        kept = os.path.join(exchange.backup, "index", os.path.basename(kept))
-    return kept if kept is not None and os.path.exists(kept) else exchange.index
-
-
-def _write_checkpoint(exchange: Exchange) -> str:
-    """The new checkpoint, aside, before any file is exchanged: where it cannot be written, nothing has changed."""
-    assert exchange.checkpoint is not None
-    fresh = disk.temporary(exchange.backup, "checkpoint-new")
-    try:
-        with open(fresh, "xb") as file:
-            file.write(exchange.checkpoint.to_bytes())
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError:
-        with suppress(OSError):
-            os.unlink(fresh)
-            os.rmdir(os.path.join(exchange.backup, "index"))
-            os.rmdir(exchange.backup)
-        raise
+def _write_checkpoint(item: tuple[str, Checkpoint]) -> str:
+    scratch, checkpoint = item
+    fresh = disk.temporary(scratch, "checkpoint")
+    disk.write_new(fresh, checkpoint.to_bytes())
+    disk.sync_file(fresh)
     return fresh
-
-
-def _exchange_checkpoint(exchange: Exchange, fresh: str) -> None:
-    path = os.path.join(exchange.root, "checkpoint")
-    kept = os.path.join(exchange.backup, "checkpoint")
-    if os.path.isdir(path):
-        move_aside(path, kept, exchange.root)
-    elif os.path.exists(path):
-        keep(path, kept, exchange.root)
-    disk.own_like(fresh, path if os.path.exists(path) else exchange.root)
-    disk.replace(fresh, path)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from mqindex.engines import Engine
 from mqindex.files import disk, staging
-from mqindex.files.backup import keep, move_aside, neighbour_of
+from mqindex.files.exchange import Change
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq.checks.queue_diagnosis import CheckedQueue, QueueDiagnosis
 from mqindex.rocketmq.pipeline import pipeline, queue_stages
@@ -23,7 +23,7 @@ from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, OldQueues, QueueB
 from mqindex.rocketmq.queue.old_queue import entries
 from mqindex.rocketmq.queue.queue_names import QueueName
 
-__all__ = ["MendedQueue", "QueueExchange", "exchange_queues", "mend_queues", "planned_queue_actions"]
+__all__ = ["MendedQueue", "mend_queues", "planned_queue_actions"]
 
 _STRAY = "stray-queue-file"
 _TOLD = 20
@@ -32,20 +32,11 @@ _SIDES = ("consumequeue", "consumequeue_ext")
 
 @dataclass(frozen=True, slots=True)
 class MendedQueue:
-    """What goes where. `new`: (built directory, target below the store), for queues that have none.
-
-    `place`: (built file, target below the store). `remove`: paths below the store that go to the backup.
-    """
+    """What changes below the store: files of a queue, or its whole directory where it has none."""
 
     name: QueueName
     units: int
-    new: tuple[tuple[str, str], ...] = ()
-    place: tuple[tuple[str, str], ...] = ()
-    remove: tuple[str, ...] = ()
-
-    @property
-    def changes(self) -> bool:
-        return bool(self.new or self.place or self.remove)
+    changes: tuple[Change, ...]
 
 
 def planned_queue_actions(diagnosis: QueueDiagnosis) -> list[str]:
@@ -80,7 +71,7 @@ def mend_queues(engine: Engine, diagnosis: QueueDiagnosis, scratch: str) -> list
     """Write every queue that is bad or missing anew in `scratch`, and say what has to change."""
     found = diagnosis.survey
     strays = [
-        MendedQueue((queue.topic, queue.queue_id), 0, remove=tuple(names))
+        MendedQueue((queue.topic, queue.queue_id), 0, tuple(map(Change, names)))
         for queue in diagnosis.queues
         if queue.good and (names := _strays(queue, found.options.root))
     ]
@@ -138,31 +129,29 @@ def _mend(item: _Mend) -> list[MendedQueue]:
 
 
 def _compared(item: _Mend, queue: BuiltQueue) -> MendedQueue:
-    new: list[tuple[str, str]] = []
-    place: list[tuple[str, str]] = []
-    remove: list[str] = []
+    changes: list[Change] = []
     for side, source in zip(_SIDES, (queue.path, queue.ext), strict=True):
         below = os.path.join(side, queue.name[0], str(queue.name[1]))
         target = os.path.join(item.root, below)
         if source is None:
             continue
-        if not os.path.isdir(target):
+        if not disk.is_directory(target):
             if queue.files:
-                new.append((source, below))
+                changes.append(Change(below, source))
             continue
         names = entries(source)
-        place += [
-            (os.path.join(source, name), os.path.join(below, name))
+        changes += [
+            Change(os.path.join(below, name), os.path.join(source, name))
             for name in names
             if not _same(os.path.join(source, name), os.path.join(target, name))
         ]
-        remove += [os.path.join(below, name) for name in entries(target) if name not in set(names)]
-    return MendedQueue(queue.name, queue.units, tuple(new), tuple(place), tuple(remove))
+        changes += [Change(os.path.join(below, name)) for name in entries(target) if name not in set(names)]
+    return MendedQueue(queue.name, queue.units, tuple(changes))
 
 
 def _same(one: str, other: str) -> bool:
     """Whether both are files of the same bytes."""
-    if not os.path.isfile(other) or os.path.islink(other) or os.path.getsize(one) != os.path.getsize(other):
+    if not disk.is_file(other) or os.path.islink(other) or os.path.getsize(one) != os.path.getsize(other):
         return False
     with (
         MappedFile.open(one) as first,
@@ -171,80 +160,3 @@ def _same(one: str, other: str) -> bool:
         memoryview(second.map) as right,
     ):
         return left == right
-
-
-# ---- exchanging
-
-
-@dataclass(frozen=True, slots=True)
-class QueueExchange:
-    """Old files to the backup, new ones to their names, all below `root`."""
-
-    root: str
-    backup: str
-    queues: tuple[MendedQueue, ...]
-
-
-def exchange_queues(exchange: QueueExchange) -> list[str]:
-    """One rename a file, or one for a whole queue that had none: a name leads to the old file or to the new one."""
-    _keep_old(exchange)
-    final: list[str] = []
-    touched: set[str] = set()
-    for queue in exchange.queues:
-        for source, name in (*queue.place, *queue.new):
-            target = os.path.join(exchange.root, name)
-            if os.path.exists(source):
-                _make_parents(exchange, name, touched)
-                _put(exchange, source, name)
-                touched.add(os.path.dirname(target))
-            final += [os.path.join(target, one) for one in entries(target)] if os.path.isdir(target) else [target]
-        for name in queue.remove:
-            path = os.path.join(exchange.root, name)
-            if os.path.lexists(path):
-                move_aside(path, os.path.join(exchange.backup, name), exchange.root)
-                touched.add(os.path.dirname(path))
-    for directory in sorted(touched):
-        disk.sync_directory(directory)
-    return final
-
-
-def _keep_old(exchange: QueueExchange) -> None:
-    """Second names for all files that will be replaced, durable before the first is."""
-    homes: set[str] = set()
-    for queue in exchange.queues:
-        for source, name in queue.place:
-            target = os.path.join(exchange.root, name)
-            if os.path.exists(source) and os.path.isfile(target):
-                keep(target, os.path.join(exchange.backup, name), exchange.root)
-                homes.add(os.path.join(exchange.backup, os.path.dirname(name)))
-    for home in sorted(homes):
-        disk.sync_directory(home)
-
-
-def _put(exchange: QueueExchange, source: str, name: str) -> None:
-    target = os.path.join(exchange.root, name)
-    if os.path.isdir(source):
-        disk.own_like(source, os.path.dirname(target))
-        for one in entries(source):
-            disk.own_like(os.path.join(source, one), source)
-        os.rename(source, target)
-        return
-    if os.path.lexists(target) and not os.path.isfile(target):
-        move_aside(target, os.path.join(exchange.backup, name), exchange.root)
-    disk.own_like(source, neighbour_of(target))
-    os.replace(source, target)
-
-
-def _make_parents(exchange: QueueExchange, name: str, touched: set[str]) -> None:
-    """The directories above a target; a file in place of one goes to the backup."""
-    parts = os.path.dirname(name).split(os.sep)
-    for end in range(1, len(parts) + 1):
-        below = os.path.join(*parts[:end])
-        path = os.path.join(exchange.root, below)
-        if os.path.isdir(path):
-            continue
-        if os.path.lexists(path):
-            move_aside(path, os.path.join(exchange.backup, below), exchange.root)
-        os.mkdir(path)
-        disk.own_like(path, os.path.dirname(path))
-        touched.add(os.path.dirname(path))

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 
 from mqindex.driving import held, one, scratch_in
 from mqindex.engines import Engine, chosen_engine
-from mqindex.files import staging
+from mqindex.files import disk, staging
+from mqindex.files.exchange import Change, Exchange, exchange_files
 from mqindex.report import Finding, RepairReport
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.diagnosis import Diagnosis, diagnose
 from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis, diagnose_queues
 from mqindex.rocketmq.checks.unknown import refuse, wanted_settings
 from mqindex.rocketmq.index_repair import mend_index, planned_actions
-from mqindex.rocketmq.options import Config, store_options
+from mqindex.rocketmq.options import Config, StoreOptions, store_options
 from mqindex.rocketmq.pipeline.pipeline import SPLIT_SIZE
 from mqindex.rocketmq.pipeline.survey import Survey, require_log, survey_in_place
-from mqindex.rocketmq.queue_repair import QueueExchange, exchange_queues, mend_queues, planned_queue_actions
+from mqindex.rocketmq.queue_repair import mend_queues, planned_queue_actions
 from mqindex.rocketmq.rebuild import check_parts, require_capacity, start_report
 
 __all__ = ["planned_actions", "planned_queue_actions", "repair"]
@@ -47,7 +49,8 @@ def repair(
 
     A queue that is missing or disagrees with the log is written anew beside, and the files that differ are exchanged;
     units of messages that the log does not hold any more are kept. What stands in a queue's directory and keeps the
-    broker from starting is moved away. Replaced files and the old checkpoint go to `<store>/mqindex-backup-<UTC>/`.
+    broker from starting is moved away. Replaced files and the old checkpoint go to `<store>/mqindex-backup-<UTC>/`, and
+    `undo_repair` puts them back.
 
     Parameters
     ----------
@@ -95,7 +98,7 @@ def repair(
         report.findings = found_wrong.findings()
         report.actions = found_wrong.actions()
     else:
-        with held(engine, stores.hold_lock, options.root), scratch_in(engine, _home(options.index)) as scratch:
+        with held(engine, stores.hold_lock, options.root), _scratch(engine, options) as scratch:
             found_wrong = _diagnose(engine, found, wanted, deep, scratch)
             _mend(engine, found_wrong, scratch, report)
     report.messages = found_wrong.messages
@@ -133,35 +136,43 @@ def _diagnose(engine: Engine, found: Survey, wanted: frozenset[str], deep: bool,
     return _Wrong(index, queues)
 
 
+def _scratch(engine: Engine, options: StoreOptions) -> AbstractContextManager[str]:
+    return scratch_in(engine, one(engine, _prepare, options, "scratch"))
+
+
+def _prepare(options: StoreOptions) -> str:
+    """Where index files are built; beside the queues, what a run that was killed left goes before they are read."""
+    if disk.is_directory(home := staging.home_of(options.consume_queue)):
+        staging.sweep(home)
+    return staging.home_of(options.index)
+
+
 def _mend(engine: Engine, wrong: _Wrong, scratch: str, report: RepairReport) -> None:
-    backup = one(engine, staging.unused, f"{report.path}/mqindex-backup-{staging.backup_name()}", "backup")
-    if wrong.index is not None:
-        mend_index(engine, wrong.index, scratch, backup, report)
-    if wrong.queues is not None:
-        _mend_queues(engine, wrong.queues, scratch, backup, report)
-    report.backup = backup if one(engine, os.path.isdir, backup, "backup") else None
+    """Everything is built before the first file changes its place."""
+    changes: list[Change] = []
+    with ExitStack() as stack:
+        if wrong.index is not None:
+            changes += mend_index(engine, wrong.index, scratch, report)
+        if wrong.queues is not None:
+            home = one(engine, staging.home_of, wrong.queues.survey.options.consume_queue, "scratch")
+            if home != os.path.dirname(scratch):  # the queues lie in another file system
+                scratch = stack.enter_context(scratch_in(engine, home))
+            mended = mend_queues(engine, wrong.queues, scratch)
+            changes += [change for queue in mended for change in queue.changes]
+            report.actions += planned_queue_actions(wrong.queues)
+            report.units = sum(queue.units for queue in mended)
+        if changes:
+            _publish(engine, changes, report)
     report.findings = [_after_repair(finding) for finding in wrong.findings()]
 
 
-def _mend_queues(engine: Engine, wrong: QueueDiagnosis, scratch: str, backup: str, report: RepairReport) -> None:
-    home = _home(wrong.survey.options.consume_queue)
-    if home == os.path.dirname(scratch):
-        mended = mend_queues(engine, wrong, scratch)
-        _exchange_queues(engine, QueueExchange(report.path, backup, tuple(mended)), report)
-    else:  # the queues lie in another file system
-        with scratch_in(engine, home) as other:
-            mended = mend_queues(engine, wrong, other)
-            _exchange_queues(engine, QueueExchange(report.path, backup, tuple(mended)), report)
-    report.actions += planned_queue_actions(wrong)
-    report.units = sum(queue.units for queue in mended)
-
-
-def _exchange_queues(engine: Engine, exchange: QueueExchange, report: RepairReport) -> None:
-    if not exchange.queues:
-        return
-    placed = one(engine, exchange_queues, exchange, "publish queues")
-    report.out_files += placed
-    report.files += len(placed)
+def _publish(engine: Engine, changes: Sequence[Change], report: RepairReport) -> None:
+    backup = one(engine, staging.unused, f"{report.path}/mqindex-backup-{staging.backup_name()}", "backup")
+    placed = one(engine, exchange_files, Exchange(report.path, backup, tuple(changes)), "publish")
+    checkpoint = os.path.join(report.path, "checkpoint")
+    report.out_files = [path for path in placed if path != checkpoint]
+    report.files = len(report.out_files)
+    report.backup = backup
 
 
 def _after_repair(finding: Finding) -> Finding:
@@ -174,8 +185,3 @@ _NOT_MENDED = (
     *("log-", "lock-", "frames-", "stray-file", "stray-log-", "not-writable", "queue-type"),
     *("queues-deleted-", "index-order", "queue-offset-", "batch-"),
 )
-
-
-def _home(index: str) -> str:
-    """Where the scratch goes: beside the index directory, in its file system, also where it is a link."""
-    return os.path.dirname(os.path.realpath(index))

@@ -23,15 +23,12 @@ CALLS = {
 NOT_YET = {
     "mqindex.cli.trouble",
     "mqindex.kafka.abstract_index",
-    "mqindex.kafka.exchange",
     "mqindex.kafka.transaction_index",
     "mqindex.rocketmq.index.index_file",
-    "mqindex.rocketmq.index_repair",
     "mqindex.rocketmq.pipeline.queue_build",
     "mqindex.rocketmq.pipeline.queue_stages",
     "mqindex.rocketmq.pipeline.sorted_runs",
     "mqindex.rocketmq.pipeline.stages",
-    "mqindex.rocketmq.queue_repair",
     "mqindex.spark.partitions",
 }
 

@@ -14,6 +14,7 @@ import pytest
 
 from mqindex.engines import LocalEngine, Progress
 from mqindex.errors import BadMagicError, OutputExistsError, StoreInUseError
+from mqindex.files.exchange import RECORD
 from mqindex.kafka import rebuild, repair, verify
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter, batch, crc32c
 
@@ -435,7 +436,7 @@ def test_only_what_is_wrong_is_written(partition: Path) -> None:
     report = repair(partition, **INTERVAL)
     assert report.out_files == [str(partition / f"{30:020d}.timeindex")]
     assert report.actions == [f"write {30:020d}.timeindex"]
-    assert report.backup is None
+    assert [path.name for path in Path(str(report.backup)).iterdir()] == [RECORD]
     assert [(one.severity, one.hint) for one in report.findings] == [("info", "repaired")]
     assert {path: path.stat().st_ino for path in before} == {path: was.st_ino for path, was in before.items()}
     assert verify(partition, **INTERVAL).findings == []

@@ -155,21 +155,6 @@ def test_a_scratch_that_others_sweep_before_it_is_locked_is_made_again(tmp_path,
     assert swept
 
 
-def test_a_new_directory_has_its_owner_before_its_name(tmp_path, monkeypatch):
-    seen = []
-    like = tmp_path / "like"
-    like.mkdir()
-    os.chmod(like, 0o2750)
-    own_like = disk.own_like
-    monkeypatch.setattr(
-        disk, "own_like", lambda *both: (seen.append(os.path.exists(tmp_path / "new")), own_like(*both))
-    )
-    staging.new_directory(str(tmp_path / "new"), str(like))
-    assert seen == [False]
-    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o2750
-    assert sorted(os.listdir(tmp_path)) == ["like", "new"]
-
-
 @pytest.mark.parametrize("number", [errno.EXDEV, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, None])
 def test_a_copy_goes_on_where_the_kernel_does_not(number, tmp_path, monkeypatch):
     inside, calls = getattr(os, "copy_file_range", None), []

@@ -1,0 +1,262 @@
+"""Files change their places in a store, one rename each; what they replace goes to a backup that can be put back.
+
+Before the first rename the backup holds a record of all names that change, so that `put_back` knows what was there
+before also where a run was killed half-way. Whenever one is, each name leads to the old file or to the new one.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mqindex.errors import FileStateError
+from mqindex.files import disk, staging
+from mqindex.files.backup import copy_whole, keep, move_aside, neighbour_of, remove_whole
+
+__all__ = ["RECORD", "Change", "Exchange", "exchange_files", "put_back"]
+
+RECORD = "changes.json"
+_SCHEMA = "mqindex.backup/1"
+
+
+class Change(NamedTuple):
+    """Afterwards `name`, below the root, leads to the file or directory `source`; None: to nothing.
+
+    `like`: whose owner and mode `source` takes where it replaces no file; None: a neighbour's.
+    """
+
+    name: str
+    source: str | None = None
+    like: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """`changes`, made in this order below `root`. `backup`: a directory in `root`, made when first needed."""
+
+    root: str
+    backup: str
+    changes: tuple[Change, ...]
+
+
+class _Entry(NamedTuple):
+    """A name that changes. `kept`: it led to something, which is in the backup under this name; else it was new."""
+
+    name: str
+    kept: bool
+
+
+# ---- there --------------------------------------------------------------------------------------------------------
+
+
+def exchange_files(exchange: Exchange) -> list[str]:
+    """Make the changes, durably; the paths of all new files. A second attempt finds done what is done."""
+    root = exchange.root
+    due = [one for one in exchange.changes if disk.exists(one.source or os.path.join(root, one.name))]
+    if due:
+        with staging.scratch(root) as scratch:
+            _record(exchange, due, scratch)
+            _keep_old(exchange, due)
+            for home, some in itertools.groupby(due, lambda one: os.path.dirname(one.name)):
+                for one in some:
+                    _make(exchange, one, scratch)
+                if disk.is_directory(os.path.join(root, home)):
+                    disk.sync_directory(os.path.join(root, home))
+    return [path for one in exchange.changes if one.source for path in _files(os.path.join(root, one.name))]
+
+
+def _files(path: str) -> list[str]:
+    return [os.path.join(path, name) for name in sorted(os.listdir(path))] if disk.is_directory(path) else [path]
+
+
+def _record(exchange: Exchange, due: Sequence[Change], scratch: str) -> None:
+    """The backup appears with its record, whole and on the disk; a second attempt finds that of the first."""
+    if disk.exists(exchange.backup):
+        return
+    entries = dict.fromkeys(_entry(exchange.root, one.name) for one in due)
+    text = json.dumps({"schema": _SCHEMA, "changes": [entry._asdict() for entry in entries]}, indent=1)
+    home = _new_directory(scratch, exchange.root)
+    record = os.path.join(home, RECORD)
+    disk.write_new(record, text.encode("ascii"))
+    disk.own_like(record, exchange.root)
+    disk.sync_file(record)
+    disk.sync_directory(home)
+    disk.rename(home, exchange.backup)
+    disk.sync_directory(exchange.root)
+
+
+def _new_directory(scratch: str, like: str) -> str:
+    """It has its owner and mode before it gets its name."""
+    path = disk.temporary(scratch, "directory")
+    disk.make_directory(path)
+    disk.own_like(path, like)
+    return path
+
+
+def _entry(root: str, name: str) -> _Entry:
+    """The topmost name that changes: a directory that must be made for it, a file that stands in place of one."""
+    for above in _above(name):
+        if not disk.is_directory(os.path.join(root, above)):
+            return _Entry(above, disk.exists(os.path.join(root, above)))
+    return _Entry(name, disk.exists(os.path.join(root, name)))
+
+
+def _above(name: str) -> Iterator[str]:
+    """The directories above a name, the topmost first."""
+    parts = name.split(os.sep)
+    return (os.path.join(*parts[:end]) for end in range(1, len(parts)))
+
+
+def _keep_old(exchange: Exchange, due: Sequence[Change]) -> None:
+    """Second names for all files that a file replaces, durable before the first is."""
+    homes: set[str] = set()
+    for one in due:
+        path, kept = os.path.join(exchange.root, one.name), os.path.join(exchange.backup, one.name)
+        if one.source is not None and _file_for_file(one.source, path):
+            keep(path, kept, exchange.root)
+            homes.add(os.path.dirname(kept))
+    for home in sorted(homes):
+        disk.sync_directory(home)
+
+
+def _file_for_file(source: str, path: str) -> bool:
+    return disk.exists(path) and not disk.is_directory(path) and not disk.is_directory(source)
+
+
+def _make(exchange: Exchange, change: Change, scratch: str) -> None:
+    path, kept = os.path.join(exchange.root, change.name), os.path.join(exchange.backup, change.name)
+    if change.source is None:
+        move_aside(path, kept, exchange.root)
+        return
+    _make_parents(exchange, change.name, scratch)
+    if disk.exists(path) and not _file_for_file(change.source, path):
+        move_aside(path, kept, exchange.root)
+    _own(change.source, path, change.like)
+    _rename(exchange.root, change.source, change.name)
+
+
+def _make_parents(exchange: Exchange, name: str, scratch: str) -> None:
+    for above in _above(name):
+        path = os.path.join(exchange.root, above)
+        if not disk.is_directory(path):
+            if disk.exists(path):
+                move_aside(path, os.path.join(exchange.backup, above), exchange.root)
+            _rename(exchange.root, _new_directory(scratch, os.path.dirname(path)), above)
+            disk.sync_directory(os.path.dirname(path))
+
+
+def _own(source: str, path: str, like: str | None) -> None:
+    """Owner and mode, before the new file has its name."""
+    if like == source:
+        return
+    if disk.is_directory(source):
+        disk.own_like(source, like or os.path.dirname(path))
+        for one in _files(source):
+            disk.own_like(one, source)
+    else:
+        disk.own_like(source, path if disk.is_file(path) else like or neighbour_of(path))
+
+
+def _rename(root: str, source: str, name: str) -> None:
+    """Into place; from another file system, or another mount of the same, by a copy as near as needed."""
+    path = os.path.join(root, name)
+    try:
+        disk.rename(source, path)
+        return
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        failed = error
+    for above in _above(name):
+        with staging.scratch(os.path.join(root, above)) as near:
+            copied = os.path.join(near, "new")
+            copy_whole(source, copied)
+            try:
+                disk.rename(copied, path)
+            except OSError as error:
+                if error.errno != errno.EXDEV:
+                    raise
+                continue
+        disk.sync_directory(os.path.dirname(path))
+        remove_whole(source)
+        return
+    raise failed
+
+
+# ---- and back -----------------------------------------------------------------------------------------------------
+
+
+def put_back(root: str, backup: str, aside: str) -> tuple[Change, ...]:
+    """Let every name of a backup's record lead to what it led to before; what it leads to now goes to `aside`.
+
+    `aside` is a backup of the same kind, and `backup` is gone afterwards but for what others put into it. Returns what
+    was done. Interrupted, a second call finishes.
+    """
+    entries = _read_record(backup)
+    changes = []
+    for name, kept in reversed(entries):
+        path, old = os.path.join(root, name), os.path.join(backup, name)
+        if not kept:
+            changes.append(Change(name))
+        elif disk.exists(old):
+            if disk.exists(path) and os.path.samestat(os.lstat(path), os.lstat(old)):
+                disk.remove(old)  # its second name: the run was cut off before it came to this file
+            else:
+                changes.append(Change(name, old, like=old))
+    done = tuple(one for one in changes if one.source or disk.exists(os.path.join(root, one.name)))
+    exchange_files(Exchange(root, aside, done))
+    _remove_spent(backup, entries)
+    return done
+
+
+def _read_record(backup: str) -> list[_Entry]:
+    path = os.path.join(backup, RECORD)
+    if not disk.exists(path):
+        if not os.listdir(backup):  # killed at the very end
+            return []
+        raise FileStateError(
+            "this backup does not say what the repair did",
+            path=backup,
+            expected=f"the file {RECORD} in it",
+            hint="older versions wrote none: move its files to their places by hand",
+        )
+    with open(path, "rb") as file:
+        text = file.read()
+    try:
+        record = json.loads(text)
+        if record["schema"] != _SCHEMA:
+            raise ValueError
+        entries = [_Entry(one["name"], one["kept"]) for one in record["changes"]]
+        if not all(_inside(entry.name) and isinstance(entry.kept, bool) for entry in entries):
+            raise ValueError
+    except (ValueError, LookupError, TypeError):
+        raise FileStateError("not the record of a backup", path=path, expected=_SCHEMA) from None
+    return entries
+
+
+def _inside(name: str) -> bool:
+    """Whether a name stays below the root, whoever wrote it."""
+    parts = name.split(os.sep)
+    return not {"", ".", ".."} & set(parts) and "\0" not in name
+
+
+def _remove_spent(backup: str, entries: Sequence[_Entry]) -> None:
+    """The record and the empty directories; a name of a stranger keeps what it stands in."""
+    homes = {above for entry in entries for above in (*_above(entry.name), entry.name)}
+    for home in sorted(homes, key=len, reverse=True):
+        _remove_empty(os.path.join(backup, home))
+    record = os.path.join(backup, RECORD)
+    if disk.exists(record):
+        disk.remove(record)
+    _remove_empty(backup)
+    disk.sync_directory(os.path.dirname(backup))
+
+
+def _remove_empty(path: str) -> None:
+    if disk.is_directory(path) and not os.listdir(path):
+        disk.remove_directory(path)
