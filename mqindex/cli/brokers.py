@@ -90,6 +90,9 @@ class Broker(Protocol):
     ) -> RepairReport:
         """The report of `repair`."""
 
+    def undo(self, path: str, backup: str) -> RepairReport:
+        """The report of `repair --undo`."""
+
 
 def unseen_kind(forced: str | None, options: BrokerOptions) -> str:
     """What a path is taken for that only a cluster's workers see: as was said, else as the options tell."""

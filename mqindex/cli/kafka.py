@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mqindex.engines import Engine
     from mqindex.report import RebuildReport, RepairReport, Report
 
-__all__ = ["columns", "facts", "query", "rebuild", "repair", "verify"]
+__all__ = ["columns", "facts", "query", "rebuild", "repair", "undo", "verify"]
 
 
 def facts(kind: str, path: str, options: BrokerOptions) -> dict[str, Any]:
@@ -74,6 +74,13 @@ def repair(
 
     _require_no_parts(parts)
     return kafka.repair(path, deep=deep, dry_run=dry_run, engine=engine, **options.partition())
+
+
+def undo(path: str, backup: str) -> RepairReport:
+    """Put back what a repair moved to its backups."""
+    from mqindex import kafka
+
+    return kafka.undo_repair(path, backup)
 
 
 def _require_no_parts(parts: list[str] | None) -> None:

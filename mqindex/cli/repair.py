@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from mqindex.cli.brokers import HOMES, broker_of, unseen_kind
@@ -18,6 +20,7 @@ from mqindex.cli.options import (
 )
 from mqindex.cli.output import print_json, print_line
 from mqindex.cli.reports import counts, exit_code, print_actions, print_findings, print_settings, work_done
+from mqindex.cli.text import plural
 from mqindex.cli.trouble import Interrupted
 from mqindex.report import RepairReport
 
@@ -28,6 +31,7 @@ __all__ = ["command"]
 @click.argument("store", metavar="PATH")
 @click.option("--deep", is_flag=True, help="Trust no surviving file before each of its entries agrees with the log.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")
+@click.option("--undo", metavar="BACKUP", help="Put back what a repair moved to this backup, and do nothing else.")
 @parts_option
 @kind_option(*HOMES)
 @engine_options
@@ -38,6 +42,7 @@ def command(
     store: str,
     deep: bool,
     dry_run: bool,
+    undo: str | None,
     parts: list[str] | None,
     kind: str | None,
     engine: EngineOptions,
@@ -48,15 +53,21 @@ def command(
 
     PATH is a RocketMQ store, whose index and consume queues are repaired; or a Kafka partition or log dir, whose
     .index, .timeindex and .txnindex files are. Files that verify stay untouched, and so do logs. What is replaced is
-    kept in mqindex-backup-<UTC>, in the store or the partition. Interrupted, a second run finishes. Exit code 1: errors
-    are left, such as damage of the log itself; with --dry-run: there is something to repair.
+    kept in mqindex-backup-<UTC>, in the store or the partition, and --undo puts it back. Interrupted, a second run
+    finishes. Exit code 1: errors are left, such as damage of the log itself; with --dry-run: there is something to
+    repair.
     """
     if engine.sees(store):
         kind = require_home(store, kind, *HOMES)
     broker = broker_of(unseen_kind(kind, options))
+    if undo is not None and (deep or dry_run or parts is not None or engine.engine != "local"):
+        raise click.UsageError("--undo takes a repair back as a whole, here: no --deep, --dry-run, --parts or --engine")
     try:
-        with engine.open() as chosen:
-            report = broker.repair(store, options, parts=parts, deep=deep, dry_run=dry_run, engine=chosen)
+        if undo is not None:
+            report = broker.undo(store, undo)
+        else:
+            with engine.open() as chosen:
+                report = broker.repair(store, options, parts=parts, deep=deep, dry_run=dry_run, engine=chosen)
     except KeyboardInterrupt:
         if dry_run:
             raise
@@ -64,11 +75,11 @@ def command(
     if as_json:
         print_json("repair", report.to_dict())
     else:
-        _print(report)
+        _print(report, undone=undo is not None)
     return exit_code(report)
 
 
-def _print(report: RepairReport) -> None:
+def _print(report: RepairReport, *, undone: bool) -> None:
     print_findings(report.findings)
     if report.actions:
         print_line("would:" if report.dry_run else "done:")
@@ -76,8 +87,10 @@ def _print(report: RepairReport) -> None:
     else:
         print_line("nothing to do")
     if report.backup:
-        print_line(f"replaced files are in {report.backup}")
-    if report.dry_run:
+        print_line(f"this can be taken back: mqindex repair {shlex.join([report.path, '--undo', report.backup])}")
+    if undone:
+        print_line(f"put back in {report.path}: {plural(report.files, 'file')}; {report.seconds:.1f} s")
+    elif report.dry_run:
         print_line(f"checked {report.path}; {report.seconds:.1f} s")
     else:
         print_line(f"repaired {report.path}: wrote {work_done(report)}")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mqindex.engines import Engine
     from mqindex.report import RebuildReport, RepairReport, Report
 
-__all__ = ["columns", "facts", "query", "rebuild", "repair", "require_log", "verify"]
+__all__ = ["columns", "facts", "query", "rebuild", "repair", "require_log", "undo", "verify"]
 
 _BLOCK = 1 << 16
 _MAIN_COLUMNS = (
@@ -97,6 +97,13 @@ def repair(
 
     require_log(path, options.store())
     return repair_store(path, parts=parts, deep=deep, dry_run=dry_run, engine=engine, **options.store())
+
+
+def undo(path: str, backup: str) -> RepairReport:
+    """Put back what a repair moved to its backup."""
+    from mqindex.rocketmq.repair import undo_repair
+
+    return undo_repair(path, backup)
 
 
 def columns(

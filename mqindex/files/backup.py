@@ -9,11 +9,33 @@ import errno
 import os
 import shutil
 import stat
+from collections.abc import Iterable
 
 from mqindex.errors import FileStateError
 from mqindex.files import disk
 
-__all__ = ["copy_whole", "keep", "move_aside", "neighbour_of", "remove_whole"]
+__all__ = ["copy_whole", "find_backups", "keep", "move_aside", "neighbour_of", "remove_whole"]
+
+
+_PREFIX = "mqindex-backup-"
+
+
+def find_backups(backup: str | os.PathLike[str], root: str, homes: Iterable[str]) -> list[str]:
+    """The backups of this name in those directories of `root`.
+
+    backup : a path, which chooses one directory; a name, or `<root>/*/<name>`: every directory that has it.
+    """
+    given = os.fspath(backup).rstrip(os.sep)
+    place, name = os.path.split(given)
+    if os.path.basename(place) == "*":
+        place = os.path.dirname(place)
+    if not name.startswith(_PREFIX):
+        raise FileStateError("not a backup", path=given, expected=f"a directory named {_PREFIX}<UTC>")
+    chosen = [home for home in homes if not place or os.path.realpath(place) in map(os.path.realpath, (home, root))]
+    found = [path for home in chosen if disk.is_directory(path := os.path.join(home, name))]
+    if not found:
+        raise FileNotFoundError(errno.ENOENT, "no such backup", os.path.join(root, name) if not place else given)
+    return found
 
 
 def keep(path: str, backup: str, root: str) -> None:

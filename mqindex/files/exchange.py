@@ -34,6 +34,11 @@ class Change(NamedTuple):
     source: str | None = None
     like: str | None = None
 
+    def undone(self, below: str = "") -> str:
+        """What `put_back` did, in words; `below`: a directory to name with it."""
+        name = os.path.join(below, self.name)
+        return f"move {name} to the backup" if self.source is None else f"put {name} back"
+
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
@@ -172,8 +177,8 @@ def _rename(root: str, source: str, name: str) -> None:
         if error.errno != errno.EXDEV:
             raise
         failed = error
-    for above in _above(name):
-        with staging.scratch(os.path.join(root, above)) as near:
+    for home in _homes_near(root, name):
+        with staging.scratch(home) as near:
             copied = os.path.join(near, "new")
             copy_whole(source, copied)
             try:
@@ -186,6 +191,13 @@ def _rename(root: str, source: str, name: str) -> None:
         remove_whole(source)
         return
     raise failed
+
+
+def _homes_near(root: str, name: str) -> list[str]:
+    """The directories above a name that are in its file system, the topmost first: a queue's own is the last choice."""
+    homes = [root, *(os.path.join(root, above) for above in _above(name))]
+    device = os.stat(homes[-1]).st_dev
+    return [home for home in homes if os.stat(home).st_dev == device]
 
 
 # ---- and back -----------------------------------------------------------------------------------------------------
@@ -239,10 +251,9 @@ def _read_record(backup: str) -> list[_Entry]:
     return entries
 
 
-def _inside(name: str) -> bool:
+def _inside(name: object) -> bool:
     """Whether a name stays below the root, whoever wrote it."""
-    parts = name.split(os.sep)
-    return not {"", ".", ".."} & set(parts) and "\0" not in name
+    return isinstance(name, str) and not {"", ".", ".."} & set(name.split(os.sep)) and "\0" not in name
 
 
 def _remove_spent(backup: str, entries: Sequence[_Entry]) -> None:

@@ -9,7 +9,7 @@ from mqindex.kafka.log_segment import BatchFault, LogOffsetPosition, LogSegment
 from mqindex.kafka.offset_index import OffsetIndex, OffsetPosition
 from mqindex.kafka.partition_log import PartitionLog, PartitionOffsetPosition
 from mqindex.kafka.rebuild import rebuild
-from mqindex.kafka.repair import repair
+from mqindex.kafka.repair import repair, undo_repair
 from mqindex.kafka.time_index import TimeIndex, TimestampOffset
 from mqindex.kafka.transaction_index import AbortedTxn, TransactionIndex, TxnIndexSearchResult
 from mqindex.kafka.verify import verify
@@ -29,5 +29,6 @@ __all__ = [
     "TxnIndexSearchResult",
     "rebuild",
     "repair",
+    "undo_repair",
     "verify",
 ]

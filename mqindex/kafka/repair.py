@@ -7,17 +7,20 @@ import time
 
 from mqindex.driving import held, one
 from mqindex.engines import Engine, chosen_engine
+from mqindex.files import staging
+from mqindex.files.backup import find_backups
+from mqindex.files.exchange import put_back
 from mqindex.kafka.diagnosis import diagnose
 from mqindex.kafka.layout import MAX_INDEX_SIZE
-from mqindex.kafka.mend import mend
+from mqindex.kafka.mend import backup_in, mend
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
-from mqindex.kafka.partition_files import hold_lock
+from mqindex.kafka.partition_files import hold_lock, is_partition, log_dir_of
 from mqindex.kafka.repair_plan import planned_actions
-from mqindex.kafka.survey import Order, survey
+from mqindex.kafka.survey import Order, partitions_at, survey
 from mqindex.kafka.verify import count, start_report
 from mqindex.report import RepairReport
 
-__all__ = ["repair"]
+__all__ = ["repair", "undo_repair"]
 
 
 def repair(
@@ -84,5 +87,56 @@ def repair(
     counted = RepairReport(root)
     count(counted, diagnosis)
     report.batches = counted.batches
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+def undo_repair(directory: str | os.PathLike[str], backup: str | os.PathLike[str]) -> RepairReport:
+    """Take a repair of a stopped broker's partition or log dir back: its files are again what they were before.
+
+    What stands in their places goes to a backup of its own, so that this can be taken back too. Of several repairs the
+    last one is taken back first.
+
+    Parameters
+    ----------
+    directory : path of a partition or of a log dir.
+    backup : `RepairReport.backup`; or a path, of one partition; or a name, of all that have it. Gone afterwards, as its
+        files are in place again.
+
+    Returns
+    -------
+    RepairReport
+        `actions` are what was done, `out_files` what was put back, `backup` the new one, if anything went there.
+
+    Raises
+    ------
+    StoreInUseError : a broker holds the log dir. FileNotFoundError : no such backup.
+    FileStateError : no backup, or one that does not say what the repair did.
+
+    Notes
+    -----
+    Interrupted at any point, every file is the old or the new one, and a second call finishes.
+
+    Examples
+    --------
+    >>> report = repair("/data/kafka/orders-0")  # doctest: +SKIP
+    >>> undo_repair("/data/kafka/orders-0", report.backup).actions  # doctest: +SKIP
+    ['put 00000000000000000000.timeindex back']
+    """
+    started = time.perf_counter()
+    root = os.path.abspath(os.fspath(directory))
+    single, report = is_partition(root), RepairReport(root)
+    with hold_lock(log_dir_of(root)):
+        found = find_backups(backup, root, [one.path for one in partitions_at(root)])
+        aside = backup_in([os.path.dirname(path) for path in found])
+        for path in found:
+            home = os.path.dirname(path)
+            staging.sweep(home)
+            done = put_back(home, path, os.path.join(home, aside))
+            report.actions += [one.undone("" if single else os.path.basename(home)) for one in done]
+            report.out_files += [os.path.join(home, one.name) for one in done if one.source is not None]
+    if report.actions:
+        report.backup = os.path.join(root, *([] if single else ["*"]), aside)
+    report.files = len(report.out_files)
     report.seconds = time.perf_counter() - started
     return report

@@ -17,7 +17,7 @@ from mqindex.rocketmq.queue.consume_queue import ConsumeQueue, tag_hash
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.rebuild import rebuild
-from mqindex.rocketmq.repair import repair
+from mqindex.rocketmq.repair import repair, undo_repair
 from mqindex.rocketmq.serving.get_message import GetMessageResult, GetMessageStatus
 from mqindex.rocketmq.serving.message_store import MessageStore
 from mqindex.rocketmq.serving.query_message import QueryMessageResult
@@ -56,5 +56,6 @@ __all__ = [
     "rebuild",
     "repair",
     "tag_hash",
+    "undo_repair",
     "verify",
 ]

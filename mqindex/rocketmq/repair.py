@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from mqindex.driving import held, one, scratch_in
 from mqindex.engines import Engine, chosen_engine
 from mqindex.files import disk, staging
-from mqindex.files.exchange import Change, Exchange, exchange_files
+from mqindex.files.backup import find_backups
+from mqindex.files.exchange import Change, Exchange, exchange_files, put_back
 from mqindex.report import Finding, RepairReport
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.diagnosis import Diagnosis, diagnose
@@ -24,7 +25,7 @@ from mqindex.rocketmq.pipeline.survey import Survey, require_log, survey_in_plac
 from mqindex.rocketmq.queue_repair import mend_queues, planned_queue_actions
 from mqindex.rocketmq.rebuild import check_parts, require_capacity, start_report
 
-__all__ = ["planned_actions", "planned_queue_actions", "repair"]
+__all__ = ["planned_actions", "planned_queue_actions", "repair", "undo_repair"]
 
 
 def repair(
@@ -106,6 +107,52 @@ def repair(
     return report
 
 
+def undo_repair(store: str | os.PathLike[str], backup: str | os.PathLike[str]) -> RepairReport:
+    """Take a repair of a stopped broker's store back: its files are again what and where they were before.
+
+    What stands in their places goes to a backup of its own, so that this can be taken back too. Of several repairs the
+    last one is taken back first.
+
+    Parameters
+    ----------
+    store : path of a store's root.
+    backup : path or name of the backup in it, `RepairReport.backup`; gone afterwards, as its files are in place again.
+
+    Returns
+    -------
+    RepairReport
+        `actions` are what was done, `out_files` what was put back, `backup` the new one, if anything went there.
+
+    Raises
+    ------
+    StoreInUseError : a broker holds the store. FileNotFoundError : no such backup.
+    FileStateError : no backup, or one that does not say what the repair did.
+
+    Notes
+    -----
+    Interrupted at any point, every file is the old or the new one, and a second call finishes.
+
+    Examples
+    --------
+    >>> report = repair("/data/store")  # doctest: +SKIP
+    >>> undo_repair("/data/store", report.backup).actions  # doctest: +SKIP
+    ['move index/20231114221320000 to the backup']
+    """
+    started = time.perf_counter()
+    options = store_options(store)
+    stores.require_store(options.root)
+    with stores.hold_lock(options.root):
+        (found,) = find_backups(backup, options.root, [options.root])
+        _sweep(options)
+        aside = staging.unused(f"{options.root}/mqindex-backup-{staging.backup_name()}")
+        done = put_back(options.root, found, aside)
+    report = RepairReport(options.root, actions=[one.undone() for one in done], backup=aside if done else None)
+    report.out_files = [os.path.join(options.root, one.name) for one in done if one.source is not None]
+    report.files = len(report.out_files)
+    report.seconds = time.perf_counter() - started
+    return report
+
+
 @dataclass(frozen=True, slots=True)
 class _Wrong:
     """What is wrong with the parts that are wanted."""
@@ -141,10 +188,15 @@ def _scratch(engine: Engine, options: StoreOptions) -> AbstractContextManager[st
 
 
 def _prepare(options: StoreOptions) -> str:
-    """Where index files are built; beside the queues, what a run that was killed left goes before they are read."""
-    if disk.is_directory(home := staging.home_of(options.consume_queue)):
-        staging.sweep(home)
+    """Where index files are built; what a run that was killed left goes before anything is read."""
+    _sweep(options)
     return staging.home_of(options.index)
+
+
+def _sweep(options: StoreOptions) -> None:
+    for home in {options.root, *map(staging.home_of, (options.index, options.consume_queue))}:
+        if disk.is_directory(home):
+            staging.sweep(home)
 
 
 def _mend(engine: Engine, wrong: _Wrong, scratch: str, report: RepairReport) -> None:

@@ -61,6 +61,7 @@ EXPORTS = {
         "rebuild",
         "repair",
         "tag_hash",
+        "undo_repair",
         "verify",
     },
     "mqindex.kafka": {
@@ -78,6 +79,7 @@ EXPORTS = {
         "TxnIndexSearchResult",
         "rebuild",
         "repair",
+        "undo_repair",
         "verify",
     },
     "mqindex.spark": {
@@ -130,6 +132,8 @@ SIGNATURES = {
     "mqindex.kafka.verify": f"directory, *, deep=False, {PARTITION_OPTIONS}, engine=None",
     "mqindex.kafka.rebuild": f"directory, out, *, overwrite=False, {PARTITION_OPTIONS}, engine=None",
     "mqindex.kafka.repair": f"directory, *, deep=False, dry_run=False, {PARTITION_OPTIONS}, engine=None",
+    "mqindex.kafka.undo_repair": "directory, backup",
+    "mqindex.rocketmq.undo_repair": "store, backup",
     "mqindex.rocketmq.key_hash": "key",
     "mqindex.rocketmq.key_hashes": "keys, *, topic=None",
     "mqindex.rocketmq.hash_slots": "keys, hash_slot_num, *, topic=None",

@@ -15,7 +15,7 @@ OPTIONS = {  # the contract: options a script may rely on
     "info": {"--kind", "--json"},
     "query": {"--topic", "--begin", "--end", "--max-num", "--offset", "--timestamp", "--kind", "--json"},
     "verify": {"--deep", "--engine", "--workers", "--master", "--json"},
-    "repair": {"--dry-run", "--parts", "--engine", "--workers", "--master", "--json"},
+    "repair": {"--dry-run", "--undo", "--parts", "--engine", "--workers", "--master", "--json"},
     "rebuild": {"--out", "--force", "--parts", "--engine", "--workers", "--master", "--json"},
     "follow": {"--out", "--json"},
     "dump": {"--format", "--records", "--kind"},

@@ -80,3 +80,21 @@ def test_a_broken_file_goes_to_the_backup(shell: Shell, basic: Store) -> None:
     assert str(backup) in done.out
     assert any(path.name == broken.name for path in backup.rglob("*"))
     assert shell("verify", basic.root, "--deep").status == 0
+
+
+def test_undo_takes_a_repair_back(shell: Shell, basic: Store) -> None:
+    broken = basic.index_files[2]
+    broken.write_bytes(b"x" * broken.stat().st_size)
+    basic.index_files[1].unlink()
+    before = basic.contents()
+    done = shell("repair", basic.root)
+    (backup,) = basic.root.glob("mqindex-backup-*")
+    assert f"this can be taken back: mqindex repair {basic.root} --undo {backup}" in done.lines
+    undone = shell("repair", basic.root, "--undo", backup)
+    assert undone.status == 0
+    assert f"  put index/{broken.name} back" in undone.lines
+    assert {path: content for path, content in basic.contents().items() if "backup" not in path} == before
+    again = shell("repair", basic.root, "--undo", backup)
+    assert (again.status, "no such backup" in again.err) == (2, True)
+    refused = shell("repair", basic.root, "--undo", backup, "--dry-run")
+    assert (refused.status, "--undo takes a repair back as a whole" in refused.err) == (2, True)

@@ -14,6 +14,7 @@ __all__ = [
     "queue_contents",
     "queue_paths",
     "scraps",
+    "state",
 ]
 
 
@@ -63,3 +64,12 @@ def queue_contents(root: Path) -> dict[str, bytes]:
 def scraps(directory: Path) -> list[str]:
     """Scratch that was left behind, anywhere below."""
     return [str(path.relative_to(directory)) for path in directory.rglob(".mqindex-*")]
+
+
+def state(root: Path) -> dict[str, tuple[str, int, int, int]]:
+    """Content, mode and owner of all that is below `root` but for backups and scratch."""
+    return {
+        path: (content, (root / path).stat().st_mode, (root / path).stat().st_uid, (root / path).stat().st_gid)
+        for path, content in contents(root).items()
+        if not path.startswith((".mqindex-", "mqindex-backup-"))
+    }
