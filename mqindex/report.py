@@ -96,6 +96,7 @@ class Start:
     `starts`: whether it would; None: it hangs on the broker's version, which nobody gave, and `obstacles` say how.
     `deletes`: files that the start would delete, and directories that it would empty. `entries_deleted`: entries of
     index files among them, `entries_lost`: those that it would not write again from the log, None: not known.
+    `recovers`: segments whose indexes the start would make anew from their logs, `cuts`: logs that it would cut there.
     `lock`: "held" while a broker runs, "free", "absent", or "unreadable" where nobody can tell. `lock_pid`: the process
     that holds it; None: nobody does, or it cannot be seen from here. `lock_holder`: that program's name.
     """
@@ -105,6 +106,8 @@ class Start:
     deletes: tuple[str, ...] = ()
     entries_deleted: int = 0
     entries_lost: int | None = 0
+    recovers: int = 0
+    cuts: tuple[str, ...] = ()
     lock: str = "absent"
     lock_pid: int | None = None
     lock_holder: str | None = None

@@ -13,7 +13,7 @@ from mqindex.errors import FileStateError, StoreInUseError
 from mqindex.files import disk
 from mqindex.files.tmpfile import give_name, open_nameless
 
-__all__ = ["Holder", "State", "hold", "hold_directory", "holder", "state"]
+__all__ = ["Holder", "State", "hold", "hold_directory", "holder", "program", "state"]
 
 State = Literal["held", "free", "absent", "unreadable"]
 
@@ -55,6 +55,17 @@ def holder(path: str) -> Holder:
         finally:
             disk.close(fd)
     return Holder("free") if pid is None else Holder("held", pid or None)
+
+
+def program(pid: int | None) -> str | None:
+    """The name of a process's program; None: it cannot be seen."""
+    if not pid:
+        return None
+    try:
+        with open(f"/proc/{pid}/comm", errors="replace") as file:
+            return file.read().strip() or None
+    except OSError:
+        return None
 
 
 @contextlib.contextmanager

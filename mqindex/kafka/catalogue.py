@@ -136,6 +136,29 @@ CATALOGUE: Final[Mapping[str, Kind]] = MappingProxyType(
                 "the whole log dir offline, or does not start.",
             },
         ),
+        **_kinds(
+            "error",
+            "move it elsewhere",
+            {
+                "stray-directory": "A directory of a log dir is no partition, and no broker starts.",
+                "stray-segment-file": "A file has a segment's ending and no offset before it, and no broker starts.",
+            },
+        ),
+        **_kinds(
+            "error",
+            "restore the file",
+            {
+                "log-start-beyond-end": "A log ends below the offset at which it is said to start: a broker that "
+                "starts deletes every segment.",
+                "meta-properties": "The log dir's meta.properties cannot be read, and no broker starts.",
+                "partition-metadata": "A partition.metadata cannot be read: a broker puts the whole log dir offline.",
+            },
+        ),
+        **_kinds(
+            "warning",
+            "delete the file",
+            {"offset-checkpoint": "A checkpoint of the log dir cannot be read, and a broker passes over it."},
+        ),
         **_kinds("warning", _ALONE, {"orphan-index": "An index has no log; a broker deletes it when it starts."}),
         **_kinds(
             "info",

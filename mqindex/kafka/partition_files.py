@@ -22,6 +22,7 @@ __all__ = [
     "list_partitions",
     "list_segments",
     "log_dir_of",
+    "partition_name",
     "partitions_of",
     "while_files_go",
 ]
@@ -178,7 +179,7 @@ def list_partitions(log_dir: str | os.PathLike[str]) -> tuple[PartitionDirectory
     root = os.fspath(log_dir)
     with os.scandir(root) as entries:
         names = [entry.name for entry in entries if entry.is_dir()]
-    found = [named for name in names if (named := _named(os.path.join(root, name))) is not None]
+    found = [named for name in names if (named := partition_name(os.path.join(root, name))) is not None]
     return tuple(sorted(found, key=lambda each: (each.topic, each.partition, each.state or "", each.path)))
 
 
@@ -186,7 +187,7 @@ def partitions_of(directory: str | os.PathLike[str]) -> tuple[PartitionDirectory
     """`directory` itself where it is a partition, else the partitions in it. A partition may have any name."""
     root = os.path.abspath(directory)
     if is_partition(root):
-        return (_named(root) or PartitionDirectory(root, os.path.basename(root), -1, None),)
+        return (partition_name(root) or PartitionDirectory(root, os.path.basename(root), -1, None),)
     return list_partitions(root)
 
 
@@ -195,7 +196,8 @@ def is_partition(directory: str | os.PathLike[str]) -> bool:
     return any(_SEGMENT_FILE.match(name) or name in _OTHERS for name in _files(os.fspath(directory)))
 
 
-def _named(path: str) -> PartitionDirectory | None:
+def partition_name(path: str) -> PartitionDirectory | None:
+    """What a directory's name says; None: it is no partition's."""
     match = _PARTITION.fullmatch(os.path.basename(path))
     if match is None or int(match["partition"]) >= 2**31:
         return None

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.kafka_log import Recovered
-from mqindex.errors import MQIndexError
+from mqindex.errors import MQIndexError, OutOfOrderError
 from mqindex.kafka.batches import batch_rows
 from mqindex.kafka.checksums import recover_with_threads
 from mqindex.kafka.layout import TIME_ENTRY_SIZE, TRANSACTION_ENTRY_SIZE
@@ -53,10 +53,13 @@ class SegmentCheck:
 
 @dataclass(slots=True)
 class CheckedSegment:
-    """What was found. `wrong`: endings of the indexes that a repair writes anew; `unlike`: sound ones that a rebuild
-    would write otherwise. `readable`: the log is good to its last batch, so `events` are all there are.
-    `transactions`: the bytes of the `.txnindex`, None: there is none. `epochs`: runs of leader epochs. `contradictory`:
-    the log's batches contradict each other, and no index that is there is replaced by one of theirs.
+    """What was found.
+
+    `wrong`: endings of the indexes that a repair writes anew; `unlike`: sound ones that a rebuild would write
+    otherwise. `readable`: the log is good to its last batch, so `events` are all there are. `transactions`: bytes of
+    the `.txnindex`, None: there is none. `epochs`: runs of leader epochs. `contradictory`: the log's batches contradict
+    each other. `refusal`: why a broker's recovery does not survive the log, `out_of_order`: because offsets go back;
+    `cut`: bytes that it cuts. `gone`: a broker deleted the segment before it was read.
     """
 
     files: SegmentFiles
@@ -73,6 +76,9 @@ class CheckedSegment:
     last_offset: int | None = None
     entries: int = 0
     index_files: int = 0
+    refusal: str | None = None
+    out_of_order: bool = False
+    cut: int = 0
     gone: bool = False
 
     def add(self, indexes: CheckedIndexes) -> None:
@@ -138,6 +144,7 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
         with LogSegment.open(check.files.log, base_offset=check.files.base_offset) as segment:
             made = _recovered(segment, check)
             done.readable = made.fault is None and (made.truncated_bytes == 0 or check.last)
+            done.cut = made.truncated_bytes
             done.batches, done.last_offset = made.batches, made.last_offset
             done.findings += log_findings(segment.path, made, last=check.last)
             done.events, done.epochs = events_in(segment, made), np.frombuffer(made.epochs, RUN)
@@ -149,6 +156,7 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
                 done.findings += check_records(segment, made.valid_bytes)
     except MQIndexError as error:
         done.readable = False
+        done.refusal, done.out_of_order = error.what, isinstance(error, OutOfOrderError)
         done.findings.append(refused(check.files.log, error))
         return done
     done.transactions = _transactions(check, done)

@@ -13,6 +13,8 @@ from mqindex.kafka.layout import MAX_INDEX_SIZE
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
 from mqindex.kafka.repair_plan import planned_actions
 from mqindex.kafka.single_file import diagnose_file, survey_file
+from mqindex.kafka.start_check import look_at_start
+from mqindex.kafka.start_verdict import verdict
 from mqindex.kafka.survey import Order, Survey, survey
 from mqindex.report import Report
 
@@ -50,7 +52,8 @@ def verify(
     Returns
     -------
     Report
-        `ok` is False when a finding is an error; `actions` say what `repair` would do. `files`, `entries`: of the
+        `ok` is False when a finding is an error; `actions` say what `repair` would do, `start` what a broker's next
+        start would do (None for one file). `files`, `entries`: of the
         indexes; `segments`, `batches`, `bytes`: of the logs.
 
     Raises
@@ -91,6 +94,10 @@ def verify(
     diagnosis = diagnose(engine, found, deep=deep) if found.file is None else diagnose_file(engine, found, deep=deep)
     report.findings = diagnosis.findings()
     report.actions = planned_actions(diagnosis)
+    if found.file is None:
+        look = one(engine, look_at_start, found, "look at the start")
+        report.start, more = verdict(look, diagnosis)
+        report.findings += more
     count(report, diagnosis)
     report.seconds = time.perf_counter() - started
     return report

@@ -15,7 +15,7 @@ from mqindex.kafka.catalogue import CATALOGUE, rows
 from mqindex.kafka.leader_epochs import CHECKPOINT
 
 PLACES = sorted(Path(mqindex.kafka.__file__).parent.glob("*.py"))
-MAKERS = {"Finding": 1, "_told": 1}  # which argument is the kind
+MAKERS = {"Finding": 1, "_told": 1, "stop": 0}  # which argument is the kind
 FAULTS = Path(mqindex.kafka.__file__).parents[1] / "_native" / "kafka_log.pyx"
 FILLED = {  # what stands for a name within a kind; by module, where it is not the same in all
     "kind": {

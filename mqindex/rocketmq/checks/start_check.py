@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from mqindex.errors import FormatError
@@ -101,7 +100,7 @@ class _Look:
             entries_lost=self._lost,
             lock=self._lock.state,
             lock_pid=self._lock.pid,
-            lock_holder=_program(self._lock.pid),
+            lock_holder=lock.program(self._lock.pid),
         )
         return Started(start, tuple(self._findings))
 
@@ -318,13 +317,6 @@ def _batch_topics(root: str) -> set[str]:
     except (FormatError, OSError):
         return set()
     return {topic for topic, config in configured.items() if config.attributes.get("queue.type") == _BATCH}
-
-
-def _program(pid: int | None) -> str | None:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip() or None if pid else None
-    except OSError:
-        return None
 
 
 def _text(version: Version) -> str:

@@ -1,0 +1,55 @@
+"""Offsets of partitions, in a log dir's checkpoints: version, number of entries, then topic, number, offset."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mqindex.errors import CorruptIndexError
+
+__all__ = ["Offsets", "read_offsets"]
+
+Offsets = dict[str, int]
+"""By the name of a partition's directory."""
+
+_LARGEST: Final = 1 << 28  # bytes
+
+
+def read_offsets(path: str) -> Offsets:
+    """The offsets of a checkpoint; none where there is no file, or an empty one.
+
+    Raises
+    ------
+    CorruptIndexError : one that a broker cannot read; it goes on as if the file said nothing.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `CheckpointFile.read`, `OffsetCheckpointFile.Formatter`.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read(_LARGEST).splitlines()
+    except FileNotFoundError:
+        return {}
+    except UnicodeDecodeError:
+        raise _malformed(path, "UTF-8 text", "other bytes") from None
+    if not lines:
+        return {}
+    try:
+        version, count = int(lines[0]), int(lines[1]) if len(lines) > 1 else 0
+        offsets = dict(_entry(line) for line in lines[2:])
+    except ValueError as error:
+        raise _malformed(path, "whole numbers; a topic, a number and an offset a line", str(error)) from None
+    if version != 0 or count != len(lines[2:]):
+        raise _malformed(path, f"version 0 and {count} entries", f"version {version} and {len(lines[2:])}")
+    return offsets
+
+
+def _entry(line: str) -> tuple[str, int]:
+    fields = line.split()
+    if len(fields) != 3:
+        raise ValueError(repr(line[:80]))
+    return f"{fields[0]}-{int(fields[1])}", int(fields[2])
+
+
+def _malformed(path: str, expected: str, got: str) -> CorruptIndexError:
+    return CorruptIndexError("no checkpoint that a broker reads", path=path, expected=expected, got=got)

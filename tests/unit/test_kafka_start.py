@@ -1,0 +1,227 @@
+"""What a broker's next start would make of a Kafka log dir: whether it comes up, what it cuts and deletes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mqindex.engines import LocalEngine
+from mqindex.kafka import verify
+from mqindex.report import Report, Start
+from tests.support.golden_kafka import PARTITION_CASES, PartitionCase
+from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
+
+ONE = LocalEngine(1)
+PROPERTIES = (
+    "#\n#Mon Jan 01 00:00:00 UTC 2024\nversion=1\ncluster.id=abc\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAQ\n"
+)
+META = "version: 0\ntopic_id: eBhZQWkgQB6Yh7vKbPQ1Sg"
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    """One partition of three segments, closed."""
+    writer = PartitionWriter(tmp_path / "logs" / "topic-0", 10)
+    for segment in range(3):
+        if segment:
+            writer.roll()
+        for _ in range(3):
+            writer.append([KafkaRecord(timestamp=FIRST_TIME + writer.next_offset)])
+    writer.close()
+    (writer.directory / "partition.metadata").write_text(META)
+    (writer.directory / "leader-epoch-checkpoint").write_text("0\n1\n0 10\n")
+    home = writer.directory.parent
+    (home / "meta.properties").write_text(PROPERTIES)
+    (home / ".kafka_cleanshutdown").touch()
+    (home / "recovery-point-offset-checkpoint").write_text("0\n1\ntopic 0 19\n")
+    return home
+
+
+def look(log_dir: Path) -> tuple[Report, Start]:
+    report = verify(log_dir, engine=ONE)
+    assert report.start is not None
+    return report, report.start
+
+
+def names(paths: tuple[str, ...]) -> list[str]:
+    return [os.path.basename(path) for path in paths]
+
+
+def test_a_log_dir_that_was_closed_starts_as_it_is(log_dir: Path) -> None:
+    report, start = look(log_dir)
+    assert report.findings == []
+    assert start == Start(True, lock="absent")
+
+
+@pytest.mark.parametrize("name", PARTITION_CASES)
+def test_brokers_start_on_what_brokers_left(name: str, tmp_path: Path) -> None:
+    _, start = look(PartitionCase(name).closed(tmp_path))
+    assert start.starts
+    assert (start.deletes, start.cuts, start.recovers) == ((), (), 0)
+
+
+# ---- what is in the way
+
+
+@pytest.mark.parametrize(
+    "name", ["lost+found", "data", "topic", "topic-x", "-1", "topic-", "mqindex-backup-20240101T000000Z"]
+)
+def test_a_directory_that_is_no_partition_stops_every_broker(name: str, log_dir: Path) -> None:
+    (log_dir / name).mkdir()
+    report, start = look(log_dir)
+    assert not start.starts
+    assert [(each.path, each.brokers) for each in start.obstacles] == [(str(log_dir / name), "every")]
+    assert [finding.kind for finding in report.findings] == ["stray-directory"]
+
+
+def test_directories_that_brokers_know_stop_none(log_dir: Path) -> None:
+    (log_dir / "remote-log-index-cache").mkdir()
+    (log_dir / "topic-1").mkdir()
+    gone = log_dir / "topic-2.0123456789abcdef0123456789abcdef-delete"
+    gone.mkdir()
+    _, start = look(log_dir)
+    assert (start.starts, start.deletes) == (True, (str(gone),))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "version=7\n",
+        "version=1\ncluster.id=a\n",
+        "version=1\nnode.id=1\n",
+        "version=1\ncluster.id=a\nnode.id=one\n",
+        "broker.id=x\n",
+    ],
+)
+def test_properties_that_no_broker_reads_stop_it(content: str, log_dir: Path) -> None:
+    (log_dir / "meta.properties").write_text(content)
+    report, start = look(log_dir)
+    assert names(tuple(each.path for each in start.obstacles)) == ["meta.properties"]
+    assert [finding.kind for finding in report.findings] == ["meta-properties"]
+
+
+@pytest.mark.parametrize(
+    "content", ["broker.id=3\nversion=0\ncluster.id=x\n", "", "version : 1\ncluster.id x\nnode.id = 4\n"]
+)
+def test_properties_of_older_brokers_are_read(content: str, log_dir: Path) -> None:
+    (log_dir / "meta.properties").write_text(content)
+    assert look(log_dir)[1].starts
+
+
+@pytest.mark.parametrize("name", ["notes.log", ".index", "x.timeindex", "copy.snapshot", "a.cleaned", "b.swap"])
+def test_a_file_with_a_segments_ending_and_no_offset_stops_it(name: str, log_dir: Path) -> None:
+    (log_dir / "topic-0" / name).touch()
+    _, start = look(log_dir)
+    assert (start.starts, names(tuple(each.path for each in start.obstacles))) == (False, [name])
+
+
+def test_other_files_stop_none(log_dir: Path) -> None:
+    (log_dir / "topic-0" / "notes.txt").touch()
+    (log_dir / "README").touch()
+    assert look(log_dir)[1].starts
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "version: 1\ntopic_id: eBhZQWkgQB6Yh7vKbPQ1Sg",
+        "version: 0\n",
+        "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA",
+        "x",
+    ],
+)
+def test_a_partitions_metadata_that_no_broker_reads_stops_it(content: str, log_dir: Path) -> None:
+    (log_dir / "topic-0" / "partition.metadata").write_text(content)
+    report, start = look(log_dir)
+    assert [(each.brokers, Path(each.path).name) for each in start.obstacles] == [("from 2.8 on", "partition.metadata")]
+    assert [finding.kind for finding in report.findings] == ["partition-metadata"]
+
+
+def test_epochs_that_no_broker_reads_stop_it(log_dir: Path) -> None:
+    (log_dir / "topic-0" / "leader-epoch-checkpoint").write_text("0\n5\n")
+    report, start = look(log_dir)
+    assert names(tuple(each.path for each in start.obstacles)) == ["leader-epoch-checkpoint"]
+    assert [finding.kind for finding in report.findings] == ["leader-epoch-checkpoint"]
+
+
+# ---- what it would recover, cut and delete
+
+
+def unclean(log_dir: Path, point: str | None = "0\n1\ntopic 0 14\n") -> None:
+    (log_dir / ".kafka_cleanshutdown").unlink()
+    if point is None:
+        (log_dir / "recovery-point-offset-checkpoint").unlink()
+    else:
+        (log_dir / "recovery-point-offset-checkpoint").write_text(point)
+
+
+@pytest.mark.parametrize(
+    ("point", "segments"), [("0\n1\ntopic 0 14\n", 2), ("0\n1\ntopic 0 19\n", 1), (None, 3), ("torn", 3)]
+)
+def test_an_unclean_stop_is_recovered_from_the_recovery_point(point: str | None, segments: int, log_dir: Path) -> None:
+    unclean(log_dir, point)
+    report, start = look(log_dir)
+    assert (start.starts, start.recovers, start.cuts) == (True, segments, ())
+    assert [finding.kind for finding in report.findings] == (["offset-checkpoint"] if point == "torn" else [])
+
+
+def test_a_recovery_cuts_a_torn_log_and_drops_what_follows(log_dir: Path) -> None:
+    unclean(log_dir)
+    torn = log_dir / "topic-0" / f"{13:020d}.log"
+    torn.write_bytes(torn.read_bytes()[:-5])
+    _, start = look(log_dir)
+    assert names(start.cuts) == [torn.name]
+    assert names(start.deletes) == [f"{16:020d}.log"]
+    assert start.recovers == 1
+    (log_dir / ".kafka_cleanshutdown").touch()
+    _, start = look(log_dir)
+    assert (start.cuts, start.deletes, start.recovers) == ((), (), 0), "after a clean stop nothing is read"
+
+
+def test_a_lost_index_is_recovered_after_a_clean_stop_too(log_dir: Path) -> None:
+    (log_dir / "topic-0" / f"{13:020d}.index").unlink()
+    _, start = look(log_dir)
+    assert (start.starts, start.recovers) == (True, 1)
+
+
+def test_a_log_below_its_start_is_deleted(log_dir: Path) -> None:
+    (log_dir / "log-start-offset-checkpoint").write_text("0\n1\ntopic 0 20\n")
+    report, start = look(log_dir)
+    assert names(start.deletes) == [f"{base:020d}.log" for base in (10, 13, 16)]
+    assert [finding.kind for finding in report.findings] == ["log-start-beyond-end"]
+
+
+def test_leftovers_and_orphans_are_deleted(log_dir: Path) -> None:
+    (log_dir / "topic-0" / f"{1:020d}.log.deleted").touch()
+    (log_dir / "topic-0" / f"{2:020d}.index").touch()
+    assert names(look(log_dir)[1].deletes) == [f"{1:020d}.log.deleted", f"{2:020d}.index"]
+
+
+# ---- who holds it
+
+
+def test_who_holds_the_lock_is_told(log_dir: Path) -> None:
+    (log_dir / ".lock").touch()
+    assert look(log_dir)[1].lock == "free"
+    code = (
+        "import fcntl, sys; file = open(sys.argv[1], 'r+b'); fcntl.lockf(file, fcntl.LOCK_EX, 1, 0); "
+        "print(flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(log_dir / ".lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as broker:
+        assert broker.stdout is not None
+        broker.stdout.readline()
+        _, start = look(log_dir)
+        assert (start.lock, start.lock_pid) == ("held", broker.pid)
+        assert start.lock_holder
+        broker.communicate()
+
+
+def test_one_file_has_no_start(log_dir: Path) -> None:
+    assert verify(log_dir / "topic-0" / f"{10:020d}.log", engine=ONE).start is None
