@@ -83,12 +83,12 @@ cdef class Mapping:
 
         `OSError(ENOSPC)` if a page that was written to found no room on the disk.
         """
-        if mqi_guard_was_cut(self.range) or self.memory.size() < self.view.len:
+        if mqi_guard_was_cut(self.range) or self.size() < self.view.len:
             self.refuse()
         return 0
 
     cdef int refuse(self) except -1:
-        size = self.memory.size()
+        size = self.size()
         if size >= self.view.len and self.writable:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
         if size >= self.view.len:
@@ -99,7 +99,10 @@ cdef class Mapping:
 
     def size(self):
         """The file's length now."""
-        return self.memory.size()
+        try:
+            return self.memory.size()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self.path) from None
 
     def flush(self):
         """Return when every changed page is on the disk."""

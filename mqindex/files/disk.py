@@ -16,8 +16,10 @@ import struct
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 from mqindex._native import names
 
@@ -36,6 +38,7 @@ __all__ = [
     "lock_whole",
     "make_directories",
     "make_directory",
+    "named",
     "open_directory",
     "open_to_write",
     "own_like",
@@ -61,6 +64,47 @@ __all__ = [
 ]
 
 _SYNCS = 16  # at once: one after the other a file takes a commit of its own, ten times as long
+
+
+# ---- errors that say where ----------------------------------------------------------------------------------------
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+@contextlib.contextmanager
+def named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """An `OSError` of the block that names no path, as those of descriptors, names this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = os.fspath(path)
+        raise
+
+
+def _telling(call: Callable[Concatenate[int, _P], _T]) -> Callable[Concatenate[int, _P], _T]:
+    """The same, of a descriptor: its file is looked up when something went wrong."""
+
+    @wraps(call)
+    def told(fd: int, /, *args: _P.args, **options: _P.kwargs) -> _T:
+        try:
+            return call(fd, *args, **options)
+        except OSError as error:
+            if error.filename is None:
+                error.filename = _path_of(fd)
+            raise
+
+    return told
+
+
+def _path_of(fd: int) -> str | None:
+    """The path of an open file, where the system tells it."""
+    with contextlib.suppress(OSError):
+        if hasattr(fcntl, "F_GETPATH"):  # macOS
+            return os.fsdecode(fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
+        return os.readlink(f"/proc/self/fd/{fd}")
+    return None
 
 
 # ---- what is there ------------------------------------------------------------------------------------------------
@@ -115,6 +159,7 @@ def close(fd: int) -> None:
     os.close(fd)
 
 
+@_telling
 def write_all(fd: int, data: bytes | memoryview) -> None:
     """Every byte, where the descriptor stands."""
     rest = memoryview(data)
@@ -122,6 +167,7 @@ def write_all(fd: int, data: bytes | memoryview) -> None:
         rest = rest[_progress(os.write(fd, rest)) :]
 
 
+@_telling
 def pwrite_all(fd: int, data: bytes | memoryview, at: int) -> None:
     """Every byte, from position `at` on."""
     rest = memoryview(data).cast("B")
@@ -136,12 +182,13 @@ def _progress(written: int) -> int:
     return written
 
 
+@_telling
 def resize(fd: int, size: int) -> None:
     """Cut a file, or let it grow by a hole."""
     os.ftruncate(fd, size)
 
 
-def write_new(path: str, data: bytes) -> None:
+def write_new(path: str, data: bytes | memoryview) -> None:
     """Write a file that must not exist yet; `sync_files` brings it to the disk."""
     fd = create(path)
     try:
@@ -183,13 +230,19 @@ def copy(source: str, target: str) -> None:
     try:
         new = create(target)
         try:
-            if not _copied_inside(old, new):
-                while piece := os.read(old, _PIECE):
-                    write_all(new, piece)
+            with named(target):
+                inside = _copied_inside(old, new)
+            while not inside and (piece := _read(old)):
+                write_all(new, piece)
         finally:
             os.close(new)
     finally:
         os.close(old)
+
+
+@_telling
+def _read(fd: int) -> bytes:
+    return os.read(fd, _PIECE)
 
 
 def _copied_inside(old: int, new: int) -> bool:
@@ -347,6 +400,7 @@ _HELD = (errno.EACCES, errno.EAGAIN)
 _NO_LOCKS = (errno.ENOLCK, errno.EBADF, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 
+@_telling
 def lock_whole(fd: int) -> bool | None:
     """Lock an open file of ours (`flock`), at once. False: another holds it; None: this file system has no locks."""
     try:
@@ -356,11 +410,13 @@ def lock_whole(fd: int) -> bool | None:
     return True
 
 
+@_telling
 def unlock_whole(fd: int) -> None:
     """Give back what `lock_whole` took, for every process that shares the open file."""
     fcntl.flock(fd, fcntl.LOCK_UN)
 
 
+@_telling
 def lock_byte(fd: int) -> bool | None:
     """Lock byte 0 of an open file as Java's `FileLock` does, at once; the answers of `lock_whole`.
 
@@ -397,11 +453,13 @@ def _refused(error: OSError) -> bool | None:
 # ---- until it is on the disk --------------------------------------------------------------------------------------
 
 
+@_telling
 def sync(fd: int) -> None:
     """Return when a file's bytes and length are on the disk."""
     os.fsync(fd)
 
 
+@_telling
 def sync_data(fd: int) -> None:
     """Return when a file's bytes, and what is needed to find them, are on the disk."""
     getattr(os, "fdatasync", os.fsync)(fd)

@@ -10,6 +10,7 @@ from types import TracebackType
 
 from mqindex._native.guard import Mapping
 from mqindex.errors import ClosedFileError, FormatError, TruncatedFileError
+from mqindex.files.disk import named
 from mqindex.files.tmpfile import give_name, open_nameless
 
 __all__ = ["MappedFile"]
@@ -41,7 +42,8 @@ class MappedFile:
     def open(cls, path: str | os.PathLike[str], *, writable: bool = False) -> MappedFile:
         """Map an existing file, read-only by default. An empty file is a `TruncatedFileError`."""
         name = os.fspath(path)
-        with open(name, "r+b" if writable else "rb", buffering=0, opener=_open_at_once) as file:
+        how = "r+b" if writable else "rb"
+        with named(name), open(name, how, buffering=0, opener=_open_at_once) as file:
             if os.fstat(file.fileno()).st_size == 0:
                 raise TruncatedFileError("the file is empty", path=name, expected="1 byte or more", got=0)
             access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
@@ -66,8 +68,9 @@ class MappedFile:
         if fd is None:
             return None
         try:
-            reserve(fd, size, sparse=sparse)
-            mapping = mmap.mmap(fd, size, access=mmap.ACCESS_WRITE)
+            with named(name):
+                reserve(fd, size, sparse=sparse)
+                mapping = mmap.mmap(fd, size, access=mmap.ACCESS_WRITE)
             return cls(name, mapping, True) if give_name(fd, name) else None
         finally:
             os.close(fd)
@@ -76,8 +79,9 @@ class MappedFile:
     def _create_in_place(cls, name: str, size: int, sparse: bool) -> MappedFile:
         fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
-            reserve(fd, size, sparse=sparse)
-            return cls(name, mmap.mmap(fd, size, access=mmap.ACCESS_WRITE), True)
+            with named(name):
+                reserve(fd, size, sparse=sparse)
+                return cls(name, mmap.mmap(fd, size, access=mmap.ACCESS_WRITE), True)
         except BaseException:
             os.unlink(name)
             raise
@@ -98,7 +102,8 @@ class MappedFile:
     def flush(self) -> None:
         """Return when every changed page is on the disk."""
         if self.writable:
-            self.map.flush()
+            with named(self.path):
+                self.map.flush()
 
     def advise_random(self) -> None:
         """Few, scattered reads ahead: read single pages, not 128 KiB and more around each."""

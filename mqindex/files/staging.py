@@ -193,7 +193,8 @@ def _claim(path: str, content: bytes) -> int | None:
 
 def _is_file(path: str, fd: int) -> bool:
     try:
-        return os.path.samestat(os.stat(path), os.fstat(fd))
+        with disk.named(path):
+            return os.path.samestat(os.stat(path), os.fstat(fd))
     except FileNotFoundError:
         return False
 
@@ -231,7 +232,8 @@ def _age(fd: int) -> float:
 
 def discard(path: str) -> None:
     """Remove a directory of ours and all in it; what is gone already is fine."""
-    shutil.rmtree(path, ignore_errors=True)
+    with contextlib.suppress(OSError):  # of some of its calls it does not ignore them
+        shutil.rmtree(path, ignore_errors=True)
 
 
 # ---- before the work begins ---------------------------------------------------------------------------------------

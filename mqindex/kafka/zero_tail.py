@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from mqindex.files import disk
+
 __all__ = ["entries_before_zeros"]
 
 _BLOCK = 1 << 20
@@ -18,7 +20,7 @@ def entries_before_zeros(path: str | os.PathLike[str], entry_size: int) -> int:
     -----
     Source: Kafka 4.1.0 `DumpLogSegments`, which ends at the first entry of the base offset behind another.
     """
-    with open(path, "rb", buffering=0) as file:
+    with disk.named(path), open(path, "rb", buffering=0) as file:
         places = os.fstat(file.fileno()).st_size // entry_size
         end = places * entry_size
         while end > 0:

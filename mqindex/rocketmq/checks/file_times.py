@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mqindex.files import disk
 from mqindex.report import Finding
 from mqindex.rocketmq.index.compare import Place, time_diffs
 from mqindex.rocketmq.index.index_file import IndexFile
@@ -66,7 +67,7 @@ def _stored(log: LogEntries, phy_offset: int) -> int | None:
 
 
 def _end_of(path: str) -> tuple[int, int] | None:
-    with open(path, "rb") as file:
+    with disk.named(path), open(path, "rb") as file:
         head = file.read(INDEX_HEADER_SIZE)
     if len(head) < INDEX_HEADER_SIZE:
         return None

@@ -152,7 +152,7 @@ def _require_same(home: FollowHome, options: StoreOptions) -> None:
 
 def _read(path: str, out: str) -> FollowHome:
     try:
-        with open(path, encoding="utf-8") as file:
+        with disk.named(path), open(path, encoding="utf-8") as file:
             kept = json.load(file)
         if kept["schema"] != _SCHEMA:
             raise KeyError("schema")

@@ -123,7 +123,11 @@ class LogAppender:
         """Bring everything that was appended to the disk; returns its end."""
         self._owner.require()
         end = self.writer.position
-        self._group.wait_for(end)
+        try:
+            self._group.wait_for(end)
+        except OSError as error:
+            error.filename = self.writer.path
+            raise
         return end
 
     def close(self) -> None:

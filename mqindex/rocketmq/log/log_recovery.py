@@ -129,7 +129,7 @@ def zero_range(path: str, start: int, stop: int) -> None:
 def _last_byte(path: str, start: int) -> int:
     """Behind the last byte from `start` on that is not zero; `start`: there is none."""
     stop = data_end(path)
-    with open(path, "rb", buffering=0) as file:
+    with disk.named(path), open(path, "rb", buffering=0) as file:
         while stop > start:
             at = max(start, stop - _BLOCK)
             found = len(os.pread(file.fileno(), stop - at, at).rstrip(b"\0"))
@@ -145,7 +145,11 @@ def _save(path: str, start: int, stop: int) -> str:
     folder = os.path.join(root, f"mqindex-backup-{backup_name()}", os.path.basename(directory))
     disk.make_directories(folder, inherit=True)
     target = unused(os.path.join(folder, f"{os.path.basename(path)}.{start}"))
-    with open(path, "rb", buffering=0) as source, disk.appearing(target, like=path, aside=folder) as copy:
+    with (
+        disk.named(path),
+        open(path, "rb", buffering=0) as source,
+        disk.appearing(target, like=path, aside=folder) as copy,
+    ):
         for at in range(start, stop, _BLOCK):
             disk.write_all(copy, os.pread(source.fileno(), min(_BLOCK, stop - at), at))
         disk.sync(copy)

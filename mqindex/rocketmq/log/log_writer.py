@@ -80,13 +80,23 @@ class LogWriter:
         """Bytes from `at` to the end of the current file."""
         return self._start + self.file_size - self.at
 
+    @property
+    def path(self) -> str:
+        """The current file, which `write` makes where it is not there yet."""
+        return self._paths.get(self._start, self._directories[0])
+
     def fits(self, size: int) -> bool:
         """Whether a frame of that size, and a blank behind it, stand in the current file."""
         return self.at + size + BLANK_SIZE <= self._start + self.file_size
 
     def write(self, data: Any) -> None:
         """Bytes at `at`, in the current file."""
-        write_at(self._current(), data, self.at - self._start)
+        fd = self._current()
+        try:
+            write_at(fd, data, self.at - self._start)
+        except OSError as error:
+            error.filename = self.path
+            raise
         self.at += len(data)
 
     def write_frames(self, frames: Frames, buffer: memoryview, largest: int) -> bool:
@@ -94,7 +104,8 @@ class LogWriter:
         if min(frames.total, self.left) > len(buffer) and largest <= len(buffer) // WRITERS:
             fd = self._current()
             self._allocate(fd)
-            used, roll = frames.append(fd, self._start, buffer, self.at, self.left, _STRETCH)
+            with disk.named(self.path):
+                used, roll = frames.append(fd, self._start, buffer, self.at, self.left, _STRETCH)
             self.at += used
             return roll
         used, roll = frames.encode(buffer, self.at, self.left)

@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.consume_queue import encode_units
+from mqindex.files import disk
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.queue.old_queue import BLANK_UNIT, OldQueue
 from mqindex.rocketmq.queue.queue_rules import QueueRules
@@ -77,9 +78,7 @@ class PlacedFile:
         while data:
             start = at - at % self.file_size
             piece = data[: start + self.file_size - at]
-            fd, done = self._file(start), 0
-            while done < len(piece):
-                done += os.pwrite(fd, piece[done:], at - start + done)
+            disk.pwrite_all(self._file(start), piece, at - start)
             at, data = at + len(piece), data[len(piece) :]
 
     def _file(self, start: int) -> int:
@@ -91,7 +90,7 @@ class PlacedFile:
         self._open = start, fd
         if new:
             self.starts.add(start)
-            os.ftruncate(fd, self.file_size)
+            disk.resize(fd, self.file_size)
         return fd
 
     def _path(self, start: int) -> str:

@@ -87,10 +87,7 @@ class UnitCollector:
         names, units = self._renumber(units)
         units, borders = group_units(units, len(names))
         path = disk.temporary(out, "units")
-        with open(path, "xb", buffering=0) as file:
-            rest = memoryview(units.view(np.uint8).data)
-            while rest:
-                rest = rest[file.write(rest) :]
+        disk.write_new(path, memoryview(units.view(np.uint8).data))
         return _run(path, names, units, borders)
 
     def _renumber(self, units: npt.NDArray[Any]) -> tuple[list[QueueName], npt.NDArray[Any]]:
@@ -256,9 +253,5 @@ def sync_files(paths: list[str]) -> float:
     """Bring files to the disk, together: the first takes the names of all along; the seconds."""
     started = time.perf_counter()
     for path in paths:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        disk.sync_file(path)
     return time.perf_counter() - started

@@ -6,6 +6,8 @@ import os
 import struct
 from typing import NamedTuple
 
+from mqindex.files import disk
+
 __all__ = ["CHECKPOINT_SIZE", "LATEST_TIME", "Checkpoint"]
 
 CHECKPOINT_SIZE = 4096
@@ -30,7 +32,7 @@ class Checkpoint(NamedTuple):
     def read(cls, path: str | os.PathLike[str]) -> Checkpoint | None:
         """The checkpoint in a file; None where there is no file, or none that is long enough."""
         try:
-            with open(path, "rb") as file:
+            with disk.named(path), open(path, "rb") as file:
                 head = file.read(_FIELDS.size)
         except FileNotFoundError:
             return None
