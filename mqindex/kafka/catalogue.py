@@ -64,8 +64,6 @@ CATALOGUE: Final[Mapping[str, Kind]] = MappingProxyType(
             {
                 "offset-index-beyond-log": "An entry leads behind the log's end; in an index that is open, what a "
                 "truncation left, and a warning.",
-                "offset-index-empty": "There is no entry where some are due: every look-up reads the log from its "
-                "begin. A warning where a follower's single append explains it.",
                 "offset-index-length": "The file's length is no multiple of an entry's, or more than any broker reads.",
                 "offset-index-missing": "The file is missing; brokers from 2.3 on recover the segment when they start.",
                 "offset-index-offset": "An entry leads behind batches that its offset belongs to: look-ups miss them.",
@@ -79,6 +77,14 @@ CATALOGUE: Final[Mapping[str, Kind]] = MappingProxyType(
             "warning",
             _ALONE,
             {"offset-index-origin": "An entry's offset is none of the batches that it leads to; look-ups are right."},
+        ),
+        **_kinds(
+            "warning",
+            _INDEX,
+            {
+                "offset-index-empty": "There is no entry where some are due: every look-up reads the log from its "
+                "begin, and is right. A follower that got the segment in one append leaves it so.",
+            },
         ),
         # ---- the time index
         **_kinds(

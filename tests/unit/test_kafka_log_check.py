@@ -256,3 +256,15 @@ def test_no_log_of_a_broker_is_called_odd(name: str, tmp_path: Path) -> None:
     directory = PartitionCase(name).closed(tmp_path)
     for home in (directory, shutil.copytree(directory, tmp_path / "logs" / directory.name)):
         assert not {kind for kind in errors(verify(home, deep=True, engine=ONE)) if kind.startswith(("log-", "leader"))}
+
+
+def test_an_empty_index_of_a_large_log_is_slow_and_no_error(tmp_path: Path) -> None:
+    writer = PartitionWriter(tmp_path / "t-0")
+    for _ in range(30):
+        writer.append([KafkaRecord(b"v" * 50_000)])
+    writer.close()
+    writer.path("index").write_bytes(b"")
+    report = verify(tmp_path / "t-0", engine=ONE)
+    assert report.ok
+    assert [(one.severity, one.kind) for one in report.findings] == [("warning", "offset-index-empty")]
+    assert report.actions == [f"write {0:020d}.index anew"]
