@@ -235,9 +235,9 @@ class PartitionLog:
         Raises
         ------
         ValueError : an offset below the log's start or behind its end, for which a broker has an error too
-        FormatError : the next batch is corrupt, does not decompress, or its records contradict it; all before it was
-            given. Only at the end of the log, where a broker's recovery would cut it, reading ends. Checksums are not
-            compared: `verify` does.
+        FormatError : the next batch is corrupt (its checksum is compared), does not decompress, or its records
+            contradict it; all before it was given. Only at the end of the log, where a broker's recovery would cut it,
+            reading ends.
         """
         self._require_open()
         if isolation_level not in ("read_uncommitted", "read_committed"):

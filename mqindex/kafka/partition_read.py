@@ -77,7 +77,7 @@ def _fetches(
     reached = max(offset, segment.base_offset)
     while found is not None and start < segment.size:
         end = min(start + max(max_bytes, 1), segment.size)
-        parts = list(segment.segment.batch_arrays(start, end))
+        parts = list(segment.segment.batch_arrays(start, end, check_crc=True))
         if not parts:
             break
         rows = np.concatenate(parts)
@@ -97,7 +97,7 @@ def _require_end(segment: ServedSegment, position: int, reached: int, next_base:
     Where a recovery cuts the last segment the log ends; where it would cut another, offsets are lost.
     """
     log, recovered = segment.segment, segment.recovered
-    for rows in log.batch_arrays(position, segment.size):
+    for rows in log.batch_arrays(position, segment.size, check_crc=True):
         position = int(rows["position"][-1] + rows["size"][-1])
     if position >= (segment.size if next_base is None else log.size):
         return

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from mqindex.engines import LocalEngine
-from mqindex.kafka import rebuild, repair, verify
+from mqindex.errors import FormatError
+from mqindex.kafka import PartitionLog, rebuild, repair, verify
 from mqindex.report import Report
 from tests.support.golden_kafka import PARTITION_CASES, PartitionCase
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter, batch
@@ -268,3 +269,19 @@ def test_an_empty_index_of_a_large_log_is_slow_and_no_error(tmp_path: Path) -> N
     assert report.ok
     assert [(one.severity, one.kind) for one in report.findings] == [("warning", "offset-index-empty")]
     assert report.actions == [f"write {0:020d}.index anew"]
+
+
+@pytest.mark.parametrize("which", [1, 5])
+def test_a_reader_is_given_no_record_of_a_wrong_checksum(which: int, partition: Path) -> None:
+    """As a consumer; of the log's last batch too, for a broker that was closed does not cut it."""
+    log = partition / f"{100 + which // 3 * 6:020d}.log"
+    turn(log, batches_of(log)[which % 3] + 68, 0)
+    bad = 100 + 2 * which
+    with PartitionLog.open(partition) as opened:
+        given, offset = [], 100
+        while offset < bad:
+            given += opened.read(offset)["offset"].tolist()
+            offset = given[-1] + 1
+        assert given == list(range(100, bad))
+        with pytest.raises(FormatError, match="corrupt batch"):
+            opened.read(bad)
