@@ -25,6 +25,7 @@ from mqindex._native import names
 
 __all__ = [
     "appearing",
+    "append",
     "close",
     "copy",
     "create",
@@ -39,6 +40,7 @@ __all__ = [
     "make_directories",
     "make_directory",
     "named",
+    "new_file",
     "open_directory",
     "open_to_write",
     "own_like",
@@ -188,11 +190,29 @@ def resize(fd: int, size: int) -> None:
     os.ftruncate(fd, size)
 
 
-def write_new(path: str, data: bytes | memoryview) -> None:
-    """Write a file that must not exist yet; `sync_files` brings it to the disk."""
+@contextlib.contextmanager
+def new_file(path: str) -> Iterator[int]:
+    """A descriptor of a new file to fill, as `create` gives it."""
     fd = create(path)
     try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def write_new(path: str, data: bytes | memoryview) -> None:
+    """Write a file that must not exist yet; `sync_files` brings it to the disk."""
+    with new_file(path) as fd:
         write_all(fd, data)
+
+
+def append(path: str, data: memoryview) -> None:
+    """Add bytes to the end of a file, which is made where there is none."""
+    if not exists(path):
+        close(create(path))
+    fd = open_to_write(path)
+    try:
+        pwrite_all(fd, data, os.fstat(fd).st_size)
     finally:
         os.close(fd)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mqindex.driving import announce, one, scratch_in
 from mqindex.engines import Engine, chosen_engine
-from mqindex.files import staging
+from mqindex.files import disk, staging
 from mqindex.files.publication import Publication, publish
 from mqindex.kafka.diagnosis import map_segments, replay
 from mqindex.kafka.layout import MAX_INDEX_SIZE
@@ -128,7 +128,7 @@ def _begin(begin: _Begin) -> tuple[Survey, str]:
         if os.path.commonpath([place, out]) in (place, out):
             raise ValueError(f"out: expected a place of its own, got {out}, where the segments have {place}")
     staging.require_new(out, overwrite=begin.overwrite)
-    if os.path.isdir(out):
+    if disk.is_directory(out):
         with hold_lock(log_dir_of(out)):  # what a broker uses does not go to a backup
             pass
     parent, needed = (

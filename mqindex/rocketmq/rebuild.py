@@ -11,7 +11,7 @@ from typing import TypeVar
 from mqindex.driving import announce, one, scratch_in
 from mqindex.engines import Engine, chosen_engine
 from mqindex.errors import GeometryError
-from mqindex.files import staging
+from mqindex.files import disk, staging
 from mqindex.files.publication import Publication, publish
 from mqindex.report import Finding, RebuildReport, Report
 from mqindex.rocketmq import layout
@@ -214,7 +214,7 @@ def _begin(order: _Order) -> tuple[Survey, str]:
         if os.path.commonpath([place, order.out]) == order.out or (place != order.options.root and inside == place):
             raise ValueError(f"out: expected a place of its own, got {order.out}, where the store has {place}")
     staging.require_new(order.out, overwrite=order.overwrite)
-    if os.path.exists(os.path.join(order.out, "lock")):
+    if disk.exists(os.path.join(order.out, "lock")):
         with stores.hold_lock(order.out):  # a store in use does not go to a backup
             pass
     found = survey(order.options)

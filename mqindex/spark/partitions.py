@@ -89,7 +89,7 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
 
 def _build(batches: Iterator[pa.RecordBatch], out: str, target: str, hash_slot_num: int, index_num: int) -> list[int]:
     """Build aside and let `target` appear; the entries of each file."""
-    os.makedirs(out, exist_ok=True)
+    disk.make_directories(out)
     with staging.scratch(out) as scratch:
         aside = os.path.join(scratch, "part")
         index = os.path.join(aside, "index")
@@ -107,7 +107,7 @@ def _build(batches: Iterator[pa.RecordBatch], out: str, target: str, hash_slot_n
 
 def _appear(aside: str, target: str) -> None:
     try:
-        os.rename(aside, target)
+        disk.rename(aside, target)
     except OSError as error:
         if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
             raise
@@ -121,7 +121,7 @@ def _appear(aside: str, target: str) -> None:
 
 def _same_files(mine: str, theirs: str) -> bool:
     """The same bytes in the same order; names tell the time of creation and differ."""
-    if not os.path.isdir(theirs):
+    if not disk.is_directory(theirs):
         return False
     ours, others = sorted(os.listdir(mine)), sorted(os.listdir(theirs))
     pairs = zip(ours, others, strict=False)

@@ -25,11 +25,6 @@ NOT_YET = {
     "mqindex.kafka.abstract_index",
     "mqindex.kafka.transaction_index",
     "mqindex.rocketmq.index.index_file",
-    "mqindex.rocketmq.pipeline.queue_build",
-    "mqindex.rocketmq.pipeline.queue_stages",
-    "mqindex.rocketmq.pipeline.sorted_runs",
-    "mqindex.rocketmq.pipeline.stages",
-    "mqindex.spark.partitions",
 }
 
 

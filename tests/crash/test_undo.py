@@ -220,21 +220,31 @@ def test_a_record_that_is_none_is_refused(text: str, tmp_path: Path) -> None:
         rocketmq.undo_repair(root, backup)
 
 
-def test_a_stat_that_fails_is_no_repair_that_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("broker", [rocketmq, kafka])
+def test_a_stat_that_fails_is_no_repair_that_is_done(
+    broker: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """EACCES and EIO were taken for "there is nothing", and success was reported."""
-    root = store("spoilt", tmp_path)
-    before, lstat = state(root), os.lstat
+    root = store("spoilt", tmp_path) if broker is rocketmq else partition(tmp_path)
+    options = {"engine": ONE, **OPTIONS} if broker is rocketmq else INTERVAL
+    before = state(root)
 
-    def failing(path: Any, **options: Any) -> os.stat_result:
-        if "part." in str(path):  # a built index file, in the scratch
-            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
-        return lstat(path, **options)
+    def failing(call: Callable[..., os.stat_result]) -> Callable[..., os.stat_result]:
+        def look(path: Any, **options: Any) -> os.stat_result:
+            found = call(path, **options)
+            if "/.mqindex-" in str(path) and ("/part." in str(path) or "timeindex." in str(path)):
+                raise OSError(errno.EIO, os.strerror(errno.EIO), path)  # a new file, in the scratch
+            return found
 
-    monkeypatch.setattr(os, "lstat", failing)
+        return look
+
+    for name in ("stat", "lstat"):
+        monkeypatch.setattr(os, name, failing(getattr(os, name)))
     with pytest.raises(OSError, match="error"):
-        rocketmq.repair(root, engine=ONE, **OPTIONS)
+        broker.repair(root, **options)
     monkeypatch.undo()
     assert state(root) == before
+    assert scraps(root) == []
 
 
 # ---- Kafka

@@ -86,7 +86,7 @@ class PlacedFile:
             return self._open[1]
         self.close()
         new = start not in self.starts
-        fd = os.open(self._path(start), os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if new else 0), 0o644)
+        fd = (disk.create if new else disk.open_to_write)(self._path(start))
         self._open = start, fd
         if new:
             self.starts.add(start)
@@ -100,7 +100,7 @@ class PlacedFile:
         """Forget everything written."""
         self.close()
         for start in self.starts:
-            os.unlink(self._path(start))
+            disk.remove(self._path(start))
         self.starts.clear()
 
     def paths(self) -> list[str]:
@@ -110,7 +110,7 @@ class PlacedFile:
     def close(self) -> None:
         """Close the file that is open; a later write opens it again."""
         if self._open is not None:
-            os.close(self._open[1])
+            disk.close(self._open[1])
             self._open = None
 
 

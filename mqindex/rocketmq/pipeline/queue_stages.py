@@ -187,7 +187,7 @@ class BuiltQueues:
 def build_queues(batch: QueueBatch) -> BuiltQueues:
     """Write the files of every queue of a batch."""
     home = disk.temporary(batch.out, "queues")
-    os.mkdir(home)
+    disk.make_directory(home)
     load = _stream if len(batch.queues) == 1 else _load
     built: list[BuiltQueue] = []
     written: list[str] = []
@@ -208,9 +208,9 @@ def _build_queue(
     written: list[str],
 ) -> BuiltQueue:
     ext = f"{home}.ext" if rules.ext_file_size is not None else None
-    os.mkdir(home)
+    disk.make_directory(home)
     if ext is not None:
-        os.mkdir(ext)
+        disk.make_directory(ext)
     builder = QueueBuilder(home, ext, rules, old)
     try:
         for chunk in units:

@@ -12,7 +12,6 @@ run that of arrival.
 from __future__ import annotations
 
 import contextlib
-import os
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -121,13 +120,13 @@ def build_sorted(part: SortedPart) -> tuple[Built, int]:
     path = disk.temporary(part.out, "merged")
     seed, before, offsets = None, None, 0
     try:
-        with _Runs(part.runs) as runs, open(path, "xb", buffering=0) as file:
+        with _Runs(part.runs) as runs, disk.new_file(path) as fd:
             if part.start:
                 ((*_, phy, time),) = runs.merged(part.start - 1, part.start).tolist()
                 seed, before = (phy, time), phy
             for start in range(part.start, part.stop, CHUNK):
                 entries = runs.merged(start, min(start + CHUNK, part.stop))
-                stages.write_all(file, entries)
+                disk.write_all(fd, stages.as_bytes(entries))
                 phys = entries["phy_offset"]
                 offsets += int(np.count_nonzero(np.diff(phys))) + (before is None or before != int(phys[0]))
                 before = int(phys[-1])
@@ -135,7 +134,7 @@ def build_sorted(part: SortedPart) -> tuple[Built, int]:
         return stages.build(Part(part.out, part.hash_slot_num, part.index_num, slices, seed)), offsets
     finally:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
+            disk.remove(path)
 
 
 def _mapped(file: MappedFile, of: Any) -> npt.NDArray[Any]:
@@ -234,5 +233,4 @@ def _key(entries: npt.NDArray[Any], seqs: Int64 | None, i: int) -> tuple[int, ..
 
 
 def _append(path: str, values: npt.NDArray[Any]) -> None:
-    with open(path, "ab", buffering=0) as file:
-        stages.write_all(file, values)
+    disk.append(path, stages.as_bytes(values))

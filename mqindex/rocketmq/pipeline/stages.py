@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from mqindex.rocketmq.pipeline.queue_stages import UnitCollector, UnitRun
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 
-__all__ = ["Built", "Part", "Run", "Slice", "Split", "build", "extract"]
+__all__ = ["Built", "Part", "Run", "Slice", "Split", "as_bytes", "build", "extract"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,23 +140,17 @@ def _write_run(walk: FileWalk, out: str | None, units: UnitCollector | None) -> 
                 units.add(walk.units)
         return None
     path = disk.temporary(out, "run")
-    with open(path, "xb", buffering=0) as file:
+    with disk.new_file(path) as fd:
         for chunk in walk:
-            write_all(file, chunk)
+            disk.write_all(fd, as_bytes(chunk))
             if units is not None:
                 units.add(walk.units)
     return path
 
 
-def write_all(file: BinaryIO, chunk: npt.NDArray[Any]) -> None:
-    """Write an array; a raw file may take less than it is given."""
-    rest = memoryview(chunk.view(np.uint8).data)
-    while rest:
-        try:
-            rest = rest[file.write(rest) :]
-        except OSError as error:
-            error.filename = error.filename or file.name  # a write that fails does not say where
-            raise
+def as_bytes(values: npt.NDArray[Any]) -> memoryview:
+    """The bytes of an array that lies in one piece."""
+    return memoryview(values.view(np.uint8).data)
 
 
 def build(part: Part) -> Built:
