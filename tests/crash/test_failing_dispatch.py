@@ -64,9 +64,8 @@ def require_nothing_lost(root: Path, acknowledged: Acknowledged) -> None:
 
 
 def attempt(root: Path, at: int, failure: str) -> FailingCall:
-    """A whole life of a store, of which one call fails below its queues and its index, or at its root."""
-    places = (str(root / "consumequeue"), str(root / "index"), str(root / "checkpoint"), str(root / "abort"))
-    with FailingCall(places, at, failure) as failing:
+    """A whole life of a store, of which one call fails."""
+    with FailingCall((str(root),), at, failure) as failing:
         acknowledged = write(root)
     require_nothing_lost(root, acknowledged)
     return failing

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mqindex.report import Finding
-from mqindex.rocketmq.checks.unit_check import QueueRun, UnitDifference, fits_hole, joined
+from mqindex.rocketmq.checks.unit_check import QueueRun, UnitDifference, began_at_0, fits_hole, joined
 from mqindex.rocketmq.pipeline.queue_build import Oddities
 from mqindex.rocketmq.pipeline.queue_pipeline import oddities_told
 from mqindex.rocketmq.queue.queue_names import QueueName
@@ -40,9 +40,10 @@ class QueueWants:
 
     def take(self, run: QueueRun) -> None:
         """The units of the next split."""
-        early, blanks = run.early, run.blanks
+        early, blanks, twice = run.early, run.blanks, run.twice
         if run.next >= 0 and self.next > 0 and (run.anew or run.first == 0):
             early += self.units
+            twice += began_at_0(self.ranges)
             self._forget()
         elif run.next >= 0 and 0 <= self.next < run.first and not run.follows:
             blanks += run.first - self.next
@@ -64,6 +65,7 @@ class QueueWants:
             misplaced=known.misplaced + run.misplaced,
             repeated=known.repeated + run.repeated,
             early=known.early + early,
+            twice=known.twice + twice,
             impossible=known.impossible + run.impossible,
             at=odd_at if odd and known.at < 0 else known.at,
         )

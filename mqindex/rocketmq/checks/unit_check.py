@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,7 +67,8 @@ class QueueRun:
     `last_end`: the end of that message. `ranges`: the places of its units, [start, stop) each, ascending; `scattered`:
     too many, some are left out. `absent`, `wrong` and `wrong_ext` count units, `tag_hashes` those of the schedule topic
     that have a tag's hash in place of the time of delivery; `differences`: the first of them.
-    `blanks`, `misplaced`, `repeated`, `early`, `impossible`: as `queue_build.Oddities`. `anew`: the topic began again.
+    `blanks`, `misplaced`, `repeated`, `early`, `twice`, `impossible`: as `queue_build.Oddities`. `anew`: the topic
+    began again.
     `follows`: what came before was known.
     """
 
@@ -89,6 +90,7 @@ class QueueRun:
     misplaced: int = 0
     repeated: int = 0
     early: int = 0
+    twice: int = 0
     impossible: int = 0
     odd_at: int = -1
     anew: bool = False
@@ -98,6 +100,7 @@ class QueueRun:
         """The topic was deleted and created again: what was compared so far counts no more."""
         self.anew = True
         self.early += self.units
+        self.twice += began_at_0(self.ranges)
         self.units = self.absent = self.wrong = self.wrong_ext = self.tag_hashes = 0
         self.ranges, self.differences, self.scattered = [], [], False
 
@@ -105,6 +108,11 @@ class QueueRun:
         """Remember where the first oddity was."""
         if self.odd_at < 0:
             self.odd_at = phy_offset
+
+
+def began_at_0(ranges: Sequence[tuple[int, int]]) -> bool:
+    """Whether a queue with units at these places had the queue offset 0."""
+    return bool(ranges) and ranges[0][0] == 0
 
 
 def fits_hole(hole: int, between: int) -> bool:

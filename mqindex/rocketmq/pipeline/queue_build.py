@@ -54,13 +54,15 @@ class Oddities:
     """Units of one queue that an uninterrupted broker would not have met.
 
     `blanks` in holes, `misplaced` units behind a hole too large to fill, `repeated` units that were left out, `early`
-    units of an earlier life of the topic, `impossible` queue offsets. `at`: phy offset of the first such unit.
+    units of an earlier life of the topic, `twice`: how many such lives had the queue offset 0 too, `impossible` queue
+    offsets. `at`: phy offset of the first such unit.
     """
 
     blanks: int = 0
     misplaced: int = 0
     repeated: int = 0
     early: int = 0
+    twice: int = 0
     impossible: int = 0
     at: int = -1
 
@@ -214,7 +216,7 @@ class QueueBuilder:
         if self._first is None:
             self._begin(place, int(units["phy_offset"][0]))
         elif place == 0 and self._next > 0:
-            self._note(units, early=self.units)
+            self._note(units, early=self.units, twice=int(self._first == 0))
             self._reset()
             self._begin(0, 0)
         if place < self._next:

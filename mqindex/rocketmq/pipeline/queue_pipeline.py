@@ -129,6 +129,12 @@ def skipped_findings(runs: Sequence[UnitRun], root: str, batch_topics: Collectio
     return found
 
 
+_GIVEN_TWICE = (
+    "these queue offsets were given twice, and the older messages are in no queue: right if the topic was deleted and"
+    " created again; else a writer lost its queues, and nobody consumes these messages"
+)
+
+
 def oddities_told(odd: Oddities, path: str) -> list[Finding]:
     """What the units of the queue at `path` had that an uninterrupted broker would not have met."""
     return [finding for finding in _oddities(odd, path) if finding.got]
@@ -162,12 +168,12 @@ def _oddities(odd: Oddities, path: str) -> list[Finding]:
             hint="the first message stays, as in a broker",
         ),
         Finding(
-            "info",
+            "error" if odd.twice else "info",
             "queue-began-again",
             path,
             expected="one life of the topic",
             got=odd.early and f"{odd.early} units before queue offset 0, {where}",
-            hint="the topic was deleted and created again; the older units are left out",
+            hint=_GIVEN_TWICE if odd.twice else "the topic was deleted and created again; the older units are left out",
         ),
         Finding(
             "warning",
