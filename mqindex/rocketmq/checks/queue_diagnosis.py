@@ -173,13 +173,15 @@ def _gaps(found: Survey) -> Iterable[tuple[int, int]]:
 
 # ---- what to make of it
 
+_NOT_OF_UNITS = ("stray-queue-file", "queue-began-again")  # the queue is what the log gives, there is nothing to write
+
 
 def _judged(found: Survey, looked: QueueChecked, want: QueueWants | None) -> CheckedQueue:
     findings = list(looked.findings)
     if want is not None:
         path = os.path.join(found.options.consume_queue, looked.topic, str(looked.queue_id))
         findings += want.findings(path)
-    spoilt = any(one.severity == "error" and one.kind != "stray-queue-file" for one in findings)
+    spoilt = any(one.severity == "error" and one.kind not in _NOT_OF_UNITS for one in findings)
     expired = sum(one.got for one in findings if one.kind == "queue-units-expired")
     if expired and not looked.units and not spoilt:
         findings.append(_all_expired(found, looked))
