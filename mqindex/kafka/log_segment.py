@@ -153,8 +153,12 @@ class LogSegment:
                         self._opened[suffix] = kind.open(path, base_offset=self.base_offset)
             return self._opened[suffix]
 
-    def _ask(self, suffix: str, kind: Any, question: Callable[[Any], _T]) -> _T | None:
-        """What an index answers; None: it is missing. One that its broker trimmed meanwhile is mapped afresh."""
+    def ask_index(self, suffix: str, question: Callable[[Any], _T]) -> _T | None:
+        """What the `.index` or `.timeindex` answers; None: it is missing.
+
+        One that its broker trimmed meanwhile, as it does when it rolls, is mapped afresh.
+        """
+        kind = TimeIndex if suffix == "timeindex" else OffsetIndex
         index = self._index(suffix, kind)
         try:
             return None if index is None else question(index)
@@ -318,7 +322,7 @@ class LogSegment:
 
         Only bounds a search for aborted transactions. Source: Kafka 4.1.0, `fetchUpperBoundOffset`.
         """
-        entry = self._ask("index", OffsetIndex, lambda index: index.fetch_upper_bound_offset(fetch, fetch_size))
+        entry = self.ask_index("index", lambda index: index.fetch_upper_bound_offset(fetch, fetch_size))
         return None if entry is None else entry.offset
 
     @property
@@ -327,7 +331,7 @@ class LogSegment:
 
         Source: Kafka 4.1.0, `readNextOffset`.
         """
-        indexed = self._ask("index", OffsetIndex, lambda index: index.last_offset)
+        indexed = self.ask_index("index", lambda index: index.last_offset)
         found = self.translate_offset(self.base_offset if indexed is None else indexed)
         last = self.base_offset - 1
         for rows in self.batch_arrays(self.size if found is None else found.position):
@@ -339,7 +343,7 @@ class LogSegment:
     @property
     def max_timestamp_so_far(self) -> TimestampOffset:
         """The time index's last entry; (-1, base_offset) without any."""
-        last = self._ask("timeindex", TimeIndex, lambda index: index.last_entry)
+        last = self.ask_index("timeindex", lambda index: index.last_entry)
         return TimestampOffset(-1, self.base_offset) if last is None else last
 
     @property
@@ -375,7 +379,7 @@ class LogSegment:
         Errors as of `records`. Source: Kafka 4.1.0, `findOffsetByTimestamp`.
         """
         starting_offset = self.base_offset if starting_offset is None else starting_offset
-        entry = self._ask("timeindex", TimeIndex, lambda index: index.lookup(_int64(ms)))
+        entry = self.ask_index("timeindex", lambda index: index.lookup(_int64(ms)))
         entry_offset = self.base_offset if entry is None else entry.offset
         start = self._position_of(max(entry_offset, starting_offset))
         found, fault = find_timestamp(self._map(), start, _int64(ms), _int64(starting_offset), path=self.path)
@@ -444,7 +448,7 @@ class LogSegment:
         return buffer
 
     def _position_of(self, offset: int) -> int:
-        entry = self._ask("index", OffsetIndex, lambda index: index.lookup(_int64(offset)))
+        entry = self.ask_index("index", lambda index: index.lookup(_int64(offset)))
         if entry is None:
             return 0
         if not 0 <= entry.position <= self.size:

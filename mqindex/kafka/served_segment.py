@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from functools import cached_property
 from typing import Any, Final, Protocol
 
@@ -26,6 +27,27 @@ _MOST: Final = 2**63 - 1
 class _Lookups(Protocol):
     def lookup(self, target: int) -> Any: ...
     def lookup_many(self, targets: npt.NDArray[np.int64], /) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]: ...
+
+
+class _OfFile:
+    """Look-ups in an index file, also while its broker trims it."""
+
+    def __init__(self, segment: LogSegment, suffix: str) -> None:
+        self._segment, self._suffix = segment, suffix
+
+    def lookup(self, target: int) -> Any:
+        return self._there(self._segment.ask_index(self._suffix, lambda index: index.lookup(target)))
+
+    def lookup_many(self, targets: npt.NDArray[np.int64], /) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+        found: tuple[npt.NDArray[np.int64], npt.NDArray[Any]] = self._there(
+            self._segment.ask_index(self._suffix, lambda index: index.lookup_many(targets))
+        )
+        return found
+
+    def _there(self, found: Any) -> Any:
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, f"its .{self._suffix} was removed", self._segment.path)
+        return found
 
 
 class ServedSegment:
@@ -171,7 +193,7 @@ class ServedSegment:
             return Entries(entries or None, times, self.base_offset, kind, False, self.segment.path)
         if index is None or self.is_to_recover:
             return Entries(None, times, self.base_offset, kind, False, self.segment.path)
-        return index
+        return _OfFile(self.segment, "timeindex" if times else "index")
 
     def _greatest(self) -> TimestampOffset:
         found = TimestampOffset(-1, self.base_offset)

@@ -334,6 +334,17 @@ def test_a_segment_whose_log_is_cut(name: str, cuts: list[int], partition: Parti
     assert ends(SEGMENT_CALLS[name], partition.directory, partition.path(), cuts) in (RIGHT, REFUSED)
 
 
+@pytest.mark.parametrize("kind", ["index", "timeindex"])
+@pytest.mark.parametrize("name", [name for name in SEGMENT_CALLS if name.startswith("of a partition")])
+def test_a_partition_that_rolls_gives_the_same_answers(name: str, kind: str, partition: PartitionWriter) -> None:
+    """The next segment is there, and the indexes of the one before are not trimmed yet."""
+    path, used = partition.path(kind), partition.path(kind).stat().st_size
+    partition.preallocate()
+    partition.roll()
+    partition.append([KafkaRecord(b"v", b"k", FIRST_TIME + 1500)])
+    assert ends(SEGMENT_CALLS[name], partition.directory, path, [used]) == RIGHT
+
+
 def test_entries_of_an_index_that_its_broker_trims(partition: PartitionWriter) -> None:
     used = partition.path("index").stat().st_size
     partition.preallocate()

@@ -51,6 +51,7 @@ def run(tmp_path: Path, program: str, *options: str) -> subprocess.CompletedProc
     return subprocess.run(
         [sys.executable, *options, "-c", START + program, str(tmp_path / "ours"), str(tmp_path / "other")],
         capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":handle_sigbus=0"},
     )  # fmt: skip
 
 
