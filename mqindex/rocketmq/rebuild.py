@@ -18,6 +18,7 @@ from mqindex.rocketmq import layout
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.unknown import Unknown, tags_matter, unknown_settings
 from mqindex.rocketmq.index.names import names_between
+from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.options import Config, StoreOptions, store_options
 from mqindex.rocketmq.pipeline import pipeline, queue_stages, stages
@@ -217,12 +218,17 @@ def _begin(order: _Order) -> tuple[Survey, str]:
     if disk.exists(os.path.join(order.out, "lock")):
         with stores.hold_lock(order.out):  # a store in use does not go to a backup
             pass
+    found, needed = read_again(lambda: _look(order))
+    parent = os.path.dirname(order.out)
+    free = staging.check_space(parent, needed)
+    return found, f"needs about {needed:,} bytes in {parent}, where {free:,} are free"
+
+
+def _look(order: _Order) -> tuple[Survey, int]:
     found = survey(order.options)
     require_log(found)
     require_capacity(found)
-    parent, needed = os.path.dirname(order.out), needed_space(found, order.parts)
-    free = staging.check_space(parent, needed)
-    return found, f"needs about {needed:,} bytes in {parent}, where {free:,} are free"
+    return found, needed_space(found, order.parts)
 
 
 def require_capacity(found: Survey) -> None:
@@ -291,6 +297,7 @@ def _fill(report: RebuildReport, extracted: Extracted, built: Sequence[Built]) -
     report.files = len(report.out_files)
     report.entries = sum(part.entries for part in built)
     report.messages = extracted.messages
+    report.bytes = extracted.log_bytes
     report.fsync_seconds = sum(part.fsync_seconds for part in built)
 
 

@@ -103,6 +103,7 @@ def repair(
             found_wrong = _diagnose(engine, found, wanted, deep, scratch)
             _mend(engine, found_wrong, scratch, report)
     report.messages = found_wrong.messages
+    report.bytes = found_wrong.log_bytes
     report.seconds = time.perf_counter() - started
     return report
 
@@ -167,6 +168,10 @@ class _Wrong:
     def actions(self) -> list[str]:
         actions = planned_actions(self.index) if self.index is not None else []
         return actions + (planned_queue_actions(self.queues) if self.queues is not None else [])
+
+    @property
+    def log_bytes(self) -> int:
+        return max(part.survey.log_bytes for part in (self.index, self.queues) if part is not None)
 
     @property
     def messages(self) -> int:

@@ -86,6 +86,7 @@ def verify(
     report.entries = sum(one_file.entries for one_file in diagnosis.index.good)
     report.units = sum(queue.units for queue in diagnosis.queues.queues)
     report.messages = diagnosis.queues.messages
+    report.bytes = diagnosis.index.survey.log_bytes
     report.seconds = time.perf_counter() - started
     return report
 

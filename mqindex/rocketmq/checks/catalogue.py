@@ -116,6 +116,8 @@ CATALOGUE: Final[Mapping[str, Kind]] = MappingProxyType(
             "info",
             _ALONE,
             {
+                "log-expired-meanwhile": "A broker deleted the log's oldest files while they were read; "
+                "they are left out.",
                 "stale-bytes-behind-log-end": "Bytes of an earlier life stand behind the log's end; new messages "
                 "overwrite them.",
             },
@@ -187,6 +189,11 @@ CATALOGUE: Final[Mapping[str, Kind]] = MappingProxyType(
                 "queue-file-size-unknown": "Queues are to be written, and nothing tells how long their files are.",
             },
         ),
+        **_kinds(
+            "error",
+            "batch queues are not written; a broker without any queue reads its whole log again at its start",
+            {"batch-queue-missing": "A batch queue of which the log holds messages has no files."},
+        ),
         **_kinds("info", _ALONE, {"index-switched-off": "The broker is configured to write no index files."}),
         # ---- the consume queues
         **_kinds(
@@ -196,7 +203,6 @@ CATALOGUE: Final[Mapping[str, Kind]] = MappingProxyType(
                 "queue-missing": "A queue of which the log holds messages has no files.",
                 "queue-size": "A queue's file is not as long as mappedFileSizeConsumeQueue says, and brokers do not "
                 "start.",
-                "batch-queue-missing": "A batch queue of which the log holds messages has no files.",
                 "queue-file-missing": "Between two files of a queue one or more are missing.",
                 "queue-unreadable": "A queue's file cannot be read.",
                 "queue-beyond-log": "Units lead behind the log's end; a broker cuts them off when it starts.",

@@ -13,6 +13,7 @@ from mqindex.rocketmq import layout
 from mqindex.rocketmq.checks.file_times import wrong_times
 from mqindex.rocketmq.index.compare import Comparison, Difference, Place, first_in_log, next_entry
 from mqindex.rocketmq.index.index_file import IndexFile
+from mqindex.rocketmq.log.expiry import present
 from mqindex.rocketmq.log.log_entries import LogEntries, LogSpan
 from mqindex.rocketmq.pipeline.pipeline import damage_finding
 
@@ -52,10 +53,27 @@ class Checked:
     end: Place | None = None
     end_phy_offset: int = 0
     end_timestamp: int = 0
+    gone: bool = False
 
 
 def check_file(check: FileCheck) -> Checked:
-    """Structure first, then both ends against the log; with `deep`, and where files of it are missing, every entry."""
+    """Structure first, then both ends against the log; with `deep`, and where files of it are missing, every entry.
+
+    Where a broker deletes the log's oldest files meanwhile, what is left is the log; `gone`: or the index file itself.
+    """
+    while True:
+        try:
+            return _check_file(check)
+        except FileNotFoundError:
+            if not os.path.lexists(check.path):
+                return Checked(check.path, False, (), gone=True)
+            left = present(check.spans)
+            if len(left) == len(check.spans):
+                raise
+            check = replace(check, spans=left)
+
+
+def _check_file(check: FileCheck) -> Checked:
     size, wanted = os.path.getsize(check.path), layout.index_file_size(*check.geometry)
     if size != wanted:
         return _bad(check, Finding("error", "index-size", check.path, None, None, wanted, size, _NOT_GOOD))

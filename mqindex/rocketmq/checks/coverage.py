@@ -7,7 +7,7 @@ keys if need be. What no file covers is a gap.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mqindex.engines import Engine
 from mqindex.rocketmq.checks.check import Checked
@@ -78,5 +78,11 @@ def measure(
 ) -> list[Filled]:
     """Read the gaps, all in one round of tasks; with `out` their runs stay there."""
     stretches = [pipeline.cut(spans, gap.stretch, split_size, tags=tags, out=out) for gap in found]
-    extracted = pipeline.extract(engine, stretches, name="read gaps")
-    return [Filled(gap, one) for gap, one in zip(found, extracted, strict=True)]
+    extracted = pipeline.extract(engine, stretches, name="read gaps", spans=spans)
+    return [Filled(_begun_later(gap, one), one) for gap, one in zip(found, extracted, strict=True)]
+
+
+def _begun_later(gap: Gap, extracted: Extracted) -> Gap:
+    """Where a broker deleted the message that the gap begins in, none of the entries that are left is covered."""
+    low = extracted.spans[0].file_start if extracted.spans else 0
+    return replace(gap, skip=0) if gap.stretch.start < low else gap

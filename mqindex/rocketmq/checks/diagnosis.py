@@ -5,15 +5,16 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mqindex.engines import Engine
 from mqindex.report import Finding, Start
 from mqindex.rocketmq.checks import check, coverage
 from mqindex.rocketmq.checks.check import Checked, FileCheck
-from mqindex.rocketmq.checks.coverage import Filled
+from mqindex.rocketmq.checks.coverage import Filled, Gap
 from mqindex.rocketmq.checks.start_check import check_start
 from mqindex.rocketmq.index.compare import Place
+from mqindex.rocketmq.log.expiry import expired_finding, present, still_there
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.pipeline.log_end import fix_log_end
 from mqindex.rocketmq.pipeline.survey import Survey, index_switched_off
@@ -63,10 +64,13 @@ def conclude(
     out: str | None = None,
 ) -> Diagnosis:
     """What checked files are among each other, and what none of them covers; `findings`: what is known already."""
-    spans = ended.spans
+    if any(one.gone for one in checked):  # a broker deleted index files, and what they led to before
+        left = engine.map(still_there, [ended.spans], name="look what is left")[0]
+        findings = findings + expired_finding(ended.spans, left)
+        ended, checked = replace(ended, spans=left), [one for one in checked if not one.gone]
     good, misplaced = _settle(checked)
     switch = ended.options.index_switch
-    stretches = coverage.gaps(good, spans, tags=ended.tags) if switch is None else []
+    spans, stretches = _gaps(ended, good) if switch is None else (ended.spans, [])
     filled = coverage.measure(engine, stretches, spans, split_size, tags=ended.tags, out=out)
     checkpoint = engine.map(_read_checkpoint, [os.path.join(ended.options.root, "checkpoint")], name="checkpoint")[0]
     findings = findings + [finding for one in checked for finding in one.findings] + misplaced
@@ -84,6 +88,19 @@ def conclude(
         checkpoint=checkpoint,
         start=started.start,
     )
+
+
+def _gaps(ended: Survey, good: Sequence[Checked]) -> tuple[tuple[LogSpan, ...], list[Gap]]:
+    """The gaps between good files, in what is left of the log when they are looked for."""
+    spans = ended.spans
+    while True:
+        try:
+            return spans, coverage.gaps(good, spans, tags=ended.tags)
+        except FileNotFoundError:
+            left = present(spans)
+            if len(left) == len(spans):
+                raise
+            spans = left
 
 
 def _read_checkpoint(path: str) -> Checkpoint | None:

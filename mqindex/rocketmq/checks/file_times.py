@@ -67,8 +67,11 @@ def _stored(log: LogEntries, phy_offset: int) -> int | None:
 
 
 def _end_of(path: str) -> tuple[int, int] | None:
-    with disk.named(path), open(path, "rb") as file:
-        head = file.read(INDEX_HEADER_SIZE)
+    try:
+        with disk.named(path), open(path, "rb") as file:
+            head = file.read(INDEX_HEADER_SIZE)
+    except FileNotFoundError:  # a broker deleted it meanwhile
+        return None
     if len(head) < INDEX_HEADER_SIZE:
         return None
     _, end_timestamp, _, end_phy_offset, _, _ = _HEADER.unpack(head)

@@ -56,7 +56,7 @@ class LogCheck:
 
 @dataclass(frozen=True, slots=True)
 class LogRun:
-    """What a split of the file `path` holds; `first` (-1: no frame), `end`, `fault`, `damage` as in `stages.Run`."""
+    """What a split of the file `path` holds; `first` (-1: no frame) and those named alike as in `stages.Run`."""
 
     path: str
     messages: int
@@ -68,6 +68,7 @@ class LogRun:
     max_timestamp: int
     queues: tuple[QueueRun, ...]
     stretches: tuple[EntryRun, ...]
+    gone: bool = False
 
 
 @dataclass(slots=True)
@@ -109,10 +110,11 @@ def walk_log(
     checks = _checks(found, split_size, check_crc=check_crc, queues=queues, stretches=stretches)
     runs = engine.map(check_split, checks, name="check the log", weights=[one.stop - one.start for one in checks])
     stitched: Stitched[LogRun] = pipeline.stitch(
-        engine, check_split, list(zip(checks, runs, strict=True)), Stitched[LogRun]()
+        engine, check_split, list(zip(checks, runs, strict=True)), Stitched[LogRun](), spans=found.spans, look=True
     )
+    found = walked.survey = replace(found, spans=stitched.spans)
     walked.runs, walked.damage = _again(engine, checks, stitched.runs), stitched.damage
-    walked.findings = [pipeline.damage_finding(damage) for damage in stitched.damage]
+    walked.findings = stitched.gone + [pipeline.damage_finding(damage) for damage in stitched.damage]
     if stitched.fault is not None:
         walked.findings += find_behind(engine, found.spans, stitched.fault)
         ended = replace(found.spans[-1], stop=stitched.fault.at)
@@ -144,7 +146,11 @@ def _checks(
 
 def check_split(check: LogCheck) -> LogRun:
     """Walk a split, and compare what its frames ask for."""
-    with MappedFile.open(check.span.path) as log:
+    try:
+        log = MappedFile.open(check.span.path)
+    except FileNotFoundError:
+        return LogRun(check.span.path, 0, 0, -1, None, None, (), 0, (), (), gone=True)
+    with log:
         first = check.start
         if check.resync:
             first = find_frame(log.map, check.span.file_start, check.start, check.stop)
@@ -208,7 +214,8 @@ def _again(engine: Engine, checks: Sequence[LogCheck], runs: Sequence[LogRun]) -
         if before:
             check = next(one for one in checks if one.span.path == run.path and one.start <= run.first < one.stop)
             again = replace(check, start=run.first, resync=False, stretches=(), before=tuple(before.items()))
-            fresh = engine.map(check_split, [again], name="check again")[0].queues
+            looked = engine.map(check_split, [again], name="check again")[0]
+            fresh = run.queues if looked.gone else looked.queues
             kept = tuple(one for one in run.queues if (one.topic, one.queue_id) not in before)
             run = replace(  # noqa: PLW2901
                 run, queues=kept + tuple(one for one in fresh if (one.topic, one.queue_id) in before)

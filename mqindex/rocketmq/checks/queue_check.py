@@ -17,6 +17,7 @@ from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq.checks.unit_check import BLANK_SIZE, queue_files
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
+from mqindex.rocketmq.log.expiry import read_again, was_deleted
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.options import parse_version
 
@@ -60,7 +61,11 @@ class QueueChecked:
 
 
 def check_queue(check: QueueCheck) -> QueueChecked:
-    """Look through one queue's directory."""
+    """Look through one queue's directory; what a broker deletes of it meanwhile is not there."""
+    return read_again(lambda: _check_queue(check))
+
+
+def _check_queue(check: QueueCheck) -> QueueChecked:
     checked = QueueChecked(check.topic, check.queue_id)
     files, skipped = queue_files(check.path)
     checked.findings += [_stray(check, one) for one in skipped]
@@ -76,7 +81,7 @@ def check_queue(check: QueueCheck) -> QueueChecked:
 def _stray(check: QueueCheck, one: Skipped) -> Finding:
     """A stranger: up to 5.0 the broker does not start; from 5.1 on it passes over directories, later an empty file."""
     version = parse_version(check.broker_version)
-    harmless = version >= (5, 1) and (os.path.isdir(one.path) or one.reason == "an empty file")
+    harmless = version >= ((5, 1) if os.path.isdir(one.path) else (5, 1, 3) if one.reason == "an empty file" else (99,))
     hint = "the broker passes over it" if harmless else "a broker refuses to start: move it elsewhere"
     return Finding("warning" if harmless else "error", "stray-queue-file", one.path, got=one.reason, hint=hint)
 
@@ -129,6 +134,8 @@ class _Places:
                 with MappedFile.open(file.path) as mapped:
                     self._look_at(file, mapped)
             except (MQIndexError, FileNotFoundError) as error:
+                if isinstance(error, FileNotFoundError) and was_deleted(error):
+                    raise
                 checked.findings.append(Finding("error", "queue-unreadable", file.path, hint=str(error)))
         checked.findings += [self._finding(kind, *seen) for kind, seen in self._seen.items()]
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from mqindex.rocketmq import layout
+from mqindex.rocketmq.log.expiry import was_deleted
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.side.checkpoint import Checkpoint
 
@@ -46,20 +47,22 @@ class Entry(NamedTuple):
 
 def listed(directories: Iterable[str]) -> list[Entry]:
     """What the directories hold, by name; nothing where there is no such directory."""
-    entries = []
+    entries: list[Entry] = []
     for directory in directories:
         try:
             with os.scandir(directory) as found:
-                entries += [_entry(one) for one in found]
+                entries += filter(None, map(_entry, found))
         except (FileNotFoundError, NotADirectoryError):
             continue
     return sorted(entries, key=lambda one: one.name)
 
 
-def _entry(found: os.DirEntry[str]) -> Entry:
+def _entry(found: os.DirEntry[str]) -> Entry | None:
     try:
         status = found.stat()
-    except OSError:
+    except OSError as error:
+        if was_deleted(error):
+            return None
         return Entry(found.path, found.name, False, 0, None)
     return Entry(found.path, found.name, stat.S_ISDIR(status.st_mode), status.st_size, status)
 

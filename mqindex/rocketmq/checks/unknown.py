@@ -114,7 +114,11 @@ def tags_matter(engine: Engine, found: Survey, stretches: Iterable[Stretch]) -> 
 
 
 def _tags_matter(split: Split) -> bool:
-    with MappedFile.open(split.span.path) as log:
+    try:
+        log = MappedFile.open(split.span.path)
+    except FileNotFoundError:  # a broker deleted it meanwhile
+        return False
+    with log:
         start = split.span.file_start
         at: int | None = find_frame(log.map, start, split.start, split.stop) if split.resync else split.start
         while at is not None and 0 <= at < split.stop:

@@ -12,6 +12,7 @@ import numpy as np
 from mqindex._native.commit_log import scan_at
 from mqindex._native.log_extract import Extractor
 from mqindex.files.mapped_file import MappedFile
+from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.growing_log import LogChangedError
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY, UNIT
 from mqindex.rocketmq.log.log_files import LogFile, list_log_files
@@ -42,7 +43,16 @@ def dispatched_offset(
     LogChangedError
         The last message of the index or of a queue is not the one that the log holds there.
     """
-    files = list_log_files(directories)
+    return read_again(lambda: _dispatched_offset(list_log_files(directories), index, queues, tags, rules))
+
+
+def _dispatched_offset(
+    files: Sequence[LogFile],
+    index: IndexService | None,
+    queues: ConsumeQueueTable | None,
+    tags: bool,
+    rules: QueueRules | None,
+) -> int:
     end = files[0].start if files else 0
     if index is not None:
         end = max(end, _end_of_index(files, index, tags=tags))

@@ -68,6 +68,7 @@ class CommitLog:
     files : list of LogFile (path, start, size), by start.
     skipped : list of Skipped (path, reason): what else is in the directories.
     damage : list of DamagedStretch (path, at, next, reason) that the scans so far have met.
+    expired : list of LogFile: the oldest files, those that a broker deleted before a scan came to them.
 
     Notes
     -----
@@ -87,6 +88,7 @@ class CommitLog:
         self.files = list(files)
         self.skipped = list(skipped)
         self.damage: list[DamagedStretch] = []
+        self.expired: list[LogFile] = []
         self._starts = [file.start for file in files]
         self._lock = threading.Lock()
         self._maps: OrderedDict[str, MappedFile] | None = OrderedDict()
@@ -196,6 +198,7 @@ class CommitLog:
         Parameters
         ----------
         start, stop : int or None; None: the log's begin and end. A start inside a message leaves that message out.
+            Files that a broker deletes before the scan comes to them are left out, and stand in `expired`.
         columns : names; None: all but `body` (bytes as stored) and `properties` (text as stored)
         check_crc : bool; True: compare bodies with their checksums in every file, not only in the last
 
@@ -338,10 +341,22 @@ class CommitLog:
         for number, file in enumerate(self.files[: last + 1]):
             if file.start < stop and start < file.stop:
                 self._require_open()
-                yield from scan_file(
-                    file, start, stop, columns, check_crc=check_crc, last=number == last,
-                    looking=self._require_open, damaged=self._record,
-                )  # fmt: skip
+                try:
+                    yield from scan_file(
+                        file, start, stop, columns, check_crc=check_crc, last=number == last,
+                        looking=self._require_open, damaged=self._record,
+                    )  # fmt: skip
+                except FileNotFoundError:
+                    if number == last or not self._has_expired(number):
+                        raise
+
+    def _has_expired(self, number: int) -> bool:
+        """Whether a file and all before it are gone: a broker deletes the log from its old end."""
+        if any(os.path.lexists(file.path) for file in self.files[: number + 1]):
+            return False
+        if self.files[number] not in self.expired:
+            self.expired.append(self.files[number])
+        return True
 
     def _record(self, stretch: DamagedStretch) -> None:
         if stretch not in self.damage:

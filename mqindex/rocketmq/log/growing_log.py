@@ -22,6 +22,7 @@ from mqindex._native.log_extract import Extractor, QueueTable
 from mqindex.errors import FileStateError, TruncatedFileError
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
+from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY, UNIT, Damage
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames, list_log_files
 
@@ -147,6 +148,9 @@ class GrowingLog:
 
     def lag(self) -> int:
         """About how many bytes of log lie behind `phy_offset`: up to where its files were ever written."""
+        return read_again(self._lag)
+
+    def _lag(self) -> int:
         files = [file for file in list_log_files(self._directories) if file.stop > self.phy_offset]
         if self._reach == _NEAR and self._file is not None and not self._complete:
             return 0  # the last look found the end
@@ -260,7 +264,13 @@ class GrowingLog:
         return self._map
 
     def _find_file(self, stop: int | None) -> bool:
-        """Have the file mapped in which `phy_offset` lies; False: it is not there yet."""
+        """Have the file mapped in which `phy_offset` lies; False: it is not there yet.
+
+        Where a broker deletes the log's oldest files meanwhile, it is the first one that is left.
+        """
+        return read_again(lambda: self._look_for_file(stop))
+
+    def _look_for_file(self, stop: int | None) -> bool:
         if self._file is not None and self._file.start <= self.phy_offset < self._file.stop:
             return True
         files = list_log_files(self._directories)
@@ -302,11 +312,15 @@ class GrowingLog:
 
     def _look(self) -> bool:
         """Now and then: does the log go on elsewhere? True when there is something to do."""
-        file, now = self._file, time.monotonic()
-        assert file is not None
+        now = time.monotonic()
         if now - self._looked < _LOOK_SECONDS:
             return False
         self._looked = now
+        return read_again(self._look_elsewhere)
+
+    def _look_elsewhere(self) -> bool:
+        file = self._file
+        assert file is not None
         files = list_log_files(self._directories)
         same = [one for one in files if one.start == file.start]
         if not same:

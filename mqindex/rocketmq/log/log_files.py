@@ -71,7 +71,10 @@ def _take(entry: os.DirEntry[str], found: dict[int, LogFile], skipped: list[Skip
     if start is None or not entry.is_file():
         skipped.append(Skipped(entry.path, "not a file named by 20 digits"))
         return
-    size = entry.stat().st_size
+    try:
+        size = entry.stat().st_size
+    except FileNotFoundError:  # deleted since it was listed
+        return
     if size == 0:
         skipped.append(Skipped(entry.path, "an empty file"))
     elif start in found:

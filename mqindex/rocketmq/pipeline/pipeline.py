@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from mqindex.engines import Engine
 from mqindex.report import Finding
+from mqindex.rocketmq.log.expiry import expired_finding, still_there
 from mqindex.rocketmq.log.log_entries import Damage, LogSpan
 from mqindex.rocketmq.pipeline import stages
 from mqindex.rocketmq.pipeline.queue_stages import UnitRun
@@ -39,6 +40,8 @@ class Walk(Protocol):
     def fault(self) -> Damage | None: ...
     @property
     def damage(self) -> tuple[Damage, ...]: ...
+    @property
+    def gone(self) -> bool: ...
 
 
 AnyWalk = TypeVar("AnyWalk", bound=Walk)
@@ -46,11 +49,16 @@ AnyWalk = TypeVar("AnyWalk", bound=Walk)
 
 @dataclass
 class Stitched(Generic[AnyWalk]):
-    """What the tasks of one stretch gave, in the log's order, and what was met on the way."""
+    """What the tasks of one stretch gave, in the log's order, and what was met on the way.
+
+    `spans`: the log's files without those that were deleted meanwhile; these are left out, and told in `gone`.
+    """
 
     runs: list[AnyWalk] = field(default_factory=list)
     damage: list[Damage] = field(default_factory=list)
     fault: Damage | None = None
+    spans: tuple[LogSpan, ...] = ()
+    gone: list[Finding] = field(default_factory=list)
 
 
 AnyStitched = TypeVar("AnyStitched", bound=Stitched[Any])
@@ -66,6 +74,12 @@ class Extracted(Stitched[Run]):
     @property
     def messages(self) -> int:
         return sum(run.messages for run in self.runs)
+
+    @property
+    def log_bytes(self) -> int:
+        """Up to where the frames end."""
+        stop = self.fault.at if self.fault is not None else 2**63
+        return sum(max(min(span.stop, stop) - span.file_start, 0) for span in self.spans)
 
     @property
     def units(self) -> list[UnitRun]:
@@ -86,7 +100,7 @@ class Extracted(Stitched[Run]):
 
     def findings(self) -> list[Finding]:
         """The damage as a user reads it."""
-        return [damage_finding(damage) for damage in self.damage]
+        return self.gone + [damage_finding(damage) for damage in self.damage]
 
 
 def damage_finding(damage: Damage) -> Finding:
@@ -127,18 +141,34 @@ def cut(
     return splits
 
 
-def extract(engine: Engine, stretches: Sequence[Sequence[Split]], *, name: str = "extract") -> list[Extracted]:
-    """Extract many stretches in one round of tasks, then check that each split starts where the one before it ended."""
+def extract(
+    engine: Engine, stretches: Sequence[Sequence[Split]], *, name: str = "extract", spans: Sequence[LogSpan] = ()
+) -> list[Extracted]:
+    """Extract many stretches in one round of tasks, then check that each split starts where the one before it ended.
+
+    `spans`: the files of the whole log, where the stretches are only parts of it.
+    """
     splits = [split for stretch in stretches for split in stretch]
     runs = iter(engine.map(stages.extract, splits, name=name, weights=[split.stop - split.start for split in splits]))
     pairs = ([(split, next(runs)) for split in stretch] for stretch in stretches)
-    return [stitch(engine, stages.extract, each, Extracted()) for each in pairs]
+    return [stitch(engine, stages.extract, list(each), Extracted(), spans=spans) for each in pairs]
 
 
 def stitch(
-    engine: Engine, stage: Callable[[Any], AnyWalk], pairs: Sequence[tuple[Any, AnyWalk]], done: AnyStitched
+    engine: Engine,
+    stage: Callable[[Any], AnyWalk],
+    pairs: Sequence[tuple[Any, AnyWalk]],
+    done: AnyStitched,
+    *,
+    spans: Sequence[LogSpan] = (),
+    look: bool = False,
 ) -> AnyStitched:
-    """Put the walks of neighbouring splits together in `done`; a split that began at a wrong place is walked again."""
+    """Put the walks of neighbouring splits together in `done`; a split that began at a wrong place is walked again.
+
+    `spans`: the files of the whole log, where these are splits of a part of it. `look`: whether they are still there,
+    though the walks found all of theirs: what else was read meanwhile may have been deleted with one.
+    """
+    given, pairs = pairs, _without_deleted(engine, pairs, done, spans, look)
     at: int | None = None  # where the next frame begins; None: unknown, at a start or behind damage
     file = None
     for split, run in pairs:
@@ -150,6 +180,9 @@ def stitch(
         if at is not None and run.first != at:  # a body that imitates a frame, or a bad frame at the border
             again = replace(split, start=at, resync=False)
             run = engine.map(stage, [again], name="walk again")[0]  # noqa: PLW2901
+            if run.gone:
+                known = [(one, run if one == split else walk) for one, walk in given]
+                return stitch(engine, stage, known, type(done)(), spans=spans, look=look)
         if at is None and run.first >= 0:
             _close(done, run.first)
         if run.first >= 0:
@@ -160,6 +193,30 @@ def stitch(
             done.fault = run.fault
             break
     return done
+
+
+def _without_deleted(
+    engine: Engine,
+    pairs: Sequence[tuple[Any, AnyWalk]],
+    done: Stitched[Any],
+    spans: Sequence[LogSpan],
+    look: bool,
+) -> Sequence[tuple[Any, AnyWalk]]:
+    """The walks of files that are still there. At the log's old end a broker deletes them; elsewhere one is missed."""
+    gone = {split.span.path for split, run in pairs if run.gone}
+    known = done.spans = tuple(spans) or tuple(dict.fromkeys(split.span for split, _ in pairs))
+    if not gone and not look:
+        return pairs
+    left = engine.map(still_there, [known], name="look what is left")[0]
+    done.gone = expired_finding(known, left) + [_deleted(span) for span in left if span.path in gone]
+    done.spans = tuple(span for span in left if span.path not in gone)
+    there = {span.path for span in done.spans}
+    return [(split, run) for split, run in pairs if split.span.path in there]
+
+
+def _deleted(span: LogSpan) -> Finding:
+    hint = "it was deleted while the log was read, and files before it are still there"
+    return Finding("error", "log-file-missing", span.path, expected="this file of the log", got="none", hint=hint)
 
 
 def _close(done: Stitched[Any], stop: int | None, *, file_end: bool = False) -> None:

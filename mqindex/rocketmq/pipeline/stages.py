@@ -54,7 +54,10 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a split holds. `first`: its first frame (-1: none); the other fields as in `FileWalk`."""
+    """What a split holds. `first`: its first frame (-1: none); the other fields as in `FileWalk`.
+
+    `gone`: nothing, the file was deleted meanwhile.
+    """
 
     path: str | None
     entries: int
@@ -66,6 +69,7 @@ class Run:
     fault: Damage | None
     damage: tuple[Damage, ...]
     units: UnitRun | None = None
+    gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,11 @@ class Built:
 
 def extract(split: Split) -> Run:
     """Walk a split and write its run."""
-    with MappedFile.open(split.span.path) as log:
+    try:
+        log = MappedFile.open(split.span.path)
+    except FileNotFoundError:
+        return Run(None, 0, 0, -1, None, -1, -1, None, (), gone=True)
+    with log:
         first = split.start
         if split.resync:
             first = find_frame(log.map, split.span.file_start, split.start, split.stop)

@@ -15,6 +15,7 @@ from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding, Value
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.index import geometry
+from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames, survey_directories
 from mqindex.rocketmq.options import DEFAULTS, StoreOptions, tags_indexed
@@ -62,7 +63,14 @@ class Survey:
 
 
 def survey(options: StoreOptions) -> Survey:
-    """Survey one store. A path that is not a store, or a geometry that cannot be told, is an error."""
+    """Survey one store. A path that is not a store, or a geometry that cannot be told, is an error.
+
+    What a broker deletes meanwhile is looked at no more.
+    """
+    return read_again(lambda: _survey(options))
+
+
+def _survey(options: StoreOptions) -> Survey:
     store.require_store(options.root)
     files = _log_files(options)
     spans = _spans(files)
@@ -86,10 +94,14 @@ def survey(options: StoreOptions) -> Survey:
 
 def survey_in_place(options: StoreOptions) -> Survey:
     """Survey a store whose own files are looked at; a geometry that they refute is an error."""
-    found = survey(options)
-    if found.geometry_known and not found.geometry.source.startswith(_INFERRED):
-        geometry.require(found.index_files, found.geometry.value, found.geometry.source)
-    return found
+
+    def look() -> Survey:
+        found = _survey(options)
+        if found.geometry_known and not found.geometry.source.startswith(_INFERRED):
+            geometry.require(found.index_files, found.geometry.value, found.geometry.source)
+        return found
+
+    return read_again(look)
 
 
 def require_log(found: Survey) -> None:

@@ -20,6 +20,7 @@ from mqindex.rocketmq.index.geometry import Geometry
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.layout import MAGIC_MESSAGE_V2
 from mqindex.rocketmq.log.commit_log import CommitLog
+from mqindex.rocketmq.log.expiry import was_deleted
 from mqindex.rocketmq.log.log_entries import LogEntries, LogSpan
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.side.topic_configs import read_topic_configs
@@ -142,5 +143,7 @@ def _agrees(path: str, spans: Sequence[LogSpan], pair: Geometry, tags: bool) -> 
             LogEntries(spans, tags=tags) as log,
         ):
             return first_in_log(index, log) < next_entry(index) and Comparison.of_end(index, log, _SAMPLE).ok
-    except (MQIndexError, OSError):
+    except (MQIndexError, OSError) as error:
+        if isinstance(error, FileNotFoundError) and was_deleted(error):
+            raise  # by a broker; the survey begins again
         return False

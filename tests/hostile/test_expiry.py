@@ -1,0 +1,250 @@
+"""Files that a broker deletes while they are read: everybody goes on at the log's new begin, and says so."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex.engines import LocalEngine
+from mqindex.report import Report
+from mqindex.rocketmq import CommitLog, IndexFile, follow, rebuild, repair, verify
+from tests.support.small_store import OPTIONS, make_small_store
+from tests.support.tree import index_paths
+
+Happen = Callable[[], object]
+COUNT = 50  # messages: six log files
+ONE = LocalEngine(1)
+LISTS = {"os.scandir", "os.listdir"}
+
+
+class _Opens:
+    """Something that happens before the n-th time that something below a directory is opened or listed."""
+
+    root, at, seen = "", -1, 0
+    happen: Happen | None = None
+
+    @classmethod
+    def hear(cls, event: str, args: tuple[Any, ...]) -> None:
+        if cls.happen is None or event not in LISTS | {"open"} or not str(args[0]).startswith(cls.root):
+            return
+        cls.seen += 1
+        if cls.seen == cls.at or (cls.at == 0 and cls.seen % 3 == 0):
+            happen, cls.happen = cls.happen, None
+            happen()
+            cls.happen = happen if cls.at == 0 else None
+
+
+sys.addaudithook(_Opens.hear)
+
+
+@contextmanager
+def before_open(number: int, root: Path, happen: Happen) -> Iterator[type[_Opens]]:
+    """`number` 0: again and again."""
+    _Opens.root, _Opens.at, _Opens.seen, _Opens.happen = str(root), number, 0, happen
+    try:
+        yield _Opens
+    finally:
+        _Opens.happen = None
+
+
+def expire(store: Path, files: int = 1) -> None:
+    """What a broker does: the oldest log files, then index files and queue files that lead there only."""
+    logs = sorted((store / "commitlog").iterdir())
+    for path in logs[: min(files, len(logs) - 3)]:
+        path.unlink()
+    low = int(min((store / "commitlog").iterdir()).name)
+    for path in sorted((store / "index").iterdir()):
+        if struct.unpack_from(">q", path.read_bytes(), 24)[0] < low:
+            path.unlink()
+    for queue in (store / "consumequeue").glob("*/*"):
+        for path in sorted(queue.iterdir())[:-1]:
+            if struct.unpack_from(">q", path.read_bytes(), len(path.read_bytes()) - 20)[0] < low:
+                path.unlink()
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_small_store(tmp_path_factory.mktemp("expiry") / "store", count=COUNT)
+
+
+def how_often(store: Path, work: Callable[[Path], object]) -> int:
+    """How many times something of the store is opened or listed in a run without any trouble."""
+    with before_open(-1, store, lambda: None) as opens:
+        work(store)
+        return opens.seen
+
+
+def at_every_open(
+    original: Path, tmp_path: Path, work: Callable[[Path], Any], *, step: int = 1
+) -> Iterator[tuple[int, Path, Any]]:
+    """`work` with a deletion before the first open, and before every `step`-th after it, and with one again and again."""
+    copy = Path(shutil.copytree(original, tmp_path / "counted"))
+    times = how_often(copy, work)
+    assert times > 3
+    for number in [*range(1, times + 1, step), 0]:
+        store = Path(shutil.copytree(original, tmp_path / f"store-{number}"))
+        with before_open(number, store, lambda store=store: expire(store, 2)):  # type: ignore[misc]
+            yield number, store, work(store)
+        shutil.rmtree(store)
+
+
+def require_right(report: Report, number: int) -> None:
+    wrong = [str(one) for one in report.findings if one.severity != "info"]
+    assert wrong == [], f"deleted at open {number}"
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_verify_goes_on_at_the_new_begin(original: Path, tmp_path: Path, deep: bool) -> None:
+    """It ended in a raw ENOENT."""
+    told = 0
+    for number, _, report in at_every_open(
+        original, tmp_path, lambda store: verify(store, deep=deep, engine=ONE, **OPTIONS), step=3
+    ):
+        require_right(report, number)
+        told += "log-expired-meanwhile" in {one.kind for one in report.findings}
+    assert told > 0
+
+
+def test_a_dry_run_of_repair_goes_on_at_the_new_begin(original: Path, tmp_path: Path) -> None:
+    for number, _, report in at_every_open(
+        original, tmp_path, lambda store: repair(store, dry_run=True, engine=ONE, **OPTIONS), step=3
+    ):
+        require_right(report, number)
+        assert report.actions == []
+
+
+def test_a_rebuild_goes_on_at_the_new_begin(original: Path, tmp_path: Path) -> None:
+    """What it writes is of the whole log, or of what is left of it."""
+    built: dict[int, set[tuple[int, ...]]] = {}
+
+    def work(store: Path) -> Report:
+        out = tmp_path / "out"
+        shutil.rmtree(out, ignore_errors=True)
+        return rebuild(store, out, engine=ONE, config={"mappedFileSizeConsumeQueue": "240"}, **OPTIONS)
+
+    for number, _, report in at_every_open(original, tmp_path, work, step=2):
+        require_right(report, number)
+        built.setdefault(report.messages, set()).add((report.entries, report.units))
+    assert len(built) > 1
+    assert all(len(results) == 1 for results in built.values())
+
+
+def test_a_scan_goes_on_at_the_new_begin(original: Path, tmp_path: Path) -> None:
+    def work(store: Path) -> tuple[list[int], int]:
+        with CommitLog.open(store / "commitlog") as log:
+            found = [at for batch in log.scan(columns=["phy_offset"]) for at in batch["phy_offset"].tolist()]
+            return found, len(log.expired)
+
+    whole, _ = work(original)
+    left_out = 0
+    for number, store, (found, expired) in at_every_open(original, tmp_path, work):
+        low = int(min((store / "commitlog").iterdir()).name)
+        assert found[-1] == whole[-1], f"deleted at open {number}"
+        assert [at for at in found if at >= low] == [at for at in whole if at >= low]
+        left_out += expired
+    assert left_out > 0
+
+
+def test_a_file_that_goes_between_others_is_an_error(original: Path, tmp_path: Path) -> None:
+    """No broker deletes the middle of its log."""
+    store = Path(shutil.copytree(original, tmp_path / "store"))
+    logs = sorted((store / "commitlog").iterdir())
+    engine = Expiring("survey", logs[2].unlink)
+    report = verify(store, engine=engine, **OPTIONS)
+    assert str(logs[2]) in {one.path for one in report.findings if one.kind == "log-file-missing"}
+    assert not report.ok
+    store = Path(shutil.copytree(original, tmp_path / "again"))
+    path = sorted((store / "commitlog").iterdir())[2]
+    with CommitLog.open(store / "commitlog") as log:
+        path.unlink()
+        with pytest.raises(FileNotFoundError):
+            list(log.scan())
+
+
+def test_a_log_that_is_deleted_altogether_is_an_error(original: Path, tmp_path: Path) -> None:
+    store = Path(shutil.copytree(original, tmp_path / "store"))
+    engine = Expiring("survey", lambda: [path.unlink() for path in (store / "commitlog").iterdir()])
+    with pytest.raises(FileNotFoundError):
+        verify(store, engine=engine, **OPTIONS)
+
+
+def test_a_link_that_leads_nowhere_is_no_expired_file(original: Path, tmp_path: Path) -> None:
+    store = Path(shutil.copytree(original, tmp_path / "store"))
+    os.symlink("nowhere", store / "index" / "20231114221329999")
+    with pytest.raises(FileNotFoundError):
+        verify(store, engine=ONE, **OPTIONS)
+
+
+class Expiring(LocalEngine):
+    """Something happens once, when a stage is done."""
+
+    def __init__(self, stage: str, happen: Happen) -> None:
+        super().__init__(1)
+        self._stage, self._happen = stage, happen
+
+    def map(self, stage: Any, items: Any, *, name: str, **more: Any) -> Any:
+        done = super().map(stage, items, name=name, **more)
+        if name == self._stage:
+            self._happen()
+        return done
+
+
+class Turns:
+    """Stops after so many looks at the log."""
+
+    def __init__(self, turns: int) -> None:
+        self.left = turns
+
+    def is_set(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return self.is_set()
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_follow_that_starts_again_goes_on_at_the_new_begin(original: Path, tmp_path: Path, killed: bool) -> None:
+    """Its side-car stayed dead, and what it answered grew old."""
+    young = make_small_store(tmp_path / "young", count=20)
+    begun, side = tmp_path / "begun", tmp_path / "side"
+    store = tmp_path / "store"
+    shutil.copytree(young, store)
+    follow(store, begun, stop=Turns(12), engine=ONE, **OPTIONS)
+    shutil.rmtree(store)
+    if killed:
+        (begun / "abort").touch()
+
+    def work(_: Path) -> int:
+        shutil.rmtree(side, ignore_errors=True)
+        shutil.copytree(begun, side)
+        return follow(store, side, stop=Turns(12), engine=ONE, **OPTIONS).phy_offset
+
+    shutil.copytree(original, store)
+    times, end = how_often(store, work), work(store)
+    for number in [*range(1, times + 1, 3), 0]:
+        shutil.rmtree(store)
+        shutil.copytree(original, store)
+        with before_open(number, store, lambda: expire(store, 2)):
+            position = work(store)
+        assert position == end, f"deleted at open {number}"
+        low = int(min((store / "commitlog").iterdir()).name)
+        assert entries_from(side, low) == entries_from(original, low), f"deleted at open {number}"
+
+
+def entries_from(root: Path, low: int) -> list[tuple[int, int]]:
+    """(key_hash, phy_offset) of the index entries of messages from `low` on."""
+    found = []
+    for path in index_paths(root):
+        with IndexFile.open(path, hash_slot_num=5, index_num=16) as index:
+            entries = index.entries()
+            found += list(zip(entries["key_hash"].tolist(), entries["phy_offset"].tolist(), strict=True))
+    return [one for one in found if one[1] >= low]
