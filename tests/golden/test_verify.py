@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mqindex.rocketmq import repair, verify
+from mqindex.rocketmq import CommitLog, rebuild, repair, verify
 from tests.support.golden import STORE_CASES, StoreCase, case
 from tests.support.tree import identities, index_paths
 
@@ -80,3 +80,27 @@ def test_only_a_deep_look_finds_a_wrong_entry_far_from_the_ends(field: int, gold
     assert path.read_bytes() == spoilt
     repair(root, deep=True)
     assert [file.read_bytes() for file in index_paths(root)][1] == expected
+
+
+@pytest.mark.parametrize("work", ["verify", "rebuild", "repair"])
+def test_the_length_of_the_log_does_not_hang_on_holes_in_its_file(work: str, tmp_path: Path) -> None:
+    """It was where the file system had blocks, which changes on a store that nobody touches, and with every copy."""
+    chosen = case("basic-493")
+    root = chosen.unpack(tmp_path)
+    last = max((root / "commitlog").iterdir())
+    with CommitLog.open(root / "commitlog") as log:
+        wanted = log.max_phy_offset
+
+    def length() -> int:
+        if work == "rebuild":
+            return rebuild(root, tmp_path / "out", overwrite=True).bytes
+        return verify(root).bytes if work == "verify" else repair(root, dry_run=True).bytes
+
+    data = last.read_bytes()
+    last.write_bytes(data)  # every block is there
+    assert length() == wanted
+    used = data.rstrip(b"\0")
+    with open(last, "wb") as file:  # a hole behind the last page
+        file.write(used)
+        file.truncate(len(data))
+    assert length() == wanted

@@ -85,7 +85,7 @@ def how_often(store: Path, work: Callable[[Path], object]) -> int:
 def at_every_open(
     original: Path, tmp_path: Path, work: Callable[[Path], Any], *, step: int = 1
 ) -> Iterator[tuple[int, Path, Any]]:
-    """`work` with a deletion before the first open, and before every `step`-th after it, and with one again and again."""
+    """`work` with a deletion before the first open, before every `step`-th behind it, and at last again and again."""
     copy = Path(shutil.copytree(original, tmp_path / "counted"))
     times = how_often(copy, work)
     assert times > 3
