@@ -20,6 +20,7 @@ from tests.reference.kafka_partition import read_partition
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
 
 ONE = LocalEngine(1)
+PASSED_OVER = {"log-magic", "log-offset-order", "log-count"}  # what a recovery does not look at
 ENDINGS = (".index", ".timeindex", ".txnindex")
 
 timestamps = st.integers(-1, 40).map(lambda step: FIRST_TIME + 10 * step if step > 3 else step)
@@ -103,7 +104,7 @@ def test_a_rebuild_of_a_damaged_log_is_the_twins(
             segments.append(made.batches)
             expected |= {f"{path.stem}.index": made.index, f"{path.stem}.timeindex": made.timeindex}
             cut_here = path.stat().st_size - made.valid_bytes
-            told = [finding for finding in report.findings if finding.path == str(path)]
+            told = [each for each in report.findings if each.path == str(path) and each.kind not in PASSED_OVER]
             assert [f"cuts {cut_here:,} bytes" in str(finding.hint) for finding in told] == [True] * (cut_here > 0)
         aborted = twin.aborted_transactions(segments)
         expected |= {f"{path.stem}.txnindex": entries for path, entries in zip(logs, aborted, strict=True) if entries}
