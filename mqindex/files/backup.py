@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
-import stat
 from collections.abc import Iterable
 
 from mqindex.errors import FileStateError
 from mqindex.files import disk
+from mqindex.files.copying import copy_whole, remove_whole
 
-__all__ = ["copy_whole", "find_backups", "keep", "move_aside", "neighbour_of", "remove_whole"]
+__all__ = ["find_backups", "keep", "move_aside", "neighbour_of"]
 
 
 _PREFIX = "mqindex-backup-"
@@ -76,33 +75,6 @@ def _copy_there(path: str, backup: str) -> None:
         if disk.exists(fresh):
             remove_whole(fresh)
         raise
-
-
-def copy_whole(source: str, target: str) -> None:
-    """A file, a link, or a directory with all in it, to a new name: content, owner and mode, on the disk."""
-    mode = os.lstat(source).st_mode
-    if stat.S_ISLNK(mode):
-        os.symlink(os.readlink(source), target)
-    elif stat.S_ISDIR(mode):
-        disk.make_directory(target)
-        for name in os.listdir(source):
-            copy_whole(os.path.join(source, name), os.path.join(target, name))
-        disk.own_like(target, source)
-        disk.sync_directory(target)
-    elif stat.S_ISREG(mode):
-        disk.copy(source, target)
-        disk.own_like(target, source)
-        disk.sync_file(target)
-    else:
-        raise FileStateError("neither a file nor a directory: it cannot go to another file system", path=source)
-
-
-def remove_whole(path: str) -> None:
-    """Remove a file, a link, or a directory with all in it."""
-    if stat.S_ISDIR(os.lstat(path).st_mode):
-        shutil.rmtree(path)
-    else:
-        disk.remove(path)
 
 
 def _make_home(path: str, root: str) -> None:

@@ -12,8 +12,6 @@ import fcntl
 import os
 import re
 import stat
-import struct
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -27,16 +25,12 @@ __all__ = [
     "appearing",
     "append",
     "close",
-    "copy",
     "create",
     "exists",
     "have_file",
     "is_directory",
     "is_file",
     "link",
-    "lock_byte",
-    "lock_owner",
-    "lock_whole",
     "make_directories",
     "make_directory",
     "named",
@@ -59,8 +53,8 @@ __all__ = [
     "sync_file",
     "sync_files",
     "sync_tree",
+    "telling",
     "temporary",
-    "unlock_whole",
     "write_all",
     "write_new",
 ]
@@ -85,7 +79,7 @@ def named(path: str | os.PathLike[str]) -> Iterator[None]:
         raise
 
 
-def _telling(call: Callable[Concatenate[int, _P], _T]) -> Callable[Concatenate[int, _P], _T]:
+def telling(call: Callable[Concatenate[int, _P], _T]) -> Callable[Concatenate[int, _P], _T]:
     """The same, of a descriptor: its file is looked up when something went wrong."""
 
     @wraps(call)
@@ -161,7 +155,7 @@ def close(fd: int) -> None:
     os.close(fd)
 
 
-@_telling
+@telling
 def write_all(fd: int, data: bytes | memoryview) -> None:
     """Every byte, where the descriptor stands."""
     rest = memoryview(data)
@@ -169,7 +163,7 @@ def write_all(fd: int, data: bytes | memoryview) -> None:
         rest = rest[_progress(os.write(fd, rest)) :]
 
 
-@_telling
+@telling
 def pwrite_all(fd: int, data: bytes | memoryview, at: int) -> None:
     """Every byte, from position `at` on."""
     rest = memoryview(data).cast("B")
@@ -184,7 +178,7 @@ def _progress(written: int) -> int:
     return written
 
 
-@_telling
+@telling
 def resize(fd: int, size: int) -> None:
     """Cut a file, or let it grow by a hole."""
     os.ftruncate(fd, size)
@@ -238,45 +232,6 @@ def replace_content(path: str, data: bytes, *, like: str | None = None) -> None:
         if exists(fresh):
             os.unlink(fresh)
         raise
-
-
-_NO_COPIES = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF, errno.EPERM)
-_PIECE = 1 << 20
-
-
-def copy(source: str, target: str) -> None:
-    """Copy a file's bytes to a new file, inside the kernel where it can; `sync_file` brings them to the disk."""
-    old = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        new = create(target)
-        try:
-            with named(target):
-                inside = _copied_inside(old, new)
-            while not inside and (piece := _read(old)):
-                write_all(new, piece)
-        finally:
-            os.close(new)
-    finally:
-        os.close(old)
-
-
-@_telling
-def _read(fd: int) -> bytes:
-    return os.read(fd, _PIECE)
-
-
-def _copied_inside(old: int, new: int) -> bool:
-    """False: the kernel does not copy between these two, or (special files) finds nothing; go on where they stand."""
-    if not hasattr(os, "copy_file_range"):  # Linux only
-        return False
-    try:
-        while os.copy_file_range(old, new, 1 << 30):
-            pass
-    except OSError as error:
-        if error.errno not in _NO_COPIES:
-            raise
-        return False
-    return os.fstat(old).st_size == os.fstat(new).st_size
 
 
 @contextlib.contextmanager
@@ -414,72 +369,16 @@ def own_like(path: str, neighbour: str) -> None:
     os.chmod(path, mode)
 
 
-# ---- locks --------------------------------------------------------------------------------------------------------
-
-_HELD = (errno.EACCES, errno.EAGAIN)
-_NO_LOCKS = (errno.ENOLCK, errno.EBADF, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
-
-
-@_telling
-def lock_whole(fd: int) -> bool | None:
-    """Lock an open file of ours (`flock`), at once. False: another holds it; None: this file system has no locks."""
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return _refused(error)
-    return True
-
-
-@_telling
-def unlock_whole(fd: int) -> None:
-    """Give back what `lock_whole` took, for every process that shares the open file."""
-    fcntl.flock(fd, fcntl.LOCK_UN)
-
-
-@_telling
-def lock_byte(fd: int) -> bool | None:
-    """Lock byte 0 of an open file as Java's `FileLock` does, at once; the answers of `lock_whole`.
-
-    Closing any descriptor of the file ends it.
-    """
-    try:
-        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
-    except OSError as error:
-        return _refused(error)
-    return True
-
-
-def lock_owner(fd: int) -> int | None:
-    """Who keeps others from a POSIX lock on byte 0: a process, 0 where it cannot be seen from here; None: nobody does.
-
-    Asking takes no lock, and does not see those of this process.
-    """
-    linux = sys.platform.startswith("linux")
-    query = (fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0) if linux else (0, 1, 0, fcntl.F_WRLCK, os.SEEK_SET)
-    layout = struct.Struct("hhqqi4x" if linux else "qqihh")
-    answer = layout.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, layout.pack(*query)))
-    kind, pid = (answer[0], answer[4]) if linux else (answer[3], answer[2])
-    return None if kind == fcntl.F_UNLCK else max(pid, 0)
-
-
-def _refused(error: OSError) -> bool | None:
-    if error.errno in _HELD:
-        return False
-    if error.errno in _NO_LOCKS:
-        return None
-    raise error
-
-
 # ---- until it is on the disk --------------------------------------------------------------------------------------
 
 
-@_telling
+@telling
 def sync(fd: int) -> None:
     """Return when a file's bytes and length are on the disk."""
     os.fsync(fd)
 
 
-@_telling
+@telling
 def sync_data(fd: int) -> None:
     """Return when a file's bytes, and what is needed to find them, are on the disk."""
     getattr(os, "fdatasync", os.fsync)(fd)

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from mqindex.errors import FileStateError
 from mqindex.files import disk, staging
-from mqindex.files.backup import copy_whole, keep, move_aside, neighbour_of, remove_whole
+from mqindex.files.backup import keep, move_aside, neighbour_of
+from mqindex.files.copying import copy_whole, remove_whole
 
 __all__ = ["RECORD", "Change", "Exchange", "exchange_files", "put_back"]
 

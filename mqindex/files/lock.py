@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import os
+import struct
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
@@ -13,7 +17,7 @@ from mqindex.errors import FileStateError, StoreInUseError
 from mqindex.files import disk
 from mqindex.files.tmpfile import give_name, open_nameless
 
-__all__ = ["Holder", "State", "hold", "hold_directory", "holder", "program", "state"]
+__all__ = ["Holder", "State", "hold", "hold_directory", "holder", "lock_whole", "program", "state"]
 
 State = Literal["held", "free", "absent", "unreadable"]
 
@@ -49,7 +53,7 @@ def holder(path: str) -> Holder:
         except OSError:
             return Holder("unreadable")
         try:
-            pid = disk.lock_owner(fd)
+            pid = lock_owner(fd)
         except OSError:
             return Holder("unreadable")
         finally:
@@ -85,7 +89,7 @@ def hold(path: str, *, create: bool = True) -> Iterator[None]:
             return
         fd = _made(path) if made else disk.open_to_write(path)
         try:
-            _require(disk.lock_byte(fd), path, "a broker holds this lock, or another writer", "stop it")
+            _require(lock_byte(fd), path, "a broker holds this lock, or another writer", "stop it")
             try:
                 yield
             finally:
@@ -144,12 +148,12 @@ def hold_directory(path: str, what: str) -> Iterator[None]:
     """
     fd, owner = disk.open_directory(path), Owner(path)
     try:
-        _require(disk.lock_whole(fd), path, f"another writer has this {what} open", "close it")
+        _require(lock_whole(fd), path, f"another writer has this {what} open", "close it")
         try:
             yield
         finally:
             if owner.here:
-                disk.unlock_whole(fd)
+                unlock_whole(fd)
     finally:
         disk.close(fd)
 
@@ -173,3 +177,59 @@ def _hold_here(root: str, path: str) -> Iterator[None]:
 def _place(root: str) -> tuple[int, int, int]:
     status = os.stat(root)
     return os.getpid(), status.st_dev, status.st_ino  # a child that was forked holds nothing
+
+
+# ---- what the system is asked
+
+_HELD = (errno.EACCES, errno.EAGAIN)
+_NO_LOCKS = (errno.ENOLCK, errno.EBADF, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+
+
+@disk.telling
+def lock_whole(fd: int) -> bool | None:
+    """Lock an open file of ours (`flock`), at once. False: another holds it; None: this file system has no locks."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return _refused(error)
+    return True
+
+
+@disk.telling
+def unlock_whole(fd: int) -> None:
+    """Give back what `lock_whole` took, for every process that shares the open file."""
+    fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+@disk.telling
+def lock_byte(fd: int) -> bool | None:
+    """Lock byte 0 of an open file as Java's `FileLock` does, at once; the answers of `lock_whole`.
+
+    Closing any descriptor of the file ends it.
+    """
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+    except OSError as error:
+        return _refused(error)
+    return True
+
+
+def lock_owner(fd: int) -> int | None:
+    """Who keeps others from a POSIX lock on byte 0: a process, 0 where it cannot be seen from here; None: nobody does.
+
+    Asking takes no lock, and does not see those of this process.
+    """
+    linux = sys.platform.startswith("linux")
+    query = (fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0) if linux else (0, 1, 0, fcntl.F_WRLCK, os.SEEK_SET)
+    layout = struct.Struct("hhqqi4x" if linux else "qqihh")
+    answer = layout.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, layout.pack(*query)))
+    kind, pid = (answer[0], answer[4]) if linux else (answer[3], answer[2])
+    return None if kind == fcntl.F_UNLCK else max(pid, 0)
+
+
+def _refused(error: OSError) -> bool | None:
+    if error.errno in _HELD:
+        return False
+    if error.errno in _NO_LOCKS:
+        return None
+    raise error

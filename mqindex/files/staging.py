@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from mqindex.errors import FileStateError, OutputExistsError
-from mqindex.files import disk
+from mqindex.files import disk, lock
 
 __all__ = [
     "backup_name",
@@ -180,7 +180,7 @@ def _claim(path: str, content: bytes) -> int | None:
         discard(path)
         raise
     try:
-        if disk.lock_whole(fd) is not False and _is_file(name, fd):
+        if lock.lock_whole(fd) is not False and _is_file(name, fd):
             disk.write_all(fd, content)
             return fd
     except BaseException:
@@ -216,7 +216,7 @@ def _sweep(path: str) -> None:
         disk.remove_directory(path)  # killed before it had an owner; anything else in it keeps it
         return
     try:
-        held = disk.lock_whole(fd)
+        held = lock.lock_whole(fd)
         content = os.pread(fd, 64, 0)
         if held is False or (_age(fd) < _GIVEN_UP and (held is None or content == _SHARED)):
             return

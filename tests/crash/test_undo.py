@@ -73,6 +73,10 @@ def give_away(root: Path) -> None:
             os.chown(path, 65534, 65534)
 
 
+def owners(root: Path) -> set[tuple[int, int]]:
+    return {(uid, gid) for _, _, uid, gid in state(root).values()}
+
+
 def backups(root: Path) -> list[Path]:
     """The newest first."""
     return sorted(root.glob("mqindex-backup-*"), key=lambda path: path.stat().st_ctime_ns, reverse=True)
@@ -137,6 +141,7 @@ def test_a_repair_that_was_killed_is_taken_back(kind: str, runner: Runner, tmp_p
         outcome = runner.run("mqindex.rocketmq.repair:repair", str(root), at=at, engine=ONE, **OPTIONS)
         if not outcome.killed:
             break
+        assert owners(root) == owners(original)  # the broker can open what is there
         if state(root) != before and at % 3 == 0:
             rocketmq.repair(root, engine=ONE, **OPTIONS)
         if backups(root):

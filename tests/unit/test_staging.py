@@ -12,7 +12,8 @@ import sys
 import pytest
 
 from mqindex.errors import OutputExistsError
-from mqindex.files import disk, staging
+from mqindex.files import disk, lock, staging
+from mqindex.files.copying import copy
 
 
 def test_a_scratch_is_gone_after_use_also_after_a_failure(tmp_path):
@@ -139,16 +140,16 @@ def test_a_file_system_without_locks_has_scratch_that_only_its_age_gives_up(numb
 
 
 def test_a_scratch_that_others_sweep_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
-    lock, swept = disk.lock_whole, []
+    lock_whole, swept = lock.lock_whole, []
 
     def late(fd):
         if not swept:
             swept.append(fd)
-            monkeypatch.setattr(disk, "lock_whole", lock)
+            monkeypatch.setattr(lock, "lock_whole", lock_whole)
             staging.sweep(str(tmp_path))
-        return lock(fd)
+        return lock_whole(fd)
 
-    monkeypatch.setattr(disk, "lock_whole", late)
+    monkeypatch.setattr(lock, "lock_whole", late)
     with staging.scratch(str(tmp_path)) as used:
         assert os.listdir(tmp_path) == [os.path.basename(used)]
         assert os.listdir(used) == ["owner"]
@@ -171,10 +172,10 @@ def test_a_copy_goes_on_where_the_kernel_does_not(number, tmp_path, monkeypatch)
         monkeypatch.setattr(os, "copy_file_range", half, raising=False)
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(os.urandom(3 << 20))
-    disk.copy(str(source), str(target))
+    copy(str(source), str(target))
     assert target.read_bytes() == source.read_bytes()
     with pytest.raises(FileExistsError):
-        disk.copy(str(source), str(target))
+        copy(str(source), str(target))
 
 
 def test_a_directory_that_cannot_be_looked_at_is_an_error_and_not_nothing(tmp_path, monkeypatch):

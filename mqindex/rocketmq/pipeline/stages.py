@@ -23,6 +23,7 @@ from mqindex._native.commit_log import find_frame
 from mqindex._native.index_file import IndexCore
 from mqindex.errors import RebuildError
 from mqindex.files import disk
+from mqindex.files.copying import copy
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY, Damage, FileWalk, LogSpan
@@ -180,7 +181,7 @@ def build(part: Part) -> Built:
 
 def _begin(part: Part, path: str) -> MappedFile:
     if part.base is not None:
-        disk.copy(part.base, path)
+        copy(part.base, path)
         return MappedFile.open(path, writable=True)
     file = MappedFile.create(path, layout.index_file_size(part.hash_slot_num, part.index_num))
     if sum(piece.count for piece in part.slices) >= _HUGE_FROM:
