@@ -230,13 +230,20 @@ CATALOGUE: Final[Mapping[str, Kind]] = MappingProxyType(
             },
         ),
         **_kinds(
+            "error",
+            "right if the topic was deleted and created again; else nobody consumes the older messages",
+            {
+                "queue-began-again": "A queue's offsets begin at 0 again and were given twice; the older messages are "
+                "in no queue. Information where no offset was given twice.",
+            },
+        ),
+        **_kinds(
             "info",
             _ALONE,
             {
                 "queue-units-expired": "Units lead to messages that the log does not hold any more.",
                 "queue-units-of-damaged-log": "Units lead into damaged stretches of the log.",
                 "queue-min-offset-stale": "All messages of a queue have expired, and its minimum offset has not moved.",
-                "queue-began-again": "A topic was deleted and created again; units of its earlier life are left out.",
                 "queues-elsewhere": "The consume queues are in RocksDB, which is not read.",
                 "stale-queue-bytes": "Bytes of an earlier life stand behind a queue's end; new units overwrite them.",
             },
