@@ -98,3 +98,40 @@ def test_undo_takes_a_repair_back(shell: Shell, basic: Store) -> None:
     assert (again.status, "no such backup" in again.err) == (2, True)
     refused = shell("repair", basic.root, "--undo", backup, "--dry-run")
     assert (refused.status, "--undo takes a repair back as a whole" in refused.err) == (2, True)
+
+
+def test_what_nobody_told_is_asked_for(shell: Shell, basic: Store) -> None:
+    shutil.rmtree(basic.root / "index")
+    before = basic.contents()
+    for flags in ([], ["--dry-run"]):
+        done = shell("repair", basic.root, *flags)
+        assert (done.status, done.out) == (2, "")
+        assert done.err == (
+            f"mqindex: nothing tells the geometry of the index files: {basic.root}/index; give --hash-slot-num 5000000 "
+            "--index-num 20000000 if the broker runs with its defaults, or --broker-conf FILE\n"
+        )
+    assert basic.contents() == before
+    assert shell("repair", basic.root, "--hash-slot-num", "100", "--index-num", "400").status == 0
+
+
+def test_a_log_that_is_not_mounted(shell: Shell, basic: Store) -> None:
+    shutil.rmtree(basic.root / "commitlog")
+    (basic.root / "commitlog").mkdir()
+    before = basic.contents()
+    done = shell("repair", basic.root)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith(f"mqindex: the commit log is missing: {basic.root}/commitlog: ")
+    assert shell("rebuild", basic.root, "--out", basic.root.parent / "out").status == 2
+    assert shell("verify", basic.root).status == 1
+    (basic.root / "commitlog").rmdir()
+    assert shell("verify", basic.root).status == 1
+    assert shell("repair", basic.root).status == 2
+    (basic.root / "commitlog").mkdir()
+    assert basic.contents() == before
+
+
+def test_a_file_that_is_no_broker_conf(shell: Shell, basic: Store) -> None:
+    for command in ("repair", "verify", "info"):
+        done = shell(command, basic.root, "--broker-conf", "/etc/passwd")
+        assert (done.status, done.out) == (2, "")
+        assert done.err.startswith("mqindex: not a broker's configuration: /etc/passwd: expected lines such as ")

@@ -105,7 +105,8 @@ def settle(options: StoreOptions, out: str) -> FollowHome:
         },
         batch_topics=found.queues.batch_topics,
     )
-    disk.make_directories(out)
+    if not disk.is_directory(out):
+        disk.make_directory(out)  # one only: a parent that does not exist is a misspelt path
     disk.have_file(
         os.path.join(out, "lock"), b"lock"
     )  # as in a broker's store; it stays: everybody locks the same file
