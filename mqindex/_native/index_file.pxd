@@ -3,6 +3,8 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
+from mqindex._native.owner cimport Owner
+
 from mqindex._native.guard cimport mqi_guard_range
 
 
@@ -99,6 +101,7 @@ cdef class IndexCore:
     cdef Py_ssize_t putting  # those of them that hold or want the mutex
     cdef bint has_mutex, open, writable, exported
     cdef object path
+    cdef Owner owner
 
     cdef int leave_buffer(self) except -1
     cdef int want_open(self) except -1

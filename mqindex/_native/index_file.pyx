@@ -12,6 +12,7 @@ from libc.string cimport memcpy
 from mqindex._native.arrays cimport array_of, copy_of, take
 from mqindex._native.guard cimport mqi_guard_touch, range_of, still_whole
 from mqindex._native.keys cimport KeyBatch, mqi_key_hash, str_hash
+from mqindex._native.owner cimport Owner
 
 from mqindex.errors import ClosedFileError, GeometryError, ReadOnlyFileError
 
@@ -55,7 +56,7 @@ cdef class IndexCore:
     def __cinit__(
         self, object buffer, Py_ssize_t hash_slot_num, Py_ssize_t index_num, bint writable, object path=None
     ):
-        self.path = path
+        self.path, self.owner = path, Owner(path)
         if hash_slot_num < 1 or index_num < 1 or hash_slot_num > INT32_MAX or index_num > INT32_MAX:
             got = f"{hash_slot_num} and {index_num}"
             raise GeometryError("no such geometry", path=path, expected="1 or more of each", got=got)
@@ -108,6 +109,7 @@ cdef class IndexCore:
         self.want_open()
         if not self.writable:
             raise ReadOnlyFileError("the file is read-only", path=self.path, hint="open it with writable=True")
+        self.owner.require()
         return 0
 
     cdef int enter(self, bint writing) except -1:

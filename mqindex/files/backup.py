@@ -92,6 +92,6 @@ def neighbour_of(path: str) -> str:
     """Whose owner and mode a new file takes: those of the one it replaces, else one beside it, else the directory."""
     if disk.is_file(path):
         return path
-    home = os.path.dirname(path)
+    home = os.path.dirname(path) or "."
     beside = (os.path.join(home, name) for name in sorted(os.listdir(home)))
     return next((one for one in beside if disk.is_file(one)), home)

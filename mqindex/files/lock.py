@@ -17,7 +17,7 @@ from mqindex.errors import FileStateError, StoreInUseError
 from mqindex.files import disk
 from mqindex.files.tmpfile import give_name, open_nameless
 
-__all__ = ["Holder", "State", "hold", "hold_directory", "holder", "lock_whole", "program", "state"]
+__all__ = ["Holder", "State", "hold", "hold_directory", "hold_file", "holder", "lock_whole", "program", "state"]
 
 State = Literal["held", "free", "absent", "unreadable"]
 
@@ -146,7 +146,20 @@ def hold_directory(path: str, what: str) -> Iterator[None]:
 
     what : "log" and the like, for the error.
     """
-    fd, owner = disk.open_directory(path), Owner(path)
+    with _only_writer(disk.open_directory(path), path, what):
+        yield
+
+
+@contextlib.contextmanager
+def hold_file(path: str, what: str) -> Iterator[None]:
+    """The same of one file, which must be there."""
+    with _only_writer(disk.open_to_write(path), path, what):
+        yield
+
+
+@contextlib.contextmanager
+def _only_writer(fd: int, path: str, what: str) -> Iterator[None]:
+    owner = Owner(path)
     try:
         _require(lock_whole(fd), path, f"another writer has this {what} open", "close it")
         try:

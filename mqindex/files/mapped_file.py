@@ -10,6 +10,8 @@ from types import TracebackType
 
 from mqindex._native.guard import Mapping
 from mqindex.errors import ClosedFileError, FormatError, TruncatedFileError
+from mqindex.files import disk
+from mqindex.files.backup import neighbour_of
 from mqindex.files.disk import named
 from mqindex.files.tmpfile import give_name, open_nameless
 
@@ -17,6 +19,7 @@ __all__ = ["MappedFile"]
 
 _MADV_POPULATE_READ = 22  # Linux 5.14; not in the mmap module
 _MADV_POPULATE_WRITE = 23
+_CANNOT_RESERVE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 
 class MappedFile:
@@ -40,12 +43,18 @@ class MappedFile:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, writable: bool = False) -> MappedFile:
-        """Map an existing file, read-only by default. An empty file is a `TruncatedFileError`."""
+        """Map an existing file, read-only by default. An empty file is a `TruncatedFileError`.
+
+        One to be written gets its disk space first, as brokers leave theirs sparse: a full disk is an `OSError`, and no
+        byte has changed.
+        """
         name = os.fspath(path)
         how = "r+b" if writable else "rb"
         with named(name), open(name, how, buffering=0, opener=_open_at_once) as file:
             if os.fstat(file.fileno()).st_size == 0:
                 raise TruncatedFileError("the file is empty", path=name, expected="1 byte or more", got=0)
+            if writable:
+                fill_holes(file.fileno())
             access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
             return cls(name, mmap.mmap(file.fileno(), 0, access=access), writable)
 
@@ -55,7 +64,8 @@ class MappedFile:
 
         The space is reserved first, because a full disk is then an `OSError` and not a SIGBUS in the middle of a
         store. `sparse=True` leaves that out. A failed create leaves no file; and where files can be made without a
-        name (Linux), nobody sees this one before it has its length.
+        name (Linux), nobody sees this one before it has its length, nor before it has the owner and the mode of what
+        stands beside it, as far as this process may give them.
         """
         name = os.fspath(path)
         if os.path.lexists(name):
@@ -70,6 +80,7 @@ class MappedFile:
         try:
             with named(name):
                 reserve(fd, size, sparse=sparse)
+                own_as_allowed(f"/proc/self/fd/{fd}", neighbour_of(name))
                 mapping = mmap.mmap(fd, size, access=mmap.ACCESS_WRITE)
             return cls(name, mapping, True) if give_name(fd, name) else None
         finally:
@@ -77,9 +88,11 @@ class MappedFile:
 
     @classmethod
     def _create_in_place(cls, name: str, size: int, sparse: bool) -> MappedFile:
-        fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        like = neighbour_of(name)
+        fd = disk.create(name)
         try:
             with named(name):
+                own_as_allowed(name, like)
                 reserve(fd, size, sparse=sparse)
                 return cls(name, mmap.mmap(fd, size, access=mmap.ACCESS_WRITE), True)
         except BaseException:
@@ -190,6 +203,27 @@ def reserve(fd: int, size: int, *, sparse: bool = False) -> None:
         os.posix_fallocate(fd, 0, size)
     else:  # macOS: writing zeros is the portable way to own the space
         _write_zeros(fd, size)
+
+
+def fill_holes(fd: int) -> None:
+    """Every byte of a file that is there gets its disk space, and none changes.
+
+    Where a file system cannot, a page that finds none is told by the mapping's guard.
+    """
+    status = os.fstat(fd)
+    if status.st_blocks * 512 >= status.st_size or not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(fd, 0, status.st_size)
+    except OSError as error:
+        if error.errno not in _CANNOT_RESERVE:
+            raise
+
+
+def own_as_allowed(path: str, neighbour: str) -> None:
+    """`disk.own_like`, unless this user may not give files away: then it is the user's own."""
+    with contextlib.suppress(PermissionError):
+        disk.own_like(path, neighbour)
 
 
 def _write_zeros(fd: int, size: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
@@ -12,8 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.kafka_index import Entries
+from mqindex._native.owner import Owner
 from mqindex._results import Columns
 from mqindex.errors import ClosedFileError, CorruptIndexError, IndexFullError, ReadOnlyFileError, TruncatedFileError
+from mqindex.files import disk, lock
 from mqindex.files.mapped_file import MappedFile, reserve
 from mqindex.kafka.layout import MAX_INDEX_SIZE, base_offset_of
 
@@ -24,7 +27,8 @@ class AbstractIndex:
     """An index file of one segment. See `OffsetIndex` and `TimeIndex`.
 
     All of size // entry_size places are taken as entries when a file is opened, zeros included, as the broker does.
-    Look-ups are safe from several threads; whoever appends, truncates or resizes is alone.
+    Look-ups are safe from several threads; whoever appends, truncates or resizes is alone. One object at a time may
+    have the file open for writing, in one process: another is a `StoreInUseError`, and a forked child may not write.
 
     Notes
     -----
@@ -40,7 +44,13 @@ class AbstractIndex:
         self.base_offset = base_offset
         self.writable = writable
         self._lock = threading.Lock()
-        self._map_entries()
+        self._owner = Owner(path)
+        self._held = ExitStack()  # the right to write it alone
+        with ExitStack() as held:
+            if writable:
+                held.enter_context(lock.hold_file(path, "index"))
+            self._map_entries()
+            self._held = held.pop_all()
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, base_offset: int | None = None, writable: bool = False) -> Self:
@@ -54,6 +64,8 @@ class AbstractIndex:
         ------
         FileNotFoundError
         BadMagicError : the name tells no base offset.
+        StoreInUseError : `writable`, and somebody has it open for writing.
+        OSError : `writable`, and no space is left for what is sparse of it, as brokers leave it; nothing has changed.
         """
         name = os.fspath(path)
         return cls(name, base_offset_of(name) if base_offset is None else base_offset, writable=writable)
@@ -79,7 +91,7 @@ class AbstractIndex:
         try:
             index = cls(name, base_offset, writable=True)
         except BaseException:
-            os.unlink(name)
+            disk.remove(name)
             raise
         index.truncate()
         return index
@@ -176,6 +188,7 @@ class AbstractIndex:
         """Unmap; may be called twice and changes no byte. (The broker also trims: `trim_to_valid_size`.)"""
         self._closed = True
         self._unmap()
+        self._held.close()
 
     def __enter__(self) -> Self:
         return self
@@ -203,6 +216,7 @@ class AbstractIndex:
             raise ClosedFileError("the index is closed", path=self.path)
         if not self.writable:
             raise ReadOnlyFileError("the index is read-only", path=self.path, hint="open it writable")
+        self._owner.require()
 
     def _map_entries(self) -> None:
         self._file = MappedFile.open(self.path, writable=self.writable) if os.path.getsize(self.path) else None
@@ -246,15 +260,18 @@ class AbstractIndex:
 
 
 def _set_length(path: str, size: int) -> None:
-    with open(path, "r+b", buffering=0) as file:
-        old = os.fstat(file.fileno()).st_size
-        file.truncate(min(size, old))
+    fd = disk.open_to_write(path)
+    try:
+        old = os.fstat(fd).st_size
+        disk.resize(fd, min(size, old))
         if size > old:
             try:
-                reserve(file.fileno(), size)
+                reserve(fd, size)
             except OSError as error:
-                file.truncate(old)
+                disk.resize(fd, old)
                 raise OSError(error.errno or errno.EIO, os.strerror(error.errno or errno.EIO), path) from None
+    finally:
+        disk.close(fd)
 
 
 def int64_array(name: str, values: npt.ArrayLike) -> npt.NDArray[np.int64]:

@@ -6,10 +6,13 @@ import os
 import struct
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from types import TracebackType
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
+from mqindex._native.owner import Owner
 from mqindex.errors import ClosedFileError, CorruptIndexError, OutOfOrderError, ReadOnlyFileError
+from mqindex.files import disk, lock
 from mqindex.kafka.layout import TRANSACTION_ENTRY_SIZE, base_offset_of
 
 __all__ = ["AbortedTxn", "TransactionIndex", "TxnIndexSearchResult", "search_aborted"]
@@ -51,8 +54,9 @@ def search_aborted(entries: Iterable[AbortedTxn], fetch_offset: int, upper_bound
 class TransactionIndex:
     """A `.txnindex` file; one that does not exist has no entries, and is made by the first `append`.
 
-    For one thread at a time where it is written. What is left over behind the last whole entry is passed over, and cut
-    by the first `append`.
+    For one thread at a time where it is written; one object at a time may have it open for writing, in one process:
+    another is a `StoreInUseError`, and a forked child may not write. What is left over behind the last whole entry is
+    passed over, and cut by the first `append`.
 
     Notes
     -----
@@ -73,8 +77,12 @@ class TransactionIndex:
         self.base_offset = base_offset
         self.writable = writable
         self._lock = threading.Lock()
-        self._last_offset: int | None = None
+        self._owner = Owner(path)
+        self._held = ExitStack()  # the right to write it alone, from when it is there
+        self._holds = False
         self._closed = False
+        if writable and disk.exists(path):
+            self._hold()
 
     @classmethod
     def open(
@@ -101,15 +109,15 @@ class TransactionIndex:
         """Append a transaction, which must end behind the last one; brought to the disk by `flush`."""
         with self._lock:
             self._require_writable()
+            disk.have_file(self.path, b"")
+            self._hold()
             known = self._read()
             if known and known[-1].last_offset >= txn.last_offset:
                 raise OutOfOrderError(
                     "the transaction is not behind the last one", path=self.path, field="last_offset",
                     expected=f"more than {known[-1].last_offset}", got=txn.last_offset,
                 )  # fmt: skip
-            data = _ENTRY.pack(txn.version, *txn[:4])
-            with open(self.path, "r+b" if os.path.exists(self.path) else "xb", buffering=0) as file:
-                _write(file, data, len(known) * TRANSACTION_ENTRY_SIZE)
+            _write(self.path, _ENTRY.pack(txn.version, *txn[:4]), len(known) * TRANSACTION_ENTRY_SIZE)
 
     def truncate_to(self, offset: int) -> None:
         """Cut the file at the first transaction that ends at `offset` or behind."""
@@ -118,7 +126,8 @@ class TransactionIndex:
             known = self._read()
             kept = next((at for at, txn in enumerate(known) if txn.last_offset >= offset), len(known))
             if kept < len(known):
-                os.truncate(self.path, kept * TRANSACTION_ENTRY_SIZE)
+                self._hold()
+                _cut(self.path, kept * TRANSACTION_ENTRY_SIZE)
 
     def sanity_check(self) -> None:
         """Raise `CorruptIndexError` where the broker would: a transaction that ends before the segment begins."""
@@ -128,13 +137,13 @@ class TransactionIndex:
 
     def flush(self) -> None:
         """Bring the file to the disk."""
-        if self.writable and os.path.exists(self.path):
-            with open(self.path, "rb") as file:
-                os.fsync(file.fileno())
+        if self.writable and disk.exists(self.path):
+            disk.sync_file(self.path)
 
     def close(self) -> None:
         """May be called twice and changes no byte."""
         self._closed = True
+        self._held.close()
 
     def __enter__(self) -> TransactionIndex:
         return self
@@ -146,8 +155,7 @@ class TransactionIndex:
         return len(self._read())
 
     def _read(self) -> list[AbortedTxn]:
-        if self._closed:
-            raise ClosedFileError("the index is closed", path=self.path)
+        self._require_open()
         try:
             with open(self.path, "rb") as file:
                 data = file.read()
@@ -169,16 +177,39 @@ class TransactionIndex:
             expected=expected, got=got,
         )  # fmt: skip
 
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ClosedFileError("the index is closed", path=self.path)
+
     def _require_writable(self) -> None:
+        self._require_open()
         if not self.writable:
             raise ReadOnlyFileError("the index is read-only", path=self.path, hint="open it writable")
+        self._owner.require()
+
+    def _hold(self) -> None:
+        if not self._holds:
+            self._held.enter_context(lock.hold_file(self.path, "index"))
+            self._holds = True
 
 
-def _write(file: BinaryIO, data: bytes, at: int) -> None:
+def _write(path: str, data: bytes, at: int) -> None:
+    """What stood behind is gone; a write that fails leaves nothing of its own."""
+    fd = disk.open_to_write(path)
     try:
-        if os.pwrite(file.fileno(), data, at) != len(data):
-            raise OSError(28, os.strerror(28))
-    except OSError:
-        os.ftruncate(file.fileno(), at)
-        raise
-    os.ftruncate(file.fileno(), at + len(data))
+        try:
+            disk.pwrite_all(fd, data, at)
+        except OSError:
+            disk.resize(fd, at)
+            raise
+        disk.resize(fd, at + len(data))
+    finally:
+        disk.close(fd)
+
+
+def _cut(path: str, size: int) -> None:
+    fd = disk.open_to_write(path)
+    try:
+        disk.resize(fd, size)
+    finally:
+        disk.close(fd)

@@ -22,9 +22,6 @@ CALLS = {
 }  # fmt: skip
 NOT_YET = {
     "mqindex.cli.trouble",
-    "mqindex.kafka.abstract_index",
-    "mqindex.kafka.transaction_index",
-    "mqindex.rocketmq.index.index_file",
 }
 
 

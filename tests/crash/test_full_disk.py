@@ -20,6 +20,7 @@ from mqindex._native.index_file import IndexCore
 from mqindex._keys import key_batch
 from mqindex.engines import LocalEngine
 from mqindex.files.mapped_file import MappedFile
+from mqindex.kafka import OffsetIndex, TimeIndex
 from mqindex.rocketmq import IndexFile, IndexService, rebuild, repair
 from tests.support.tree import contents
 
@@ -57,6 +58,26 @@ one, large = LocalEngine(1), {"hash_slot_num": 1000, "index_num": 200_000, "brok
 full(lambda: IndexFile.create(disk / "index", hash_slot_num=1000, index_num=200_000))
 full(put_sparse)
 full(fill_holes)
+sparse = disk / "00000000000000000000.index"
+for kind in (OffsetIndex, TimeIndex, IndexFile):  # as brokers make them: no page of it has a place on the disk yet
+    with open(sparse, "wb") as file:
+        file.truncate(40 + 4 * 1000 + 20 * 200_000 if kind is IndexFile else 3 << 20)
+    given = {"hash_slot_num": 1000, "index_num": 200_000} if kind is IndexFile else {}
+    try:
+        full(lambda: kind.open(sparse, writable=True, **given))
+        kind.open(sparse, writable=True, **given)
+    except OSError as error:
+        assert error.filename == str(sparse), error
+    sparse.unlink()
+ballast = open(disk / "ballast", "wb", buffering=0)
+while True:
+    try:
+        ballast.write(bytes(4096))
+    except OSError:
+        break
+ballast.close()
+full(lambda: IndexFile.create(disk / "index", hash_slot_num=10, index_num=100, sparse=True))
+(disk / "ballast").unlink()
 full(lambda: rebuild(store, disk / "out", engine=one, **large))
 shutil.copytree(store, disk / "store")
 shutil.rmtree(disk / "store" / "index")

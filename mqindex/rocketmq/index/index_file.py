@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +15,7 @@ from mqindex._native.index_file import IndexCore
 from mqindex._native.single_calls import SingleCalls
 from mqindex._results import Columns, Hits
 from mqindex.errors import GeometryError, TruncatedFileError
+from mqindex.files import disk, lock
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
@@ -49,7 +51,8 @@ class IndexFile(SingleCalls):
     """An index file, open for reading or, with `create` or `writable=True`, for putting too.
 
     Safe for use by several threads: puts exclude each other, look-ups run beside them and see whole entries only.
-    One process at a time may put. A file that a live broker fills shows its new entries at every call. Closing
+    One object at a time may put, in one process: another that opens the file writable is a `StoreInUseError`, and a
+    forked child may not put. A file that a live broker fills shows its new entries at every call. Closing
     while another thread's call runs is safe; a call after it is a `ClosedFileError`.
     Source: RocketMQ 4.9.3, `store/index/IndexFile`; the format is the same in 4.0 to 5.5.
 
@@ -76,13 +79,16 @@ class IndexFile(SingleCalls):
     (5, 5)
     """
 
-    def __init__(self, file: MappedFile, hash_slot_num: int, index_num: int, *, sparse: bool = False) -> None:
+    def __init__(
+        self, file: MappedFile, hash_slot_num: int, index_num: int, held: ExitStack, *, sparse: bool = False
+    ) -> None:
         self.path = file.path
         self.hash_slot_num = hash_slot_num
         self.index_num = index_num
         self.writable = file.writable
         self._file = file
         self._core = IndexCore(file.map, hash_slot_num, index_num, file.writable, file.path)
+        self._held = held  # the right to write it alone
         self._reserved = 0 if sparse else file.size  # bytes that surely have disk space
         self.bind_core(self._core, sparse)
 
@@ -121,11 +127,15 @@ class IndexFile(SingleCalls):
         size = layout.index_file_size(hash_slot_num, index_num)
         file = MappedFile.create(path, size, sparse=sparse)
         try:
-            index = cls(file, hash_slot_num, index_num, sparse=sparse)
+            if sparse:
+                file.reserve_range(0, layout.INDEX_HEADER_SIZE)
+            with ExitStack() as held:
+                held.enter_context(lock.hold_file(file.path, "index file"))
+                index = cls(file, hash_slot_num, index_num, held.pop_all(), sparse=sparse)
             index._core.seed(end_phy_offset, end_timestamp)
         except BaseException:
             file.close()
-            os.unlink(file.path)
+            disk.remove(file.path)
             raise
         return index
 
@@ -151,17 +161,20 @@ class IndexFile(SingleCalls):
             The file has not the size of this geometry, or its content does not tell the geometry.
         TruncatedFileError
             The file is empty.
+        StoreInUseError
+            `writable`, and somebody has it open for writing.
+        OSError
+            `writable`, and no space is left for what is sparse of it; nothing has changed.
         """
-        file = MappedFile.open(path, writable=writable)
-        try:
+        with ExitStack() as held:
+            if writable:
+                held.enter_context(lock.hold_file(os.fspath(path), "index file"))
+            file = MappedFile.open(path, writable=writable)
             given = geometry.resolve(hash_slot_num, index_num, file.size)
             slots, entries = geometry.infer([file.path]) if given is None else given
             _check_size(file, slots, entries)
             file.advise_random()
-            return cls(file, slots, entries, sparse=writable and _has_holes(file))
-        except BaseException:
-            file.close()
-            raise
+            return cls(file, slots, entries, held.pop_all())
 
     def put_keys(
         self, keys: Keys, phy_offsets: npt.ArrayLike, store_timestamps: npt.ArrayLike, *, topic: str | None = None
@@ -315,6 +328,7 @@ class IndexFile(SingleCalls):
         """Unmap the file; may be called twice and changes no byte of it."""
         self._core.close()
         self._file.close()
+        self._held.close()
 
     @property
     def closed(self) -> bool:
@@ -377,7 +391,3 @@ def _check_size(file: MappedFile, hash_slot_num: int, index_num: int) -> None:
             got=file.size,
             hint="pass the hash_slot_num= and index_num= (--hash-slot-num, --index-num) that the broker had",
         )
-
-
-def _has_holes(file: MappedFile) -> bool:
-    return os.stat(file.path).st_blocks * 512 < file.size

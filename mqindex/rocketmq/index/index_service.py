@@ -6,6 +6,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._keys import key_batch
+from mqindex._native.owner import Owner
 from mqindex._results import Hits
 from mqindex.errors import ClosedFileError, GeometryError, ReadOnlyFileError
-from mqindex.files import disk
+from mqindex.files import disk, lock
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_file import IndexFile
@@ -40,7 +42,8 @@ class IndexService:
     """The index directory of one store.
 
     Load order is by name, as the broker's; names that are no numbers are skipped with a warning. Queries are safe
-    from several threads and see what a live broker appends to the files that were there at `open`.
+    from several threads and see what a live broker appends to the files that were there at `open`. One at a time may be
+    open for writing, in one process: another is a `StoreInUseError`, and a forked child may not write.
     Source: RocketMQ 4.9.3, `store/index/IndexService`.
 
     Attributes
@@ -57,7 +60,13 @@ class IndexService:
     """
 
     def __init__(
-        self, directory: str, files: list[IndexFile], hash_slot_num: int, index_num: int, writable: bool
+        self,
+        directory: str,
+        files: list[IndexFile],
+        hash_slot_num: int,
+        index_num: int,
+        writable: bool,
+        held: ExitStack,
     ) -> None:
         self.directory = directory
         self.hash_slot_num = hash_slot_num
@@ -66,6 +75,8 @@ class IndexService:
         self.on_full: Callable[[IndexFile], None] = IndexFile.flush
         self._expected = 0
         self._files = files
+        self._held = held  # the right to write there alone
+        self._owner = Owner(directory)
         self._lock = threading.Lock()
         self._closed = False
 
@@ -89,22 +100,16 @@ class IndexService:
             disk.make_directories(where, inherit=True)
         elif not disk.is_directory(where):
             raise FileNotFoundError(2, "no such index directory", where)
-        for name in store.stray_index_names(where):
-            warnings.warn(f"skipped, its name is not a number: {os.path.join(where, name)}", stacklevel=2)
-        paths = store.index_paths(where)
-        if paths and not writable and os.path.getsize(paths[-1]) == 0:
-            warnings.warn(f"skipped, it is empty; a broker that is about to fill it? {paths.pop()}", stacklevel=2)
-        slots, entries = _geometry(paths, hash_slot_num, index_num)
-        files: list[IndexFile] = []
-        try:
-            for path in paths:
-                file = IndexFile.open(path, hash_slot_num=slots, index_num=entries, writable=writable)
-                files.append(file)  # one by one: a failure closes those before it
-        except BaseException:
-            for file in files:
-                file.close()
-            raise
-        return cls(where, files, slots, entries, writable)
+        with ExitStack() as held:
+            if writable:
+                held.enter_context(lock.hold_directory(where, "index"))
+            paths = _index_paths(where, writable)
+            slots, entries = _geometry(paths, hash_slot_num, index_num)
+            files = [
+                held.enter_context(IndexFile.open(path, hash_slot_num=slots, index_num=entries, writable=writable))
+                for path in paths
+            ]
+            return cls(where, files, slots, entries, writable, held.pop_all())
 
     @property
     def files(self) -> tuple[IndexFile, ...]:
@@ -208,6 +213,7 @@ class IndexService:
     def _check_writable(self) -> None:
         if not self.writable:
             raise ReadOnlyFileError("the index service is read-only", path=self.directory, hint="open it writable")
+        self._owner.require()
         if self.index_num < 2:
             raise GeometryError("a file of this geometry holds no entry", expected="index_num 2 or more", got=1)
 
@@ -239,6 +245,7 @@ class IndexService:
         """
         if not self.writable:
             raise ReadOnlyFileError("the index service is read-only", path=self.directory, hint="open it writable")
+        self._owner.require()
         with self._lock:
             expired = []
             for file in self.files[:-1]:
@@ -261,6 +268,7 @@ class IndexService:
         self._closed = True
         for file in self._files:
             file.close()
+        self._held.close()
 
     def __enter__(self) -> IndexService:
         return self
@@ -273,6 +281,15 @@ class IndexService:
 
     def __repr__(self) -> str:
         return f"IndexService({self.directory!r}, files={len(self._files)})"
+
+
+def _index_paths(where: str, writable: bool) -> list[str]:
+    for name in store.stray_index_names(where):
+        warnings.warn(f"skipped, its name is not a number: {os.path.join(where, name)}", stacklevel=3)
+    paths = store.index_paths(where)
+    if paths and not writable and os.path.getsize(paths[-1]) == 0:
+        warnings.warn(f"skipped, it is empty; a broker that is about to fill it? {paths.pop()}", stacklevel=3)
+    return paths
 
 
 def _geometry(paths: list[str], hash_slot_num: int | None, index_num: int | None) -> geometry.Geometry:

@@ -1,0 +1,179 @@
+"""Index files that are open for writing: by one object, in one process, and never in a forked child."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex.errors import FileStateError, StoreInUseError
+from mqindex.kafka import AbortedTxn, OffsetIndex, TimeIndex, TransactionIndex
+from mqindex.rocketmq import IndexFile, IndexService, MessageStore
+from tests.support.forked import in_child
+from tests.support.own_process import run_apart
+
+SMALL: dict[str, Any] = {"hash_slot_num": 5, "index_num": 8}
+NAME = "00000000000000000000"
+
+
+def index_file(home: Path) -> IndexFile:
+    path = home / "index file"
+    if not path.exists():
+        IndexFile.create(path, **SMALL).close()
+    return IndexFile.open(path, writable=True, **SMALL)
+
+
+def service(home: Path) -> IndexService:
+    return IndexService.open(home / "index", writable=True, **SMALL)
+
+
+def offset_index(home: Path) -> OffsetIndex:
+    path = home / f"{NAME}.index"
+    if not path.exists():
+        OffsetIndex.create(path, 0, max_index_size=80).close()
+    return OffsetIndex.open(path, writable=True)
+
+
+def time_index(home: Path) -> TimeIndex:
+    path = home / f"{NAME}.timeindex"
+    if not path.exists():
+        TimeIndex.create(path, 0, max_index_size=80).close()
+    return TimeIndex.open(path, writable=True)
+
+
+def transaction_index(home: Path) -> TransactionIndex:
+    path = home / f"{NAME}.txnindex"
+    path.touch()
+    return TransactionIndex.open(path, writable=True)
+
+
+PUTS: dict[str, Callable[[Any], object]] = {
+    "IndexFile": lambda index: index.put_key("k", 1, 1),
+    "IndexService": lambda index: index.build_index("T", ["k"], [1], [1]),
+    "OffsetIndex": lambda index: index.truncate(),
+    "TimeIndex": lambda index: index.truncate(),
+    "TransactionIndex": lambda index: index.append(AbortedTxn(1, 2, 3, 4)),
+}
+every = pytest.mark.parametrize("opened", [index_file, service, offset_index, time_index, transaction_index])
+
+
+@every
+def test_a_second_writer_is_refused_in_this_process_and_in_another(opened, tmp_path: Path) -> None:
+    """Two that wrote one directory lost 180 of 400 entries."""
+    other = f"""
+        import pathlib, sys
+        from mqindex.errors import StoreInUseError
+        from tests.unit.test_written_alone import {opened.__name__} as opened
+        try:
+            opened(pathlib.Path(sys.argv[1])).close()
+            print("opened")
+        except StoreInUseError as error:
+            print("in use")
+    """
+    with opened(tmp_path) as index:
+        with pytest.raises(StoreInUseError, match="another writer has this index"):
+            opened(tmp_path)
+        assert run_apart(other, tmp_path) == "in use\n"
+        PUTS[type(index).__name__](index)
+    assert run_apart(other, tmp_path) == "opened\n"
+    opened(tmp_path).close()
+
+
+@every
+def test_a_forked_child_writes_nothing(opened, tmp_path: Path) -> None:
+    """Parent and child put different entries into one place."""
+    with opened(tmp_path) as index:
+        put = PUTS[type(index).__name__]
+        assert isinstance(in_child(lambda: put(index)), FileStateError)
+        in_child(index.close)
+        with pytest.raises(StoreInUseError):
+            opened(tmp_path)  # what the child closed is still the parent's
+        put(index)
+
+
+@every
+def test_a_child_that_lives_on_keeps_nobody_out(opened, tmp_path: Path) -> None:
+    index = opened(tmp_path)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.read(reading, 1)
+        os._exit(0)
+    try:
+        index.close()
+        opened(tmp_path).close()
+    finally:
+        os.write(writing, b".")
+        os.waitpid(child, 0)
+
+
+def test_reading_takes_no_lock_and_leaves_no_file(tmp_path: Path) -> None:
+    with service(tmp_path) as index:
+        index.build_index("T", ["k"], [1], [1])
+        before = os.listdir(tmp_path / "index")
+        with IndexService.open(tmp_path / "index", **SMALL) as beside:
+            assert beside.query_offset("T", "k").phy_offsets.tolist() == [1]
+            with IndexFile.open(tmp_path / "index" / before[0], **SMALL):
+                pass
+    with IndexService.open(tmp_path / "index", **SMALL), service(tmp_path):
+        pass
+    assert os.listdir(tmp_path / "index") == before == [name for name in before if name.isdigit()]
+
+
+def test_the_first_aborted_transaction_makes_its_file_and_holds_it(tmp_path: Path) -> None:
+    path = tmp_path / f"{NAME}.txnindex"
+    with TransactionIndex.open(path, writable=True) as one, TransactionIndex.open(path, writable=True) as other:
+        assert not path.exists()
+        one.append(AbortedTxn(1, 2, 3, 4))
+        with pytest.raises(StoreInUseError):
+            other.append(AbortedTxn(1, 5, 6, 7))
+        assert [txn.first_offset for txn in other.entries()] == [2]
+
+
+def test_a_store_that_writes_its_own_index_is_not_in_its_own_way(tmp_path: Path) -> None:
+    config = {"mappedFileSizeCommitLog": 65536, "mappedFileSizeConsumeQueue": 2000}
+    with MessageStore.open(tmp_path, writable=True, config=config, **SMALL), pytest.raises(StoreInUseError):
+        service(tmp_path)
+    service(tmp_path).close()
+
+
+@every
+def test_a_file_system_without_locks_is_refused_in_words(opened, tmp_path: Path, monkeypatch) -> None:
+    opened(tmp_path).close()
+
+    def refuse(*how: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(FileStateError, match="takes no locks"):
+        opened(tmp_path)
+
+
+def test_new_files_have_owner_and_mode_of_what_lies_beside(tmp_path: Path) -> None:
+    """Made by root, they belonged to root, and the broker could not open them."""
+    home = tmp_path / "index"
+    home.mkdir()
+    home.chmod(0o770)
+    owner = (65534, 65534) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+    os.chown(home, *owner)
+
+    def kind(path: Path) -> tuple[int, int, int]:
+        status = path.stat()
+        return status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)
+
+    with service(tmp_path) as index:
+        index.build_index("T", [f"k{i}" for i in range(20)], range(20), range(20))
+        assert [kind(home / name) for name in os.listdir(home)] == [(*owner, 0o660)] * 3
+    for path in home.iterdir():
+        path.chmod(0o640)
+    OffsetIndex.create(home / f"{NAME}.index", 0, max_index_size=80).close()
+    assert kind(home / f"{NAME}.index") == (*owner, 0o640)
+    with TransactionIndex.open(home / f"{NAME}.txnindex", writable=True) as transactions:
+        transactions.append(AbortedTxn(1, 2, 3, 4))
+    assert kind(home / f"{NAME}.txnindex") == (*owner, 0o660)
