@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 __all__ = ["BULKY_COLUMNS", "COLUMNS", "MESSAGE_COLUMNS", "CommitLogSource", "LogRange", "cut", "messages"]
+
+_LOG = logging.getLogger(__name__)
 
 MESSAGE_COLUMNS = {
     "topic": "string",
@@ -118,6 +121,9 @@ class _LogReader(RangeReader):
     def tables(self, partition: LogRange) -> Iterator[pa.Table]:
         with CommitLog.open(partition.directories) as log:
             yield from messages(log, partition, self.schema.names, check_crc=self.check_crc)
+            if log.expired or partition.start < log.min_phy_offset:
+                left_out = f"phy offsets {partition.start} to {min(partition.stop, log.min_phy_offset)}"
+                _LOG.warning("%s: a broker deleted the log's oldest files; %s are left out", self.paths[0], left_out)
 
 
 class _PushDownLogReader(_LogReader):
