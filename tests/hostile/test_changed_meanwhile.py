@@ -134,8 +134,11 @@ NAMES_CHANGE = """
     changing.start()
     try:
         for _ in range(300):
-            for _ in Extractor(log, 0, 0, len(log), queues=QueueTable([])):
+            table = QueueTable([])
+            for _ in Extractor(log, 0, 0, len(log), queues=table):
                 pass
+            for topic, _ in table.names():
+                assert topic == "TopicTest" or set(topic) <= set("q,x"), topic
     finally:
         over.set()
         changing.join()
