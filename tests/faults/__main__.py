@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.faults.preload import available, environment, is_loaded
+from tests.faults.preload import STACK, available, environment, is_loaded
 
 _SHOWN = 60
 
@@ -32,6 +32,8 @@ def main() -> int:
                 [sys.executable, "-m", "tests.faults", *sys.argv[1:]],
                 environment(Path(directory)),
             )
+    if any(":" in word for word in sys.argv[1:]):
+        os.environ[STACK] = "1"
     from tests.faults import matrix
 
     if given.list:

@@ -33,7 +33,14 @@ def require(fact: object, what: str) -> None:
 
 
 def apart_from_backups(place: Path) -> dict[str, str]:
-    return {path: held for path, held in contents(place).items() if "mqindex-backup-" not in path}
+    """All but backups and scratch, which is looked for in one place for all operations."""
+    aside = ("mqindex-backup-", ".mqindex-")
+    return {path: held for path, held in contents(place).items() if not any(name in path for name in aside)}
+
+
+def differing(one: dict[str, str], other: dict[str, str]) -> list[str]:
+    """The paths that are not the same in both."""
+    return sorted(path for path in one.keys() | other.keys() if one.get(path) != other.get(path))
 
 
 # ---- rebuild: all or nothing
@@ -118,16 +125,14 @@ class Repair:
 
     def judge(self, place: Path, told: Told) -> None:
         here = apart_from_backups(place / "broken-0")
-        require(told.failed or here == self.right, "no error, and not repaired")
+        require(told.failed or here == self.right, f"no error, and not repaired: {differing(here, self.right)}")
         for path, held in here.items():
-            if not path.startswith(".mqindex-"):
-                require(held in (self.old.get(path), self.right.get(path)), f"{path}: neither the old nor the new file")
+            require(held in (self.old.get(path), self.right.get(path)), f"{path}: neither the old nor the new file")
         require(self.old.keys() & self.right.keys() <= here.keys(), "a file is gone that was there before and after")
         self._check_nothing_lost(place)
         self.repair(place / "broken-0", **self.options)
         here = apart_from_backups(place / "broken-0")
-        different = {path for path in here.keys() | self.right.keys() if here.get(path) != self.right.get(path)}
-        require(not different, f"the second run left other files: {sorted(different)}")
+        require(here == self.right, f"the second run left other files: {differing(here, self.right)}")
         self._check_nothing_lost(place)
 
     def _check_nothing_lost(self, place: Path) -> None:

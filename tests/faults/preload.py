@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import faulthandler
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["FAILURES", "Counted", "available", "environment", "faulty", "is_loaded"]
+__all__ = ["FAILURES", "STACK", "Counted", "available", "environment", "faulty", "is_loaded"]
 
+STACK = "MQINDEX_FAULTS_STACK"  # in the environment: the stack of the call that fails goes to stderr
 SOURCE = Path(__file__).with_name("shim.c")
 _ONCE, _SHORT, _FULL = 0, 1, 2
 FAILURES = {
@@ -53,8 +56,17 @@ class faulty:
         self._library.mqi_faults_name.restype = self._library.mqi_faults_struck.restype = ctypes.c_char_p
         self._library.mqi_faults_name.argtypes = [ctypes.c_long]
         self._library.mqi_faults_disarm.restype = ctypes.c_long
-        self._library.mqi_faults_arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_int, ctypes.c_int]
-        self._order = os.fsencode(os.path.realpath(root)), at, *FAILURES[failure]
+        self._library.mqi_faults_arm.argtypes = [
+            ctypes.c_char_p,
+            ctypes.c_long,
+            ctypes.c_int,
+            ctypes.c_int,
+            ctypes.c_int,
+        ]
+        self._order = os.fsencode(os.path.realpath(root)), at, *FAILURES[failure], 0
+        if STACK in os.environ:
+            faulthandler.register(signal.SIGUSR2)
+            self._order = *self._order[:-1], signal.SIGUSR2
 
     def __enter__(self) -> faulty:
         self._library.mqi_faults_arm(*self._order)

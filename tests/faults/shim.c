@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ enum { PLAIN, TAKES_SPACE, WRITES };
 static char root[PATH_MAX];
 static size_t root_length;
 static long strike_at;
-static int strike_error, strike_mode;
+static int strike_error, strike_mode, strike_signal;
 static volatile int armed;
 static long counted;
 static const char *names[MOST_CALLS];
@@ -40,10 +41,11 @@ static char struck[2 * PATH_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct { uintptr_t start, stop; } maps[MOST_MAPS];
 
-void mqi_faults_arm(const char *below, long at, int error, int mode) {
+/* `told`: a signal that is raised where the call fails, 0: none. Who catches it can say who called. */
+void mqi_faults_arm(const char *below, long at, int error, int mode, int told) {
     snprintf(root, sizeof root, "%s", below);
     root_length = strlen(root);
-    strike_at = at, strike_error = error, strike_mode = mode;
+    strike_at = at, strike_error = error, strike_mode = mode, strike_signal = told;
     counted = 0, struck[0] = 0;
     armed = 1;
 }
@@ -116,7 +118,10 @@ static int strikes(const char *name, const char *path, int kind) {
     if (!strike_at || number < strike_at || (number > strike_at && strike_mode != FULL)) return 0;
     if (strike_mode == FULL && kind == PLAIN) return 0;
     if (strike_mode == SHORT && kind != WRITES) return 0;
-    if (!struck[0]) snprintf(struck, sizeof struck, "%s", path);
+    if (!struck[0]) {
+        snprintf(struck, sizeof struck, "%s", path);
+        if (strike_signal) raise(strike_signal);
+    }
     errno = strike_error;
     return strike_mode == SHORT ? 2 : 1;
 }
