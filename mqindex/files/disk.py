@@ -30,6 +30,7 @@ __all__ = [
     "have_file",
     "is_directory",
     "is_file",
+    "is_there",
     "link",
     "make_directories",
     "make_directory",
@@ -113,6 +114,11 @@ def exists(path: str) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     return True
+
+
+def is_there(path: str) -> bool:
+    """Whether a name leads to anything, itself or as a link; an `OSError` as for `exists`."""
+    return _mode(path) != 0
 
 
 def is_file(path: str) -> bool:
@@ -360,9 +366,9 @@ def own_like(path: str, neighbour: str) -> None:
     mode = stat.S_IMODE(like.st_mode)
     if mode & stat.S_ISVTX:
         return
-    if os.path.isdir(path) and not stat.S_ISDIR(like.st_mode):
+    if is_directory(path) and not stat.S_ISDIR(like.st_mode):
         mode |= (mode & 0o444) >> 2  # who may read the file may enter the directory
-    elif not os.path.isdir(path) and stat.S_ISDIR(like.st_mode):
+    elif not is_directory(path) and stat.S_ISDIR(like.st_mode):
         mode &= ~0o111
     if (os.stat(path).st_uid, os.stat(path).st_gid) != (like.st_uid, like.st_gid):
         os.chown(path, like.st_uid, like.st_gid)

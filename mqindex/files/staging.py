@@ -242,7 +242,7 @@ def discard(path: str) -> None:
 def require_new(out: str, *, overwrite: bool) -> None:
     """`out` must not exist or be an empty directory, unless it may be moved aside."""
     if disk.exists(out) and not overwrite:
-        if os.path.isdir(out) and not os.listdir(out):
+        if disk.is_directory(out) and not os.listdir(out):
             return
         raise OutputExistsError(
             "the output exists and is not empty",

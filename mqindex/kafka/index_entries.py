@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from mqindex.files import disk
 from mqindex.kafka.layout import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
 from mqindex.kafka.zero_tail import entries_before_zeros
 
@@ -49,7 +50,7 @@ def read_entries(path: str, ending: str, most: int) -> Entries:
     if places == 0:
         return Entries(none, none, 0, 0, fragment, "none", 0)
     used = entries_before_zeros(path, size)
-    with open(path, "rb") as file:  # not mapped: a broker trims the file when it likes
+    with disk.named(path), open(path, "rb") as file:  # not mapped: a broker trims the file when it likes
         data = file.read(min(used, most + 1) * size)
     raw = np.frombuffer(data[: len(data) - len(data) % size], kind)
     first, second = (raw[name].astype(np.int64) for name in kind.names or ())

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from mqindex._native.kafka_log import BatchScan, Recovered, find_batch
 from mqindex._results import Columns
 from mqindex.errors import ClosedFileError, CorruptIndexError, OffsetOverflowError, TruncatedFileError
+from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
 from mqindex.kafka.batches import BATCH, batch_columns, batch_rows
 from mqindex.kafka.layout import MAX_INDEX_SIZE, MAX_LOG_SIZE, base_offset_of
@@ -148,7 +149,7 @@ class LogSegment:
             if suffix not in self._opened:
                 path = self._index_paths[suffix]
                 self._opened[suffix] = None
-                if path is not None and os.path.exists(path):  # a broker may take it away at any time
+                if path is not None and disk.is_there(path):  # a broker may take it away at any time
                     with contextlib.suppress(FileNotFoundError):
                         self._opened[suffix] = kind.open(path, base_offset=self.base_offset)
             return self._opened[suffix]

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from mqindex._native.kafka_log import Recovered
 from mqindex.errors import MQIndexError, OutOfOrderError
+from mqindex.files import disk
 from mqindex.kafka.batches import batch_rows
 from mqindex.kafka.checksums import recover_with_threads
 from mqindex.kafka.layout import TIME_ENTRY_SIZE, TRANSACTION_ENTRY_SIZE
@@ -134,7 +135,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 def _there(files: SegmentFiles) -> SegmentFiles:
     """The names of a segment's indexes as they are now."""
     paths = (path or index_path(files, ending) for ending, path in index_paths(files).items())
-    return SegmentFiles(files.base_offset, files.log, *(path if os.path.exists(path) else None for path in paths))
+    return SegmentFiles(files.base_offset, files.log, *(path if disk.is_there(path) else None for path in paths))
 
 
 def _checked(check: SegmentCheck) -> CheckedSegment:
@@ -186,6 +187,6 @@ def _transactions(check: SegmentCheck, done: CheckedSegment) -> bytes | None:
     path = index_paths(check.files)[INDEXES[2]]
     if path is None:
         return None
-    with open(path, "rb", buffering=0) as file:
+    with disk.named(path), open(path, "rb", buffering=0) as file:
         data = file.read((done.batches + 2) * TRANSACTION_ENTRY_SIZE)
         return data if data is not None else b""

@@ -16,6 +16,7 @@ from typing import Final
 from mqindex.driving import one
 from mqindex.engines import Engine
 from mqindex.errors import BadMagicError, CorruptIndexError
+from mqindex.files import disk
 from mqindex.kafka.diagnosis import DiagnosedPartition, Diagnosis, diagnose, unlike
 from mqindex.kafka.layout import base_offset_of
 from mqindex.kafka.log_segment import LogSegment
@@ -83,7 +84,7 @@ def _segment_of(path: str, name: re.Match[str] | None, known: PartitionFiles) ->
             return files
     base = base_offset_of(path)
     paths = [os.path.join(known.directory, f"{base:020d}.{ending}{name[2]}") for ending in ("log", *INDEXES)]
-    log, *indexes = (there if os.path.isfile(there) else None for there in paths)
+    log, *indexes = (there if disk.is_file(there) else None for there in paths)
     return None if log is None else SegmentFiles(base, log, *indexes)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from mqindex.errors import BadMagicError
+from mqindex.files import disk
 from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.partition_files import (
     PartitionDirectory,
@@ -132,7 +133,7 @@ def _surveyed(path: str, clean: bool | None, files: PartitionFiles) -> tuple[Par
 def partitions_at(root: str) -> tuple[PartitionDirectory, ...]:
     """The partition that a directory is, or those in it; one that is neither of the two is an error."""
     found = partitions_of(root)
-    if not found and not any(os.path.exists(os.path.join(root, name)) for name in _OF_A_LOG_DIR):
+    if not found and not any(disk.is_there(os.path.join(root, name)) for name in _OF_A_LOG_DIR):
         raise BadMagicError(
             "neither a partition nor a log dir", path=root, expected="segments, or directories named <topic>-<number>"
         )
@@ -151,9 +152,9 @@ def index_path(files: SegmentFiles, ending: str) -> str:
 
 def was_clean(log_dir: str) -> bool | None:
     """Whether the broker closed the partitions of a log dir; None: it is none, as far as its files tell."""
-    if os.path.exists(os.path.join(log_dir, _CLEAN)):
+    if disk.is_there(os.path.join(log_dir, _CLEAN)):
         return True
-    return False if any(os.path.exists(os.path.join(log_dir, name)) for name in _OF_A_LOG_DIR) else None
+    return False if any(disk.is_there(os.path.join(log_dir, name)) for name in _OF_A_LOG_DIR) else None
 
 
 def surveyed_partition(path: str, files: PartitionFiles, clean: bool | None) -> Partition:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from mqindex.driving import one
 from mqindex.engines import Engine, chosen_engine
+from mqindex.files import disk
 from mqindex.kafka.diagnosis import Diagnosis, diagnose
 from mqindex.kafka.layout import MAX_INDEX_SIZE
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
@@ -104,7 +105,7 @@ def verify(
 
 
 def _survey(order: Order) -> Survey:
-    return survey_file(order) if os.path.isfile(order.directory) else survey(order)
+    return survey_file(order) if disk.is_file(order.directory) else survey(order)
 
 
 AnyReport = TypeVar("AnyReport", bound=Report)

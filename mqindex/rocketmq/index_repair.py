@@ -114,7 +114,11 @@ def _needs_checkpoint(diagnosis: Diagnosis, end: int) -> bool:
 def _moved_up(diagnosis: Diagnosis, end: int) -> Checkpoint | None:
     if not _needs_checkpoint(diagnosis, end):
         return None
-    return (diagnosis.checkpoint or Checkpoint())._replace(index_msg_timestamp=end)
+    path = os.path.join(diagnosis.survey.options.root, "checkpoint")
+    known = diagnosis.checkpoint
+    if known is None and disk.is_file(path):  # what may not be read is an error, not nothing
+        known = Checkpoint.read(path)
+    return (known or Checkpoint())._replace(index_msg_timestamp=end)
 
 
 def _write_checkpoint(item: tuple[str, Checkpoint]) -> str:

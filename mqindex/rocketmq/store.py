@@ -50,9 +50,9 @@ def stray_index_names(directory: str) -> list[str]:
 
 def require_store(root: str) -> None:
     """A clear word where a path is not a store."""
-    if not os.path.exists(root):
+    if not disk.is_there(root):
         raise FileNotFoundError(errno.ENOENT, "no such store directory", root)
-    if not os.path.isdir(root):
+    if not disk.is_directory(root):
         raise BadMagicError("not a store", path=root, expected="the root directory of a broker's store", got="a file")
 
 
@@ -64,7 +64,7 @@ def require_parts(root: str) -> None:
 
 def is_left_of_store(root: str) -> bool:
     """Whether a directory has anything that only a store has, however little is left of it."""
-    return any(os.path.exists(os.path.join(root, name)) for name in _PARTS)
+    return any(disk.is_there(os.path.join(root, name)) for name in _PARTS)
 
 
 def _names(directory: str) -> list[str]:

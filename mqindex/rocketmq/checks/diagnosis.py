@@ -104,10 +104,10 @@ def _gaps(ended: Survey, good: Sequence[Checked]) -> tuple[tuple[LogSpan, ...], 
 
 
 def _read_checkpoint(path: str) -> Checkpoint | None:
-    """None also for what cannot be read, which is a finding about the side files."""
+    """None also for what is no file or may not be read, which is a finding about the side files."""
     try:
         return Checkpoint.read(path)
-    except OSError:
+    except (IsADirectoryError, PermissionError):
         return None
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from mqindex._native.consume_queue import check_units, decode_units
 from mqindex.errors import MQIndexError
+from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq.checks.unit_check import BLANK_SIZE, queue_files
@@ -81,7 +82,9 @@ def _check_queue(check: QueueCheck) -> QueueChecked:
 def _stray(check: QueueCheck, one: Skipped) -> Finding:
     """A stranger: up to 5.0 the broker does not start; from 5.1 on it passes over directories, later an empty file."""
     version = parse_version(check.broker_version)
-    harmless = version >= ((5, 1) if os.path.isdir(one.path) else (5, 1, 3) if one.reason == "an empty file" else (99,))
+    harmless = version >= (
+        (5, 1) if disk.is_directory(one.path) else (5, 1, 3) if one.reason == "an empty file" else (99,)
+    )
     hint = "the broker passes over it" if harmless else "a broker refuses to start: move it elsewhere"
     return Finding("warning" if harmless else "error", "stray-queue-file", one.path, got=one.reason, hint=hint)
 

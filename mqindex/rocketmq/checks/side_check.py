@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mqindex.errors import FormatError
+from mqindex.files import disk
 from mqindex.report import Finding
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
@@ -124,7 +125,7 @@ def _json(path: str) -> Iterator[Finding]:
     problem = content_problem(path)
     if problem is None:
         return
-    backup = content_problem(f"{path}.bak") if os.path.exists(f"{path}.bak") else "missing"
+    backup = content_problem(f"{path}.bak") if disk.is_there(f"{path}.bak") else "missing"
     if problem == "missing" and backup == "missing":
         return
     if backup is None:

@@ -117,7 +117,7 @@ def settle(options: StoreOptions, out: str) -> FollowHome:
 
 def _require_new(out: str) -> None:
     """Nothing is there but what a first run that was killed left behind."""
-    if os.path.lexists(out) and not (os.path.isdir(out) and all(map(_of_first_run, os.listdir(out)))):
+    if disk.exists(out) and not (disk.is_directory(out) and all(map(_of_first_run, os.listdir(out)))):
         raise OutputExistsError("the output holds something else", path=out, hint="follow into another directory")
 
 

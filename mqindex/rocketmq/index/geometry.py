@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex.errors import GeometryError, MQIndexError
+from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, INDEX_NUM
@@ -182,7 +183,7 @@ def _vote(path: str, thorough: bool) -> set[Geometry]:
 
 def _of_one_size(names: list[str]) -> list[str]:
     # The files of a directory have one length. A torn one must not vote, so the commonest length does; in a tie all.
-    sizes = {name: os.path.getsize(name) for name in names if os.path.isfile(name)}
+    sizes = {name: os.path.getsize(name) for name in names if disk.is_file(name)}
     sizes = {name: size for name, size in sizes.items() if size >= _SMALLEST} or sizes
     ranked = Counter(sizes.values()).most_common(2)
     if len(ranked) == 2 and ranked[0][1] == ranked[1][1]:

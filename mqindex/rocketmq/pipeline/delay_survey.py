@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from mqindex._native.consume_queue import decode_units
 from mqindex.errors import MQIndexError
+from mqindex.files import disk
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.options import StoreOptions
@@ -27,7 +28,7 @@ _UNKNOWN = 1000  # ms, the broker's delay for a level that it does not know
 def seen_delay_levels(options: StoreOptions) -> tuple[int, ...] | None:
     """The delays in ms, level 1 first: the default, but for levels whose units agree on another. None: the default."""
     home = os.path.join(options.consume_queue, SCHEDULE_TOPIC)
-    if not os.path.isdir(home):
+    if not disk.is_directory(home):
         return None
     try:
         with CommitLog.open(options.commitlog, mapped_file_size=options.mapped_file_size) as log:
@@ -45,7 +46,7 @@ def seen_delay_levels(options: StoreOptions) -> tuple[int, ...] | None:
 
 def _levels(home: str) -> list[int]:
     """Those that have a queue: level n waits in queue n - 1."""
-    return [level for level in range(1, _MOST_LEVELS + 1) if os.path.isdir(os.path.join(home, str(level - 1)))]
+    return [level for level in range(1, _MOST_LEVELS + 1) if disk.is_directory(os.path.join(home, str(level - 1)))]
 
 
 def _delay(directory: str, level: int, log: CommitLog) -> int | None:

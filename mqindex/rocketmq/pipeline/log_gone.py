@@ -11,6 +11,7 @@ import os
 import struct
 from collections.abc import Iterator, Sequence
 
+from mqindex.files import disk
 from mqindex.report import Finding
 from mqindex.rocketmq import store
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, QUEUE_UNIT_SIZE
@@ -73,7 +74,7 @@ def _newest_indexed(options: StoreOptions) -> int:
 def _indexed(options: StoreOptions) -> Iterator[tuple[str, int]]:
     """Index files with entries, and the phy offset of the last one."""
     for path in store.index_paths(options.index):
-        if os.path.isfile(path):
+        if disk.is_file(path):
             with open(path, "rb") as file:
                 header = file.read(INDEX_HEADER_SIZE)
             if len(header) == INDEX_HEADER_SIZE and struct.unpack_from(">i", header, 36)[0] > 1:

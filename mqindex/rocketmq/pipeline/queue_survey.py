@@ -8,6 +8,7 @@ from collections.abc import Set
 from dataclasses import dataclass, replace
 
 from mqindex.errors import FormatError
+from mqindex.files import disk
 from mqindex.report import Finding, Value
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.options import StoreOptions
@@ -90,7 +91,7 @@ def queues_elsewhere(rocksdb: str) -> Finding:
 
 def is_rocksdb(directory: str) -> bool:
     """Whether RocksDB keeps its files there: CURRENT names the MANIFEST that counts."""
-    return os.path.isfile(os.path.join(directory, "CURRENT"))
+    return disk.is_file(os.path.join(directory, "CURRENT"))
 
 
 def _ext(options: StoreOptions) -> str:

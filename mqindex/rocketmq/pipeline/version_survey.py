@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mqindex.errors import FormatError, MQIndexError
+from mqindex.files import disk
 from mqindex.report import Value
 from mqindex.rocketmq.index.compare import Comparison, first_in_log, next_entry
 from mqindex.rocketmq.index.geometry import Geometry
@@ -75,7 +76,7 @@ def survey_version(
             source = f"inferred from {os.path.basename(path)}"
             told = Value("5.4 or newer" if agreeing[0] else before, source)
             return Version(_TAGS if agreeing[0] else number, told, known=True)
-    newest = next((name for name in _SINCE_5_4 if os.path.exists(os.path.join(options.root, name))), None)
+    newest = next((name for name in _SINCE_5_4 if disk.is_there(os.path.join(options.root, name))), None)
     if newest is not None:
         return Version(_TAGS, Value("5.4 or newer", f"inferred from {newest}/"), known=True)
     if traces.no_separator:
@@ -91,7 +92,7 @@ def survey_version(
 def _trace_of_5(root: str, traces: LogTraces) -> str | None:
     """What only brokers from 5.0 on leave behind."""
     for name in _SINCE_5_0 + _SINCE_5_4:
-        if os.path.exists(os.path.join(root, name)):
+        if disk.is_there(os.path.join(root, name)):
             return name
     if traces.since_5_1 or traces.batch_topics:
         return "the newest messages"

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
 from mqindex.errors import FormatError, was_cut
+from mqindex.files import disk
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.message import Message
@@ -97,7 +98,7 @@ def goes_back_to_min(options: StoreOptions) -> bool:
     Where no version is given, a file tells 5.x, which alone leaves it.
     """
     if options.broker_version is None:
-        return not os.path.exists(os.path.join(options.root, "abort.bak"))
+        return not disk.is_there(os.path.join(options.root, "abort.bak"))
     return parse_version(options.broker_version) < (4, 9, 4)
 
 

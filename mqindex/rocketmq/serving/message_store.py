@@ -9,6 +9,7 @@ from types import TracebackType
 
 from mqindex._results import Columns
 from mqindex.errors import BadMagicError, ClosedFileError, ReadOnlyFileError
+from mqindex.files import disk
 from mqindex.rocketmq import store
 from mqindex.rocketmq.dispatch.reput import OnReput, ReputResult, Stop
 from mqindex.rocketmq.index.index_service import IndexService
@@ -422,7 +423,7 @@ class MessageStore:
     def _index_service(self) -> IndexService | None:
         self._up_to_date()
         with self._lock:
-            if self._index is None and os.path.isdir(self._options.index):
+            if self._index is None and disk.is_directory(self._options.index):
                 self._index = IndexService.open(
                     self._options.index, hash_slot_num=self._options.hash_slot_num, index_num=self._options.index_num
                 )
@@ -432,7 +433,7 @@ class MessageStore:
 def _require_store(options: StoreOptions) -> None:
     store.require_store(options.root)
     parts = (*options.commitlog, options.consume_queue, options.index)
-    if not any(os.path.isdir(part) for part in parts):
+    if not any(disk.is_directory(part) for part in parts):
         raise BadMagicError(
             "not a store", path=options.root, expected="commitlog, consumequeue or index in it",
             hint="pass the root directory of a broker's store (storePathRootDir)",
@@ -440,7 +441,7 @@ def _require_store(options: StoreOptions) -> None:
 
 
 def _open_queues(options: StoreOptions) -> ConsumeQueueTable | None:
-    if not os.path.isdir(options.consume_queue):
+    if not disk.is_directory(options.consume_queue):
         return None
     return ConsumeQueueTable.open(
         options.consume_queue,
