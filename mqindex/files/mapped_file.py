@@ -12,7 +12,7 @@ from mqindex._native.guard import Mapping
 from mqindex.errors import ClosedFileError, FormatError, TruncatedFileError
 from mqindex.files import disk
 from mqindex.files.backup import neighbour_of
-from mqindex.files.disk import named
+from mqindex.files.disk import exists, named
 from mqindex.files.tmpfile import give_name, open_nameless
 
 __all__ = ["MappedFile"]
@@ -68,7 +68,7 @@ class MappedFile:
         stands beside it, as far as this process may give them.
         """
         name = os.fspath(path)
-        if os.path.lexists(name):
+        if exists(name):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
         return cls._create_nameless(name, size, sparse) or cls._create_in_place(name, size, sparse)
 

@@ -235,7 +235,7 @@ class AbstractIndex:
             return
         try:
             size = self._file.map.size()
-        except (OSError, ValueError):  # just closed by another thread, which the look-up says next
+        except ValueError:  # just closed by another thread, which the look-up says next
             return
         if size < self._file.size:
             raise TruncatedFileError(

@@ -6,7 +6,7 @@ import os
 import struct
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import NamedTuple
 
@@ -194,15 +194,17 @@ class TransactionIndex:
 
 
 def _write(path: str, data: bytes, at: int) -> None:
-    """What stood behind is gone; a write that fails leaves nothing of its own."""
+    """What stood behind is gone; a write that fails leaves no whole entry of its own."""
     fd = disk.open_to_write(path)
     try:
+        if os.path.getsize(path) > at:
+            disk.resize(fd, at)
         try:
             disk.pwrite_all(fd, data, at)
         except OSError:
-            disk.resize(fd, at)
+            with suppress(OSError):
+                disk.resize(fd, at)
             raise
-        disk.resize(fd, at + len(data))
     finally:
         disk.close(fd)
 

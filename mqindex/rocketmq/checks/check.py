@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from mqindex.errors import MQIndexError
+from mqindex.files import disk
 from mqindex.report import Finding, Severity
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.checks.file_times import wrong_times
@@ -65,7 +66,7 @@ def check_file(check: FileCheck) -> Checked:
         try:
             return _check_file(check)
         except FileNotFoundError:
-            if not os.path.lexists(check.path):
+            if not disk.exists(check.path):
                 return Checked(check.path, False, (), gone=True)
             left = present(check.spans)
             if len(left) == len(check.spans):

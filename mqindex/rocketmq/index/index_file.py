@@ -348,7 +348,7 @@ class IndexFile(SingleCalls):
         """A bulk call looks for a cut file before it reads: where the file ends inside a page, its map gives zeros."""
         try:
             size = self._file.map.size()
-        except (OSError, ValueError):  # closed by another thread, as the call itself will say
+        except ValueError:  # closed by another thread, as the call itself will say
             size = 0
         if size < self._file.size and not self._core.closed:
             raise TruncatedFileError(

@@ -352,7 +352,7 @@ class CommitLog:
 
     def _has_expired(self, number: int) -> bool:
         """Whether a file and all before it are gone: a broker deletes the log from its old end."""
-        if any(os.path.lexists(file.path) for file in self.files[: number + 1]):
+        if any(disk.exists(file.path) for file in self.files[: number + 1]):
             return False
         if self.files[number] not in self.expired:
             self.expired.append(self.files[number])

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from mqindex.files import disk
 from mqindex.report import Finding
 from mqindex.rocketmq.log.log_entries import LogSpan
 
@@ -21,7 +22,7 @@ Result = TypeVar("Result")
 
 def was_deleted(error: OSError) -> bool:
     """Whether the file that could not be opened is not there any more; a link that leads nowhere is."""
-    return isinstance(error, FileNotFoundError) and error.filename is not None and not os.path.lexists(error.filename)
+    return isinstance(error, FileNotFoundError) and error.filename is not None and not disk.exists(error.filename)
 
 
 def read_again(work: Callable[[], Result]) -> Result:
@@ -38,7 +39,7 @@ def read_again(work: Callable[[], Result]) -> Result:
 
 def still_there(spans: Sequence[LogSpan]) -> tuple[LogSpan, ...]:
     """The files of a log without those at its old end that are gone. The newest is never deleted by a broker."""
-    first = next((at for at, span in enumerate(spans) if os.path.lexists(span.path)), len(spans))
+    first = next((at for at, span in enumerate(spans) if disk.exists(span.path)), len(spans))
     if spans and first == len(spans):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), spans[-1].path)
     return tuple(spans[first:])
@@ -46,7 +47,7 @@ def still_there(spans: Sequence[LogSpan]) -> tuple[LogSpan, ...]:
 
 def present(spans: Sequence[LogSpan]) -> tuple[LogSpan, ...]:
     """The files of a log that are there, with holes where others are missing; not without the newest."""
-    left = tuple(span for span in spans if os.path.lexists(span.path))
+    left = tuple(span for span in spans if disk.exists(span.path))
     if spans and left[-1:] != (spans[-1],):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), spans[-1].path)
     return left
