@@ -238,7 +238,7 @@ def _read_record(backup: str) -> list[_Entry]:
             expected=f"the file {RECORD} in it",
             hint="older versions wrote none: move its files to their places by hand",
         )
-    with open(path, "rb") as file:
+    with disk.named(path), open(path, "rb") as file:
         text = file.read()
     try:
         record = json.loads(text)

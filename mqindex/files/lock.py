@@ -203,7 +203,11 @@ def lock_whole(fd: int) -> bool | None:
     """Lock an open file of ours (`flock`), at once. False: another holds it; None: this file system has no locks."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
     except OSError as error:
+        if error.errno == errno.EACCES:  # a record lock that is held may say so, not this one
+            raise
         return _refused(error)
     return True
 

@@ -262,7 +262,7 @@ class AbstractIndex:
 def _set_length(path: str, size: int) -> None:
     fd = disk.open_to_write(path)
     try:
-        old = os.fstat(fd).st_size
+        old = os.path.getsize(path)
         disk.resize(fd, min(size, old))
         if size > old:
             try:

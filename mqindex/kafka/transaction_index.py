@@ -157,7 +157,7 @@ class TransactionIndex:
     def _read(self) -> list[AbortedTxn]:
         self._require_open()
         try:
-            with open(self.path, "rb") as file:
+            with disk.named(self.path), open(self.path, "rb") as file:
                 data = file.read()
         except FileNotFoundError:
             return []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import sys
 import tempfile
 import time
@@ -17,8 +18,8 @@ _SHOWN = 60
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev faults", description="make every call that touches a disk fail once")
     parser.add_argument("what", nargs="*", metavar="OPERATION[:CALL:FAILURE]")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="only every n-th attempt of each operation")
-    parser.add_argument("--first", type=int, default=0, metavar="N", help="begin with the n-th of them")
+    parser.add_argument("--sample", type=int, metavar="N", help="only so many attempts of each operation, at random")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="which ones")
     parser.add_argument("--list", action="store_true", help="only say the operations")
     given = parser.parse_args()
     if not available():
@@ -48,7 +49,9 @@ def main() -> int:
 
     def choose(cells: list[matrix.Attempt]) -> list[matrix.Attempt]:
         mine = [cell for cell in single if cell.operation == cells[0].operation]
-        return mine or cells[given.first :: given.every]
+        if mine or given.sample is None:
+            return mine or cells
+        return random.Random(given.seed).sample(cells, min(given.sample, len(cells)))
 
     totals = matrix.run(names, choose, lambda line: print(line, flush=True))
     for (operation, word, why), found in sorted(totals.bad.items(), key=lambda each: -len(each[1]))[:_SHOWN]:

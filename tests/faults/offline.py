@@ -140,6 +140,46 @@ class Repair:
         require(not lost, f"gone: {[path for path, held in self.old.items() if held in lost]}")
 
 
+@dataclass
+class Undo:
+    """What a repair moved is put back: every file the old or the new one, and none is gone."""
+
+    name: str
+    make: Callable[[Path], object]
+    repair: Callable[..., Any]
+    undo: Callable[..., Any]
+    options: dict[str, Any]
+    moved_whole: str = ""  # a directory that no one call can give another's place
+    old: dict[str, str] = field(default_factory=dict)
+    right: dict[str, str] = field(default_factory=dict)
+
+    def prepare(self, place: Path) -> None:
+        self.make(place / "broken-0")
+        self.old = contents(place / "broken-0")
+        self.backup = Path(self.repair(place / "broken-0", **self.options).backup).name
+        self.right = apart_from_backups(place / "broken-0")
+
+    def begin(self, place: Path) -> None: ...
+
+    def run(self, place: Path, told: Told) -> None:
+        self.undo(place / "broken-0", self.backup)
+
+    def judge(self, place: Path, told: Told) -> None:
+        root = place / "broken-0"
+        here = apart_from_backups(root)
+        require(told.failed or here == self.old, f"no error, and not put back: {differing(here, self.old)}")
+        for path, held in here.items():
+            require(held in (self.old.get(path), self.right.get(path)), f"{path}: neither the old nor the new file")
+        gone = self.old.keys() & self.right.keys() - here.keys()
+        require(all(self.moved_whole and path.startswith(self.moved_whole) for path in gone), f"gone: {sorted(gone)}")
+        lost = {*self.old.values(), *self.right.values()} - set(contents(root).values())
+        require(not lost, "a file is nowhere")
+        if (root / self.backup).exists():
+            self.undo(root, self.backup)
+        here = apart_from_backups(root)
+        require(here == self.old, f"the second run left other files: {differing(here, self.old)}")
+
+
 def broken_store(situation: str) -> Callable[[Path], None]:
     def make(root: Path) -> None:
         make_small_store(root, unclean=True)
@@ -210,5 +250,7 @@ OPERATIONS = [
         for force in ("", "-force")
     ),
     Repair("kafka-repair", of_kafka.broken, kafka.repair, KAFKA_OPTIONS),
+    Undo("rocketmq-undo", broken_both, rocketmq.repair, rocketmq.undo_repair, REPAIR_OPTIONS, "consumequeue/"),
+    Undo("kafka-undo", of_kafka.broken, kafka.repair, kafka.undo_repair, KAFKA_OPTIONS),
     Follow(),
 ]  # fmt: skip

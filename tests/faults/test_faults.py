@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,12 @@ def preloaded(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[st
     return subprocess.run(
         command, env=environment(tmp_path), cwd=REPOSITORY, capture_output=True, text=True, check=False
     )
+
+
+def test_a_sample_of_the_matrix_survives(tmp_path: Path, rng: random.Random) -> None:
+    seed = str(rng.getrandbits(32))
+    done = preloaded(tmp_path, "-m", "tests.faults", "--sample", "30", "--seed", seed)
+    assert done.returncode == 0, f"--seed {seed}\n{done.stdout}{done.stderr}"
 
 
 BAD = """

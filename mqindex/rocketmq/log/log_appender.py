@@ -157,6 +157,7 @@ class LogAppender:
         if self._group.error:
             raise FileStateError(
                 f"a flush failed, so nobody knows what the disk has: {os.strerror(self._group.error)}",
+                path=self.writer.path,
                 hint="open the log again",
             )
         self._take_back()
