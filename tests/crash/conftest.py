@@ -1,14 +1,16 @@
-"""Where the crash tests keep their stores."""
+"""Where the crash tests keep their stores, and what the kill rounds say at the end of a run."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.memory_disk import memory_disk
+
+KILLS = pytest.StashKey[list[str]]()
 
 
 @pytest.fixture
@@ -19,3 +21,21 @@ def tmp_path() -> Iterator[Path]:
     """
     with tempfile.TemporaryDirectory(prefix="mqindex-crash-", dir=memory_disk()) as directory:
         yield Path(directory)
+
+
+@pytest.fixture
+def tell_kills(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Keeps a line for the end of the run: what was killed how often, and what nothing is lost of."""
+
+    def tell(what: str, kills: int, **figures: int) -> None:
+        told = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in figures.items())
+        request.config.stash.setdefault(KILLS, []).append(f"{what}: {kills:,} kills, {told}")
+
+    return tell
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if lines := config.stash.get(KILLS, []):
+        terminalreporter.section("kill -9 at any time")
+        for line in lines:
+            terminalreporter.line(line)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+import shutil
 import struct
 import subprocess
 import sys
@@ -131,7 +132,9 @@ def check_whole(directory: Path, acknowledged: dict[int, int]) -> list[Record]:
     return records
 
 
-def test_killed_anywhere_keeps_what_was_acknowledged_and_opens_by_itself(tmp_path: Path, rng: random.Random) -> None:
+def test_killed_anywhere_keeps_what_was_acknowledged_and_opens_by_itself(
+    tmp_path: Path, rng: random.Random, tell_kills: Callable[..., None]
+) -> None:
     words = rolled = 0
     for number in range(-(-ROUNDS // ROUNDS_PER_LOG)):
         directory = tmp_path / f"store{number}" / "commitlog"
@@ -153,8 +156,10 @@ def test_killed_anywhere_keeps_what_was_acknowledged_and_opens_by_itself(tmp_pat
             assert found == [record.phy_offset for record in records]
             first = max((record.queue_offset for record in records), default=-1) + 1
         rolled += len(list(directory.iterdir())) - 1
+        shutil.rmtree(directory)
     assert words > ROUNDS
     assert rolled > ROUNDS / 20
+    tell_kills("append", ROUNDS, acknowledged=words, lost=0)
 
 
 @pytest.mark.parametrize("many", [False, True])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,8 +63,22 @@ def killed_writer(root: Path, source: random.Random, first: int) -> Acknowledged
     return {number: (queue, offset, phy) for number, queue, offset, phy in said}
 
 
-def test_killed_anywhere_everything_acknowledged_is_consumed_and_found(tmp_path: Path, rng: random.Random) -> None:
-    words = 0
+def found_in(store: MessageStore) -> Acknowledged:
+    """What a consumer of every queue gets."""
+    return {
+        int(key[1:]): (queue_id, offset, phy)
+        for topic, queue_id in store.queues
+        for part in [store.get_messages(topic, queue_id, 0, max_msg_nums=1 << 20).messages]
+        for key, offset, phy in zip(
+            part["keys"].to_pylist(), part["queue_offset"].tolist(), part["phy_offset"].tolist(), strict=True
+        )
+    }
+
+
+def test_killed_anywhere_everything_acknowledged_is_consumed_and_found(
+    tmp_path: Path, rng: random.Random, tell_kills: Callable[..., None]
+) -> None:
+    words = kills = 0
     for store_number in range(-(-ROUNDS // (4 * ROUNDS_PER_STORE))):
         root = tmp_path / f"store{store_number}"
         root.mkdir()
@@ -72,18 +88,9 @@ def test_killed_anywhere_everything_acknowledged_is_consumed_and_found(tmp_path:
             said = killed_writer(root, rng, following)
             acknowledged |= said
             words += len(said)
+            kills += 1
             with MessageStore.open(root, writable=True, config=CONFIG) as store:
-                found = {
-                    int(key[1:]): (queue_id, offset, phy)
-                    for topic, queue_id in store.queues
-                    for part in [store.get_messages(topic, queue_id, 0, max_msg_nums=1 << 20).messages]
-                    for key, offset, phy in zip(
-                        part["keys"].to_pylist(),
-                        part["queue_offset"].tolist(),
-                        part["phy_offset"].tolist(),
-                        strict=True,
-                    )
-                }
+                found = found_in(store)
                 assert acknowledged.items() <= found.items()
                 for number in rng.sample(sorted(acknowledged), min(len(acknowledged), 5)):
                     (only,) = store.query_message("T", f"k{number}", exact=True).messages
@@ -92,7 +99,9 @@ def test_killed_anywhere_everything_acknowledged_is_consumed_and_found(tmp_path:
             following = max(found, default=-1) + 1
             report = verify(root, deep=True, engine=LocalEngine(1), config=CONFIG)
             assert report.ok, report.findings
+        shutil.rmtree(root)
     assert words > ROUNDS // 4
+    tell_kills("put, put of many, dispatch, flush", kills, acknowledged=words, lost=0)
 
 
 FULL = """

@@ -7,7 +7,7 @@ import random
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -70,12 +70,18 @@ def test_killed_at_any_call_the_next_run_goes_on(runner: Runner, store: GrowingS
     assert contents(store.root) == before
 
 
-def test_killed_at_any_time_while_the_log_grows(tmp_path: Path, rng: random.Random) -> None:
-    repairs = 0
+def test_killed_at_any_time_while_the_log_grows(
+    tmp_path: Path, rng: random.Random, tell_kills: Callable[..., None]
+) -> None:
+    repairs = messages = 0
     for first in range(0, ROUNDS, ROUNDS_PER_STORE):
         place = tmp_path / str(first)
-        repairs += killed_often(GrowingStore(place / "store"), place, min(ROUNDS - first, ROUNDS_PER_STORE), rng)
+        store = GrowingStore(place / "store")
+        repairs += killed_often(store, place, min(ROUNDS - first, ROUNDS_PER_STORE), rng)
+        messages += store.number
+        shutil.rmtree(place)
     assert repairs > ROUNDS // 50
+    tell_kills("follow", ROUNDS, messages=messages, lost=0)
 
 
 def killed_often(store: GrowingStore, place: Path, rounds: int, rng: random.Random) -> int:
