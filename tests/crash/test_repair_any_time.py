@@ -61,7 +61,7 @@ def files(root: Path) -> list[Path]:
 def written(root: Path, source: random.Random) -> Acknowledged:
     """What a writer acknowledged, which was killed too."""
     said: Acknowledged = {}
-    while len(said) < 20:
+    while len(said) < 60:
         said |= killed_writer(root, source, max(said, default=-1) + 10_000)
     MessageStore.open(root, writable=True, config=CONFIG).close()
     return said
