@@ -205,12 +205,10 @@ WIDE static void all_wide_floors(const mqi_kafka_index *x, const mqi_kafka_tree 
         wide_floors(x, 0, tree, targets, m, at);
 }
 
-void mqi_kafka_choose(void) {
+__attribute__((constructor)) static void choose_when_loaded(void) {
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi")) chosen = all_wide_floors;
 }
-#else
-void mqi_kafka_choose(void) {}
 #endif
 
 void mqi_kafka_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m, int64_t *at) {

@@ -42,9 +42,6 @@ typedef struct {
     void *memory;
 } mqi_kafka_tree;
 
-/* Chooses the instructions, once; until then the portable ones answer. Call it before threads start. */
-void mqi_kafka_choose(void);
-
 int mqi_kafka_is_sorted(const mqi_kafka_index *x);
 /* The layers are a copy of keys that strictly increase: while the file changes under them, a search still ends inside it. */
 enum mqi_kafka_growth { MQI_KAFKA_GROWN = 0, MQI_KAFKA_UNSORTED, MQI_KAFKA_NO_MEMORY };

@@ -62,7 +62,6 @@ cdef extern from "mqi_kafka_index.h" nogil:
     void mqi_kafka_tree_free(mqi_kafka_tree* tree) noexcept
     int64_t mqi_kafka_floor(const mqi_kafka_index* x, const mqi_kafka_tree* tree, int64_t target) noexcept
     int64_t mqi_kafka_settle(const mqi_kafka_index* x, const int64_t* targets, int64_t m, int64_t* at) noexcept
-    void mqi_kafka_choose() noexcept
     void mqi_kafka_floors(
         const mqi_kafka_index* x, const mqi_kafka_tree* tree, const int64_t* targets, int m, int64_t* at) noexcept
     void mqi_kafka_floors_portable(
@@ -85,8 +84,6 @@ cdef enum:
 ctypedef void (*floors_of)(
     const mqi_kafka_index*, const mqi_kafka_tree*, const int64_t*, int, int64_t*) noexcept nogil
 
-mqi_kafka_choose()
-
 _WHY = (None, "full", "order", "overflow")
 
 
@@ -95,7 +92,8 @@ cdef class Entries:
     """The entries of one index file, and where its next one goes. `buf` None: a file of no bytes.
 
     kind : the NamedTuple that a look-up gives. Look-ups from several threads are safe, also beside one that appends;
-    closing while a call runs is. What others do to the bytes meanwhile changes answers, and never leads out of the buffer.
+    closing while a call runs is. What others do to the bytes meanwhile changes answers, and never leads out of the
+    buffer.
     """
 
     cdef Py_buffer view
@@ -254,7 +252,8 @@ cdef class Entries:
             raise ValueError(f"targets: expected one dimension, got {wanted.ndim}")
         one = np.empty(len(wanted), np.int64)
         other = np.empty(len(wanted), np.int64 if self.index.times else np.int32)
-        cdef Pinned asked = Pinned(wanted, sizeof(int64_t)), first = Pinned(one, 1, True), second = Pinned(other, 1, True)
+        cdef Pinned asked = Pinned(wanted, sizeof(int64_t))
+        cdef Pinned first = Pinned(one, 1, True), second = Pinned(other, 1, True)
         cdef Pinned held = self._pin(&index)
         with nogil:
             no_memory = look_up_all(

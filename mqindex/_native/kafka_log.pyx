@@ -451,8 +451,6 @@ cdef class Recovered:
         return self._copied(&self.r.epochs)
 
 
-
-
 def recover(
     buf, int64_t base_offset, /, *, int64_t index_interval_bytes, int64_t max_index_size, bint check_crc=True,
     first_offset=None, path=None
