@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, KeysView, Mapping, Set
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mqindex._native.keys import KeyBatch, key_hash, seed_of
@@ -25,7 +25,7 @@ def key_batch(keys: Keys, topic: str | None = None) -> KeyBatch:
     Raises
     ------
     TypeError
-        Not a collection of text; a single str is not one either.
+        Not a sequence of text; a single str is not one either, nor is a set or a mapping, whose order is nobody's.
     ValueError
         A null; the message names its position.
 
@@ -36,6 +36,8 @@ def key_batch(keys: Keys, topic: str | None = None) -> KeyBatch:
         return keys
     if isinstance(keys, (str, bytes, bytearray, memoryview)):
         raise TypeError(f"keys: expected a sequence of str, got one {type(keys).__name__}")
+    if isinstance(keys, (Set, Mapping)) and not isinstance(keys, KeysView):
+        raise TypeError(f"keys: expected a sequence of str, got {type(keys).__name__}")
     batch = KeyBatch(seed_of(topic))
     if isinstance(keys, (list, tuple)):
         batch.add_sequence(keys)

@@ -216,7 +216,7 @@ class BinaryColumn(StringColumn):
         return ({"u": "z", "U": "Z"}[kind], *rest)
 
 
-class HeadersColumn(Sequence["list[tuple[str, bytes | None]]"]):
+class HeadersColumn:  # no Sequence: of one, polars asks each pair to have values of one type
     """A column of headers: for each row a list of (key, value), Arrow type list of structs.
 
     Attributes
@@ -255,6 +255,13 @@ class HeadersColumn(Sequence["list[tuple[str, bytes | None]]"]):
             raise IndexError(f"headers {i} of {n}")
         return self[i % n : i % n + 1].to_pylist()[0]
 
+    def __iter__(self) -> Iterator[list[tuple[str, bytes | None]]]:
+        return iter(self.to_pylist())
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        """An Arrow list of structs of key and value; a large one from 2^31 headers on."""
+        return export_array(self._node(""))
+
     def to_pylist(self) -> list[list[tuple[str, bytes | None]]]:
         """The headers of every row."""
         pairs = [(key or "", value) for key, value in zip(self.keys.to_pylist(), self.values.to_pylist(), strict=True)]
@@ -274,6 +281,9 @@ class HeadersColumn(Sequence["list[tuple[str, bytes | None]]"]):
 
 class Columns(Mapping[str, Any]):
     """Columns of equal length by name: ndarrays, and `StringColumn` for text. An Arrow stream of one record batch.
+
+    `pyarrow.table(batch)` and `polars.DataFrame(batch)` take it as it is, pandas as `pandas.DataFrame(dict(batch))` or,
+    from pandas 3 on, `pandas.DataFrame.from_arrow(batch)`.
 
     Examples
     --------
@@ -306,6 +316,13 @@ class Columns(Mapping[str, Any]):
         """One Arrow record batch."""
         children = [_node(name, column) for name, column in self._columns.items()]
         return export_stream(("+s", "", self.num_rows, 0, (None,), children))
+
+    def __array__(self, dtype: object = None, copy: object = None) -> npt.NDArray[Any]:
+        """TypeError: `pandas.DataFrame(batch)` comes here, and would take the names of the columns for its rows."""
+        raise TypeError(
+            "columns are no array: take one, batch[name]; for pandas, pandas.DataFrame.from_arrow(batch) or "
+            "pandas.DataFrame(dict(batch))"
+        )
 
     def __repr__(self) -> str:
         return f"Columns({', '.join(self._columns)}; {self.num_rows} rows)"

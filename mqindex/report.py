@@ -141,6 +141,14 @@ class Report:
         """True when no finding is an error; warnings and infos change nothing."""
         return not any(finding.severity == "error" for finding in self.findings)
 
+    def __bool__(self) -> bool:
+        """`ok`, so that `if verify(store):` asks whether the files are good.
+
+        >>> bool(Report("store")), bool(Report("store", [Finding("error", "bad-slot", "store/index/1")]))
+        (True, False)
+        """
+        return self.ok
+
     @property
     def geometry(self) -> Value | None:
         """(hash_slot_num, index_num) and their source; None where the files have none."""

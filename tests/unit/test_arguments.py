@@ -9,6 +9,7 @@ import pytest
 from mqindex import kafka, rocketmq
 from mqindex.errors import CorruptIndexError
 from mqindex.kafka.producer_state import read_producers
+from mqindex.rocketmq import IndexFile, IndexService
 from tests.support.golden import case
 from tests.support.golden_kafka import PartitionCase
 
@@ -72,3 +73,25 @@ def test_what_is_no_snapshot_is_told_what_it_is(tmp_path, data, sentence):
     path.write_bytes(data)
     with pytest.raises(CorruptIndexError, match=f"^no snapshot that a broker reads: {path} ?:? ?{sentence}$"):
         read_producers(path)
+
+
+@pytest.mark.parametrize("keys", [{"a", "b"}, frozenset("a"), {"a": 1}, {"a": 1}.items(), "a", b"a", 5, None])
+def test_keys_are_a_sequence(keys, tmp_path):
+    """The keys of a set were put in whatever order it has, those of a mapping without its values."""
+    sentence = "^keys: expected a sequence of str, got "
+    with pytest.raises(TypeError, match=sentence):
+        rocketmq.key_hashes(keys)
+    with IndexFile.create(tmp_path / "index", hash_slot_num=5, index_num=9) as index:
+        with pytest.raises(TypeError, match=sentence):
+            index.put_keys(keys, [1], [1])
+        with pytest.raises(TypeError, match=sentence):
+            index.select_phy_offsets(keys)
+    with IndexService.open(tmp_path / "all", hash_slot_num=5, index_num=9, writable=True) as service:
+        with pytest.raises(TypeError, match=sentence):
+            service.build_index("T", keys, [1], [1])
+        with pytest.raises(TypeError, match=sentence):
+            service.query_offsets("T", keys)
+
+
+def test_the_names_of_a_mapping_are_keys_in_its_order():
+    assert rocketmq.key_hashes({"b": 1, "a": 2}.keys()).tolist() == rocketmq.key_hashes(["b", "a"]).tolist()
