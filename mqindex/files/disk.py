@@ -60,6 +60,7 @@ __all__ = [
     "write_new",
 ]
 
+_MAY_NOT = (errno.EPERM, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS)  # own another's file
 _SYNCS = 16  # at once: one after the other a file takes a commit of its own, ten times as long
 
 
@@ -134,7 +135,9 @@ def is_directory(path: str) -> bool:
 def _mode(path: str) -> int:
     try:
         return os.stat(path).st_mode
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):  # the last one: a link that leads to itself
+            raise
         return 0
 
 
@@ -360,19 +363,32 @@ def replace(source: str, target: str) -> None:
 def own_like(path: str, neighbour: str) -> None:
     """Give a new file or directory its neighbour's owner and mode: a repair by root must not lock the broker out.
 
-    A directory that all share, such as /tmp, tells nothing.
+    Who may not give files away, or works where files have no owners, keeps his own. A directory that all share, such
+    as /tmp, tells nothing.
     """
     like = os.stat(neighbour)
     mode = stat.S_IMODE(like.st_mode)
     if mode & stat.S_ISVTX:
         return
-    if is_directory(path) and not stat.S_ISDIR(like.st_mode):
+    if os.path.isdir(path) and not stat.S_ISDIR(like.st_mode):
         mode |= (mode & 0o444) >> 2  # who may read the file may enter the directory
-    elif not is_directory(path) and stat.S_ISDIR(like.st_mode):
+    elif not os.path.isdir(path) and stat.S_ISDIR(like.st_mode):
         mode &= ~0o111
-    if (os.stat(path).st_uid, os.stat(path).st_gid) != (like.st_uid, like.st_gid):
-        os.chown(path, like.st_uid, like.st_gid)
-    os.chmod(path, mode)
+    another = (os.stat(path).st_uid, os.stat(path).st_gid) != (like.st_uid, like.st_gid)
+    if another and not _as_allowed(lambda: os.chown(path, like.st_uid, like.st_gid)):
+        _as_allowed(lambda: os.chown(path, -1, like.st_gid))
+    _as_allowed(lambda: os.chmod(path, mode))
+
+
+def _as_allowed(change: Callable[[], None]) -> bool:
+    """False: this user may not, or the file system cannot."""
+    try:
+        change()
+    except OSError as error:
+        if error.errno not in _MAY_NOT:
+            raise
+        return False
+    return True
 
 
 # ---- until it is on the disk --------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import os
 import struct
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
@@ -31,6 +32,7 @@ class Holder(NamedTuple):
 
 _held: set[tuple[int, int, int]] = set()
 _held_lock = threading.Lock()
+_unlocked: set[str] = set()  # directories of which it was told
 
 
 def state(path: str) -> State:
@@ -143,6 +145,7 @@ def hold_directory(path: str, what: str) -> Iterator[None]:
     """Be the only one of this package who writes to a directory, which must be there; `StoreInUseError` otherwise.
 
     A forked child has the descriptor too: the parent gives the lock back, the child only lets its descriptor go.
+    Where the file system has no locks (NFS has none for directories) a warning says once that nobody is kept out.
 
     what : "log" and the like, for the error.
     """
@@ -161,14 +164,30 @@ def hold_file(path: str, what: str) -> Iterator[None]:
 def _only_writer(fd: int, path: str, what: str) -> Iterator[None]:
     owner = Owner(path)
     try:
-        _require(lock_whole(fd), path, f"another writer has this {what} open", "close it")
+        locked = lock_whole(fd)
+        if locked is None:
+            _warn(path if os.path.isdir(path) else os.path.dirname(path))
+        else:
+            _require(locked, path, f"another writer has this {what} open", "close it")
         try:
             yield
         finally:
-            if owner.here:
+            if locked and owner.here:
                 unlock_whole(fd)
     finally:
         disk.close(fd)
+
+
+def _warn(directory: str) -> None:
+    """Of the first file or directory there only: an index has many."""
+    with _held_lock:
+        first = directory not in _unlocked
+        _unlocked.add(directory)
+    if first:
+        warnings.warn(
+            f"this file system takes no locks, so nothing keeps a second writer of the index out: {directory}",
+            stacklevel=2,
+        )
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from mqindex._native.guard import Mapping
 from mqindex.errors import ClosedFileError, FormatError, TruncatedFileError
 from mqindex.files import disk
 from mqindex.files.backup import neighbour_of
+from mqindex.files.believed import Believed
 from mqindex.files.disk import exists, named
 from mqindex.files.tmpfile import give_name, open_nameless
 
@@ -38,6 +39,7 @@ class MappedFile:
         self.size = len(mapping)
         self.writable = writable
         self._map: Mapping | None = Mapping(mapping, path, writable)
+        self._syncs = Believed()
         self._populated = False
         self._random = False
 
@@ -80,7 +82,7 @@ class MappedFile:
         try:
             with named(name):
                 reserve(fd, size, sparse=sparse)
-                own_as_allowed(f"/proc/self/fd/{fd}", neighbour_of(name))
+                disk.own_like(f"/proc/self/fd/{fd}", neighbour_of(name))
                 mapping = mmap.mmap(fd, size, access=mmap.ACCESS_WRITE)
             return cls(name, mapping, True) if give_name(fd, name) else None
         finally:
@@ -92,7 +94,7 @@ class MappedFile:
         fd = disk.create(name)
         try:
             with named(name):
-                own_as_allowed(name, like)
+                disk.own_like(name, like)
                 reserve(fd, size, sparse=sparse)
                 return cls(name, mmap.mmap(fd, size, access=mmap.ACCESS_WRITE), True)
         except BaseException:
@@ -113,9 +115,9 @@ class MappedFile:
         self.map.check()
 
     def flush(self) -> None:
-        """Return when every changed page is on the disk."""
+        """Return when every changed page is on the disk; after a failure never again: `Believed`."""
         if self.writable:
-            with named(self.path):
+            with self._syncs, named(self.path):
                 self.map.flush()
 
     def advise_random(self) -> None:
@@ -218,12 +220,6 @@ def fill_holes(fd: int) -> None:
     except OSError as error:
         if error.errno not in _CANNOT_RESERVE:
             raise
-
-
-def own_as_allowed(path: str, neighbour: str) -> None:
-    """`disk.own_like`, unless this user may not give files away: then it is the user's own."""
-    with contextlib.suppress(PermissionError):
-        disk.own_like(path, neighbour)
 
 
 def _write_zeros(fd: int, size: int) -> None:

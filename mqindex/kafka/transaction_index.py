@@ -13,6 +13,7 @@ from typing import NamedTuple
 from mqindex._native.owner import Owner
 from mqindex.errors import ClosedFileError, CorruptIndexError, OutOfOrderError, ReadOnlyFileError
 from mqindex.files import disk, lock
+from mqindex.files.believed import Believed
 from mqindex.kafka.layout import TRANSACTION_ENTRY_SIZE, base_offset_of
 
 __all__ = ["AbortedTxn", "TransactionIndex", "TxnIndexSearchResult", "search_aborted"]
@@ -80,6 +81,7 @@ class TransactionIndex:
         self._owner = Owner(path)
         self._held = ExitStack()  # the right to write it alone, from when it is there
         self._holds = False
+        self._syncs = Believed()
         self._closed = False
         if writable and disk.exists(path):
             self._hold()
@@ -138,7 +140,8 @@ class TransactionIndex:
     def flush(self) -> None:
         """Bring the file to the disk."""
         if self.writable and disk.exists(self.path):
-            disk.sync_file(self.path)
+            with self._syncs:
+                disk.sync_file(self.path)
 
     def close(self) -> None:
         """May be called twice and changes no byte."""

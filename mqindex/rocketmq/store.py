@@ -10,6 +10,7 @@ from mqindex.errors import BadMagicError
 from mqindex.files import disk, lock
 
 __all__ = [
+    "file_size",
     "hold_lock",
     "index_paths",
     "is_left_of_store",
@@ -41,6 +42,16 @@ def hold_lock(root: str) -> AbstractContextManager[None]:
 def index_paths(directory: str) -> list[str]:
     """The index files of a directory in the broker's load order: by name, numeric names only."""
     return [os.path.join(directory, name) for name in _names(directory) if _is_number(name)]
+
+
+def file_size(path: str) -> int:
+    """The length of a listed file; 0 of a link that leads nowhere, which a broker fills with zeros or does not open."""
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        if os.path.islink(path):
+            return 0
+        raise
 
 
 def stray_index_names(directory: str) -> list[str]:

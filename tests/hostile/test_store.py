@@ -126,6 +126,22 @@ def test_directory_with_the_name_of_an_index_file_is_a_clear_error_or_left_alone
     assert scraps(store) == []
 
 
+@pytest.mark.parametrize("target", ["gone", "99991231235959999"])
+def test_a_link_that_leads_nowhere_among_the_index_files_is_told_and_mended(target: str, store: Path) -> None:
+    """It ended verify in a bare "No such file or directory"; the second one leads to itself."""
+    good = index_bytes(store)
+    (store / "index" / "99991231235959999").symlink_to(target)
+    for options in (OPTIONS, {}):
+        report = verify(store, engine=ONE, **options)
+        errors = [one for one in report.findings if one.severity == "error"]
+        assert [(one.kind, os.path.basename(one.path or ""), one.got) for one in errors] == [
+            ("index-size", "99991231235959999", 0)
+        ]
+    assert repair(store, engine=ONE, **OPTIONS).backup is not None
+    assert index_bytes(store) == good
+    assert verify(store, engine=ONE, **OPTIONS).ok
+
+
 @pytest.mark.parametrize("call", [verify, repair, lambda path, **options: rebuild(path, path / "o", **options)])
 def test_path_of_no_store_is_an_error(call: Callable[..., object], tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"?")

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import stat
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from mqindex.errors import FileStateError, StoreInUseError
+from mqindex.files import disk
 from mqindex.kafka import AbortedTxn, OffsetIndex, TimeIndex, TransactionIndex
 from mqindex.rocketmq import IndexFile, IndexService, MessageStore
 from tests.support.forked import in_child
@@ -144,15 +146,42 @@ def test_a_store_that_writes_its_own_index_is_not_in_its_own_way(tmp_path: Path)
 
 
 @every
-def test_a_file_system_without_locks_is_refused_in_words(opened, tmp_path: Path, monkeypatch) -> None:
-    opened(tmp_path).close()
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EBADF, errno.EOPNOTSUPP, errno.EINVAL])
+def test_a_file_system_without_locks_is_written_with_one_warning(
+    opened, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was refused, on NFS for example, where indexes had been written before there was a lock."""
 
     def refuse(*how: object) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+        raise OSError(number, os.strerror(number))
 
+    opened(tmp_path).close()
     monkeypatch.setattr(fcntl, "flock", refuse)
-    with pytest.raises(FileStateError, match="takes no locks"):
-        opened(tmp_path)
+    with pytest.warns(UserWarning, match="takes no locks") as told:
+        opened(tmp_path).close()
+    assert [str(one.message).split(": ")[1].startswith(str(tmp_path)) for one in told] == [True]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        opened(tmp_path).close()
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EINVAL, errno.EOPNOTSUPP])
+def test_who_may_not_give_files_away_keeps_them(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new file in a directory that belongs to others was an EPERM."""
+
+    def refuse(*how: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    if os.geteuid() == 0:
+        os.chown(tmp_path, 65534, 65534)
+    monkeypatch.setattr(os, "chown", refuse)
+    monkeypatch.setattr(os, "chmod", refuse)
+    disk.have_file(str(tmp_path / "lock"), b"lock")
+    disk.make_directories(str(tmp_path / "a" / "b"), inherit=True)
+    disk.replace_content(str(tmp_path / "checkpoint"), b"new", like=str(tmp_path))
+    with service(tmp_path) as index:
+        index.build_index("T", ["k"], [0], [0])
+    assert sorted(os.listdir(tmp_path)) == ["a", "checkpoint", "index", "lock"]
 
 
 def test_new_files_have_owner_and_mode_of_what_lies_beside(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -10,7 +9,7 @@ from itertools import pairwise
 from mqindex.errors import MQIndexError
 from mqindex.files import disk
 from mqindex.report import Finding, Severity
-from mqindex.rocketmq import layout
+from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.checks.file_times import wrong_times
 from mqindex.rocketmq.index.compare import Comparison, Difference, Place, first_in_log, next_entry
 from mqindex.rocketmq.index.index_file import IndexFile
@@ -75,7 +74,7 @@ def check_file(check: FileCheck) -> Checked:
 
 
 def _check_file(check: FileCheck) -> Checked:
-    size, wanted = os.path.getsize(check.path), layout.index_file_size(*check.geometry)
+    size, wanted = store.file_size(check.path), layout.index_file_size(*check.geometry)
     if size != wanted:
         return _bad(check, Finding("error", "index-size", check.path, None, None, wanted, size, _NOT_GOOD))
     try:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from mqindex.errors import GeometryError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
-from mqindex.rocketmq import layout
+from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, INDEX_NUM
 
 __all__ = ["Geometry", "candidates", "fits", "infer", "require", "resolve"]
@@ -194,7 +194,7 @@ def _of_one_size(names: list[str]) -> list[str]:
 
 
 def _default_or_refuse(names: list[str]) -> Geometry:
-    sizes = {name: os.path.getsize(name) for name in names}
+    sizes = {name: store.file_size(name) for name in names}
     if _DEFAULT_SIZE in sizes.values():
         return _DEFAULT
     if len(names) == 1:

@@ -198,7 +198,7 @@ def _geometry(options: StoreOptions, index_files: list[str]) -> tuple[Value, boo
         pair = options.hash_slot_num, options.index_num
         layout.index_file_size(*pair)
         return Value(pair, dict(options.sources).get("hash_slot_num", "given")), True
-    sizes = [os.path.getsize(path) for path in index_files]
+    sizes = [store.file_size(path) for path in index_files]
     default = options.default("geometry")
     if options.hash_slot_num is not None or options.index_num is not None:
         pair = _half(options, max(sizes, default=0))

@@ -320,7 +320,7 @@ class ConsumeQueue:
         self._write(lambda tail: tail.truncate(phy_offset))
 
     def flush(self) -> None:
-        """Return when all units are on the disk."""
+        """Return when all units are on the disk; after a failed sync every call is that `OSError`: open it again."""
         if self._tail is not None:
             self._write(QueueTail.flush)
 

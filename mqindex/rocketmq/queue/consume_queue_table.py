@@ -11,6 +11,7 @@ from types import TracebackType
 from mqindex._native.owner import Owner
 from mqindex.errors import ClosedFileError, FormatError, ReadOnlyFileError
 from mqindex.files import disk
+from mqindex.files.believed import Believed
 from mqindex.rocketmq.layout import QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import Skipped
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
@@ -50,6 +51,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue]):
         self._lock = threading.Lock()
         self._open: dict[QueueName, ConsumeQueue] = {}
         self._created: set[str] = set()
+        self._syncs = Believed()
         self._closed = False
 
     @classmethod
@@ -160,9 +162,10 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue]):
             queues, created = list(self._open.values()), sorted(self._created)
         for queue in queues:
             queue.flush()
-        for path in created:
-            disk.sync_directory(os.path.dirname(path))
-            self._created.discard(path)
+        with self._syncs:
+            for path in created:
+                disk.sync_directory(os.path.dirname(path))
+                self._created.discard(path)
 
     def close(self) -> None:
         """Close every queue; may be called twice and changes no byte."""

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from mqindex._native.consume_queue import encode_units
 from mqindex.errors import FileStateError, GeometryError, OffsetOverflowError
 from mqindex.files import disk
+from mqindex.files.believed import Believed
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, data_end
 from mqindex.rocketmq.queue.queue_files import UnitFiles
@@ -56,6 +57,7 @@ class QueueTail:
         self._clean = False  # nothing stands behind the end
         self._dirty: set[str] = set()
         self._renamed = False
+        self._syncs = Believed()
         self.end = end
         self.first = min(units.first + count_blanks(units, units.first, end), end)
         self.max_phy_offset = _end_of_last(units, self.first, end)
@@ -102,18 +104,19 @@ class QueueTail:
         self._clear_behind()
 
     def flush(self) -> None:
-        """Return when all is on the disk, file names included."""
-        while self._dirty:
-            path = next(iter(self._dirty))
-            fd = disk.open_to_write(path)
-            try:
-                disk.sync_data(fd)
-            finally:
-                disk.close(fd)
-            self._dirty.discard(path)
-        if self._renamed:
-            disk.sync_directory(self._units.directory)
-            self._renamed = False
+        """Return when all is on the disk, file names included; after a failure never again."""
+        with self._syncs:
+            while self._dirty:
+                path = next(iter(self._dirty))
+                fd = disk.open_to_write(path)
+                try:
+                    disk.sync_data(fd)
+                finally:
+                    disk.close(fd)
+                self._dirty.discard(path)
+            if self._renamed:
+                disk.sync_directory(self._units.directory)
+                self._renamed = False
 
     def _require_room(self, start: int, count: int) -> None:
         if start < 0 or (start + count) * QUEUE_UNIT_SIZE + self._file_size >= 2**63:
