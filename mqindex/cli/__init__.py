@@ -1,7 +1,8 @@
 """The `mqindex` command. One module per subcommand, each of one shape: options, call the library, print.
 
 Results go to stdout, everything else to stderr. Exit codes are those of grep and diff: 0 yes, clean or done;
-1 no, or findings; 2 trouble. Nothing heavy is imported before the command that needs it runs.
+1 no, or findings; 2 trouble; an interrupted command ends by the signal. Nothing heavy is imported before the command
+that needs it runs.
 """
 
 from __future__ import annotations
@@ -13,16 +14,20 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line (None: this process's) and return its exit code."""
+    """Run one command line (None: this process's, which an interrupt ends by its signal) and return its exit code."""
     try:
         from mqindex.cli.group import run
-        from mqindex.cli.trouble import guarded
+        from mqindex.cli.trouble import end_by, guarded
 
-        return guarded(lambda: run(sys.argv[1:] if arguments is None else list(arguments)))
+        status = guarded(lambda: run(sys.argv[1:] if arguments is None else list(arguments)))
+        if status < 0 and arguments is None:
+            end_by(-status)
+        return status if status >= 0 else 128 - status
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise
         print("mqindex: the command line needs click and rich: pip install 'mqindex[cli]'", file=sys.stderr)
     except KeyboardInterrupt:
         print("mqindex: interrupted; nothing was changed", file=sys.stderr)
+        return 130
     return 2

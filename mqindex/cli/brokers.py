@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -13,7 +13,7 @@ from mqindex.cli.options import BrokerOptions
 
 if TYPE_CHECKING:
     from mqindex.engines import Engine
-    from mqindex.report import RebuildReport, RepairReport, Report
+    from mqindex.report import Kind, RebuildReport, RepairReport, Report
 
 __all__ = ["DUMPED", "HOMES", "MOST_HITS", "QUERIED", "VERIFIED", "Broker", "Question", "broker_of", "unseen_kind"]
 
@@ -92,6 +92,9 @@ class Broker(Protocol):
 
     def undo(self, path: str, backup: str) -> RepairReport:
         """The report of `repair --undo`."""
+
+    def catalogue(self) -> Mapping[str, Kind]:
+        """What each kind of finding means."""
 
 
 def unseen_kind(forced: str | None, options: BrokerOptions) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mqindex.cli.brokers import Question
@@ -16,9 +16,9 @@ from mqindex.cli.trouble import Trouble
 
 if TYPE_CHECKING:
     from mqindex.engines import Engine
-    from mqindex.report import RebuildReport, RepairReport, Report
+    from mqindex.report import Kind, RebuildReport, RepairReport, Report
 
-__all__ = ["columns", "facts", "query", "rebuild", "repair", "undo", "verify"]
+__all__ = ["catalogue", "columns", "facts", "query", "rebuild", "repair", "undo", "verify"]
 
 
 def facts(kind: str, path: str, options: BrokerOptions) -> dict[str, Any]:
@@ -81,6 +81,13 @@ def undo(path: str, backup: str) -> RepairReport:
     from mqindex import kafka
 
     return kafka.undo_repair(path, backup)
+
+
+def catalogue() -> Mapping[str, Kind]:
+    """What each kind of finding means."""
+    from mqindex.kafka.catalogue import CATALOGUE
+
+    return CATALOGUE
 
 
 def _require_no_parts(parts: list[str] | None) -> None:

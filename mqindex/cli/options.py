@@ -70,12 +70,23 @@ class BrokerOptions(NamedTuple):
         self._refuse(self.rocketmq, "RocketMQ", "Kafka")
         return self.kafka
 
+    def words(self) -> list[str]:
+        """What was given, as it is written on a command line."""
+        words = []
+        for name, value in {**self.rocketmq, **self.kafka}.items():
+            for one in value if isinstance(value, list) else [value]:
+                words += [] if one is None else [_flag(name), str(one)]
+        return words
+
     @staticmethod
     def _refuse(options: Mapping[str, object], owner: str, found: str) -> None:
         for name, value in options.items():
             if value is not None:
-                flag = "broker-conf" if name == "config" else name.replace("_", "-")
-                raise Trouble(f"--{flag} is an option for {owner}; PATH holds files of {found}")
+                raise Trouble(f"{_flag(name)} is an option for {owner}; PATH holds files of {found}")
+
+
+def _flag(name: str) -> str:
+    return "--broker-conf" if name == "config" else f"--{name.replace('_', '-')}"
 
 
 def subcommand(name: str, *examples: str) -> Callable[[Function], click.Command]:

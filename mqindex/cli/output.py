@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 from mqindex.cli.text import printable
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+    from rich.console import Console, RenderableType
 
-__all__ = ["Column", "Rows", "json_line", "print_fields", "print_json", "print_line", "print_table"]
+__all__ = [
+    "Column",
+    "Rows",
+    "json_line",
+    "print_fields",
+    "print_json",
+    "print_line",
+    "print_paragraph",
+    "print_table",
+]
 
 _WIDE = 1 << 16  # a pipe has no width: nothing is ever cut or folded there
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
@@ -39,6 +47,17 @@ def _plain(value: Any) -> Any:
 def print_line(text: str = "") -> None:
     """Print one line for people."""
     sys.stdout.write(printable(text) + "\n")
+
+
+def print_paragraph(text: str, *, indent: int = 0, style: str = "") -> None:
+    """Print text that is folded between words on a terminal; in a pipe it stays one line. `style`: a severity."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    words = Text(printable(text), overflow="fold")
+    if style:
+        words.stylize(_STYLES[style], 0, text.find(".") if "." in text else None)
+    _print(Padding(words, (0, 0, 0, indent), expand=False))
 
 
 def print_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -74,10 +93,10 @@ def print_fields(fields: Iterable[tuple[str, object]]) -> None:
     _print(table)
 
 
-def _print(table: Table) -> None:
+def _print(shown: RenderableType) -> None:
     console = _console(sys.stdout)
     with console.capture() as captured:
-        console.print(table)
+        console.print(shown)
     for line in captured.get().splitlines():
         sys.stdout.write(line.rstrip() + "\n")
 

@@ -7,6 +7,7 @@ import os
 import click
 
 from mqindex.cli.brokers import HOMES, broker_of, unseen_kind
+from mqindex.cli.findings import print_findings
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import (
     BrokerOptions,
@@ -18,8 +19,8 @@ from mqindex.cli.options import (
     parts_option,
     subcommand,
 )
-from mqindex.cli.output import print_json, print_line
-from mqindex.cli.reports import counts, exit_code, print_findings, print_settings, work_done
+from mqindex.cli.output import print_fields, print_json, print_line
+from mqindex.cli.reports import counts, exit_code, settings, work_done
 from mqindex.cli.trouble import Interrupted
 from mqindex.files.staging import require_new
 
@@ -67,9 +68,9 @@ def command(
     if as_json:
         print_json("rebuild", report.to_dict())
         return exit_code(report)
-    print_findings(report.findings)
+    print_findings(report.findings, broker.catalogue(), store)
     print_line(f"rebuilt {out}: {work_done(report)}")
-    print_settings(report)
+    print_fields(settings(report))
     if report.findings:
         print_line(f"found: {counts(report.findings)}")
     return exit_code(report)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 
 import click
 
 from mqindex.cli.brokers import HOMES, broker_of, unseen_kind
+from mqindex.cli.findings import print_findings
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import (
     BrokerOptions,
@@ -18,11 +20,11 @@ from mqindex.cli.options import (
     parts_option,
     subcommand,
 )
-from mqindex.cli.output import print_json, print_line
-from mqindex.cli.reports import counts, exit_code, print_actions, print_findings, print_settings, work_done
+from mqindex.cli.output import print_fields, print_json, print_line
+from mqindex.cli.reports import counts, exit_code, print_actions, settings, work_done
 from mqindex.cli.text import plural
 from mqindex.cli.trouble import Interrupted
-from mqindex.report import RepairReport
+from mqindex.report import Kind, RepairReport
 
 __all__ = ["command"]
 
@@ -75,12 +77,12 @@ def command(
     if as_json:
         print_json("repair", report.to_dict())
     else:
-        _print(report, undone=undo is not None)
+        _print(report, broker.catalogue(), undone=undo is not None)
     return exit_code(report)
 
 
-def _print(report: RepairReport, *, undone: bool) -> None:
-    print_findings(report.findings)
+def _print(report: RepairReport, catalogue: Mapping[str, Kind], *, undone: bool) -> None:
+    print_findings(report.findings, catalogue, report.path)
     if report.actions:
         print_line("would:" if report.dry_run else "done:")
         print_actions(report.actions)
@@ -94,6 +96,6 @@ def _print(report: RepairReport, *, undone: bool) -> None:
         print_line(f"checked {report.path}; {report.seconds:.1f} s")
     else:
         print_line(f"repaired {report.path}: wrote {work_done(report)}")
-    print_settings(report)
+    print_fields(settings(report))
     if report.findings:
         print_line(f"found: {counts(report.findings)}")

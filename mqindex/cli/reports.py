@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from mqindex.cli.output import print_fields, print_line, print_table
+from mqindex.cli.output import print_paragraph
 from mqindex.cli.text import plural, size
 from mqindex.report import Finding, RebuildReport, Report
 
-__all__ = ["counts", "exit_code", "print_actions", "print_findings", "print_settings", "work_done"]
+__all__ = ["counts", "exit_code", "print_actions", "settings", "work_done"]
 
 
 def exit_code(report: Report) -> int:
@@ -17,26 +17,10 @@ def exit_code(report: Report) -> int:
     return 0 if report.ok else 1
 
 
-def print_findings(findings: Iterable[Finding]) -> None:
-    """A row a finding, the errors first."""
-    rank = ("error", "warning", "info").index
-    ordered = sorted(findings, key=lambda finding: rank(finding.severity))
-    titles = ["severity", "kind", "where", "expected", "got", "hint"]
-    if ordered:
-        print_table(titles, [(f.severity, f.kind, _where(f), f.expected, f.got, f.hint) for f in ordered])
-        print_line()
-
-
-def _where(finding: Finding) -> str:
-    field = None if finding.field is None else f"field {finding.field}"
-    at = None if finding.at is None else f"at byte {finding.at}"
-    return " ".join(part for part in (finding.path, field, at) if part)
-
-
 def print_actions(actions: Iterable[str]) -> None:
     """A line an action, below the word that says whether it was or would be done."""
     for action in actions:
-        print_line(f"  {action}")
+        print_paragraph(action, indent=2)
 
 
 def counts(findings: Iterable[Finding]) -> str:
@@ -69,14 +53,14 @@ def work_done(report: Report) -> str:
     return f"{', '.join(parts)}{log}; {report.seconds:.1f} s"
 
 
-def print_settings(report: Report) -> None:
+def settings(report: Report) -> list[tuple[str, object]]:
     """Each setting that was used, and where it came from; where the time went."""
-    for_people = [
+    fields: list[tuple[str, object]] = [
         (name.replace("_", " "), _value(setting.value, setting.source)) for name, setting in report.settings.items()
     ]
     if isinstance(report, RebuildReport) and report.fsync_seconds >= 1.0:
-        for_people.append(("fsync", f"{report.fsync_seconds:.1f} s of it"))
-    print_fields(for_people)
+        fields.append(("fsync", f"{report.fsync_seconds:.1f} s of it"))
+    return fields
 
 
 def _value(value: object, source: str) -> str:

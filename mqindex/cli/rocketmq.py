@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,9 +21,9 @@ from mqindex.cli.trouble import Trouble
 
 if TYPE_CHECKING:
     from mqindex.engines import Engine
-    from mqindex.report import RebuildReport, RepairReport, Report
+    from mqindex.report import Kind, RebuildReport, RepairReport, Report
 
-__all__ = ["columns", "facts", "query", "rebuild", "repair", "require_log", "undo", "verify"]
+__all__ = ["catalogue", "columns", "facts", "query", "rebuild", "repair", "require_log", "undo", "verify"]
 
 _BLOCK = 1 << 16
 _MAIN_COLUMNS = (
@@ -104,6 +104,13 @@ def undo(path: str, backup: str) -> RepairReport:
     from mqindex.rocketmq.repair import undo_repair
 
     return undo_repair(path, backup)
+
+
+def catalogue() -> Mapping[str, Kind]:
+    """What each kind of finding means."""
+    from mqindex.rocketmq.checks.catalogue import CATALOGUE
+
+    return CATALOGUE
 
 
 def columns(

@@ -1,4 +1,7 @@
-"""Whatever goes wrong ends here: one clear sentence on stderr, exit code 2, never a traceback."""
+"""Whatever goes wrong ends here: one clear sentence on stderr, exit code 2, never a traceback.
+
+Who is interrupted by a signal cleans up first, and then ends by that very signal, so that a shell's loop ends too.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ import click
 from mqindex.cli.text import printable
 from mqindex.errors import MQIndexError
 
-__all__ = ["Interrupted", "Trouble", "guarded", "say", "system_sentence"]
+__all__ = ["Interrupted", "Trouble", "end_by", "guarded", "say", "system_sentence"]
 
 TROUBLE = 2
 
@@ -39,7 +42,8 @@ def say(sentence: str) -> None:
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """The exit code of `command`, whatever happens in it."""
+    """The exit code of `command`, whatever happens in it; -N where it was interrupted by signal N."""
+    _received[:] = []
     try:
         with _signals_interrupt(), _warnings_in_one_line():
             _require_streams()
@@ -49,12 +53,15 @@ def guarded(command: Callable[[], int]) -> int:
             return status
     except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
         _drop_output()
+        return -signal.SIGPIPE
     except click.ClickException as error:
         say(_usage_sentence(error))
     except Interrupted as interrupted:
         say(f"interrupted; {interrupted}")
+        return -_signal()
     except (KeyboardInterrupt, click.Abort):
         say("interrupted; nothing was changed")
+        return -_signal()
     except (Trouble, MQIndexError) as error:
         say(str(error))
     except ImportError as error:
@@ -105,7 +112,9 @@ def _accept_any_text() -> None:
 def _usage_sentence(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     path = "mqindex" if context is None else context.command_path
-    return f"{error.format_message().rstrip('.')}; see `{path} --help`"
+    dashed = isinstance(error, click.NoSuchOption) and path.endswith((" query", " hash"))
+    keys = "; before a key that begins with - write --" if dashed else ""
+    return f"{error.format_message().rstrip('.')}{keys}; see `{path} --help`"
 
 
 def _import_sentence(error: ImportError) -> str:
@@ -159,8 +168,24 @@ def _signals_interrupt() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
+_received: list[int] = []
+
+
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    _received.append(number)
     raise KeyboardInterrupt
+
+
+def _signal() -> int:
+    return _received[0] if _received else signal.SIGINT
+
+
+def end_by(number: int) -> None:
+    """End this process by a signal, as if nobody had caught it; returns where it is blocked."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stdout.flush()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 @contextlib.contextmanager

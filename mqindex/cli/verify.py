@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping, Sequence
 
 import click
 
 from mqindex.cli.brokers import VERIFIED, broker_of, unseen_kind
+from mqindex.cli.findings import print_findings
 from mqindex.cli.kafka_kinds import OF_SEGMENT
 from mqindex.cli.kinds import kind_of, require_kind
 from mqindex.cli.options import (
@@ -19,10 +21,11 @@ from mqindex.cli.options import (
     kind_option,
     subcommand,
 )
-from mqindex.cli.output import print_json, print_line
-from mqindex.cli.reports import counts, exit_code, print_actions, print_findings, print_settings, work_done
+from mqindex.cli.output import print_fields, print_json, print_line
+from mqindex.cli.reports import counts, exit_code, print_actions, settings, work_done
 from mqindex.cli.rocketmq_kinds import STORE
-from mqindex.report import Report
+from mqindex.cli.verdict import verdict
+from mqindex.report import Kind, Report
 
 __all__ = ["command"]
 
@@ -50,12 +53,15 @@ def command(
     would do is said at the end. Exit code 1: an error was found.
     """
     kind = _kind(path, kind) if engine.sees(path) else unseen_kind(kind, options)
+    broker = broker_of(kind)
     with engine.open() as chosen:
-        report = broker_of(kind).verify(kind, path, options, deep=deep, engine=chosen)
+        report = broker.verify(kind, path, options, deep=deep, engine=chosen)
     if as_json:
         print_json("verify", report.to_dict())
-    else:
-        _print(report, os.path.dirname(os.path.abspath(path)) if kind in OF_SEGMENT else path)
+        return exit_code(report)
+    home = os.path.dirname(os.path.abspath(path)) if kind in OF_SEGMENT else path
+    repair = ["mqindex", "repair", home, *(["--deep"] if deep else []), *options.words()]
+    _print(report, home, broker.catalogue(), repair)
     return exit_code(report)
 
 
@@ -65,13 +71,14 @@ def _kind(path: str, forced: str | None) -> str:
     return require_kind(path, forced, *VERIFIED)
 
 
-def _print(report: Report, home: str) -> None:
-    """`home`: what can be repaired."""
-    print_findings(report.findings)
-    print_line(f"{'clean' if report.ok else 'not clean'}: {work_done(report)}")
-    print_settings(report)
-    if report.findings:
-        print_line(f"found: {counts(report.findings)}")
+def _print(report: Report, home: str, catalogue: Mapping[str, Kind], repair: Sequence[str]) -> None:
+    """`home`: what can be repaired, by the command `repair`."""
+    told = f", {counts(report.findings)}" if report.findings else ""
+    print_line(f"{home}: {'clean' if report.ok else 'not clean'}{told}")
+    start = [] if report.start is None else verdict(report.start, home)
+    print_fields([*start, ("checked", work_done(report)), *settings(report)])
+    print_line()
+    print_findings(report.findings, catalogue, home)
     if report.actions:
-        print_line(f"`mqindex repair {shlex.quote(home)}` would:")
+        print_line(f"`{shlex.join(repair)}` would:")
         print_actions(report.actions)

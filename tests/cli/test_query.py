@@ -103,3 +103,38 @@ def test_a_time_that_no_file_can_hold_is_one_sentence(shell: Shell, basic: Store
     done = shell("query", basic.root, "--topic", "AaTopic", "Aa", flag, moment)
     assert (done.status, done.out) == (2, "")
     assert f"Invalid value for '{flag}': expected 64 bits, got more" in done.err
+
+
+@pytest.fixture
+def frequent(basic: Store) -> tuple[str, str]:
+    """A topic and a key of several messages."""
+    asked = next(one for one in basic.case.truth["queryOffset"] if len(one["phy"]) > 1 and one["key"].isalnum())
+    return asked["topic"], asked["key"]
+
+
+def test_an_answer_that_max_num_cuts_is_told(shell: Shell, basic: Store, frequent: tuple[str, str]) -> None:
+    """Whoever got 64 of 3000 hits took them for all."""
+    topic, key = frequent
+    whole = shell("query", basic.root, "--topic", topic, key, "--json")
+    (answer,) = whole.json
+    assert (answer["more"], whole.err, len(answer["phy_offsets"]) > 1) == (False, "", True)
+    cut = shell("query", basic.root, "--topic", topic, key, "--max-num", "1", "--json")
+    assert (cut.json[0]["phy_offsets"], cut.json[0]["more"]) == (answer["phy_offsets"][:1], True)
+    assert cut.err == "mqindex: --max-num 1 cut the answer of 1 key: there are more entries, older ones\n"
+    exact = shell("query", basic.root, "--topic", topic, key, "--max-num", str(len(answer["phy_offsets"])))
+    assert exact.err == ""
+
+
+def test_one_damaged_index_file_does_not_end_a_query(shell: Shell, basic: Store, frequent: tuple[str, str]) -> None:
+    topic, key = frequent
+    words = ["query", basic.root, "--topic", topic, key, "--json"]
+    (whole,) = shell(*words).json
+    path = basic.index_files[0]
+    path.write_bytes(path.read_bytes()[:1000])
+    done = shell(*words)
+    assert done.status == 0
+    assert set(done.json[0]["phy_offsets"]) <= set(whole["phy_offsets"])
+    assert str(path) in done.err and "missing from the answer" in done.err
+    nothing = shell("query", basic.root, "--topic", topic, "no such key")
+    assert (nothing.status, nothing.out) == (2, "")
+    assert "nothing was found, but 1 index file could not be read" in nothing.err

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from mqindex.cli.reports import print_settings
+from mqindex.cli.output import print_fields
+from mqindex.cli.reports import settings
 from mqindex.report import RebuildReport
 from tests.cli.conftest import Shell, Store, ordinary_user, process
 from tests.support.golden_kafka import PartitionCase
@@ -92,7 +93,7 @@ def test_damage_in_the_log_is_done_with_findings(shell: Shell, basic: Store, tmp
         file.write(b"\1\2\3\4")
     done = shell("rebuild", basic.root, "--out", tmp_path / "out")
     assert done.status == 1
-    assert str(basic.log_files[0]) in done.out
+    assert f"  commitlog/{basic.log_files[0].name} " in done.out
     assert (tmp_path / "out" / "index").is_dir()
 
 
@@ -161,7 +162,7 @@ def test_spark_gives_the_same_files(basic: Store, tmp_path: Path) -> None:
 
 
 def test_the_seconds_of_fsync_are_those_of_the_report(capsys: pytest.CaptureFixture[str]) -> None:
-    print_settings(RebuildReport("store", fsync_seconds=2.34))
+    print_fields(settings(RebuildReport("store", fsync_seconds=2.34)))
     assert capsys.readouterr().out.split() == ["fsync", "2.3", "s", "of", "it"]
 
 

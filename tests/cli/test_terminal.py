@@ -96,7 +96,8 @@ def test_a_pipe_cuts_and_folds_nothing(shell: Shell, deep_path: Path) -> None:
         assert any(line.endswith(str(file)) for line in done.lines)
     (deep_path / "index" / sorted(os.listdir(deep_path / "index"))[1]).unlink()
     findings = shell("verify", deep_path).lines
-    assert any(line.startswith("error ") and str(deep_path / "index") in line for line in findings)
+    assert findings[0].startswith(f"{deep_path}: not clean")
+    assert any(line.startswith("error: missing-entries. ") for line in findings)
     assert "…" not in "".join(findings)
 
 
@@ -107,6 +108,19 @@ def test_a_narrow_terminal_folds_and_cuts_nothing(deep_path: Path) -> None:
     squeezed = re.sub(r"\s", "", plain(shown))
     for file in (deep_path / "commitlog").iterdir():
         assert file.name in squeezed
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_findings_fit_a_narrow_terminal(basic: Store, columns: int) -> None:
+    """A table of six columns at 40 was a column of letters."""
+    basic.index_files[1].unlink()
+    status, _, shown = on_a_terminal("verify", basic.root, columns=columns, both=True)
+    lines = plain(shown).splitlines()
+    assert status == 1
+    long = [line for line in lines if len(line) > columns and str(basic.root) not in line]
+    assert long == []
+    assert "error: missing-entries." in " ".join(lines)
+    assert "would a broker start" in " ".join(lines)
 
 
 def test_binary_output_is_not_thrown_at_a_terminal(basic: Store) -> None:

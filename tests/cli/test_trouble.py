@@ -40,13 +40,30 @@ def raising(error: BaseException) -> int:
             ImportError("needs pyspark: pip install 'mqindex[spark]'"),
             "needs pyspark: pip install 'mqindex[spark]'",
         ),
-        (KeyboardInterrupt(), "interrupted; nothing was changed"),
         (MemoryError(), "out of memory; nothing was changed"),
     ],
 )
 def test_every_error_is_one_sentence(capsys: pytest.CaptureFixture[str], error: BaseException, sentence: str) -> None:
     assert raising(error) == 2
     assert capsys.readouterr() == ("", f"mqindex: {sentence}\n")
+
+
+def test_an_interrupt_is_told_and_ends_by_its_signal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert raising(KeyboardInterrupt()) == -signal.SIGINT
+    assert capsys.readouterr() == ("", "mqindex: interrupted; nothing was changed\n")
+
+
+def test_a_mistyped_command_is_told_what_it_may_be(shell: Shell) -> None:
+    done = shell("qurey")
+    assert (done.status, done.err) == (
+        2,
+        "mqindex: no such command: qurey; did you mean query?; see `mqindex --help`\n",
+    )
+
+
+def test_a_key_that_looks_like_an_option_is_told_the_way(shell: Shell, basic: Store) -> None:
+    assert "write --" in shell("query", basic.root, "--topic", "T", "-1").err
+    assert shell("query", basic.root, "--topic", "T", "--", "-1").status == 1
 
 
 def test_a_bug_is_told_with_its_place_and_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,7 +82,7 @@ def test_a_closed_pipe_is_quiet(basic: Store) -> None:
         assert running.stderr is not None
         running.stdout.close()
         assert running.stderr.read() == b""
-        assert running.wait(60) == 2
+        assert running.wait(60) == -signal.SIGPIPE
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
@@ -128,7 +145,7 @@ def test_an_interrupted_build_leaves_no_scrap(basic: Store, number: signal.Signa
         time.sleep(0.1)
         running.send_signal(number)
         said = running.stderr.read()
-        assert running.wait(60) == 2
+        assert running.wait(60) == -number
     assert "Traceback" not in said
     if command == "rebuild":
         assert said.splitlines()[-1] == "mqindex: interrupted; nothing was changed"

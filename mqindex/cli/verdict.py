@@ -1,0 +1,65 @@
+"""What a broker's next start would do, in words."""
+
+from __future__ import annotations
+
+from mqindex.cli.findings import shortened
+from mqindex.cli.text import plural
+from mqindex.report import Start
+
+__all__ = ["verdict"]
+
+
+def verdict(start: Start, root: str) -> list[tuple[str, str]]:
+    """Question and answer: would a broker start, what would its start change, who holds the lock."""
+    return [
+        ("would a broker start", _starts(start, root)),
+        ("its start would", _changes(start, root)),
+        ("lock", _lock(start)),
+    ]
+
+
+def _starts(start: Start, root: str) -> str:
+    if start.starts:
+        return "yes"
+    first, *others = start.obstacles
+    reason = f"{shortened(first.path, root)}: {first.reason}"
+    if first.brokers != "every":
+        reason = f"{reason} ({first.brokers})"
+    more = f", and {plural(len(others), 'more', 'more')}" if others else ""
+    return f"{'no' if start.starts is False else 'its version decides'}: {reason}{more}"
+
+
+def _changes(start: Start, root: str) -> str:
+    parts = []
+    if start.deletes:
+        gone = f"delete {_some(start.deletes, root)}"
+        if start.entries_deleted:
+            gone += f" with {plural(start.entries_deleted, 'index entry', 'index entries')}, {_lost(start)}"
+        parts.append(gone)
+    if start.recovers:
+        parts.append(f"make the indexes of {plural(start.recovers, 'segment')} anew")
+    if start.cuts:
+        parts.append(f"cut {_some(start.cuts, root)}")
+    return "; ".join(parts) or "delete nothing"
+
+
+def _lost(start: Start) -> str:
+    if start.entries_lost is None:
+        return "of which nobody can tell how many come back"
+    if start.entries_lost == 0:
+        return "and write them again"
+    return f"of which {start.entries_lost} would not come back"
+
+
+def _some(paths: tuple[str, ...], root: str) -> str:
+    first = shortened(paths[0], root)
+    return first if len(paths) == 1 else f"{first} and {plural(len(paths) - 1, 'more', 'more')}"
+
+
+def _lock(start: Start) -> str:
+    if start.lock == "held":
+        who = start.lock_holder or "a process"
+        return f"held by {who}" + ("" if start.lock_pid is None else f" (process {start.lock_pid})")
+    if start.lock == "unreadable":
+        return "its file cannot be read, so nobody can tell whether a broker runs"
+    return "free: no broker runs" if start.lock == "free" else "there is none"
