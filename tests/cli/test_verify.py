@@ -145,7 +145,7 @@ def test_many_findings_of_a_kind_are_a_paragraph(shell: Shell, basic: Store) -> 
     assert len(report["findings"]) > 3 * len(done.lines)
     assert len(titles) == len(kinds)
     assert any("more: --json lists all" in line for line in done.lines)
-    assert str(basic.root) not in "\n".join(done.lines[1:-8])
+    assert str(basic.root) not in "\n".join(line for line in done.lines[1:] if "mqindex repair" not in line)
 
 
 def test_the_verdict_comes_first(shell: Shell, basic: Store) -> None:
