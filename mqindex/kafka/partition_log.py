@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from functools import cached_property
 from types import TracebackType
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from mqindex._results import Columns
 from mqindex.errors import ClosedFileError
 from mqindex.kafka.aborted import AbortedTransactions
 from mqindex.kafka.abstract_index import int64_array
+from mqindex.kafka.batches import is_control
 from mqindex.kafka.log_segment import LogSegment
 from mqindex.kafka.offset_search import (
     find_offset_by_timestamp,
@@ -213,6 +214,24 @@ class PartitionLog:
         """
         self._require_open()
         return self._aborted.collect(start, upper, self.log_start_offset)
+
+    def are_committed(self, batches: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Which batches a reader of committed records gets.
+
+        Parameters
+        ----------
+        batches : array of `mqindex.kafka.batches.BATCH`, neighbours in one of the segments
+
+        Returns
+        -------
+        bool[n] : False for control batches, for those of aborted transactions, and from `last_stable_offset` on
+        """
+        self._require_open()
+        if not len(batches):
+            return np.empty(0, np.bool_)
+        hidden = is_control(batches) | self._aborted.flags(batches, int(batches["base_offset"][0]))
+        committed: npt.NDArray[np.bool_] = ~hidden & (batches["base_offset"] < self.last_stable_offset)
+        return committed
 
     # ---- records
 

@@ -133,7 +133,8 @@ def _surveyed(path: str, clean: bool | None, files: PartitionFiles) -> tuple[Par
 def partitions_at(root: str) -> tuple[PartitionDirectory, ...]:
     """The partition that a directory is, or those in it; one that is neither of the two is an error."""
     found = partitions_of(root)
-    if not found and not any(disk.is_there(os.path.join(root, name)) for name in _OF_A_LOG_DIR):
+    holds_files = any(is_partition(one.path) for one in found)  # topics of RocketMQ's queues may have such names
+    if not holds_files and not any(disk.is_there(os.path.join(root, name)) for name in _OF_A_LOG_DIR):
         raise BadMagicError(
             "neither a partition nor a log dir", path=root, expected="segments, or directories named <topic>-<number>"
         )

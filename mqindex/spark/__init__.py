@@ -49,6 +49,19 @@ __all__ = [
 ]
 
 
+def _require_version() -> None:
+    """Older versions lack the calls, and fail with words that say nothing of it."""
+    try:
+        from pyspark import __version__ as version
+    except ImportError:
+        return  # whatever needs it says so
+    if int(version.partition(".")[0]) < 4:
+        raise ImportError(f"mqindex.spark needs PySpark 4.0 or newer, got {version}: pip install 'mqindex[spark]'")
+
+
+_require_version()
+
+
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'mqindex.spark' has no attribute {name!r}")

@@ -18,6 +18,8 @@ from mqindex import rocketmq
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.spark.column_functions import by_value, column_function, directory_state
 from mqindex.spark.kafka_functions import register_kafka_functions
+from mqindex.spark.options import local_path
+from mqindex.spark.places import index_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -43,7 +45,7 @@ def select_phy_offset(
 
     Parameters
     ----------
-    index_dir : path of a directory of index files that every worker sees
+    index_dir : path of a store, or of its directory of index files, that every worker sees
     topic : str or None; None: each key is the whole `topic#key`
     max_num, begin, end : as `mqindex.rocketmq.IndexService.query_offset`
     hash_slot_num, index_num : int or None; None: inferred from the files
@@ -118,13 +120,14 @@ class Lookup:
         hash_slot_num: int | None = None,
         index_num: int | None = None,
     ) -> None:
-        self.index_dir, self.geometry = index_dir, (hash_slot_num, index_num)
+        self.index_dir, self.geometry = local_path(index_dir), (hash_slot_num, index_num)
         self.topic = topic
         self.limits = {"max_num": max_num, "begin": begin, "end": end}
 
     def __call__(self, keys: pa.Array) -> pa.Array:
         keys = _texts(keys)
-        service = _opened(self.index_dir, *self.geometry, directory_state(self.index_dir))
+        home = index_directory(self.index_dir)
+        service = _opened(home, *self.geometry, directory_state(home))
         hits = service.query_offsets(self.topic, keys.drop_null() if keys.null_count else keys, **self.limits)
         return pa.array(hits).cast(_OFFSETS) if not keys.null_count else _spread(hits, keys)
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from mqindex.rocketmq import IndexFile, IndexService
-from mqindex.spark.reading import BATCH_ROWS, RangeReader, ddl, inside
+from mqindex.spark.places import index_directory
+from mqindex.spark.reading import BATCH_ROWS, FileSource, RangeReader, ddl
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -31,8 +32,10 @@ ENTRY_COLUMNS = {
 PARTITION_ENTRIES = 1 << 22
 
 
-class IndexSource(DataSource):
+class IndexSource(FileSource):
     """The entries of index files; `store_timestamp` is the time by which the broker's look-up judges an entry."""
+
+    OPTIONS = ("hashSlotNum", "indexNum")
 
     @classmethod
     def name(cls) -> str:
@@ -70,7 +73,7 @@ class _IndexReader(RangeReader):
                 with IndexFile.open(path, **self.geometry) as file:
                     yield from _entry_ranges(file)
                 continue
-            with IndexService.open(inside(path, "index"), **self.geometry) as service:
+            with IndexService.open(index_directory(path), **self.geometry) as service:
                 for file in service.files:
                     yield from _entry_ranges(file)
 

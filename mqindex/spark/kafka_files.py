@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from mqindex.errors import BadMagicError
 from mqindex.kafka.layout import base_offset_of
 from mqindex.kafka.partition_files import PartitionDirectory, list_segments
 from mqindex.kafka.survey import partitions_at
@@ -32,12 +33,16 @@ class SegmentOf:
         return dict(self.files).get(extension)
 
 
-def segments_in(path: str) -> Iterator[SegmentOf]:
-    """The segments of each partition in use, in the order of topics, partitions and offsets; or of the one file."""
+def segments_in(path: str, extension: str) -> Iterator[SegmentOf]:
+    """The segments of each partition in use, in the order of topics, partitions and offsets.
+
+    A path may be that of one file, which must be what is to be read: of the ending `extension`.
+    """
     if os.path.isfile(path):
         base_offset = base_offset_of(path)
         home, *_ = partitions_at(os.path.dirname(path))
-        extension = os.path.basename(path).split(".")[1]
+        if os.path.basename(path).split(".")[1:2] != [extension]:
+            raise BadMagicError("not the file that is to be read", path=path, expected=f"a .{extension}")
         yield SegmentOf(home.topic, home.partition, base_offset, ((extension, path),))
         return
     for home in partitions_at(path):

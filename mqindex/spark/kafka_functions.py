@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from mqindex.spark.column_functions import by_value, column_function, directory_state
+from mqindex.spark.options import local_path
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -41,7 +42,7 @@ def offset_for_timestamp(directory: str | os.PathLike[str]) -> Callable[[Column 
     >>> offsets = offset_for_timestamp("/data/kafka/orders-0")
     >>> df.select("timestamp", offsets("timestamp").alias("offset"))  # doctest: +SKIP
     """
-    place = os.fspath(directory)
+    place = local_path(directory)
 
     def find(timestamps: pa.Array) -> pa.Array:
         return _offsets(place, timestamps)
@@ -54,7 +55,7 @@ def register_kafka_functions(spark: SparkSession) -> None:
     """The SQL function `offset_for_timestamp(directory, timestamp)`."""
 
     def find(directory: pa.Array, timestamps: pa.Array) -> pa.Array:
-        return by_value(directory, timestamps, _offsets, pa.int64())
+        return by_value(directory, timestamps, lambda where, some: _offsets(local_path(where), some), pa.int64())
 
     spark.udf.register("offset_for_timestamp", column_function(find, _long_type()))
 

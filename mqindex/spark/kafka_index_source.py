@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from mqindex.kafka import AbortedTxn, OffsetIndex, TimeIndex, TransactionIndex
 from mqindex.kafka.layout import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TRANSACTION_ENTRY_SIZE
 from mqindex.kafka.zero_tail import entries_before_zeros
 from mqindex.spark.kafka_files import PLACE, SegmentOf, segments_in, with_place
-from mqindex.spark.reading import BATCH_ROWS, RangeReader, SourceOptions, ddl, grouped
+from mqindex.spark.options import SourceOptions
+from mqindex.spark.reading import BATCH_ROWS, FileSource, RangeReader, ddl, grouped
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -26,12 +27,14 @@ NUMBERED = {**PLACE, "number": "bigint"}
 TASK_ENTRIES = 1 << 22
 
 
-class KafkaIndexSource(DataSource):
+class KafkaIndexSource(FileSource):
     """The entries of index files, before their tails of zeros, as they are: whether they are right, `verify` tells.
 
     The option `index` says which files of a directory are read: `offset` (the default), `time` or `transaction`. A path
     may be a log dir, a partition, or one file, which says so itself. `segment` is the base offset.
     """
+
+    OPTIONS = ("index",)
 
     @classmethod
     def name(cls) -> str:
@@ -84,10 +87,8 @@ _KINDS = {
 
 def _kind_of(options: SourceOptions) -> _Kind:
     """As the option says, else as the first path's name."""
-    asked = options.text("index")
+    asked = options.one_of("index", list(_KINDS), None)
     if asked is not None:
-        if asked not in _KINDS:
-            raise ValueError(f"index: expected {', '.join(_KINDS)}, got {asked!r}")
         return _KINDS[asked]
     extension = os.path.basename(options.paths()[0]).partition(".")[2]
     return next((kind for kind in _KINDS.values() if kind.extension == extension), _KINDS["offset"])
@@ -121,7 +122,7 @@ class _IndexReader(RangeReader):
 
     def _ranges(self) -> Iterator[_EntryRange]:
         for path in self.paths:
-            for of in segments_in(path):
+            for of in segments_in(path, self.kind.extension):
                 index = of.file(self.kind.extension)
                 stop = 0 if index is None else entries_before_zeros(index, self.kind.entry_size)
                 for start in range(0, stop, TASK_ENTRIES):

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise, zip_longest
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from mqindex.errors import FormatError, MQIndexError
-from mqindex.kafka import LogSegment
-from mqindex.kafka.batches import batch_columns
+from mqindex.kafka import LogSegment, PartitionLog
+from mqindex.kafka.batches import batch_columns, is_control
+from mqindex.kafka.partition_log import IsolationLevel
+from mqindex.kafka.records import read_records
 from mqindex.spark.kafka_files import PLACE, SegmentOf, segments_in, with_place
-from mqindex.spark.reading import MAX_OFFSET, RangeReader, SourceOptions, ddl, grouped
+from mqindex.spark.options import SourceOptions
+from mqindex.spark.reading import MAX_OFFSET, FileSource, RangeReader, ddl, grouped
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -66,17 +71,23 @@ TASK_BYTES = 128 << 20
 Rows = Literal["records", "batches"]
 
 
-class KafkaLogSource(DataSource):
+class KafkaLogSource(FileSource):
     """The records of segments, or with the option `rows=batches` their batches, by headers alone.
 
     A path is a log dir, a partition, or one `.log`. Records are those of the log: markers of transactions
-    (`is_control`) and aborted records are among them. A schema may also name `segment` (its base offset), `position`
-    (of the batch), `leader_epoch`, `producer_id`, `producer_epoch` and `sequence`; only what it names is decoded.
-    `startOffset` and `endOffset` limit the offsets. `checkCrc=true` compares every batch with its checksum.
+    (`is_control`) and aborted records are among them. `isolationLevel` leaves out what a consumer of that level does
+    not get: `read_uncommitted` markers, `read_committed` aborted records, too, and all from the first offset of the
+    oldest open transaction on; for that the partition's other files are read.
+
+    A schema may also name `segment` (its base offset), `position` (of the batch), `leader_epoch`, `producer_id`,
+    `producer_epoch` and `sequence`; only what it names is decoded. `startOffset` and `endOffset` limit the offsets.
+    `checkCrc=true` compares every batch with its checksum.
 
     A bad batch fails the query, unless nothing but zeros follow; with `failOnDataLoss=false` its segment ends there,
     as after a broker's recovery. `mqindex.kafka.verify` tells of it.
     """
+
+    OPTIONS = ("rows", "isolationLevel", "startOffset", "endOffset", "checkCrc", "failOnDataLoss")
 
     @classmethod
     def name(cls) -> str:
@@ -90,10 +101,8 @@ class KafkaLogSource(DataSource):
 
 
 def _rows(options: SourceOptions) -> Rows:
-    asked = options.text("rows") or "records"
-    if asked not in ("records", "batches"):
-        raise ValueError(f"rows: expected records or batches, got {asked!r}")
-    return "records" if asked == "records" else "batches"
+    asked: Rows = options.one_of("rows", get_args(Rows), "records")
+    return asked
 
 
 @dataclass(frozen=True)
@@ -120,6 +129,7 @@ class _LogReader(RangeReader):
         super().__init__(options, schema, columns)
         self.start = self.options.integer("startOffset", 0)
         self.stop = self.options.integer("endOffset", MAX_OFFSET)
+        self.isolation: IsolationLevel | None = self.options.one_of("isolationLevel", get_args(IsolationLevel), None)
         self.check_crc = self.options.boolean("checkCrc")
         self.fail = self.options.boolean("failOnDataLoss", True)
 
@@ -129,7 +139,7 @@ class _LogReader(RangeReader):
 
     def _ranges(self) -> Iterator[_ByteRange]:
         for path in self.paths:
-            segments = list(segments_in(path))
+            segments = list(segments_in(path, "log"))
             for of, next_of in zip_longest(segments, segments[1:]):
                 log, behind = of.file("log"), _first_behind(of, next_of)
                 if log is None or of.base_offset >= self.stop or behind <= self.start:
@@ -151,15 +161,30 @@ class _LogReader(RangeReader):
                     _require_zeros(segment)
 
     def _records(self, segment: LogSegment, one: _ByteRange) -> Iterator[pa.Table]:
-        wanted = {"offset", *self.schema.names} - PLACE.keys()
-        for records in segment.records(one.start, one.stop, columns=sorted(wanted), check_crc=self.check_crc):
-            table = with_place(one.of, pa.table(records))
-            yield self._within(table, table["offset"], table["offset"])
+        wanted = tuple(sorted({"offset", *self.schema.names} - PLACE.keys()))
+        with self._isolated(segment, one) as arrays:
+            batches = ((segment.log_bytes(), rows) for rows in arrays)
+            for records in read_records(batches, wanted, path=segment.path):
+                table = with_place(one.of, pa.table(records))
+                yield self._within(table, table["offset"], table["offset"])
 
     def _batches(self, segment: LogSegment, one: _ByteRange) -> Iterator[pa.Table]:
-        for rows in segment.batch_arrays(one.start, one.stop, check_crc=self.check_crc):
-            table = with_place(one.of, pa.table(batch_columns(rows)))
-            yield self._within(table, table["base_offset"], table["last_offset"])
+        with self._isolated(segment, one) as arrays:
+            for rows in arrays:
+                table = with_place(one.of, pa.table(batch_columns(rows)))
+                yield self._within(table, table["base_offset"], table["last_offset"])
+
+    @contextmanager
+    def _isolated(self, segment: LogSegment, one: _ByteRange) -> Iterator[Iterator[npt.NDArray[Any]]]:
+        """The batches of a range that a consumer of the isolation level gets."""
+        arrays = segment.batch_arrays(one.start, one.stop, check_crc=self.check_crc)
+        if self.isolation is None:
+            yield arrays
+        elif self.isolation == "read_uncommitted":
+            yield (rows[~is_control(rows)] for rows in arrays)
+        else:
+            with PartitionLog.open(os.path.dirname(one.path)) as log:
+                yield (rows[log.are_committed(rows)] for rows in arrays)
 
     def _within(self, table: pa.Table, first: Any, last: Any) -> pa.Table:
         if self.start <= 0 and self.stop == MAX_OFFSET:

@@ -9,17 +9,28 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 
 from mqindex.rocketmq import CommitLog
 from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.pipeline.pipeline import SPLIT_SIZE
-from mqindex.spark.reading import MAX_OFFSET, RangeReader, SourceOptions, ddl, inside
+from mqindex.spark.options import SourceOptions
+from mqindex.spark.places import log_directories
+from mqindex.spark.reading import MAX_OFFSET, FileSource, RangeReader, ddl
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["BULKY_COLUMNS", "COLUMNS", "MESSAGE_COLUMNS", "CommitLogSource", "LogRange", "cut", "messages"]
+__all__ = [
+    "BATCH_OPTIONS",
+    "BULKY_COLUMNS",
+    "COLUMNS",
+    "MESSAGE_COLUMNS",
+    "CommitLogSource",
+    "LogRange",
+    "cut",
+    "messages",
+]
 
 _LOG = logging.getLogger(__name__)
 
@@ -45,9 +56,11 @@ MESSAGE_COLUMNS = {
 }
 BULKY_COLUMNS = {"body": "binary", "properties": "string"}
 COLUMNS = {**MESSAGE_COLUMNS, **BULKY_COLUMNS}
+BATCH_OPTIONS = ("endOffset", "filterPushdown")
+STREAM_OPTIONS = ("maxBytesPerTrigger", "maxMessagesPerTrigger", "failOnDataLoss")
 
 
-class CommitLogSource(DataSource):
+class CommitLogSource(FileSource):
     """The messages of a commit log; `body` and `properties` only where the schema names them.
 
     Damaged stretches are passed over, as in a rebuild; `verify` tells of them. To read a range of phy offsets, give
@@ -58,6 +71,8 @@ class CommitLogSource(DataSource):
     log) and `maxMessagesPerTrigger` limit a micro-batch (4.2 or newer). What the checkpoint asks for and the log has no
     more is an error; with `failOnDataLoss=false` the stream goes on with what there is.
     """
+
+    OPTIONS = ("startOffset", "checkCrc", *BATCH_OPTIONS, *STREAM_OPTIONS)
 
     @classmethod
     def name(cls) -> str:
@@ -108,12 +123,13 @@ def messages(log: CommitLog, part: LogRange, columns: Sequence[str], *, check_cr
 class _LogReader(RangeReader):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         super().__init__(options, schema, COLUMNS)
+        self.options.refuse(STREAM_OPTIONS, "a batch read")
         self.start = self.options.integer("startOffset", 0)
         self.stop = self.options.integer("endOffset", MAX_OFFSET)
         self.check_crc = self.options.boolean("checkCrc")
 
     def plan(self) -> Iterator[LogRange]:
-        directories = [inside(path, "commitlog") for path in self.paths]
+        directories = log_directories(self.paths)
         with CommitLog.open(directories) as log:
             # The end is fixed once; behind it are stale bytes, or a broker at work.
             yield from cut(log.files, directories, self.start, min(self.stop, log.max_phy_offset))

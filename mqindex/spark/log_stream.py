@@ -18,8 +18,10 @@ from mqindex.errors import FormatError
 from mqindex.rocketmq import CommitLog
 from mqindex.rocketmq.log.log_files import list_log_files
 from mqindex.rocketmq.log.log_tail import LogTail
-from mqindex.spark.log_source import COLUMNS, LogRange, cut, messages
-from mqindex.spark.reading import SourceOptions, arrow_schema, inside, record_batches
+from mqindex.spark.log_source import BATCH_OPTIONS, COLUMNS, LogRange, cut, messages
+from mqindex.spark.options import SourceOptions
+from mqindex.spark.places import log_directories
+from mqindex.spark.reading import arrow_schema, record_batches
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -47,7 +49,7 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         given = SourceOptions(options)
         _refuse(given)
-        self.directories = [inside(path, "commitlog") for path in given.paths()]
+        self.directories = log_directories(given.paths())
         self.schema = arrow_schema(schema, COLUMNS)
         self.check_crc = given.boolean("checkCrc")
         self.start = given.integer("startOffset", 0)
@@ -143,9 +145,7 @@ def _offset(phy_offset: int) -> _Offset:
 
 
 def _refuse(given: SourceOptions) -> None:
-    for name in ("endOffset", "filterPushdown"):
-        if name in given:
-            raise ValueError(f"{name}: expected none in a stream, got {given.text(name)!r}")
+    given.refuse(BATCH_OPTIONS, "a stream")
     for name in _LIMITS:
         if name in given and not find_spec("pyspark.sql.streaming.datasource"):
             raise ValueError(f"{name}: expected PySpark 4.2 or newer, got {pyspark.__version__}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.queue.batch_consume_queue import BatchConsumeQueue
@@ -17,7 +17,8 @@ from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable, list_queues
 from mqindex.rocketmq.queue.queue_names import QueueName
-from mqindex.spark.reading import BATCH_ROWS, MAX_OFFSET, RangeReader, ddl, grouped
+from mqindex.spark.places import BATCH_QUEUES, queue_directories
+from mqindex.spark.reading import BATCH_ROWS, MAX_OFFSET, FileSource, RangeReader, ddl, grouped
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -34,16 +35,17 @@ UNIT_COLUMNS = {
 }
 MORE_COLUMNS = {"store_timestamp": "bigint", "batch_size": "int"}
 PARTITION_UNITS = 1 << 20
-SIMPLE, BATCH = "consumequeue", "batchconsumequeue"
 
 
-class ConsumeQueueSource(DataSource):
+class ConsumeQueueSource(FileSource):
     """The units of consume queues; of all topics, or of the options `topic` and `queueId`.
 
     `startOffset` and `endOffset` limit the queue offsets. A schema may also name `store_timestamp`, which queues with
     extension files and batch queues have, and `batch_size`, which only the latter have. In their rows `queue_offset` is
     that of a batch's first message. Where there are extension files, `tags_code` is what they say.
     """
+
+    OPTIONS = ("topic", "queueId", "startOffset", "endOffset")
 
     @classmethod
     def name(cls) -> str:
@@ -98,7 +100,7 @@ class _QueueReader(RangeReader):
 
     def _slices(self) -> Iterator[_Slice]:
         """What is asked for, file by file."""
-        for home in (home for path in self.paths for home in _homes(path)):
+        for home in (home for path in self.paths for home in queue_directories(path)):
             extents = _batch_extents(home) if _is_batch(home) else _extents(home)
             for (topic, queue_id), ranges in extents:
                 if self.topic in (None, topic) and self.queue_id in (None, queue_id):
@@ -108,14 +110,8 @@ class _QueueReader(RangeReader):
                             yield _Slice(home, topic, queue_id, low, high)
 
 
-def _homes(path: str) -> Sequence[str]:
-    """The directories of queues in a store; or the directory itself."""
-    parts = [os.path.join(path, part) for part in (SIMPLE, BATCH)]
-    return [part for part in parts if os.path.isdir(part)] or [path]
-
-
 def _is_batch(home: str) -> bool:
-    return os.path.basename(home) == BATCH
+    return os.path.basename(home) == BATCH_QUEUES
 
 
 def _extents(home: str) -> Iterator[tuple[QueueName, Iterable[tuple[int, int]]]]:

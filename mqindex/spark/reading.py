@@ -1,4 +1,4 @@
-"""What the data sources share: options, the schema asked for, and reading ranges of files as record batches.
+"""What the data sources share: known options, the schema asked for, and reading ranges of files as record batches.
 
 Spark plans a read in a Python process beside the driver: there the directories are listed, once. A schema that the user
 gives is the projection, because Spark does not push columns down to Python.
@@ -6,14 +6,14 @@ gives is the projection, because Spark does not push columns down to Python.
 
 from __future__ import annotations
 
-import json
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from mqindex.spark.options import SourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -22,12 +22,11 @@ __all__ = [
     "ARROW_TYPES",
     "BATCH_ROWS",
     "MAX_OFFSET",
+    "FileSource",
     "RangeReader",
-    "SourceOptions",
     "arrow_schema",
     "ddl",
     "grouped",
-    "inside",
 ]
 
 Item = TypeVar("Item")
@@ -47,49 +46,14 @@ BATCH_ROWS = 65536
 MAX_OFFSET = 2**63 - 1
 
 
-class SourceOptions:
-    """The options of a `load()`, which Spark hands over as text, by names without case."""
+class FileSource(DataSource):
+    """A data source with the options that it names, besides the paths of `load()`."""
 
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self._given = {name.lower(): value for name, value in given.items()}
+    OPTIONS: tuple[str, ...]
 
-    def __contains__(self, name: str) -> bool:
-        return name.lower() in self._given
-
-    def paths(self) -> list[str]:
-        """The paths of `load()`, absolute."""
-        paths = json.loads(self._given["paths"]) if "paths" in self else [self._given.get("path", "")]
-        if not all(paths):
-            raise ValueError('path: expected a directory, as in .load("/data/store"), got none')
-        return [os.path.abspath(path) for path in paths]
-
-    def text(self, name: str) -> str | None:
-        """An option as it is."""
-        return self._given.get(name.lower())
-
-    def integer(self, name: str, default: Any) -> Any:
-        """An option that is a whole number."""
-        text = self.text(name)
-        if text is None:
-            return default
-        try:
-            return int(text)
-        except ValueError:
-            raise ValueError(f"{name}: expected an integer, got {text!r}") from None
-
-    def positive(self, name: str) -> int | None:
-        """An option that is 1 or more; None: not given."""
-        number: int | None = self.integer(name, None)
-        if number is not None and number < 1:
-            raise ValueError(f"{name}: expected 1 or more, got {number}")
-        return number
-
-    def boolean(self, name: str, default: bool = False) -> bool:
-        """An option that is true or false."""
-        text = (self.text(name) or str(default)).lower()
-        if text not in ("true", "false"):
-            raise ValueError(f"{name}: expected true or false, got {text!r}")
-        return text == "true"
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        SourceOptions(options).require(self.OPTIONS, self.name())
 
 
 class RangeReader(DataSourceReader):
@@ -122,12 +86,6 @@ def record_batches(tables: Iterator[pa.Table], schema: pa.Schema) -> Iterator[pa
     """What Spark takes for `schema`."""
     for table in tables:
         yield from table.select(schema.names).cast(schema).to_batches(BATCH_ROWS)
-
-
-def inside(path: str, part: str) -> str:
-    """A store's part, or the directory itself."""
-    inner = os.path.join(path, part)
-    return inner if os.path.isdir(inner) else path
 
 
 def grouped(items: Iterable[Item], weight: Callable[[Item], int], most: int) -> Iterator[list[Item]]:

@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 MINIMUM_JAVA = 17
-CONNECT_PORT = 15002  # Spark's default
+PORTS = {"sc": 15002, "spark": 7077}  # Spark's defaults
 ANSWERS_WITHIN = 10  # seconds
 INSTALL = "pip install 'mqindex[spark]'"
 PROBE_SCHEMA = "python string, version string, problem string"
@@ -99,8 +99,8 @@ def get_or_create(master: str | None = None) -> SparkSession:
 
     builder = SparkSession.builder.appName("mqindex")
     with quiet_pandas_warning():
+        _require_server(master or "")
         if master is not None and master.startswith("sc://"):
-            _require_server(master)
             return _started(builder.remote(master), master)
         find_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -110,17 +110,26 @@ def get_or_create(master: str | None = None) -> SparkSession:
 
 
 def _require_server(master: str) -> None:
-    """Somebody listens where Spark Connect is to be: its client would try again for ten minutes and more."""
-    try:
-        at = urlsplit(master)
-        host, port = at.hostname or "", at.port or CONNECT_PORT
-    except ValueError:
-        return  # it is Spark's to say what is wrong with the name
-    try:
-        socket.create_connection((host, port), timeout=ANSWERS_WITHIN).close()
-    except OSError as error:
-        hint = "start a Spark Connect server there, or name another --master"
-        raise RebuildError(f"nobody answers at {host}:{port} ({error.strerror or error})", hint=hint) from None
+    """Somebody listens where a Connect server or a master is to be: Spark itself would try again for minutes."""
+    scheme, _, rest = master.partition("://")
+    if scheme not in PORTS:
+        return
+    said = []
+    for place in rest.partition("/")[0].split(","):  # a master may have others that stand by
+        try:
+            at = urlsplit(f"//{place}")
+            host, port = at.hostname or "", at.port or PORTS[scheme]
+        except ValueError:
+            return  # it is Spark's to say what is wrong with the name
+        try:
+            socket.create_connection((host, port), timeout=ANSWERS_WITHIN).close()
+        except OSError as error:
+            said.append(f"{host}:{port} ({error.strerror or error})")
+        else:
+            return
+    server = "Spark Connect server" if scheme == "sc" else "Spark master"
+    hint = f"start a {server} there, or name another --master"
+    raise RebuildError(f"nobody answers at {' or '.join(said)}", hint=hint)
 
 
 @contextmanager

@@ -28,10 +28,13 @@ def register(spark: SparkSession) -> None:
       `failOnDataLoss`.
     - `rocketmq_consumequeue`: units of consume queues. Options `topic`, `queueId`, `startOffset`, `endOffset`.
     - `rocketmq_index`: entries of index files, also of one. Options `hashSlotNum`, `indexNum`.
-    - `kafka_log`: records of Kafka's segments, or with `rows=batches` their batches. Options `startOffset`,
-      `endOffset`, `checkCrc`, `failOnDataLoss`.
+    - `kafka_log`: records of Kafka's segments, or with `rows=batches` their batches. Options `isolationLevel`,
+      `startOffset`, `endOffset`, `checkCrc`, `failOnDataLoss`.
     - `kafka_index`: entries of Kafka's index files, of log dirs, partitions or one file. Option `index`: `offset`,
       `time` or `transaction`.
+
+    A path may be a `file://` URL. A path that holds nothing of what is asked for, and an option that a source does not
+    have, are errors.
 
     SQL functions: `key_hash(key)`, `hash_slot(key, n)` and `select_phy_offset(index_dir, key)`, where a key is the
     whole `topic#key`; `offset_for_timestamp(directory, timestamp)` of a Kafka partition.

@@ -108,6 +108,7 @@ def test_batch_queues_are_read_beside_the_others(registered: Any, tmp_path: Path
 
 
 def test_queues_that_hold_nothing_are_an_empty_frame(registered: Any, tmp_path: Path) -> None:
+    (tmp_path / "consumequeue").mkdir()
     assert queues(registered).load(str(tmp_path)).collect() == []
     with pytest.raises(Exception, match="gone"):
         queues(registered).load(str(tmp_path / "gone")).collect()

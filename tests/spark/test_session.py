@@ -127,6 +127,21 @@ def test_nobody_at_the_place_of_spark_connect_is_told_at_once(monkeypatch: pytes
             session.get_or_create(f"sc://127.0.0.1:{port}/;user_id=me")
 
 
+def test_a_dead_master_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark tried for 74 s, and said nothing but a class's name."""
+    monkeypatch.setattr(session, "_active", lambda: None)
+    with socket.socket() as one, socket.socket() as other:
+        ports = []
+        for place in (one, other):
+            place.bind(("127.0.0.1", 0))  # and nobody listens
+            ports.append(place.getsockname()[1])
+        both = "127.0.0.1:{} .*refused.* or 127.0.0.1:{} .*refused.*; start a Spark master there".format(*ports)
+        with pytest.raises(RebuildError, match=f"^nobody answers at {both}"):
+            session.get_or_create("spark://127.0.0.1:{},127.0.0.1:{}".format(*ports))
+        other.listen()
+        session._require_server("spark://127.0.0.1:{},127.0.0.1:{}".format(*ports))
+
+
 def test_a_master_that_spark_does_not_start_on_is_named() -> None:
     class Builder:
         def getOrCreate(self) -> None:
@@ -149,6 +164,16 @@ except ImportError as error:
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == f"the Spark engine needs {missing}: pip install 'mqindex[spark]'\n"
+
+
+def test_an_older_pyspark_is_told_on_import(tmp_path: Path) -> None:
+    """It was "'SparkSession' object is not callable"."""
+    (tmp_path / "pyspark").mkdir()
+    (tmp_path / "pyspark" / "__init__.py").write_text("__version__ = '3.5.1'\n")
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import mqindex.spark"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    said = "ImportError: mqindex.spark needs PySpark 4.0 or newer, got 3.5.1: pip install 'mqindex[spark]'"
+    assert done.stderr.splitlines()[-1] == said
 
 
 PROGRAM = """

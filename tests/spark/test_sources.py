@@ -175,6 +175,7 @@ def test_ranges_cover_each_message_once(
 
 
 def test_log_without_messages_is_an_empty_frame(registered: Any, tmp_path: Path) -> None:
+    (tmp_path / "commitlog").mkdir()
     assert offsets(log(registered).load(str(tmp_path))) == []
 
 

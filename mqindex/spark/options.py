@@ -1,0 +1,104 @@
+"""What a user gives the data sources and functions: options, by names that are known, and paths of files."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+from urllib.parse import unquote
+
+__all__ = ["SourceOptions", "local_path"]
+
+_PATHS = ("path", "paths")  # what `load()` gives
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+
+
+class SourceOptions:
+    """The options of a `load()`, which Spark hands over as text, by names without case."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._given = {name.lower(): value for name, value in given.items()}
+
+    def __contains__(self, name: str) -> bool:
+        return name.lower() in self._given
+
+    def require(self, known: Sequence[str], source: str) -> None:
+        """Each option is one that `source` has: an option that is not heeded gives other rows than were asked for."""
+        names = {name.lower(): name for name in known}
+        for name in self._given:
+            if name not in names and name not in _PATHS:
+                near = get_close_matches(name, names, n=1)
+                meant = f"; did you mean {names[near[0]]}?" if near else ""
+                raise ValueError(f"{name}: {source} has no such option: expected {', '.join(known)}{meant}")
+
+    def refuse(self, names: Sequence[str], where: str) -> None:
+        """None of these is given, which a source has elsewhere."""
+        for name in names:
+            if name in self:
+                raise ValueError(f"{name}: expected none in {where}, got {self.text(name)!r}")
+
+    def paths(self) -> list[str]:
+        """The paths of `load()`, absolute."""
+        paths = json.loads(self._given["paths"]) if "paths" in self else [self._given.get("path", "")]
+        if not paths or not all(paths):
+            raise ValueError('path: expected a directory, as in .load("/data/store"), got none')
+        return [os.path.abspath(local_path(path)) for path in paths]
+
+    def text(self, name: str) -> str | None:
+        """An option as it is."""
+        return self._given.get(name.lower())
+
+    def one_of(self, name: str, words: Sequence[str], default: Any) -> Any:
+        """An option that is one of a few words."""
+        text = self.text(name)
+        if text is not None and text not in words:
+            said = (" or " if len(words) == 2 else ", ").join(words)
+            raise ValueError(f"{name}: expected {said}, got {text!r}")
+        return default if text is None else text
+
+    def integer(self, name: str, default: Any) -> Any:
+        """An option that is a whole number."""
+        text = self.text(name)
+        if text is None:
+            return default
+        try:
+            return int(text)
+        except ValueError:
+            raise ValueError(f"{name}: expected an integer, got {text!r}") from None
+
+    def positive(self, name: str) -> int | None:
+        """An option that is 1 or more; None: not given."""
+        number: int | None = self.integer(name, None)
+        if number is not None and number < 1:
+            raise ValueError(f"{name}: expected 1 or more, got {number}")
+        return number
+
+    def boolean(self, name: str, default: bool = False) -> bool:
+        """An option that is true or false."""
+        text = (self.text(name) or str(default)).lower()
+        if text not in ("true", "false"):
+            raise ValueError(f"{name}: expected true or false, got {text!r}")
+        return text == "true"
+
+
+def local_path(path: str | os.PathLike[str]) -> str:
+    """A path as the system takes it, of one or of a `file:` URL; other schemes are a `ValueError`.
+
+    >>> local_path("file:///data/my%20store"), local_path("store")
+    ('/data/my store', 'store')
+    >>> local_path("s3://bucket/store")
+    Traceback (most recent call last):
+    ValueError: path: s3:// is not read by this version: expected a path or a file:// URL, got 's3://bucket/store'
+    """
+    text = os.fspath(path)
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        return text
+    place = re.sub(r"^//(localhost)?(?=/)", "", text[scheme.end() - 1 :])
+    if scheme[1].lower() != "file" or place.startswith("//"):
+        what = "a file:// URL with a host" if scheme[1].lower() == "file" else f"{scheme[1]}://"
+        raise ValueError(f"path: {what} is not read by this version: expected a path or a file:// URL, got {text!r}")
+    return unquote(place)

@@ -1,0 +1,110 @@
+"""Where in a store the files are that a path stands for. What has none of them is an error and never without rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from mqindex.errors import BadMagicError, FileStateError, MQIndexError
+from mqindex.files import disk
+from mqindex.kafka.partition_files import is_partition
+from mqindex.kafka.survey import partitions_at
+from mqindex.rocketmq.layout import MAGIC_BLANK, MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2
+from mqindex.rocketmq.pipeline.queue_survey import is_rocksdb
+from mqindex.rocketmq.queue.consume_queue_table import list_queues
+from mqindex.rocketmq.store import is_left_of_store
+
+__all__ = ["BATCH_QUEUES", "index_directory", "log_directories", "queue_directories"]
+
+LOG, INDEX, QUEUES, BATCH_QUEUES = "commitlog", "index", "consumequeue", "batchconsumequeue"
+_LOG_NAME, _INDEX_NAME = 20, 17  # digits
+_MAGICS = {MAGIC_BLANK, MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2}
+_A_LOG = "a store's root directory, or that of a commit log: files named by 20 digits"
+_AN_INDEX = "a store's root directory, or that of index files: names of 17 digits"
+_OF_QUEUES = "a store's root directory, or that of consume queues: consumequeue/"
+
+
+def log_directories(paths: Sequence[str]) -> list[str]:
+    """The directories of a commit log, by those of stores or of logs; a log of several may have young, empty ones."""
+    return [_log_directory(path, among_others=len(paths) > 1) for path in paths]
+
+
+def index_directory(path: str) -> str:
+    """The directory of index files, by that or a store's."""
+    home = _part(path, [INDEX], _AN_INDEX)[0]
+    names = os.listdir(home)
+    if not (_is_called(home, INDEX) or any(name.isdecimal() and len(name) == _INDEX_NAME for name in names)):
+        raise _wrong("no index directory", home, _AN_INDEX)
+    return home
+
+
+def queue_directories(path: str) -> list[str]:
+    """The directories of consume queues, by a store's or one of them."""
+    homes = _part(path, [QUEUES, BATCH_QUEUES], _OF_QUEUES)
+    for home in homes:
+        if is_rocksdb(home):
+            expected = "directories of topics"
+            raise FileStateError("the consume queues are in RocksDB", path=home, expected=expected, got="its files")
+        if not (_is_called(home, QUEUES, BATCH_QUEUES) or _holds_queues(home)):
+            raise _wrong("no consume queues", home, _OF_QUEUES)
+    return homes
+
+
+def _log_directory(path: str, *, among_others: bool) -> str:
+    home = _part(path, [LOG], _A_LOG)[0]
+    names = [name for name in os.listdir(home) if name != "lost+found" and not name.startswith(".")]
+    files = [os.path.join(home, name) for name in names if name.isdecimal() and len(name) == _LOG_NAME]
+    if names and not files:
+        raise _wrong("no commit log", home, _A_LOG)
+    if not (_is_called(home, LOG) or (among_others and not names) or any(map(_begins_as_a_log, files))):
+        raise _wrong("no commit log", home, _A_LOG)
+    return home
+
+
+def _part(path: str, parts: Sequence[str], expected: str) -> list[str]:
+    """The parts that a store has, or the path itself where it is none."""
+    if not disk.is_there(path):
+        raise FileNotFoundError(2, "no such directory", path)
+    if not disk.is_directory(path):
+        raise BadMagicError("no directory", path=path, expected=expected, got="a file")
+    inner = [os.path.join(path, part) for part in parts]
+    found = [part for part in inner if disk.is_directory(part)]
+    if not found and not _is_called(path, *parts) and is_left_of_store(path):
+        hint = "where that lies elsewhere, give its own path"
+        raise FileStateError(f"the store has no {parts[0]}/", path=path, hint=hint)
+    return found or [path]
+
+
+def _is_called(path: str, *names: str) -> bool:
+    return os.path.basename(os.path.abspath(path)) in names
+
+
+def _begins_as_a_log(path: str) -> bool:
+    """Whether a file begins with a message, or has not begun: a queue's file has the same name."""
+    with open(path, "rb") as file:
+        head = file.read(20)
+    return int.from_bytes(head[4:8], "big", signed=True) in _MAGICS or not any(head)
+
+
+def _holds_queues(home: str) -> bool:
+    return any(
+        name.isdecimal() and len(name) == _LOG_NAME
+        for topic, queue_id in list_queues(home)[0]
+        for name in os.listdir(os.path.join(home, topic, str(queue_id)))
+    )
+
+
+def _wrong(what: str, path: str, expected: str) -> BadMagicError:
+    return BadMagicError(what, path=path, expected=expected, got=_seen(path))
+
+
+def _seen(path: str) -> str:
+    """What a directory is instead, as far as it is known."""
+    if not os.listdir(path):
+        return "an empty directory"
+    if is_partition(path):
+        return "a Kafka partition"
+    try:
+        return "a Kafka log dir" if partitions_at(path) else "none of it"
+    except MQIndexError:
+        return "none of it"

@@ -1,0 +1,185 @@
+"""A path that is not of what is asked for is refused by name; it was taken, and had no rows."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql.types import LongType, StructField, StructType
+
+from mqindex.errors import BadMagicError, FileStateError
+from mqindex.rocketmq import IndexService
+from mqindex.spark import functions, sources
+from mqindex.spark.functions import Lookup
+from tests.support.kafka_writer import KafkaRecord, PartitionWriter
+from tests.support.small_store import make_small_store
+
+STORES = (sources.CommitLogSource, sources.ConsumeQueueSource, sources.IndexSource)
+KAFKA = (sources.KafkaLogSource, sources.KafkaIndexSource)
+
+
+def rows(source: Any, path: Path | str, **options: str) -> int:
+    """How many rows a source reads of a path, as Spark would in its processes."""
+    column = "phy_offset" if source in STORES else "offset"
+    schema = StructType([StructField(column, LongType())])
+    return sum(batch.num_rows for batch in read(source({"path": str(path), **options}).reader(schema)))
+
+
+def read(reader: Any) -> Any:
+    for part in reader.partitions():
+        yield from reader.read(part)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return make_small_store(tmp_path / "store")
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    writer = PartitionWriter(tmp_path / "kafka" / "orders-0")
+    writer.append([KafkaRecord(b"v")])
+    writer.close()
+    return tmp_path / "kafka" / "orders-0"
+
+
+@pytest.mark.parametrize("source", STORES)
+def test_a_directory_without_anything_of_a_store_is_no_empty_store(source: Any, tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text("localhost")
+    (tmp_path / "empty").mkdir()
+    for path, got in ((tmp_path, "none of it"), (tmp_path / "empty", "an empty directory")):
+        with pytest.raises(BadMagicError, match=rf"^no .*: {path}: expected a store's root .*, got {got}$"):
+            rows(source, path)
+    with pytest.raises(BadMagicError, match="got a file"):
+        rows(sources.CommitLogSource, tmp_path / "hosts")
+
+
+@pytest.mark.parametrize("source", STORES)
+def test_what_is_of_kafka_is_no_empty_store(source: Any, partition: Path) -> None:
+    with pytest.raises(BadMagicError, match=r"got a Kafka partition$"):
+        rows(source, partition)
+    with pytest.raises(BadMagicError, match=r"got a Kafka log dir$"):
+        rows(source, partition.parent)
+
+
+@pytest.mark.parametrize("source", STORES)
+def test_another_part_of_a_store_is_not_what_was_asked_for(source: Any, store: Path) -> None:
+    own = {"rocketmq_commitlog": "commitlog", "rocketmq_index": "index", "rocketmq_consumequeue": "consumequeue"}
+    queue = next((store / "consumequeue").iterdir()) / "0"
+    assert rows(source, store) == rows(source, store / own[source.name()]) > 0
+    for other in {store / "commitlog", store / "index", store / "consumequeue", queue} - {store / own[source.name()]}:
+        with pytest.raises(BadMagicError, match=f"^no .*: {other}: expected"):
+            rows(source, other)
+
+
+def test_a_store_without_the_part_says_which(store: Path) -> None:
+    for part in ("index", "consumequeue", "commitlog"):
+        (store / part).rename(store.parent / part)
+    for source, part in zip(STORES, ("commitlog", "consumequeue", "index"), strict=True):
+        with pytest.raises(FileStateError, match=f"^the store has no {part}/: {store}"):
+            rows(source, store)
+
+
+def test_parts_that_are_empty_have_no_rows(tmp_path: Path) -> None:
+    for source, part in zip(STORES, ("commitlog", "consumequeue", "index"), strict=True):
+        (tmp_path / part).mkdir()
+        assert rows(source, tmp_path / part) == rows(source, tmp_path) == 0
+
+
+def test_queues_in_rocksdb_are_not_read_as_none(tmp_path: Path) -> None:
+    home = tmp_path / "consumequeue"
+    home.mkdir()
+    (home / "CURRENT").write_text("MANIFEST-000004\n")
+    (home / "MANIFEST-000004").touch()
+    with pytest.raises(FileStateError, match="the consume queues are in RocksDB"):
+        rows(sources.ConsumeQueueSource, tmp_path)
+
+
+@pytest.mark.parametrize("source", KAFKA)
+def test_what_is_of_a_store_is_no_empty_log_dir(source: Any, store: Path) -> None:
+    topic = store / "consumequeue" / "orders-0"  # called as a partition is
+    next((store / "consumequeue").iterdir()).rename(topic)
+    for path in (store, store / "commitlog", store / "consumequeue", topic, store / "index"):
+        with pytest.raises(BadMagicError, match=f"^neither a partition nor a log dir: {path}: "):
+            rows(source, path)
+
+
+def test_a_file_of_another_kind_has_no_rows_silently(partition: Path) -> None:
+    log = next(partition.glob("*.log"))
+    for source, other, options in (
+        (sources.KafkaLogSource, log.with_suffix(".index"), {}),
+        (sources.KafkaIndexSource, log.with_suffix(".timeindex"), {"index": "offset"}),
+        (sources.KafkaIndexSource, log, {}),
+    ):
+        with pytest.raises(BadMagicError, match=f"^not the file that is to be read: {other}: expected a \\."):
+            rows(source, other, **options)
+
+
+def test_look_ups_in_a_store_s_root_answer_from_its_index(store: Path, tmp_path: Path) -> None:
+    """Every key had an empty list."""
+    import pyarrow as pa
+
+    keys = pa.array([f"Topic{number % 3}#k{number}" for number in range(44)])
+    with IndexService.open(store / "index") as service:
+        expected = service.query_offsets(None, keys).to_pylist()
+    assert any(expected)
+    assert Lookup(str(store))(keys).to_pylist() == expected
+    assert Lookup(store.as_uri())(keys).to_pylist() == expected
+    with pytest.raises(BadMagicError, match=r"^no index directory: .*/commitlog: expected"):
+        Lookup(str(store / "commitlog"))(keys)
+    functions._opened.cache_clear()
+
+
+@pytest.mark.parametrize("form", ["file://{}", "file:{}", "file://localhost{}"])
+def test_file_urls_are_paths(store: Path, form: str) -> None:
+    """They were looked for below the current directory."""
+    expected = rows(sources.CommitLogSource, store)
+    assert rows(sources.CommitLogSource, form.format(store)) == expected
+    spaced = store.rename(store.parent / "my store")
+    assert rows(sources.IndexSource, spaced.as_uri()) > 0
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/store", "hdfs://host:9000/store", "dbfs:/store", "file://host/store"])
+def test_other_schemes_are_refused_by_name(url: str) -> None:
+    said = "a file:// URL with a host" if url.startswith("file") else f"{url.partition(':')[0]}://"
+    for source in (*STORES, *KAFKA):
+        with pytest.raises(ValueError, match=f"^path: {said} is not read by this version"):
+            rows(source, url)
+    with pytest.raises(ValueError, match="is not read by this version"):
+        Lookup(url)
+
+
+@pytest.mark.parametrize(
+    ("source", "option", "meant"),
+    [
+        (sources.CommitLogSource, "startofset", "; did you mean startOffset?"),
+        (sources.CommitLogSource, "isolationlevel", ""),
+        (sources.ConsumeQueueSource, "queue", "; did you mean queueId?"),
+        (sources.IndexSource, "hashslotnumber", "; did you mean hashSlotNum?"),
+        (sources.KafkaLogSource, "isolation.level", "; did you mean isolationLevel?"),
+        (sources.KafkaIndexSource, "startoffset", ""),
+    ],
+)
+def test_unknown_options_are_refused(source: Any, option: str, meant: str, store: Path) -> None:
+    """They were ignored. Spark hands names over in lower case."""
+    known = ", ".join(source.OPTIONS)
+    with pytest.raises(ValueError) as caught:
+        source({"path": str(store), option: "1"})
+    assert str(caught.value) == f"{option}: {source.name()} has no such option: expected {known}{meant}"
+
+
+def test_options_of_streams_are_refused_in_a_batch_read(store: Path) -> None:
+    for name in ("maxBytesPerTrigger", "failOnDataLoss"):
+        with pytest.raises(ValueError, match=f"^{name}: expected none in a batch read, got '1'$"):
+            rows(sources.CommitLogSource, store, **{name.lower(): "1"})
+
+
+def test_no_path_of_several_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="path: expected a directory"):
+        sources.CommitLogSource({"paths": "[]"}).reader(StructType([]))
+    assert os.listdir(tmp_path) == []
