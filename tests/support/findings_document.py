@@ -1,4 +1,4 @@
-"""The table of all findings in `.github/FINDINGS.md`, made from the catalogues: python -m tests.support.findings_document"""
+"""The page of all findings, `.github/FINDINGS.md`, made from the catalogues. To write it: run this module with -m."""
 
 from __future__ import annotations
 
