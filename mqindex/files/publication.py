@@ -28,6 +28,8 @@ class Publication:
 def publish(publication: Publication) -> list[str]:
     """Let the result appear by one rename; a second attempt finds its work done. The paths of all files."""
     result = os.path.join(publication.scratch, "result")
+    if publication.aside is not None:
+        staging.end_exchange(publication.out, publication.aside)
     if not _published(publication):
         for directory in publication.directories:
             _make_directory(os.path.normpath(os.path.join(result, directory)))

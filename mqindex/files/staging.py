@@ -28,6 +28,7 @@ __all__ = [
     "backup_name",
     "check_space",
     "discard",
+    "end_exchange",
     "exchange",
     "home_of",
     "make_shared_scratch",
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 _NAME = re.compile(r"\.mqindex-[0-9a-f]{12}", re.ASCII)
+_BESIDE = ".exchange-"
 _OWNER = "owner"
 _PRIVATE, _SHARED = b"mqindex\n", b"mqindex shared\n"
 _GIVEN_UP = 24 * 3600  # seconds after which a scratch that nobody can lock counts as abandoned
@@ -78,7 +80,7 @@ def exchange(source: str, target: str, aside: str | None) -> None:
 
     Where the system can swap two names, `target` leads to the old or to the new directory at every moment, whatever
     fails. Elsewhere the old one comes back when the new one cannot take its place; if that fails too, the error says
-    where it is.
+    where it is. What a kill left of an exchange is ended by `end_exchange`.
     """
     if aside is None or not disk.exists(target):
         disk.rename(source, target)
@@ -89,26 +91,51 @@ def exchange(source: str, target: str, aside: str | None) -> None:
     disk.sync_directory(os.path.dirname(target))
 
 
+def end_exchange(target: str, aside: str) -> None:
+    """Where a run was killed inside an exchange of `target`: the old directory goes `aside`, a new one goes away."""
+    home, name = os.path.split(target)
+    with os.scandir(home) as entries:
+        beside = [one.path for one in entries if re.fullmatch(rf"{re.escape(name)}{_BESIDE}\d+", one.name)]
+    for path in beside:
+        if _is_new(path):
+            discard(path)
+        else:
+            disk.rename(path, unused(aside))
+
+
 def _swapped(source: str, target: str, aside: str) -> bool:
-    """The new directory first gets the name of the old one's backup, so that one call then does it all."""
-    new = os.lstat(source)
+    """The new directory is brought beside the old one, which gets its backup's name when they are swapped.
+
+    Between these calls both have one name in turn: it tells by a number which directory is the new one.
+    """
+    beside = f"{target}{_BESIDE}{os.lstat(source).st_ino}"
     try:
-        disk.rename(source, aside)
-        if disk.swap(aside, target):
-            return True
-        disk.rename(aside, source)
-        return False
-    except BaseException:
-        if disk.exists(aside) and os.path.samestat(os.lstat(aside), new):  # it is no backup
-            _take_back(aside, source)
+        disk.rename(source, beside)
+        if not disk.swap(beside, target):
+            disk.rename(beside, source)
+            return False
+        disk.rename(beside, aside)
+    except BaseException as error:
+        if disk.exists(beside):
+            _take_back(beside, source, target, aside, error)
         raise
+    return True
 
 
-def _take_back(aside: str, source: str) -> None:
+def _is_new(beside: str) -> bool:
+    return os.lstat(beside).st_ino == int(beside.rpartition("-")[2])
+
+
+def _take_back(beside: str, source: str, target: str, aside: str, cause: BaseException) -> None:
+    if not _is_new(beside):
+        try:
+            disk.swap(beside, target)
+        except OSError:
+            raise _not_moved("the new directory is there; the old one is not aside", beside, aside, cause) from cause
     try:
-        disk.rename(aside, source)
+        disk.rename(beside, source)
     except OSError:
-        discard(aside)
+        discard(beside)
 
 
 def _renamed(source: str, target: str, aside: str) -> None:
@@ -125,12 +152,12 @@ def _put_back(aside: str, target: str, cause: BaseException) -> None:
     try:
         disk.rename(aside, target)
     except OSError:
-        raise FileStateError(
-            "the old directory could not be put back",
-            path=target,
-            got=str(cause),
-            hint=f"it is whole: mv {shlex.quote(aside)} {shlex.quote(target)}",
-        ) from cause
+        raise _not_moved("the old directory could not be put back", aside, target, cause) from cause
+
+
+def _not_moved(what: str, old: str, place: str, cause: BaseException) -> FileStateError:
+    hint = f"it is whole: mv {shlex.quote(old)} {shlex.quote(place)}"
+    return FileStateError(what, path=place, got=str(cause), hint=hint)
 
 
 # ---- scratch ------------------------------------------------------------------------------------------------------

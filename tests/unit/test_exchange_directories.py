@@ -68,31 +68,54 @@ def test_renames_that_fail_never_leave_the_place_empty_without_saying_so(
         else:
             error = None
         reached = sum(one <= failing.calls for one in some)
+        if isinstance(error, FileStateError) and swaps:
+            (beside,) = parent.glob("out.exchange-*")
+            assert (word(beside), word(parent / "out")) == ("old", "new")
+            assert str(error).endswith(f"mv {beside} {backup}")
+            failing.fail = frozenset()
+            staging.end_exchange(out, str(backup))
+            assert word(backup) == "old"
+            continue
         assert (error is None) == (word(parent / "out") == "new"), some
+        assert not list(parent.glob("out.exchange-*"))
         if error is None:
             assert reached == 0 or (swaps and word(backup) == "old")
             assert word(backup) == "old"
         elif isinstance(error, FileStateError):
-            assert not swaps
             assert word(backup) == "old"
             assert str(error).endswith(f"mv {backup} {out}")
         else:
             assert word(parent / "out") == "old"
             assert not backup.exists()
-    assert seen == ({OSError} if swaps or number == 1 else {OSError, FileStateError})
+    assert seen == ({OSError} if number == 1 else {OSError, FileStateError})
 
 
-def test_an_interrupt_right_after_the_swap_keeps_the_old_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_right_after_the_swap_takes_it_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, out = make(tmp_path)
     swap = disk.swap
 
     def interrupted(one: str, other: str) -> bool:
         swap(one, other)
+        monkeypatch.undo()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(disk, "swap", interrupted)
     with pytest.raises(KeyboardInterrupt):
         staging.exchange(source, out, str(tmp_path / "out.backup"))
-    assert (word(tmp_path / "out"), word(tmp_path / "out.backup")) == ("new", "old")
+    assert sorted(os.listdir(tmp_path)) == ["out", "scratch"]
+    assert (word(tmp_path / "out"), word(Path(source))) == ("old", "new")
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_the_next_run_ends_an_exchange_that_was_killed(swapped: bool, tmp_path: Path) -> None:
+    """A backup's name led to the new directory, if the run was killed just before it swapped the two."""
+    source, out = make(tmp_path)
+    beside = f"{out}.exchange-{os.stat(source).st_ino}"
+    os.rename(source, beside)
+    if swapped:
+        assert disk.swap(beside, out)
+    (tmp_path / "out.exchange-notes").mkdir()
+    staging.end_exchange(out, f"{out}.backup")
+    assert word(tmp_path / "out") == ("new" if swapped else "old")
+    assert word(tmp_path / "out.backup") == ("old" if swapped else None)
+    assert sorted(os.listdir(tmp_path)) == ["out", *["out.backup"] * swapped, "out.exchange-notes", "scratch"]
