@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from mqindex.engines import LocalEngine
+from mqindex.errors import FormatError
 from mqindex.report import Report
-from mqindex.rocketmq import CommitLog, IndexFile, follow, rebuild, repair, verify
+from mqindex.rocketmq import CommitLog, IndexFile, MessageStore, follow, rebuild, repair, verify
 from tests.support.small_store import OPTIONS, make_small_store
 from tests.support.tree import index_paths
 
@@ -248,3 +249,33 @@ def entries_from(root: Path, low: int) -> list[tuple[int, int]]:
             entries = index.entries()
             found += list(zip(entries["key_hash"].tolist(), entries["phy_offset"].tolist(), strict=True))
     return [one for one in found if one[1] >= low]
+
+
+@pytest.mark.parametrize("opened_before", [False, True])
+def test_a_message_whose_file_has_expired_is_below_the_minimum(
+    original: Path, tmp_path: Path, opened_before: bool
+) -> None:
+    """Single calls ended in a raw ENOENT."""
+    root = Path(shutil.copytree(original, tmp_path / "store"))
+    with MessageStore.open(root, **OPTIONS) as store, MessageStore.open(root, **OPTIONS) as bulk:
+        log = CommitLog.open(root / "commitlog")
+        first, last = log.min_phy_offset, log.files[-2].start
+        topic = store.look_message_by_offset(first).topic  # type: ignore[union-attr]
+        if opened_before:
+            assert log.get_message(first).phy_offset == first
+            assert store.get_message(topic, 0, 0).messages
+        expire(root, 2)
+        begin = CommitLog.open(root / "commitlog").min_phy_offset
+        assert begin > first
+        with pytest.raises(FormatError, match=rf"not in the log: .*expected {begin}\.\."):
+            log.get_message(first)
+        assert store.look_message_by_offset(first) is None
+        for asked in (store.get_message, bulk.get_messages):
+            answer = asked(topic, 0, 0, max_msg_nums=32)  # type: ignore[operator]
+            assert (answer.status, answer.next_begin_offset) == ("OFFSET_TOO_SMALL", answer.min_offset)
+            assert answer.min_offset > 0
+            again = asked(topic, 0, answer.min_offset, max_msg_nums=32)  # type: ignore[operator]
+            assert again.status == "FOUND"
+        assert store.get_message(topic, 0, again.min_offset).messages[0].phy_offset >= begin
+        with log:
+            assert log.get_message(last).phy_offset == last

@@ -28,7 +28,7 @@ def write_checkpoint(path: str, checkpoint: Checkpoint) -> None:
 
 
 class DispatchFlush:
-    """A thread that flushes index files when they are full, and all queues each `interval` seconds.
+    """A thread that flushes index files when they are full, and all queues each `interval` seconds. `index` None: none.
 
     `stored`: gives the store time of the last message dispatched. An error of the thread is raised by `check` and
     `close`. Source: RocketMQ 4.9.3 `IndexService.flush`, `FlushConsumeQueueService`, `StoreCheckpoint`.
@@ -37,7 +37,7 @@ class DispatchFlush:
     def __init__(
         self,
         path: str,
-        index: IndexService,
+        index: IndexService | None,
         queues: ConsumeQueueTable,
         stored: Callable[[], int],
         *,
@@ -51,7 +51,8 @@ class DispatchFlush:
         self._error: BaseException | None = None
         self._stopped = False
         self._lock = threading.Lock()
-        index.on_full = self._full.put
+        if index is not None:
+            index.on_full = self._full.put
         self._thread = threading.Thread(target=self._run, name="mqindex-flush", daemon=True)
         self._thread.start()
 
@@ -70,11 +71,12 @@ class DispatchFlush:
         """Flush everything that was dispatched and write the checkpoint; full files are the thread's."""
         self.check()
         with self._lock:
-            for file in self._index.files[-1:]:
+            for file in self._index.files[-1:] if self._index is not None else ():
                 self._flush_index_file(file)
             self._flush_queues()
-        for directory in (self._index.directory, os.path.dirname(self._path)):
-            disk.sync_directory(directory)
+        if self._index is not None:
+            disk.sync_directory(self._index.directory)
+        disk.sync_directory(os.path.dirname(self._path))
 
     def stop(self) -> None:
         """Something went wrong elsewhere: nothing more is flushed, and the checkpoint stays as it is."""

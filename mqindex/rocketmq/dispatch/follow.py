@@ -148,10 +148,19 @@ def _require_alone(home: FollowHome) -> None:
         ) from None
 
 
-def _dispatched(home: FollowHome, index: IndexService, queues: ConsumeQueueTable) -> tuple[int, int]:
-    """How far the index reaches, and how far the queues."""
-    of_index = dispatched_offset(home.commitlog, index, None, tags=home.tags)
-    return of_index, dispatched_offset(home.commitlog, None, queues, tags=home.tags, rules=home.rules)
+def _dispatched(home: FollowHome, index: IndexService | None, queues: ConsumeQueueTable) -> tuple[int, int]:
+    """How far the index reaches, and how far the queues; one that is not written is never behind."""
+    of_queues = dispatched_offset(home.commitlog, None, queues, tags=home.tags, rules=home.rules)
+    of_index = of_queues if index is None else dispatched_offset(home.commitlog, index, None, tags=home.tags)
+    return of_index, of_queues
+
+
+def _open_index(home: FollowHome) -> IndexService | None:
+    """None: a switch of the configuration turns it off."""
+    if home.options.index_switch is not None:
+        return None
+    slots, entries = home.geometry
+    return IndexService.open(home.index, hash_slot_num=slots, index_num=entries, writable=True)
 
 
 def _run(
@@ -167,9 +176,9 @@ def _run(
     """Follow until the stop. `abort` stays unless all went well."""
     with stores.hold_lock(home.out), AbortMark(home.out) as mark, ExitStack() as opened:
         mark.set(str(os.getpid()).encode())
-        index = opened.enter_context(
-            IndexService.open(home.index, hash_slot_num=home.geometry[0], index_num=home.geometry[1], writable=True)
-        )
+        index = _open_index(home)
+        if index is not None:
+            opened.enter_context(index)
         queues = opened.enter_context(
             ConsumeQueueTable.open(home.consume_queue, file_size=home.rules.file_size, writable=True)
         )
@@ -223,7 +232,7 @@ class _Housekeeping:
     def __init__(
         self,
         home: FollowHome,
-        index: IndexService,
+        index: IndexService | None,
         queues: ConsumeQueueTable,
         reput: Reput,
         progress: OnReput | None,
@@ -241,7 +250,8 @@ class _Housekeeping:
             raise FileNotFoundError(errno.ENOENT, "the commit log is gone", self._home.commitlog[0])
         if files and files[0].start > self._minimum:
             self._minimum = files[0].start
-            self._index.delete_expired_file(self._minimum)
+            if self._index is not None:
+                self._index.delete_expired_file(self._minimum)
         if self._progress is not None:
             self._progress(told)
 

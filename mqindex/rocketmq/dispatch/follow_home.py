@@ -19,7 +19,10 @@ __all__ = ["FollowHome", "settle"]
 
 _FILE = "follow.json"
 _SCHEMA = "mqindex.follow-home/1"
-_KEPT = ("messageDelayLevel", "enableMultiDispatch", "enableLmq")  # of a configuration, as they were given
+_KEPT = (
+    "messageDelayLevel", "enableMultiDispatch", "enableLmq", "messageIndexEnable", "indexFileWriteEnable"
+)  # fmt: skip
+"""Of a configuration, as they were given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ def settle(options: StoreOptions, out: str) -> FollowHome:
             "enableConsumeQueueExt": "false",
             **({} if seen is None else {"messageDelayLevel": str(seen.value)}),
             **{name: value for name, value in options.settings if name in _KEPT},
+            **({} if options.index_switch is None else {"messageIndexEnable": "false"}),  # of every version
         },
         batch_topics=found.queues.batch_topics,
     )

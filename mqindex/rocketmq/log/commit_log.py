@@ -18,6 +18,7 @@ from mqindex.errors import ClosedFileError, FormatError, ReadOnlyFileError
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
+from mqindex.rocketmq.log.expiry import LogExpiredError
 from mqindex.rocketmq.log.log_appender import AppendMessagesResult, LogAppender
 from mqindex.rocketmq.log.log_columns import require_columns
 from mqindex.rocketmq.log.log_files import (
@@ -238,9 +239,18 @@ class CommitLog:
         return message
 
     def file_at(self, phy_offset: int) -> tuple[LogFile, Mapping]:
-        """The file that holds a phy offset, and its map, for as long as the caller keeps it; `FormatError`: none."""
+        """The file that holds a phy offset, and its map, for as long as the caller keeps it; `FormatError`: none, or
+        a broker has deleted it (`LogExpiredError`).
+        """
         file = self._file_of(phy_offset)
-        return file, self._map_of(file)
+        try:
+            return file, self._map_of(file)
+        except FileNotFoundError:
+            number = self.files.index(file)
+            if number == len(self.files) - 1 or not self._has_expired(number):
+                raise
+            low = next((one.start for one in self.files[number:] if disk.exists(one.path)), self.files[-1].start)
+            raise self._not_there(phy_offset, low, LogExpiredError) from None
 
     def append_message(self, message: NewMessage, *, queue_offset: int) -> AppendMessageResult:
         """Append a message, as a broker does.
@@ -372,14 +382,17 @@ class CommitLog:
     def _file_of(self, phy_offset: int) -> LogFile:
         number = bisect_right(self._starts, phy_offset) - 1
         if number < 0 or phy_offset >= self.files[number].stop:
-            raise FormatError(
-                "the phy offset is not in the log",
-                path=self.files[0].path if self.files else None,
-                expected=f"{self.min_phy_offset}..{self.files[-1].stop - 1}" if self.files else "a log with files",
-                got=phy_offset,
-                hint="the broker may have deleted the file that held it",
-            )
+            raise self._not_there(phy_offset, self.min_phy_offset, FormatError)
         return self.files[number]
+
+    def _not_there(self, phy_offset: int, low: int, kind: type[FormatError]) -> FormatError:
+        return kind(
+            "the phy offset is not in the log",
+            path=self.files[0].path if self.files else None,
+            expected=f"{low}..{self.files[-1].stop - 1}" if self.files else "a log with files",
+            got=phy_offset,
+            hint="the broker may have deleted the file that held it",
+        )
 
     def _map_of(self, file: LogFile) -> Mapping:
         # Maps are never closed here, only let go: another thread may be reading one. The last to leave unmaps it.

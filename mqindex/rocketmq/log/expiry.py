@@ -11,13 +11,18 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from mqindex.errors import FormatError
 from mqindex.files import disk
 from mqindex.report import Finding
 from mqindex.rocketmq.log.log_entries import LogSpan
 
-__all__ = ["expired_finding", "present", "read_again", "still_there", "was_deleted"]
+__all__ = ["LogExpiredError", "expired_finding", "present", "read_again", "still_there", "was_deleted"]
 
 Result = TypeVar("Result")
+
+
+class LogExpiredError(FormatError):
+    """The file of the log that held a phy offset was deleted since the log was opened."""
 
 
 def was_deleted(error: OSError) -> bool:

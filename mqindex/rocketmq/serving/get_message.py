@@ -11,6 +11,7 @@ from mqindex.errors import FormatError, was_cut
 from mqindex.files import disk
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.commit_log import CommitLog
+from mqindex.rocketmq.log.expiry import LogExpiredError
 from mqindex.rocketmq.log.message import Message
 from mqindex.rocketmq.options import StoreOptions, parse_version
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue, QueueBounds
@@ -166,7 +167,7 @@ def holds(log: CommitLog, phy_offset: int, size: int) -> bool:
     try:
         file, _ = log.file_at(phy_offset)
     except FormatError as error:
-        if was_cut(error):
+        if was_cut(error) or isinstance(error, LogExpiredError):
             raise
         return False
     return phy_offset + size <= file.stop
@@ -190,7 +191,7 @@ def read_unit(log: CommitLog, phy_offset: int, size: int, queue_offset: int) -> 
     try:
         return log.get_message(phy_offset, size)
     except FormatError as error:
-        if was_cut(error):
+        if was_cut(error) or isinstance(error, LogExpiredError):
             raise
         raise FormatError(
             f"the unit at queue offset {queue_offset} leads to no message: {error.what}", path=error.path, at=error.at,

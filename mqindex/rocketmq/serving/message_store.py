@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from types import TracebackType
 
 from mqindex._results import Columns
-from mqindex.errors import BadMagicError, ClosedFileError, ReadOnlyFileError
+from mqindex.errors import ClosedFileError, FileStateError, ReadOnlyFileError
 from mqindex.files import disk
-from mqindex.rocketmq import store
 from mqindex.rocketmq.dispatch.reput import OnReput, ReputResult, Stop
 from mqindex.rocketmq.index.index_service import IndexService
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.rocketmq.log.commit_log import CommitLog
+from mqindex.rocketmq.log.expiry import LogExpiredError
 from mqindex.rocketmq.log.log_columns import require_columns
 from mqindex.rocketmq.log.message import Message
 from mqindex.rocketmq.log.message_columns import MessageColumns
@@ -32,6 +32,7 @@ from mqindex.rocketmq.serving.get_message import (
     require_request,
 )
 from mqindex.rocketmq.serving.get_messages import LogParts, get_messages
+from mqindex.rocketmq.serving.opening import open_queues, require_a_part
 from mqindex.rocketmq.serving.query_message import (
     QueryMessageResult,
     look_message,
@@ -127,10 +128,10 @@ class MessageStore:
         if writable:
             writer = StoreWriter.open(options)
             return cls(options, writer.log, writer.queues, writer)
-        _require_store(options)
+        require_a_part(options)
         log = CommitLog.open(options.commitlog, mapped_file_size=options.mapped_file_size)
         try:
-            return cls(options, log, _open_queues(options))
+            return cls(options, log, open_queues(options))
         except BaseException:
             log.close()
             raise
@@ -167,10 +168,14 @@ class MessageStore:
         """
         require_request(topic, queue_id, offset, max_msg_nums, tags)
         wanted = tag_filter(tags)
-        queue = self._queue(topic, queue_id)
-        bounds = bounds_of(queue)
-        log, limits = self._log_of(bounds), self._limits
-        return get_message(queue, bounds, log, offset, max_msg_nums, wanted, limits, self._back_to_min)
+        while True:
+            queue = self._queue(topic, queue_id)
+            bounds = bounds_of(queue)
+            log, limits = self._log_of(bounds), self._limits
+            try:
+                return get_message(queue, bounds, log, offset, max_msg_nums, wanted, limits, self._back_to_min)
+            except LogExpiredError:
+                self._begin_later(log)
 
     def get_messages(
         self,
@@ -198,11 +203,16 @@ class MessageStore:
         """
         require_request(topic, queue_id, offset, max_msg_nums, tags)
         wanted, chosen = tag_filter(tags), require_columns(columns)
-        queue = self._queue(topic, queue_id)
-        bounds = bounds_of(queue)
-        log = self._log_of(bounds)
-        parts = self._parts.of(log)
-        return get_messages(queue, bounds, log, parts, offset, max_msg_nums, wanted, chosen, exact, self._back_to_min)
+        back = self._back_to_min
+        while True:
+            queue = self._queue(topic, queue_id)
+            bounds = bounds_of(queue)
+            log = self._log_of(bounds)
+            parts = self._parts.of(log)
+            try:
+                return get_messages(queue, bounds, log, parts, offset, max_msg_nums, wanted, chosen, exact, back)
+            except LogExpiredError:
+                self._begin_later(log)
 
     # ---- writing
 
@@ -420,6 +430,16 @@ class MessageStore:
                 self._log = CommitLog.open(self._options.commitlog, mapped_file_size=self._options.mapped_file_size)
             return self._log
 
+    def _begin_later(self, log: CommitLog) -> None:
+        """A broker has deleted the begin of this log: from now on the queues begin where the log does now."""
+        if self._writer is not None:
+            hint = "nobody else may delete there meanwhile: open the store again"
+            raise FileStateError("the oldest file of a log that is written is gone", path=log.files[0].path, hint=hint)
+        with self._lock:
+            if self._log is log:
+                self._log = CommitLog.open(self._options.commitlog, mapped_file_size=self._options.mapped_file_size)
+            self._corrected.clear()
+
     def _index_service(self) -> IndexService | None:
         self._up_to_date()
         with self._lock:
@@ -428,23 +448,3 @@ class MessageStore:
                     self._options.index, hash_slot_num=self._options.hash_slot_num, index_num=self._options.index_num
                 )
             return self._index
-
-
-def _require_store(options: StoreOptions) -> None:
-    store.require_store(options.root)
-    parts = (*options.commitlog, options.consume_queue, options.index)
-    if not any(disk.is_directory(part) for part in parts):
-        raise BadMagicError(
-            "not a store", path=options.root, expected="commitlog, consumequeue or index in it",
-            hint="pass the root directory of a broker's store (storePathRootDir)",
-        )  # fmt: skip
-
-
-def _open_queues(options: StoreOptions) -> ConsumeQueueTable | None:
-    if not disk.is_directory(options.consume_queue):
-        return None
-    return ConsumeQueueTable.open(
-        options.consume_queue,
-        file_size=options.consume_queue_file_size,
-        ext_directory=options.consume_queue_ext_directory,
-    )

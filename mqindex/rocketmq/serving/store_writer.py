@@ -280,14 +280,19 @@ class _Meter:
         self._progress(ReputProgress(done.phy_offset, behind, done.messages, rate, done.store_timestamp))
 
 
-def _opened_parts(options: StoreOptions, opened: ExitStack, found: Survey) -> tuple[IndexService, ConsumeQueueTable]:
-    """Index and queues; whatever may be refused is refused here, while nothing is written."""
-    for directory in (options.index, options.consume_queue):
-        disk.make_directories(directory, inherit=True)
-    slots, entries = found.geometry.value
-    index = opened.enter_context(
-        IndexService.open(options.index, hash_slot_num=slots, index_num=entries, writable=True)
-    )
+def _opened_parts(
+    options: StoreOptions, opened: ExitStack, found: Survey
+) -> tuple[IndexService | None, ConsumeQueueTable]:
+    """Index and queues; whatever may be refused is refused here, while nothing is written.
+
+    No index where a switch of the configuration turns it off: the broker writes none either.
+    """
+    index = None
+    if options.index_switch is None:
+        slots, entries = found.geometry.value
+        index = opened.enter_context(
+            IndexService.open(options.index, hash_slot_num=slots, index_num=entries, writable=True)
+        )
     queues = opened.enter_context(
         ConsumeQueueTable.open(
             options.consume_queue,
@@ -316,9 +321,10 @@ def _mend(options: StoreOptions) -> None:
     if any(map(disk.is_directory, (*options.commitlog, options.consume_queue, options.index))):
         found = survey(options)  # who writes to a store has settings, those that are not given are the defaults
         hash_slot_num, index_num = found.geometry.value
+        off = {} if options.index_switch is None else {"messageIndexEnable": "false"}  # of every version
         repair(
             options.root,
-            config={**dict(options.settings), "mappedFileSizeConsumeQueue": found.queues.rules.file_size},
+            config={**dict(options.settings), "mappedFileSizeConsumeQueue": found.queues.rules.file_size, **off},
             commitlog=options.commitlog,
             hash_slot_num=hash_slot_num,
             index_num=index_num,
@@ -326,7 +332,9 @@ def _mend(options: StoreOptions) -> None:
         )
 
 
-def _first_to_dispatch(options: StoreOptions, index: IndexService, queues: ConsumeQueueTable, found: Survey) -> int:
+def _first_to_dispatch(
+    options: StoreOptions, index: IndexService | None, queues: ConsumeQueueTable, found: Survey
+) -> int:
     """Where dispatch goes on: behind the queues' last message, as the broker does.
 
     An index that reaches further is believed where what lies between goes to no queue, and else passed over again.

@@ -1,0 +1,33 @@
+"""What a store has, opened for reading."""
+
+from __future__ import annotations
+
+from mqindex.errors import BadMagicError
+from mqindex.files import disk
+from mqindex.rocketmq import store
+from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
+
+__all__ = ["open_queues", "require_a_part"]
+
+
+def require_a_part(options: StoreOptions) -> None:
+    """A clear word where a path is no store, or nothing that can be read is in it."""
+    store.require_store(options.root)
+    parts = (*options.commitlog, options.consume_queue, options.index)
+    if not any(disk.is_directory(part) for part in parts):
+        raise BadMagicError(
+            "not a store", path=options.root, expected="commitlog, consumequeue or index in it",
+            hint="pass the root directory of a broker's store (storePathRootDir)",
+        )  # fmt: skip
+
+
+def open_queues(options: StoreOptions) -> ConsumeQueueTable | None:
+    """The consume queues; None: there are none."""
+    if not disk.is_directory(options.consume_queue):
+        return None
+    return ConsumeQueueTable.open(
+        options.consume_queue,
+        file_size=options.consume_queue_file_size,
+        ext_directory=options.consume_queue_ext_directory,
+    )
