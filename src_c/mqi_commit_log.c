@@ -57,10 +57,10 @@ static int opens_magic(const uint8_t *p) { return (p[0] == 0xDA && p[1] == 0xA3)
 static unsigned magic_mask(const uint8_t *p) {
     __m128i a = _mm_loadu_si128((const __m128i *)(const void *)p);
     __m128i b = _mm_loadu_si128((const __m128i *)(const void *)(p + 1));
-    __m128i message = _mm_and_si128(_mm_cmpeq_epi8(a, _mm_set1_epi8((char)0xDA)),
-                                    _mm_cmpeq_epi8(b, _mm_set1_epi8((char)0xA3)));
-    __m128i blank = _mm_and_si128(_mm_cmpeq_epi8(a, _mm_set1_epi8((char)0xCB)),
-                                  _mm_cmpeq_epi8(b, _mm_set1_epi8((char)0xD4)));
+    __m128i message =
+        _mm_and_si128(_mm_cmpeq_epi8(a, _mm_set1_epi8((char)0xDA)), _mm_cmpeq_epi8(b, _mm_set1_epi8((char)0xA3)));
+    __m128i blank =
+        _mm_and_si128(_mm_cmpeq_epi8(a, _mm_set1_epi8((char)0xCB)), _mm_cmpeq_epi8(b, _mm_set1_epi8((char)0xD4)));
     return (unsigned)_mm_movemask_epi8(_mm_or_si128(message, blank));
 }
 #else
@@ -207,15 +207,14 @@ void mqi_log_scan_at(const mqi_log *log, const int64_t *at, int64_t n, mqi_log_f
             const mqi_log_head *h = head + k % AHEAD;
             valid[k] = fine[k % AHEAD] && mqi_log_read_tail(log, h, &tail, &fault) == MQI_FOUND_FRAME &&
                        (!log->check_crc || mqi_log_read_body(log, h, &fault) == MQI_FOUND_FRAME);
-            if (valid[k])
-                fill_frame(log, h, &tail, out + k);
-            else
-                out[k] = (mqi_log_frame){0};
+            if (valid[k]) fill_frame(log, h, &tail, out + k);
+            else out[k] = (mqi_log_frame){0};
         }
         k = i - AHEAD; /* the head is on its way since AHEAD turns */
         if (k >= 0 && k < n) {
             mqi_log_head *h = head + k % AHEAD;
-            fine[k % AHEAD] = at[k] >= 0 && at[k] < log->len && mqi_log_read_head(log, at[k], h, &fault) == MQI_FOUND_FRAME;
+            fine[k % AHEAD] =
+                at[k] >= 0 && at[k] < log->len && mqi_log_read_head(log, at[k], h, &fault) == MQI_FOUND_FRAME;
             if (fine[k % AHEAD]) {
                 __builtin_prefetch(log->buf + h->at + h->body_at + h->body_len);
                 __builtin_prefetch(log->buf + h->at + h->body_at + h->body_len + 64);

@@ -104,13 +104,13 @@ int64_t mqi_log_ids(const uint8_t *buf, const mqi_log_frame *frames, int64_t n, 
 /* ---- extract ------------------------------------------------------------------------------------------------------ */
 
 #define MQI_LOG_CURSORS 4
-#ifndef MQI_LOG_WINDOW /* the fuzzer's windows are small */
+#ifndef MQI_LOG_WINDOW           /* the fuzzer's windows are small */
 #define MQI_LOG_WINDOW (2 << 20) /* bytes of log per cursor and step: so many that a step costs little */
 #endif
 #define MQI_LOG_MAX_ENTRIES (32767 / 2 + 3)                /* of one message: its properties have at most 32767 bytes */
 #define MQI_LOG_RUN_ENTRIES (131072 + MQI_LOG_MAX_ENTRIES) /* room for the output of one cursor in one step */
 #define MQI_LOG_ENTRY_SIZE 20
-#define MQI_LOG_RUN_UNITS MQI_LOG_RUN_ENTRIES              /* of one message: its own and one for each two bytes */
+#define MQI_LOG_RUN_UNITS MQI_LOG_RUN_ENTRIES /* of one message: its own and one for each two bytes */
 
 /* A frame whose head has been read and whose tail is on its way into the cache. */
 typedef struct {
@@ -120,10 +120,10 @@ typedef struct {
 } mqi_log_head;
 
 typedef struct {
-    uint8_t *run;  /* MQI_LOG_RUN_ENTRIES * MQI_LOG_ENTRY_SIZE bytes, the caller's */
+    uint8_t *run;        /* MQI_LOG_RUN_ENTRIES * MQI_LOG_ENTRY_SIZE bytes, the caller's */
     mqi_log_unit *units; /* room for MQI_LOG_RUN_UNITS, the caller's; 0 where there is no table of queues */
-    int64_t first; /* where the cursor began; -1: there is no frame in its window */
-    int64_t at;    /* of the first frame that was not extracted; behind a blank record */
+    int64_t first;       /* where the cursor began; -1: there is no frame in its window */
+    int64_t at;          /* of the first frame that was not extracted; behind a blank record */
     int64_t stop;
     int state;
     mqi_log_head head; /* of the frame at `at`, in the state MQI_CURSOR_RUNS */
@@ -136,7 +136,7 @@ typedef struct {
 /* Extracts [at, stop), a few windows a step, each by a cursor of its own so that their cache misses overlap. */
 typedef struct {
     mqi_log log;
-    int tags; /* also topic#T#TAGS, as brokers from 5.4 on */
+    int tags;               /* also topic#T#TAGS, as brokers from 5.4 on */
     mqi_log_queues *queues; /* 0: no units. Of a run that is not confirmed it keeps the queues too */
     int64_t at, stop;
     mqi_log_cursor cursor[MQI_LOG_CURSORS];

@@ -89,9 +89,7 @@ typedef struct {
 
 #define EMPTY 0
 
-static inline uint32_t place_of(const filter *f, int32_t hash) {
-    return ((uint32_t)hash * 0x9E3779B1u >> 7) & f->mask;
-}
+static inline uint32_t place_of(const filter *f, int32_t hash) { return ((uint32_t)hash * 0x9E3779B1u >> 7) & f->mask; }
 
 static int fill_table(filter *f, const int32_t *hashes, int64_t k) {
     uint64_t room = 64;
@@ -148,8 +146,8 @@ int64_t mqi_units_select(const uint8_t *units, int64_t n, int64_t first, const i
     filter f;
     if (n == 0) return 0;
     if (filter_make(&f, hashes, k) != MQI_OK) return MQI_NO_MEMORY;
-    int64_t found = f.kind == SOME ? select_kind(&f, SOME, units, n, first, out)
-                                   : select_kind(&f, MANY, units, n, first, out);
+    int64_t found =
+        f.kind == SOME ? select_kind(&f, SOME, units, n, first, out) : select_kind(&f, MANY, units, n, first, out);
     free(f.places);
     return found;
 }
@@ -168,10 +166,8 @@ static __attribute__((noinline)) log_part part_of(const mqi_unit_take *t, int64_
     int64_t low = 0, high = t->files;
     while (low < high) {
         int64_t middle = (low + high) / 2;
-        if (t->starts[middle] <= phy_offset)
-            low = middle + 1;
-        else
-            high = middle;
+        if (t->starts[middle] <= phy_offset) low = middle + 1;
+        else high = middle;
     }
     return low ? (log_part){t->starts[low - 1], t->stops[low - 1]} : (log_part){INT64_MAX, 0};
 }
@@ -230,8 +226,7 @@ int64_t mqi_units_compare(const uint8_t *queue, int64_t places, int64_t first_of
         if (at < (uint64_t)places) {
             const uint8_t *p = queue + at * MQI_UNIT_SIZE;
             same = mqi_get64(p + MQI_UNIT_PHY_OFFSET) == u->phy_offset &&
-                   mqi_get32(p + MQI_UNIT_MESSAGE_SIZE) == u->size &&
-                   mqi_get64(p + MQI_UNIT_TAGS_CODE) == u->tags_code;
+                   mqi_get32(p + MQI_UNIT_MESSAGE_SIZE) == u->size && mqi_get64(p + MQI_UNIT_TAGS_CODE) == u->tags_code;
         }
         out[found] = i;
         found += !same;

@@ -123,33 +123,32 @@ static void choose_hardware(void) {
     choose("pclmul", crc32_folding, crc32c_folding);
 }
 
-#elif defined(__aarch64__) && (defined(__linux__) || defined(__APPLE__)) && \
-    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#elif defined(__aarch64__) && (defined(__linux__) || defined(__APPLE__)) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #if defined(__linux__)
 #include <sys/auxv.h>
 #endif
 
 /* The instructions by name: the intrinsics' header differs between compilers in what it needs to be told. */
-#define CRC_STEP(instruction, width, modifier)                                                                          \
-    static inline uint32_t instruction##_step(uint32_t crc, width v) {                                                  \
-        __asm__(".arch_extension crc\n\t" #instruction " %w0, %w0, %" modifier "1" : "+r"(crc) : "r"(v));               \
-        return crc;                                                                                                     \
+#define CRC_STEP(instruction, width, modifier)                                                                         \
+    static inline uint32_t instruction##_step(uint32_t crc, width v) {                                                 \
+        __asm__(".arch_extension crc\n\t" #instruction " %w0, %w0, %" modifier "1" : "+r"(crc) : "r"(v));              \
+        return crc;                                                                                                    \
     }
 CRC_STEP(crc32x, uint64_t, "x")
 CRC_STEP(crc32b, uint32_t, "w")
 CRC_STEP(crc32cx, uint64_t, "x")
 CRC_STEP(crc32cb, uint32_t, "w")
 
-#define CRC_KERNEL(name, wide_step, byte_step)                                                                          \
-    static uint32_t name(const uint8_t *p, size_t n, uint32_t crc) {                                                    \
-        crc = ~crc;                                                                                                     \
-        for (; n >= 8; p += 8, n -= 8) {                                                                                \
-            uint64_t v;                                                                                                 \
-            memcpy(&v, p, 8);                                                                                           \
-            crc = wide_step(crc, v);                                                                                    \
-        }                                                                                                               \
-        while (n--) crc = byte_step(crc, *p++);                                                                         \
-        return ~crc;                                                                                                    \
+#define CRC_KERNEL(name, wide_step, byte_step)                                                                         \
+    static uint32_t name(const uint8_t *p, size_t n, uint32_t crc) {                                                   \
+        crc = ~crc;                                                                                                    \
+        for (; n >= 8; p += 8, n -= 8) {                                                                               \
+            uint64_t v;                                                                                                \
+            memcpy(&v, p, 8);                                                                                          \
+            crc = wide_step(crc, v);                                                                                   \
+        }                                                                                                              \
+        while (n--) crc = byte_step(crc, *p++);                                                                        \
+        return ~crc;                                                                                                   \
     }
 CRC_KERNEL(crc32_armv8, crc32x_step, crc32b_step)
 CRC_KERNEL(crc32c_armv8, crc32cx_step, crc32cb_step)

@@ -159,8 +159,8 @@ mqi_guard_range *mqi_guard_add(void *start, size_t length, int writable, void *o
         unused = range->next_free;
         range->owner = owner;
         atomic_store_explicit(&range->start, (uintptr_t)start, memory_order_relaxed);
-        atomic_store_explicit(
-            &range->end, ((uintptr_t)start + length + page_size - 1) & ~(page_size - 1), memory_order_relaxed);
+        atomic_store_explicit(&range->end, ((uintptr_t)start + length + page_size - 1) & ~(page_size - 1),
+                              memory_order_relaxed);
         atomic_store_explicit(&range->writable, writable, memory_order_relaxed);
         atomic_store_explicit(&range->cut, 0, memory_order_relaxed);
         atomic_fetch_add_explicit(&range->turn, 1, memory_order_release);

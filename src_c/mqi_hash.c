@@ -1,20 +1,17 @@
 #include "mqi_hash.h"
 
-const uint32_t mqi_pow31[17] = {1,      MQI_P1, MQI_P2,  MQI_P3,  MQI_P4,  MQI_P5,  MQI_P6,  MQI_P7, MQI_P8,
+const uint32_t mqi_pow31[17] = {1,      MQI_P1,  MQI_P2,  MQI_P3,  MQI_P4,  MQI_P5,  MQI_P6,  MQI_P7, MQI_P8,
                                 MQI_P9, MQI_P10, MQI_P11, MQI_P12, MQI_P13, MQI_P14, MQI_P15, MQI_P16};
 
 #if MQI_HASH_STEP == 16
-const uint8_t mqi_tail_mask[32] = {0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,
-                                   0,   0,   0,   0,   0,   255, 255, 255, 255, 255, 255,
-                                   255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+const uint8_t mqi_tail_mask[32] = {0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,
+                                   255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
 #endif
 
 #define REPLACEMENT 0xFFFDu
 
 static inline uint32_t hash_code_point(uint32_t h, uint32_t c) {
-    if (c < 0x10000u) {
-        return h * MQI_P1 + c;
-    }
+    if (c < 0x10000u) return h * MQI_P1 + c;
     c -= 0x10000u;
     return h * MQI_P2 + (0xD800u + (c >> 10)) * MQI_P1 + (0xDC00u + (c & 0x3FFu));
 }
@@ -23,12 +20,10 @@ uint32_t mqi_hash_ucs2(const uint16_t *p, size_t n, uint32_t seed) {
     const uint16_t *end = p + n;
     uint32_t h = seed;
     for (; end - p >= 8; p += 8) { /* eight independent products, one chained */
-        h = h * MQI_P8 + p[0] * MQI_P7 + p[1] * MQI_P6 + p[2] * MQI_P5 + p[3] * MQI_P4 + p[4] * MQI_P3 +
-            p[5] * MQI_P2 + p[6] * MQI_P1 + p[7];
+        h = h * MQI_P8 + p[0] * MQI_P7 + p[1] * MQI_P6 + p[2] * MQI_P5 + p[3] * MQI_P4 + p[4] * MQI_P3 + p[5] * MQI_P2 +
+            p[6] * MQI_P1 + p[7];
     }
-    for (; p < end; p++) {
-        h = h * MQI_P1 + *p;
-    }
+    for (; p < end; p++) h = h * MQI_P1 + *p;
     return h;
 }
 
@@ -41,13 +36,9 @@ uint32_t mqi_hash_ucs4(const uint32_t *p, size_t n, uint32_t seed) {
                 p[5] * MQI_P2 + p[6] * MQI_P1 + p[7];
             continue;
         }
-        for (int i = 0; i < 8; i++) {
-            h = hash_code_point(h, p[i]);
-        }
+        for (int i = 0; i < 8; i++) h = hash_code_point(h, p[i]);
     }
-    for (; p < end; p++) {
-        h = hash_code_point(h, *p);
-    }
+    for (; p < end; p++) h = hash_code_point(h, *p);
     return h;
 }
 
@@ -69,38 +60,23 @@ static inline size_t wide_char(const uint8_t *p, const uint8_t *end, uint32_t *c
     uint8_t b1 = p[0];
     *c = REPLACEMENT;
     if (b1 >= 0xC2u && b1 <= 0xDFu) {
-        if (left < 2 || !is_continuation(p[1])) {
-            return 1;
-        }
+        if (left < 2 || !is_continuation(p[1])) return 1;
         *c = (b1 & 0x1Fu) << 6 | (p[1] & 0x3Fu);
         return 2;
     }
     if (b1 >= 0xE0u && b1 <= 0xEFu) {
-        if (left < 2) {
-            return 1;
-        }
-        if (bad_second_of_3(b1, p[1])) {
-            return 1;
-        }
-        if (left < 3 || !is_continuation(p[2])) {
-            return 2;
-        }
+        if (left < 2) return 1;
+        if (bad_second_of_3(b1, p[1])) return 1;
+        if (left < 3 || !is_continuation(p[2])) return 2;
         uint32_t decoded = (b1 & 0x0Fu) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3Fu);
-        if ((decoded & 0xF800u) != 0xD800u) { /* an encoded surrogate is one replacement for three bytes */
+        if ((decoded & 0xF800u) != 0xD800u) /* an encoded surrogate is one replacement for three bytes */
             *c = decoded;
-        }
         return 3;
     }
     if (b1 >= 0xF0u && b1 <= 0xF7u) {
-        if (left < 2 || bad_second_of_4(b1, p[1])) {
-            return 1;
-        }
-        if (left < 3 || !is_continuation(p[2])) {
-            return 2;
-        }
-        if (left < 4 || !is_continuation(p[3])) {
-            return 3;
-        }
+        if (left < 2 || bad_second_of_4(b1, p[1])) return 1;
+        if (left < 3 || !is_continuation(p[2])) return 2;
+        if (left < 4 || !is_continuation(p[3])) return 3;
         *c = (b1 & 0x07u) << 18 | (p[1] & 0x3Fu) << 12 | (p[2] & 0x3Fu) << 6 | (p[3] & 0x3Fu);
         return 4;
     }
@@ -123,15 +99,13 @@ uint32_t mqi_hash_utf8_wide(const uint8_t *p, size_t n, uint32_t seed) {
 }
 
 void mqi_hash_offsets32(const uint8_t *data, const int32_t *offsets, size_t n, uint32_t seed, int32_t *out) {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         out[i] = mqi_key_hash(mqi_hash_utf8(data + offsets[i], (size_t)(offsets[i + 1] - offsets[i]), seed));
-    }
 }
 
 void mqi_hash_offsets64(const uint8_t *data, const int64_t *offsets, size_t n, uint32_t seed, int32_t *out) {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         out[i] = mqi_key_hash(mqi_hash_utf8(data + offsets[i], (size_t)(offsets[i + 1] - offsets[i]), seed));
-    }
 }
 
 void mqi_hash_views(const uint8_t *views, const uint8_t *const *buffers, size_t n, uint32_t seed, int32_t *out) {
@@ -148,9 +122,7 @@ void mqi_hash_fixed_bytes(const uint8_t *data, ptrdiff_t stride, size_t width, s
     for (size_t i = 0; i < n; i++) {
         const uint8_t *p = data + (ptrdiff_t)i * stride;
         size_t length = width;
-        while (length > 0 && p[length - 1] == 0) {
-            length--;
-        }
+        while (length > 0 && p[length - 1] == 0) length--;
         out[i] = mqi_key_hash(mqi_hash_utf8(p, length, seed));
     }
 }
@@ -159,9 +131,7 @@ void mqi_hash_fixed_ucs4(const uint8_t *data, ptrdiff_t stride, size_t width, si
     for (size_t i = 0; i < n; i++) {
         const uint32_t *p = (const uint32_t *)(const void *)(data + (ptrdiff_t)i * stride);
         size_t length = width;
-        while (length > 0 && p[length - 1] == 0) {
-            length--;
-        }
+        while (length > 0 && p[length - 1] == 0) length--;
         out[i] = mqi_key_hash(mqi_hash_ucs4(p, length, seed));
     }
 }

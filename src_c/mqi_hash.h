@@ -83,9 +83,7 @@ static inline uint64_t mqi_hash_short(const uint8_t *p, size_t n) {
         uint32_t front = (uint32_t)((uint64_t)first << (8 * (8 - n)));
         return (uint64_t)last << 32 | front;
     }
-    for (size_t i = 0; i < n; i++) {
-        v = v >> 8 | (uint64_t)p[i] << 56;
-    }
+    for (size_t i = 0; i < n; i++) v = v >> 8 | (uint64_t)p[i] << 56;
     return v;
 }
 
@@ -161,9 +159,7 @@ static inline uint32_t mqi_hash_bytes(const uint8_t *p, size_t n, uint32_t seed,
     }
     *high = mqi_vec_high(seen);
     size_t rest = (size_t)(last + 16 - p);
-    if (rest == 0) {
-        return h;
-    }
+    if (rest == 0) return h;
     return h * mqi_pow31[rest] + mqi_vec_hash(mqi_vec_and(tail, mqi_vec_load(mqi_tail_mask + rest)));
 }
 #else

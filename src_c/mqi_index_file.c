@@ -21,9 +21,7 @@ void mqi_index_seed(mqi_index_file *f, int64_t end_phy_offset, int64_t end_times
 }
 
 void mqi_index_flush_header(mqi_index_file *f) {
-    if (mqi_acquire32(f->base + MQI_INDEX_COUNT) <= 0) {
-        mqi_release32(f->base + MQI_INDEX_COUNT, 1);
-    }
+    if (mqi_acquire32(f->base + MQI_INDEX_COUNT) <= 0) mqi_release32(f->base + MQI_INDEX_COUNT, 1);
 }
 
 /* ---- decode and check --------------------------------------------------------------------------------------- */
@@ -40,9 +38,7 @@ void mqi_index_entries(const mqi_index_file *f, size_t start, size_t n, int32_t 
 }
 
 void mqi_index_slots(const mqi_index_file *f, int32_t *out) {
-    for (uint32_t i = 0; i < f->hash_slot_num; i++) {
-        out[i] = mqi_get32(slot_at(f, i));
-    }
+    for (uint32_t i = 0; i < f->hash_slot_num; i++) out[i] = mqi_get32(slot_at(f, i));
 }
 
 size_t mqi_index_compare_run(const mqi_index_file *f, size_t start, const uint8_t *run, size_t n) {
@@ -63,9 +59,7 @@ size_t mqi_index_compare_run(const mqi_index_file *f, size_t start, const uint8_
         int same = key_hash == mqi_get32(entry + MQI_ENTRY_KEY_HASH) &&
                    phy_offset == mqi_get64(entry + MQI_ENTRY_PHY_OFFSET) &&
                    (diff == mqi_get32(entry + MQI_ENTRY_TIME_DIFF) || start + i == 1);
-        if (UNLIKELY(!same)) {
-            return i;
-        }
+        if (UNLIKELY(!same)) return i;
     }
     return n;
 }
@@ -89,24 +83,17 @@ static void report(fault_list *list, int32_t kind, int64_t number, int64_t at, i
 
 static void check_header(const mqi_index_file *f, const mqi_index_header *h, int32_t count, int64_t used,
                          fault_list *list) {
-    if (h->index_count < 0 || h->index_count > f->index_num) {
-        report(list, MQI_FAULT_INDEX_COUNT, -1, MQI_INDEX_COUNT, h->index_count < 0 ? 0 : f->index_num,
-               h->index_count);
-    }
-    if (h->hash_slot_count != used && h->hash_slot_count != count - 1) {
+    if (h->index_count < 0 || h->index_count > f->index_num)
+        report(list, MQI_FAULT_INDEX_COUNT, -1, MQI_INDEX_COUNT, h->index_count < 0 ? 0 : f->index_num, h->index_count);
+    if (h->hash_slot_count != used && h->hash_slot_count != count - 1)
         report(list, MQI_FAULT_HASH_SLOT_COUNT, -1, MQI_HASH_SLOT_COUNT, used, h->hash_slot_count);
-    }
-    if (count <= 1) {
-        return;
-    }
+    if (count <= 1) return;
     int64_t first = mqi_get64(entry_at(f, 1) + MQI_ENTRY_PHY_OFFSET);
     int64_t last = mqi_get64(entry_at(f, count - 1) + MQI_ENTRY_PHY_OFFSET);
-    if (h->begin_phy_offset != first) {
+    if (h->begin_phy_offset != first)
         report(list, MQI_FAULT_BEGIN_PHY_OFFSET, -1, MQI_BEGIN_PHY_OFFSET, first, h->begin_phy_offset);
-    }
-    if (h->end_phy_offset != last) {
+    if (h->end_phy_offset != last)
         report(list, MQI_FAULT_END_PHY_OFFSET, -1, MQI_END_PHY_OFFSET, last, h->end_phy_offset);
-    }
     int32_t diff = mqi_get32(entry_at(f, count - 1) + MQI_ENTRY_TIME_DIFF);
     int64_t end = count == 2 ? h->begin_timestamp : h->end_timestamp; /* entry 1 counts from the seed, now gone */
     if (count == 2 ? h->end_timestamp != end : time_diff(h->begin_timestamp, end) != diff) {
@@ -133,15 +120,9 @@ size_t mqi_index_check(const mqi_index_file *f, int32_t *heads, mqi_fault *fault
         int32_t *head = &heads[slot_of(f, hash)];
         if (UNLIKELY(hash < 0 || diff < 0 || prev != *head)) {
             int64_t at = (int64_t)(entries + (size_t)i * MQI_ENTRY_SIZE);
-            if (hash < 0) {
-                report(&list, MQI_FAULT_KEY_HASH, i, at + MQI_ENTRY_KEY_HASH, 0, hash);
-            }
-            if (diff < 0) {
-                report(&list, MQI_FAULT_TIME_DIFF, i, at + MQI_ENTRY_TIME_DIFF, 0, diff);
-            }
-            if (prev != *head) {
-                report(&list, MQI_FAULT_PREV_INDEX, i, at + MQI_ENTRY_PREV_INDEX, *head, prev);
-            }
+            if (hash < 0) report(&list, MQI_FAULT_KEY_HASH, i, at + MQI_ENTRY_KEY_HASH, 0, hash);
+            if (diff < 0) report(&list, MQI_FAULT_TIME_DIFF, i, at + MQI_ENTRY_TIME_DIFF, 0, diff);
+            if (prev != *head) report(&list, MQI_FAULT_PREV_INDEX, i, at + MQI_ENTRY_PREV_INDEX, *head, prev);
         }
         *head = i;
     }
@@ -161,9 +142,7 @@ size_t mqi_index_check(const mqi_index_file *f, int32_t *heads, mqi_fault *fault
 
 /* A head leads to an entry of its slot. One equal to the count is a put that a kill, or this very moment, cut short. */
 static inline int head_fits(const mqi_index_file *f, uint32_t slot, int32_t head, int32_t count) {
-    if (head < 0 || head >= f->index_num || (head > count && head > mqi_acquire32(f->base + MQI_INDEX_COUNT))) {
-        return 0;
-    }
+    if (head < 0 || head >= f->index_num || (head > count && head > mqi_acquire32(f->base + MQI_INDEX_COUNT))) return 0;
     int32_t hash = mqi_get32(entry_at(f, head) + MQI_ENTRY_KEY_HASH);
     return hash >= 0 && slot_of(f, hash) == slot;
 }
@@ -174,46 +153,32 @@ static int newest_fit(const mqi_index_file *f, int32_t count, size_t newest) {
         int32_t hash = mqi_get32(entry_at(f, i) + MQI_ENTRY_KEY_HASH);
         uint32_t slot = slot_of(f, hash);
         int32_t head = mqi_acquire32(slot_at(f, slot));
-        if (hash < 0 || head < i || !head_fits(f, slot, head, count)) {
-            return 0;
-        }
+        if (hash < 0 || head < i || !head_fits(f, slot, head, count)) return 0;
     }
     return 1;
 }
 
 int mqi_index_fits(const mqi_index_file *f, size_t newest) {
     const int32_t count = mqi_index_next(f);
-    if (newest > 0) {
-        return newest_fit(f, count, newest);
-    }
+    if (newest > 0) return newest_fit(f, count, newest);
     for (uint32_t slot = 0; slot < f->hash_slot_num; slot++) {
         if (LIKELY(f->hash_slot_num - slot > MQI_AHEAD)) {
             uint32_t later = (uint32_t)mqi_get32(slot_at(f, slot + MQI_AHEAD));
-            if (LIKELY(later < (uint32_t)count)) {
-                prefetch_entry(entry_at(f, (int32_t)later));
-            }
+            if (LIKELY(later < (uint32_t)count)) prefetch_entry(entry_at(f, (int32_t)later));
         }
         int32_t head = mqi_acquire32(slot_at(f, slot));
-        if (head != 0 && !head_fits(f, slot, head, count)) {
-            return 0;
-        }
+        if (head != 0 && !head_fits(f, slot, head, count)) return 0;
     }
     for (int32_t i = count - 1; i >= 1; i--) { /* each link stays in its slot, so each chain does */
         const uint8_t *entry = entry_at(f, i);
         if (LIKELY(i > MQI_AHEAD)) {
             uint32_t later = (uint32_t)mqi_get32(entry - MQI_AHEAD * MQI_ENTRY_SIZE + MQI_ENTRY_PREV_INDEX);
-            if (LIKELY(later < (uint32_t)count)) {
-                prefetch_entry(entry_at(f, (int32_t)later));
-            }
+            if (LIKELY(later < (uint32_t)count)) prefetch_entry(entry_at(f, (int32_t)later));
         }
         int32_t prev = mqi_get32(entry + MQI_ENTRY_PREV_INDEX);
-        if (prev == 0) {
-            continue;
-        }
+        if (prev == 0) continue;
         int32_t hash = mqi_get32(entry + MQI_ENTRY_KEY_HASH);
-        if (prev < 0 || prev >= i || slot_of(f, hash) != slot_of(f, mqi_get32(entry_at(f, prev)))) {
-            return 0;
-        }
+        if (prev < 0 || prev >= i || slot_of(f, hash) != slot_of(f, mqi_get32(entry_at(f, prev)))) return 0;
     }
     return 1;
 }

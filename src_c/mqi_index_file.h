@@ -41,7 +41,7 @@ enum {
 };
 
 typedef struct mqi_index_file {
-    uint8_t *base;    /* the whole file; 4-byte aligned */
+    uint8_t *base; /* the whole file; 4-byte aligned */
     uint8_t *slots;
     uint8_t *entries;
     uint32_t hash_slot_num;

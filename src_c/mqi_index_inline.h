@@ -29,9 +29,7 @@ static inline void prefetch_entry(const uint8_t *entry) { /* 20 bytes may lie on
 /* Whole seconds since the file's begin, clamped to 0 .. INT32_MAX; 64-bit wrap as in Java. */
 static inline int32_t time_diff(int64_t begin, int64_t store_timestamp) {
     int64_t ms = (int64_t)((uint64_t)store_timestamp - (uint64_t)begin);
-    if (begin <= 0 || ms <= 0) {
-        return 0;
-    }
+    if (begin <= 0 || ms <= 0) return 0;
     uint64_t seconds = (uint64_t)ms / 1000;
     return seconds > INT32_MAX ? INT32_MAX : (int32_t)seconds;
 }

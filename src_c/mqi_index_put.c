@@ -5,9 +5,8 @@
 static inline int32_t store_entry(const mqi_index_file *f, uint8_t *slot, int32_t count, int64_t begin,
                                   int32_t key_hash, int64_t phy_offset, int64_t store_timestamp) {
     int32_t head = mqi_acquire32(slot);
-    if (head < 0 || head > count) { /* a head equal to the count is accepted, as by the broker */
+    if (head < 0 || head > count) /* a head equal to the count is accepted, as by the broker */
         head = 0;
-    }
     uint8_t *entry = entry_at(f, count);
     mqi_set32(entry + MQI_ENTRY_KEY_HASH, key_hash);
     mqi_set64(entry + MQI_ENTRY_PHY_OFFSET, phy_offset);
@@ -32,9 +31,7 @@ static inline int32_t add_wrapping(int32_t a, int32_t b) { return (int32_t)((uin
 
 size_t mqi_index_put(mqi_index_file *f, int32_t key_hash, int64_t phy_offset, int64_t store_timestamp) {
     int32_t count = mqi_index_next(f);
-    if (count >= f->index_num) {
-        return 0;
-    }
+    if (count >= f->index_num) return 0;
     int64_t begin = mqi_get64(f->base + MQI_BEGIN_TIMESTAMP);
     uint8_t *slot = slot_at(f, slot_of(f, key_hash));
     int32_t fresh = store_entry(f, slot, count, begin, key_hash, phy_offset, store_timestamp);
@@ -66,18 +63,14 @@ static inline int64_t source_timestamp(const source *s, size_t i) {
     return v;
 }
 
-
 static inline __attribute__((always_inline)) size_t put_many(mqi_index_file *f, const source s, size_t n) {
     size_t done = 0;
-    if (n > 0 && mqi_index_next(f) <= 1) { /* the first entry moves the begin of the file */
+    if (n > 0 && mqi_index_next(f) <= 1) /* the first entry moves the begin of the file */
         done = mqi_index_put(f, source_hash(&s, 0), source_offset(&s, 0), source_timestamp(&s, 0));
-    }
     int32_t count = mqi_index_next(f);
     size_t room = (size_t)(f->index_num - count);
     size_t stop = n - done < room ? n : done + room;
-    if (done == stop) {
-        return done;
-    }
+    if (done == stop) return done;
     const int64_t begin = mqi_get64(f->base + MQI_BEGIN_TIMESTAMP);
     int32_t used = mqi_get32(f->base + MQI_HASH_SLOT_COUNT);
     uint8_t *ahead[MQI_AHEAD];
@@ -104,12 +97,16 @@ static inline __attribute__((always_inline)) size_t put_many(mqi_index_file *f, 
 size_t mqi_index_put_columns(mqi_index_file *f, const int32_t *key_hashes, const int64_t *phy_offsets,
                              const int64_t *store_timestamps, size_t n) {
     const source s = {(const uint8_t *)key_hashes, (const uint8_t *)phy_offsets, (const uint8_t *)store_timestamps,
-                      sizeof *key_hashes, sizeof *phy_offsets, sizeof *store_timestamps};
+                      sizeof *key_hashes,          sizeof *phy_offsets,          sizeof *store_timestamps};
     return put_many(f, s, n);
 }
 
 size_t mqi_index_put_run(mqi_index_file *f, const uint8_t *run, size_t n) {
-    const source s = {run + MQI_RUN_KEY_HASH, run + MQI_RUN_PHY_OFFSET, run + MQI_RUN_STORE_TIMESTAMP,
-                      MQI_RUN_SIZE,           MQI_RUN_SIZE,             MQI_RUN_SIZE};
+    const source s = {run + MQI_RUN_KEY_HASH,
+                      run + MQI_RUN_PHY_OFFSET,
+                      run + MQI_RUN_STORE_TIMESTAMP,
+                      MQI_RUN_SIZE,
+                      MQI_RUN_SIZE,
+                      MQI_RUN_SIZE};
     return put_many(f, s, n);
 }

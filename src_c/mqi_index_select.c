@@ -46,9 +46,7 @@ size_t mqi_index_walk(const mqi_index_file *f, mqi_walk *walk, int64_t *out, siz
             walk->left--;
         }
     }
-    if (walk->left <= 0) {
-        walk->cur = 0;
-    }
+    if (walk->left <= 0) walk->cur = 0;
     return found;
 }
 
@@ -65,7 +63,7 @@ enum {
 
 typedef struct hit {
     uint64_t raw_offset; /* as in the file */
-    uint32_t key; /* in its block */
+    uint32_t key;        /* in its block */
 } hit;
 
 typedef struct hit_log { /* the hits of one block in the order they were found: per key that is newest first */
@@ -74,14 +72,10 @@ typedef struct hit_log { /* the hits of one block in the order they were found: 
 } hit_log;
 
 static int reserve_log(hit_log *log, size_t more) {
-    if (LIKELY(log->room - log->n >= more)) {
-        return MQI_OK;
-    }
+    if (LIKELY(log->room - log->n >= more)) return MQI_OK;
     size_t room = 2 * log->room + more;
     hit *hits = realloc(log->hits, room * sizeof *hits);
-    if (hits == NULL) {
-        return MQI_NO_MEMORY;
-    }
+    if (hits == NULL) return MQI_NO_MEMORY;
     log->hits = hits;
     log->room = room;
     return MQI_OK;
@@ -102,9 +96,7 @@ typedef struct window {
 } window;
 
 static int64_t floor_seconds(int64_t from, int64_t to) { /* floor((to - from) / 1000), kept within -1 .. 2^31 */
-    if (to < from) {
-        return -1;
-    }
+    if (to < from) return -1;
     uint64_t seconds = ((uint64_t)to - (uint64_t)from) / 1000;
     return seconds > (uint64_t)INT32_MAX + 1 ? (int64_t)INT32_MAX + 1 : (int64_t)seconds;
 }
@@ -113,9 +105,7 @@ static int64_t floor_seconds(int64_t from, int64_t to) { /* floor((to - from) / 
 static int make_window(const mqi_index_file *f, int64_t begin, int64_t end, window *w) {
     w->count = mqi_acquire32(f->base + MQI_INDEX_COUNT);
     int64_t zero = mqi_get64(f->base + MQI_BEGIN_TIMESTAMP);
-    if (zero > INT64_MAX - 1000 * (int64_t)INT32_MAX) {
-        return 0;
-    }
+    if (zero > INT64_MAX - 1000 * (int64_t)INT32_MAX) return 0;
     int64_t first = begin <= zero ? 0 : floor_seconds(zero, begin - 1) + 1;
     int64_t last = floor_seconds(zero, end);
     w->first = first > INT32_MAX ? INT32_MAX : (int32_t)first;
@@ -170,9 +160,7 @@ static int walk_block(const mqi_index_file *f, const lane *queue, size_t n, cons
         prefetch_entry(entry_at(f, ring[live].cur));
     }
     while (live > 0) {
-        if (reserve_log(log, RING) != MQI_OK) {
-            return MQI_NO_MEMORY;
-        }
+        if (reserve_log(log, RING) != MQI_OK) return MQI_NO_MEMORY;
         for (size_t i = 0; i < live;) {
             lane *l = &ring[i];
             const uint8_t *entry = entry_at(f, l->cur);
@@ -202,17 +190,11 @@ static int walk_block(const mqi_index_file *f, const lane *queue, size_t n, cons
 }
 
 static int reserve_hits(mqi_hits *hits, size_t needed) {
-    if (needed <= hits->room) {
-        return MQI_OK;
-    }
+    if (needed <= hits->room) return MQI_OK;
     size_t room = hits->room * 2 > needed ? hits->room * 2 : needed;
-    if (room > SIZE_MAX / sizeof *hits->values) {
-        return MQI_NO_MEMORY;
-    }
+    if (room > SIZE_MAX / sizeof *hits->values) return MQI_NO_MEMORY;
     int64_t *values = realloc(hits->values, room * sizeof *values);
-    if (values == NULL) {
-        return MQI_NO_MEMORY;
-    }
+    if (values == NULL) return MQI_NO_MEMORY;
     hits->values = values;
     hits->room = room;
     return MQI_OK;
@@ -221,21 +203,16 @@ static int reserve_hits(mqi_hits *hits, size_t needed) {
 /* Counting sort of a block's hits by key; offsets[0] is set, offsets[1 .. n] follow. */
 static int place_hits(const hit_log *log, size_t n, int64_t *offsets, mqi_hits *hits) {
     int64_t total = offsets[0];
-    if (reserve_hits(hits, (size_t)total + log->n) != MQI_OK) {
-        return MQI_NO_MEMORY;
-    }
+    if (reserve_hits(hits, (size_t)total + log->n) != MQI_OK) return MQI_NO_MEMORY;
     memset(offsets + 1, 0, n * sizeof *offsets);
-    for (size_t i = 0; i < log->n; i++) {
-        offsets[log->hits[i].key + 1]++;
-    }
+    for (size_t i = 0; i < log->n; i++) offsets[log->hits[i].key + 1]++;
     for (size_t i = 1; i <= n; i++) { /* offsets[i] becomes the start of key i-1, and below its end */
         int64_t here = offsets[i];
         offsets[i] = total;
         total += here;
     }
-    for (size_t i = 0; i < log->n; i++) {
+    for (size_t i = 0; i < log->n; i++)
         hits->values[offsets[log->hits[i].key + 1]++] = (int64_t)MQI_SWAP64(log->hits[i].raw_offset);
-    }
     return MQI_OK;
 }
 
@@ -248,9 +225,7 @@ static int walk_singly(const mqi_index_file *f, const int32_t *key_hashes, const
         mqi_index_walk_start(f, &walk, key_hashes[lanes[i].key], lanes[i].left, begin, end);
         while (walk.cur != 0) {
             size_t some = mqi_index_walk(f, &walk, found, RING);
-            if (reserve_log(log, some) != MQI_OK) {
-                return MQI_NO_MEMORY;
-            }
+            if (reserve_log(log, some) != MQI_OK) return MQI_NO_MEMORY;
             for (size_t j = 0; j < some; j++) {
                 log->hits[log->n].raw_offset = MQI_SWAP64((uint64_t)found[j]);
                 log->hits[log->n++].key = lanes[i].key;
@@ -274,14 +249,10 @@ int mqi_index_select_many(const mqi_index_file *f, const int32_t *key_hashes, co
         size_t kept = find_heads(f, hashes, limits == NULL ? NULL : limits + start, most, some, lanes);
         window w;
         log.n = 0;
-        if (LIKELY(make_window(f, begin, end, &w))) {
+        if (LIKELY(make_window(f, begin, end, &w)))
             status = walk_block(f, lanes, drop_uncounted(lanes, kept, w.count), w, &log);
-        } else {
-            status = walk_singly(f, hashes, lanes, kept, begin, end, &log);
-        }
-        if (status == MQI_OK) {
-            status = place_hits(&log, some, offsets + start, hits);
-        }
+        else status = walk_singly(f, hashes, lanes, kept, begin, end, &log);
+        if (status == MQI_OK) status = place_hits(&log, some, offsets + start, hits);
     }
     free(lanes);
     free(log.hits);

@@ -56,11 +56,10 @@ int mqi_kafka_tree_grow(mqi_kafka_tree *tree, const mqi_kafka_index *x) {
         for (int64_t i = 0; i < room; i++) { /* behind the last a key that is never less */
             int64_t key = INT64_MAX;
             if (i < tree->count[layer])
-                key = layer == 0 ? key_at(x->buf, x->times, i * leaf_of(x->times)) : in_layer(tree, x->times, layer - 1, i * nodes);
-            if (x->times)
-                ((int64_t *)tree->keys[layer])[i] = key;
-            else
-                ((int32_t *)tree->keys[layer])[i] = key > INT32_MAX ? INT32_MAX : (int32_t)key;
+                key = layer == 0 ? key_at(x->buf, x->times, i * leaf_of(x->times))
+                                 : in_layer(tree, x->times, layer - 1, i * nodes);
+            if (x->times) ((int64_t *)tree->keys[layer])[i] = key;
+            else ((int32_t *)tree->keys[layer])[i] = key > INT32_MAX ? INT32_MAX : (int32_t)key;
         }
         for (int64_t i = 1; i < tree->count[layer]; i++)
             bad |= in_layer(tree, x->times, layer, i - 1) >= in_layer(tree, x->times, layer, i);
@@ -127,8 +126,8 @@ WIDE static inline int64_t wide_rank(const void *keys, int times, int64_t node, 
 WIDE static inline int64_t wide_last_in(const mqi_kafka_index *x, int times, int64_t leaf, int64_t target) {
     if (times || (leaf + 1) * LEAF > x->n) return last_in(x, times, leaf, target);
     const __m256i *entries = (const __m256i *)(x->buf + leaf * LEAF * MQI_OFFSET_ENTRY_SIZE);
-    const __m256i swap = _mm256_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12, 3, 2, 1, 0, 7, 6, 5, 4, 11,
-                                          10, 9, 8, 15, 14, 13, 12);
+    const __m256i swap = _mm256_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12, 3, 2, 1, 0, 7, 6, 5, 4,
+                                          11, 10, 9, 8, 15, 14, 13, 12);
     const __m256i want = _mm256_set1_epi32((int32_t)target);
     __m256i low = _mm256_shuffle_epi8(_mm256_loadu_si256(entries), swap);
     __m256i high = _mm256_shuffle_epi8(_mm256_loadu_si256(entries + 1), swap);
@@ -138,34 +137,33 @@ WIDE static inline int64_t wide_last_in(const mqi_kafka_index *x, int times, int
 }
 #endif
 
-static inline int64_t narrowed(int times, int64_t target) {
-    return !times && target > INT32_MAX ? INT32_MAX : target;
-}
+static inline int64_t narrowed(int times, int64_t target) { return !times && target > INT32_MAX ? INT32_MAX : target; }
 
 /* At most MQI_KAFKA_GROUP targets side by side: what one waits for in memory, the others' work covers. */
-#define FLOORS(name, attribute, rank_of, last_of)                                                                       \
-    attribute static inline void name(const mqi_kafka_index *x, const int times, const mqi_kafka_tree *tree,            \
-                                      const int64_t *targets, int m, int64_t *at) {                                     \
-        const int64_t first = in_layer(tree, times, 0, 0); /* not the file's: it may be another by now */               \
-        int64_t wanted[MQI_KAFKA_GROUP];                                                                                \
-        for (int k = 0; k < m; k++) wanted[k] = narrowed(times, targets[k] < first ? first : targets[k]);               \
-        for (int k = 0; k < m; k++) { /* the upper layers live in the nearest caches */                                 \
-            int64_t node = 0;                                                                                           \
-            for (int layer = tree->layers - 1; layer > 0; layer--)                                                      \
-                node = within(tree, layer, node * fan(times) + rank_of(tree->keys[layer], times, node, wanted[k]) - 1); \
-            at[k] = node;                                                                                               \
-            __builtin_prefetch((const uint8_t *)tree->keys[0] + node * LINE);                                           \
-        }                                                                                                               \
-        for (int k = 0; k < m; k++) {                                                                                   \
-            at[k] = within(tree, 0, at[k] * fan(times) + rank_of(tree->keys[0], times, at[k], wanted[k]) - 1);          \
-            const uint8_t *leaf = x->buf + at[k] * leaf_of(times) * width(times);                                       \
-            __builtin_prefetch(leaf);                                                                                   \
-            if (times) __builtin_prefetch(leaf + TIME_LEAF * MQI_TIME_ENTRY_SIZE - 1);                                  \
-        }                                                                                                               \
-        for (int k = 0; k < m; k++) {                                                                                   \
-            int64_t found = last_of(x, times, at[k], wanted[k]);                                                        \
-            at[k] = targets[k] < first ? -1 : found;                                                                    \
-        }                                                                                                               \
+#define FLOORS(name, attribute, rank_of, last_of)                                                                      \
+    attribute static inline void name(const mqi_kafka_index *x, const int times, const mqi_kafka_tree *tree,           \
+                                      const int64_t *targets, int m, int64_t *at) {                                    \
+        const int64_t first = in_layer(tree, times, 0, 0); /* not the file's: it may be another by now */              \
+        int64_t wanted[MQI_KAFKA_GROUP];                                                                               \
+        for (int k = 0; k < m; k++) wanted[k] = narrowed(times, targets[k] < first ? first : targets[k]);              \
+        for (int k = 0; k < m; k++) { /* the upper layers live in the nearest caches */                                \
+            int64_t node = 0;                                                                                          \
+            for (int layer = tree->layers - 1; layer > 0; layer--)                                                     \
+                node =                                                                                                 \
+                    within(tree, layer, node * fan(times) + rank_of(tree->keys[layer], times, node, wanted[k]) - 1);   \
+            at[k] = node;                                                                                              \
+            __builtin_prefetch((const uint8_t *)tree->keys[0] + node * LINE);                                          \
+        }                                                                                                              \
+        for (int k = 0; k < m; k++) {                                                                                  \
+            at[k] = within(tree, 0, at[k] * fan(times) + rank_of(tree->keys[0], times, at[k], wanted[k]) - 1);         \
+            const uint8_t *leaf = x->buf + at[k] * leaf_of(times) * width(times);                                      \
+            __builtin_prefetch(leaf);                                                                                  \
+            if (times) __builtin_prefetch(leaf + TIME_LEAF * MQI_TIME_ENTRY_SIZE - 1);                                 \
+        }                                                                                                              \
+        for (int k = 0; k < m; k++) {                                                                                  \
+            int64_t found = last_of(x, times, at[k], wanted[k]);                                                       \
+            at[k] = targets[k] < first ? -1 : found;                                                                   \
+        }                                                                                                              \
     }
 
 /* A target like the filling behind a layer's last key would lead behind it. */
@@ -177,11 +175,10 @@ FLOORS(floors, , rank, last_in)
 
 typedef void floors_of(const mqi_kafka_index *, const mqi_kafka_tree *, const int64_t *, int, int64_t *);
 
-static void any_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m, int64_t *at) {
-    if (x->times)
-        floors(x, 1, tree, targets, m, at);
-    else
-        floors(x, 0, tree, targets, m, at);
+static void any_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,
+                       int64_t *at) {
+    if (x->times) floors(x, 1, tree, targets, m, at);
+    else floors(x, 0, tree, targets, m, at);
 }
 
 static floors_of *chosen = any_floors;
@@ -190,8 +187,7 @@ void mqi_kafka_floors_portable(const mqi_kafka_index *x, const mqi_kafka_tree *t
                                int64_t *at) {
     if (x->n == 0)
         for (int k = 0; k < m; k++) at[k] = -1;
-    else
-        any_floors(x, tree, targets, m, at);
+    else any_floors(x, tree, targets, m, at);
 }
 
 #if defined(__x86_64__)
@@ -199,10 +195,8 @@ FLOORS(wide_floors, WIDE, wide_rank, wide_last_in)
 
 WIDE static void all_wide_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,
                                  int64_t *at) {
-    if (x->times)
-        wide_floors(x, 1, tree, targets, m, at);
-    else
-        wide_floors(x, 0, tree, targets, m, at);
+    if (x->times) wide_floors(x, 1, tree, targets, m, at);
+    else wide_floors(x, 0, tree, targets, m, at);
 }
 
 __attribute__((constructor)) static void choose_when_loaded(void) {
@@ -211,11 +205,11 @@ __attribute__((constructor)) static void choose_when_loaded(void) {
 }
 #endif
 
-void mqi_kafka_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m, int64_t *at) {
+void mqi_kafka_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,
+                      int64_t *at) {
     if (x->n == 0)
         for (int k = 0; k < m; k++) at[k] = -1;
-    else
-        chosen(x, tree, targets, m, at);
+    else chosen(x, tree, targets, m, at);
 }
 
 int64_t mqi_kafka_floor(const mqi_kafka_index *x, const mqi_kafka_tree *tree, int64_t target) {
@@ -253,18 +247,14 @@ static inline void merge(const mqi_kafka_index *x, int times, const int64_t *tar
         }
         while (low < high) {
             int64_t middle = (low + high) / 2;
-            if (key_at(x->buf, times, middle) <= target)
-                low = middle + 1;
-            else
-                high = middle;
+            if (key_at(x->buf, times, middle) <= target) low = middle + 1;
+            else high = middle;
         }
         at[k] = low - 1;
     }
 }
 
 void mqi_kafka_merge(const mqi_kafka_index *x, const int64_t *targets, int64_t m, int64_t from, int64_t *at) {
-    if (x->times)
-        merge(x, 1, targets, m, from, at);
-    else
-        merge(x, 0, targets, m, from, at);
+    if (x->times) merge(x, 1, targets, m, from, at);
+    else merge(x, 0, targets, m, from, at);
 }

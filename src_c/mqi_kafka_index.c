@@ -38,12 +38,9 @@ int64_t mqi_kafka_search(const mqi_kafka_index *x, int column, int64_t target, i
     }
     while (low < high) {
         int64_t middle = (low + high + 1) / 2, found = column_at(x, column, middle);
-        if (found > target)
-            high = middle - 1;
-        else if (found < target)
-            low = middle;
-        else
-            return middle;
+        if (found > target) high = middle - 1;
+        else if (found < target) low = middle;
+        else return middle;
     }
     if (!upper) return low;
     return low == last ? -1 : low + 1;
@@ -94,7 +91,8 @@ int mqi_kafka_append_offsets(mqi_kafka_end *end, const int64_t *offsets, const i
     for (int64_t done = end->done = 0; done < m; done = end->done) {
         int64_t n = m - done < BLOCK ? m - done : BLOCK;
         const int64_t *block = offsets + done;
-        if (end->entries > 0 && n <= end->max_entries - end->entries && offsets_fit(block, n, end->last_offset, base, 0)) {
+        if (end->entries > 0 && n <= end->max_entries - end->entries &&
+            offsets_fit(block, n, end->last_offset, base, 0)) {
             uint8_t *p = end->buf + end->entries * MQI_OFFSET_ENTRY_SIZE;
             for (int64_t i = 0; i < n; i++)
                 put_offset(p + i * MQI_OFFSET_ENTRY_SIZE, (uint64_t)block[i] - base, positions[done + i]);

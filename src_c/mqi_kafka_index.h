@@ -36,8 +36,8 @@ int64_t mqi_kafka_search(const mqi_kafka_index *x, int column, int64_t target, i
 #define MQI_KAFKA_LAYERS 12
 
 typedef struct {
-    int layers;                       /* of keys; 0: no entries */
-    void *keys[MQI_KAFKA_LAYERS];     /* int32 of an offset index, int64 of a time index; [0] is the lowest */
+    int layers;                   /* of keys; 0: no entries */
+    void *keys[MQI_KAFKA_LAYERS]; /* int32 of an offset index, int64 of a time index; [0] is the lowest */
     int64_t count[MQI_KAFKA_LAYERS];
     void *memory;
 } mqi_kafka_tree;

@@ -55,10 +55,8 @@ static inline int read_head(const mqi_kafka_log *log, int64_t at, head *h, mqi_b
 static int check_crc(const uint8_t *p, const head *h, int64_t at, mqi_batch_fault *fault) {
     int v2 = h->magic >= 2;
     uint32_t stored = (uint32_t)mqi_get32(p + (v2 ? 17 : 12)), found;
-    if (v2)
-        found = mqi_crc32c(p + MQI_BATCH_ATTRIBUTES, (size_t)h->size - MQI_BATCH_ATTRIBUTES, 0);
-    else
-        found = mqi_crc32(p + MQI_BATCH_MAGIC, (size_t)h->size - MQI_BATCH_MAGIC, 0);
+    if (v2) found = mqi_crc32c(p + MQI_BATCH_ATTRIBUTES, (size_t)h->size - MQI_BATCH_ATTRIBUTES, 0);
+    else found = mqi_crc32(p + MQI_BATCH_MAGIC, (size_t)h->size - MQI_BATCH_MAGIC, 0);
     return LIKELY(found == stored) ? WHOLE : bad(fault, MQI_BATCH_BAD_CRC, at, found, stored);
 }
 
@@ -306,12 +304,9 @@ void mqi_kafka_recover(mqi_kafka_recovery *r, int64_t stop) {
     while (r->valid < stop) {
         int mapped = r->fd < 0, found;
         const uint8_t *p = mapped ? r->log.buf + r->valid : r->header;
-        if (mapped)
-            found = read_checked(&r->log, r->valid, &h, &r->fault);
-        else if (LIKELY(read_header(r)))
-            found = read_head_of(p, r->log.len - r->valid, r->valid, &h, &r->fault);
-        else
-            return;
+        if (mapped) found = read_checked(&r->log, r->valid, &h, &r->fault);
+        else if (LIKELY(read_header(r))) found = read_head_of(p, r->log.len - r->valid, r->valid, &h, &r->fault);
+        else return;
         if (UNLIKELY(found != WHOLE)) {
             stop = r->log.len;
             break;

@@ -108,7 +108,7 @@ typedef struct {
     int state, error, in_time_index; /* the last: which index it was that refused */
     uint8_t header[MQI_BATCH_RECORDS];
     int64_t valid, last_indexed, batches, last_offset, max_timestamp, max_timestamp_offset, first_offset;
-    int64_t told_at; /* the wrapper that `first_offset` is of, -1: none */
+    int64_t told_at;        /* the wrapper that `first_offset` is of, -1: none */
     int64_t refused, limit; /* the offset, and the last one in the index */
     int64_t n_offsets, n_times, last_index_offset, last_time, last_time_offset;
     mqi_bytes offset_index, time_index, transactional; /* the last: rows of mqi_kafka_batch */

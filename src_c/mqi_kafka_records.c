@@ -156,10 +156,8 @@ static void find_base(mqi_kafka_records *x, int64_t wrapper_offset, int magic) {
         fail(x, MQI_RECORD_EMPTY);
     } else if (magic != 0 && wrapper_offset != 0) {
         int64_t offset = mqi_get64(last);
-        if (wrapper_offset < offset)
-            fail(x, MQI_RECORD_OFFSET);
-        else
-            x->base_offset = plus(wrapper_offset, (int64_t)(0 - (uint64_t)offset));
+        if (wrapper_offset < offset) fail(x, MQI_RECORD_OFFSET);
+        else x->base_offset = plus(wrapper_offset, (int64_t)(0 - (uint64_t)offset));
     }
 }
 

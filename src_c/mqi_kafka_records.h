@@ -29,10 +29,10 @@ enum mqi_record_kind {
 };
 
 typedef struct {
-    const uint8_t *p, *end;       /* what is left of the payload */
+    const uint8_t *p, *end; /* what is left of the payload */
     int64_t base_offset, base_timestamp, append_time;
-    int64_t left, index;          /* records of magic 2 to come; number of the next one */
-    int old, timestamp_type;      /* old: of magic 0 and 1 */
+    int64_t left, index;     /* records of magic 2 to come; number of the next one */
+    int old, timestamp_type; /* old: of magic 0 and 1 */
     int wrapper, fault;
 } mqi_kafka_records;
 

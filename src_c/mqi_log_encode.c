@@ -76,7 +76,8 @@ static int choose_parts(const mqi_log_rows *rows, int64_t row, const mqi_piece *
 }
 
 /* Bytes of the properties: the block, the values behind it, the checksum. */
-static int64_t properties_size(const mqi_log_rows *rows, int64_t row, const mqi_piece *block, int64_t n, uint8_t parts) {
+static int64_t properties_size(const mqi_log_rows *rows, int64_t row, const mqi_piece *block, int64_t n,
+                               uint8_t parts) {
     int open = n > 0 && block->p[n - 1] != SEPARATOR;
     for (int i = 0; i < N_NAMED; i++)
         if (parts & NAMED[i].part) {
@@ -106,7 +107,8 @@ static int64_t measure_row(const mqi_log_rows *rows, int64_t row, uint8_t *parts
     if (topic < 1) return refuse(why, row, MQI_REFUSED_EMPTY, MQI_COLUMN_TOPIC, 0, 0);
     if (topic > max_topic) return refuse(why, row, MQI_REFUSED_LONG, MQI_COLUMN_TOPIC, max_topic, topic);
     if (body < 0) body = 0;
-    if (body > rows->rules.max_body) return refuse(why, row, MQI_REFUSED_LONG, MQI_COLUMN_BODY, rows->rules.max_body, body);
+    if (body > rows->rules.max_body)
+        return refuse(why, row, MQI_REFUSED_LONG, MQI_COLUMN_BODY, rows->rules.max_body, body);
     *parts = topic > MAX_TOPIC_1 ? PART_VERSION_2 : 0;
     int64_t properties = measure_properties(rows, row, parts, why);
     if (properties < 0) return -1;

@@ -30,8 +30,8 @@ typedef struct {
 
 /* What the broker's version and settings decide. */
 typedef struct {
-    int separator;  /* a properties block that is put together here ends with 02 */
-    int append_crc; /* enabledAppendPropCRC */
+    int separator;   /* a properties block that is put together here ends with 02 */
+    int append_crc;  /* enabledAppendPropCRC */
     int long_topics; /* a topic that one byte cannot count makes a frame of version 2 */
     int64_t max_body, max_frame;
 } mqi_log_rules;

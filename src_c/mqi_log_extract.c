@@ -120,8 +120,7 @@ static inline void emit_message(const mqi_log *log, int tags, mqi_log_queues *qu
     const uint8_t *p = log->buf + head->at, *limit = log->buf + log->len;
     int32_t sys_flag = head->sys_flag;
     if (MQI_UNLIKELY((sys_flag & MQI_SYS_ROLLBACK) == MQI_SYS_ROLLBACK)) return;
-    mqi_log_keys keys =
-        mqi_log_read_keys(log->buf + tail->properties_at, tail->properties_len, limit, queues != 0);
+    mqi_log_keys keys = mqi_log_read_keys(log->buf + tail->properties_at, tail->properties_len, limit, queues != 0);
     if (!queues && !keys.uniq_key && !keys.keys && !(tags && keys.tags)) return;
     int64_t phy_offset = log->start + head->at;
     int64_t timestamp = mqi_get64(p + (sys_flag & MQI_SYS_BORN_IPV6 ? 68 : 56));

@@ -145,7 +145,8 @@ static inline uint64_t mqi_mask64(const uint8_t *p, uint8_t c) {
 #elif defined(__aarch64__)
     static const uint8_t weights[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
     const uint8x16_t want = vdupq_n_u8(c), weight = vld1q_u8(weights);
-    uint8x16_t a = vandq_u8(vceqq_u8(vld1q_u8(p), want), weight), b = vandq_u8(vceqq_u8(vld1q_u8(p + 16), want), weight);
+    uint8x16_t a = vandq_u8(vceqq_u8(vld1q_u8(p), want), weight),
+               b = vandq_u8(vceqq_u8(vld1q_u8(p + 16), want), weight);
     uint8x16_t d = vandq_u8(vceqq_u8(vld1q_u8(p + 32), want), weight);
     uint8x16_t e = vandq_u8(vceqq_u8(vld1q_u8(p + 48), want), weight);
     uint8x16_t sum = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(d, e));

@@ -39,7 +39,9 @@ static long counted;
 static const char *names[MOST_CALLS];
 static char struck[2 * PATH_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct { uintptr_t start, stop; } maps[MOST_MAPS];
+static struct {
+    uintptr_t start, stop;
+} maps[MOST_MAPS];
 
 /* `told`: a signal that is raised where the call fails, 0: none. Who catches it can say who called. */
 void mqi_faults_arm(const char *below, long at, int error, int mode, int told) {
@@ -88,7 +90,8 @@ static int path_below(int dirfd, const char *path, char *out) {
 static int map_below(void *start) {
     int found = 0;
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < MOST_MAPS && !found; i++) found = (uintptr_t)start - maps[i].start < maps[i].stop - maps[i].start;
+    for (int i = 0; i < MOST_MAPS && !found; i++)
+        found = (uintptr_t)start - maps[i].start < maps[i].stop - maps[i].start;
     pthread_mutex_unlock(&lock);
     return found;
 }
@@ -152,22 +155,22 @@ static size_t half(int hit, size_t size) { return hit == 2 && size > 1 ? size / 
 
 /* ---- the calls; those of glibc that take 64-bit lengths have a second name ---- */
 
-#define REAL(type, name, ...)                                              \
-    static type (*real)(__VA_ARGS__);                                      \
-    if (!real) real = (type(*)(__VA_ARGS__))dlsym(RTLD_NEXT, #name);
+#define REAL(type, name, ...)                                                                                          \
+    static type (*real)(__VA_ARGS__);                                                                                  \
+    if (!real) real = (type (*)(__VA_ARGS__))dlsym(RTLD_NEXT, #name);
 
-#define PATH_CALL(name, word, kind, dirfd, path, parameters, arguments)    \
-    int name parameters {                                                  \
-        static int(*real) parameters;                                      \
-        if (!real) real = (int(*) parameters)dlsym(RTLD_NEXT, #name);      \
-        return at_path(word, dirfd, path, kind) ? -1 : real arguments;     \
+#define PATH_CALL(name, word, kind, dirfd, path, parameters, arguments)                                                \
+    int name parameters {                                                                                              \
+        static int(*real) parameters;                                                                                  \
+        if (!real) real = (int(*) parameters)dlsym(RTLD_NEXT, #name);                                                  \
+        return at_path(word, dirfd, path, kind) ? -1 : real arguments;                                                 \
     }
 
-#define FD_CALL(type, name, word, parameters, arguments)                   \
-    type name parameters {                                                 \
-        static type(*real) parameters;                                     \
-        if (!real) real = (type(*) parameters)dlsym(RTLD_NEXT, #name);     \
-        return at_fd(word, fd, PLAIN) ? -1 : real arguments;               \
+#define FD_CALL(type, name, word, parameters, arguments)                                                               \
+    type name parameters {                                                                                             \
+        static type(*real) parameters;                                                                                 \
+        if (!real) real = (type(*) parameters)dlsym(RTLD_NEXT, #name);                                                 \
+        return at_fd(word, fd, PLAIN) ? -1 : real arguments;                                                           \
     }
 
 PATH_CALL(mkdir, "mkdir", TAKES_SPACE, AT_FDCWD, p, (const char *p, mode_t m), (p, m))
@@ -204,27 +207,28 @@ int statx(int d, const char *restrict p, int f, unsigned mask, struct statx *res
     return hit ? -1 : real(d, p, f, mask, s);
 }
 
-#define RENAME(name, word, kind, from, p, to, o, parameters, arguments)    \
-    int name parameters {                                                  \
-        static int(*real) parameters;                                      \
-        if (!real) real = (int(*) parameters)dlsym(RTLD_NEXT, #name);      \
-        return at_paths(word, from, p, to, o, kind) ? -1 : real arguments; \
+#define RENAME(name, word, kind, from, p, to, o, parameters, arguments)                                                \
+    int name parameters {                                                                                              \
+        static int(*real) parameters;                                                                                  \
+        if (!real) real = (int(*) parameters)dlsym(RTLD_NEXT, #name);                                                  \
+        return at_paths(word, from, p, to, o, kind) ? -1 : real arguments;                                             \
     }
 
 RENAME(rename, "rename", PLAIN, AT_FDCWD, p, AT_FDCWD, o, (const char *p, const char *o), (p, o))
 RENAME(renameat, "rename", PLAIN, d, p, e, o, (int d, const char *p, int e, const char *o), (d, p, e, o))
-RENAME(renameat2, "rename", PLAIN, d, p, e, o, (int d, const char *p, int e, const char *o, unsigned f), (d, p, e, o, f))
+RENAME(renameat2, "rename", PLAIN, d, p, e, o, (int d, const char *p, int e, const char *o, unsigned f),
+       (d, p, e, o, f))
 RENAME(link, "link", TAKES_SPACE, AT_FDCWD, p, AT_FDCWD, o, (const char *p, const char *o), (p, o))
 RENAME(linkat, "link", TAKES_SPACE, d, p, e, o, (int d, const char *p, int e, const char *o, int f), (d, p, e, o, f))
 
-#define WRITE(name, parameters, arguments)                                      \
-    ssize_t name parameters {                                                   \
-        static ssize_t(*real) parameters;                                       \
-        if (!real) real = (ssize_t(*) parameters)dlsym(RTLD_NEXT, #name);       \
-        int hit = at_fd("write", fd, WRITES);                                   \
-        if (hit == 1) return -1;                                                \
-        n = half(hit, n);                                                       \
-        return real arguments;                                                  \
+#define WRITE(name, parameters, arguments)                                                                             \
+    ssize_t name parameters {                                                                                          \
+        static ssize_t(*real) parameters;                                                                              \
+        if (!real) real = (ssize_t(*) parameters)dlsym(RTLD_NEXT, #name);                                              \
+        int hit = at_fd("write", fd, WRITES);                                                                          \
+        if (hit == 1) return -1;                                                                                       \
+        n = half(hit, n);                                                                                              \
+        return real arguments;                                                                                         \
     }
 
 WRITE(write, (int fd, const void *p, size_t n), (fd, p, n))
@@ -280,23 +284,23 @@ static int opens(int dirfd, const char *path, int flags) {
     return at_path(flags & O_CREAT || makes ? "create" : "open", dirfd, path, makes ? TAKES_SPACE : PLAIN);
 }
 
-#define OPEN(name)                                                       \
-    int name(const char *p, int flags, ...) {                            \
-        REAL(int, name, const char *, int, ...)                          \
-        va_list rest;                                                    \
-        va_start(rest, flags);                                           \
-        mode_t mode = mode_of(flags, rest);                              \
-        va_end(rest);                                                    \
-        return opens(AT_FDCWD, p, flags) ? -1 : real(p, flags, mode);    \
+#define OPEN(name)                                                                                                     \
+    int name(const char *p, int flags, ...) {                                                                          \
+        REAL(int, name, const char *, int, ...)                                                                        \
+        va_list rest;                                                                                                  \
+        va_start(rest, flags);                                                                                         \
+        mode_t mode = mode_of(flags, rest);                                                                            \
+        va_end(rest);                                                                                                  \
+        return opens(AT_FDCWD, p, flags) ? -1 : real(p, flags, mode);                                                  \
     }
-#define OPENAT(name)                                                     \
-    int name(int d, const char *p, int flags, ...) {                     \
-        REAL(int, name, int, const char *, int, ...)                     \
-        va_list rest;                                                    \
-        va_start(rest, flags);                                           \
-        mode_t mode = mode_of(flags, rest);                              \
-        va_end(rest);                                                    \
-        return opens(d, p, flags) ? -1 : real(d, p, flags, mode);        \
+#define OPENAT(name)                                                                                                   \
+    int name(int d, const char *p, int flags, ...) {                                                                   \
+        REAL(int, name, int, const char *, int, ...)                                                                   \
+        va_list rest;                                                                                                  \
+        va_start(rest, flags);                                                                                         \
+        mode_t mode = mode_of(flags, rest);                                                                            \
+        va_end(rest);                                                                                                  \
+        return opens(d, p, flags) ? -1 : real(d, p, flags, mode);                                                      \
     }
 OPEN(open)
 OPENAT(openat)
@@ -306,27 +310,27 @@ DIR *opendir(const char *p) {
     return at_path("open", AT_FDCWD, p, PLAIN) ? 0 : real(p);
 }
 
-#define FCNTL(name)                                                                                          \
-    int name(int fd, int what, ...) {                                                                        \
-        REAL(int, name, int, int, ...)                                                                       \
-        va_list rest;                                                                                        \
-        va_start(rest, what);                                                                                \
-        void *more = va_arg(rest, void *);                                                                   \
-        va_end(rest);                                                                                        \
-        int locks = what == F_SETLK || what == F_SETLKW || what == F_OFD_SETLK || what == F_OFD_SETLKW;      \
-        return locks && at_fd("lock", fd, PLAIN) ? -1 : real(fd, what, more);                                \
+#define FCNTL(name)                                                                                                    \
+    int name(int fd, int what, ...) {                                                                                  \
+        REAL(int, name, int, int, ...)                                                                                 \
+        va_list rest;                                                                                                  \
+        va_start(rest, what);                                                                                          \
+        void *more = va_arg(rest, void *);                                                                             \
+        va_end(rest);                                                                                                  \
+        int locks = what == F_SETLK || what == F_SETLKW || what == F_OFD_SETLK || what == F_OFD_SETLKW;                \
+        return locks && at_fd("lock", fd, PLAIN) ? -1 : real(fd, what, more);                                          \
     }
 FCNTL(fcntl)
 
-#define MMAP(name)                                                                                  \
-    void *name(void *start, size_t size, int prot, int flags, int fd, off_t at) {                   \
-        REAL(void *, name, void *, size_t, int, int, int, off_t)                                    \
-        if (flags & MAP_ANONYMOUS || fd < 0) return real(start, size, prot, flags, fd, at);         \
-        if (at_fd("mmap", fd, PLAIN)) return MAP_FAILED;                                            \
-        void *got = real(start, size, prot, flags, fd, at);                                         \
-        char full[PATH_MAX];                                                                        \
-        if (got != MAP_FAILED && armed && fd_path(fd, full)) keep_map(got, size);                   \
-        return got;                                                                                 \
+#define MMAP(name)                                                                                                     \
+    void *name(void *start, size_t size, int prot, int flags, int fd, off_t at) {                                      \
+        REAL(void *, name, void *, size_t, int, int, int, off_t)                                                       \
+        if (flags & MAP_ANONYMOUS || fd < 0) return real(start, size, prot, flags, fd, at);                            \
+        if (at_fd("mmap", fd, PLAIN)) return MAP_FAILED;                                                               \
+        void *got = real(start, size, prot, flags, fd, at);                                                            \
+        char full[PATH_MAX];                                                                                           \
+        if (got != MAP_FAILED && armed && fd_path(fd, full)) keep_map(got, size);                                      \
+        return got;                                                                                                    \
     }
 MMAP(mmap)
 

@@ -31,8 +31,14 @@ static void put64(image *m, int64_t v) {
 }
 
 static void put_frame(image *m, tape *t, int depth) {
-    static const char *const names[] = {"KEYS\1", "UNIQ_KEY\1", "TAGS\1", "X\1", "DELAY\1", "INNER_MULTI_DISPATCH\1",
-                                        "INNER_MULTI_QUEUE_OFFSET\1", "INNER_MULTI_QUEUE_OFFSET\0011,2,"};
+    static const char *const names[] = {"KEYS\1",
+                                        "UNIQ_KEY\1",
+                                        "TAGS\1",
+                                        "X\1",
+                                        "DELAY\1",
+                                        "INNER_MULTI_DISPATCH\1",
+                                        "INNER_MULTI_QUEUE_OFFSET\1",
+                                        "INNER_MULTI_QUEUE_OFFSET\0011,2,"};
     uint8_t flags = tape_byte(t);
     int64_t at = m->size;
     int version2 = flags & 1, sys_flag = (flags & 2 ? 0x10 : 0) | (flags & 4 ? 0x20 : 0) | (flags & 8 ? 0x0C : 0);
@@ -156,7 +162,8 @@ static totals scan_all(const mqi_log *log, mqi_log_scan *scan, int64_t stop, int
 static void check_units(const mqi_log_cursor *c, const mqi_log_queues *queues, const mqi_log *log) {
     for (int64_t i = 0; i < c->n_units; i++) {
         HOLDS(c->units[i].queue >= 0 && c->units[i].queue < queues->n);
-        HOLDS(c->units[i].phy_offset >= log->start && c->units[i].phy_offset + c->units[i].size <= log->start + log->len);
+        HOLDS(c->units[i].phy_offset >= log->start &&
+              c->units[i].phy_offset + c->units[i].size <= log->start + log->len);
     }
 }
 

@@ -8,8 +8,8 @@ enum { MOST_UNITS = 48, QUEUES = 5, MOST_HASHES = 9 };
 static mqi_queue_unit *make_units(tape *t, int64_t n) {
     mqi_queue_unit *units = fresh((size_t)n * sizeof *units);
     for (int64_t i = 0; i < n; i++)
-        units[i] = (mqi_queue_unit){tape_field(t), tape_field(t),          tape_field(t),
-                                    i,             (int32_t)tape_field(t), tape_byte(t) % (QUEUES + 1)};
+        units[i] = (mqi_queue_unit){
+            tape_field(t), tape_field(t), tape_field(t), i, (int32_t)tape_field(t), tape_byte(t) % (QUEUES + 1)};
     return units;
 }
 
@@ -37,9 +37,8 @@ static void take_some(const uint8_t *bytes, int64_t n, tape *t) {
     int64_t *starts = fresh((size_t)files * 8), *stops = fresh((size_t)files * 8), *codes = fresh((size_t)room * 8);
     int64_t *offsets = fresh((size_t)room * 8), *phys = fresh((size_t)room * 8);
     int32_t *sizes = fresh((size_t)room * 4), hashes[MOST_HASHES];
-    for (int64_t j = 0, at = tape_byte(t); j < files; j++) {
+    for (int64_t j = 0, at = tape_byte(t); j < files; j++)
         starts[j] = at, at += tape_byte(t), stops[j] = at, at += 1 + tape_byte(t) % 3;
-    }
     for (int64_t j = 0; j < k; j++) hashes[j] = (int32_t)tape_field(t);
     mqi_unit_take to = {starts, stops, files, offsets, phys, sizes, tape_byte(t) & 1 ? codes : 0, room, 0, 0};
     int64_t seen = mqi_units_take(&to, hashes, k, bytes, n, 7), gone = 0;

@@ -112,7 +112,8 @@ static void floor_changed(const mqi_kafka_index *x, uint8_t *bytes, tape *t) {
     mqi_kafka_floors_portable(x, &tree, targets, TARGETS, found);
     for (int k = 0; k < TARGETS; k++) HOLDS(found[k] >= -1 && found[k] < x->n);
     mqi_kafka_settle(x, targets, TARGETS, found);
-    for (int k = 0; k < TARGETS; k++) HOLDS(!ascends(x, MQI_KAFKA_KEY) || found[k] == walk(x, MQI_KAFKA_KEY, targets[k], 0));
+    for (int k = 0; k < TARGETS; k++)
+        HOLDS(!ascends(x, MQI_KAFKA_KEY) || found[k] == walk(x, MQI_KAFKA_KEY, targets[k], 0));
     qsort(targets, TARGETS, sizeof *targets, compare);
     mqi_kafka_merge(x, targets, TARGETS, 0, found);
     for (int k = 0; k < TARGETS; k++) HOLDS(found[k] >= -1 && found[k] < x->n);
@@ -160,8 +161,8 @@ static void append_all(tape *t, int times) {
         keys[i] = key, offsets[i] = offset, positions[i] = i;
     }
     uint8_t *bytes = fresh((size_t)(l.capacity * width(times)));
-    mqi_kafka_end end = {.buf = bytes, .max_entries = l.capacity, .base_offset = l.base, .last_timestamp = -1,
-                         .last_offset = l.base};
+    mqi_kafka_end end = {
+        .buf = bytes, .max_entries = l.capacity, .base_offset = l.base, .last_timestamp = -1, .last_offset = l.base};
     mqi_kafka_end slow = end;
     int why = MQI_KAFKA_FINE, done = 0;
     while (done < APPENDS && (why = add(&l, &slow, times ? keys[done] : positions[done], offsets[done])) == 0) done++;

@@ -44,11 +44,17 @@ static void make(message_rows *m, tape *t) {
         m->pieces[6][i] = host(t), m->pieces[7][i] = host(t);
         for (int k = 0; k < 8; k++) m->numbers[k][i] = tape_field(t);
     }
-    mqi_pieces *columns[] = {&rows->topic, &rows->body, &rows->properties, &rows->keys,
-                             &rows->tags,  &rows->uniq_key, &rows->born_host, &rows->store_host};
+    mqi_pieces *columns[] = {&rows->topic, &rows->body,     &rows->properties, &rows->keys,
+                             &rows->tags,  &rows->uniq_key, &rows->born_host,  &rows->store_host};
     for (int k = 0; k < PIECES; k++) *columns[k] = (mqi_pieces){m->pieces[k], 1};
-    mqi_numbers *numbers[] = {&rows->queue_id, &rows->queue_offset, &rows->flag, &rows->sys_flag, &rows->born_timestamp,
-                              &rows->store_timestamp, &rows->reconsume_times, &rows->prepared_transaction_offset};
+    mqi_numbers *numbers[] = {&rows->queue_id,
+                              &rows->queue_offset,
+                              &rows->flag,
+                              &rows->sys_flag,
+                              &rows->born_timestamp,
+                              &rows->store_timestamp,
+                              &rows->reconsume_times,
+                              &rows->prepared_transaction_offset};
     for (int k = 0; k < 8; k++) *numbers[k] = (mqi_numbers){m->numbers[k], 1};
 }
 

@@ -185,12 +185,23 @@ static void group(void) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     tape t = {data, data + size};
     switch (tape_byte(&t) % 6) {
-    case 0: index_file(&t); break;
-    case 1: queue_table(&t); break;
-    case 2: tags_filter(&t); break;
-    case 3: layers(&t); break;
-    case 4: segment(&t); break;
-    default: group();
+    case 0:
+        index_file(&t);
+        break;
+    case 1:
+        queue_table(&t);
+        break;
+    case 2:
+        tags_filter(&t);
+        break;
+    case 3:
+        layers(&t);
+        break;
+    case 4:
+        segment(&t);
+        break;
+    default:
+        group();
     }
     return 0;
 }
