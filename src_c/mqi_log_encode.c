@@ -13,7 +13,9 @@
 
 static const char CRC_NAME[] = "__CRC32#\1"; /* then ten digits and a separator */
 
-enum part { PART_KEYS = 1, PART_TAGS = 2, PART_UNIQ_KEY = 4, PART_VERSION_2 = 8, PART_STALE_CRC = 16 };
+/* What measuring read in the caller's bytes. Encoding does not look there again: they may be others by then, and the
+ * frame still has its measured size. PART_OPEN: the block does not end with a separator. */
+enum part { PART_KEYS = 1, PART_TAGS = 2, PART_UNIQ_KEY = 4, PART_VERSION_2 = 8, PART_STALE_CRC = 16, PART_OPEN = 32 };
 
 /* The columns that become properties, in the order in which they are put. */
 typedef struct {
@@ -76,9 +78,8 @@ static int choose_parts(const mqi_log_rows *rows, int64_t row, const mqi_piece *
 }
 
 /* Bytes of the properties: the block, the values behind it, the checksum. */
-static int64_t properties_size(const mqi_log_rows *rows, int64_t row, const mqi_piece *block, int64_t n,
-                               uint8_t parts) {
-    int open = n > 0 && block->p[n - 1] != SEPARATOR;
+static int64_t properties_size(const mqi_log_rows *rows, int64_t row, int64_t n, uint8_t parts) {
+    int open = (parts & PART_OPEN) != 0;
     for (int i = 0; i < N_NAMED; i++)
         if (parts & NAMED[i].part) {
             n += open + NAMED[i].name_len + named_cell(rows, i, row)->len;
@@ -96,7 +97,8 @@ static int64_t measure_properties(const mqi_log_rows *rows, int64_t row, uint8_t
         n -= MQI_LOG_CRC_SIZE;
     }
     if (choose_parts(rows, row, block, n, parts, why) != 0) return -1;
-    n = properties_size(rows, row, block, n, *parts);
+    if (n > 0 && block->p[n - 1] != SEPARATOR) *parts |= PART_OPEN;
+    n = properties_size(rows, row, n, *parts);
     if (n > MAX_PROPERTIES) return refuse(why, row, MQI_REFUSED_LONG, MQI_COLUMN_PROPERTIES, MAX_PROPERTIES, n);
     return n;
 }
@@ -161,16 +163,17 @@ static uint8_t *put_properties(const mqi_log_rows *rows, int64_t row, uint8_t pa
     const mqi_piece *block = cell(&rows->properties, row);
     int64_t n = block->len > 0 ? block->len : 0;
     if (parts & PART_STALE_CRC) n -= MQI_LOG_CRC_SIZE;
-    uint8_t *start = out;
+    int open = (parts & PART_OPEN) != 0;
     out = put(out, block->p, n);
     for (int i = 0; i < N_NAMED; i++)
         if (parts & NAMED[i].part) {
             const mqi_piece *value = named_cell(rows, i, row);
-            if (out > start && out[-1] != SEPARATOR) *out++ = SEPARATOR;
+            if (open) *out++ = SEPARATOR;
             out = put(put(out, NAMED[i].name, NAMED[i].name_len), value->p, value->len);
+            open = 1;
         }
     int ends = parts & (PART_KEYS | PART_TAGS | PART_UNIQ_KEY) && rows->rules.separator;
-    if ((ends || rows->rules.append_crc) && out > start && out[-1] != SEPARATOR) *out++ = SEPARATOR;
+    if ((ends || rows->rules.append_crc) && open) *out++ = SEPARATOR;
     return out;
 }
 
@@ -194,8 +197,8 @@ static void encode_row(const mqi_log_rows *rows, int64_t row, int64_t size, uint
     uint8_t *frame = out;
     out = put32(out, size);
     out = put32(out, parts & PART_VERSION_2 ? MQI_MAGIC_2 : MQI_MAGIC_1);
-    out = put32(out, body_len ? mqi_crc32(body->p, (size_t)body_len, 0) & INT32_MAX : 0);
-    out = put32(out, number(&rows->queue_id, row));
+    uint8_t *body_crc = out;
+    out = put32(out + 4, number(&rows->queue_id, row));
     out = put32(out, number(&rows->flag, row));
     out = put64(out, queue_offset_of(sys_flag, number(&rows->queue_offset, row)));
     out = put64(out, phy_offset);
@@ -207,6 +210,7 @@ static void encode_row(const mqi_log_rows *rows, int64_t row, int64_t size, uint
     out = put32(out, number(&rows->reconsume_times, row));
     out = put64(out, number(&rows->prepared_transaction_offset, row));
     out = put(put32(out, body_len), body->p, body_len);
+    put32(body_crc, mqi_crc32(out - body_len, (size_t)body_len, 0) & INT32_MAX); /* of the bytes as they are here */
     if (parts & PART_VERSION_2) *out++ = (uint8_t)(topic->len >> 8);
     *out++ = (uint8_t)topic->len;
     out = put(out, topic->p, topic->len);
@@ -237,8 +241,8 @@ int64_t mqi_log_encode(const mqi_log_rows *rows, const int32_t *sizes, const uin
     for (; row < progress->row; row++) {
         int64_t size = sizes[row];
         if (row + 1 < rows->n) { /* bodies may lie anywhere */
-            const uint8_t *next = cell(&rows->body, row + 1)->p;
-            for (int line = 0; next && line < 256; line += 64) __builtin_prefetch(next + line);
+            const mqi_piece *next = cell(&rows->body, row + 1);
+            for (int line = 0; line < 256 && line < next->len; line += 64) __builtin_prefetch(next->p + line);
         }
         encode_row(rows, row, size, parts[row], phy_offset, out);
         phy_offsets[row] = phy_offset;

@@ -2,7 +2,8 @@
  * checksum as in 5.x), straight into the bytes that go to the file. The layout stands in mqi_log_frame.h.
  *
  * First measure: every row's size, or the first row that no broker would take. Then encode as often as the buffer is
- * full or a file ends. Nothing outside the given cells is read. */
+ * full or a file ends. Nothing outside the given cells is read. Bytes that change in between change
+ * what a message says, never a frame's size, and a body has its checksum. */
 #ifndef MQI_LOG_ENCODE_H
 #define MQI_LOG_ENCODE_H
 

@@ -128,6 +128,32 @@ static void append_to_file(const message_rows *m, const int32_t *sizes, const ui
     HOLDS(progress.row == m->rows.n && progress.phy_offset == total);
 }
 
+/* Another thread writes into the caller's bytes after they were measured. */
+static void change_meanwhile(message_rows *m, tape *t) {
+    while (t->at < t->end) {
+        mqi_piece *changed = &m->pieces[tape_byte(t) % PIECES][tape_byte(t) % m->rows.n];
+        uint8_t at = tape_byte(t), value = tape_byte(t);
+        if (changed->len <= 0) continue;
+        ((uint8_t *)(uintptr_t)changed->p)[at & 1 ? changed->len - 1 : at % changed->len] = value & 1 ? value : 2;
+    }
+}
+
+/* Every frame has its measured size and the checksum of the body that it has; a byte too many is the sanitizer's. */
+static void write_what_changed(const message_rows *m, const int32_t *sizes, const uint8_t *parts, int64_t total) {
+    int64_t phy_offsets[ROWS];
+    uint8_t *buf = fresh((size_t)total), *frame = buf;
+    mqi_log_progress progress = {0, 0, total + 8, 0};
+    HOLDS(mqi_log_encode(&m->rows, sizes, parts, &progress, buf, total, phy_offsets) == total);
+    for (int64_t i = 0; i < m->rows.n; frame += sizes[i++]) {
+        mqi_log log = {.buf = frame, .len = sizes[i], .start = phy_offsets[i], .check_crc = 1};
+        mqi_log_scan scan = {.blank = -1};
+        mqi_log_frame found;
+        HOLDS(mqi_get32(frame) == sizes[i]);
+        HOLDS(mqi_log_scan_frames(&log, &scan, sizes[i], &found, 1) == 1 && scan.at == sizes[i]);
+    }
+    free(buf);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static message_rows m;
     tape t = {data, data + size};
@@ -142,6 +168,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (total > 0) {
         write_and_read(&m, sizes, parts, total, &t);
         if (tape_byte(&t) % 16 == 0) append_to_file(&m, sizes, parts, total);
+        change_meanwhile(&m, &t);
+        write_what_changed(&m, sizes, parts, total);
     }
     give_back(&m);
     return 0;
