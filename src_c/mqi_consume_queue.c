@@ -94,7 +94,8 @@ static inline uint32_t place_of(const filter *f, int32_t hash) { return ((uint32
 static int fill_table(filter *f, const int32_t *hashes, int64_t k) {
     uint64_t room = 64;
     while (room < 4 * (uint64_t)k) room *= 2;
-    if (room > (1u << 25) || !(f->places = calloc(room, sizeof *f->places))) return MQI_NO_MEMORY;
+    if (room <= 1u << 25) f->places = calloc(room, sizeof *f->places);
+    if (!f->places) return MQI_NO_MEMORY;
     f->mask = (uint32_t)(room - 1);
     for (int64_t j = 0; j < k; j++) {
         uint32_t at = place_of(f, hashes[j]);

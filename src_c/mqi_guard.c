@@ -51,7 +51,8 @@ mqi_guard_range *mqi_guard_find(const void *byte) {
 static int map_zeros(uintptr_t from, uintptr_t to, int writable) {
     int access = PROT_READ | (writable ? PROT_WRITE : 0);
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
-    return mmap((void *)from, to - from, access, flags, -1, 0) != MAP_FAILED;
+    void *start = (void *)from; /* NOLINT(performance-no-int-to-ptr): a page's begin is arithmetic */
+    return mmap(start, to - from, access, flags, -1, 0) != MAP_FAILED;
 }
 
 static int put_zero_pages(const void *byte) {
@@ -85,8 +86,8 @@ static void pass_on(int number, siginfo_t *info, void *context) {
         }
         if (!fault) return;
     }
-    signal(number, SIG_DFL);
-    if (!fault) raise(number); /* a fault comes again by itself, where it was */
+    (void)signal(number, SIG_DFL);
+    if (!fault) (void)raise(number); /* a fault comes again by itself, where it was */
 }
 
 static void on_bus_error(int number, siginfo_t *info, void *context) {

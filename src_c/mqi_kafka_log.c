@@ -33,7 +33,7 @@ static inline int read_head_of(const uint8_t *p, int64_t left, int64_t at, head 
     if (UNLIKELY(left <= TAIL)) return END;
     int32_t length = mqi_get32(p + 8);
     h->size = MQI_BATCH_OVERHEAD + (int64_t)length;
-    h->magic = (int8_t)p[MQI_BATCH_MAGIC];
+    h->magic = (int8_t)p[MQI_BATCH_MAGIC]; /* NOLINT(bugprone-signed-char-misuse): signed in Java too */
     if (UNLIKELY(length < MQI_MIN_LENGTH)) return bad(fault, MQI_BATCH_BAD_LENGTH, at, MQI_MIN_LENGTH, length);
     if (UNLIKELY(h->size > left)) return END;
     if (LIKELY(h->magic >= 2)) {
@@ -289,7 +289,8 @@ static int read_header(mqi_kafka_recovery *r) {
 }
 
 void mqi_kafka_recover_start(mqi_kafka_recovery *r) {
-    r->fd = r->told_at = -1;
+    r->fd = -1;
+    r->told_at = -1;
     r->max_timestamp = r->last_time = -1;
     r->max_timestamp_offset = r->last_time_offset = r->base_offset;
 }

@@ -79,7 +79,7 @@ int32_t mqi_log_queue_number(mqi_log_queues *t, const uint8_t *topic, int32_t to
                 return (int32_t)(t->slots[at] - 1);
         }
     }
-    if (t->no_memory || (t->n == t->room && !grow(t)) || !keep_topic(t, topic, topic_len)) {
+    if (t->no_memory || ((!t->slots || t->n == t->room) && !grow(t)) || !keep_topic(t, topic, topic_len)) {
         t->no_memory = 1;
         return 0;
     }
