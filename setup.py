@@ -31,7 +31,7 @@ UNITS = {  # module -> the C units that it compiles
     "group_commit": ["mqi_group_commit"],
     "names": [],
     "owner": [],
-    "log_writer": ["mqi_log_append", "mqi_log_encode", "mqi_crc"],
+    "log_writer": ["mqi_commit_log", "mqi_log_append", "mqi_log_encode", "mqi_crc"],
 }
 HEADERS = [f"src_c/{name}" for name in sorted(os.listdir("src_c")) if name.endswith(".h")]
 

@@ -89,6 +89,12 @@ static int64_t properties_size(const mqi_log_rows *rows, int64_t row, int64_t n,
     return rows->rules.append_crc ? n + open + MQI_LOG_CRC_SIZE : n;
 }
 
+/* A message that waits for its time tells its level in the block. */
+static int has_bad_delay(const mqi_piece *topic, const mqi_piece *block) {
+    return topic->len <= MAX_TOPIC_1 && mqi_log_is_scheduled(topic->p, (int32_t)topic->len) && block->len > 0 &&
+           block->len <= MAX_PROPERTIES && mqi_log_delay_level(block->p, (int32_t)block->len) == MQI_NO_LEVEL;
+}
+
 static int64_t measure_properties(const mqi_log_rows *rows, int64_t row, uint8_t *parts, mqi_log_refusal *why) {
     const mqi_piece *block = cell(&rows->properties, row);
     int64_t n = block->len > 0 ? block->len : 0;
@@ -114,6 +120,8 @@ static int64_t measure_row(const mqi_log_rows *rows, int64_t row, uint8_t *parts
     *parts = topic > MAX_TOPIC_1 ? PART_VERSION_2 : 0;
     int64_t properties = measure_properties(rows, row, parts, why);
     if (properties < 0) return -1;
+    if (has_bad_delay(cell(&rows->topic, row), cell(&rows->properties, row)))
+        return refuse(why, row, MQI_REFUSED_DELAY, MQI_COLUMN_PROPERTIES, 0, 0);
     int64_t size = FIXED_SIZE + cell(&rows->born_host, row)->len + cell(&rows->store_host, row)->len + body + topic +
                    properties + (*parts & PART_VERSION_2 ? 2 : 1);
     if (size > rows->rules.max_frame)

@@ -64,6 +64,7 @@ enum mqi_log_refusal_kind {
     MQI_REFUSED_LONG,      /* `limit` bytes at most, not `got` */
     MQI_REFUSED_SEPARATOR, /* a byte 02 inside a value would end it */
     MQI_REFUSED_OTHERWISE, /* `properties` says otherwise */
+    MQI_REFUSED_DELAY,     /* in SCHEDULE_TOPIC_XXXX it must be an int32: to every reader the log would end there */
 };
 
 typedef struct {

@@ -92,11 +92,11 @@ NUMBERS = (
     "prepared_transaction_offset",
 )
 _COLUMNS = (None, "topic", "body", "properties", "keys", "tags", "uniq_key")
-_KINDS = (None, "empty", "long", "separator", "otherwise")
+_KINDS = (None, "empty", "long", "separator", "otherwise", "delay")
 
 
 class RefusedError(Exception):
-    """No broker takes a row: (row, "empty" | "long" | "separator" | "otherwise", column or None, limit, got)."""
+    """No broker takes a row: (row, "empty" | "long" | "separator" | "otherwise" | "delay", column or None, limit, got)."""
 
 
 cdef int refuse(mqi_log_refusal* why) except -1:

@@ -15,7 +15,7 @@ typedef struct {
 } message_rows;
 
 static mqi_piece piece(tape *t, int64_t most) {
-    static const uint8_t filling[] = "order-17\2KEYS\1a b\2TAGS\1x";
+    static const uint8_t filling[] = "order-17\2KEYS\1a b\2TAGS\1x\2DELAY\0017x";
     uint8_t kind = tape_byte(t);
     if (kind < 40) return (mqi_piece){0, -1};
     int64_t n = kind < 80 ? 0 : kind < 250 ? kind % 24 : most;

@@ -226,6 +226,29 @@ def test_wrong_columns_are_named_and_nothing_is_written(
         assert log.max_phy_offset == 0
 
 
+@pytest.mark.parametrize("delay", ["soon", "1.5", "99999999999"])
+def test_a_delay_that_ends_the_log_for_every_reader_is_refused(tmp_path: Path, delay: str) -> None:
+    """It was acknowledged; the next opening cut the log there, and with it all that came behind."""
+    waits = {"topic": "SCHEDULE_TOPIC_XXXX", "body": b"x", "properties": {"DELAY": delay}}
+    with open_log(tmp_path) as log:
+        with pytest.raises(ValueError, match="properties: expected a number as DELAY"):
+            log.append_message(NewMessage(**waits), queue_offset=0)
+        with pytest.raises(ValueError, match="properties: expected a number as DELAY"):
+            log.append_messages(
+                {
+                    **waits,
+                    "topic": ["T", waits["topic"]],
+                    "body": [b"a", b"b"],
+                    "properties": [b"", f"DELAY\x01{delay}".encode()],
+                    "queue_offset": [0, 0],
+                }
+            )
+        assert log.max_phy_offset == 0
+        log.append_message(NewMessage(waits["topic"], b"x", properties={"DELAY": "3"}), queue_offset=0)
+        log.append_message(NewMessage("T", b"x", properties={"DELAY": delay}), queue_offset=0)
+    assert len(stored(tmp_path)) == 2
+
+
 def test_no_rows_are_no_messages(tmp_path: Path) -> None:
     with open_log(tmp_path) as log:
         for nothing in ([], {"topic": [], "queue_offset": []}):

@@ -111,6 +111,8 @@ def refused(refusal: RefusedError, rules: WriteRules, where: str = "the message"
         return ValueError(f"{column}: expected no character U+0002, which ends a property, in {where}")
     if kind == "otherwise":
         return ValueError(f"{column}: expected what the properties say, got another value in {where}")
+    if kind == "delay":
+        return ValueError(f"properties: expected a number as DELAY of a message in SCHEDULE_TOPIC_XXXX, in {where}")
     hint = None
     if column == "topic" and not rules.long_topics:
         hint = "brokers from 5.1.0 on take longer ones: say broker_version"
