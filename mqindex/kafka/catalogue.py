@@ -161,6 +161,14 @@ CATALOGUE: Final[Mapping[str, Kind]] = MappingProxyType(
             },
         ),
         **_kinds(
+            "error",
+            "chown or chmod the files for the user that the broker runs as",
+            {
+                "not-writable": "The owner of the newest segment may not write a file or directory of the log dir, so "
+                "a broker puts the log dir offline.",
+            },
+        ),
+        **_kinds(
             "warning",
             "delete the file",
             {"offset-checkpoint": "A checkpoint of the log dir cannot be read, and a broker passes over it."},

@@ -21,6 +21,7 @@ from mqindex.kafka.layout import MAX_LOG_SIZE
 from mqindex.kafka.leader_epochs import read_epochs
 from mqindex.kafka.offset_checkpoint import Offsets, read_offsets
 from mqindex.kafka.partition_files import list_segments, partition_name
+from mqindex.kafka.start_rights import shut_files
 from mqindex.kafka.survey import Survey
 from mqindex.report import Finding, Obstacle
 
@@ -63,6 +64,11 @@ def look_at_start(found: Survey) -> StartFiles:
     for partition in found.partitions:
         with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
             _look_at_partition(partition.path, look)
+    with contextlib.suppress(FileNotFoundError):
+        shut = shut_files(found.log_dir, [partition.path for partition in found.partitions], single=found.single)
+        if shut is not None:
+            look.obstacles.append(shut[0])
+            look.findings.append(shut[1])
     return look
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from mqindex.kafka.diagnosis import DiagnosedPartition, Diagnosis
 from mqindex.kafka.segment_check import CheckedSegment
 from mqindex.kafka.start_check import StartFiles
+from mqindex.kafka.transaction_check import refused_version
 from mqindex.report import Finding, Obstacle, Start
 
 __all__ = ["verdict"]
@@ -48,8 +49,17 @@ def verdict(look: StartFiles, diagnosis: Diagnosis) -> tuple[Start, list[Finding
 
 
 def _load(one: DiagnosedPartition, point: int, done: _Recovery) -> None:
-    """First what has no `.index`; then, after an unclean stop, all from the segment of the recovery point on."""
+    """First what has no `.index`; then, after an unclean stop, all from the segment of the recovery point on.
+
+    Before that the `.txnindex` of each segment with an `.index` is looked at, whose version no recovery mends.
+    """
     segments = [segment for segment in one.segments if not segment.gone]
+    for segment in segments:
+        if segment.files.index is not None and segment.files.txnindex is not None:
+            version = refused_version(segment.transactions or b"", segment.files.base_offset)
+            if version is not None:
+                reason = f"an aborted transaction of version {version}, which no broker reads"
+                done.obstacles.append(Obstacle(segment.files.txnindex, reason))
     unclean = one.partition.clean is False
     first = max((n for n, each in enumerate(segments) if each.files.base_offset <= point), default=0)
     for segment in segments if not unclean else segments[:first]:

@@ -16,7 +16,7 @@ from mqindex.kafka.transaction_index import AbortedTxn
 from mqindex.kafka.transactions import ABORT, BEGIN, EVENT
 from mqindex.report import Finding, Severity
 
-__all__ = ["Markers", "check_transactions", "check_transactions_alone"]
+__all__ = ["Markers", "check_transactions", "check_transactions_alone", "refused_version"]
 
 _ENTRY = struct.Struct(">h4q")
 _KIND = "transaction-index"
@@ -70,6 +70,20 @@ def check_transactions_alone(path: str, base_offset: int) -> tuple[list[Finding]
         for number, txn in enumerate(entries) if txn.last_offset < base_offset
     ]  # fmt: skip
     return _first_of_each([*_shape(path, data, entries), *early]), len(entries)
+
+
+def refused_version(data: bytes, base_offset: int) -> int | None:
+    """The version (one byte, for a broker) with which no broker loads the segment; None: it does.
+
+    At an entry that ends before the segment begins it stops to look, and writes the file anew.
+    Source: Kafka 4.1.0 `TransactionIndex.sanityCheck`, `LogLoader.loadSegmentFiles`.
+    """
+    for txn in _entries(data):
+        if txn.version >> 8 > 0:
+            return txn.version >> 8
+        if txn.last_offset < base_offset:
+            break
+    return None
 
 
 def _first_of_each(findings: Iterable[Finding]) -> list[Finding]:

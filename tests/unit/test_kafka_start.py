@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -147,6 +148,40 @@ def test_epochs_that_no_broker_reads_stop_it(log_dir: Path) -> None:
     report, start = look(log_dir)
     assert names(tuple(each.path for each in start.obstacles)) == ["leader-epoch-checkpoint"]
     assert [finding.kind for finding in report.findings] == ["leader-epoch-checkpoint"]
+
+
+@pytest.mark.parametrize("starts", [False, True])
+def test_a_transaction_index_of_another_version_stops_a_broker(starts: bool, log_dir: Path) -> None:
+    """Of version -1 it is read; and where an earlier entry makes the broker write the file anew."""
+    segment = sorted((log_dir / "topic-0").glob("*.log"))[1]
+    entry = struct.Struct(">h4q")
+    early = entry.pack(0, 7, 1, 2, 3) if starts else b""
+    index = segment.with_suffix(".txnindex")
+    index.write_bytes(early + entry.pack(0x100, 7, 13, 14, 15))
+    report, start = look(log_dir)
+    assert names(tuple(each.path for each in start.obstacles)) == ([] if starts else [index.name])
+    assert "transaction-index-version" in {finding.kind for finding in report.findings}
+    index.write_bytes(early + entry.pack(-1, 7, 13, 14, 15))
+    assert look(log_dir)[1].starts
+    index.write_bytes(entry.pack(0x100, 7, 13, 14, 15))
+    segment.with_suffix(".index").unlink()
+    assert look(log_dir)[1].starts  # it is recovered, with all its indexes
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files for others")
+@pytest.mark.parametrize("name", [".", "topic-0", "*.log", "*.index", "*.timeindex"])
+def test_what_the_owner_of_the_log_may_not_write_stops_a_broker(name: str, log_dir: Path) -> None:
+    """A repair by root without owners, or a copy: the broker starts, and puts the log dir offline."""
+    for path in (log_dir, *log_dir.rglob("*")):
+        os.chown(path, 12345, 12345)
+    assert look(log_dir)[1].starts
+    path = log_dir / name if "*" not in name else sorted((log_dir / "topic-0").glob(name))[0]
+    os.chown(path, 0, 0)
+    report, start = look(log_dir)
+    assert [Path(each.path) for each in start.obstacles] == [path]
+    (finding,) = [one for one in report.findings if one.severity == "error"]
+    assert (finding.kind, finding.expected) == ("not-writable", "writable for user 12345")
+    assert look(log_dir / "topic-0")[1].starts is (name == ".")
 
 
 # ---- what it would recover, cut and delete

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from mqindex.errors import FormatError
 from mqindex.files import lock
+from mqindex.files.rights import is_shut, rights
 from mqindex.report import Finding, Obstacle, Severity, Start
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.checks import start_files
@@ -289,12 +290,12 @@ class _Look:
         """A broker opens every file to write. It runs as the owner of its newest log file, unless that is root."""
         logs = [one for one in self._files if os.path.dirname(one.path) in self._options.commitlog]
         owner = max(logs, key=lambda one: one.name).status if logs else None
-        shut = [one for one in self._files if owner and one.status and start_files.is_shut(one.status, owner)]
+        shut = [one for one in self._files if owner and one.status and is_shut(one.status, owner)]
         if owner is None or not shut or shut[0].status is None:
             return
         self._stop(shut[0].path, "the owner of the log may not write it")
         hint = f"a broker opens every file to write: chown or chmod what it cannot, {len(shut)} in all"
-        wanted, got = f"writable for user {owner.st_uid}", start_files.rights(shut[0].status)
+        wanted, got = f"writable for user {owner.st_uid}", rights(shut[0].status)
         self._tell("error", "not-writable", shut[0].path, wanted, got, hint)
 
 

@@ -23,10 +23,8 @@ __all__ = [
     "first_time",
     "index_header",
     "is_log_file",
-    "is_shut",
     "listed",
     "log_file_size",
-    "rights",
     "usual",
 ]
 
@@ -82,17 +80,6 @@ def usual(sizes: Sequence[int]) -> int | None:
     """The length that most files have, of equally many the largest; None: none has any."""
     counted = Counter(size for size in sizes if size)
     return max(counted, key=lambda size: (counted[size], size), default=None)
-
-
-def is_shut(status: os.stat_result, owner: os.stat_result) -> bool:
-    """Whether the user `owner` cannot write; a group's right may be his too, so that counts as one."""
-    mine = status.st_mode & stat.S_IWUSR if status.st_uid == owner.st_uid else status.st_mode & 0o022
-    return owner.st_uid != 0 and not mine
-
-
-def rights(status: os.stat_result) -> str:
-    """As `ls -l` says them."""
-    return f"{stat.filemode(status.st_mode)} of user {status.st_uid}"
 
 
 # ---- a few bytes
