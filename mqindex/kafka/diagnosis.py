@@ -139,7 +139,7 @@ def _diagnosed(
         for segment, aborted in zip(segments, due, strict=True)
         if segment.readable and (segment.transactions or b"") != aborted_bytes(aborted)
     ]
-    markers = Markers(events if wrong else [])
+    markers = Markers(events if wrong else [], max((one.last_offset or 0 for one in segments), default=0) + 1)
     for segment, aborted in wrong:
         _check_transactions(segment, aborted, markers, partition.log_start)
     for segment in segments:

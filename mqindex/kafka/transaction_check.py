@@ -24,9 +24,13 @@ _REPAIR = "`mqindex repair` writes it from the log"
 
 
 class Markers:
-    """Where each producer's transactions of a partition ended and began, from the events of all its segments."""
+    """Where each producer's transactions of a partition ended and began, from the events of all its segments.
 
-    def __init__(self, events: Sequence[npt.NDArray[Any]]) -> None:
+    `end`: the offset behind the log's last record.
+    """
+
+    def __init__(self, events: Sequence[npt.NDArray[Any]], end: int) -> None:
+        self.end = end
         self._ends: dict[int, dict[int, int]] = {}
         self.begins: set[int] = set()
         for producer, offset, kind in np.concatenate([*events, np.empty(0, EVENT)]).tolist():
@@ -38,6 +42,10 @@ class Markers:
     def at(self, producer: int, offset: int) -> int | None:
         """What a marker of this producer says there; None: there is none."""
         return self._ends.get(producer, {}).get(offset)
+
+    def began_in(self, start: int, stop: int) -> bool:
+        """Whether a transaction began in [start, stop)."""
+        return any(start <= offset < stop for offset in self.begins)
 
     def any_in(self, producer: int, start: int, stop: int) -> bool:
         """Whether a transaction of this producer ended in [start, stop)."""
@@ -51,8 +59,10 @@ def check_transactions(
     `log_start`: nobody reads below; a transaction that ended there misleads nobody.
 
     The cleaner keeps the entries as they were written, though it takes the batches at a transaction's begin away; a
-    follower may have told a later last stable offset. Neither misleads a consumer. Of many findings of one kind the
-    first is told, with their number.
+    follower may have told a later last stable offset, that of a transaction which it appended at once, and which a
+    truncation may have taken away since. Neither misleads a consumer, as long as no transaction began in between: a
+    search that ends at the entry would miss it (Kafka 4.1.0 `TransactionIndex.collectAbortedTxns`). Of many findings of
+    one kind the first is told, with their number.
     """
     return _first_of_each(_findings(path, data, due, markers, open_end, log_start))
 
@@ -177,7 +187,8 @@ def _compare(
     stable = txn.last_stable_offset
     if stable != due.last_stable_offset:
         early = stable > max(due.last_stable_offset, log_start)
-        followed = early and due.last_stable_offset == due.last_offset + 1 and stable in markers.begins
+        alone = due.last_stable_offset == due.last_offset + 1 and not markers.began_in(due.last_offset + 1, stable)
+        followed = early and alone and stable <= markers.end
         severity = "info" if followed else "error" if early else "warning"
         early_end = f"a search may end too early; {_REPAIR}" if early else None
         hint_of = "as a follower writes it" if followed else early_end

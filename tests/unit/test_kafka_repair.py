@@ -258,6 +258,34 @@ def test_what_the_cleaner_and_followers_leave_is_explained(tmp_path: Path) -> No
     assert kinds(verify(tmp_path / "t-0", **INTERVAL)) == {"transaction-index-first-offset"}
 
 
+@pytest.mark.parametrize(
+    ("stable", "between", "severity"),
+    [(104, False, "info"), (106, False, "info"), (107, False, "error"), (104, True, "error"), (103, True, "info")],
+)
+def test_a_follower_that_was_truncated_behind_a_last_stable_offset(
+    stable: int, between: bool, severity: str, tmp_path: Path
+) -> None:
+    """It told the begin of a transaction that a truncation took away: an error still, though nothing is hidden.
+
+    Where another began before that offset, a search that ends there misses it.
+    """
+    writer = PartitionWriter(tmp_path / "t-0", 100, index_interval=100)
+    writer.append([KafkaRecord()], producer_id=5, producer_epoch=0, base_sequence=0, transactional=True)
+    writer.marker(5)
+    writer.append([KafkaRecord()])
+    if between:
+        writer.append([KafkaRecord()], producer_id=6, producer_epoch=0, base_sequence=0, transactional=True)
+    writer.append([KafkaRecord()] * (2 if between else 3))
+    writer.close()
+    path = tmp_path / "t-0" / f"{100:020d}.txnindex"
+    entry = struct.Struct(">h4q")
+    path.write_bytes(entry.pack(0, 5, 100, 101, 102))
+    assert verify(tmp_path / "t-0", **INTERVAL).findings == []
+    path.write_bytes(entry.pack(0, 5, 100, 101, stable))
+    (finding,) = verify(tmp_path / "t-0", **INTERVAL).findings
+    assert (finding.kind, finding.severity) == ("transaction-index-last-stable-offset", severity)
+
+
 def test_a_last_stable_offset_below_the_logs_start_ends_no_search(tmp_path: Path) -> None:
     """So a broker writes it that forgot, when it read the log from its start on, what was open before."""
     transactional(tmp_path / "t-0")
