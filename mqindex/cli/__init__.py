@@ -7,6 +7,7 @@ that needs it runs.
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -27,7 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.name != "click":
             raise
         print("mqindex: the command line needs click and rich: pip install 'mqindex[cli]'", file=sys.stderr)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # while modules were still being read
         print("mqindex: interrupted; nothing was changed", file=sys.stderr)
+        if arguments is None:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            signal.raise_signal(signal.SIGINT)
         return 130
     return 2

@@ -92,7 +92,7 @@ def _print(report: RepairReport, catalogue: Mapping[str, Kind], *, undone: bool)
         print_line(f"this can be taken back: mqindex repair {shlex.join([report.path, '--undo', report.backup])}")
     if undone:
         print_line(f"put back in {report.path}: {plural(report.files, 'file')}; {report.seconds:.1f} s")
-    elif report.dry_run:
+    elif report.dry_run or not report.actions:
         print_line(f"checked {report.path}; {report.seconds:.1f} s")
     else:
         print_line(f"repaired {report.path}: wrote {work_done(report)}")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from mqindex.cli.output import print_paragraph
 from mqindex.cli.text import plural, size
-from mqindex.report import Finding, RebuildReport, Report
+from mqindex.report import Finding, RebuildReport, RepairReport, Report
 
 __all__ = ["counts", "exit_code", "print_actions", "settings", "work_done"]
+
+_ACTIONS = 20
 
 
 def exit_code(report: Report) -> int:
@@ -17,10 +19,13 @@ def exit_code(report: Report) -> int:
     return 0 if report.ok else 1
 
 
-def print_actions(actions: Iterable[str]) -> None:
-    """A line an action, below the word that says whether it was or would be done."""
-    for action in actions:
+def print_actions(actions: Sequence[str]) -> None:
+    """A line an action, below the word that says whether it was or would be done; of very many the first."""
+    shown = actions if len(actions) <= _ACTIONS + 1 else actions[:_ACTIONS]
+    for action in shown:
         print_paragraph(action, indent=2)
+    if len(shown) < len(actions):
+        print_paragraph(f"and {len(actions) - len(shown)} more: --json lists all", indent=2)
 
 
 def counts(findings: Iterable[Finding]) -> str:
@@ -44,6 +49,8 @@ def work_done(report: Report) -> str:
     parts = [plural(report.files, files), plural(report.entries, "index entry", "index entries")]
     if report.units:
         parts.append(plural(report.units, "unit"))
+    if isinstance(report, RepairReport):  # these were read only
+        return f"{', '.join(parts)}; {report.seconds:.1f} s"
     if report.messages:
         parts.append(plural(report.messages, "message"))
     if report.segments:

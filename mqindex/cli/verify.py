@@ -29,6 +29,8 @@ from mqindex.report import Kind, Report
 
 __all__ = ["command"]
 
+_ASKED = ("geometry-unknown", "broker-version-unknown", "queue-file-size-unknown")  # without them repair refuses
+
 
 @subcommand("verify", "mqindex verify /data/store --deep", "mqindex verify /data/kafka --index-interval-bytes 1024")
 @click.argument("path", metavar="PATH")
@@ -77,8 +79,10 @@ def _print(report: Report, home: str, catalogue: Mapping[str, Kind], repair: Seq
     print_line(f"{home}: {'clean' if report.ok else 'not clean'}{told}")
     start = [] if report.start is None else verdict(report.start, home)
     print_fields([*start, ("checked", work_done(report)), *settings(report)])
-    print_line()
+    if report.findings or report.actions:
+        print_line()
     print_findings(report.findings, catalogue, home)
     if report.actions:
-        print_line(f"`{shlex.join(repair)}` would:")
+        asked = any(one.kind in _ASKED for one in report.findings)
+        print_line(f"`{shlex.join(repair)}`{', given what the warnings ask for,' if asked else ''} would:")
         print_actions(report.actions)

@@ -32,6 +32,8 @@ def find_backups(backup: str | os.PathLike[str], root: str, homes: Iterable[str]
         raise FileStateError("not a backup", path=given, expected=f"a directory named {_PREFIX}<UTC>")
     chosen = [home for home in homes if not place or os.path.realpath(place) in map(os.path.realpath, (home, root))]
     found = [path for home in chosen if disk.is_directory(path := os.path.join(home, name))]
+    if not found and place and disk.is_directory(given):
+        raise FileStateError("a backup of another directory", path=given, expected=f"one in {os.fspath(root)}")
     if not found:
         raise FileNotFoundError(errno.ENOENT, "no such backup", os.path.join(root, name) if not place else given)
     return found

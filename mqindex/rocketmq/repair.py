@@ -100,7 +100,7 @@ def repair(
         report.actions = found_wrong.actions()
     else:
         with held(engine, stores.hold_lock, options.root), _scratch(engine, options) as scratch:
-            found_wrong = _diagnose(engine, found, wanted, deep, scratch)
+            found_wrong = _diagnose(engine, replace(found, held=True), wanted, deep, scratch)
             _mend(engine, found_wrong, scratch, report)
     report.messages = found_wrong.messages
     report.bytes = found_wrong.log_bytes

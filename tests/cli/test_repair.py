@@ -135,3 +135,21 @@ def test_a_file_that_is_no_broker_conf(shell: Shell, basic: Store) -> None:
         done = shell(command, basic.root, "--broker-conf", "/etc/passwd")
         assert (done.status, done.out) == (2, "")
         assert done.err.startswith("mqindex: not a broker's configuration: /etc/passwd: expected lines such as ")
+
+
+def test_what_was_only_read_is_not_told_as_written(shell: Shell, basic: Store) -> None:
+    done = shell("repair", basic.root)
+    assert "nothing to do" in done.lines
+    assert any(line.startswith(f"checked {basic.root}; ") for line in done.lines)
+    assert "wrote" not in done.out
+    basic.index_files[1].unlink()
+    (line,) = [line for line in shell("repair", basic.root).lines if line.startswith("repaired ")]
+    assert line.startswith(f"repaired {basic.root}: wrote 1 file, 399 index entries; ")
+
+
+def test_the_backup_of_another_store_is_told_as_that(shell: Shell, basic: Store, lost: Store) -> None:
+    shell("repair", lost.root)
+    (backup,) = lost.root.glob("mqindex-backup-*")
+    done = shell("repair", basic.root, "--undo", backup)
+    assert done.status == 2
+    assert done.err == f"mqindex: a backup of another directory: {backup}: expected one in {basic.root}\n"

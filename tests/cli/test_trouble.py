@@ -111,6 +111,25 @@ def test_a_name_that_is_no_text_is_printed_escaped(basic: Store) -> None:
     assert rb"\udcff\x1b[2J" in done.stdout
 
 
+IMPORTING = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "mqindex.cli.group":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Slow())
+from mqindex.cli import main
+sys.exit(main())
+"""
+
+
+def test_an_interrupt_while_modules_are_read_ends_by_its_signal() -> None:
+    """It ended with 130, so that a shell's loop went on."""
+    done = subprocess.run([sys.executable, "-c", IMPORTING, "--help"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "mqindex: interrupted; nothing was changed\n")
+
+
 SLOW = """
 import os, signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore them (nohup, &)

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from mqindex.cli.reports import print_actions
 from tests.cli.conftest import Shell, Store
 
 
@@ -165,3 +166,27 @@ def test_the_proposed_repair_repeats_what_was_given(shell: Shell, basic: Store) 
     basic.index_files[1].unlink()
     done = shell("verify", basic.root, "--deep", "--commitlog", elsewhere, "--broker-version", "4.9.3")
     assert f"`mqindex repair {basic.root} --deep --commitlog {elsewhere} --broker-version 4.9.3` would:" in done.lines
+
+
+def test_a_repair_that_would_refuse_is_not_proposed_as_it_is(shell: Shell, basic: Store) -> None:
+    """Pasted, the line that was proposed ended with exit code 2."""
+    shutil.rmtree(basic.root / "index")
+    asking = shell("verify", basic.root)
+    assert f"`mqindex repair {basic.root}`, given what the warnings ask for, would:" in asking.lines
+    assert shell("repair", basic.root, "--dry-run").status == 2
+    given = ["--hash-slot-num", "100", "--index-num", "400"]
+    assert f"`mqindex repair {basic.root} {' '.join(given)}` would:" in shell("verify", basic.root, *given).lines
+    assert shell("repair", basic.root, "--dry-run", *given).status == 1
+
+
+def test_of_very_many_actions_the_first_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """A log dir of 40 partitions took 120 lines for what repair would do."""
+    print_actions([f"write {n}" for n in range(120)])
+    lines = capsys.readouterr().out.splitlines()
+    assert (len(lines), lines[0], lines[-1]) == (21, "  write 0", "  and 100 more: --json lists all")
+    print_actions([f"write {n}" for n in range(21)])
+    assert len(capsys.readouterr().out.splitlines()) == 21
+
+
+def test_a_clean_report_has_no_empty_line(shell: Shell, basic: Store) -> None:
+    assert "" not in shell("verify", basic.root).lines

@@ -188,7 +188,7 @@ def test_what_is_no_backup_of_the_store_is_refused(tmp_path: Path) -> None:
         rocketmq.undo_repair(root, root / "index")
     other = tmp_path / "other" / Path(str(report.backup)).name
     shutil.copytree(str(report.backup), other)
-    with pytest.raises(FileNotFoundError, match="no such backup"):
+    with pytest.raises(FileStateError, match="a backup of another directory"):
         rocketmq.undo_repair(root, other)
     old = root / "mqindex-backup-20200101T000000Z"
     (old / "index").mkdir(parents=True)

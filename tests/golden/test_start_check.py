@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from mqindex.report import Finding, Report, Start
-from mqindex.rocketmq import IndexFile, verify
+from mqindex.rocketmq import IndexFile, repair, verify
 from mqindex.rocketmq.side.checkpoint import Checkpoint
 from tests.support.golden import case
 from tests.support.tree import identities, index_paths
@@ -110,6 +110,19 @@ def test_beside_a_live_broker_it_is_an_info(tmp_path: Path) -> None:
     assert (start.lock, start.lock_pid) == ("held", pid)
     assert start.lock_holder is not None
     assert start.lock_holder.startswith("python")
+
+
+def test_the_lock_of_a_repair_is_no_broker(tmp_path: Path) -> None:
+    """It said that a broker runs, and passed over a file with which brokers before 5.1.3 do not start: exit code 0."""
+    root = case("killed-lost-493").unpack(tmp_path)
+    last = max((root / "commitlog").iterdir())
+    (root / "commitlog" / f"{int(last.name) + last.stat().st_size:020d}").touch()
+    before = {one.kind for one in verify(root).findings if one.severity == "error"}
+    report = repair(root)
+    assert before == {"deleted-at-next-start", "log-file-empty"}
+    assert [one.kind for one in report.findings if one.severity == "error"] == ["log-file-empty"]
+    assert [one.hint for one in told(report, "deleted-at-next-start")] == ["repaired"]
+    assert [one.kind for one in verify(root).findings if one.severity == "error"] == ["log-file-empty"]
 
 
 @pytest.mark.parametrize("stray", [None, "lost+found"])

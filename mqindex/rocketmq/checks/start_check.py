@@ -82,7 +82,7 @@ class _Look:
         self._found, self._options = found, found.options
         self._broker = _Broker.of(found)
         self._lock = lock.holder(os.path.join(found.options.root, "lock"))
-        self._running = self._lock.state == "held"
+        self._running = self._lock.state == "held" and not found.held
         self._obstacles: list[Obstacle] = []
         self._stops: list[bool | None] = []  # of each obstacle, whether it stops this broker; None: not known
         self._findings: list[Finding] = []

@@ -35,6 +35,7 @@ class Survey:
     """What a store consists of. Picklable.
 
     `geometry` says where it came from; `geometry_known`: not from a guess. `log_gone`: why the log cannot be all of it.
+    `held`: by the repair that asked for it, so that no broker runs.
     """
 
     options: StoreOptions
@@ -47,6 +48,7 @@ class Survey:
     findings: tuple[Finding, ...]
     queues: QueueSurvey
     log_gone: Finding | None = None
+    held: bool = False
 
     @property
     def tags(self) -> bool:
