@@ -68,11 +68,13 @@ def _value(finding: Finding, value: object) -> str:
 
 
 def shortened(path: str, root: str) -> str:
-    """A path as seen from `root`; one that lies elsewhere stays as it is.
+    """A path as seen from `root`, which itself is told as it was given; one that lies elsewhere stays as it is.
 
-    >>> shortened("/data/store/index/1", "/data/store"), shortened("/else", "/data/store")
-    ('index/1', '/else')
+    >>> shortened("/data/store/index/1", "/data/store"), shortened("/else", "/data/store"), shortened("/data/", "/data")
+    ('index/1', '/else', '/data')
     """
     below = os.path.abspath(root).rstrip(os.sep) + os.sep
     full = os.path.abspath(path)
+    if full + os.sep == below:
+        return root
     return full[len(below) :] if full.startswith(below) else path
