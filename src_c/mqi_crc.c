@@ -119,7 +119,9 @@ static void choose_hardware(void) {
     fill_fold(&fold32, POLY_CRC32);
     fill_fold(&fold32c, POLY_CRC32C);
     __builtin_cpu_init();
+    /* GCOVR_EXCL_BR_START: the processor is as it is */
     if (!__builtin_cpu_supports("pclmul") || !__builtin_cpu_supports("sse4.1")) return;
+    /* GCOVR_EXCL_BR_STOP */
     choose("pclmul", crc32_folding, crc32c_folding);
 }
 

@@ -116,6 +116,25 @@ os.kill(os.getpid(), signal.SIGBUS)
     assert done.stdout.startswith(f"handled {signal.SIGBUS:d}\n")
 
 
+def test_handlers_that_come_back_again_and_again_are_each_known_once(tmp_path: Path) -> None:
+    program = """
+for _ in range(20):
+    signal.signal(signal.SIGBUS, lambda number, frame: print("handled", number))
+    mapped = MappedFile.open(path)
+    signal.signal(signal.SIGBUS, signal.SIG_IGN)
+    MappedFile.open(sys.argv[2])
+os.kill(os.getpid(), signal.SIGBUS)
+signal.signal(signal.SIGBUS, lambda number, frame: print("handled", number))
+MappedFile.open(sys.argv[2])
+os.kill(os.getpid(), signal.SIGBUS)
+cut(path)
+fault(mapped)
+"""
+    done = run(tmp_path, program)
+    assert refusals(done) == 1
+    assert done.stdout.count(f"handled {signal.SIGBUS:d}\n") == 1
+
+
 def test_a_foreign_bus_error_is_no_endless_one_where_a_handler_returns(tmp_path: Path) -> None:
     program = "signal.signal(signal.SIGBUS, lambda *_: None); mapped = MappedFile.open(path)\n" + FOREIGN
     assert run(tmp_path, program).returncode == -signal.SIGBUS
