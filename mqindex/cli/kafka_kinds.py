@@ -7,6 +7,8 @@ import re
 import zlib
 from typing import Final
 
+from mqindex.files.regular import regular
+
 __all__ = [
     "DUMPED",
     "FILES",
@@ -79,13 +81,13 @@ def kind_of_file(path: str) -> str | None:
     """The kind of a file: by a segment's name, or by a whole batch at its beginning; None: none of ours."""
     name = os.path.basename(path)
     if _NAME.fullmatch(name):
-        with open(path, "rb"):  # or the error that says why not
+        with open(path, "rb", opener=regular):  # or the error that says why not
             return _EXTENSIONS[name.split(".")[1]]
     return SEGMENT if _begins_with_a_batch(path) else None
 
 
 def _begins_with_a_batch(path: str) -> bool:
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=regular) as file:
         head = file.read(17)
         least = _LEAST.get(head[16]) if len(head) == 17 else None
         if least is None:

@@ -6,6 +6,7 @@ import os
 from typing import Final
 
 from mqindex.errors import MQIndexError
+from mqindex.files.regular import regular
 
 __all__ = [
     "BATCH_QUEUE",
@@ -100,7 +101,7 @@ def kind_of_file(path: str) -> str | None:
     """The kind of a file, by its place, its name and its content; None: none of ours."""
     from mqindex.rocketmq import layout  # here: a command for Kafka does without
 
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=regular) as file:
         head = file.read(2 * layout.QUEUE_UNIT_SIZE)
         length = os.fstat(file.fileno()).st_size
     return _by_head(os.path.abspath(path), head, length) or (INDEX_FILE if _fits_a_geometry(path) else None)

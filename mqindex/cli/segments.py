@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mqindex.errors import BadMagicError
+from mqindex.files.regular import regular
 
 if TYPE_CHECKING:
     from mqindex.kafka import LogSegment
@@ -19,6 +20,6 @@ def open_segment(path: str) -> LogSegment:
     try:
         return LogSegment.open(path)
     except BadMagicError:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=regular) as file:
             first = int.from_bytes(file.read(8), "big", signed=True)
         return LogSegment.open(path, base_offset=max(first, 0))

@@ -18,6 +18,7 @@ from mqindex.errors import FileStateError
 from mqindex.files import disk, staging
 from mqindex.files.backup import keep, move_aside, neighbour_of
 from mqindex.files.copying import copy_whole, remove_whole
+from mqindex.files.regular import regular
 
 __all__ = ["RECORD", "Change", "Exchange", "exchange_files", "put_back"]
 
@@ -238,7 +239,7 @@ def _read_record(backup: str) -> list[_Entry]:
             expected=f"the file {RECORD} in it",
             hint="older versions wrote none: move its files to their places by hand",
         )
-    with disk.named(path), open(path, "rb") as file:
+    with disk.named(path), open(path, "rb", opener=regular) as file:
         text = file.read()
     try:
         record = json.loads(text)
@@ -247,14 +248,14 @@ def _read_record(backup: str) -> list[_Entry]:
         entries = [_Entry(one["name"], one["kept"]) for one in record["changes"]]
         if not all(_inside(entry.name) and isinstance(entry.kept, bool) for entry in entries):
             raise ValueError
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         raise FileStateError("not the record of a backup", path=path, expected=_SCHEMA) from None
     return entries
 
 
 def _inside(name: object) -> bool:
-    """Whether a name stays below the root, whoever wrote it."""
-    return isinstance(name, str) and not {"", ".", ".."} & set(name.split(os.sep)) and "\0" not in name
+    """Whether a name stays below the root, whoever wrote it; `UnicodeEncodeError`: no file can have it."""
+    return isinstance(name, str) and not {b"", b".", b".."} & set(os.fsencode(name).split(b"/")) and "\0" not in name
 
 
 def _remove_spent(backup: str, entries: Sequence[_Entry]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex.files import disk
+from mqindex.files.regular import regular
 from mqindex.kafka.layout import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
 from mqindex.kafka.zero_tail import entries_before_zeros
 
@@ -50,7 +51,8 @@ def read_entries(path: str, ending: str, most: int) -> Entries:
     if places == 0:
         return Entries(none, none, 0, 0, fragment, "none", 0)
     used = entries_before_zeros(path, size)
-    with disk.named(path), open(path, "rb") as file:  # not mapped: a broker trims the file when it likes
+    # Not mapped: a broker trims the file when it likes.
+    with disk.named(path), open(path, "rb", opener=regular) as file:
         data = file.read(min(used, most + 1) * size)
     raw = np.frombuffer(data[: len(data) - len(data) % size], kind)
     first, second = (raw[name].astype(np.int64) for name in kind.names or ())

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex.errors import CorruptIndexError
+from mqindex.files.regular import regular
 from mqindex.report import Finding
 
 __all__ = ["CHECKPOINT", "RUN", "Epochs", "check_epochs", "read_epochs"]
@@ -48,7 +49,7 @@ def read_epochs(directory: str) -> Epochs:
     """
     path = os.path.join(directory, CHECKPOINT)
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", opener=regular) as file:
             lines = file.read(_LARGEST).splitlines()
     except FileNotFoundError:
         return ()

@@ -8,6 +8,7 @@ from typing import Final
 
 from mqindex._native.kafka_log import Recovered, find_batch
 from mqindex.errors import MQIndexError
+from mqindex.files.regular import regular
 from mqindex.kafka.batches import batch_rows
 from mqindex.kafka.log_segment import LogSegment
 from mqindex.report import Finding, Severity
@@ -119,7 +120,7 @@ def _tail(path: str, made: Recovered, *, last: bool) -> list[Finding]:
 
 
 def _is_zeros(path: str, start: int) -> bool:
-    with open(path, "rb", buffering=0) as file:
+    with open(path, "rb", buffering=0, opener=regular) as file:
         file.seek(start)
         while block := file.read(_ZEROS):
             if block.strip(b"\0"):
@@ -129,7 +130,7 @@ def _is_zeros(path: str, start: int) -> bool:
 
 def _reaches_end(path: str, at: int) -> bool:
     """Whether the bad batch is the last thing in the log: one that was being written when the machine went down."""
-    with open(path, "rb", buffering=0) as file:
+    with open(path, "rb", buffering=0, opener=regular) as file:
         length = int.from_bytes(os.pread(file.fileno(), 4, at + 8), "big", signed=True)
         size = os.fstat(file.fileno()).st_size
     return length >= 14 and (at + 12 + length >= size or _is_zeros(path, at + 12 + length))

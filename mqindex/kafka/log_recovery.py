@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from mqindex._native.kafka_log import Recovered
+from mqindex.files.regular import regular
 
 __all__ = ["WINDOW", "last_offsets_are_indexed", "run_by_headers", "run_with_checksums"]
 
@@ -28,7 +29,7 @@ def run_with_checksums(made: Recovered, ahead: Callable[[int, int], object]) -> 
 def run_by_headers(made: Recovered, path: str, ahead: Callable[[int, int], object]) -> None:
     """Small batches from the map, of which every page is needed; large ones by a read of each header."""
     stop, fd = _FIRST_STRETCH, -1
-    with open(path, "rb", buffering=0) as file:
+    with open(path, "rb", buffering=0, opener=regular) as file:
         while True:
             if fd < 0:
                 ahead(made.valid_bytes, stop)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mqindex.errors import CorruptIndexError
+from mqindex.files.regular import regular
 
 __all__ = ["Offsets", "read_offsets"]
 
@@ -26,7 +27,7 @@ def read_offsets(path: str) -> Offsets:
     Source: Kafka 4.1.0 `CheckpointFile.read`, `OffsetCheckpointFile.Formatter`.
     """
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", opener=regular) as file:
             lines = file.read(_LARGEST).splitlines()
     except FileNotFoundError:
         return {}

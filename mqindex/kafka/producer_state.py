@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from mqindex._native.crc import crc32c
 from mqindex.errors import CorruptIndexError
+from mqindex.files.regular import regular
 
 __all__ = ["OpenTransactions", "log_start_offset", "open_transactions_at", "read_producers", "read_snapshot"]
 
@@ -63,7 +64,7 @@ def read_producers(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
     Source: Kafka 4.1.0 `ProducerStateManager.readSnapshot`.
     """
     name = os.fspath(path)
-    with open(name, "rb") as file:
+    with open(name, "rb", opener=regular) as file:
         data = file.read(_LARGEST)
     if len(data) < _HEADER:
         wanted = f"{_HEADER} bytes or more"
@@ -103,7 +104,7 @@ def log_start_offset(directory: str) -> int:
     log_dir, name = os.path.split(directory)
     topic, _, partition = name.rpartition("-")
     with contextlib.suppress(OSError, ValueError):
-        with open(os.path.join(log_dir, "log-start-offset-checkpoint"), encoding="utf-8") as file:
+        with open(os.path.join(log_dir, "log-start-offset-checkpoint"), encoding="utf-8", opener=regular) as file:
             version, count, *lines = file.read(_LARGEST).split("\n")
         if int(version) == 0:
             for line in lines[: int(count)]:

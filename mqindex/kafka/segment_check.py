@@ -17,6 +17,7 @@ import numpy.typing as npt
 from mqindex._native.kafka_log import Recovered
 from mqindex.errors import MQIndexError, OutOfOrderError
 from mqindex.files import disk
+from mqindex.files.regular import regular
 from mqindex.kafka.batches import batch_rows
 from mqindex.kafka.checksums import recover_with_threads
 from mqindex.kafka.layout import TIME_ENTRY_SIZE, TRANSACTION_ENTRY_SIZE
@@ -187,6 +188,6 @@ def _transactions(check: SegmentCheck, done: CheckedSegment) -> bytes | None:
     path = index_paths(check.files)[INDEXES[2]]
     if path is None:
         return None
-    with disk.named(path), open(path, "rb", buffering=0) as file:
+    with disk.named(path), open(path, "rb", buffering=0, opener=regular) as file:
         data = file.read((done.batches + 2) * TRANSACTION_ENTRY_SIZE)
         return data if data is not None else b""

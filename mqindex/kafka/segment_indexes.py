@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from mqindex._native.kafka_log import Recovered
 from mqindex.files import disk
+from mqindex.files.regular import regular
 from mqindex.kafka.index_check import Against, check_entries, check_shape
 from mqindex.kafka.index_entries import Entries, read_entries
 from mqindex.kafka.layout import MAX_LOG_SIZE, OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
@@ -136,7 +137,7 @@ def _pairs(index: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
 def _same(path: str, wanted: bytes) -> bool:
     if os.path.getsize(path) != len(wanted):
         return False
-    with disk.named(path), open(path, "rb", buffering=0) as file:
+    with disk.named(path), open(path, "rb", buffering=0, opener=regular) as file:
         return file.read(len(wanted) + 1) == wanted
 
 

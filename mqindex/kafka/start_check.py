@@ -17,6 +17,7 @@ from typing import Final
 
 from mqindex.errors import CorruptIndexError
 from mqindex.files import lock
+from mqindex.files.regular import regular
 from mqindex.kafka.layout import MAX_LOG_SIZE
 from mqindex.kafka.leader_epochs import read_epochs
 from mqindex.kafka.offset_checkpoint import Offsets, read_offsets
@@ -90,7 +91,7 @@ def _look_at_directories(log_dir: str, look: StartFiles) -> None:
 
 def _look_at_properties(path: str, look: StartFiles) -> None:
     try:
-        with open(path, encoding="latin-1") as file:
+        with open(path, encoding="latin-1", opener=regular) as file:
             lines = file.read(_LARGEST).splitlines()
     except FileNotFoundError:
         return
@@ -165,7 +166,7 @@ def _is_long(text: str) -> bool:
 
 def _wrong_metadata(path: str) -> Iterator[str]:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
+        with open(path, encoding="utf-8", errors="replace", opener=regular) as file:
             lines = [*file.read(_LARGEST).splitlines(), "", ""]
     except FileNotFoundError:
         return

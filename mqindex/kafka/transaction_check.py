@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mqindex.files.regular import regular
 from mqindex.kafka.layout import TRANSACTION_ENTRY_SIZE
 from mqindex.kafka.transaction_index import AbortedTxn
 from mqindex.kafka.transactions import ABORT, BEGIN, EVENT
@@ -71,7 +72,7 @@ def check_transactions_alone(path: str, base_offset: int) -> tuple[list[Finding]
     """Findings of a `.txnindex` without its log, and how many entries it has: length, versions, order, and that none
     ends before the segment begins, for which a broker recovers the segment.
     """
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=regular) as file:
         data = file.read()
     entries = _entries(data)
     early = [

@@ -14,6 +14,7 @@ from mqindex._native.owner import Owner
 from mqindex.errors import ClosedFileError, CorruptIndexError, OutOfOrderError, ReadOnlyFileError
 from mqindex.files import disk, lock
 from mqindex.files.believed import Believed
+from mqindex.files.regular import regular
 from mqindex.kafka.layout import TRANSACTION_ENTRY_SIZE, base_offset_of
 
 __all__ = ["AbortedTxn", "TransactionIndex", "TxnIndexSearchResult", "search_aborted"]
@@ -160,7 +161,7 @@ class TransactionIndex:
     def _read(self) -> list[AbortedTxn]:
         self._require_open()
         try:
-            with disk.named(self.path), open(self.path, "rb") as file:
+            with disk.named(self.path), open(self.path, "rb", opener=regular) as file:
                 data = file.read()
         except FileNotFoundError:
             return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from mqindex.files import disk
+from mqindex.files.regular import regular
 
 __all__ = ["entries_before_zeros"]
 
@@ -20,7 +21,7 @@ def entries_before_zeros(path: str | os.PathLike[str], entry_size: int) -> int:
     -----
     Source: Kafka 4.1.0 `DumpLogSegments`, which ends at the first entry of the base offset behind another.
     """
-    with disk.named(path), open(path, "rb", buffering=0) as file:
+    with disk.named(path), open(path, "rb", buffering=0, opener=regular) as file:
         places = os.fstat(file.fileno()).st_size // entry_size
         end = places * entry_size
         while end > 0:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from mqindex.report import Value
 from mqindex.rocketmq import layout
-from mqindex.rocketmq.settings import Config, read_settings
+from mqindex.rocketmq.settings import Config, blamed_on, read_settings, whole_setting
 
 __all__ = [
     "DEFAULTS",
@@ -127,30 +127,38 @@ def store_options(
     settings, source, broker_conf = read_settings(config)
     if broker_version is not None:
         parse_version(broker_version)
-    slots = _positive("hash_slot_num", hash_slot_num) or _positive("maxHashSlotNum", settings.get("maxHashSlotNum"))
-    entries = _positive("index_num", index_num) or _positive("maxIndexNum", settings.get("maxIndexNum"))
+    with blamed_on(broker_conf):
+        said, told_log = _of_settings(settings), _told_log(settings)
+    short = {"hash_slot_num": _positive("hash_slot_num", hash_slot_num), "index_num": _positive("index_num", index_num)}
     given = {"hash_slot_num": hash_slot_num, "index_num": index_num, **dict.fromkeys(_BY_CONFIG)}
-    for name in _INDEX_SWITCHES:
-        _switch(name, settings.get(name))
     return StoreOptions(
         root=root,
-        commitlog=_commitlog(root, commitlog, settings),
-        hash_slot_num=slots,
-        index_num=entries,
+        commitlog=_directories(commitlog) if commitlog is not None else told_log or (os.path.join(root, "commitlog"),),
         broker_version=broker_version,
-        mapped_file_size=_positive("mappedFileSizeCommitLog", settings.get("mappedFileSizeCommitLog")),
-        consume_queue_file_size=_whole_units(settings.get("mappedFileSizeConsumeQueue")),
-        consume_queue_ext=_switch("enableConsumeQueueExt", settings.get("enableConsumeQueueExt")),
-        consume_queue_ext_file_size=_positive(
-            "mappedFileSizeConsumeQueueExt", settings.get("mappedFileSizeConsumeQueueExt")
-        ),
-        delay_levels=parse_delay_levels(settings["messageDelayLevel"]) if "messageDelayLevel" in settings else None,
-        multi_dispatch=_switch("enableMultiDispatch", settings.get("enableMultiDispatch")),
-        lmq=_switch("enableLmq", settings.get("enableLmq")),
+        **said | {name: number for name, number in short.items() if number is not None},
         settings=tuple((str(name), _text(value)) for name, value in settings.items()),
         sources=tuple((name, source) for name, value in given.items() if value is None),
         broker_conf=broker_conf,
     )
+
+
+def _of_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `StoreOptions` that a broker's configuration gives."""
+    for name in _INDEX_SWITCHES:
+        _switch(name, settings.get(name))
+    return {
+        "hash_slot_num": _positive("maxHashSlotNum", settings.get("maxHashSlotNum")),
+        "index_num": _positive("maxIndexNum", settings.get("maxIndexNum")),
+        "mapped_file_size": _positive("mappedFileSizeCommitLog", settings.get("mappedFileSizeCommitLog")),
+        "consume_queue_file_size": _whole_units(settings.get("mappedFileSizeConsumeQueue")),
+        "consume_queue_ext": _switch("enableConsumeQueueExt", settings.get("enableConsumeQueueExt")),
+        "consume_queue_ext_file_size": _positive(
+            "mappedFileSizeConsumeQueueExt", settings.get("mappedFileSizeConsumeQueueExt")
+        ),
+        "delay_levels": parse_delay_levels(settings["messageDelayLevel"]) if "messageDelayLevel" in settings else None,
+        "multi_dispatch": _switch("enableMultiDispatch", settings.get("enableMultiDispatch")),
+        "lmq": _switch("enableLmq", settings.get("enableLmq")),
+    }
 
 
 def tags_indexed(broker_version: str) -> bool:
@@ -170,36 +178,44 @@ def parse_delay_levels(levels: str) -> tuple[int, ...]:
     """
     delays = []
     for level in str(levels).split(" "):
-        match = re.match(r"^(\d+)([smhd])$", level)
+        match = re.match(r"^(\d{1,15})([smhd])$", level)
         if match is None:
-            raise ValueError(f"messageDelayLevel: expected delays like '1s 5m 2h', got {levels!r}")
+            raise ValueError(f"messageDelayLevel: expected delays like '1s 5m 2h', got {levels!r:.60}")
         delays.append(int(match[1]) * _UNITS[match[2]])
     return tuple(delays)
 
 
-def _commitlog(root: str, commitlog: Any, settings: Mapping[str, Any]) -> tuple[str, ...]:
-    if commitlog is not None:
-        directories = [commitlog] if isinstance(commitlog, (str, os.PathLike)) else list(commitlog)
-        if not directories:
-            raise ValueError("commitlog: expected one directory or more, got none")
-    elif settings.get("storePathCommitLog"):
-        directories = [part.strip() for part in str(settings["storePathCommitLog"]).split(",") if part.strip()]
-        directories += [part for part in str(settings.get("readOnlyCommitLogStorePaths") or "").split(",") if part]
-    else:
-        directories = [os.path.join(root, "commitlog")]
+def _told_log(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    if not settings.get("storePathCommitLog"):
+        return ()
+    directories = [part.strip() for part in str(settings["storePathCommitLog"]).split(",") if part.strip()]
+    directories += [part for part in str(settings.get("readOnlyCommitLogStorePaths") or "").split(",") if part]
+    if any("\0" in directory or not _is_encodable(directory) for directory in directories):
+        raise ValueError("storePathCommitLog: expected directories, got a name that no file can have")
+    return _absolute(directories)
+
+
+def _is_encodable(name: str) -> bool:
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _directories(commitlog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
+    directories = [commitlog] if isinstance(commitlog, (str, os.PathLike)) else list(commitlog)
+    if not directories:
+        raise ValueError("commitlog: expected one directory or more, got none")
+    return _absolute(directories)
+
+
+def _absolute(directories: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(os.path.abspath(os.fspath(directory)) for directory in directories))
 
 
 def _positive(name: str, value: Any) -> int | None:
-    if value is None:
-        return None
-    try:
-        number = int(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name}: expected a whole number, got {value!r}") from None
-    if number < 1:
-        raise ValueError(f"{name}: expected 1 or more, got {number}")
-    return number
+    return None if value is None else whole_setting(name, value, least=1)
 
 
 def _whole_units(value: Any) -> int | None:
@@ -213,7 +229,7 @@ def _switch(name: str, value: Any) -> bool | None:
         return None
     text = _text(value).strip().lower()
     if text not in ("true", "false"):
-        raise ValueError(f"{name}: expected true or false, got {value!r}")
+        raise ValueError(f"{name}: expected true or false, got {value!r:.60}")
     return text == "true"
 
 
@@ -229,7 +245,7 @@ def parse_version(version: str) -> tuple[int, int, int]:
     """
     if not isinstance(version, str):
         raise TypeError(f"broker_version: expected a version like '4.9.3', got {version!r:.80}")
-    numbers = re.match(r"^[vV]?(\d+)\.(\d+)(?:\.(\d+))?(?:\.\d+)*(?:[-.].*)?$", version)
+    numbers = re.match(r"^[vV]?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?(?:\.\d+)*(?:[-.].*)?$", version)
     if numbers is None:
-        raise ValueError(f"broker_version: expected a version like '4.9.3', got {version!r}")
+        raise ValueError(f"broker_version: expected a version like '4.9.3', got {version!r:.80}")
     return int(numbers[1]), int(numbers[2]), int(numbers[3] or 0)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
-from mqindex.errors import BadMagicError
+from mqindex.errors import BadMagicError, FormatError, MQIndexError
 
-__all__ = ["SETTINGS", "Config", "Settings", "read_broker_conf", "read_settings"]
+__all__ = ["SETTINGS", "Config", "Settings", "blamed_on", "read_broker_conf", "read_settings", "whole_setting"]
 
 Config = Mapping[str, Any] | str | os.PathLike[str]
 
@@ -57,8 +58,36 @@ def read_settings(config: Config | None) -> Settings:
         file = source = os.fspath(config)
         values = dict(read_broker_conf(file))
         _require_broker_conf(file, values)
-    _refuse_misspelt(values, source)
+    with blamed_on(file):
+        _refuse_misspelt(values, source)
     return Settings({_OLD_NAMES.get(name, name): value for name, value in values.items()} | values, source, file)
+
+
+@contextmanager
+def blamed_on(file: str | None) -> Iterator[None]:
+    """A setting that is wrong is a `ValueError`; one of a file is a `FormatError` that names the file."""
+    try:
+        yield
+    except ValueError as error:
+        if file is None or isinstance(error, MQIndexError):
+            raise
+        raise FormatError(str(error), path=file) from error
+
+
+def whole_setting(name: str, value: Any, *, least: int = 0) -> int:
+    """The number that a setting is, no larger than a broker's int can be.
+
+    >>> whole_setting("maxIndexNum", "9" * 12)
+    Traceback (most recent call last):
+    ValueError: maxIndexNum: expected a whole number from 0 to 2147483647, got '999999999999'
+    """
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        number = -1
+    if not least <= number < 2**31:
+        raise ValueError(f"{name}: expected a whole number from {least} to {2**31 - 1}, got {value!r:.60}")
+    return number
 
 
 def read_broker_conf(path: str | os.PathLike[str]) -> dict[str, str]:

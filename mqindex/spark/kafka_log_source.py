@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from mqindex.errors import FormatError, MQIndexError
+from mqindex.files.regular import regular
 from mqindex.kafka import LogSegment, PartitionLog
 from mqindex.kafka.batches import batch_columns, is_control
 from mqindex.kafka.partition_log import IsolationLevel
@@ -226,7 +227,7 @@ def _require_zeros(segment: LogSegment) -> None:
     if not segment.damage:
         return
     kind, at, name, expected, got = segment.damage[0]
-    with open(segment.path, "rb") as file:
+    with open(segment.path, "rb", opener=regular) as file:
         file.seek(at)
         while block := file.read(1 << 20):
             if block.strip(b"\0"):

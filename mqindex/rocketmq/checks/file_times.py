@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mqindex.files import disk
+from mqindex.files.regular import regular
 from mqindex.report import Finding
 from mqindex.rocketmq.index.compare import Place, time_diffs
 from mqindex.rocketmq.index.index_file import IndexFile
@@ -68,7 +69,7 @@ def _stored(log: LogEntries, phy_offset: int) -> int | None:
 
 def _end_of(path: str) -> tuple[int, int] | None:
     try:
-        with disk.named(path), open(path, "rb") as file:
+        with disk.named(path), open(path, "rb", opener=regular) as file:
             head = file.read(INDEX_HEADER_SIZE)
     except FileNotFoundError:  # a broker deleted it meanwhile
         return None

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from mqindex.errors import FormatError
 from mqindex.files import lock
+from mqindex.files.regular import regular
 from mqindex.files.rights import is_shut, rights
 from mqindex.report import Finding, Obstacle, Severity, Start
 from mqindex.rocketmq import layout
@@ -260,7 +261,7 @@ class _Look:
             return None
         first = layout.INDEX_HEADER_SIZE + layout.INDEX_SLOT_SIZE * self._found.geometry.value[0]
         try:
-            with open(path, "rb", buffering=0) as file:
+            with open(path, "rb", buffering=0, opener=regular) as file:
                 expired = start_files.entries_below(file.fileno(), first, entries, self._found.min_phy_offset)
                 return max(start_files.entries_below(file.fileno(), first, entries, again) - expired, 0)
         except OSError:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from mqindex.files.regular import regular
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.expiry import was_deleted
 from mqindex.rocketmq.log.log_entries import LogSpan
@@ -136,7 +137,7 @@ def entries_below(fd: int, first: int, entries: int, phy_offset: int) -> int:
 
 def _head(path: str, size: int) -> bytes:
     try:
-        with open(path, "rb", buffering=0) as file:
+        with open(path, "rb", buffering=0, opener=regular) as file:
             return file.read(size)
     except OSError:
         return b""

@@ -10,6 +10,7 @@ from typing import Any
 
 from mqindex.errors import BadMagicError, OutputExistsError
 from mqindex.files import disk
+from mqindex.files.regular import regular
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.options import StoreOptions, store_options, tags_indexed
 from mqindex.rocketmq.pipeline.survey import survey
@@ -157,7 +158,7 @@ def _require_same(home: FollowHome, options: StoreOptions) -> None:
 
 def _read(path: str, out: str) -> FollowHome:
     try:
-        with disk.named(path), open(path, encoding="utf-8") as file:
+        with disk.named(path), open(path, encoding="utf-8", opener=regular) as file:
             kept = json.load(file)
         if kept["schema"] != _SCHEMA:
             raise KeyError("schema")
@@ -169,7 +170,7 @@ def _read(path: str, out: str) -> FollowHome:
             config={str(name): str(value) for name, value in kept["config"].items()},
             batch_topics=frozenset(map(str, kept["batch_topics"])),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadMagicError(
             "not the settings of a follower", path=path, expected=_SCHEMA, hint="follow into another directory"
         ) from error

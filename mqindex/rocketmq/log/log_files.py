@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from mqindex._native.commit_log import find_frame
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
+from mqindex.files.regular import regular
 from mqindex.rocketmq.layout import number_of
 
 __all__ = ["LogFile", "Skipped", "data_end", "last_file_with_frames", "list_log_files", "survey_directories"]
@@ -95,7 +96,7 @@ def _without_overlap(files: list[LogFile]) -> list[LogFile]:
 
 def data_end(path: str | os.PathLike[str]) -> int:
     """Where the last data of a sparse file ends: a file made in advance is never read just to see its zeros."""
-    with disk.named(path), open(path, "rb", buffering=0) as file:
+    with disk.named(path), open(path, "rb", buffering=0, opener=regular) as file:
         size = end = os.fstat(file.fileno()).st_size
         if not hasattr(os, "SEEK_DATA"):
             return size

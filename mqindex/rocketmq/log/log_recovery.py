@@ -11,6 +11,7 @@ from mqindex.errors import FormatError
 from mqindex.files import disk
 from mqindex.files.lock import hold_directory
 from mqindex.files.mapped_file import MappedFile
+from mqindex.files.regular import regular
 from mqindex.files.staging import backup_name, unused
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames
 from mqindex.rocketmq.store import hold_lock
@@ -129,7 +130,7 @@ def zero_range(path: str, start: int, stop: int) -> None:
 def _last_byte(path: str, start: int) -> int:
     """Behind the last byte from `start` on that is not zero; `start`: there is none."""
     stop = data_end(path)
-    with disk.named(path), open(path, "rb", buffering=0) as file:
+    with disk.named(path), open(path, "rb", buffering=0, opener=regular) as file:
         while stop > start:
             at = max(start, stop - _BLOCK)
             found = len(os.pread(file.fileno(), stop - at, at).rstrip(b"\0"))
@@ -147,7 +148,7 @@ def _save(path: str, start: int, stop: int) -> str:
     target = unused(os.path.join(folder, f"{os.path.basename(path)}.{start}"))
     with (
         disk.named(path),
-        open(path, "rb", buffering=0) as source,
+        open(path, "rb", buffering=0, opener=regular) as source,
         disk.appearing(target, like=path, aside=folder) as copy,
     ):
         for at in range(start, stop, _BLOCK):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mqindex._native.pieces import hosts_of, pieces_of_sequence
 from mqindex.rocketmq.options import StoreOptions, parse_version
+from mqindex.rocketmq.settings import blamed_on, whole_setting
 
 __all__ = ["FlushRules", "WriteRules", "flush_rules", "host_bytes", "write_rules"]
 
@@ -97,14 +98,12 @@ def _address(options: StoreOptions) -> str:
 
 
 def _whole(options: StoreOptions, name: str, default: int) -> int:
-    text = options.setting(name, str(default))
-    if not text.strip().isdecimal():
-        raise ValueError(f"{name}: expected a whole number, got {text!r}")
-    return int(text)
+    with blamed_on(options.broker_conf):
+        return whole_setting(name, options.setting(name, str(default)))
 
 
 def _switch(options: StoreOptions, name: str, default: bool) -> bool:
     text = options.setting(name, str(default)).strip().lower()
     if text not in ("true", "false"):
-        raise ValueError(f"{name}: expected true or false, got {text!r}")
+        raise ValueError(f"{name}: expected true or false, got {text!r:.60}")
     return text == "true"

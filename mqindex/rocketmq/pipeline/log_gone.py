@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterator, Sequence
 
 from mqindex.files import disk
+from mqindex.files.regular import regular
 from mqindex.report import Finding
 from mqindex.rocketmq import store
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, QUEUE_UNIT_SIZE
@@ -62,7 +63,7 @@ def _witnesses(options: StoreOptions) -> Iterator[str]:
     """Files with entries of messages."""
     yield from (path for path, _ in _indexed(options))
     for path in queue_file_paths(options.consume_queue):
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=regular) as file:
             if any(file.read(QUEUE_UNIT_SIZE)):
                 yield path
 
@@ -75,7 +76,7 @@ def _indexed(options: StoreOptions) -> Iterator[tuple[str, int]]:
     """Index files with entries, and the phy offset of the last one."""
     for path in store.index_paths(options.index):
         if disk.is_file(path):
-            with open(path, "rb") as file:
+            with open(path, "rb", opener=regular) as file:
                 header = file.read(INDEX_HEADER_SIZE)
             if len(header) == INDEX_HEADER_SIZE and struct.unpack_from(">i", header, 36)[0] > 1:
                 yield path, struct.unpack_from(">q", header, 24)[0]

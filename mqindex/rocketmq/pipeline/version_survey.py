@@ -15,6 +15,7 @@ import numpy as np
 
 from mqindex.errors import FormatError, MQIndexError
 from mqindex.files import disk
+from mqindex.files.regular import regular
 from mqindex.report import Value
 from mqindex.rocketmq.index.compare import Comparison, first_in_log, next_entry
 from mqindex.rocketmq.index.geometry import Geometry
@@ -116,7 +117,7 @@ def log_traces(options: StoreOptions, spans: Sequence[LogSpan]) -> LogTraces:
 
 def _traces(log: CommitLog, span: LogSpan) -> LogTraces:
     start = max(span.file_start, span.stop - _SAMPLE_BYTES)
-    with open(span.path, "rb") as file:
+    with open(span.path, "rb", opener=regular) as file:
         file.seek(start - span.file_start)
         data = np.frombuffer(file.read(span.stop - start), np.uint8)
     separated = unseparated = 0

@@ -57,17 +57,16 @@ def list_queue_files(directory: str, unit_size: int = 1) -> tuple[list[LogFile],
     odd = [file for file in files if file.start % unit_size]
     if odd:
         skipped += [Skipped(file.path, f"it does not start at a unit of {unit_size} bytes") for file in odd]
-        files = _not_cut_short_by(odd, files)
+        files = _up_to_the_next([file for file in files if file.start % unit_size == 0])
     return files, skipped
 
 
-def _not_cut_short_by(odd: list[LogFile], files: list[LogFile]) -> list[LogFile]:
-    """The other files, each up to the next of them."""
-    others = [file for file in files if file not in odd]
-    ends = [*(file.start for file in others[1:]), 2**63 - 1]
+def _up_to_the_next(files: list[LogFile]) -> list[LogFile]:
+    """The files with the lengths that they have without those between them."""
+    ends = [*(file.start for file in files[1:]), 2**63 - 1]
     return [
         LogFile(file.path, file.start, min(os.path.getsize(file.path), end - file.start))
-        for file, end in zip(others, ends, strict=True)
+        for file, end in zip(files, ends, strict=False)
     ]
 
 

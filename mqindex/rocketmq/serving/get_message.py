@@ -16,6 +16,7 @@ from mqindex.rocketmq.log.message import Message
 from mqindex.rocketmq.options import StoreOptions, parse_version
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue, QueueBounds
 from mqindex.rocketmq.serving.tag_filter import TagFilter
+from mqindex.rocketmq.settings import blamed_on, whole_setting
 
 __all__ = [
     "GetMessageResult",
@@ -83,9 +84,8 @@ class TransferLimits(NamedTuple):
 
 def _setting(options: StoreOptions, name: str) -> int | None:
     text = options.setting(name, "")
-    if text and not text.strip().isdecimal():
-        raise ValueError(f"{name}: expected a whole number, got {text!r}")
-    return int(text) if text else None
+    with blamed_on(options.broker_conf):
+        return whole_setting(name, text) if text else None
 
 
 def bounds_of(queue: ConsumeQueue | None) -> QueueBounds:

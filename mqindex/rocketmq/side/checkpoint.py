@@ -7,6 +7,7 @@ import struct
 from typing import NamedTuple
 
 from mqindex.files import disk
+from mqindex.files.regular import regular
 
 __all__ = ["CHECKPOINT_SIZE", "LATEST_TIME", "Checkpoint"]
 
@@ -32,7 +33,7 @@ class Checkpoint(NamedTuple):
     def read(cls, path: str | os.PathLike[str]) -> Checkpoint | None:
         """The checkpoint in a file; None where there is no file, or none that is long enough."""
         try:
-            with disk.named(path), open(path, "rb") as file:
+            with disk.named(path), open(path, "rb", opener=regular) as file:
                 head = file.read(_FIELDS.size)
         except FileNotFoundError:
             return None

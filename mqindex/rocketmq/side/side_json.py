@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
 from mqindex.errors import FormatError
+from mqindex.files.regular import regular
 
 __all__ = ["load_side_json", "parse_side_json", "table_of", "whole_number"]
 
@@ -53,7 +53,8 @@ def load_side_json(path: str, read: Callable[[dict[str, Any]], _T]) -> _T | None
     first: FormatError | None = None
     for name in (path, path + ".bak"):
         try:
-            text = Path(name).read_bytes().decode(errors="replace")
+            with open(name, "rb", opener=regular) as file:
+                text = file.read().decode(errors="replace")
         except FileNotFoundError:
             continue
         if not text.strip("\0 \t\r\n"):  # a power failure leaves zeros
