@@ -8,6 +8,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, Final
 
+import numpy as np
+
 from mqindex.errors import FormatError
 
 __all__ = ["CODECS", "MAX_RECORDS_SIZE", "decompress"]
@@ -131,9 +133,9 @@ def _rotated(value: int, by: int) -> int:
 def _expand(name: str, expand: Any, data: bytes) -> bytes:
     size = max(1 << 16, 4 * len(data))
     while True:
-        target = bytearray(min(size, MAX_RECORDS_SIZE))  # of zero pages, which cost little until they are written
+        target = np.zeros(min(size, MAX_RECORDS_SIZE), np.uint8)  # costs little until it is written, as no bytearray
         try:
-            return _guarded(name, lambda target=target: bytes(memoryview(target)[: expand(data, target)]))
+            return _guarded(name, lambda target=target: target[: expand(data, target)].tobytes())
         except FormatError:
             if size >= MAX_RECORDS_SIZE:
                 raise

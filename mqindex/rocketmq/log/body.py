@@ -6,6 +6,8 @@ import importlib
 import zlib
 from typing import Any, Final
 
+import numpy as np
+
 from mqindex.errors import FormatError
 
 __all__ = ["COMPRESSED", "MAX_BODY_SIZE", "decompress"]
@@ -54,9 +56,9 @@ def _cramjam(codec: str, stored: bytes) -> bytes:
         ) from error
     expand = getattr(cramjam, codec).decompress_into
     for size in (max(1 << 16, 8 * len(stored)), MAX_BODY_SIZE):
-        target = bytearray(size)  # of zero pages, which cost nothing until they are written
+        target = np.zeros(size, np.uint8)  # costs nothing until it is written, as no bytearray
         try:
-            return bytes(memoryview(target)[: expand(stored, target)])
+            return target[: expand(stored, target)].tobytes()
         except cramjam.DecompressionError as error:
             reason = error
     raise _broken(codec, str(reason)) from reason
