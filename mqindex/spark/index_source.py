@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from mqindex.rocketmq import IndexFile, IndexService
+from mqindex.rocketmq.log.expiry import read_again
+from mqindex.spark.gone import left_out
 from mqindex.spark.places import index_directory
 from mqindex.spark.reading import BATCH_ROWS, FileSource, RangeReader, ddl
 
@@ -57,6 +60,7 @@ class _EntryRange(InputPartition):
     index_num: int
     start: int
     stop: int
+    root: str
 
 
 class _IndexReader(RangeReader):
@@ -71,15 +75,20 @@ class _IndexReader(RangeReader):
         for path in self.paths:
             if os.path.isfile(path):
                 with IndexFile.open(path, **self.geometry) as file:
-                    yield from _entry_ranges(file)
+                    yield from _entry_ranges(file, path)
                 continue
-            with IndexService.open(index_directory(path), **self.geometry) as service:
+            with read_again(partial(IndexService.open, index_directory(path), **self.geometry)) as service:
                 for file in service.files:
-                    yield from _entry_ranges(file)
+                    yield from _entry_ranges(file, path)
 
     def tables(self, partition: _EntryRange) -> Iterator[pa.Table]:
         slots, capacity = partition.hash_slot_num, partition.index_num
-        with IndexFile.open(partition.path, hash_slot_num=slots, index_num=capacity) as file:
+        try:
+            opened = IndexFile.open(partition.path, hash_slot_num=slots, index_num=capacity)
+        except FileNotFoundError:
+            left_out(partition.path, partition.root)
+            return
+        with opened as file:
             begin = file.header.begin_timestamp
             for start in range(partition.start, partition.stop, BATCH_ROWS):
                 entries = dict(file.entries(start, min(start + BATCH_ROWS, partition.stop)))
@@ -90,8 +99,8 @@ class _IndexReader(RangeReader):
                 yield pa.table(entries)
 
 
-def _entry_ranges(file: IndexFile) -> Iterator[_EntryRange]:
+def _entry_ranges(file: IndexFile, root: str) -> Iterator[_EntryRange]:
     stop = min(file.header.index_count, file.index_num)
     for start in range(1, stop, PARTITION_ENTRIES):
         end = min(start + PARTITION_ENTRIES, stop)
-        yield _EntryRange(os.path.abspath(file.path), file.hash_slot_num, file.index_num, start, end)
+        yield _EntryRange(os.path.abspath(file.path), file.hash_slot_num, file.index_num, start, end, root)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,22 +12,25 @@ import pyarrow as pa
 
 from mqindex.errors import BadMagicError
 from mqindex.kafka.layout import base_offset_of
-from mqindex.kafka.partition_files import PartitionDirectory, list_segments
+from mqindex.kafka.partition_files import PartitionDirectory, while_files_go
 from mqindex.kafka.survey import partitions_at
 
 __all__ = ["PLACE", "SegmentOf", "segments_in", "with_place"]
+
+_LOG = logging.getLogger(__name__)
 
 PLACE = {"topic": "string", "partition": "int", "segment": "bigint"}  # segment: its base offset
 
 
 @dataclass(frozen=True)
 class SegmentOf:
-    """A segment of a partition, by its files; by extension, without the dot."""
+    """A segment of a partition, by its files; by extension, without the dot. `root`: what the user named."""
 
     topic: str
     partition: int
     base_offset: int
     files: tuple[tuple[str, str], ...]
+    root: str
 
     def file(self, extension: str) -> str | None:
         """The path of one of its files; None: it is missing."""
@@ -43,17 +47,24 @@ def segments_in(path: str, extension: str) -> Iterator[SegmentOf]:
         home, *_ = partitions_at(os.path.dirname(path))
         if os.path.basename(path).split(".")[1:2] != [extension]:
             raise BadMagicError("not the file that is to be read", path=path, expected=f"a .{extension}")
-        yield SegmentOf(home.topic, home.partition, base_offset, ((extension, path),))
+        yield SegmentOf(home.topic, home.partition, base_offset, ((extension, path),), path)
         return
     for home in partitions_at(path):
         if home.state is None:
-            yield from _segments(home)
+            yield from _segments(home, path)
 
 
-def _segments(home: PartitionDirectory) -> Iterator[SegmentOf]:
-    for files in list_segments(home.path).segments:
+def _segments(home: PartitionDirectory, root: str) -> Iterator[SegmentOf]:
+    try:
+        listed = while_files_go(home.path, lambda files: files.segments)
+    except FileNotFoundError:
+        if home.path == root:
+            raise
+        _LOG.warning("%s: a broker deleted it before it was read; it is left out", home.path)
+        return
+    for files in listed:
         there = tuple((name, path) for name, path in files._asdict().items() if isinstance(path, str))
-        yield SegmentOf(home.topic, home.partition, files.base_offset, there)
+        yield SegmentOf(home.topic, home.partition, files.base_offset, there, root)
 
 
 def with_place(of: SegmentOf, table: pa.Table) -> pa.Table:

@@ -11,9 +11,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from mqindex.files import disk
 from mqindex.kafka import AbortedTxn, OffsetIndex, TimeIndex, TransactionIndex
 from mqindex.kafka.layout import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TRANSACTION_ENTRY_SIZE
 from mqindex.kafka.zero_tail import entries_before_zeros
+from mqindex.spark.gone import left_out
 from mqindex.spark.kafka_files import PLACE, SegmentOf, segments_in, with_place
 from mqindex.spark.options import SourceOptions
 from mqindex.spark.reading import BATCH_ROWS, FileSource, RangeReader, ddl, grouped
@@ -124,14 +126,28 @@ class _IndexReader(RangeReader):
         for path in self.paths:
             for of in segments_in(path, self.kind.extension):
                 index = of.file(self.kind.extension)
-                stop = 0 if index is None else entries_before_zeros(index, self.kind.entry_size)
+                if index is None:
+                    continue
+                try:
+                    stop = entries_before_zeros(index, self.kind.entry_size)
+                except FileNotFoundError:
+                    left_out(index, of.root, _tells(of))
+                    continue
                 for start in range(0, stop, TASK_ENTRIES):
-                    assert index is not None
                     yield _EntryRange(of, index, start, min(start + TASK_ENTRIES, stop))
 
     def tables(self, partition: _EntryRanges) -> Iterator[pa.Table]:
         for one in partition.ranges:
             for start in range(one.start, one.stop, BATCH_ROWS):
                 stop = min(start + BATCH_ROWS, one.stop)
+                if not disk.exists(one.path):  # an index of transactions that is not there would have none
+                    left_out(one.path, one.of.root, _tells(one.of))
+                    break
                 entries = self.kind.entries(one.path, one.of.base_offset, start, stop)
-                yield with_place(one.of, pa.table({"number": np.arange(start, stop), **entries}))
+                n = len(next(iter(entries.values())))  # fewer where it was cut meanwhile
+                yield with_place(one.of, pa.table({"number": np.arange(start, start + n), **entries}))
+
+
+def _tells(of: SegmentOf) -> str:
+    """The ending of the files that tell whether a segment was deleted: its log's, of which each has one."""
+    return ".log" if of.file("log") is not None else ".index"

@@ -21,6 +21,7 @@ from mqindex.kafka import LogSegment, PartitionLog
 from mqindex.kafka.batches import batch_columns, is_control
 from mqindex.kafka.partition_log import IsolationLevel
 from mqindex.kafka.records import read_records
+from mqindex.spark.gone import left_out
 from mqindex.spark.kafka_files import PLACE, SegmentOf, segments_in, with_place
 from mqindex.spark.options import SourceOptions
 from mqindex.spark.reading import MAX_OFFSET, FileSource, RangeReader, ddl, grouped
@@ -145,14 +146,23 @@ class _LogReader(RangeReader):
                 log, behind = of.file("log"), _first_behind(of, next_of)
                 if log is None or of.base_offset >= self.stop or behind <= self.start:
                     continue
-                size = os.path.getsize(log)
+                try:
+                    size = os.path.getsize(log)
+                except FileNotFoundError:
+                    left_out(log, of.root, ".log")
+                    continue
                 borders = [0, *(_borders(of, log, size) if self.fail else ()), size]
                 for start, stop in pairwise(borders):
                     yield _ByteRange(of, log, start, stop)
 
     def tables(self, partition: _ByteRanges) -> Iterator[pa.Table]:
         for one in partition.ranges:
-            with LogSegment.open(one.path, base_offset=one.of.base_offset) as segment:
+            try:
+                segment = LogSegment.open(one.path, base_offset=one.of.base_offset)
+            except FileNotFoundError:
+                left_out(one.path, one.of.root, ".log")
+                continue
+            with segment:
                 try:
                     yield from self._records(segment, one) if self.rows == "records" else self._batches(segment, one)
                 except FormatError:

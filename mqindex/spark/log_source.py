@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from mqindex.rocketmq import CommitLog
 from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.pipeline.pipeline import SPLIT_SIZE
+from mqindex.spark.gone import require_seen
 from mqindex.spark.options import SourceOptions
 from mqindex.spark.places import log_directories
 from mqindex.spark.reading import MAX_OFFSET, FileSource, RangeReader, ddl
@@ -30,6 +31,7 @@ __all__ = [
     "LogRange",
     "cut",
     "messages",
+    "opened_log",
 ]
 
 _LOG = logging.getLogger(__name__)
@@ -114,6 +116,17 @@ def cut(files: Sequence[LogFile], directories: list[str], start: int, stop: int)
             at = border
 
 
+def opened_log(part: LogRange) -> CommitLog:
+    """The log in a worker, which must see it as the plan did: a broker deletes its oldest files only."""
+    try:
+        log = CommitLog.open(part.directories)
+    except FileNotFoundError as error:
+        require_seen(error.filename, False)
+        raise
+    require_seen(part.directories[0], bool(log.files) and log.files[-1].stop >= part.stop)
+    return log
+
+
 def messages(log: CommitLog, part: LogRange, columns: Sequence[str], *, check_crc: bool) -> Iterator[pa.Table]:
     """The messages of a range."""
     for batch in log.scan(part.start, part.stop, columns=columns, check_crc=check_crc):
@@ -135,7 +148,7 @@ class _LogReader(RangeReader):
             yield from cut(log.files, directories, self.start, min(self.stop, log.max_phy_offset))
 
     def tables(self, partition: LogRange) -> Iterator[pa.Table]:
-        with CommitLog.open(partition.directories) as log:
+        with opened_log(partition) as log:
             yield from messages(log, partition, self.schema.names, check_crc=self.check_crc)
             if log.expired or partition.start < log.min_phy_offset:
                 left_out = f"phy offsets {partition.start} to {min(partition.stop, log.min_phy_offset)}"

@@ -6,6 +6,7 @@ of the log to plan, the offset of a stream is one number, and a batch that is re
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from mqindex.errors import FormatError
 from mqindex.rocketmq import CommitLog
 from mqindex.rocketmq.log.log_files import list_log_files
 from mqindex.rocketmq.log.log_tail import LogTail
-from mqindex.spark.log_source import BATCH_OPTIONS, COLUMNS, LogRange, cut, messages
+from mqindex.spark.log_source import BATCH_OPTIONS, COLUMNS, LogRange, cut, messages, opened_log
 from mqindex.spark.options import SourceOptions
 from mqindex.spark.places import log_directories
 from mqindex.spark.reading import arrow_schema, record_batches
@@ -39,6 +40,7 @@ else:
 
 __all__ = ["LogStreamReader"]
 
+_LOG = logging.getLogger(__name__)
 _Offset = dict[str, int]
 _LIMITS = ("maxBytesPerTrigger", "maxMessagesPerTrigger")
 
@@ -108,11 +110,15 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
         """The messages of a range."""
         if type(partition) is InputPartition:  # Spark makes one partition of no partition
             return
-        with CommitLog.open(partition.directories) as log:
+        with opened_log(partition) as log:
             if not any(file.start <= partition.start and partition.stop <= file.stop for file in log.files):
                 self._lose("a file that the stream reads is gone", f"phy offset {partition.start}", log.min_phy_offset)
             tables = messages(log, partition, self.schema.names, check_crc=self.check_crc)
             yield from record_batches(tables, self.schema)
+            if log.expired:
+                self._lose(
+                    "a file was deleted while the stream read it", f"phy offset {partition.start}", log.min_phy_offset
+                )
 
     def stop(self) -> None:
         """The query is over."""
@@ -138,6 +144,7 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
         if self.fail_on_data_loss:
             hint = "with the option failOnDataLoss=false the stream goes on with what there is"
             raise FormatError(what, path=self.directories[0], expected=expected, got=got, hint=hint)
+        _LOG.warning("%s: %s: expected %s, got %s; the stream goes on", self.directories[0], what, expected, got)
 
 
 def _offset(phy_offset: int) -> _Offset:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
+from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.queue.batch_consume_queue import BatchConsumeQueue
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
-from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable, list_queues
-from mqindex.rocketmq.queue.queue_names import QueueName
+from mqindex.rocketmq.queue.consume_queue_table import list_queues
+from mqindex.spark.gone import left_out
 from mqindex.spark.places import BATCH_QUEUES, queue_directories
-from mqindex.spark.reading import BATCH_ROWS, MAX_OFFSET, FileSource, RangeReader, ddl, grouped
+from mqindex.spark.reading import MAX_OFFSET, FileSource, RangeReader, ddl, grouped
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -34,6 +36,7 @@ UNIT_COLUMNS = {
     "tags_code": "bigint",
 }
 MORE_COLUMNS = {"store_timestamp": "bigint", "batch_size": "int"}
+Result = TypeVar("Result")
 PARTITION_UNITS = 1 << 20
 
 
@@ -95,14 +98,21 @@ class _QueueReader(RangeReader):
 
     def tables(self, partition: _Slices) -> Iterator[pa.Table]:
         for one in partition.slices:
-            for units in _batch_units(one) if _is_batch(one.home) else _units(one):
+            units = _unless_gone(
+                partial(_batch_units if _is_batch(one.home) else _units, one), one.directory(), one.home
+            )
+            if units is not None:
+                if not len(units["phy_offset"]):
+                    left_out(os.path.join(one.directory(), ""), one.home)
                 yield _table(one, units, self.schema.names)
 
     def _slices(self) -> Iterator[_Slice]:
         """What is asked for, file by file."""
         for home in (home for path in self.paths for home in queue_directories(path)):
-            extents = _batch_extents(home) if _is_batch(home) else _extents(home)
-            for (topic, queue_id), ranges in extents:
+            look = _batch_extents if _is_batch(home) else _extents
+            for topic, queue_id in list_queues(home)[0]:
+                place = os.path.join(home, topic, str(queue_id))
+                ranges = _unless_gone(partial(look, place), place, home) or ()
                 if self.topic in (None, topic) and self.queue_id in (None, queue_id):
                     for start, stop in ranges:
                         low, high = max(start, self.start), min(stop, self.stop)
@@ -114,28 +124,34 @@ def _is_batch(home: str) -> bool:
     return os.path.basename(home) == BATCH_QUEUES
 
 
-def _extents(home: str) -> Iterator[tuple[QueueName, Iterable[tuple[int, int]]]]:
-    """Each queue, and the queue offsets that its files hold."""
-    with ConsumeQueueTable.open(home) as table:
-        for name, queue in table.items():
-            low, high = queue.min_offset_in_queue, queue.max_offset_in_queue
-            borders = [(file.start // QUEUE_UNIT_SIZE, file.stop // QUEUE_UNIT_SIZE) for file in queue.files]
-            yield name, [(max(low, start), min(high, stop)) for start, stop in borders]
+def _unless_gone(read: Callable[[], Result], directory: str, home: str) -> Result | None:
+    """What a queue's files hold; None, and said so, where a broker has deleted them or the queue."""
+    try:
+        return read_again(read)
+    except FileNotFoundError:
+        left_out(os.path.join(directory, ""), home)
+        return None
 
 
-def _batch_extents(home: str) -> Iterator[tuple[QueueName, Iterable[tuple[int, int]]]]:
-    for topic, queue_id in list_queues(home)[0]:
-        with BatchConsumeQueue.open(os.path.join(home, topic, str(queue_id))) as queue:
-            yield (topic, queue_id), [(queue.min_offset_in_queue, queue.max_offset_in_queue)]
+def _extents(directory: str) -> list[tuple[int, int]]:
+    """The queue offsets that each file of a queue holds."""
+    with ConsumeQueue.open(directory) as queue:
+        low, high = queue.min_offset_in_queue, queue.max_offset_in_queue
+        borders = [(file.start // QUEUE_UNIT_SIZE, file.stop // QUEUE_UNIT_SIZE) for file in queue.files]
+        return [(max(low, start), min(high, stop)) for start, stop in borders]
 
 
-def _units(one: _Slice) -> Iterator[dict[str, Any]]:
+def _batch_extents(directory: str) -> list[tuple[int, int]]:
+    with BatchConsumeQueue.open(directory) as queue:
+        return [(queue.min_offset_in_queue, queue.max_offset_in_queue)]
+
+
+def _units(one: _Slice) -> dict[str, Any]:
     with ConsumeQueue.open(one.directory()) as queue:
         ext_directory = one.directory("consumequeue_ext")
         ext = ConsumeQueueExt.open(ext_directory) if os.path.isdir(ext_directory) else None
-        for start in range(one.start, one.stop, BATCH_ROWS):
-            units = dict(queue.units(start, min(start + BATCH_ROWS, one.stop)))
-            yield units if ext is None else _followed(units, ext)
+        units = dict(queue.units(one.start, one.stop))
+        return units if ext is None else _followed(units, ext)
 
 
 def _followed(units: dict[str, Any], ext: ConsumeQueueExt) -> dict[str, Any]:
@@ -145,10 +161,10 @@ def _followed(units: dict[str, Any], ext: ConsumeQueueExt) -> dict[str, Any]:
     return {**units, "tags_code": codes, "store_timestamp": pa.array(said["store_timestamp"], mask=~said["found"])}
 
 
-def _batch_units(one: _Slice) -> Iterator[dict[str, Any]]:
+def _batch_units(one: _Slice) -> dict[str, Any]:
     with BatchConsumeQueue.open(one.directory()) as queue:
         units = dict(queue.units(one.start, one.stop))
-        yield {**units, "queue_offset": units["msg_base_offset"]}
+        return {**units, "queue_offset": units["msg_base_offset"]}
 
 
 def _table(one: _Slice, units: Mapping[str, Any], names: Sequence[str]) -> pa.Table:

@@ -1,0 +1,44 @@
+"""What a task does not find of what the plan has seen: a broker has deleted it since, or the worker never saw it.
+
+A broker deletes from the old end, so where something later is left the rest is read, and the log of the worker tells
+of it. Where nothing is left the worker looks at another disk.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import socket
+
+from mqindex.errors import FileStateError
+
+__all__ = ["left_out", "require_seen"]
+
+_LOG = logging.getLogger(__name__)
+
+
+def left_out(path: str, root: str, ending: str = "") -> None:
+    """Say that a file was deleted; an error where nothing tells that this worker ever saw it.
+
+    root : what the user named. ending : of the files that tell: the last one of them is never deleted alone.
+    """
+    directory = os.path.dirname(path)
+    name = os.path.basename(path).partition(".")[0]
+    if os.path.isdir(directory):
+        others = [os.path.splitext(other) for other in os.listdir(directory)]
+        seen = any(other > name and of == ending for other, of in others)
+    else:
+        seen = directory != root and os.path.isdir(root) and bool(os.listdir(root))  # of a topic that was deleted
+    require_seen(path, seen)
+    _LOG.warning("%s: a broker deleted it before it was read; it is left out", path)
+
+
+def require_seen(path: str, seen: bool) -> None:
+    """An error that names the worker, unless it sees what the plan has seen."""
+    if not seen:
+        host = socket.gethostname()
+        raise FileStateError(
+            f"the worker on {host} does not see it ({os.strerror(errno.ENOENT)})", path=path,
+            hint="every path must be visible to all workers",
+        )  # fmt: skip

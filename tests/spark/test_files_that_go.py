@@ -1,0 +1,167 @@
+"""Files that a broker deletes between plan and task are left out, and said; a worker that sees none is named."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql.types import LongType, StructField, StructType
+
+from mqindex.errors import FileStateError, FormatError
+from mqindex.spark import kafka_files, log_stream, sources
+from tests.support.kafka_writer import KafkaRecord, PartitionWriter
+from tests.support.small_store import make_small_store
+
+
+def schema(column: str) -> StructType:
+    return StructType([StructField(column, LongType())])
+
+
+def found(reader: Any, parts: list[Any]) -> list[int]:
+    return [n for part in parts for batch in reader.read(part) for n in batch.column(0).to_pylist()]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return make_small_store(tmp_path / "store")
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    """Two partitions of three segments with two records and one entry of the index each."""
+    for name in ("orders-0", "other-0"):
+        writer = PartitionWriter(tmp_path / "kafka" / name, index_interval=0)
+        for number in range(6):
+            if number in (2, 4):
+                writer.roll()
+            writer.append([KafkaRecord(b"v")])
+        writer.close()
+    return tmp_path / "kafka"
+
+
+def oldest(directory: Path) -> list[Path]:
+    first = min(directory.iterdir()).name.partition(".")[0]
+    return list(directory.glob(f"{first}*"))
+
+
+@pytest.mark.parametrize("source", [sources.KafkaLogSource, sources.KafkaIndexSource])
+def test_a_segment_that_is_deleted_meanwhile_is_left_out(
+    source: Any, log_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    reader = source({"path": str(log_dir)}).reader(schema("offset"))
+    parts = reader.partitions()
+    before = found(reader, parts)
+    assert caplog.messages == []
+    gone = oldest(log_dir / "orders-0")
+    for path in gone:
+        path.unlink()
+    assert len(found(reader, parts)) == len(before) - len(before) // 6
+    assert len(caplog.messages) == 1
+    assert f"orders-0/{gone[0].name.partition('.')[0]}" in caplog.messages[0]
+    assert "a broker deleted it before it was read; it is left out" in caplog.messages[0]
+    shutil.rmtree(log_dir / "other-0")
+    assert len(found(reader, parts)) == len(before) // 2 - len(before) // 6
+
+
+def test_a_partition_that_is_deleted_while_it_is_listed_is_left_out(
+    log_dir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    listed = kafka_files.partitions_at
+
+    def then_delete(path: str) -> Any:
+        names = listed(path)
+        shutil.rmtree(log_dir / "other-0", ignore_errors=True)
+        return names
+
+    monkeypatch.setattr(kafka_files, "partitions_at", then_delete)
+    reader = sources.KafkaLogSource({"path": str(log_dir)}).reader(schema("offset"))
+    assert found(reader, reader.partitions()) == list(range(6))
+    assert "other-0: a broker deleted it" in caplog.messages[0]
+
+
+def test_an_index_file_that_is_deleted_meanwhile_is_left_out(store: Path, caplog: pytest.LogCaptureFixture) -> None:
+    reader = sources.IndexSource({"path": str(store)}).reader(schema("phy_offset"))
+    parts = reader.partitions()
+    before = found(reader, parts)
+    (gone,) = oldest(store / "index")
+    gone.unlink()
+    assert 0 < len(found(reader, parts)) < len(before)
+    assert f"{gone}: a broker deleted it" in caplog.messages[0]
+
+
+def test_files_of_queues_that_are_deleted_meanwhile_are_left_out(store: Path, caplog: pytest.LogCaptureFixture) -> None:
+    reader = sources.ConsumeQueueSource({"path": str(store)}).reader(schema("phy_offset"))
+    parts = reader.partitions()
+    before = found(reader, parts)
+    queue = store / "consumequeue" / "Topic0" / "0"
+    (gone,) = oldest(queue)
+    gone.unlink()
+    assert 0 < len(found(reader, parts)) < len(before)
+    assert f"{queue}/: a broker deleted it" in caplog.messages[0]
+    caplog.clear()
+    shutil.rmtree(store / "consumequeue" / "Topic1")
+    assert len(found(reader, parts)) > 0
+    assert any("Topic1" in said for said in caplog.messages)
+
+
+def test_a_queue_that_is_deleted_while_it_is_listed_is_left_out(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mqindex.spark import queue_source
+
+    listed = queue_source.list_queues
+
+    def then_delete(home: str) -> Any:
+        names = listed(home)
+        shutil.rmtree(store / "consumequeue" / "Topic1", ignore_errors=True)
+        return names
+
+    monkeypatch.setattr(queue_source, "list_queues", then_delete)
+    reader = sources.ConsumeQueueSource({"path": str(store)}).reader(schema("phy_offset"))
+    assert len(found(reader, reader.partitions())) > 0
+
+
+def test_a_stream_says_what_it_goes_on_without(store: Path, caplog: pytest.LogCaptureFixture) -> None:
+    options = {"path": str(store), "failOnDataLoss": "false"}
+    reader = log_stream.LogStreamReader(options, schema("phy_offset"))
+    parts = list(reader.partitions({"phy_offset": 0}, {"phy_offset": 6000}))
+    (gone,) = oldest(store / "commitlog")
+    gone.unlink()
+    assert min(found(reader, parts)) >= 2048
+    assert "a file that the stream reads is gone" in caplog.messages[0]
+    strict = log_stream.LogStreamReader({"path": str(store)}, schema("phy_offset"))
+    with pytest.raises(FormatError, match="a file that the stream reads is gone"):
+        found(strict, parts)
+
+
+def empty(path: Path) -> None:
+    for one in path.rglob("*"):
+        if one.is_file():
+            one.unlink()
+
+
+PLACES: list[tuple[Any, str, str]] = [
+    (sources.CommitLogSource, "phy_offset", "store/commitlog"),
+    (sources.IndexSource, "phy_offset", "store/index"),
+    (sources.ConsumeQueueSource, "phy_offset", "store/consumequeue"),
+    (sources.KafkaLogSource, "offset", "kafka/orders-0"),
+    (sources.KafkaIndexSource, "offset", "kafka/orders-0"),
+]
+
+
+@pytest.mark.parametrize("hide", [shutil.rmtree, empty])
+@pytest.mark.parametrize(("source", "column", "place"), PLACES)
+def test_a_worker_that_does_not_see_the_files_is_named(
+    source: Any, column: str, place: str, hide: Callable[[Path], None], store: Path, log_dir: Path
+) -> None:
+    path = store.parent / place
+    reader = source({"path": str(path)}).reader(schema(column))
+    parts = reader.partitions()
+    hide(path)
+    with pytest.raises(FileStateError, match=rf"^the worker on {socket.gethostname()} does not see it .*: {path}"):
+        found(reader, parts)
