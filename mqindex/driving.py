@@ -9,7 +9,7 @@ from typing import TypeVar
 from mqindex.engines import Engine, Progress
 from mqindex.files import disk, staging
 
-__all__ = ["announce", "held", "one", "scratch_in", "scratches_in"]
+__all__ = ["announce", "held", "one", "require_seen", "scratch_in", "scratches_in"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -18,6 +18,13 @@ Result = TypeVar("Result")
 def one(engine: Engine, stage: Callable[[Item], Result], item: Item, name: str) -> Result:
     """A stage of a single task."""
     return engine.map(stage, [item], name=name)[0]
+
+
+def require_seen(engine: Engine, paths: Sequence[str]) -> None:
+    """Before any work: an engine of several machines looks whether each sees the paths; `FileStateError` names one."""
+    look = getattr(engine, "require_seen", None)
+    if look is not None:
+        look(paths)
 
 
 def announce(engine: Engine, note: str) -> None:

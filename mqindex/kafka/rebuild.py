@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mqindex.driving import announce, one, scratch_in
+from mqindex.driving import announce, one, require_seen, scratch_in
 from mqindex.engines import Engine, chosen_engine
 from mqindex.files import disk, staging
 from mqindex.files.publication import Publication, publish
@@ -98,6 +98,7 @@ def rebuild(
     )
     order = Order(os.path.abspath(os.fspath(directory)), options)
     place = os.path.abspath(os.fspath(out))
+    require_seen(engine, [order.directory, os.path.dirname(place)])
     found, space = one(engine, _begin, _Begin(order, place, overwrite), "survey")
     announce(engine, f"reads {found.bytes:,} bytes of log, {space}")
     report = start_report(RebuildReport(order.directory), found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from mqindex.driving import held, one
+from mqindex.driving import held, one, require_seen
 from mqindex.engines import Engine, chosen_engine
 from mqindex.files import staging
 from mqindex.files.backup import find_backups
@@ -74,6 +74,7 @@ def repair(
         check_crc=check_crc,
     )
     root = os.path.abspath(os.fspath(directory))
+    require_seen(engine, [root])
     found = one(engine, survey, Order(root, options), "survey")
     report = start_report(RepairReport(root, dry_run=dry_run), found)
     if dry_run:

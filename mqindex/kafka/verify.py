@@ -6,7 +6,7 @@ import os
 import time
 from typing import TypeVar
 
-from mqindex.driving import one
+from mqindex.driving import one, require_seen
 from mqindex.engines import Engine, chosen_engine
 from mqindex.files import disk
 from mqindex.kafka.diagnosis import Diagnosis, diagnose
@@ -90,6 +90,7 @@ def verify(
         check_crc=check_crc,
     )
     root = os.path.abspath(os.fspath(directory))
+    require_seen(engine, [root])
     found = one(engine, _survey, Order(root, options), "survey")
     report = start_report(Report(root), found)
     diagnosis = diagnose(engine, found, deep=deep) if found.file is None else diagnose_file(engine, found, deep=deep)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from mqindex.driving import announce, one, scratch_in
+from mqindex.driving import announce, one, require_seen, scratch_in
 from mqindex.engines import Engine, chosen_engine
 from mqindex.errors import GeometryError
 from mqindex.files import disk, staging
@@ -102,6 +102,7 @@ def rebuild(
         broker_version=broker_version,
     )
     order = _Order(options, os.path.abspath(os.fspath(out)), overwrite, wanted)
+    require_seen(engine, [options.root, *options.commitlog, os.path.dirname(order.out)])
     found, space = one(engine, _begin, order, "survey")
     elsewhere = _elsewhere(found, wanted)
     wanted -= elsewhere.keys()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 
-from mqindex.driving import held, one, scratch_in
+from mqindex.driving import held, one, require_seen, scratch_in
 from mqindex.engines import Engine, chosen_engine
 from mqindex.files import disk, staging
 from mqindex.files.backup import find_backups
@@ -90,6 +90,7 @@ def repair(
         index_num=index_num,
         broker_version=broker_version,
     )
+    require_seen(engine, [options.root, *options.commitlog])
     found = one(engine, survey_in_place, options, "survey")
     require_log(found)
     require_capacity(found)

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterable
 
-from mqindex.driving import one
+from mqindex.driving import one, require_seen
 from mqindex.engines import Engine, chosen_engine
 from mqindex.report import Report
 from mqindex.rocketmq.checks.side_check import SideCheck, check_sides
@@ -69,6 +69,7 @@ def verify(
         index_num=index_num,
         broker_version=broker_version,
     )
+    require_seen(engine, [options.root, *options.commitlog])
     found = one(engine, survey_in_place, options, "survey")
     report = start_report(Report(options.root), found)
     report.files = len(found.index_files)

@@ -25,6 +25,7 @@ from mqindex.rocketmq.pipeline.sorted_runs import SortedPart, SortedRun, SortedR
 from mqindex.rocketmq.pipeline.stages import Built
 from mqindex.rocketmq.rebuild import index_moves
 from mqindex.spark.engine import SparkEngine
+from mqindex.spark.options import local_path
 from mqindex.spark.rows import index_keys, int64_column
 
 if TYPE_CHECKING:
@@ -38,17 +39,17 @@ StrPath = str | os.PathLike[str]
 
 def rebuild(spark: SparkSession, store: StrPath, out: StrPath, **options: Any) -> RebuildReport:
     """`mqindex.rocketmq.rebuild` with the stages as Spark tasks; every path must be visible to all workers."""
-    return rocketmq.rebuild(store, out, engine=SparkEngine(spark), **options)
+    return rocketmq.rebuild(local_path(store), local_path(out), engine=SparkEngine(spark), **options)
 
 
 def repair(spark: SparkSession, store: StrPath, **options: Any) -> RepairReport:
     """`mqindex.rocketmq.repair` with the stages as Spark tasks; every path must be visible to all workers."""
-    return rocketmq.repair(store, engine=SparkEngine(spark), **options)
+    return rocketmq.repair(local_path(store), engine=SparkEngine(spark), **options)
 
 
 def verify(spark: SparkSession, store: StrPath, **options: Any) -> Report:
     """`mqindex.rocketmq.verify` with the stages as Spark tasks; every path must be visible to all workers."""
-    return rocketmq.verify(store, engine=SparkEngine(spark), **options)
+    return rocketmq.verify(local_path(store), engine=SparkEngine(spark), **options)
 
 
 def build_index(
@@ -90,8 +91,9 @@ def build_index(
     started = time.perf_counter()
     if hash_slot_num < 1 or index_num < 2:
         raise GeometryError("no such geometry", expected="(1 or more, 2 or more)", got=(hash_slot_num, index_num))
-    engine, place = SparkEngine(df.sparkSession), os.path.abspath(os.fspath(out))
+    engine, place = SparkEngine(df.sparkSession), os.path.abspath(local_path(out))
     entries = _entry_columns(df)
+    engine.require_seen([os.path.dirname(place)])
     one(engine, _begin, (place, overwrite), "check")
     with scratch_in(engine, os.path.dirname(place)) as scratch:
         sort = _sorter(scratch, with_seq="seq" in entries.columns)

@@ -7,6 +7,8 @@ attempt per task, so retries and speculation change nothing.
 
 from __future__ import annotations
 
+import os
+import socket
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -14,8 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mqindex.engines import OnProgress, Progress
 from mqindex.errors import RebuildError
+from mqindex.spark.gone import unseen
 from mqindex.spark.jobs import start_job
-from mqindex.spark.session import cause, ensure_session, quiet_pandas_warning
+from mqindex.spark.session import cause, ensure_session, is_local, quiet_pandas_warning
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,6 +85,17 @@ class SparkEngine:
         self._tell(name, total, total)
         return [result for i in range(len(ranges)) for result in answers[i]]
 
+    def require_seen(self, paths: Sequence[str]) -> None:
+        """Every worker sees what this process or any worker sees; a `FileStateError` names the one that does not."""
+        if is_local(self.spark):
+            return
+        looks = TASKS_PER_CORE * ensure_session(self.spark).parallelism
+        told = self.map(_look, [tuple(paths)] * looks, name="look for the paths")
+        for number, path in enumerate(paths):
+            blind = sorted({host for host, seen in told if not seen[number]})
+            if blind and (os.path.exists(path) or any(seen[number] for _, seen in told)):
+                raise unseen(", ".join(blind), path)
+
     def map_partitions(
         self, frame: DataFrame, function: Callable[[int, Iterator[pa.RecordBatch]], Result], *, name: str
     ) -> list[Result]:
@@ -134,6 +148,11 @@ def group_by_weight(weights: Sequence[int], groups: int) -> list[range]:
         group = here
         before += weight
     return [*ranges, range(start, len(weights))]
+
+
+def _look(paths: tuple[str, ...]) -> tuple[str, tuple[bool, ...]]:
+    """In a worker: its host, and which of the paths are there."""
+    return socket.gethostname(), tuple(map(os.path.exists, paths))
 
 
 class _WorkerTraceback(Exception):

@@ -6,14 +6,13 @@ of it. Where nothing is left the worker looks at another disk.
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import socket
 
 from mqindex.errors import FileStateError
 
-__all__ = ["left_out", "require_seen"]
+__all__ = ["left_out", "require_seen", "unseen"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -37,8 +36,10 @@ def left_out(path: str, root: str, ending: str = "") -> None:
 def require_seen(path: str, seen: bool) -> None:
     """An error that names the worker, unless it sees what the plan has seen."""
     if not seen:
-        host = socket.gethostname()
-        raise FileStateError(
-            f"the worker on {host} does not see it ({os.strerror(errno.ENOENT)})", path=path,
-            hint="every path must be visible to all workers",
-        )  # fmt: skip
+        raise unseen(socket.gethostname(), path)
+
+
+def unseen(hosts: str, path: str) -> FileStateError:
+    """What is said of workers that do not see a path."""
+    what, hint = f"the worker on {hosts} does not see it", "every path must be visible to all workers"
+    return FileStateError(what, path=path, hint=hint)

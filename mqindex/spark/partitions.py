@@ -15,6 +15,7 @@ from mqindex.files import disk, staging
 from mqindex.rocketmq import IndexService
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.spark.functions import Lookup
+from mqindex.spark.options import local_path
 from mqindex.spark.rows import ENTRY_COLUMNS, as_batches, index_keys, int64_column, only_key
 
 __all__ = ["build_partition", "select_partition"]
@@ -71,7 +72,7 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
     >>> df.mapInArrow(build, "path string, entries bigint").collect()  # doctest: +SKIP
     >>> rdd.mapPartitions(build).collect()  # doctest: +SKIP
     """
-    where = os.path.abspath(os.fspath(out))
+    where = os.path.abspath(local_path(out))
 
     def build(elements: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext

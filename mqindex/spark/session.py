@@ -34,6 +34,7 @@ __all__ = [
     "find_java",
     "get_or_create",
     "is_connect",
+    "is_local",
     "quiet_pandas_warning",
 ]
 
@@ -68,6 +69,13 @@ _examined: weakref.WeakKeyDictionary[Any, Workers] = weakref.WeakKeyDictionary()
 def is_connect(spark: SparkSession) -> bool:
     """True for a Spark Connect session, which has no SparkContext and no JVM of its own."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def is_local(spark: SparkSession) -> bool:
+    """True where the workers are on this machine, as far as the session tells."""
+    if is_connect(spark):
+        return bool(os.environ.get("SPARK_LOCAL_REMOTE"))  # this process started the server itself
+    return str(spark.sparkContext.master).startswith("local")
 
 
 def find_java() -> str:
@@ -230,12 +238,11 @@ def _repair_local_python(spark: SparkSession) -> None:
     if "PYSPARK_PYTHON" in os.environ or spark.conf.get(WORKER_PYTHON, None):
         return
     if is_connect(spark):
-        # A server that this process started itself shares its environment.
-        if os.environ.get("SPARK_LOCAL_REMOTE") and shutil.which("python3") != sys.executable:
+        if is_local(spark) and shutil.which("python3") != sys.executable:
             spark.conf.set(WORKER_PYTHON, sys.executable)
         return
     context = spark.sparkContext
-    if str(context.master).startswith("local") and shutil.which(context.pythonExec) != sys.executable:
+    if is_local(spark) and shutil.which(context.pythonExec) != sys.executable:
         spark.conf.set(WORKER_PYTHON, sys.executable)
         context.pythonExec = sys.executable
 
@@ -293,18 +300,22 @@ def _probe() -> Callable[[Iterator[Any]], Iterator[Any]]:
 def _explained(spark: SparkSession, error: BaseException) -> RebuildError:
     text, reason = str(error), cause(error)
     python = _worker_python(spark)
-    ours = f"this process runs {sys.executable}"
+    workers = f"the Spark workers run {python}" if python else "the workers of the Spark server run their own Python"
+    ours = "as this process does" if python == sys.executable else f"this process runs {sys.executable}"
     if "PYTHON_VERSION_MISMATCH" in text:
-        what = f"the Spark workers run {python}, {ours}: their minor versions differ"
+        what = f"{workers}, {ours}: their minor versions differ"
     elif "Cannot run program" in text:
-        what = f"the Spark workers cannot start {python}: {reason}"
+        what = f"the Spark workers cannot start {python or 'their Python'}: {reason}"
     elif "ModuleNotFoundError" in text or "ImportError" in text or "PACKAGE_NOT_INSTALLED" in text:
-        what = f"the Spark workers run {python}, {ours}: {reason}"
+        what = f"{workers}, {ours}: {reason}"
     else:
         return RebuildError(f"Spark cannot run a task: {reason}")
     return RebuildError(what, hint=CHOOSE_PYTHON)
 
 
-def _worker_python(spark: SparkSession) -> str:
-    chosen = spark.conf.get(WORKER_PYTHON, None) or os.environ.get("PYSPARK_PYTHON")
-    return chosen or ("python3" if is_connect(spark) else spark.sparkContext.pythonExec)
+def _worker_python(spark: SparkSession) -> str | None:
+    """What the workers run; None: a server elsewhere decides, by the PYSPARK_PYTHON of its own environment."""
+    chosen: str | None = spark.conf.get(WORKER_PYTHON, None)
+    if chosen or (is_connect(spark) and not is_local(spark)):
+        return chosen
+    return os.environ.get("PYSPARK_PYTHON") or ("python3" if is_connect(spark) else spark.sparkContext.pythonExec)
