@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from mqindex.errors import BadMagicError, FileStateError, MQIndexError
 from mqindex.files import disk
+from mqindex.files.regular import regular
 from mqindex.kafka.partition_files import is_partition
 from mqindex.kafka.survey import partitions_at
 from mqindex.rocketmq.layout import MAGIC_BLANK, MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2
@@ -81,7 +82,7 @@ def _is_called(path: str, *names: str) -> bool:
 
 def _begins_as_a_log(path: str) -> bool:
     """Whether a file begins with a message, or has not begun: a queue's file has the same name."""
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=regular) as file:
         head = file.read(20)
     return int.from_bytes(head[4:8], "big", signed=True) in _MAGICS or not any(head)
 

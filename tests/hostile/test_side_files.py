@@ -86,6 +86,13 @@ def test_a_queue_file_that_starts_within_a_unit_beside_whole_ones_is_passed_over
         assert [os.path.basename(one.path) for one in queue.skipped] == [f"{7:020d}", f"{47:020d}"]
 
 
+def test_a_queue_of_nothing_but_files_that_start_within_a_unit_is_empty(tmp_path: Path) -> None:
+    (tmp_path / f"{7:020d}").write_bytes(bytes(40))
+    with ConsumeQueue.open(tmp_path) as queue:
+        assert queue.files == ()
+        assert len(queue.skipped) == 1
+
+
 # ---- JSON
 
 
