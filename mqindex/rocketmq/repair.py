@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 
@@ -221,7 +221,8 @@ def _mend(engine: Engine, wrong: _Wrong, scratch: str, report: RepairReport) -> 
             report.units = sum(queue.units for queue in mended)
         if changes:
             _publish(engine, changes, report)
-    report.findings = [_after_repair(finding) for finding in wrong.findings()]
+    changed = {os.path.join(report.path, change.name) for change in changes}
+    report.findings = [_after_repair(finding, changed) for finding in wrong.findings()]
 
 
 def _publish(engine: Engine, changes: Sequence[Change], report: RepairReport) -> None:
@@ -233,13 +234,15 @@ def _publish(engine: Engine, changes: Sequence[Change], report: RepairReport) ->
     report.backup = backup
 
 
-def _after_repair(finding: Finding) -> Finding:
+def _after_repair(finding: Finding, changed: Collection[str]) -> Finding:
     """What was mended is told, but is no error any more; what only the log itself could give back stays one."""
     kept = finding.kind.startswith(_NOT_MENDED) or (finding.kind == "queue-name" and finding.severity == "warning")
+    if finding.kind == "checkpoint-unreadable":
+        kept = finding.path not in changed
     return finding if finding.severity == "info" or kept else replace(finding, severity="info", hint="repaired")
 
 
 _NOT_MENDED = (
-    *("log-", "lock-", "frames-", "stray-file", "stray-log-", "not-writable", "queue-type"),
+    *("log-", "lock-", "frames-", "stray-file", "stray-log-", "not-writable", "queue-type", "side-file-"),
     *("queues-deleted-", "index-order", "queue-offset-", "batch-"),
 )

@@ -12,6 +12,7 @@ from mqindex.files import disk, lock
 __all__ = [
     "file_size",
     "hold_lock",
+    "index_directories",
     "index_paths",
     "is_left_of_store",
     "require_parts",
@@ -41,7 +42,12 @@ def hold_lock(root: str) -> AbstractContextManager[None]:
 
 def index_paths(directory: str) -> list[str]:
     """The index files of a directory in the broker's load order: by name, numeric names only."""
-    return [os.path.join(directory, name) for name in _names(directory) if _is_number(name)]
+    return [path for path in _numbered(directory) if not disk.is_directory(path)]
+
+
+def index_directories(directory: str) -> list[str]:
+    """Directories named as index files are: a broker loads none of the files behind, one of 5.1 or later not at all."""
+    return [path for path in _numbered(directory) if disk.is_directory(path)]
 
 
 def file_size(path: str) -> int:
@@ -76,6 +82,10 @@ def require_parts(root: str) -> None:
 def is_left_of_store(root: str) -> bool:
     """Whether a directory has anything that only a store has, however little is left of it."""
     return any(disk.is_there(os.path.join(root, name)) for name in _PARTS)
+
+
+def _numbered(directory: str) -> list[str]:
+    return [os.path.join(directory, name) for name in _names(directory) if _is_number(name)]
 
 
 def _names(directory: str) -> list[str]:

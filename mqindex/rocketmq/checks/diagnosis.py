@@ -81,7 +81,8 @@ def conclude(
     return Diagnosis(
         survey=ended,
         good=tuple(good),
-        bad=tuple(one.path for one in checked if one.path not in {file.path for file in good}),
+        bad=tuple(one.path for one in checked if one.path not in {file.path for file in good})
+        + ended.index_directories,
         gaps=tuple(filled),
         messages=sum(one.extracted.messages for one in filled),
         findings=tuple(_once(ended.findings + tuple(findings))),

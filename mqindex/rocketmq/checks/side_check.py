@@ -18,7 +18,7 @@ from mqindex.rocketmq.side.consumer_offsets import ConsumerOffsets, read_delay_o
 from mqindex.rocketmq.side.side_json import parse_side_json
 from mqindex.rocketmq.side.topic_configs import read_topic_configs
 
-__all__ = ["CONFIG_FILES", "SideCheck", "check_sides", "content_problem"]
+__all__ = ["CONFIG_FILES", "SideCheck", "check_sides", "checkpoint_is_directory", "content_problem", "json_findings"]
 
 _JSON = (
     "consumerFilter.json",
@@ -65,7 +65,7 @@ def check_sides(check: SideCheck) -> list[Finding]:
     config = os.path.join(check.root, "config")
     return [
         *_checkpoint(check, os.path.join(check.root, "checkpoint")),
-        *(finding for name in _JSON for finding in _json(os.path.join(config, name))),
+        *(finding for name in _JSON for finding in json_findings(os.path.join(config, name))),
         *_readable(read_topic_configs, config, "topics.json"),
         *_consumer_offsets(check, config),
         *_delay_offsets(check, config),
@@ -85,8 +85,7 @@ def _checkpoint(check: SideCheck, path: str) -> Iterator[Finding]:
             yield Finding("info", "checkpoint-missing", path, hint=hint)
         return
     except IsADirectoryError:
-        hint = "no broker starts with it; without a checkpoint it does"
-        yield Finding("error", "checkpoint-unreadable", path, expected="a file", got="a directory", hint=hint)
+        yield checkpoint_is_directory(path)
         return
     except OSError as error:
         yield Finding("error", "checkpoint-unreadable", path, hint=str(error))
@@ -117,10 +116,16 @@ def _checkpoint(check: SideCheck, path: str) -> Iterator[Finding]:
         )
 
 
+def checkpoint_is_directory(path: str) -> Finding:
+    """What is said where a directory stands in the checkpoint's place."""
+    hint = "no broker starts with it; without a checkpoint it does"
+    return Finding("error", "checkpoint-unreadable", path, expected="a file", got="a directory", hint=hint)
+
+
 # ---- JSON
 
 
-def _json(path: str) -> Iterator[Finding]:
+def json_findings(path: str) -> Iterator[Finding]:
     """Whether the file is JSON; where it is not, whether its `.bak` is."""
     problem = content_problem(path)
     if problem is None:

@@ -21,7 +21,7 @@ from mqindex.files.rights import is_shut, rights
 from mqindex.report import Finding, Obstacle, Severity, Start
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.checks import start_files
-from mqindex.rocketmq.checks.side_check import CONFIG_FILES, content_problem
+from mqindex.rocketmq.checks.side_check import CONFIG_FILES, checkpoint_is_directory, content_problem, json_findings
 from mqindex.rocketmq.checks.start_files import Entry, IndexHeader, listed
 from mqindex.rocketmq.options import parse_version
 from mqindex.rocketmq.pipeline.survey import Survey
@@ -149,6 +149,12 @@ class _Look:
             elif size is not None and one.size != size:
                 kind = "log-file-length" if what == "log" else "queue-size"
                 self._refuse(one, f"{one.size} bytes, not {size}", kind, what, expected=size)
+            elif what == "log" and not start_files.is_log_file(one):
+                hint = f"a broker takes it for a file of the log, behind all others by its name: {_ELSEWHERE}"
+                self._tell("error", "stray-log-file", one.path, "20 digits", one.name, hint)
+            elif what == "log" and at and entries[at - 1].name == one.name:
+                hint = "a broker takes both, one behind the other: move the one that is not whole elsewhere"
+                self._tell("error", "stray-log-file", one.path, "one file of this name", entries[at - 1].path, hint)
 
     def _refuse(
         self,
@@ -281,11 +287,14 @@ class _Look:
             if one.name == "lock":
                 hint = "no broker starts with it: move it elsewhere"
                 self._tell("error", "lock-unreadable", one.path, "a file", "a directory", hint)
+            else:
+                self._findings.append(checkpoint_is_directory(one.path))
         for name in CONFIG_FILES:
             path = os.path.join(self._options.root, "config", name)
             backup = content_problem(f"{path}.bak")
             if content_problem(path) is not None and backup not in (None, "missing", "nothing"):
                 self._stop(path, f"neither this nor its .bak can be read: {backup}")
+                self._findings += json_findings(path)
 
     def at_owners(self) -> None:
         """A broker opens every file to write. It runs as the owner of its newest log file, unless that is root."""

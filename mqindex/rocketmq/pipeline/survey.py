@@ -36,6 +36,7 @@ class Survey:
 
     `geometry` says where it came from; `geometry_known`: not from a guess. `log_gone`: why the log cannot be all of it.
     `held`: by the repair that asked for it, so that no broker runs.
+    `index_directories`: they stand where index files do.
     """
 
     options: StoreOptions
@@ -47,6 +48,7 @@ class Survey:
     unclean: bool
     findings: tuple[Finding, ...]
     queues: QueueSurvey
+    index_directories: tuple[str, ...] = ()
     log_gone: Finding | None = None
     held: bool = False
 
@@ -76,7 +78,7 @@ def _survey(options: StoreOptions) -> Survey:
     store.require_store(options.root)
     files = _log_files(options)
     spans = _spans(files)
-    index_files = store.index_paths(options.index)
+    index_files, directories = store.index_paths(options.index), store.index_directories(options.index)
     chosen, known = _geometry(options, index_files)
     traces = log_traces(options, spans)
     version = survey_version(options, spans, index_files, chosen.value, traces)
@@ -88,8 +90,9 @@ def _survey(options: StoreOptions) -> Survey:
         geometry_known=known,
         version=version,
         unclean=store.was_unclean(options.root),
-        findings=tuple(_strays(options.index) + _holes(files, spans)),
+        findings=tuple(_strays(options.index) + _directories(directories) + _holes(files, spans)),
         queues=survey_queues(options, version.number, traces.batch_topics),
+        index_directories=tuple(directories),
         log_gone=find_log_gone(options, files, spans),
     )
 
@@ -191,6 +194,13 @@ def _strays(directory: str) -> list[Finding]:
     return [
         Finding("warning", "stray-file", path=os.path.join(directory, name), hint="the broker skips it")
         for name in store.stray_index_names(directory)
+    ]
+
+
+def _directories(paths: list[str]) -> list[Finding]:
+    hint = "a broker loads no index file behind it, from 5.1 on it does not start; repair moves it to the backup"
+    return [
+        Finding("error", "index-unreadable", path, expected="a file", got="a directory", hint=hint) for path in paths
     ]
 
 

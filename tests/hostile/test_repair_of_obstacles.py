@@ -1,0 +1,102 @@
+"""What keeps a broker from starting, and a repair does not mend, is left as an error; and none of it is overlooked."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mqindex.engines import LocalEngine
+from mqindex.report import Report
+from mqindex.rocketmq import repair, undo_repair, verify
+from tests.support.small_store import OPTIONS, QUEUE_FILE_SIZE, make_small_store
+from tests.support.tree import contents
+
+CONFIG = {"mappedFileSizeConsumeQueue": QUEUE_FILE_SIZE}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return make_small_store(tmp_path / "store")
+
+
+def errors(report: Report) -> list[tuple[str, str]]:
+    return [(one.kind, Path(one.path).name) for one in report.findings if one.severity == "error"]
+
+
+def both(store: Path) -> tuple[Report, Report]:
+    """What is left after a repair, and what `verify` says then."""
+    left = repair(store, config=CONFIG, engine=LocalEngine(1), **OPTIONS)
+    return left, verify(store, deep=True, config=CONFIG, engine=LocalEngine(1), **OPTIONS)
+
+
+@pytest.mark.parametrize("unclean", [False, True])
+def test_the_lock_of_a_repair_is_not_taken_for_a_broker(store: Path, unclean: bool) -> None:
+    """It was: an empty next file is what a running broker makes, so the repair said done, and no broker started."""
+    if unclean:
+        (store / "abort").touch()
+    (store / "commitlog" / ".snapshot").mkdir()
+    last = sorted((store / "commitlog").glob("0*"))[-1]
+    (store / "commitlog" / f"{int(last.name) + 2048:020d}").touch()
+    left, after = both(store)
+    assert errors(left) == errors(after)
+    assert {kind for kind, _ in errors(left)} == {"stray-log-file", "log-file-empty"}
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "config/topics.json"])
+def test_what_a_repair_does_not_mend_is_left_as_an_error(store: Path, name: str) -> None:
+    if name == "checkpoint":
+        (store / name).unlink()
+        (store / name).mkdir()
+    else:
+        (store / "config").mkdir()
+        (store / name).write_text("{")
+        (store / f"{name}.bak").write_text("{")
+    left, after = both(store)
+    assert after.start is not None
+    assert after.start.starts is False
+    assert {(kind, Path(name).name) for kind in ("checkpoint-unreadable", "side-file-invalid")} & {*errors(left)}
+
+
+def test_a_checkpoint_that_the_repair_writes_is_none_that_is_left(store: Path) -> None:
+    (store / "abort").touch()
+    (store / "checkpoint").unlink()
+    (store / "checkpoint").mkdir()
+    left, after = both(store)
+    assert (left.ok, after.ok, (store / "checkpoint").is_file()) == (True, True, True)
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_directory_among_index_files_ends_nothing(store: Path, given: bool) -> None:
+    """It ended in IsADirectoryError, whatever else there was to tell and to mend."""
+    stray = store / "index" / "20200101000000000"
+    (stray / "below").mkdir(parents=True)
+    before = contents(store)
+    options = {**OPTIONS} if given else {"broker_version": "5.3.3"}
+    report = verify(store, config=CONFIG, engine=LocalEngine(1), **options)
+    assert ("index-unreadable", stray.name) in errors(report)
+    assert report.entries > 0
+    done = repair(store, config=CONFIG, engine=LocalEngine(1), **options)
+    assert f"move {stray.name} to the backup" in done.actions
+    assert not stray.exists()
+    assert done.backup is not None
+    undo_repair(store, done.backup)
+    assert {name: what for name, what in contents(store).items() if "-backup-" not in name} == before
+
+
+def test_a_number_that_is_not_of_20_digits_is_no_file_of_a_log(store: Path) -> None:
+    """A broker takes `4096` for the last file of the log, by its name, and goes on writing behind it: over the log."""
+    second = sorted((store / "commitlog").iterdir())[1]
+    shutil.copy(second, store / "commitlog" / str(int(second.name)))
+    left, after = both(store)
+    assert errors(left) == errors(after) == [("stray-log-file", str(int(second.name)))]
+
+
+def test_a_file_that_two_directories_of_a_log_have_is_told(store: Path) -> None:
+    """The first one was taken, and nobody was told: a copy that was begun and not finished hides messages."""
+    second, other = sorted((store / "commitlog").iterdir())[1], store / "more"
+    other.mkdir()
+    shutil.copy(second, other)
+    report = verify(store, commitlog=[store / "commitlog", other], config=CONFIG, engine=LocalEngine(1), **OPTIONS)
+    assert errors(report) == [("stray-log-file", second.name)]
