@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,6 +56,31 @@ def test_a_child_of_a_store_may_neither_put_nor_dispatch_nor_clean_up(tmp_path: 
     with MessageStore.open(tmp_path, config=CONFIG) as store:
         assert [found.keys for found in store.get_message("T", 0, 0).messages] == ["first", "second"]
     assert verify(tmp_path, deep=True, engine=LocalEngine(1), config=CONFIG).ok
+
+
+def test_a_child_closes_a_store_whose_locks_other_threads_held_when_it_was_forked(tmp_path: Path) -> None:
+    """It waited for ever: the threads that would give them back are not in the child."""
+    with MessageStore.open(tmp_path, writable=True, config=CONFIG) as store:
+        store.put_message(message("first"))
+        queue = store.consume_queue("T", 0)
+        assert queue is not None
+        held, done = threading.Event(), threading.Event()
+        locks = [store._lock, store.commit_log._lock, queue._units.maps._lock]
+
+        def hold() -> None:
+            with locks[0], locks[1], locks[2]:
+                held.set()
+                done.wait(60)
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait()
+        try:
+            assert in_child(lambda: (signal.alarm(20), store.close())) == (0, None)
+        finally:
+            done.set()
+            thread.join()
+        assert store.put_message(message("second")).queue_offset == 1
 
 
 def test_a_child_of_a_log_may_not_append(tmp_path: Path) -> None:

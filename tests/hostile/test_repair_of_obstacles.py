@@ -85,6 +85,19 @@ def test_a_directory_among_index_files_ends_nothing(store: Path, given: bool) ->
     assert {name: what for name, what in contents(store).items() if "-backup-" not in name} == before
 
 
+def test_a_queue_whose_only_file_has_an_odd_name_ends_nothing(store: Path) -> None:
+    """`ValueError: zip() argument 2 is longer than argument 1` was all that anybody was told."""
+    (first,) = (store / "consumequeue" / "Topic0" / "0").glob(f"{0:020d}")
+    others = [path for path in first.parent.iterdir() if path != first]
+    first.rename(first.with_name(f"{7:020d}"))
+    for path in others:
+        path.unlink()
+    report = verify(store, config=CONFIG, engine=LocalEngine(1), **OPTIONS)
+    assert ("stray-queue-file", f"{7:020d}") in errors(report)
+    left, after = both(store)
+    assert (errors(left), errors(after), first.exists()) == ([], [], True)
+
+
 def test_a_number_that_is_not_of_20_digits_is_no_file_of_a_log(store: Path) -> None:
     """A broker takes `4096` for the last file of the log, by its name, and goes on writing behind it: over the log."""
     second = sorted((store / "commitlog").iterdir())[1]

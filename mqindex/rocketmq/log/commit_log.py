@@ -7,12 +7,13 @@ import threading
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from types import TracebackType
 
 import numpy.typing as npt
 
 from mqindex._native.guard import Mapping
+from mqindex._native.owner import Owner
 from mqindex._results import Columns
 from mqindex.errors import ClosedFileError, FormatError, ReadOnlyFileError
 from mqindex.files import disk
@@ -91,6 +92,7 @@ class CommitLog:
         self.damage: list[DamagedStretch] = []
         self.expired: list[LogFile] = []
         self._starts = [file.start for file in files]
+        self._owner = Owner()
         self._lock = threading.Lock()
         self._maps: OrderedDict[str, MappedFile] | None = OrderedDict()
         self._last: int | None = None
@@ -332,7 +334,7 @@ class CommitLog:
         """Flush and unmap. May be called twice; a scan that still runs ends with `ClosedFileError`."""
         if self._appender is not None:
             self._appender.close()
-        with self._lock:
+        with self._lock if self._owner.here else nullcontext():  # a child may find it locked, by nobody
             self._maps = None
 
     def __enter__(self) -> CommitLog:
