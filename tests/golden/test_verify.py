@@ -24,8 +24,8 @@ def test_store_of_a_broker_is_right(name: str, deep: bool, golden_store: GoldenS
     before = identities(root)
     report = verify(root, deep=deep)
     told = {(finding.severity, finding.kind) for finding in report.findings if finding.severity != "info"}
-    doomed = {"killed-493": "warning", "killed-lost-493": "error"}.get(name)  # at the broker's next start
-    assert told == ({(doomed, "deleted-at-next-start")} if doomed else set()), report.findings
+    doomed = name in ("killed-493", "killed-lost-493")  # at the broker's next start
+    assert told == ({("error", "deleted-at-next-start")} if doomed else set()), report.findings
     assert report.files == len(chosen.truth["indexFiles"])
     assert identities(root) == before
 

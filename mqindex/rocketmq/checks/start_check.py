@@ -37,6 +37,7 @@ _EMPTY_SINCE = (5, 1, 3)  # an empty file is deleted, if it is the last by name
 _INDEX_SINCE = (5, 1, 0)  # a store whose index cannot be loaded is not opened
 _ELSEWHERE = "move it elsewhere, or give the log a directory of its own below the volume's root"
 _QUEUE_ID = re.compile(r"[+-]?\d{1,10}", re.ASCII)
+_QUEUES_FIRST = (5, 0, 0)  # from here on recovery may begin behind what the queues have
 _BATCH = "BatchCQ"
 _SAFETY = 3000  # ms that a broker goes back behind its checkpoint
 
@@ -239,7 +240,8 @@ class _Look:
             hint = f"`abort` exists: the next start deletes this file and writes its {entries} entries again"
         else:
             hint = f"`abort` exists: the next start deletes this file, and of its {entries} entries "
-            hint += f"{'some' if lost is None else lost} do not come back; `mqindex repair` moves the checkpoint up"
+            gone = "perhaps not all come back" if lost is None else f"{lost} do not come back"
+            hint += f"{gone}; `mqindex repair` moves the checkpoint up"
         limit = f"at most {known}"
         return Finding(
             severity, "deleted-at-next-start", one.path, 8, "end_timestamp", limit, header.end_timestamp, hint
@@ -269,9 +271,12 @@ class _Look:
         try:
             with open(path, "rb", buffering=0, opener=regular) as file:
                 expired = start_files.entries_below(file.fileno(), first, entries, self._found.min_phy_offset)
-                return max(start_files.entries_below(file.fileno(), first, entries, again) - expired, 0)
+                lost = max(start_files.entries_below(file.fileno(), first, entries, again) - expired, 0)
         except OSError:
             return None
+        # 5.x passes over what its queues have already (5.5.0 was seen to): a number of lost ones is the least there are
+        certain = lost > 0 or expired >= entries or self._broker.is_before(_QUEUES_FIRST) is True
+        return lost if certain else None
 
     # ---- what stands beside
 
