@@ -84,8 +84,8 @@ CATALOGUE: Final[Mapping[str, Kind]] = MappingProxyType(
             "`mqindex repair` moves the checkpoint up",
             {
                 "deleted-at-next-start": "The last exit was unclean and the checkpoint is older than this index "
-                "file, so the next start deletes it; a warning where all its entries are known to be written again, an info while "
-                "a broker runs.",
+                "file, so the next start deletes it; a warning where all its entries are known to be written "
+                "again, an info while a broker runs.",
             },
         ),
         # ---- the commit log
