@@ -12,7 +12,7 @@ from mqindex.engines import LocalEngine
 from mqindex.errors import FileStateError, GeometryError, MQIndexError
 from mqindex.report import Report
 from mqindex.rocketmq import rebuild, repair, verify
-from tests.support.golden import StoreCase
+from tests.support.golden import StoreCase, case
 from tests.support.tree import contents, index_bytes, index_paths, queue_contents, scraps
 
 GoldenStore = Callable[[str], tuple[StoreCase, Path]]
@@ -237,3 +237,19 @@ def test_one_of_two_volumes_that_is_not_mounted_costs_nothing(
     places[which].mkdir()
     refused(root, FileStateError, "the commit log is missing", str(places[which]), commitlog=places)
     assert "log-missing" in kinds(verify(root, engine=ONE, commitlog=places), "error")
+
+
+def test_a_log_of_many_files_of_zeros_is_no_young_log(tmp_path: Path) -> None:
+    """With `abort` beside it, repair moved the whole index away and emptied the queues, and said done."""
+    root = case("basic-493").unpack(tmp_path)
+    for path in sorted((root / "commitlog").iterdir()):
+        path.write_bytes(bytes(path.stat().st_size))
+    first = sorted((root / "commitlog").iterdir())[0]
+    size = first.stat().st_size
+    for number in range(4):
+        (root / "commitlog" / f"{number * size:020d}").write_bytes(bytes(size))
+    (root / "abort").touch()
+    report = verify(root)
+    assert "log-missing" in {finding.kind for finding in report.findings if finding.severity == "error"}
+    with pytest.raises(MQIndexError):
+        repair(root)

@@ -29,9 +29,10 @@ _HINT = "is its volume mounted? commitlog= (--commitlog) says where the log is"
 def find_log_gone(options: StoreOptions, files: Sequence[LogFile], spans: Sequence[LogSpan]) -> Finding | None:
     """An error where the log, or one directory of several, is missing; None: nothing of it is missed.
 
-    Files without any message are what an unclean exit may leave where nothing had reached the disk.
+    A first file without any message, and the next one that a broker makes beforehand, are what an unclean exit may
+    leave where nothing had reached the disk.
     """
-    if files and not spans and store.was_unclean(options.root):
+    if 0 < len(files) <= 2 and not spans and store.was_unclean(options.root):
         return None
     if not spans:
         witness = next(_witnesses(options), None)
