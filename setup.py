@@ -16,6 +16,7 @@ UNITS = {  # module -> the C units that it compiles
     "keys": ["mqi_hash"],
     "arrow": [],
     "arrays": [],
+    "numbers": [],
     "index_file": ["mqi_index_file", "mqi_index_put", "mqi_index_select", "mqi_hash"],
     "single_calls": [],
     "kafka_index": ["mqi_kafka_index", "mqi_kafka_floor"],

@@ -14,6 +14,7 @@ from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int32_t, int64_t, uint
 
 from mqindex._native.arrays cimport Pinned
 from mqindex._native.guard cimport mqi_guard_range, range_of, still_whole
+from mqindex._native.numbers cimport time_of, whole
 
 from mqindex.errors import ClosedFileError
 
@@ -201,9 +202,11 @@ cdef class Entries:
             return offset
         return offset - self.base_offset if offset >= INT64_MIN + self.base_offset else INT64_MIN
 
-    cpdef object lookup(self, int64_t target):
+    def lookup(self, target):
         """The entry with the greatest key that is not greater than `target`, as the broker's search finds it."""
-        cdef int64_t at, relative = self._relative(target)
+        cdef int64_t at
+        cdef int64_t relative = self._relative(
+            time_of(target, "target") if self.index.times else whole(target, "target"))
         with cython.critical_section(self):
             self._require()
             if self.tree_of != self.index.n:

@@ -351,8 +351,13 @@ cdef object _numbers(str name, ArrowSchema* schema, ArrowArray* array, int64_t f
     cdef int64_t* out
     cdef int64_t null = -1
     cdef char kind = schema.format[0]
-    if strncmp(schema.format, b"tsm:", 4) == 0:  # ms since the epoch
+    cdef object dtype = None
+    if kind == b"t" and schema.format[1] == b"s" and schema.format[2] in b"smun" and schema.format[3] == b":":
         kind = b"l"
+        unit = schema.format[2:3].decode()
+        dtype = f"datetime64[{unit if unit == 's' else unit + 's'}]"
+    elif kind == b"L":
+        dtype = "uint64"
     elif kind not in b"cCsSiIlL" or schema.format[1] != 0:
         raise TypeError(f"{name}: expected whole numbers, text or bytes, got the Arrow format {_format(schema)!r}")
     numbers = np.empty(n, np.int64)
@@ -367,7 +372,7 @@ cdef object _numbers(str name, ArrowSchema* schema, ArrowArray* array, int64_t f
     PyBuffer_Release(&view)
     if null >= 0:
         raise ValueError(f"{name}: null in row {null}")
-    return numbers
+    return numbers if dtype is None else numbers.view(dtype)
 
 
 cdef inline int64_t number_at(char kind, const void* data, int64_t i) noexcept nogil:

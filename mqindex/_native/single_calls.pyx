@@ -3,20 +3,12 @@
 # cython: autotestdict=False
 """The calls of one key, straight from the kernel: a Python frame would cost about what a look-up costs."""
 
-from cpython.long cimport PyLong_CheckExact
-from cpython.number cimport PyNumber_Index
-from libc.stdint cimport INT64_MAX, int64_t
+from libc.stdint cimport int64_t
 
 from mqindex._native.index_file cimport IndexCore
+from mqindex._native.numbers cimport doubt_period, is_doubtful, time_of, whole
 
 from mqindex.errors import ClosedFileError
-
-
-cdef inline int64_t whole(object number) except? -1:
-    """An integer of any type; Cython's conversion alone would cut the fraction off a float."""
-    if not PyLong_CheckExact(number):
-        number = PyNumber_Index(number)
-    return number
 
 
 cdef class SingleCalls:
@@ -32,6 +24,11 @@ cdef class SingleCalls:
 
     def put_key(self, object key, object phy_offset, object store_timestamp):
         """Append an entry for a whole `topic#key`.
+
+        Parameters
+        ----------
+        phy_offset : int
+        store_timestamp : int, ms since the epoch, an aware datetime or a datetime64
 
         Returns
         -------
@@ -54,18 +51,19 @@ cdef class SingleCalls:
             raise ClosedFileError("the index file was never opened")
         if self.sparse:
             self._reserve(1)
-        return self.core.put_key(key, whole(phy_offset), whole(store_timestamp))
+        return self.core.put_key(key, whole(phy_offset, "phy_offset"), time_of(store_timestamp, "store_timestamp"))
 
     def select_phy_offset(
-        self, object key, *, int64_t max_num=64, int64_t begin=0, int64_t end=INT64_MAX
+        self, object key, *, object max_num=64, object begin=0, object end=9223372036854775807
     ):
         """Physical offsets of a whole `topic#key`, newest first, exactly as the broker answers.
 
         Parameters
         ----------
         max_num : int, most offsets to return
-        begin, end : int, ms since the epoch, both inclusive
-            Compared with entry times of 1 s resolution; the walk stops at the first entry before `begin`.
+        begin, end : int, ms since the epoch, or an aware datetime or a datetime64; both inclusive
+            Compared with entry times of 1 s resolution; the walk stops at the first entry before `begin`. A begin
+            after the end, and times in seconds, are answered as the broker does, with a UserWarning.
 
         Returns
         -------
@@ -85,6 +83,14 @@ cdef class SingleCalls:
         ...     index.select_phy_offset("T#a").tolist(), index.select_phy_offset("T#a", max_num=1).tolist()
         ([600, 200], [600])
         """
+        cdef int64_t first = time_of(begin, "begin")
+        cdef int64_t last = time_of(end, "end")
+        if is_doubtful(first, last):
+            doubt_period(first, last)
+        return self.select_between(key, whole(max_num, "max_num"), first, last)
+
+    cpdef object select_between(self, object key, int64_t max_num, int64_t begin, int64_t end):
+        """`select_phy_offset` of times in ms that somebody has looked at."""
         if self.core is None:
             raise ClosedFileError("the index file was never opened")
         return self.core.select_phy_offset(key, max_num, begin, end)

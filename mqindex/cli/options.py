@@ -6,8 +6,8 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import click
 
@@ -268,9 +268,8 @@ def milliseconds(text: str) -> int:
     except ValueError:
         expected = "expected ms since the epoch, or a time such as 2023-11-14T22:13:20.123Z"
         raise ValueError(f"{text!r}: {expected}") from None
+    from mqindex._native.numbers import milliseconds as of_time
+
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
-
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+    return of_time("TIME", moment)

@@ -13,14 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.kafka_index import Entries
+from mqindex._native.numbers import whole_number
 from mqindex._native.owner import Owner
+from mqindex._numbers import Time, Times, int64s, times
 from mqindex._results import Columns
 from mqindex.errors import ClosedFileError, CorruptIndexError, IndexFullError, ReadOnlyFileError, TruncatedFileError
 from mqindex.files import disk, lock
 from mqindex.files.mapped_file import MappedFile, reserve
 from mqindex.kafka.layout import MAX_INDEX_SIZE, base_offset_of
 
-__all__ = ["AbstractIndex", "int64_array"]
+__all__ = ["AbstractIndex"]
 
 
 class AbstractIndex:
@@ -115,25 +117,26 @@ class AbstractIndex:
     def entries(self, start: int = 0, stop: int | None = None) -> Columns:
         """The entries [start, stop) as two columns, named as the fields of an entry; None: to the last."""
         self._require_whole()
-        columns = self._core.decode(start, len(self) if stop is None else stop)
+        stop = len(self) if stop is None else whole_number("stop", stop)
+        columns = self._core.decode(whole_number("start", start), stop)
         return Columns(dict(zip(self._entry._fields, columns, strict=True)))
 
     def entry(self, number: int) -> Any:
         """Entry `number`, from 0."""
-        if not 0 <= number < len(self):
+        if not 0 <= whole_number("number", number) < len(self):
             raise IndexError(f"number: expected 0..{len(self) - 1}, got {number}")
         return self._core.entry(number)
 
     # ---- look-ups
 
-    def lookup(self, target: int) -> Any:
-        """The entry with the greatest key that is not greater than `target`."""
+    def lookup(self, target: Time) -> Any:
+        """The entry with the greatest key that is not greater than `target`: an offset, or of a time index a time."""
         return self._core.lookup(target)
 
-    def lookup_many(self, targets: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+    def lookup_many(self, targets: Times) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
         """`lookup` of each target, as two arrays. Many are looked up side by side, increasing ones by a merge."""
         self._require_whole()
-        first, second = self._core.lookup_many(int64_array("targets", targets))
+        first, second = self._core.lookup_many((times if self._times else int64s)("targets", targets))
         return first, second
 
     # ---- changes
@@ -147,6 +150,7 @@ class AbstractIndex:
 
         Source: Kafka 4.1.0, `truncateTo`.
         """
+        offset = whole_number("offset", offset)
         with self._lock:
             self._require_writable()
             column = 1 if self._times else 0
@@ -160,6 +164,7 @@ class AbstractIndex:
 
         Longer: zeros follow, with disk space of their own. Shorter than the entries is a ValueError.
         """
+        new_size = whole_number("new_size", new_size)
         with self._lock:
             self._require_writable()
             size, entries = new_size // self.entry_size * self.entry_size, len(self)
@@ -272,13 +277,3 @@ def _set_length(path: str, size: int) -> None:
                 raise OSError(error.errno or errno.EIO, os.strerror(error.errno or errno.EIO), path) from None
     finally:
         disk.close(fd)
-
-
-def int64_array(name: str, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Whole numbers in one dimension, or an error that names the argument."""
-    array = np.asarray(values)
-    if array.size == 0:
-        array = array.astype(np.int64)
-    if array.dtype.kind not in "iu" or array.ndim != 1:
-        raise TypeError(f"{name}: expected whole numbers in one dimension, got {array.dtype} of shape {array.shape}")
-    return np.ascontiguousarray(array, np.int64)

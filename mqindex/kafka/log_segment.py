@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.kafka_log import BatchScan, Recovered, find_batch
+from mqindex._native.numbers import milliseconds, whole_number
+from mqindex._numbers import Time
 from mqindex._results import Columns
 from mqindex.errors import ClosedFileError, CorruptIndexError, OffsetOverflowError, TruncatedFileError
 from mqindex.files import disk
@@ -194,9 +196,9 @@ class LogSegment:
         self, start: int = 0, stop: int | None = None, *, check_crc: bool = False
     ) -> Iterator[npt.NDArray[Any]]:
         """The same as structured arrays of `mqindex.kafka.batches.BATCH`, a few thousand batches each."""
-        if not 0 <= start <= self.size:
+        if not 0 <= whole_number("start", start) <= self.size:
             raise ValueError(f"start: expected 0..{self.size}, got {start}")
-        stop = self.size if stop is None else min(stop, self.size)
+        stop = self.size if stop is None else min(whole_number("stop", stop), self.size)
         while start < stop:
             window = min(stop, start + WINDOW)
             scan = BatchScan(self._ahead(start, window), start, window, check_crc=check_crc)
@@ -295,6 +297,7 @@ class LogSegment:
         errors as of `records`.
         """
         chosen = require_columns(columns)
+        max_bytes = whole_number("max_bytes", max_bytes)
         found = self.translate_offset(offset)
         if found is None:
             return no_records(chosen)
@@ -312,7 +315,8 @@ class LogSegment:
 
         Source: Kafka 4.1.0, `translateOffset`.
         """
-        start = max(self._position_of(offset), starting_position)
+        offset = whole_number("offset", offset)
+        start = max(self._position_of(offset), whole_number("starting_position", starting_position))
         row, _ = self._find(start, "last_offset", offset)
         return (
             None if row is None else LogOffsetPosition(int(row["position"]), int(row["size"]), int(row["base_offset"]))
@@ -374,16 +378,18 @@ class LogSegment:
             return True
         return (stat.st_dev, stat.st_ino) != self._identity
 
-    def find_offset_by_timestamp(self, ms: int, starting_offset: int | None = None) -> TimestampOffset | None:
+    def find_offset_by_timestamp(self, ms: Time, starting_offset: int | None = None) -> TimestampOffset | None:
         """The first record that is not before `ms` (since the epoch), nor below `starting_offset`; None: there is none.
 
-        Errors as of `records`. Source: Kafka 4.1.0, `findOffsetByTimestamp`.
+        `ms` may be an aware datetime or a datetime64. Errors as of `records`.
+        Source: Kafka 4.1.0, `findOffsetByTimestamp`.
         """
-        starting_offset = self.base_offset if starting_offset is None else starting_offset
-        entry = self.ask_index("timeindex", lambda index: index.lookup(_int64(ms)))
+        first = self.base_offset if starting_offset is None else whole_number("starting_offset", starting_offset)
+        wanted = _int64(milliseconds("ms", ms))
+        entry = self.ask_index("timeindex", lambda index: index.lookup(wanted))
         entry_offset = self.base_offset if entry is None else entry.offset
-        start = self._position_of(max(entry_offset, starting_offset))
-        found, fault = find_timestamp(self._map(), start, _int64(ms), _int64(starting_offset), path=self.path)
+        start = self._position_of(max(entry_offset, first))
+        found, fault = find_timestamp(self._map(), start, wanted, _int64(first), path=self.path)
         self._record(fault)
         return found
 

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._numbers import int64s
 from mqindex.errors import OffsetOverflowError, OutOfOrderError
-from mqindex.kafka.abstract_index import AbstractIndex, int64_array
+from mqindex.kafka.abstract_index import AbstractIndex
 from mqindex.kafka.layout import OFFSET_ENTRY_SIZE
 
 __all__ = ["OffsetIndex", "OffsetPosition"]
@@ -72,7 +73,7 @@ class OffsetIndex(AbstractIndex):
         IndexFullError, OutOfOrderError, OffsetOverflowError
             The entries before the one that is refused were appended.
         """
-        wanted, places = int64_array("offsets", offsets), self._positions(positions)
+        wanted, places = int64s("offsets", offsets), self._positions(positions)
         if len(wanted) != len(places):
             raise ValueError(f"positions: expected {len(wanted)}, as many as offsets, got {len(places)}")
         with self._lock:
@@ -94,7 +95,7 @@ class OffsetIndex(AbstractIndex):
     def _positions(self, positions: npt.ArrayLike) -> npt.NDArray[np.int32]:
         if isinstance(positions, np.ndarray) and positions.dtype == np.int32 and positions.ndim == 1:
             return np.ascontiguousarray(positions, np.int32)
-        places = int64_array("positions", positions)
+        places = int64s("positions", positions)
         if len(places) and not -(2**31) <= int(places.min()) <= int(places.max()) < 2**31:
             raise OffsetOverflowError("a position does not fit 32 bits", path=self.path, field="position")
         return places.astype(np.int32)

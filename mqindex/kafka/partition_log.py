@@ -13,10 +13,11 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._native.numbers import milliseconds, whole_number
+from mqindex._numbers import Time, Times, times
 from mqindex._results import Columns
 from mqindex.errors import ClosedFileError
 from mqindex.kafka.aborted import AbortedTransactions
-from mqindex.kafka.abstract_index import int64_array
 from mqindex.kafka.batches import is_control
 from mqindex.kafka.log_segment import LogSegment
 from mqindex.kafka.offset_search import (
@@ -131,6 +132,7 @@ class PartitionLog:
         As a fetch finds it: in the segment of the offset, and where compaction left nothing there, in a later one.
         """
         self._require_open()
+        offset = whole_number("offset", offset)
         for served in self._served[max(bisect_right(self._bases, offset) - 1, 0) :]:
             found = served.translate_offset(offset)
             if found is not None:
@@ -139,9 +141,10 @@ class PartitionLog:
 
     # ---- times
 
-    def offset_for_timestamp(self, ms: int) -> TimestampOffset | None:
+    def offset_for_timestamp(self, ms: Time) -> TimestampOffset | None:
         """The first record at `ms` (since the epoch) or later, as the broker's offsets-for-times; None: there is none.
 
+        `ms` may be an aware datetime or a datetime64.
         -1 asks for the log's end, -2 and -4 for its start (all with the timestamp -1), -3 for the first record with the
         greatest timestamp; -5, of tiered storage, is None.
 
@@ -157,6 +160,7 @@ class PartitionLog:
         `last_stable_offset` on.
         """
         self._require_open()
+        ms = milliseconds("ms", ms)
         if ms in _SPECIAL:
             return self._special(ms)
         ms = min(max(ms, -(2**63)), 2**63 - 1)
@@ -165,25 +169,26 @@ class PartitionLog:
                 return find_offset_by_timestamp(served, ms, self.log_start_offset)
         return None
 
-    def offsets_for_timestamps(self, ms: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def offsets_for_timestamps(self, ms: Times) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """`offset_for_timestamp` of each time, as two arrays; -1 and -1 where there is none.
 
         Parameters
         ----------
-        ms : int64[n], ms since the epoch, in any order; increasing ones cost least.
+        ms : int64[n], ms since the epoch, or datetime64[n], aware datetimes, Arrow timestamps, in any order; increasing
+            ones cost least.
 
         Returns
         -------
         timestamps, offsets : int64[n] each. Indexes, batches and records are each read once for all times.
         """
         self._require_open()
-        asked = int64_array("ms", ms)
-        times, offsets = np.full((2, len(asked)), -1, np.int64)
+        asked = times("ms", ms)
+        found_times, offsets = np.full((2, len(asked)), -1, np.int64)
         special = (asked >= LATEST_TIERED) & (asked <= LATEST)
         for which in np.unique(asked[special]).tolist():
             found = self._special(which)
             if found is not None:
-                times[asked == which], offsets[asked == which] = found
+                found_times[asked == which], offsets[asked == which] = found
         largest = np.maximum.accumulate(np.array([served.largest_timestamp for served in self._served], np.int64))
         chosen = np.searchsorted(largest, asked)  # the first segment whose largest timestamp is not before the time
         chosen[special] = len(largest)
@@ -192,8 +197,10 @@ class PartitionLog:
         for served, start, stop in zip(self._served, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             if start < stop:
                 mine = order[start:stop]
-                times[mine], offsets[mine] = find_offsets_by_timestamps(served, asked[mine], self.log_start_offset)
-        return times, offsets
+                found_times[mine], offsets[mine] = find_offsets_by_timestamps(
+                    served, asked[mine], self.log_start_offset
+                )
+        return found_times, offsets
 
     def _special(self, ms: int) -> TimestampOffset | None:
         if ms == LATEST:
@@ -213,6 +220,7 @@ class PartitionLog:
         ended before `start` are among them. Source: Kafka 4.1.0 `UnifiedLog.collectAbortedTransactions`.
         """
         self._require_open()
+        start, upper = whole_number("start", start), whole_number("upper", upper)
         return self._aborted.collect(start, upper, self.log_start_offset)
 
     def are_committed(self, batches: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -261,6 +269,7 @@ class PartitionLog:
         self._require_open()
         if isolation_level not in ("read_uncommitted", "read_committed"):
             raise ValueError(f"isolation_level: expected read_uncommitted or read_committed, got {isolation_level!r}")
+        offset, max_bytes = whole_number("offset", offset), whole_number("max_bytes", max_bytes)
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise ValueError(f"offset: expected {self.log_start_offset}..{self.log_end_offset}, got {offset}")
         committed = isolation_level == "read_committed"

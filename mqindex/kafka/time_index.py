@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy.typing as npt
 
+from mqindex._numbers import Time, Times, int64s, times
 from mqindex.errors import OffsetOverflowError, OutOfOrderError
-from mqindex.kafka.abstract_index import AbstractIndex, int64_array
+from mqindex.kafka.abstract_index import AbstractIndex
 from mqindex.kafka.layout import TIME_ENTRY_SIZE
 
 __all__ = ["TimeIndex", "TimestampOffset"]
@@ -57,18 +58,17 @@ class TimeIndex(AbstractIndex):
         """True when only the place of the closing entry is left."""
         return len(self) >= self.max_entries - 1
 
-    def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
+    def maybe_append(self, timestamp: Time, offset: int, skip_full_check: bool = False) -> None:
         """Append one entry; see `maybe_append_many`. `skip_full_check`: the closing entry may take the last place."""
         self.maybe_append_many([timestamp], [offset], skip_full_check=skip_full_check)
 
-    def maybe_append_many(
-        self, timestamps: npt.ArrayLike, offsets: npt.ArrayLike, *, skip_full_check: bool = False
-    ) -> None:
+    def maybe_append_many(self, timestamps: Times, offsets: npt.ArrayLike, *, skip_full_check: bool = False) -> None:
         """Append entries with the broker's checks, one after the other; one with the last timestamp is passed over.
 
         Parameters
         ----------
-        timestamps : int64[n], ms since the epoch. offsets : int64[n].
+        timestamps : int64[n], ms since the epoch, or datetime64[n], aware datetimes, Arrow timestamps
+        offsets : int64[n]
 
         Raises
         ------
@@ -76,18 +76,18 @@ class TimeIndex(AbstractIndex):
             The entries before the one that is refused were appended. (The broker leaves half an entry behind where an
             offset is too far from the base offset; here nothing is written of it.)
         """
-        times, wanted = int64_array("timestamps", timestamps), int64_array("offsets", offsets)
-        if len(times) != len(wanted):
-            raise ValueError(f"offsets: expected {len(times)}, as many as timestamps, got {len(wanted)}")
+        keys, wanted = times("timestamps", timestamps), int64s("offsets", offsets)
+        if len(keys) != len(wanted):
+            raise ValueError(f"offsets: expected {len(keys)}, as many as timestamps, got {len(wanted)}")
         with self._lock:
             self._require_writable()
-            done, why = self._core.append_times(times, wanted, *self.last_entry, skip_full_check)
+            done, why = self._core.append_times(keys, wanted, *self.last_entry, skip_full_check)
         if why == "full":
             raise self._full()
         if why == "order":
             raise OutOfOrderError(
                 "the entry is before the last one", path=self.path, expected=f"{tuple(self.last_entry)} or later",
-                got=(int(times[done]), int(wanted[done])),
+                got=(int(keys[done]), int(wanted[done])),
             )  # fmt: skip
         if why == "overflow":
             raise OffsetOverflowError(

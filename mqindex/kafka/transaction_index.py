@@ -10,6 +10,7 @@ from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import NamedTuple
 
+from mqindex._native.numbers import whole_number
 from mqindex._native.owner import Owner
 from mqindex.errors import ClosedFileError, CorruptIndexError, OutOfOrderError, ReadOnlyFileError
 from mqindex.files import disk, lock
@@ -106,7 +107,8 @@ class TransactionIndex:
 
     def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> TxnIndexSearchResult:
         """The aborted transactions that touch the offsets [fetch_offset, upper_bound_offset)."""
-        return search_aborted(self._read(), fetch_offset, upper_bound_offset)
+        fetch_offset = whole_number("fetch_offset", fetch_offset)
+        return search_aborted(self._read(), fetch_offset, whole_number("upper_bound_offset", upper_bound_offset))
 
     def append(self, txn: AbortedTxn) -> None:
         """Append a transaction, which must end behind the last one; brought to the disk by `flush`."""
@@ -124,6 +126,7 @@ class TransactionIndex:
 
     def truncate_to(self, offset: int) -> None:
         """Cut the file at the first transaction that ends at `offset` or behind."""
+        offset = whole_number("offset", offset)
         with self._lock:
             self._require_writable()
             known = self._read()

@@ -18,6 +18,7 @@ LEVELS = {
     "_native": 1,
     "files": 2,
     "_keys": 2,
+    "_numbers": 2,
     "_results": 2,
     "driving": 3,
     "engines": 3,

@@ -13,6 +13,8 @@ from mqindex.rocketmq import IndexFile
 from tests.reference.index_file import IndexFile as TwinFile
 from tests.support.golden import OracleCase, oracle_cases
 
+pytestmark = pytest.mark.filterwarnings("ignore:begin .* is after end:UserWarning")  # the broker was asked so too
+
 each_sequence = pytest.mark.parametrize("oracle", oracle_cases(), ids=lambda oracle: oracle.name)
 HEADER = ("beginTimestamp", "endTimestamp", "beginPhyOffset", "endPhyOffset", "hashSlotCount", "indexCount")
 

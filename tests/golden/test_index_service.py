@@ -17,6 +17,8 @@ from tests.reference.rebuild import log_files
 from tests.support.golden import KILLED_CASES, STORE_CASES, StoreCase, case
 from tests.support.tree import index_bytes, index_paths
 
+pytestmark = pytest.mark.filterwarnings("ignore:begin .* is after end:UserWarning")  # the broker was asked so too
+
 GoldenStore = Callable[[str], tuple[StoreCase, Path]]
 each_store = pytest.mark.parametrize("name", STORE_CASES)
 

@@ -15,6 +15,8 @@ from mqindex.rocketmq.log.log_columns import COLUMNS
 from tests.support.golden import KILLED_CASES, STORE_CASES, StoreCase, case
 from tests.support.tree import index_bytes
 
+pytestmark = pytest.mark.filterwarnings("ignore:begin .* is after end:UserWarning")  # the broker was asked so too
+
 GoldenStore = Callable[[str], tuple[StoreCase, Path]]
 each_store = pytest.mark.parametrize("name", STORE_CASES)
 NAMES = {

@@ -14,6 +14,8 @@ from mqindex.rocketmq import IndexFile, IndexService
 from tests.reference.index_file import MAX_TIME
 from tests.reference.index_file import IndexFile as TwinFile
 
+pytestmark = pytest.mark.filterwarnings("ignore:begin .* is after end:UserWarning")  # the broker was asked so too
+
 SLOTS, ENTRIES = 7, 40
 SIZE = 40 + 4 * SLOTS + 20 * ENTRIES
 KEYS = [f"T#k{number}" for number in range(12)] + ["T#absent", "", "Aa", "BB", "polygenelubricants"]

@@ -15,6 +15,8 @@ from mqindex.errors import ClosedFileError, GeometryError, ReadOnlyFileError
 from mqindex.rocketmq import IndexService
 from tests.reference.index_service import IndexService as Twin
 
+pytestmark = pytest.mark.filterwarnings("ignore:begin .* is after end:UserWarning")  # the broker was asked so too
+
 KEYS = ["Aa", "BB", "C", "消息", "😀", ""]
 T0 = 1_700_000_000_000
 

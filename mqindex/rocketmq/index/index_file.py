@@ -12,7 +12,9 @@ import numpy.typing as npt
 
 from mqindex._keys import key_batch
 from mqindex._native.index_file import IndexCore
+from mqindex._native.numbers import milliseconds, period, whole_number
 from mqindex._native.single_calls import SingleCalls
+from mqindex._numbers import int64s, times
 from mqindex._results import Columns, Hits
 from mqindex.errors import GeometryError, TruncatedFileError
 from mqindex.files import disk, lock
@@ -24,6 +26,7 @@ from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM, MAX_TIMESTAMP
 if TYPE_CHECKING:
     from mqindex._keys import Keys
     from mqindex._native.keys import KeyBatch
+    from mqindex._numbers import Time, Times
 
 __all__ = ["IndexFile", "IndexHeader"]
 
@@ -100,7 +103,7 @@ class IndexFile(SingleCalls):
         hash_slot_num: int = HASH_SLOT_NUM,
         index_num: int = INDEX_NUM,
         end_phy_offset: int = 0,
-        end_timestamp: int = 0,
+        end_timestamp: Time = 0,
         sparse: bool = False,
     ) -> IndexFile:
         """Create an empty index file, which must not exist yet, and open it for putting.
@@ -124,6 +127,7 @@ class IndexFile(SingleCalls):
         -----
         Source: RocketMQ 4.9.3, the constructor of `IndexFile`.
         """
+        seeds = whole_number("end_phy_offset", end_phy_offset), milliseconds("end_timestamp", end_timestamp)
         size = layout.index_file_size(hash_slot_num, index_num)
         file = MappedFile.create(path, size, sparse=sparse)
         try:
@@ -132,7 +136,7 @@ class IndexFile(SingleCalls):
             with ExitStack() as held:
                 held.enter_context(lock.hold_file(file.path, "index file"))
                 index = cls(file, hash_slot_num, index_num, held.pop_all(), sparse=sparse)
-            index._core.seed(end_phy_offset, end_timestamp)
+            index._core.seed(*seeds)
         except BaseException:
             file.close()
             disk.remove(file.path)
@@ -177,14 +181,15 @@ class IndexFile(SingleCalls):
             return cls(file, slots, entries, held.pop_all())
 
     def put_keys(
-        self, keys: Keys, phy_offsets: npt.ArrayLike, store_timestamps: npt.ArrayLike, *, topic: str | None = None
+        self, keys: Keys, phy_offsets: npt.ArrayLike, store_timestamps: Times, *, topic: str | None = None
     ) -> int:
         """Append an entry for each key, in order; with a topic each key stands for `topic#key`.
 
         Parameters
         ----------
         keys : list[str], ndarray of text, Arrow, polars or pandas strings, shape (n,)
-        phy_offsets, store_timestamps : anything that is an array of int64, shape (n,)
+        phy_offsets : anything that is an array of int64, shape (n,)
+        store_timestamps : likewise, ms since the epoch, or datetime64, aware datetimes, Arrow timestamps
         topic : str, optional
             Hashed once; no concatenated string is built.
 
@@ -196,11 +201,12 @@ class IndexFile(SingleCalls):
         Raises
         ------
         ValueError
-            A null key (nothing was stored; the message names its position), or lengths that differ.
+            A null (nothing was stored; the message names its position), or lengths that differ.
+        TypeError, OverflowError
+            Numbers that are no integers, or do not fit 64 bits.
         """
-        phys = _int64("phy_offsets", phy_offsets)
-        times = _int64("store_timestamps", store_timestamps)
-        return self.put_batch(key_batch(keys, topic), 0, phys, times)
+        phys, stored = int64s("phy_offsets", phy_offsets), times("store_timestamps", store_timestamps)
+        return self.put_batch(key_batch(keys, topic), 0, phys, stored)
 
     def put_batch(
         self,
@@ -227,7 +233,7 @@ class IndexFile(SingleCalls):
         return self._core.put_run(run)
 
     def select_phy_offsets(
-        self, keys: Keys, *, topic: str | None = None, max_num: int = 64, begin: int = 0, end: int = MAX_TIMESTAMP
+        self, keys: Keys, *, topic: str | None = None, max_num: int = 64, begin: Time = 0, end: Time = MAX_TIMESTAMP
     ) -> Hits:
         """`select_phy_offset` of many keys in one pass, with the GIL released.
 
@@ -236,7 +242,7 @@ class IndexFile(SingleCalls):
         keys : list[str], ndarray of text, Arrow, polars or pandas strings, shape (n,)
         topic : str, optional
             Each key then stands for `topic#key`.
-        max_num, begin, end : int, for each key as in the single call
+        max_num, begin, end : for each key as in the single call
 
         Returns
         -------
@@ -252,8 +258,9 @@ class IndexFile(SingleCalls):
         ...     index.select_phy_offsets(["b", "?", "a"], topic="T").to_pylist()
         [[200], [], [100]]
         """
+        first, last = period(begin, end)
         hashes = key_batch(keys, topic).hashes()
-        return Hits(*self.select_hashes(hashes, max_num, begin=begin, end=end))
+        return Hits(*self.select_hashes(hashes, whole_number("max_num", max_num), begin=first, end=last))
 
     def select_hashes(
         self,
@@ -279,17 +286,19 @@ class IndexFile(SingleCalls):
         """True when no further entry fits. Source: RocketMQ 4.9.3, `IndexFile.isWriteFull`."""
         return self._core.is_write_full()
 
-    def is_time_matched(self, begin: int, end: int) -> bool:
+    def is_time_matched(self, begin: Time, end: Time) -> bool:
         """Whether the file may hold entries of [begin, end], by its header alone.
 
         Source: RocketMQ 4.9.3, `IndexFile.isTimeMatched`.
         """
+        begin, end = milliseconds("begin", begin), milliseconds("end", end)
         first, last, *_ = self._core.header()
         return (begin < first and end > last) or first <= begin <= last or first <= end <= last
 
     def entries(self, start: int = 1, stop: int | None = None) -> Columns:
         """The entries [start, stop), clamped to those that exist: key_hash, phy_offset, time_diff (s), prev_index."""
         self._check_length()
+        start, stop = whole_number("start", start), None if stop is None else whole_number("stop", stop)
         if (self.index_num if stop is None else stop) - start > _MANY:
             self._populate()
         names = ("key_hash", "phy_offset", "time_diff", "prev_index")
@@ -370,15 +379,6 @@ class IndexFile(SingleCalls):
             stop = min(max(needed, self._reserved + _RESERVED_AHEAD), self._file.size)
             self._file.reserve_range(start, stop)
             self._reserved = stop
-
-
-def _int64(name: str, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    array = np.asarray(values)
-    if array.size and array.dtype.kind not in "iu":
-        raise TypeError(f"{name}: expected integers, got {array.dtype}")
-    if array.dtype == np.uint64 and array.size and array.max() > MAX_TIMESTAMP:
-        raise OverflowError(f"{name}: expected 64-bit signed integers, got {array.max()}")
-    return np.ascontiguousarray(array, np.int64)
 
 
 def _check_size(file: MappedFile, hash_slot_num: int, index_num: int) -> None:

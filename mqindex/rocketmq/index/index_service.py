@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._keys import key_batch
+from mqindex._native.numbers import period, whole_number
 from mqindex._native.owner import Owner
+from mqindex._numbers import int64s, times
 from mqindex._results import Hits
 from mqindex.errors import ClosedFileError, GeometryError, ReadOnlyFileError
 from mqindex.files import disk, lock
@@ -26,6 +28,7 @@ from mqindex.rocketmq.layout import MAX_TIMESTAMP
 
 if TYPE_CHECKING:
     from mqindex._keys import Keys
+    from mqindex._numbers import Time, Times
 
 __all__ = ["IndexService", "QueryOffsetResult"]
 
@@ -119,27 +122,32 @@ class IndexService:
         return tuple(self._files)
 
     def query_offset(
-        self, topic: str, key: str, *, max_num: int = 64, begin: int = 0, end: int = MAX_TIMESTAMP
+        self, topic: str, key: str, *, max_num: int = 64, begin: Time = 0, end: Time = MAX_TIMESTAMP
     ) -> QueryOffsetResult:
         """Offsets of the messages of `topic` with `key`, exactly as the broker answers one request.
 
         Parameters
         ----------
         max_num : int, most offsets; the broker caps it by `maxMsgsNumBatch` (64), this does not.
-        begin, end : int, ms since the epoch, both inclusive, compared with times of 1 s resolution.
+        begin, end : int, ms since the epoch, or an aware datetime or a datetime64; both inclusive, compared with times
+            of 1 s resolution. A begin after the end, and times in seconds, are answered with a UserWarning.
 
         Notes
         -----
         The walk stops behind the first file that begins before `begin`. Only hashes are compared: an offset may be
         of another key, the message settles it. Source: RocketMQ 4.9.3, `IndexService.queryOffset`.
         """
+        return self.answer(topic, key, max_num, *period(begin, end))
+
+    def answer(self, topic: str, key: str, max_num: int, begin: int, end: int) -> QueryOffsetResult:
+        """`query_offset` of times in ms that somebody has looked at."""
         _check_max_num(max_num)
         files = self.files
         found: list[npt.NDArray[np.int64]] = []
         left, full_key = max_num, f"{topic}#{key}"
         for file in reversed(files):
             if file.is_time_matched(begin, end):
-                found.append(file.select_phy_offset(full_key, max_num=left, begin=begin, end=end))
+                found.append(file.select_between(full_key, left, begin, end))
                 left -= len(found[-1])
             if file.header.begin_timestamp < begin or left <= 0:
                 break
@@ -147,46 +155,44 @@ class IndexService:
         return QueryOffsetResult(offsets, *_last_update(files))
 
     def query_offsets(
-        self, topic: str | None, keys: Keys, *, max_num: int = 64, begin: int = 0, end: int = MAX_TIMESTAMP
+        self, topic: str | None, keys: Keys, *, max_num: int = 64, begin: Time = 0, end: Time = MAX_TIMESTAMP
     ) -> Hits:
         """`query_offset` of many keys at once: each key is hashed once, each file is passed once.
 
         `topic=None`: each key is a whole `topic#key`. The hits of a key are those of the single call, in its order.
         """
         _check_max_num(max_num)
+        first, last = period(begin, end)
         hashes = key_batch(keys, topic=topic).hashes()
         parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
         left = np.full(len(hashes), min(max_num, 2**31 - 1), np.int32)
         for file in reversed(self.files):
-            if file.is_time_matched(begin, end):
-                values, offsets = file.select_hashes(hashes, left, begin=begin, end=end)
+            if file.is_time_matched(first, last):
+                values, offsets = file.select_hashes(hashes, left, begin=first, end=last)
                 left -= np.diff(offsets).astype(np.int32)
                 parts.append((values, offsets))
-            if file.header.begin_timestamp < begin or not left.any():
+            if file.header.begin_timestamp < first or not left.any():
                 break
         return _joined(parts, len(hashes))
 
-    def build_index(
-        self, topic: str | None, keys: Keys, phy_offsets: npt.ArrayLike, store_timestamps: npt.ArrayLike
-    ) -> int:
+    def build_index(self, topic: str | None, keys: Keys, phy_offsets: npt.ArrayLike, store_timestamps: Times) -> int:
         """Put many keys, rolling over to new files as the broker does; returns how many were stored: all.
 
         A new file takes its seeds from the full one before it, so its first entry has the broker's time_diff.
         Entries are not compared with what the files hold already; the broker's skipping of messages that it has
-        indexed is the caller's. Source: RocketMQ 4.9.3, `IndexService.buildIndex`, `putKey`.
+        indexed is the caller's. Arguments and errors as of `IndexFile.put_keys`.
+        Source: RocketMQ 4.9.3, `IndexService.buildIndex`, `putKey`.
         """
-        phys = np.asarray(phy_offsets, np.int64)
-        times = np.asarray(store_timestamps, np.int64)
+        phys, stored = int64s("phy_offsets", phy_offsets), times("store_timestamps", store_timestamps)
         batch = key_batch(keys, topic=topic)
-        if not len(batch) == len(phys) == len(times):
-            raise ValueError(
-                f"keys, phy_offsets, store_timestamps: expected one length, got {len(batch)}, {len(phys)}, {len(times)}"
-            )
+        if not len(batch) == len(phys) == len(stored):
+            lengths = f"{len(batch)}, {len(phys)}, {len(stored)}"
+            raise ValueError(f"keys, phy_offsets, store_timestamps: expected one length, got {lengths}")
         self._check_writable()
         with self._lock:
             done = 0
             while done < len(batch):
-                done += self._current().put_batch(batch, done, phys, times)
+                done += self._current().put_batch(batch, done, phys, stored)
         return done
 
     def put_run(self, run: npt.NDArray[Any]) -> int:
@@ -246,10 +252,11 @@ class IndexService:
         if not self.writable:
             raise ReadOnlyFileError("the index service is read-only", path=self.directory, hint="open it writable")
         self._owner.require()
+        lowest = whole_number("min_phy_offset", min_phy_offset)
         with self._lock:
             expired = []
             for file in self.files[:-1]:
-                if file.header.end_phy_offset >= min_phy_offset:
+                if file.header.end_phy_offset >= lowest:
                     break
                 expired.append(file)
             for file in expired:
@@ -306,7 +313,7 @@ def _last_update(files: tuple[IndexFile, ...]) -> tuple[int, int]:
 
 
 def _check_max_num(max_num: int) -> None:
-    if max_num < 0:
+    if whole_number("max_num", max_num) < 0:
         raise ValueError(f"max_num: expected 0 or more, got {max_num}")
 
 

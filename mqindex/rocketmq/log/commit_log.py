@@ -13,6 +13,7 @@ from types import TracebackType
 import numpy.typing as npt
 
 from mqindex._native.guard import Mapping
+from mqindex._native.numbers import whole_number
 from mqindex._native.owner import Owner
 from mqindex._results import Columns
 from mqindex.errors import ClosedFileError, FormatError, ReadOnlyFileError
@@ -216,9 +217,8 @@ class CommitLog:
         """
         chosen = require_columns(columns)
         self._require_open()
-        return self._scan(
-            self.min_phy_offset if start is None else start, 2**63 - 1 if stop is None else stop, chosen, check_crc
-        )
+        first = self.min_phy_offset if start is None else whole_number("start", start)
+        return self._scan(first, 2**63 - 1 if stop is None else whole_number("stop", stop), chosen, check_crc)
 
     def get_message(self, phy_offset: int, size: int | None = None) -> Message:
         """The message at a phy offset.
@@ -231,7 +231,7 @@ class CommitLog:
         ------
         FormatError : no message begins there (BadMagicError), it is cut short, or its bytes do not agree
         """
-        file, mapped = self.file_at(phy_offset)
+        file, mapped = self.file_at(whole_number("phy_offset", phy_offset))
         message = read_message(mapped, file.start, phy_offset, file.path)
         if size is not None and size != message.size:
             raise FormatError(
@@ -276,7 +276,7 @@ class CommitLog:
         or rolled back gets the queue offset 0.
         Source: RocketMQ 4.9.3 `CommitLog.putMessage`, `MessageExtEncoder`; 5.x for version 2 and the checksum.
         """
-        return self._writing().append_message(message, queue_offset=queue_offset)
+        return self._writing().append_message(message, queue_offset=whole_number("queue_offset", queue_offset))
 
     def append_messages(
         self, messages: MessageColumns, *, queue_offset: npt.ArrayLike | None = None, whole: bool = False

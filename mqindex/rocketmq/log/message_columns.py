@@ -22,6 +22,7 @@ from mqindex._native.pieces import (
     pieces_of_offsets,
     pieces_of_sequence,
 )
+from mqindex._numbers import int64s, times
 from mqindex._results import StringColumn
 from mqindex.rocketmq.log.message_encoder import NewMessage, properties_block, refused
 from mqindex.rocketmq.log.write_rules import WriteRules
@@ -33,6 +34,7 @@ MessageColumns: TypeAlias = Any
 
 COMPUTED_COLUMNS: Final = ("phy_offset", "size", "body_crc", "msg_id")  # a scan gives them, an append makes them anew
 _INT32 = ("queue_id", "flag", "sys_flag", "reconsume_times")
+_TIMES = ("born_timestamp", "store_timestamp")
 
 
 class MessageBatches(list[tuple[int, Mapping[str, Any]]]):
@@ -102,7 +104,8 @@ def _of_mapping(messages: Mapping[str, Any], rules: WriteRules) -> tuple[int, Ma
     lengths = {
         name: len(column)
         for name, column in columns.items()
-        if not isinstance(messages[name], (str, bytes, int, np.integer, type(None)))
+        if not (name in TEXTS and isinstance(messages[name], (str, bytes, type(None))))
+        and not (name in NUMBERS and np.ndim(messages[name]) == 0)
         and not (isinstance(column, Pieces) and column.constant)
     }
     if len(set(lengths.values())) > 1:
@@ -171,16 +174,14 @@ def _blocks(values: Sequence[Any], rules: WriteRules) -> Sequence[Any]:
 
 def _numbers(name: str, values: Any) -> npt.NDArray[np.int64]:
     column = None if isinstance(values, np.ndarray) else _arrow_column(name, values)
-    array = np.asarray(values if column is None else column)
-    if array.dtype.kind == "M":  # times
-        array = array.astype("datetime64[ms]").astype(np.int64)
-    if array.dtype.kind not in "iu" and array.size:
-        raise TypeError(f"{name}: expected whole numbers, got {array.dtype}")
-    if array.ndim > 1:
-        raise ValueError(f"{name}: expected one dimension, got {array.ndim}")
+    if column is not None:
+        values = column
+    elif not isinstance(values, (str, bytes)) and np.ndim(values) == 0:  # one for all rows
+        values = [values]
+    array = times(name, values) if name in _TIMES else int64s(name, values)
     if array.size and (int(array.max()) > _largest(name) or int(array.min()) < -_largest(name) - 1):
         raise ValueError(f"{name}: expected numbers up to {_largest(name)}, got {int(array.min())}..{int(array.max())}")
-    return np.ascontiguousarray(np.atleast_1d(array), np.int64)
+    return array
 
 
 def _largest(name: str) -> int:

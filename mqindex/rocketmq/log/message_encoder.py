@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from mqindex._native.log_writer import RefusedError, encode_frame
+from mqindex._native.numbers import milliseconds, whole_number
 from mqindex.errors import CapacityError, MQIndexError
 from mqindex.rocketmq.log.write_rules import WriteRules, host_bytes
 
@@ -16,6 +17,8 @@ __all__ = ["PUT_OK", "AppendMessageResult", "NewMessage", "encode_message", "pro
 PUT_OK: Final = "PUT_OK"
 _TRANSIENT = "__RMQ.TRANSIENT."  # names that begin so are never stored
 _CRC = "__CRC32#"
+_WHOLE = ("queue_id", "flag", "sys_flag", "reconsume_times", "prepared_transaction_offset")
+_TIMES = ("born_timestamp", "store_timestamp")
 
 
 class AppendMessageResult(NamedTuple):
@@ -41,7 +44,8 @@ class NewMessage:
     properties : mapping of names to values (None: left out), in the order of the file; or a block as stored. What it
         does not have of KEYS, TAGS and UNIQ_KEY is put behind it: `keys`, `tags`, `uniq_key`.
     body : bytes as they are stored; `sys_flag` says whether they are compressed
-    born_timestamp, store_timestamp : ms since the epoch; None: the time of the append
+    born_timestamp, store_timestamp : int, ms since the epoch, or an aware datetime or a datetime64, which becomes that;
+        None: the time of the append
     born_host, store_host : `address:port`, IPv6 as `[address]:port`; None: the store's own. The bits of `sys_flag`
         that tell the kind of address follow them.
 
@@ -75,8 +79,12 @@ class NewMessage:
         for name, text in (("tags", self.tags), ("keys", self.keys), ("uniq_key", self.uniq_key)):
             if text is not None and not isinstance(text, str):
                 raise TypeError(f"{name}: expected str, got {type(text).__name__}")
-        if not hasattr(self.queue_id, "__index__"):
-            raise TypeError(f"queue_id: expected a whole number, got {self.queue_id!r:.80}")
+        for name in _WHOLE:
+            whole_number(name, getattr(self, name))
+        for name in _TIMES:
+            given = getattr(self, name)
+            if given is not None and type(given) is not int:
+                object.__setattr__(self, name, milliseconds(name, given))
         try:
             memoryview(self.body)
         except TypeError:

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._native.numbers import milliseconds, whole_number
+from mqindex._numbers import Time
 from mqindex._results import Columns
 from mqindex.errors import ClosedFileError
 from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
@@ -112,6 +114,8 @@ class BatchConsumeQueue:
         Columns : phy_offset, tags_code, store_timestamp, msg_base_offset int64, size, compacted_offset int32,
             batch_size int16
         """
+        start = None if start is None else whole_number("start", start)
+        stop = None if stop is None else whole_number("stop", stop)
         first, end = self._bounds()
         low = first if start is None else max(self._holding(start, first, end), first)
         high = end if stop is None else self._first_from(stop, first, end)
@@ -122,6 +126,7 @@ class BatchConsumeQueue:
 
     def get(self, queue_offset: int) -> BatchUnit | None:
         """The unit that holds a queue offset; None: it is not in the queue."""
+        queue_offset = whole_number("queue_offset", queue_offset)
         first, end = self._bounds()
         number = self._holding(queue_offset, first, end)
         if not first <= number < end:
@@ -131,8 +136,10 @@ class BatchConsumeQueue:
             return None
         return BatchUnit(*(int(unit[name]) for name in _COLUMNS))
 
-    def get_offset_in_queue_by_time(self, ms: int, *, boundary: Boundary = "lower") -> int:
+    def get_offset_in_queue_by_time(self, ms: Time, *, boundary: Boundary = "lower") -> int:
         """The first queue offset of a unit by its time, as the broker answers.
+
+        `ms`: since the epoch, or an aware datetime or a datetime64.
 
         The file is the last one that begins at that time or before, so equal times in an earlier file are not seen.
         In it the first ("lower") or last ("upper") unit of that time, "lower" else the next newer one; at the time of
@@ -143,6 +150,7 @@ class BatchConsumeQueue:
         """
         if boundary not in ("lower", "upper"):
             raise ValueError(f"boundary: expected 'lower' or 'upper', got {boundary!r}")
+        ms = milliseconds("ms", ms)
         end = self._bounds()[1]
         parts = [(part.first + part.start, part.first + part.stop) for part in self._files.stretches(0, end)]
         if not parts:
@@ -158,6 +166,7 @@ class BatchConsumeQueue:
 
         Source: RocketMQ 5.3.3 `BatchConsumeQueue.correctMinOffset`.
         """
+        min_phy_offset = whole_number("min_phy_offset", min_phy_offset)
         first, end = self._bounds()
         kept = self._search("phy_offset", min_phy_offset, first, end)
         if kept > first:

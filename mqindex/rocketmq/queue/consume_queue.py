@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.consume_queue import are_sound, check_units, decode_units, select_tags
+from mqindex._native.numbers import milliseconds, whole_number
 from mqindex._native.owner import Owner
 from mqindex._results import Columns
 from mqindex.errors import ClosedFileError, ReadOnlyFileError
@@ -25,6 +26,7 @@ from mqindex.rocketmq.queue.queue_times import Boundary, QueueFile, offset_by_bo
 from mqindex.rocketmq.queue.queue_units import Taken, all_columns, count_blanks, last_end, tag_hash, take_units
 
 if TYPE_CHECKING:
+    from mqindex._numbers import Time
     from mqindex.rocketmq.log.commit_log import CommitLog
     from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 
@@ -231,12 +233,12 @@ class ConsumeQueue:
             return taken
         return taken.where(self._fitting(taken.tags_codes, hashes))
 
-    def get_offset_in_queue_by_time(self, ms: int, commit_log: CommitLog, *, boundary: Boundary | None = None) -> int:
+    def get_offset_in_queue_by_time(self, ms: Time, commit_log: CommitLog, *, boundary: Boundary | None = None) -> int:
         """The queue offset at a time, as the broker answers.
 
         Parameters
         ----------
-        ms : int, ms since the epoch
+        ms : int, ms since the epoch, or an aware datetime or a datetime64
         commit_log : CommitLog, which knows when messages were stored
         boundary : None, "lower" or "upper"
             None: the rule of RocketMQ 4.x, the message nearest in time in a file chosen by its time of modification,
@@ -245,6 +247,7 @@ class ConsumeQueue:
         """
         if boundary not in (None, "lower", "upper"):
             raise ValueError(f"boundary: expected None, 'lower' or 'upper', got {boundary!r}")
+        ms = milliseconds("ms", ms)
         low, end = self.min_offset_in_queue, self._look()
         files = [
             QueueFile(file.path, first, max(min(file.stop // QUEUE_UNIT_SIZE, end), first))
@@ -264,6 +267,7 @@ class ConsumeQueue:
         the rule of 5.0 and later; 4.9.3 leaves the minimum where it was.
         Source: RocketMQ 5.3.3 `ConsumeQueue.correctMinOffset`.
         """
+        min_phy_offset = whole_number("min_phy_offset", min_phy_offset)
         end = self._look()
         with self._lock:
             for part in self._units.stretches(self._min(), end):
@@ -292,7 +296,9 @@ class ConsumeQueue:
         Source: RocketMQ 4.9.3 `ConsumeQueue.putMessagePositionInfo`.
         """
         unit = np.zeros(1, UNIT)
-        unit[0] = (phy_offset, queue_offset, tags_code, 0, size, 0)
+        unit["phy_offset"], unit["size"] = whole_number("phy_offset", phy_offset), whole_number("size", size)
+        unit["tags_code"] = whole_number("tags_code", tags_code)
+        unit["queue_offset"] = whole_number("queue_offset", queue_offset)
         return self.put_units(unit).written == 1
 
     def put_units(self, units: npt.NDArray[Any]) -> PutUnits:
@@ -317,7 +323,8 @@ class ConsumeQueue:
         Files without a unit left are deleted. Source: RocketMQ 4.9.3 `ConsumeQueue.truncateDirtyLogicFiles`, which
         moves the position of writing only.
         """
-        self._write(lambda tail: tail.truncate(phy_offset))
+        cut = whole_number("phy_offset", phy_offset)
+        self._write(lambda tail: tail.truncate(cut))
 
     def flush(self) -> None:
         """Return when all units are on the disk; after a failed sync every call is that `OSError`: open it again."""
@@ -383,7 +390,8 @@ class ConsumeQueue:
 
     def _range(self, start: int | None, stop: int | None) -> tuple[int, int]:
         low, end = self.min_offset_in_queue, self._look()
-        return low if start is None else max(start, low), end if stop is None else min(stop, end)
+        first = low if start is None else max(whole_number("start", start), low)
+        return first, end if stop is None else min(whole_number("stop", stop), end)
 
     def _resolved(self, codes: _Ints) -> _Ints:
         if self.ext is None or not len(codes) or int(codes.min()) > MAX_EXT_ADDRESS:

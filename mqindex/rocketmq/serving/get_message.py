@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
+from mqindex._native.numbers import whole_number
 from mqindex.errors import FormatError, was_cut
 from mqindex.files import disk
 from mqindex.rocketmq import layout
@@ -180,8 +181,7 @@ def require_request(topic: str, queue_id: int, offset: int, max_msg_nums: int, t
     if tags is not None and not isinstance(tags, str):
         raise TypeError(f"tags: expected an expression like 'TagA || TagB', got {type(tags).__name__}")
     for name, number in (("queue_id", queue_id), ("offset", offset), ("max_msg_nums", max_msg_nums)):
-        if not hasattr(number, "__index__"):
-            raise TypeError(f"{name}: expected a whole number, got {number!r:.80}")
+        whole_number(name, number)
     if max_msg_nums < 1:
         raise ValueError(f"max_msg_nums: expected 1 or more, got {max_msg_nums}")
 

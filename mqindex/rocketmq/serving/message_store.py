@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from types import TracebackType
 
+from mqindex._native.numbers import period
 from mqindex._native.owner import Owner
+from mqindex._numbers import Time
 from mqindex._results import Columns
 from mqindex.errors import ClosedFileError, FileStateError, ReadOnlyFileError
 from mqindex.files import disk
@@ -282,8 +284,8 @@ class MessageStore:
         key: str,
         *,
         max_num: int = 64,
-        begin: int = 0,
-        end: int = MAX_TIMESTAMP,
+        begin: Time = 0,
+        end: Time = MAX_TIMESTAMP,
         exact: bool = False,
     ) -> QueryMessageResult:
         """Messages of a topic with a key, or with a unique key.
@@ -291,7 +293,8 @@ class MessageStore:
         Parameters
         ----------
         max_num : int, most messages; the broker caps it by `maxMsgsNumBatch` (64), this does not
-        begin, end : int, ms since the epoch, both inclusive, compared with times of 1 s resolution
+        begin, end : int, ms since the epoch, or an aware datetime or a datetime64; both inclusive, compared with times
+            of 1 s resolution. A begin after the end, and times in seconds, are answered with a UserWarning
         exact : bool
             False: the broker's answer, which may hold messages of other keys and topics with the same hash, and a
             message twice; collisions count as found. True: only messages that have the key, each once.
@@ -302,11 +305,12 @@ class MessageStore:
         of the first query; they are seen growing. Source: RocketMQ 4.9.3 `DefaultMessageStore.queryMessage`.
         """
         require_names(topic, key)
+        first, last = period(begin, end)
         log, index = self.commit_log, self._index_service()
         if index is None:
             return QueryMessageResult([], 0, 0)
         query = query_exact if exact else query_message
-        return query(index, log, topic, key, max_num, begin, end)
+        return query(index, log, topic, key, max_num, first, last)
 
     def look_message_by_offset(self, phy_offset: int) -> Message | None:
         """The message that begins at a phy offset; None: the log has none there.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from mqindex._native.numbers import whole_number
 from mqindex.errors import BadMagicError, FormatError, TruncatedFileError, was_cut
 from mqindex.rocketmq.index.index_service import IndexService
 from mqindex.rocketmq.log.commit_log import CommitLog
@@ -42,7 +43,7 @@ def query_message(
     messages: list[Message] = []
     reach, last = (0, 0), end
     for _ in range(_TRIES):
-        places, *update = index.query_offset(topic, key, max_num=max_num, begin=begin, end=last)
+        places, *update = index.answer(topic, key, max_num, begin, last)
         if len(places) == 0:
             break
         reach = (update[0], update[1])
@@ -63,7 +64,7 @@ def query_exact(
     asked = max_num
     found: dict[int, Message | None] = {}
     while True:
-        places, *update = index.query_offset(topic, key, max_num=asked, begin=begin, end=end)
+        places, *update = index.answer(topic, key, asked, begin, end)
         for phy_offset in places.tolist():
             if phy_offset not in found:
                 message = _readable(log, phy_offset)
@@ -87,8 +88,7 @@ def has_key(message: Message, topic: str, key: str) -> bool:
 
 def look_message(log: CommitLog, phy_offset: int) -> Message | None:
     """The message at a phy offset; None where the log has none: outside of it, or between two frames."""
-    if not hasattr(phy_offset, "__index__"):
-        raise TypeError(f"phy_offset: expected a whole number, got {phy_offset!r:.80}")
+    whole_number("phy_offset", phy_offset)
     if not log.files or not log.min_phy_offset <= phy_offset < log.max_phy_offset:
         return None
     try:

@@ -1,0 +1,38 @@
+"""Whole numbers and times that callers give, one at a time; an int costs one look at its type."""
+
+from cpython.long cimport PyLong_CheckExact
+from libc.stdint cimport int64_t
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
+
+cdef int64_t other_whole(object number, str name) except? -1
+cdef int64_t other_time(object moment, str name) except? -1
+cdef int doubt_period(int64_t begin, int64_t end, int level=*) except -1
+
+
+cdef inline int64_t whole(object number, str name) except? -1:
+    """The 64 bits of an integer of any type; Cython's own conversion would cut the fraction off a float."""
+    cdef int overflow = 0
+    cdef int64_t value
+    if PyLong_CheckExact(number):
+        value = PyLong_AsLongLongAndOverflow(number, &overflow)
+        if overflow == 0:
+            return value
+    return other_whole(number, name)
+
+
+cdef inline int64_t time_of(object moment, str name) except? -1:
+    """Milliseconds since the epoch of an int, an aware datetime or a datetime64."""
+    cdef int overflow = 0
+    cdef int64_t value
+    if PyLong_CheckExact(moment):
+        value = PyLong_AsLongLongAndOverflow(moment, &overflow)
+        if overflow == 0:
+            return value
+    return other_time(moment, name)
+
+
+cdef inline bint is_doubtful(int64_t begin, int64_t end) noexcept:
+    """Times out of order, or in seconds, as those of today would be: ms of January to April 1970."""
+    return begin > end or 1_000_000_000 <= begin < 10_000_000_000 or 1_000_000_000 <= end < 10_000_000_000
