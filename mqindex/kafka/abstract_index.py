@@ -20,7 +20,7 @@ from mqindex._results import Columns
 from mqindex.errors import ClosedFileError, CorruptIndexError, IndexFullError, ReadOnlyFileError, TruncatedFileError
 from mqindex.files import disk, lock
 from mqindex.files.mapped_file import MappedFile, reserve
-from mqindex.kafka.layout import MAX_INDEX_SIZE, base_offset_of
+from mqindex.kafka.layout import MAX_INDEX_SIZE, base_offset_of, require_file
 
 __all__ = ["AbstractIndex"]
 
@@ -38,6 +38,7 @@ class AbstractIndex:
     """
 
     entry_size: ClassVar[int]
+    _suffix: ClassVar[str]
     _times: ClassVar[bool]
     _entry: ClassVar[Any]  # the NamedTuple of an entry
 
@@ -65,11 +66,11 @@ class AbstractIndex:
         Raises
         ------
         FileNotFoundError
-        BadMagicError : the name tells no base offset.
+        BadMagicError : the name tells no base offset, or is that of another file of a segment.
         StoreInUseError : `writable`, and somebody has it open for writing.
         OSError : `writable`, and no space is left for what is sparse of it, as brokers leave it; nothing has changed.
         """
-        name = os.fspath(path)
+        name = require_file(path, cls._suffix)
         return cls(name, base_offset_of(name) if base_offset is None else base_offset, writable=writable)
 
     @classmethod

@@ -12,6 +12,7 @@ segment is as long as `max_index_size` allows, zeros behind its entries.
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import Final
 
@@ -24,6 +25,7 @@ __all__ = [
     "TIME_ENTRY_SIZE",
     "TRANSACTION_ENTRY_SIZE",
     "base_offset_of",
+    "require_file",
 ]
 
 OFFSET_ENTRY_SIZE: Final = 8
@@ -32,6 +34,27 @@ TRANSACTION_ENTRY_SIZE: Final = 34
 MAX_INDEX_SIZE: Final = 10_485_760
 MAX_LOG_SIZE: Final = 2**31 - 1  # positions have 32 bits
 MAX_BASE_OFFSET: Final = 2**63 - 2**31
+
+
+_OPENERS: Final = {
+    "log": "LogSegment", "index": "OffsetIndex", "timeindex": "TimeIndex", "txnindex": "TransactionIndex",
+}  # fmt: skip
+
+
+def require_file(path: str | os.PathLike[str], kind: str) -> str:
+    """The path as str. `BadMagicError`: the name is of another file of a segment. A directory is an error, too."""
+    where = os.fspath(path)
+    if os.path.isdir(where):
+        raise IsADirectoryError(
+            errno.EISDIR, f"a directory; expected a .{kind} file. PartitionLog.open takes a directory", where
+        )
+    number, found, *_ = (*os.path.basename(where).split("."), "")
+    if number.isdigit() and found in _OPENERS and found != kind:  # a copy may have any name
+        raise BadMagicError(
+            "another file of a segment", path=where, expected=f"a .{kind} file", got=f".{found}",
+            hint=f"{_OPENERS[found]}.open takes it",
+        )  # fmt: skip
+    return where
 
 
 def base_offset_of(path: str | os.PathLike[str]) -> int:

@@ -20,7 +20,7 @@ from mqindex.errors import ClosedFileError, CorruptIndexError, OffsetOverflowErr
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
 from mqindex.kafka.batches import BATCH, batch_columns, batch_rows
-from mqindex.kafka.layout import MAX_INDEX_SIZE, MAX_LOG_SIZE, base_offset_of
+from mqindex.kafka.layout import MAX_INDEX_SIZE, MAX_LOG_SIZE, base_offset_of, require_file
 from mqindex.kafka.log_recovery import WINDOW, last_offsets_are_indexed, run_by_headers, run_with_checksums
 from mqindex.kafka.offset_index import OffsetIndex, OffsetPosition
 from mqindex.kafka.record_search import find_timestamp, first_offset_at
@@ -119,10 +119,10 @@ class LogSegment:
         Raises
         ------
         FileNotFoundError
-        BadMagicError : the name tells no base offset
+        BadMagicError : the name tells no base offset, or is that of an index
         OffsetOverflowError : longer than 2^31 - 1 bytes, which no position reaches
         """
-        path = os.fspath(log_path)
+        path = require_file(log_path, "log")
         return cls(path, base_offset_of(path) if base_offset is None else base_offset)
 
     # ---- the indexes

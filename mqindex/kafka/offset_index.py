@@ -43,6 +43,7 @@ class OffsetIndex(AbstractIndex):
     (2, [[120, 100], [9000, 0]])
     """
 
+    _suffix = "index"
     entry_size = OFFSET_ENTRY_SIZE
     _times = False
     _entry = OffsetPosition

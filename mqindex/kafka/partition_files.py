@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from mqindex.errors import BadMagicError
 from mqindex.files import lock
 from mqindex.kafka.layout import MAX_BASE_OFFSET
 from mqindex.kafka.log_segment import LogSegment
@@ -24,12 +25,14 @@ __all__ = [
     "log_dir_of",
     "partition_name",
     "partitions_of",
+    "require_partition",
     "while_files_go",
 ]
 
 _SEGMENT_FILE = re.compile(r"([0-9]{20})\.(log|index|timeindex|txnindex|snapshot)", re.ASCII)
 _NUMBERED = re.compile(r"([0-9]+)\.", re.ASCII)
 _PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})(?:\.\S+-(?P<state>delete|future|stray))?", re.ASCII)
+_MOST_NAMED = 5
 _INDEXES = ("index", "timeindex", "txnindex")
 _OTHERS = {"leader-epoch-checkpoint", "partition.metadata", "quorum-state"}
 _OTHER_ENDINGS = (".checkpoint", ".checkpoint.deleted", ".checkpoint.part")  # the metadata log's own snapshots
@@ -194,6 +197,19 @@ def partitions_of(directory: str | os.PathLike[str]) -> tuple[PartitionDirectory
 def is_partition(directory: str | os.PathLike[str]) -> bool:
     """True where a segment's file lies in it, or what a broker puts into an empty partition."""
     return any(_SEGMENT_FILE.match(name) or name in _OTHERS for name in _files(os.fspath(directory)))
+
+
+def require_partition(directory: str) -> None:
+    """`BadMagicError`: there are files or directories in it, none of which a partition has. An empty one may be one."""
+    if is_partition(directory) or not os.listdir(directory):
+        return
+    found = [os.path.basename(named.path) for named in list_partitions(directory)]
+    more = ", ..." if len(found) > _MOST_NAMED else ""
+    raise BadMagicError(
+        "not a partition's directory", path=directory, expected="a segment's files, named by 20 digits",
+        got=f"a log dir, with the partitions in it: {', '.join(found[:_MOST_NAMED])}{more}" if found else "other files",
+        hint=f"pass {os.path.join(directory, found[0])}" if found else "pass <log dir>/<topic>-<partition>",
+    )  # fmt: skip
 
 
 def partition_name(path: str) -> PartitionDirectory | None:

@@ -25,7 +25,7 @@ from mqindex.kafka.offset_search import (
     find_offset_of_max_timestamp,
     find_offsets_by_timestamps,
 )
-from mqindex.kafka.partition_files import PartitionFiles, while_files_go
+from mqindex.kafka.partition_files import PartitionFiles, require_partition, while_files_go
 from mqindex.kafka.partition_read import read_partition
 from mqindex.kafka.producer_state import log_start_offset
 from mqindex.kafka.served_segment import ServedSegment
@@ -101,9 +101,12 @@ class PartitionLog:
         Raises
         ------
         FileNotFoundError, NotADirectoryError
+        BadMagicError : a log dir with partitions in it, or a directory of something else
         OffsetOverflowError : a log longer than 2^31 - 1 bytes, which no position reaches
         """
-        return while_files_go(os.path.abspath(directory), cls._of_files)
+        where = os.path.abspath(directory)
+        require_partition(where)
+        return while_files_go(where, cls._of_files)
 
     @classmethod
     def _of_files(cls, files: PartitionFiles) -> PartitionLog:

@@ -38,6 +38,7 @@ class TimeIndex(AbstractIndex):
     (2, TimestampOffset(timestamp=1000, offset=105), TimestampOffset(timestamp=-1, offset=100))
     """
 
+    _suffix = "timeindex"
     entry_size = TIME_ENTRY_SIZE
     _times = True
     _entry = TimestampOffset

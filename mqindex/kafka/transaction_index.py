@@ -16,7 +16,7 @@ from mqindex.errors import ClosedFileError, CorruptIndexError, OutOfOrderError, 
 from mqindex.files import disk, lock
 from mqindex.files.believed import Believed
 from mqindex.files.regular import regular
-from mqindex.kafka.layout import TRANSACTION_ENTRY_SIZE, base_offset_of
+from mqindex.kafka.layout import TRANSACTION_ENTRY_SIZE, base_offset_of, require_file
 
 __all__ = ["AbortedTxn", "TransactionIndex", "TxnIndexSearchResult", "search_aborted"]
 
@@ -93,7 +93,7 @@ class TransactionIndex:
         cls, path: str | os.PathLike[str], *, base_offset: int | None = None, writable: bool = False
     ) -> TransactionIndex:
         """Open an index, read-only unless asked. `base_offset` None: from the file's name."""
-        name = os.fspath(path)
+        name = require_file(path, "txnindex")
         return cls(name, base_offset_of(name) if base_offset is None else base_offset, writable=writable)
 
     def entries(self) -> Iterator[AbortedTxn]:

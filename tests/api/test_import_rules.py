@@ -30,7 +30,7 @@ LEVELS = {
     "__main__": 5,
 }
 ROCKETMQ = [  # from the bottom to the top; modules without a room of their own stand by themselves
-    {"layout", "store"},
+    {"layout", "store", "wrong_place"},
     {"options", "settings"},
     {"side"},
     {"log"},

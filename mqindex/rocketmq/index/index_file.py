@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import ExitStack
 from types import TracebackType
@@ -173,6 +174,9 @@ class IndexFile(SingleCalls):
         with ExitStack() as held:
             if writable:
                 held.enter_context(lock.hold_file(os.fspath(path), "index file"))
+            if disk.is_directory(os.fspath(path)):
+                hint = "a directory; IndexService.open takes a directory of index files"
+                raise IsADirectoryError(errno.EISDIR, hint, os.fspath(path))
             file = MappedFile.open(path, writable=writable)
             given = geometry.resolve(hash_slot_num, index_num, file.size)
             slots, entries = geometry.infer([file.path]) if given is None else given

@@ -25,6 +25,7 @@ from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.index.names import next_name
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
+from mqindex.rocketmq.wrong_place import refuse_other_place
 
 if TYPE_CHECKING:
     from mqindex._keys import Keys
@@ -96,7 +97,7 @@ class IndexService:
 
         Geometry that is not given is inferred over all files; without files the broker's defaults hold. A writable
         service creates the directory. A read-only one passes over a newest file that is empty, with a warning: so
-        stands, for a moment, what a running broker creates.
+        stands, for a moment, what a running broker creates; and refuses a store's root (`BadMagicError`).
         """
         where = os.fspath(directory)
         if writable:
@@ -106,6 +107,8 @@ class IndexService:
         with ExitStack() as held:
             if writable:
                 held.enter_context(lock.hold_directory(where, "index"))
+            if not writable:
+                refuse_other_place(where, "index", has_files=bool(store.index_paths(where)))
             paths = _index_paths(where, writable)
             slots, entries = _geometry(paths, hash_slot_num, index_num)
             files = [

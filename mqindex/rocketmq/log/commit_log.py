@@ -46,6 +46,7 @@ from mqindex.rocketmq.log.message_columns import MessageColumns
 from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
 from mqindex.rocketmq.log.write_rules import flush_rules, write_rules
 from mqindex.rocketmq.options import Config, StoreOptions, store_options
+from mqindex.rocketmq.wrong_place import refuse_other_place
 
 __all__ = [
     "CommitLog",
@@ -126,6 +127,7 @@ class CommitLog:
         Raises
         ------
         FileNotFoundError : a directory does not exist (a writable log makes it)
+        BadMagicError : a store's root, or another part of it
         FormatError : a file has not `mapped_file_size`
         StoreInUseError : a broker, or another writer, has the log open for writing
 
@@ -146,6 +148,8 @@ class CommitLog:
             _make(options.commitlog)
             return cls._opened(options, mapped_file_size, flush, hold_directories(options.commitlog))
         files, skipped = survey_directories(directories)
+        for directory in directories:
+            refuse_other_place(directory, "commitlog", has_files=bool(files))
         if mapped_file_size is not None:
             _require_size(files, mapped_file_size)
         return cls(files, skipped)

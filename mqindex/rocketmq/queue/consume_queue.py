@@ -24,6 +24,7 @@ from mqindex.rocketmq.queue.queue_files import End, FileMaps, UnitFiles, file_si
 from mqindex.rocketmq.queue.queue_tail import PutUnits, QueueTail
 from mqindex.rocketmq.queue.queue_times import Boundary, QueueFile, offset_by_boundary, offset_by_file_time
 from mqindex.rocketmq.queue.queue_units import Taken, all_columns, count_blanks, last_end, tag_hash, take_units
+from mqindex.rocketmq.wrong_place import refuse_other_place
 
 if TYPE_CHECKING:
     from mqindex._numbers import Time
@@ -110,8 +111,11 @@ class ConsumeQueue:
         Raises
         ------
         FileNotFoundError : there is no such directory, and it is not to be written
+        BadMagicError : it is to be read, and is a store's root, a directory of queues, or another part of a store
         GeometryError : it is to be written, and a file has another size
         """
+        if not writable:
+            refuse_other_place(directory, "consumequeue", has_files=False)
         return cls.of(os.fspath(directory), FileMaps(), file_size=file_size, writable=writable, ext=ext)
 
     @classmethod

@@ -7,6 +7,7 @@ from mqindex.files import disk
 from mqindex.rocketmq import store
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
+from mqindex.rocketmq.wrong_place import store_around
 
 __all__ = ["open_queues", "require_a_part"]
 
@@ -18,7 +19,7 @@ def require_a_part(options: StoreOptions) -> None:
     if not any(disk.is_directory(part) for part in parts):
         raise BadMagicError(
             "not a store", path=options.root, expected="commitlog, consumequeue or index in it",
-            hint="pass the root directory of a broker's store (storePathRootDir)",
+            hint=f"pass {store_around(options.root) or 'the root directory of a broker store (storePathRootDir)'}",
         )  # fmt: skip
 
 

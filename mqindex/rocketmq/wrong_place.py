@@ -1,0 +1,65 @@
+"""An opener that was given another directory of a store than its own: which one it is, and which one was meant."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from mqindex.errors import BadMagicError
+from mqindex.files import disk
+from mqindex.rocketmq import store
+
+__all__ = ["refuse_other_place", "store_around"]
+
+_COMMIT_LOG, _INDEX, _QUEUES = "commitlog", "index", "consumequeue"
+_NAMES: Final = {
+    "root": "a store's root",
+    _COMMIT_LOG: "a commit log",
+    _INDEX: "an index directory",
+    _QUEUES: "a consume queue",
+    "queues": "the directory of all consume queues",
+    "topic": "a topic's directory of consume queues",
+}
+
+
+def refuse_other_place(directory: str | os.PathLike[str], part: str, *, has_files: bool) -> None:
+    """`BadMagicError` where `directory` is another part of a store than `part`, or its root and not `has_files`.
+
+    A directory that is only empty, or has strangers in it, is not refused: a young store's is, and has.
+    """
+    where = os.path.abspath(directory)
+    found, root = _what_it_is(where)
+    if found in ("", part) or (found == "root" and has_files):
+        return
+    meant = os.path.join(root, part, *(("<topic>", "<queueId>") if part == _QUEUES else ()))
+    if part == _QUEUES and found in ("topic", "queues"):
+        meant = os.path.join(where, *(("<topic>",) if found == "queues" else ()), "<queueId>")
+    raise BadMagicError(
+        f"not {_NAMES[part]}", path=os.fspath(directory), expected=_NAMES[part], got=_NAMES[found],
+        hint=f"pass {meant}" if disk.is_directory(meant.partition("/<")[0]) else "pass the directory where that is",
+    )  # fmt: skip
+
+
+def _what_it_is(where: str) -> tuple[str, str]:
+    """What a directory is by its place in a store, and that store's root; ("", ""): it does not tell."""
+    if store.is_left_of_store(where):
+        return "root", where
+    for depth, found in enumerate(("queues", "topic", _QUEUES)):
+        above = _above(where, depth)
+        if os.path.basename(above) == _QUEUES and store.is_left_of_store(os.path.dirname(above)):
+            return found, os.path.dirname(above)
+    name, root = os.path.basename(where), os.path.dirname(where)
+    if name in (_COMMIT_LOG, _INDEX) and store.is_left_of_store(root):
+        return name, root
+    return "", ""
+
+
+def store_around(where: str) -> str:
+    """The root of the store that a directory is a part of; "": none is visible."""
+    return _what_it_is(os.path.abspath(where))[1]
+
+
+def _above(where: str, depth: int) -> str:
+    for _ in range(depth):
+        where = os.path.dirname(where)
+    return where
