@@ -83,13 +83,15 @@ cdef class SingleCalls:
         ...     index.select_phy_offset("T#a").tolist(), index.select_phy_offset("T#a", max_num=1).tolist()
         ([600, 200], [600])
         """
+        if self.core is None:
+            raise ClosedFileError("the index file was never opened")
         cdef int64_t first = time_of(begin, "begin")
         cdef int64_t last = time_of(end, "end")
         if is_doubtful(first, last):
             doubt_period(first, last)
-        return self.select_between(key, whole(max_num, "max_num"), first, last)
+        return self.core.select_phy_offset(key, whole(max_num, "max_num"), first, last)
 
-    cpdef object select_between(self, object key, int64_t max_num, int64_t begin, int64_t end):
+    def select_between(self, object key, int64_t max_num, int64_t begin, int64_t end):
         """`select_phy_offset` of times in ms that somebody has looked at."""
         if self.core is None:
             raise ClosedFileError("the index file was never opened")
