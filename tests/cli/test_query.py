@@ -10,6 +10,7 @@ import pytest
 from tests.cli.conftest import Shell, Store, process
 
 
+@pytest.mark.filterwarnings("ignore:begin .* is after end:UserWarning")  # the broker was asked so too
 def test_answers_as_the_broker_did(shell: Shell, basic: Store) -> None:
     """Every recorded query of the store, those of equal limits in one call."""
     alike = defaultdict(list)

@@ -22,10 +22,11 @@ from mqindex.errors import (
 from mqindex.kafka import AbortedTxn, OffsetIndex, OffsetPosition, TimeIndex, TimestampOffset, TransactionIndex
 
 KINDS = (OffsetIndex, TimeIndex)
+ENDINGS = {OffsetIndex: "index", TimeIndex: "timeindex"}
 
 
 def filled(directory: Path, kind: type[OffsetIndex] | type[TimeIndex], n: int = 3, size: int = 240) -> Path:
-    path = directory / ("00000000000000000100.index" if kind is OffsetIndex else "00000000000000000100.timeindex")
+    path = directory / f"00000000000000000100.{ENDINGS[kind]}"
     numbers = np.arange(1, n + 1)
     with kind.create(path, 100, max_index_size=size) as index:
         if isinstance(index, OffsetIndex):
@@ -56,7 +57,7 @@ def test_an_existing_file_is_never_overwritten(kind: type[OffsetIndex], tmp_path
 def test_a_missing_file_is_not_made_by_opening_it(kind: type[OffsetIndex], tmp_path: Path) -> None:
     for writable in (False, True):
         with pytest.raises(FileNotFoundError):
-            kind.open(tmp_path / "00000000000000000000.index", writable=writable)
+            kind.open(tmp_path / f"00000000000000000000.{ENDINGS[kind]}", writable=writable)
     assert os.listdir(tmp_path) == []
 
 
@@ -74,7 +75,7 @@ def test_the_base_offset_comes_from_the_name_or_the_caller(kind: type[OffsetInde
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_empty_file_is_an_index_without_entries(kind: type[OffsetIndex], tmp_path: Path) -> None:
-    path = tmp_path / "00000000000000000100.index"
+    path = tmp_path / f"00000000000000000100.{ENDINGS[kind]}"
     path.touch()
     with kind.open(path) as index:
         assert (len(index), index.max_entries, index.last_offset) == (0, 0, 100)
