@@ -96,7 +96,7 @@ _KINDS = (None, "empty", "long", "separator", "otherwise", "delay")
 
 
 class RefusedError(Exception):
-    """No broker takes a row: (row, "empty" | "long" | "separator" | "otherwise" | "delay", column or None, limit, got)."""
+    """No broker takes a row: (row, kind, column or None, limit, got); kind: one of `_KINDS`."""
 
 
 cdef int refuse(mqi_log_refusal* why) except -1:
