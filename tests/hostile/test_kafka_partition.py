@@ -13,7 +13,7 @@ from threading import Thread
 
 import pytest
 
-from mqindex.errors import ClosedFileError, MQIndexError, TruncatedFileError
+from mqindex.errors import BadMagicError, ClosedFileError, MQIndexError, TruncatedFileError
 from mqindex.kafka import PartitionLog
 from mqindex.kafka.partition_files import list_segments
 from tests.support.kafka_writer import CODECS, FIRST_TIME, KafkaRecord, PartitionWriter, batch
@@ -210,8 +210,8 @@ def test_a_directory_of_foreign_things(tmp_path: Path) -> None:
     files = list_segments(tmp_path)
     assert (files.segments, files.orphans, files.snapshots) == ((), (), {})
     assert {os.path.basename(path) for path in files.leftovers} == {"x.cleaned", "a\nb.deleted"}
-    with PartitionLog.open(tmp_path) as log:
-        assert log.log_end_offset == 0
+    with pytest.raises(BadMagicError, match="not a partition's directory"):
+        PartitionLog.open(tmp_path)
 
 
 def test_a_log_that_is_cut_while_it_is_open_is_an_error(tmp_path: Path) -> None:

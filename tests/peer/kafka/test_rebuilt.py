@@ -212,7 +212,7 @@ def test_repair_touches_only_what_is_wrong(
     assert found.placed["damaged"] == files_of(written[version].partition("damaged"))
     (backup,) = partition.glob("mqindex-backup-*")
     kept = sorted(path.suffix for path in backup.iterdir())
-    assert kept == [".index", ".timeindex"]
+    assert kept == [".index", ".json", ".timeindex"]
     for life in (found.second, found.third):
         assert life.complaints["damaged"] == []
         assert life.left["damaged"] == found.placed["damaged"]
