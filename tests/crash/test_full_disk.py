@@ -58,8 +58,9 @@ one, large = LocalEngine(1), {"hash_slot_num": 1000, "index_num": 200_000, "brok
 full(lambda: IndexFile.create(disk / "index", hash_slot_num=1000, index_num=200_000))
 full(put_sparse)
 full(fill_holes)
-sparse = disk / "00000000000000000000.index"
+names = {OffsetIndex: "00000000000000000000.index", TimeIndex: "00000000000000000000.timeindex"}
 for kind in (OffsetIndex, TimeIndex, IndexFile):  # as brokers make them: no page of it has a place on the disk yet
+    sparse = disk / names.get(kind, "20261122000000000")
     with open(sparse, "wb") as file:
         file.truncate(40 + 4 * 1000 + 20 * 200_000 if kind is IndexFile else 3 << 20)
     given = {"hash_slot_num": 1000, "index_num": 200_000} if kind is IndexFile else {}

@@ -8,8 +8,10 @@ enum { MOST = 1400, TARGETS = MQI_KAFKA_GROUP, APPENDS = 80 };
 
 static int width(int times) { return times ? MQI_TIME_ENTRY_SIZE : MQI_OFFSET_ENTRY_SIZE; }
 
-static int64_t column_of(const mqi_kafka_index *x, int column, int64_t i) {
-    return column == MQI_KAFKA_KEY ? mqi_kafka_key(x, i) : mqi_kafka_value(x, i);
+TWIN int64_t column_of(const mqi_kafka_index *x, int column, int64_t i) {
+    const uint8_t *entry = x->buf + i * (x->times ? MQI_TIME_ENTRY_SIZE : MQI_OFFSET_ENTRY_SIZE);
+    if (column == MQI_KAFKA_VALUE) return mqi_get32(entry + (x->times ? 8 : 4));
+    return x->times ? mqi_get64(entry) : mqi_get32(entry);
 }
 
 static void put_entry(uint8_t *bytes, int times, int64_t i, int64_t key, int32_t value) {
@@ -26,7 +28,7 @@ static uint8_t *make(tape *t, int times, int64_t n, int orderly) {
     int32_t value = 0;
     for (int64_t i = 0; i < n; i++) {
         uint8_t step = tape_byte(t);
-        key = orderly || step < 250 ? key + 1 + step % 5 : tape_field(t);
+        key = orderly || step < 250 ? (int64_t)((uint64_t)key + 1 + step % 5) : tape_field(t); /* past the last: wraps */
         value = step & 64 ? value + 1 : tape_byte(t);
         put_entry(bytes, times, i, key, value);
     }
@@ -40,7 +42,7 @@ static int64_t pick(tape *t, const mqi_kafka_index *x) {
 }
 
 /* The last entry whose column is not above the target; with `upper` the first that is not below it. */
-static int64_t walk(const mqi_kafka_index *x, int column, int64_t target, int upper) {
+TWIN int64_t walk(const mqi_kafka_index *x, int column, int64_t target, int upper) {
     int64_t at = -1;
     for (int64_t i = 0; i < x->n; i++) {
         int64_t key = column_of(x, column, i);
@@ -57,7 +59,7 @@ static int64_t behind_equal(const mqi_kafka_index *x, int column, int64_t target
     return at + 1 < x->n ? at + 1 : -1;
 }
 
-static int ascends(const mqi_kafka_index *x, int column) {
+TWIN int ascends(const mqi_kafka_index *x, int column) {
     for (int64_t i = 1; i < x->n; i++)
         if (column_of(x, column, i - 1) >= column_of(x, column, i)) return 0;
     return 1;
@@ -92,9 +94,9 @@ static void floor_all(const mqi_kafka_index *x, tape *t) {
         HOLDS(found[k] == at && portable[k] == at && mqi_kafka_floor(x, &tree, targets[k]) == at);
     }
     qsort(targets, TARGETS, sizeof *targets, compare);
-    int64_t first = walk(x, MQI_KAFKA_KEY, targets[0], 0);
-    mqi_kafka_merge(x, targets, TARGETS, first > 0 ? first : 0, merged);
-    for (int k = 0; k < TARGETS; k++) HOLDS(merged[k] == walk(x, MQI_KAFKA_KEY, targets[k], 0));
+    qsort(found, TARGETS, sizeof *found, compare); /* floors ascend with their targets */
+    mqi_kafka_merge(x, targets, TARGETS, found[0] > 0 ? found[0] : 0, merged);
+    for (int k = 0; k < TARGETS; k++) HOLDS(merged[k] == found[k]);
     mqi_kafka_tree_free(&tree);
 }
 
@@ -156,7 +158,7 @@ static void append_all(tape *t, int times) {
     int32_t positions[APPENDS];
     for (int i = 0; i < APPENDS; i++) {
         uint8_t step = tape_byte(t);
-        key = step == 255 ? tape_field(t) : key + step % 4;
+        key = step == 255 ? tape_field(t) : (int64_t)((uint64_t)key + step % 4);
         offset = step == 254 ? tape_field(t) : (int64_t)((uint64_t)offset + step / 4 % 4);
         keys[i] = key, offsets[i] = offset, positions[i] = i;
     }
