@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import struct
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -82,8 +83,17 @@ def all_stopped(peers: dict[str, Peer]) -> Iterator[dict[str, Stopped]]:
 
 
 @pytest.fixture
-def stopped(all_stopped: dict[str, Stopped], version: str) -> Stopped:
-    return all_stopped[version]
+def stopped(all_stopped: dict[str, Stopped], version: str) -> Iterator[Stopped]:
+    """Its store is as it was at the stop, whatever another test has left."""
+    chosen = all_stopped[version]
+    store = chosen.broker.store
+    copy = store.with_name("as-stopped")
+    if not copy.exists():
+        shutil.copytree(store, copy)
+    yield chosen
+    chosen.broker.kill()
+    shutil.rmtree(store)
+    shutil.copytree(copy, store)
 
 
 def test_the_volume_of_the_log_was_not_mounted(stopped: Stopped, proven: Callable[[str], None]) -> None:
@@ -113,7 +123,8 @@ def test_an_unclean_end_and_an_old_checkpoint(stopped: Stopped, proven: Callable
     (store / "abort").touch()
     start = stopped.start()
     assert start.entries_deleted == entries
-    assert 0 < (start.entries_lost or 0) <= entries
+    lost = start.entries_lost
+    assert lost is None if stopped.broker.version > "5" else lost is not None and 0 < lost <= entries
     assert not stopped.is_clean()
     assert repair(store, config=stopped.broker.conf, broker_version=stopped.broker.version).ok
     assert stopped.is_clean()
@@ -121,8 +132,8 @@ def test_an_unclean_end_and_an_old_checkpoint(stopped: Stopped, proven: Callable
     stopped.require_all_answers()
     assert stopped.entries() >= entries
     proven(
-        f"abort and an old checkpoint: verify tells that {start.entries_deleted} entries go and {start.entries_lost} "
-        "do not come back; repaired, a broker keeps them all"
+        f"abort and an old checkpoint: verify tells that {start.entries_deleted} entries go and "
+        f"{'perhaps some' if lost is None else lost} do not come back; repaired, a broker keeps them all"
     )
 
 
