@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.golden import StoreCase, case
 
@@ -23,10 +24,13 @@ MARKERS = {
     "leaves_open": "may leave files or maps open (checked elsewhere)",
 }
 
+settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
 
 def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; some tests interrupt themselves
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    settings.load_profile("busy machine")  # no test asserts a time
     config.stash[REAL_STDERR] = os.dup(2)  # Capturing is suspended now; later, descriptor 2 is a file.
     for name, meaning in MARKERS.items():
         config.addinivalue_line("markers", f"{name}: {meaning}")

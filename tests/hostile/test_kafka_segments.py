@@ -55,7 +55,7 @@ def asked(offset: int, time: int) -> list[Callable[[LogSegment], object]]:
     ]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     spoilt_logs(),
     entries(">ii", st.integers(0, 9) | INT32, st.integers(0, len(LOG)) | INT32),

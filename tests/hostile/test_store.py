@@ -297,7 +297,7 @@ else:
 
 def run_shrinking(kind: str, path: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", SHRINKS, kind, str(path)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_index_file_that_shrinks_while_open_ends_in_an_error_not_a_fault(tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from typing import IO
 from urllib.parse import quote_plus, unquote_plus
 
-from tests.peer.jvm import Jvm
+from tests.peer.jvm import PATIENCE, Jvm
 from tests.peer.maven import PeerError
 
 __all__ = ["Conversation"]
 
-ANSWER_SECONDS = 90.0
+ANSWER_SECONDS = PATIENCE + 60  # the other side has patience too
 
 
 class Conversation:

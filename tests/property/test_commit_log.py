@@ -21,7 +21,7 @@ from tests.reference.java import decode_utf8, key_hash
 
 RUN_ENTRY = np.dtype([("key_hash", "=i4"), ("phy_offset", "=i8"), ("store_timestamp", "=i8")])
 MAGICS = (-626843481, -626843477)
-patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+patient = settings(suppress_health_check=[HealthCheck.data_too_large])
 
 texts = st.text(max_size=20).map(lambda text: text.encode(errors="surrogatepass")) | st.binary(max_size=40)
 keys = st.lists(st.sampled_from([b"a", b"", b"order-1", b"\xe6\xb6\x88", b"\xff", b"k" * 70]), max_size=6).map(

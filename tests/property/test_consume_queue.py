@@ -55,7 +55,6 @@ def histories(draw: st.DrawFn) -> tuple[int, list[tuple[Any, ...]]]:
     return 20 * draw(st.integers(1, 6)), steps
 
 
-@settings(deadline=None)
 @given(histories(), st.data())
 def test_a_queue_does_what_its_twin_does(
     tmp_path_factory: Any, history: tuple[int, list[tuple[Any, ...]]], data: st.DataObject
@@ -100,7 +99,6 @@ def rows_of(queue: ConsumeQueue, start: int | None, stop: int | None) -> list[tu
     return list(zip(*(column.tolist() for column in queue.units(start, stop).values()), strict=True))
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=300), st.data())
 def test_units_of_any_bytes_are_read_as_struct_reads_them(data: bytes, draw: st.DataObject) -> None:
     places = len(data) // 20
@@ -130,7 +128,6 @@ def log_and_units(draw: st.DrawFn) -> tuple[list[tuple[int, int]], bytes]:
     return log, b"".join(struct.pack(">qiq", *unit) for unit in draw(st.lists(units, max_size=40)))
 
 
-@settings(deadline=None)
 @given(log_and_units(), st.one_of(st.none(), st.lists(st.integers(-2, 6), max_size=7)), st.integers(0, 45), st.data())
 def test_units_are_taken_while_there_is_room_and_those_that_the_log_lacks_have_no_size(
     given_: tuple[list[tuple[int, int]], bytes], hashes: list[int] | None, room: int, draw: st.DataObject
@@ -151,7 +148,6 @@ def test_units_are_taken_while_there_is_room_and_those_that_the_log_lacks_have_n
     assert (taker.found, taker.gone, taker.full) == (len(expected), gone, len(expected) == room)
 
 
-@settings(deadline=None)
 @given(raw_units(queues=5))
 def test_grouping_is_a_stable_sort(units: Any) -> None:
     room = np.zeros(45, UNIT)
@@ -170,7 +166,6 @@ def test_grouping_is_a_stable_sort(units: Any) -> None:
     assert offsets[0] == 0 and offsets[-1] == len(units)
 
 
-@settings(deadline=None)
 @given(raw_units(), st.integers(0, 12), st.integers(-1, 300))
 def test_encoding_keeps_and_drops_as_the_broker(units: Any, next_offset: int, max_phy_offset: int) -> None:
     expected, repeated, misplaced = bytearray(), 0, 0
@@ -196,7 +191,7 @@ def test_encoding_keeps_and_drops_as_the_broker(units: Any, next_offset: int, ma
     assert native.compare_units(data, first, units).tolist() == differing
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.lists(st.sampled_from([0, 0, 1, 2, 1000]), min_size=1, max_size=20),
     st.integers(1, 4),

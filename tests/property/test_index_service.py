@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mqindex.errors import ClosedFileError, GeometryError, ReadOnlyFileError
@@ -31,7 +31,6 @@ def histories(draw):
     return geometry, keys, (T0 + np.cumsum([0, *steps])[:n]).tolist(), [0, *cuts, n]
 
 
-@settings(deadline=None)
 @given(histories(), st.randoms(use_true_random=False))
 def test_service_answers_as_the_broker_would(tmp_path_factory, history, rng: random.Random):
     (slots, entries), keys, times, cuts = history

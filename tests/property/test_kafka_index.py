@@ -9,14 +9,13 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mqindex.errors import CapacityError, OutOfOrderError
 from mqindex.kafka import OffsetIndex, TimeIndex
 from tests.reference import kafka_index as twin
 
-patient = settings(deadline=None)
 BASES = st.sampled_from([0, 7, 1 << 40, 2**63 - 2**31])
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -34,7 +33,6 @@ def made(
     return path
 
 
-@patient
 @given(
     BASES, sorted_keys | any_keys, st.lists(INT32, min_size=40, max_size=40), st.lists(INT64, max_size=20), st.data()
 )
@@ -53,7 +51,6 @@ def test_offset_look_ups(
         assert many(index, [asked[at] for at in order]) == [expected[at] for at in order]
 
 
-@patient
 @given(
     BASES,
     st.lists(INT64 | st.integers(-2, 9), max_size=40),
@@ -104,7 +101,6 @@ def test_every_border_of_nodes_and_layers(n: int) -> None:
             assert one == list(zip(first[:300].tolist(), second[:300].tolist(), strict=True))
 
 
-@patient
 @given(BASES, sorted_keys | any_keys, INT32, st.booleans())
 def test_truncate_to_keeps_what_the_twin_keeps(base: int, keys: list[int], at: int, times: bool) -> None:
     if times:
@@ -122,7 +118,6 @@ def test_truncate_to_keeps_what_the_twin_keeps(base: int, keys: list[int], at: i
 offsets = st.integers(0, 30) | st.sampled_from([-1, 2**31 - 1, 2**31])
 
 
-@patient
 @given(BASES, st.lists(st.tuples(offsets, INT32), max_size=12), st.integers(1, 8))
 def test_appended_offsets(base: int, given_: list[tuple[int, int]], room: int) -> None:
     entries: list[tuple[int, int]] = []
@@ -145,7 +140,6 @@ def test_appended_offsets(base: int, given_: list[tuple[int, int]], room: int) -
             assert file.read() == twin.offset_bytes(entries, base)
 
 
-@patient
 @given(
     BASES, st.lists(st.tuples(st.integers(-2, 20), st.integers(0, 30)), max_size=12), st.integers(1, 8), st.booleans()
 )

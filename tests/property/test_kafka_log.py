@@ -21,7 +21,7 @@ from tests.reference.kafka_index import Refused
 from tests.support.kafka_writer import CODECS, KafkaRecord, batch, marker, messages
 
 REFUSED = {"full": IndexFullError, "order": OutOfOrderError, "overflow": OffsetOverflowError}
-few = settings(deadline=None, max_examples=60)
+few = settings(max_examples=60)
 
 keys = st.none() | st.binary(max_size=5)
 times = st.integers(0, 9).map(lambda n: 1_700_000_000_000 + n) | st.sampled_from([-1, 0, 2**62])

@@ -20,8 +20,8 @@ from tests.reference.kafka_partition import Partition, batches, read_partition
 from tests.support.kafka_writer import CODECS, FIRST_TIME, KafkaRecord, PartitionWriter
 
 ASKED = [*range(-5, 0), *(FIRST_TIME + ms for ms in range(-4, 62, 7))]
-thorough = settings(deadline=None, max_examples=40)
-few = settings(deadline=None, max_examples=20)
+thorough = settings(max_examples=40)
+few = settings(max_examples=20)
 times = st.integers(-3, 40) | st.just(60)
 texts = st.none() | st.binary(max_size=6)
 records = st.lists(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from mqindex.engines import LocalEngine
 from mqindex.kafka import rebuild, repair, verify
@@ -39,7 +39,7 @@ steps = st.one_of(
     st.tuples(st.just("skip"), st.integers(1, 5)),
 )
 scripts = st.lists(steps, min_size=1, max_size=25)
-lean = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+lean = settings(max_examples=60)
 
 
 def write(directory: Path, script: list[Any], base: int, interval: int) -> Path:

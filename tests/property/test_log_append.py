@@ -41,7 +41,7 @@ messages = st.builds(
 requests = st.lists(st.tuples(st.sampled_from(("one", "many", "whole")), st.lists(messages, min_size=1, max_size=4)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(requests, st.booleans())
 def test_appended_log_has_the_bytes_of_the_document(
     requests: list[tuple[str, list[LogMessage]]], separator: bool

@@ -54,7 +54,7 @@ def logs(draw: st.DrawFn) -> list[LogMessage]:
     return messages
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     logs(),
     st.sampled_from([100, 1000]),

@@ -47,7 +47,7 @@ def records(draw: st.DrawFn) -> Record:
     )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     st.lists(records(), min_size=1, max_size=8),
     st.builds(Rules, st.sampled_from([[], [1000], [1000, 5000, 2**62]]), st.booleans(), st.booleans(), st.booleans()),

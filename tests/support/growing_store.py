@@ -83,7 +83,7 @@ class Turns:
 class Until:
     """Ends a follower when something is true; a test that waits in vain fails."""
 
-    def __init__(self, reached: Callable[[], bool], seconds: float = 20.0) -> None:
+    def __init__(self, reached: Callable[[], bool], seconds: float = 120.0) -> None:
         self.reached, self.deadline = reached, time.monotonic() + seconds
 
     def is_set(self) -> bool:

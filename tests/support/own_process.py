@@ -13,7 +13,7 @@ def run_apart(code: str, *arguments: object) -> str:
     """What the code printed; `arguments` are `sys.argv[1:]`. A signal and a traceback fail with what it said."""
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(code), *map(str, arguments)],
-        capture_output=True, text=True, timeout=100, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"ended with {done.returncode}\n{done.stderr[-4000:]}"
     return done.stdout

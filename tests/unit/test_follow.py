@@ -62,7 +62,7 @@ class Follower(threading.Thread):
 
     def end(self) -> FollowReport:
         self.stopping.set()
-        self.join(30)
+        self.join(120)
         assert self.error is None, repr(self.error)
         assert self.report is not None
         return self.report
@@ -76,11 +76,11 @@ def following(store: GrowingStore, out: Path) -> Iterator[Follower]:
         yield follower
     finally:
         follower.stopping.set()
-        follower.join(30)
+        follower.join(120)
 
 
 def eventually(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not true():
         assert time.monotonic() < deadline, "it never came true"
         time.sleep(0.002)

@@ -50,7 +50,7 @@ def run(tmp_path: Path, program: str, *options: str) -> subprocess.CompletedProc
         (tmp_path / name).write_bytes(b"x" * SIZE)
     return subprocess.run(
         [sys.executable, *options, "-c", START + program, str(tmp_path / "ours"), str(tmp_path / "other")],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
         env={**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":handle_sigbus=0"},
     )  # fmt: skip
 

@@ -8,14 +8,13 @@ import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tests.peer.jvm import Jvm
+from tests.peer.jvm import PATIENCE, Jvm
 from tests.peer.kafka.client import Client
 from tests.peer.maven import PeerError
 from tests.peer.ports import accepts, free_ports
 
 __all__ = ["Broker", "complaints"]
 
-READY_SECONDS = 90.0
 FLAGS = ("-Xmx640m", "-Xms256m", "-XX:-UsePerfData")
 LOGGED = """\
 log4j.rootLogger=INFO, out
@@ -81,7 +80,7 @@ class Broker:
 
     def wait_until_ready(self, topics: Iterable[str] = ()) -> None:
         """Until it accepts connections and leads the partitions of the topics."""
-        until = time.monotonic() + READY_SECONDS
+        until = time.monotonic() + PATIENCE
         while not accepts(self.port):
             if self._running is None or self._running.ended or time.monotonic() > until:
                 raise PeerError(f"broker {self.version} did not start: {self._running and self._running.tail()}")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 
-from tests.peer.jvm import Jvm
+from tests.peer.jvm import PATIENCE, Jvm
 from tests.peer.maven import PeerError
 from tests.peer.ports import accepts, free_ports
 from tests.peer.rocketmq.client import Client
@@ -16,7 +16,6 @@ from tests.peer.rocketmq.process import start
 
 __all__ = ["Broker", "Peer", "stop_all"]
 
-READY_SECONDS = 120.0
 SETTINGS = {
     "brokerClusterName": "PeerCluster",
     "brokerId": 0,
@@ -28,6 +27,8 @@ SETTINGS = {
     "autoCreateTopicEnable": "true",
     "diskMaxUsedSpaceRatio": 95,  # it must not refuse or expire anything on a full disk
     "fileReservedTime": 24 * 365 * 100,
+    "waitTimeMillsInSendQueue": 60_000,  # a busy machine is no busy broker
+    "osPageCacheBusyTimeOutMills": 60_000,
 }
 
 
@@ -87,7 +88,7 @@ class Broker:
 
     def wait_until_ready(self, topics: Iterable[str] = ()) -> None:
         """Until the port accepts connections, and the name server knows the topics."""
-        until = time.monotonic() + READY_SECONDS
+        until = time.monotonic() + PATIENCE
         while not accepts(self.port):
             if self._jvm is None or self._jvm.ended or time.monotonic() > until:
                 raise PeerError(f"broker {self.name} {self.version} did not start: {self._jvm and self._jvm.tail()}")

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.peer.conversation import Conversation
+from tests.peer.jvm import PATIENCE
 from tests.peer.maven import PeerError
 from tests.peer.rocketmq.process import start
 
 __all__ = ["Client", "Outgoing", "Receipt", "Received"]
 
-DISPATCH_SECONDS = 30.0
 TEMPORARY_BODIES = threading.Lock()  # one directory for all versions, which we remove
 PULLED = 32  # the broker's own limit of one pull
 
@@ -165,10 +165,10 @@ class Client(Conversation):
 
     def wait_for_key(self, topic: str, key: str) -> None:
         """Until dispatch, which follows the log at a distance, has indexed a key, and with it all before it."""
-        until = time.monotonic() + DISPATCH_SECONDS
+        until = time.monotonic() + PATIENCE
         while not self.query_key(topic, key):
             if time.monotonic() > until:
-                raise PeerError(f"{topic}#{key} is not indexed after {DISPATCH_SECONDS:.0f} s")
+                raise PeerError(f"{topic}#{key} is not indexed after {PATIENCE:.0f} s")
             time.sleep(0.01)
 
     def query_unique_key(self, topic: str, uniq_key: str) -> list[Received]:

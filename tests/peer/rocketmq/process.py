@@ -10,7 +10,12 @@ from tests.peer.jvm import Jvm
 
 __all__ = ["start"]
 
-FLAGS = ("-Xmx512m", "-XX:MaxDirectMemorySize=512m", "-Dcom.rocketmq.remoting.client.logUseSlf4j=true")
+FLAGS = (
+    "-Xmx512m",
+    "-XX:MaxDirectMemorySize=512m",
+    "-Dcom.rocketmq.remoting.client.logUseSlf4j=true",
+    "-Dcom.rocketmq.remoting.client.connect.timeout=60000",  # milliseconds; 3000 are few where all starts at once
+)
 LOGBACK = '<configuration><root level="OFF"/></configuration>'  # nowhere, unless something is to be found out
 
 

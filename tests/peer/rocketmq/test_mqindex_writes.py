@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from mqindex.rocketmq import MessageStore, NewMessage, verify
+from tests.peer.jvm import PATIENCE
 from tests.peer.rocketmq.broker import Broker, Peer, stop_all
 from tests.peer.rocketmq.client import Outgoing, Receipt, Received
 
@@ -112,7 +113,7 @@ def ask(store: Served) -> None:
         tag: sum(len(client.consume("OurOrders", broker.name, queue, tags=tag)) for queue in range(4))
         for tag in ("TagA", "TagB || TagC", "TagD")
     }
-    until = time.monotonic() + 30
+    until = time.monotonic() + PATIENCE
     while client.offsets("OurLater", broker.name, 0)[1] < DELAYED and time.monotonic() < until:
         time.sleep(0.1)
     store.delivered = client.consume("OurLater", broker.name, 0)

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from mqindex.rocketmq import verify
+from tests.peer.jvm import PATIENCE
 from tests.peer.ports import accepts
-from tests.peer.rocketmq.broker import READY_SECONDS, SETTINGS, broker_ports
+from tests.peer.rocketmq.broker import SETTINGS, broker_ports
 from tests.peer.rocketmq.process import start
 from tests.support.golden import case
 
@@ -85,7 +86,7 @@ def starts(version: str, store: Path, geometry: tuple[int, int], home: Path) -> 
     conf.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
     jvm = start(version, ["peer.Watched", "org.apache.rocketmq.broker.BrokerStartup", "-c", str(conf)], home)
     try:
-        until = time.monotonic() + READY_SECONDS
+        until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             if jvm.ended:
                 return False

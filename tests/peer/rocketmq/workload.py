@@ -6,6 +6,7 @@ import random
 import time
 from dataclasses import dataclass, replace
 
+from tests.peer.jvm import PATIENCE
 from tests.peer.maven import PeerError
 from tests.peer.rocketmq.broker import Broker
 from tests.peer.rocketmq.client import Client, Outgoing, Receipt, Received
@@ -146,11 +147,11 @@ def _plain(random_source: random.Random) -> list[Outgoing]:
     return orders + text + large + [Outgoing("Bare", b"bare %d" % i) for i in range(5)]
 
 
-def _wait_for(client: Client, broker_name: str, topic: str, count: int, seconds: float = 30.0) -> None:
-    until = time.monotonic() + seconds
+def _wait_for(client: Client, broker_name: str, topic: str, count: int) -> None:
+    until = time.monotonic() + PATIENCE
     while sum(client.offsets(topic, broker_name, queue)[1] for queue in range(TOPICS[topic])) < count:
         if time.monotonic() > until:
-            raise PeerError(f"{topic}: fewer than {count} messages after {seconds:.0f} s")
+            raise PeerError(f"{topic}: fewer than {count} messages after {PATIENCE:.0f} s")
         time.sleep(0.05)
 
 

@@ -25,7 +25,7 @@ final class Sender {
         transactions.setTransactionListener(new Decided());
         for (DefaultMQProducer each : new DefaultMQProducer[] {producer, transactions}) {
             each.setNamesrvAddr(namesrv);
-            each.setSendMsgTimeout(10_000);
+            each.setSendMsgTimeout(60_000);
             each.start();
         }
     }
