@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
-from mqindex.errors import BadMagicError
+from mqindex.errors import BadMagicError, StoreInUseError
 from mqindex.files import disk, lock
 
 __all__ = [
     "file_size",
     "hold_lock",
+    "hold_part",
     "index_directories",
     "index_paths",
     "is_left_of_store",
@@ -38,6 +40,22 @@ def was_unclean(root: str) -> bool:
 def hold_lock(root: str) -> AbstractContextManager[None]:
     """Hold the store's `lock` as a broker would, so that none starts meanwhile; `StoreInUseError` where one runs."""
     return lock.hold(os.path.join(root, "lock"))
+
+
+@contextmanager
+def hold_part(directory: str, what: str) -> Iterator[None]:
+    """Be the only one of this package who writes to a part of a store, which no other process may hold now.
+
+    The store's own lock stays with who has it: this process too may, and write its parts through this.
+    """
+    root = os.path.dirname(os.path.abspath(directory))
+    held, pid = lock.holder(os.path.join(root, "lock")) if is_left_of_store(root) else ("free", None)
+    if held == "held" and pid != os.getpid():
+        raise StoreInUseError(
+            "a broker holds this store, or another writer", path=root, hint="stop it first; reading needs no stop"
+        )
+    with lock.hold_directory(directory, what):
+        yield
 
 
 def index_paths(directory: str) -> list[str]:

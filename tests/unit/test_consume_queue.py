@@ -99,6 +99,7 @@ def test_blanks_are_no_units_for_a_reader_either(queue: ConsumeQueue) -> None:
 def test_only_blanks_suppress_no_message(queue: ConsumeQueue) -> None:
     # A broker takes the blanks' end, 2147483647, for that of a message, and skips all that ends before it.
     Path(queue.directory, FIRST).write_bytes((BLANK * 5).ljust(200, b"\0"))
+    queue.close()
     with ConsumeQueue.open(queue.directory, writable=True) as again:
         assert (again.max_phy_offset, again.min_offset_in_queue, again.max_offset_in_queue) == (-1, 5, 5)
         assert again.put_units(units(5)).written == 1
@@ -147,6 +148,7 @@ def test_bytes_behind_the_end_do_not_come_back(queue: ConsumeQueue) -> None:
     path = Path(queue.directory, FIRST)
     path.write_bytes(file_of((0, 100, 0), (0, 0, 0), (777, 100, 0), (888, 100, 0)))
     Path(queue.directory, f"{200:020d}").write_bytes(file_of((999, 100, 0)))
+    queue.close()
     with ConsumeQueue.open(queue.directory, writable=True) as again:
         assert again.max_offset_in_queue == 1
         assert again.put_units(units(1)).written == 1
@@ -157,6 +159,7 @@ def test_bytes_behind_the_end_do_not_come_back(queue: ConsumeQueue) -> None:
 def test_opening_and_closing_changes_nothing(queue: ConsumeQueue) -> None:
     Path(queue.directory, FIRST).write_bytes(file_of((0, 100, 0), (0, 0, 0), (777, 100, 0)))
     before = contents(Path(queue.directory))
+    queue.close()
     ConsumeQueue.open(queue.directory, writable=True).close()
     assert contents(Path(queue.directory)) == before
 
@@ -289,6 +292,7 @@ def test_a_reader_refuses_to_write(queue: ConsumeQueue) -> None:
 @pytest.mark.parametrize("writable", [True, False])
 def test_closed_is_closed(queue: ConsumeQueue, writable: bool) -> None:
     queue.put_units(units(0))
+    queue.close()
     other = ConsumeQueue.open(queue.directory, writable=writable)
     other.close()
     other.close()
@@ -309,6 +313,7 @@ def test_opening_what_is_not_there(tmp_path: Path) -> None:
 
 def test_a_writer_refuses_files_of_another_size(queue: ConsumeQueue) -> None:
     queue.put_units(units(*range(25)))
+    queue.close()
     with pytest.raises(GeometryError, match="expected 400 bytes, got 200"):
         ConsumeQueue.open(queue.directory, file_size=400, writable=True)
     with pytest.raises(ValueError, match="multiple of 20, got 30"):
@@ -400,6 +405,7 @@ def test_a_writer_that_dies_between_two_steps_leaves_files_of_full_length(
         queue.put_units(units(*range(18, 33)))
     monkeypatch.undo()
     assert {path.stat().st_size for path in Path(queue.directory).iterdir()} == {200}
+    queue.close()
     with ConsumeQueue.open(queue.directory, writable=True) as again:
         assert again.put_units(units(*range(13, 33))).repeated >= 5
         assert again.units()["phy_offset"].tolist() == [100 * n for n in range(13, 33)]

@@ -1,4 +1,4 @@
-"""Index files that are open for writing: by one object, in one process, and never in a forked child."""
+"""Indexes and queues that are open for writing: by one object, in one process, and never in a forked child."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import errno
 import fcntl
 import os
 import stat
+import subprocess
+import sys
+import textwrap
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +19,7 @@ import pytest
 from mqindex.errors import FileStateError, StoreInUseError
 from mqindex.files import disk
 from mqindex.kafka import AbortedTxn, OffsetIndex, TimeIndex, TransactionIndex
-from mqindex.rocketmq import IndexFile, IndexService, MessageStore
+from mqindex.rocketmq import ConsumeQueue, ConsumeQueueTable, IndexFile, IndexService, MessageStore
 from tests.support.forked import in_child
 from tests.support.own_process import run_apart
 
@@ -55,14 +58,26 @@ def transaction_index(home: Path) -> TransactionIndex:
     return TransactionIndex.open(path, writable=True)
 
 
+def queue_table(home: Path) -> ConsumeQueueTable:
+    return ConsumeQueueTable.open(home / "consumequeue", writable=True, file_size=200)
+
+
+def queue(home: Path) -> ConsumeQueue:
+    return ConsumeQueue.open(home / "consumequeue" / "T" / "0", writable=True, file_size=200)
+
+
 PUTS: dict[str, Callable[[Any], object]] = {
     "IndexFile": lambda index: index.put_key("k", 1, 1),
     "IndexService": lambda index: index.build_index("T", ["k"], [1], [1]),
     "OffsetIndex": lambda index: index.truncate(),
     "TimeIndex": lambda index: index.truncate(),
     "TransactionIndex": lambda index: index.append(AbortedTxn(1, 2, 3, 4)),
+    "ConsumeQueueTable": lambda table: table.find_or_create("T", 1).put_message_position_info(0, 100, 0, 0),
+    "ConsumeQueue": lambda queue: queue.put_message_position_info(0, 100, 0, 0),
 }
-every = pytest.mark.parametrize("opened", [index_file, service, offset_index, time_index, transaction_index])
+every = pytest.mark.parametrize(
+    "opened", [index_file, service, offset_index, time_index, transaction_index, queue_table, queue]
+)
 
 
 @every
@@ -79,7 +94,7 @@ def test_a_second_writer_is_refused_in_this_process_and_in_another(opened, tmp_p
             print("in use")
     """
     with opened(tmp_path) as index:
-        with pytest.raises(StoreInUseError, match="another writer has this index"):
+        with pytest.raises(StoreInUseError, match=r"another writer has this (index|queue)"):
             opened(tmp_path)
         assert run_apart(other, tmp_path) == "in use\n"
         PUTS[type(index).__name__](index)
@@ -113,6 +128,43 @@ def test_a_child_that_lives_on_keeps_nobody_out(opened, tmp_path: Path) -> None:
     finally:
         os.write(writing, b".")
         os.waitpid(child, 0)
+
+
+def test_one_queue_and_the_table_of_all_keep_each_other_out(tmp_path: Path) -> None:
+    """Both took no lock: two writers gave one offset to two messages."""
+    with queue_table(tmp_path), pytest.raises(StoreInUseError):
+        queue(tmp_path)
+    with queue(tmp_path) as one:
+        with pytest.raises(StoreInUseError):
+            queue_table(tmp_path)
+        assert one.put_message_position_info(0, 100, 0, 0)
+        with ConsumeQueueTable.open(tmp_path / "consumequeue") as reading:
+            assert reading["T", 0].max_offset_in_queue == 1
+    with queue_table(tmp_path) as table:
+        assert table.queues() == [("T", 0)]
+
+
+@pytest.mark.parametrize("opened", [service, queue_table, queue])
+def test_what_a_running_broker_writes_is_refused(opened, tmp_path: Path) -> None:
+    """Only the log, a repair and `MessageStore` asked for the broker's lock."""
+    (tmp_path / "checkpoint").touch()
+    path = tmp_path / "lock"
+    path.write_bytes(b"lock")
+    hold = f"""
+        import fcntl, sys
+        file = open({str(path)!r}, "r+b")
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+        print("held", flush=True)
+        sys.stdin.read()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(hold)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as broker:
+        assert broker.stdout is not None
+        broker.stdout.readline()
+        with pytest.raises(StoreInUseError, match="a broker holds this store"):
+            opened(tmp_path)
+        broker.communicate()
+    opened(tmp_path).close()
 
 
 def test_reading_takes_no_lock_and_leaves_no_file(tmp_path: Path) -> None:

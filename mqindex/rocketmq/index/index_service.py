@@ -19,7 +19,7 @@ from mqindex._native.owner import Owner
 from mqindex._numbers import int64s, times
 from mqindex._results import Hits
 from mqindex.errors import ClosedFileError, GeometryError, ReadOnlyFileError
-from mqindex.files import disk, lock
+from mqindex.files import disk
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_file import IndexFile
@@ -106,8 +106,8 @@ class IndexService:
             raise FileNotFoundError(2, "no such index directory", where)
         with ExitStack() as held:
             if writable:
-                held.enter_context(lock.hold_directory(where, "index"))
-            if not writable:
+                held.enter_context(store.hold_part(where, "index"))
+            else:
                 refuse_other_place(where, "index", has_files=bool(store.index_paths(where)))
             paths = _index_paths(where, writable)
             slots, entries = _geometry(paths, hash_slot_num, index_num)

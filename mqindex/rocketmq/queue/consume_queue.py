@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -17,6 +18,7 @@ from mqindex._native.owner import Owner
 from mqindex._results import Columns
 from mqindex.errors import ClosedFileError, ReadOnlyFileError
 from mqindex.files import disk
+from mqindex.rocketmq import store
 from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
@@ -49,7 +51,8 @@ class ConsumeQueue:
     """One queue: unit `q` leads to the message of queue offset `q`.
 
     A queue that a broker is writing may be read meanwhile: `max_offset_in_queue` looks again each time. Readers may be
-    in several threads, and beside one thread that writes. Only one process may write, and no broker beside it.
+    in several threads, and beside one thread that writes. Of a store's queues one at a time may be open for writing, or
+    the table of all (`ConsumeQueueTable`), in one process and beside no broker: another is a `StoreInUseError`.
 
     Attributes
     ----------
@@ -81,6 +84,7 @@ class ConsumeQueue:
         self._units = units
         self._owns_maps = owns_maps
         self._owner = Owner(units.directory)
+        self._held = ExitStack()  # the right to write there alone, where no table has it
         self._lock = threading.Lock()
         self._closed = False
         self._end = units.end(check_units).number
@@ -113,10 +117,18 @@ class ConsumeQueue:
         FileNotFoundError : there is no such directory, and it is not to be written
         BadMagicError : it is to be read, and is a store's root, a directory of queues, or another part of a store
         GeometryError : it is to be written, and a file has another size
+        StoreInUseError : it is to be written, and a broker or another writer has it
         """
-        if not writable:
-            refuse_other_place(directory, "consumequeue", has_files=False)
-        return cls.of(os.fspath(directory), FileMaps(), file_size=file_size, writable=writable, ext=ext)
+        where = os.fspath(directory)
+        with ExitStack() as held:
+            if writable:
+                disk.make_directories(where, inherit=True)
+                held.enter_context(store.hold_part(_all_queues(where), "queue"))
+            else:
+                refuse_other_place(where, "consumequeue", has_files=False)
+            queue = cls.of(where, FileMaps(), file_size=file_size, writable=writable, ext=ext)
+            queue._held = held.pop_all()
+            return queue
 
     @classmethod
     def of(
@@ -132,8 +144,6 @@ class ConsumeQueue:
         """`open` with maps that may be `shared` with other queues, and then are not closed with this one."""
         if file_size is not None and (file_size < 1 or file_size % QUEUE_UNIT_SIZE):
             raise ValueError(f"file_size: expected a multiple of {QUEUE_UNIT_SIZE}, got {file_size}")
-        if writable:
-            disk.make_directories(directory, inherit=True)
         units = UnitFiles(directory, QUEUE_UNIT_SIZE, maps)
         size = file_size or file_size_of(units.files, QUEUE_UNIT_SIZE) or QUEUE_FILE_SIZE
         return cls(units, size, ext, writable, not shared)
@@ -338,8 +348,10 @@ class ConsumeQueue:
     def close(self) -> None:
         """Let the files go; may be called twice and changes no byte."""
         self._closed = True
-        if self._owns_maps:
-            self._units.maps.close()
+        with self._lock if self._owner.here else nullcontext():  # a child may find it locked, by nobody
+            if self._owns_maps:
+                self._units.maps.close()
+            self._held.close()
 
     def __enter__(self) -> ConsumeQueue:
         return self
@@ -357,11 +369,12 @@ class ConsumeQueue:
             raise ClosedFileError("the queue is closed", path=self.directory)
 
     def _write(self, call: Callable[[QueueTail], _T]) -> _T:
-        self._require_open()
         if self._tail is None:
+            self._require_open()
             raise ReadOnlyFileError("the queue is read-only", path=self.directory, hint="open it with writable=True")
         self._owner.require()
         with self._lock:
+            self._require_open()  # still: another writer may have it now
             return call(self._tail)
 
     def _look(self) -> int:
@@ -413,3 +426,9 @@ class ConsumeQueue:
         """Which of these tags codes a filter lets pass, once addresses are followed."""
         resolved = self._resolved(codes)
         return np.isin(resolved.astype(np.int32), wanted) | (resolved <= MAX_EXT_ADDRESS)
+
+
+def _all_queues(directory: str) -> str:
+    """What a writer of one queue holds: the directory of all queues of its store; outside of one, the queue's own."""
+    above = os.path.dirname(os.path.dirname(os.path.abspath(directory)))
+    return above if os.path.basename(above) == "consumequeue" else directory

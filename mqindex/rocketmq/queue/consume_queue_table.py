@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from types import TracebackType
 
 from mqindex._native.owner import Owner
 from mqindex.errors import ClosedFileError, FormatError, ReadOnlyFileError
 from mqindex.files import disk
 from mqindex.files.believed import Believed
+from mqindex.rocketmq import store
 from mqindex.rocketmq.layout import QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import Skipped
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
@@ -29,7 +30,8 @@ _SIZE_FROM = 64  # queues looked at to learn the size of files
 class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue]):
     """The queues below `<store>/consumequeue`, by (topic, queue_id). For several threads, as `ConsumeQueue` is.
 
-    A queue stays open once it was asked for; the files of all share one small number of maps.
+    A queue stays open once it was asked for; the files of all share one small number of maps. One at a time may be open
+    for writing, in one process: another is a `StoreInUseError`, and a forked child may not write.
     Source: RocketMQ 4.9.3 `DefaultMessageStore.loadConsumeQueue`, `findConsumeQueue`.
 
     Examples
@@ -41,11 +43,14 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue]):
     ([('T', 3)], 1, None)
     """
 
-    def __init__(self, directory: str, file_size: int | None, writable: bool, ext_directory: str | None) -> None:
+    def __init__(
+        self, directory: str, file_size: int | None, writable: bool, ext_directory: str | None, held: ExitStack
+    ) -> None:
         self.directory = directory
         self.writable = writable
         self._given_size = file_size
         self._ext_directory = ext_directory
+        self._held = held  # the right to write there alone
         self._maps = FileMaps(_OPEN_MAPS)
         self._owner = Owner(directory)
         self._lock = threading.Lock()
@@ -76,16 +81,20 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue]):
         Raises
         ------
         FileNotFoundError : there is no such directory, and it is not to be written
+        StoreInUseError : `writable`, and a broker holds the store, or somebody has a queue of it open for writing
         """
         where = os.fspath(directory)
         if file_size is not None and (file_size < 1 or file_size % QUEUE_UNIT_SIZE):
             raise ValueError(f"file_size: expected a multiple of {QUEUE_UNIT_SIZE}, got {file_size}")
-        if writable:
-            disk.make_directories(where, inherit=True)
-            remove_scraps(where)
-        elif not disk.is_directory(where):
-            raise FileNotFoundError(2, os.strerror(2), where)
-        return cls(where, file_size, writable, None if ext_directory is None else os.fspath(ext_directory))
+        ext = None if ext_directory is None else os.fspath(ext_directory)
+        with ExitStack() as held:
+            if writable:
+                disk.make_directories(where, inherit=True)
+                held.enter_context(store.hold_part(where, "queue"))
+                remove_scraps(where)
+            elif not disk.is_directory(where):
+                raise FileNotFoundError(2, os.strerror(2), where)
+            return cls(where, file_size, writable, ext, held.pop_all())
 
     def queues(self) -> list[QueueName]:
         """(topic, queue_id) of every queue that has a directory now, in the order of their names."""
@@ -174,6 +183,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue]):
             for queue in self._open.values():
                 queue.close()
             self._maps.close()
+        self._held.close()
 
     def __getitem__(self, name: QueueName) -> ConsumeQueue:
         queue = self.get(*name)
