@@ -241,6 +241,13 @@ def test_lag_is_what_the_queue_has_beyond_the_committed_offset(root: Path) -> No
         assert opened.consumer_offsets.lag == {"Topic@g": {0: 20, 1: -3}, "Gone@g": {0: 0}}
 
 
+def test_a_store_that_could_not_be_opened_is_not_held(tmp_path: Path) -> None:
+    """Its lock stayed with this process, and every later opening said that it holds the store already."""
+    with pytest.raises(ValueError, match="maxTransferCountOnMessageInMemory"):
+        MessageStore.open(tmp_path, writable=True, config={"maxTransferCountOnMessageInMemory": "many"})
+    MessageStore.open(tmp_path, writable=True).close()
+
+
 def test_a_path_that_is_no_store_is_told(root: Path, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         MessageStore.open(tmp_path / "nowhere")

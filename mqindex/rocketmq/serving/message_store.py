@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from types import TracebackType
 
 from mqindex._native.numbers import period
@@ -130,16 +130,19 @@ class MessageStore:
             index_num=index_num,
             broker_version=broker_version,
         )
-        if writable:
-            writer = StoreWriter.open(options)
-            return cls(options, writer.log, writer.queues, writer)
-        require_a_part(options)
-        log = CommitLog.open(options.commitlog, mapped_file_size=options.mapped_file_size)
-        try:
-            return cls(options, log, open_queues(options))
-        except BaseException:
-            log.close()
-            raise
+        with ExitStack() as failing:
+            if writable:
+                writer = StoreWriter.open(options)
+                failing.callback(writer.close)
+                opened = cls(options, writer.log, writer.queues, writer)
+            else:
+                require_a_part(options)
+                log = failing.enter_context(
+                    CommitLog.open(options.commitlog, mapped_file_size=options.mapped_file_size)
+                )
+                opened = cls(options, log, open_queues(options))
+            failing.pop_all()
+        return opened
 
     # ---- reading as a consumer
 
