@@ -33,7 +33,13 @@ __all__ = ["command"]
 @click.argument("store", metavar="PATH")
 @click.option("--deep", is_flag=True, help="Trust no surviving file before each of its entries agrees with the log.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")
-@click.option("--undo", metavar="BACKUP", help="Put back what a repair moved to this backup, and do nothing else.")
+@click.option(
+    "--undo",
+    metavar="BACKUP",
+    is_flag=False,
+    flag_value="",
+    help="Put back what a repair moved to this backup, and do nothing else; without BACKUP: name those that are there.",
+)
 @parts_option
 @kind_option(*HOMES)
 @engine_options

@@ -6,25 +6,41 @@ Whatever has a name in a backup is whole: what cannot be linked or renamed there
 from __future__ import annotations
 
 import errno
+import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from mqindex.errors import FileStateError
-from mqindex.files import disk
+from mqindex.files import disk, staging
+from mqindex.files.backup_record import recorded
 from mqindex.files.copying import copy_whole, remove_whole
 
-__all__ = ["find_backups", "keep", "move_aside", "neighbour_of"]
-
+__all__ = ["backup_in", "find_backups", "keep", "move_aside", "neighbour_of"]
 
 _PREFIX = "mqindex-backup-"
 
 
-def find_backups(backup: str | os.PathLike[str], root: str, homes: Iterable[str]) -> list[str]:
+def backup_in(directories: Iterable[str]) -> str:
+    """A name for new backups in all these directories, still unused in each."""
+    name = f"{_PREFIX}{staging.backup_name()}"
+    names = itertools.chain([name], (f"{name}-{n}" for n in itertools.count(2)))
+    homes = list(directories)
+    return next(each for each in names if not any(disk.exists(os.path.join(home, each)) for home in homes))
+
+
+def find_backups(backup: str | os.PathLike[str], root: str, homes: Collection[str]) -> list[str]:
     """The backups of this name in those directories of `root`.
 
-    backup : a path, which chooses one directory; a name, or `<root>/*/<name>`: every directory that has it.
+    backup : a path, which chooses one directory; a name, or `<root>/*/<name>`: every directory that has it; empty: the
+        error names those that are there.
     """
     given = os.fspath(backup).rstrip(os.sep)
+    if not given:
+        there = _names(homes)
+        raise FileStateError(
+            "no backup is named" if there else "no backup is there", path=root,
+            expected=f"one of {', '.join(there)}" if there else None,
+        )  # fmt: skip
     place, name = os.path.split(given)
     if os.path.basename(place) == "*":
         place = os.path.dirname(place)
@@ -35,8 +51,15 @@ def find_backups(backup: str | os.PathLike[str], root: str, homes: Iterable[str]
     if not found and place and disk.is_directory(given):
         raise FileStateError("a backup of another directory", path=given, expected=f"one in {os.fspath(root)}")
     if not found:
-        raise FileNotFoundError(errno.ENOENT, "no such backup", os.path.join(root, name) if not place else given)
+        others = f"; there is {', '.join(names)}" if (names := _names(homes)) else ""
+        raise FileNotFoundError(errno.ENOENT, f"no such backup{others}", given if place else os.path.join(root, name))
     return found
+
+
+def _names(homes: Iterable[str]) -> list[str]:
+    """The backups that can be put back some time, the newest first."""
+    found = {name: record.number for home in homes for name, record in recorded(home).items()}
+    return sorted(found, key=lambda name: found[name], reverse=True)
 
 
 def keep(path: str, backup: str, root: str) -> None:

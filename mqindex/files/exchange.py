@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import errno
 import itertools
-import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mqindex.errors import FileStateError
 from mqindex.files import disk, staging
 from mqindex.files.backup import keep, move_aside, neighbour_of
+from mqindex.files.backup_record import RECORD, Entry, new_record, read_record
 from mqindex.files.copying import copy_whole, remove_whole
-from mqindex.files.regular import regular
 
-__all__ = ["RECORD", "Change", "Exchange", "exchange_files", "put_back"]
-
-RECORD = "changes.json"
-_SCHEMA = "mqindex.backup/1"
+__all__ = ["Change", "Exchange", "exchange_files", "put_back"]
 
 
 class Change(NamedTuple):
@@ -36,26 +31,23 @@ class Change(NamedTuple):
     source: str | None = None
     like: str | None = None
 
-    def undone(self, below: str = "") -> str:
+    def undone(self, below: str = ".") -> str:
         """What `put_back` did, in words; `below`: a directory to name with it."""
-        name = os.path.join(below, self.name)
+        name = os.path.normpath(os.path.join(below, self.name))
         return f"move {name} to the backup" if self.source is None else f"put {name} back"
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """`changes`, made in this order below `root`. `backup`: a directory in `root`, made when first needed."""
+    """`changes`, made in this order below `root`. `backup`: a directory in `root`, made when first needed.
+
+    `takes_back`: the name of the backup there that they put back.
+    """
 
     root: str
     backup: str
     changes: tuple[Change, ...]
-
-
-class _Entry(NamedTuple):
-    """A name that changes. `kept`: it led to something, which is in the backup under this name; else it was new."""
-
-    name: str
-    kept: bool
+    takes_back: str | None = None
 
 
 # ---- there --------------------------------------------------------------------------------------------------------
@@ -86,10 +78,10 @@ def _record(exchange: Exchange, due: Sequence[Change], scratch: str) -> None:
     if disk.exists(exchange.backup):
         return
     entries = dict.fromkeys(_entry(exchange.root, one.name) for one in due)
-    text = json.dumps({"schema": _SCHEMA, "changes": [entry._asdict() for entry in entries]}, indent=1)
+    told = new_record(exchange.root, tuple(entries), exchange.takes_back)
     home = _new_directory(scratch, exchange.root)
     record = os.path.join(home, RECORD)
-    disk.write_new(record, text.encode("ascii"))
+    disk.write_new(record, told.to_bytes())
     disk.own_like(record, exchange.root)
     disk.sync_file(record)
     disk.sync_directory(home)
@@ -105,12 +97,12 @@ def _new_directory(scratch: str, like: str) -> str:
     return path
 
 
-def _entry(root: str, name: str) -> _Entry:
+def _entry(root: str, name: str) -> Entry:
     """The topmost name that changes: a directory that must be made for it, a file that stands in place of one."""
     for above in _above(name):
         if not disk.is_directory(os.path.join(root, above)):
-            return _Entry(above, disk.exists(os.path.join(root, above)))
-    return _Entry(name, disk.exists(os.path.join(root, name)))
+            return Entry(above, disk.exists(os.path.join(root, above)))
+    return Entry(name, disk.exists(os.path.join(root, name)))
 
 
 def _above(name: str) -> Iterator[str]:
@@ -211,7 +203,7 @@ def put_back(root: str, backup: str, aside: str) -> tuple[Change, ...]:
     `aside` is a backup of the same kind, and `backup` is gone afterwards but for what others put into it. Returns what
     was done. Interrupted, a second call finishes.
     """
-    entries = _read_record(backup)
+    entries = read_record(backup).changes
     changes = []
     for name, kept in reversed(entries):
         path, old = os.path.join(root, name), os.path.join(backup, name)
@@ -223,42 +215,12 @@ def put_back(root: str, backup: str, aside: str) -> tuple[Change, ...]:
             else:
                 changes.append(Change(name, old, like=old))
     done = tuple(one for one in changes if one.source or disk.exists(os.path.join(root, one.name)))
-    exchange_files(Exchange(root, aside, done))
+    exchange_files(Exchange(root, aside, done, takes_back=os.path.basename(backup)))
     _remove_spent(backup, entries)
     return done
 
 
-def _read_record(backup: str) -> list[_Entry]:
-    path = os.path.join(backup, RECORD)
-    if not disk.exists(path):
-        if not os.listdir(backup):  # killed at the very end
-            return []
-        raise FileStateError(
-            "this backup does not say what the repair did",
-            path=backup,
-            expected=f"the file {RECORD} in it",
-            hint="older versions wrote none: move its files to their places by hand",
-        )
-    with disk.named(path), open(path, "rb", opener=regular) as file:
-        text = file.read()
-    try:
-        record = json.loads(text)
-        if record["schema"] != _SCHEMA:
-            raise ValueError
-        entries = [_Entry(one["name"], one["kept"]) for one in record["changes"]]
-        if not all(_inside(entry.name) and isinstance(entry.kept, bool) for entry in entries):
-            raise ValueError
-    except (ValueError, LookupError, TypeError, RecursionError):
-        raise FileStateError("not the record of a backup", path=path, expected=_SCHEMA) from None
-    return entries
-
-
-def _inside(name: object) -> bool:
-    """Whether a name stays below the root, whoever wrote it; `UnicodeEncodeError`: no file can have it."""
-    return isinstance(name, str) and not {b"", b".", b".."} & set(os.fsencode(name).split(b"/")) and "\0" not in name
-
-
-def _remove_spent(backup: str, entries: Sequence[_Entry]) -> None:
+def _remove_spent(backup: str, entries: Sequence[Entry]) -> None:
     """The record and the empty directories; a name of a stranger keeps what it stands in."""
     homes = {above for entry in entries for above in (*_above(entry.name), entry.name)}
     for home in sorted(homes, key=len, reverse=True):

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from mqindex.driving import announce, one, scratches_in
 from mqindex.engines import Engine
-from mqindex.files import disk, staging
+from mqindex.files import staging
+from mqindex.files.backup import backup_in
 from mqindex.files.exchange import Change, Exchange, exchange_files
 from mqindex.kafka.diagnosis import DiagnosedPartition, Diagnosis, map_segments
 from mqindex.kafka.options import PartitionOptions
@@ -18,7 +19,7 @@ from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space
 from mqindex.kafka.survey import INDEXES, index_path
 from mqindex.report import Finding, RepairReport
 
-__all__ = ["backup_in", "mend"]
+__all__ = ["mend"]
 
 _AT_ONCE = 100  # partitions whose scratch is held at a time
 
@@ -72,13 +73,6 @@ def _prepare(needed: tuple[tuple[str, int], ...]) -> str:
     for path, size in devices.values():
         staging.check_space(path, size)
     return backup_in([path for path, _ in needed])
-
-
-def backup_in(partitions: Sequence[str]) -> str:
-    """A name for backups in all these directories, still unused in each."""
-    name = f"mqindex-backup-{staging.backup_name()}"
-    names = itertools.chain([name], (f"{name}-{n}" for n in itertools.count(2)))
-    return next(each for each in names if not any(disk.exists(os.path.join(path, each)) for path in partitions))
 
 
 def _recover(

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 
 from mqindex.driving import held, one, require_seen
 from mqindex.engines import Engine, chosen_engine
-from mqindex.files import staging
-from mqindex.files.backup import find_backups
-from mqindex.files.exchange import put_back
 from mqindex.kafka.diagnosis import diagnose
 from mqindex.kafka.layout import MAX_INDEX_SIZE
-from mqindex.kafka.mend import backup_in, mend
+from mqindex.kafka.mend import mend
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
-from mqindex.kafka.partition_files import hold_lock, is_partition, log_dir_of
+from mqindex.kafka.partition_files import hold_lock, log_dir_of
 from mqindex.kafka.repair_plan import planned_actions
 from mqindex.kafka.survey import Order, partitions_at, survey
 from mqindex.kafka.verify import count, start_report
 from mqindex.report import RepairReport
+from mqindex.undo import take_back
 
 __all__ = ["repair", "undo_repair"]
 
@@ -112,7 +111,8 @@ def undo_repair(directory: str | os.PathLike[str], backup: str | os.PathLike[str
     Raises
     ------
     StoreInUseError : a broker holds the log dir. FileNotFoundError : no such backup.
-    FileStateError : no backup, or one that does not say what the repair did.
+    FileStateError : no backup, one that does not say what the repair did, or one with a newer one that is to be put
+        back first.
 
     Notes
     -----
@@ -124,20 +124,6 @@ def undo_repair(directory: str | os.PathLike[str], backup: str | os.PathLike[str
     >>> undo_repair("/data/kafka/orders-0", report.backup).actions  # doctest: +SKIP
     ['put 00000000000000000000.timeindex back']
     """
-    started = time.perf_counter()
     root = os.path.abspath(os.fspath(directory))
-    single, report = is_partition(root), RepairReport(root)
-    with hold_lock(log_dir_of(root)):
-        found = find_backups(backup, root, [one.path for one in partitions_at(root)])
-        aside = backup_in([os.path.dirname(path) for path in found])
-        for path in found:
-            home = os.path.dirname(path)
-            staging.sweep(home)
-            done = put_back(home, path, os.path.join(home, aside))
-            report.actions += [one.undone("" if single else os.path.basename(home)) for one in done]
-            report.out_files += [os.path.join(home, one.name) for one in done if one.source is not None]
-    if report.actions:
-        report.backup = os.path.join(root, *([] if single else ["*"]), aside)
-    report.files = len(report.out_files)
-    report.seconds = time.perf_counter() - started
-    return report
+    homes = [one.path for one in partitions_at(root)]
+    return take_back(root, backup, homes, partial(hold_lock, log_dir_of(root)))

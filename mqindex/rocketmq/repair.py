@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from mqindex.driving import held, one, require_seen, scratch_in
 from mqindex.engines import Engine, chosen_engine
 from mqindex.files import disk, staging
-from mqindex.files.backup import find_backups
-from mqindex.files.exchange import Change, Exchange, exchange_files, put_back
+from mqindex.files.backup import backup_in
+from mqindex.files.exchange import Change, Exchange, exchange_files
 from mqindex.report import Finding, RepairReport
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.diagnosis import Diagnosis, diagnose
@@ -24,6 +25,7 @@ from mqindex.rocketmq.pipeline.pipeline import SPLIT_SIZE
 from mqindex.rocketmq.pipeline.survey import Survey, require_log, survey_in_place
 from mqindex.rocketmq.queue_repair import mend_queues, planned_queue_actions
 from mqindex.rocketmq.rebuild import check_parts, require_capacity, start_report
+from mqindex.undo import take_back
 
 __all__ = ["planned_actions", "planned_queue_actions", "repair", "undo_repair"]
 
@@ -128,7 +130,8 @@ def undo_repair(store: str | os.PathLike[str], backup: str | os.PathLike[str]) -
     Raises
     ------
     StoreInUseError : a broker holds the store. FileNotFoundError : no such backup.
-    FileStateError : no backup, or one that does not say what the repair did.
+    FileStateError : no backup, one that does not say what the repair did, or one with a newer one that is to be put
+        back first.
 
     Notes
     -----
@@ -140,19 +143,16 @@ def undo_repair(store: str | os.PathLike[str], backup: str | os.PathLike[str]) -
     >>> undo_repair("/data/store", report.backup).actions  # doctest: +SKIP
     ['move index/20231114221320000 to the backup']
     """
-    started = time.perf_counter()
     options = store_options(store)
     stores.require_store(options.root)
+    return take_back(options.root, backup, [options.root], partial(_held_and_swept, options))
+
+
+@contextmanager
+def _held_and_swept(options: StoreOptions) -> Iterator[None]:
     with stores.hold_lock(options.root):
-        (found,) = find_backups(backup, options.root, [options.root])
         _sweep(options)
-        aside = staging.unused(f"{options.root}/mqindex-backup-{staging.backup_name()}")
-        done = put_back(options.root, found, aside)
-    report = RepairReport(options.root, actions=[one.undone() for one in done], backup=aside if done else None)
-    report.out_files = [os.path.join(options.root, one.name) for one in done if one.source is not None]
-    report.files = len(report.out_files)
-    report.seconds = time.perf_counter() - started
-    return report
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ def _mend(engine: Engine, wrong: _Wrong, scratch: str, report: RepairReport) -> 
 
 
 def _publish(engine: Engine, changes: Sequence[Change], report: RepairReport) -> None:
-    backup = one(engine, staging.unused, f"{report.path}/mqindex-backup-{staging.backup_name()}", "backup")
+    backup = os.path.join(report.path, one(engine, backup_in, [report.path], "backup"))
     placed = one(engine, exchange_files, Exchange(report.path, backup, tuple(changes)), "publish")
     checkpoint = os.path.join(report.path, "checkpoint")
     report.out_files = [path for path in placed if path != checkpoint]

@@ -23,6 +23,7 @@ LEVELS = {
     "driving": 3,
     "engines": 3,
     "report": 3,
+    "undo": 3,
     "rocketmq": 4,
     "kafka": 4,
     "spark": 5,

@@ -96,6 +96,10 @@ def test_undo_takes_a_repair_back(shell: Shell, basic: Store) -> None:
     assert {path: content for path, content in basic.contents().items() if "backup" not in path} == before
     again = shell("repair", basic.root, "--undo", backup)
     assert (again.status, "no such backup" in again.err) == (2, True)
+    (forward,) = basic.root.glob("mqindex-backup-*")
+    for command in (["repair", basic.root, "--undo"], ["repair", "--undo", "--", basic.root]):
+        which = shell(*command)
+        assert (which.status, forward.name in which.err) == (2, True)
     refused = shell("repair", basic.root, "--undo", backup, "--dry-run")
     assert (refused.status, "--undo takes a repair back as a whole" in refused.err) == (2, True)
 

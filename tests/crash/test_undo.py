@@ -16,7 +16,7 @@ from mqindex import kafka, rocketmq
 from mqindex.engines import LocalEngine
 from mqindex.errors import FileStateError, StoreInUseError
 from mqindex.files import lock
-from mqindex.files.exchange import RECORD
+from mqindex.files.backup_record import RECORD
 from tests.crash import test_kafka_repair
 from tests.crash.test_repair import OPTIONS, SITUATIONS, broken
 from tests.support.crash_at import Runner
@@ -178,6 +178,74 @@ def test_what_the_broker_wrote_after_the_repair_is_kept(tmp_path: Path) -> None:
     assert (Path(str(undone.backup)) / "index" / "20990101000000000").read_bytes() == b"new"
 
 
+def test_repairs_are_taken_back_in_their_order(tmp_path: Path) -> None:
+    """The older one first left a store that had never been: the newer one's files, between those of before both."""
+    root = store("spoilt", tmp_path)
+    states = [state(root)]
+    first = Path(str(rocketmq.repair(root, engine=ONE, **OPTIONS).backup))
+    states.append(state(root))
+    SITUATIONS["newest gone"](root)
+    SITUATIONS["queues spoilt"](root)
+    states.append(state(root))
+    second = Path(str(rocketmq.repair(root, engine=ONE, **OPTIONS).backup))
+    states.append(state(root))
+    with pytest.raises(FileStateError, match=f"not the newest.*put {second.name} back first"):
+        rocketmq.undo_repair(root, first)
+    assert state(root) == states[3]
+
+    forward = Path(str(rocketmq.undo_repair(root, second).backup))
+    assert state(root) == states[2]
+    backward = Path(str(rocketmq.undo_repair(root, first).backup))
+    with pytest.raises(FileStateError, match=f"put {backward.name} back first"):
+        rocketmq.undo_repair(root, forward)
+    rocketmq.undo_repair(root, backward)
+    assert state(root) == states[2]
+    rocketmq.undo_repair(root, forward)
+    assert state(root) == states[3]
+    assert scraps(root) == []
+
+
+def test_a_backup_that_was_removed_holds_up_no_other(tmp_path: Path) -> None:
+    root = store("spoilt", tmp_path)
+    first = str(rocketmq.repair(root, engine=ONE, **OPTIONS).backup)
+    SITUATIONS["newest gone"](root)
+    shutil.rmtree(str(rocketmq.repair(root, engine=ONE, **OPTIONS).backup))
+    assert rocketmq.undo_repair(root, first).actions
+
+
+def test_an_undo_that_was_killed_is_finished_whatever_came_before_it(runner: Runner, tmp_path: Path) -> None:
+    original = store("spoilt", tmp_path)
+    rocketmq.repair(original, engine=ONE, **OPTIONS)
+    SITUATIONS["queues spoilt"](original)
+    give_away(original)
+    before = state(original)
+    backup = Path(str(rocketmq.repair(original, engine=ONE, **OPTIONS).backup)).name
+    (first,) = {path.name for path in backups(original)} - {backup}
+    for at in range(5, 300, 7):
+        root = copy(original, tmp_path / f"store{at}")
+        if not runner.run(UNDO, str(root), backup, at=at).killed:
+            break
+        if (root / backup / RECORD).exists():
+            with pytest.raises(FileStateError, match="not the newest"):
+                rocketmq.undo_repair(root, first)
+            rocketmq.undo_repair(root, backup)
+        assert state(root) == before
+        assert rocketmq.undo_repair(root, first).actions
+        shutil.rmtree(root)
+    assert at > 10
+
+
+def test_who_names_no_backup_is_told_which_there_are(tmp_path: Path) -> None:
+    root = store("spoilt", tmp_path)
+    with pytest.raises(FileStateError, match="no backup is there"):
+        rocketmq.undo_repair(root, "")
+    name = Path(str(rocketmq.repair(root, engine=ONE, **OPTIONS).backup)).name
+    with pytest.raises(FileStateError, match=f"one of {name}"):
+        rocketmq.undo_repair(root, "")
+    with pytest.raises(FileNotFoundError, match=f"no such backup; there is {name}"):
+        rocketmq.undo_repair(root, "mqindex-backup-19700101T000000Z")
+
+
 def test_what_is_no_backup_of_the_store_is_refused(tmp_path: Path) -> None:
     root = store("spoilt", tmp_path)
     report = rocketmq.repair(root, engine=ONE, **OPTIONS)
@@ -301,6 +369,22 @@ def test_a_log_dir_is_what_it_was_before_the_repair(by: str, tmp_path: Path) -> 
     assert state(second) == (repaired if by == "path" else others)
     assert all(action.split()[1].startswith("topic-") for action in undone.actions)
     assert str(undone.backup).startswith(f"{log_dir}/*/mqindex-backup-")
+
+
+def test_repairs_of_a_log_dir_are_taken_back_in_the_order_of_each_partition(tmp_path: Path) -> None:
+    first = partition(tmp_path)
+    log_dir = first.parent
+    second = copy(first, log_dir / "topic-1")
+    of_both = os.path.basename(str(kafka.repair(log_dir, **INTERVAL).backup))
+    min(first.glob("*.timeindex")).unlink()
+    of_first = os.path.basename(str(kafka.repair(first, **INTERVAL).backup))
+    before = state(log_dir)
+    with pytest.raises(FileStateError, match=f"put {of_first} back first"):
+        kafka.undo_repair(log_dir, of_both)
+    assert state(log_dir) == before
+    assert kafka.undo_repair(second, of_both).actions
+    kafka.undo_repair(log_dir, of_first)
+    assert kafka.undo_repair(log_dir, of_both).actions
 
 
 def test_a_partition_whose_undo_is_killed_at_any_call(runner: Runner, tmp_path: Path) -> None:

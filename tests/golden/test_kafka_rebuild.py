@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mqindex.engines import LocalEngine
-from mqindex.files.exchange import RECORD
+from mqindex.files.backup_record import RECORD
 from mqindex.kafka import rebuild, repair, verify
 from tests.reference import kafka_recover as twin
 from tests.support.golden_kafka import PARTITION_CASES, PartitionCase, damaged

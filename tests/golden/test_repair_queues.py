@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mqindex.engines import LocalEngine
-from mqindex.files.exchange import RECORD
+from mqindex.files.backup_record import RECORD
 from mqindex.report import RepairReport
 from mqindex.rocketmq import repair, verify
 from tests.reference.consume_queue import BLANK

@@ -14,7 +14,7 @@ import pytest
 
 from mqindex.engines import LocalEngine, Progress
 from mqindex.errors import BadMagicError, OutputExistsError, StoreInUseError
-from mqindex.files.exchange import RECORD
+from mqindex.files.backup_record import RECORD
 from mqindex.kafka import rebuild, repair, verify
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter, batch, crc32c
 

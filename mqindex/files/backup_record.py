@@ -1,0 +1,132 @@
+"""What a backup says of itself: which names changed, after what, and so in which order backups are put back.
+
+A backup can be put back when all that changed since is taken back: the newest one can, and where that took back another
+one, what could be put back before that. `number` tells the newest, as no clock does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from mqindex.errors import FileStateError
+from mqindex.files import disk
+from mqindex.files.regular import regular
+
+__all__ = ["RECORD", "Entry", "Record", "new_record", "read_record", "recorded", "require_next"]
+
+RECORD = "changes.json"
+_SCHEMA = "mqindex.backup/1"
+
+
+class Entry(NamedTuple):
+    """A name that changes. `kept`: it led to something, which is in the backup under this name; else it was new."""
+
+    name: str
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """`after`: the backups of the same directory, by name, that could be put back before this change.
+
+    `takes_back`: the one that was put back by this change, and `restores`: what could be put back before that one was
+    made; it can be again, once that is done.
+    """
+
+    number: int
+    changes: tuple[Entry, ...]
+    after: tuple[str, ...] = ()
+    takes_back: str | None = None
+    restores: tuple[str, ...] = ()
+
+    def to_bytes(self) -> bytes:
+        """The record as its file holds it."""
+        told = {"schema": _SCHEMA, **asdict(self), "changes": [one._asdict() for one in self.changes]}
+        return json.dumps(told, indent=1).encode("ascii")
+
+
+def new_record(root: str, changes: Sequence[Entry], takes_back: str | None) -> Record:
+    """The record of the changes that are about to be made in `root`."""
+    there = recorded(root)
+    restores = there[takes_back].after if takes_back in there else ()
+    number = 1 + max((one.number for one in there.values()), default=0)
+    return Record(number, tuple(changes), tuple(_next(there)), takes_back, restores)
+
+
+def require_next(backup: str) -> None:
+    """`FileStateError` where changes stand on those of this backup, with the one that is to be put back first."""
+    root, name = os.path.split(backup)
+    there = recorded(root)
+    if name not in there or name in (following := _next(there)) or there[following[0]].takes_back == name:
+        return
+    first = following[-1]
+    raise FileStateError("not the newest change here", path=backup, hint=f"put {first} back first")
+
+
+def _next(there: dict[str, Record]) -> list[str]:
+    """The backups that can be put back, the newest first."""
+    if not there:
+        return []
+    newest = max(there, key=lambda name: there[name].number)
+    done = there[newest].takes_back not in there  # else it was interrupted
+    return [newest, *(name for name in there[newest].restores if done and name in there)]
+
+
+def recorded(root: str) -> dict[str, Record]:
+    """The backups in `root` that say what they are, by name."""
+    found = {}
+    for name in sorted(os.listdir(root)):
+        if name.startswith("mqindex-backup-") and disk.is_file(path := os.path.join(root, name, RECORD)):
+            try:
+                found[name] = _read(path)
+            except (OSError, FileStateError):
+                continue  # it is told to who asks for that one
+    return found
+
+
+def read_record(backup: str) -> Record:
+    """The record of one backup; of an empty directory one of nothing, as it is left by who is killed at the end."""
+    path = os.path.join(backup, RECORD)
+    if disk.exists(path):
+        return _read(path)
+    if not os.listdir(backup):
+        return Record(0, ())
+    raise FileStateError(
+        "this backup does not say what the repair did",
+        path=backup,
+        expected=f"the file {RECORD} in it",
+        hint="older versions wrote none: move its files to their places by hand",
+    )
+
+
+def _read(path: str) -> Record:
+    with disk.named(path), open(path, "rb", opener=regular) as file:
+        text = file.read()
+    try:
+        return _parsed(json.loads(text))
+    except (ValueError, LookupError, TypeError, RecursionError):
+        raise FileStateError("not the record of a backup", path=path, expected=_SCHEMA) from None
+
+
+def _parsed(told: Any) -> Record:
+    """`ValueError`, `LookupError` or `TypeError` where it is none."""
+    changes = tuple(Entry(one["name"], one["kept"]) for one in told["changes"])
+    record = Record(told["number"], changes, tuple(told["after"]), told["takes_back"], tuple(told["restores"]))
+    names = [*record.after, *record.restores, *([] if record.takes_back is None else [record.takes_back])]
+    if (
+        told["schema"] != _SCHEMA
+        or type(record.number) is not int
+        or not all(_inside(one.name) and isinstance(one.kept, bool) for one in changes)
+        or not all(isinstance(name, str) for name in names)
+    ):
+        raise ValueError
+    return record
+
+
+def _inside(name: object) -> bool:
+    """Whether a name stays below the root, whoever wrote it; `UnicodeEncodeError`: no file can have it."""
+    return isinstance(name, str) and not {b"", b".", b".."} & set(os.fsencode(name).split(b"/")) and "\0" not in name

@@ -1,0 +1,47 @@
+"""A repair taken back, of whichever broker's files."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
+from mqindex.files import staging
+from mqindex.files.backup import backup_in, find_backups
+from mqindex.files.backup_record import require_next
+from mqindex.files.exchange import put_back
+from mqindex.report import RepairReport
+
+__all__ = ["take_back"]
+
+
+def take_back(
+    root: str,
+    backup: str | os.PathLike[str],
+    homes: Sequence[str],
+    hold: Callable[[], AbstractContextManager[None]],
+) -> RepairReport:
+    """Put the files of a repair back, in those directories `homes` of `root` that have this backup.
+
+    Where one of them has a newer one nothing is done. What stands in the way goes to a backup of its own.
+
+    hold : keeps the broker out meanwhile.
+    """
+    started = time.perf_counter()
+    found, report = find_backups(backup, root, homes), RepairReport(root)
+    with hold():
+        for path in found:
+            require_next(path)
+        aside = backup_in([os.path.dirname(path) for path in found])
+        for path in found:
+            home = os.path.dirname(path)
+            staging.sweep(home)
+            done = put_back(home, path, os.path.join(home, aside))
+            report.actions += [one.undone(os.path.relpath(home, root)) for one in done]
+            report.out_files += [os.path.join(home, one.name) for one in done if one.source is not None]
+    if report.actions:
+        report.backup = os.path.join(root, *([] if list(homes) == [root] else ["*"]), aside)
+    report.files = len(report.out_files)
+    report.seconds = time.perf_counter() - started
+    return report
