@@ -110,7 +110,7 @@ def _checkpoint(path: str, options: StoreOptions) -> Facts:
 
     checkpoint = Checkpoint.read(path)
     if checkpoint is None:
-        raise Trouble(f"{path} is no checkpoint: expected 40 bytes or more, got {os.path.getsize(path)}")
+        raise Trouble(f"{path} is no checkpoint: expected 48 bytes or more, got {os.path.getsize(path)}")
     return checkpoint._asdict()
 
 

@@ -19,12 +19,14 @@ __all__ = [
     "DEFAULTS",
     "Config",
     "StoreOptions",
+    "Version",
     "parse_delay_levels",
     "parse_version",
     "store_options",
     "tags_indexed",
 ]
 
+Version = tuple[int, int, int]
 _TAGS_SINCE = (5, 4)
 DEFAULTS: Final[dict[str, Any]] = {
     "geometry": (layout.HASH_SLOT_NUM, layout.INDEX_NUM),
@@ -237,7 +239,7 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def parse_version(version: str) -> tuple[int, int, int]:
+def parse_version(version: str) -> Version:
     """Its three numbers; the third is 0 where it is not said. `ValueError` for what is no version.
 
     >>> parse_version("4.9.3"), parse_version("v5.4-SNAPSHOT")

@@ -18,13 +18,16 @@ __all__ = ["SETTINGS", "Config", "Settings", "blamed_on", "read_broker_conf", "r
 Config = Mapping[str, Any] | str | os.PathLike[str]
 
 SETTINGS: Final = frozenset((
-    "autoMessageVersionOnTopicLen", "brokerIP1", "enableConsumeQueueExt", "enabledAppendPropCRC", "enableLmq",
-    "enableMultiDispatch", "flushCommitLogLeastPages", "flushCommitLogThoroughInterval", "flushDiskType",
-    "flushIntervalCommitLog", "indexFileWriteEnable", "listenPort", "mapedFileSizeCommitLog",
+    "autoMessageVersionOnTopicLen", "brokerIP1", "commitLogRecoverMaxNum", "duplicationEnable",
+    "enableAcceleratedRecovery", "enableConsumeQueueExt", "enableControllerMode", "enabledAppendPropCRC",
+    "enableDLegerCommitLog", "enableLmq", "enableMultiDispatch", "flushCommitLogLeastPages",
+    "flushCommitLogThoroughInterval", "flushDiskType", "flushIntervalCommitLog", "indexFileWriteEnable",
+    "indexRocksDBEnable", "listenPort", "mapedFileSizeCommitLog",
     "mapedFileSizeConsumeQueue", "mappedFileSizeCommitLog", "mappedFileSizeConsumeQueue",
     "mappedFileSizeConsumeQueueExt", "maxHashSlotNum", "maxIndexNum", "maxMessageSize",
     "maxTransferBytesOnMessageInMemory", "maxTransferCountOnMessageInMemory", "messageDelayLevel",
-    "messageIndexEnable", "readOnlyCommitLogStorePaths", "storePathCommitLog", "storeType",
+    "messageIndexEnable", "messageIndexSafe", "readOnlyCommitLogStorePaths", "rocksdbCQDoubleWriteEnable",
+    "storePathCommitLog", "storeType", "transRocksDBEnable",
 ))  # fmt: skip
 """Every name that is read anywhere; a broker has hundreds more."""
 

@@ -174,6 +174,20 @@ def test_checkpoint_moves_up_where_the_broker_would_delete_the_file_again(name: 
     assert [path.read_bytes() for path in Path(report.backup).rglob("checkpoint")] == [old]
 
 
+def test_the_offset_that_a_5_5_broker_wrote_into_its_checkpoint_stays(tmp_path: Path) -> None:
+    """It became 0, and a 5.5.0 broker with enableAcceleratedRecovery does not start without it."""
+    root = case("basic-550").unpack(tmp_path)
+    (root / "abort").touch()
+    old = bytearray((root / "checkpoint").read_bytes())
+    assert any(old[40:48])
+    old[16:24] = bytes(8)  # as if no index file had been full
+    (root / "checkpoint").write_bytes(old)
+    assert repair(root, broker_version="5.5.0").ok
+    new = (root / "checkpoint").read_bytes()
+    assert any(new[16:24])
+    assert new[24:] == old[24:]
+
+
 def test_missing_checkpoint_of_a_crashed_store_is_made(tmp_path: Path) -> None:
     root = case("killed-493").unpack(tmp_path)
     (root / "checkpoint").unlink()

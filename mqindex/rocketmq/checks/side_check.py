@@ -108,12 +108,11 @@ def _checkpoint(check: SideCheck, path: str) -> Iterator[Finding]:
     if check.unclean and 0 <= first < check.max_timestamp:
         hint = "where the broker begins to read its log again after its unclean exit"
         yield Finding("info", "checkpoint-behind", path, expected=check.max_timestamp, got=first, hint=hint)
-    if known.confirm_phy_offset > check.end and check.max_timestamp:
-        limit = f"at most {check.end}"
-        hint = "the log ends earlier"
-        yield Finding(
-            "warning", "checkpoint-ahead", path, 32, "confirmPhyOffset", limit, known.confirm_phy_offset, hint
-        )
+    offsets = {"confirmPhyOffset": known.confirm_phy_offset, "logicsPhysicalOffset": known.logics_physical_offset}
+    for at, (name, offset) in enumerate(offsets.items(), 4):
+        if offset > check.end and check.max_timestamp:
+            limit, hint = f"at most {check.end}", "the log ends earlier"
+            yield Finding("warning", "checkpoint-ahead", path, 8 * at, name, limit, offset, hint)
 
 
 def checkpoint_is_directory(path: str) -> Finding:

@@ -3,7 +3,7 @@
 Directories are listed and a few bytes are read, whatever the size of the store.
 
 Source: RocketMQ `MappedFileQueue.doLoad`, `DefaultMessageStore.load`, `IndexService.load`, `StoreCheckpoint`,
-`ConfigManager.load`, `ConsumeQueueStore.loadConsumeQueues`, `CommitLog.recoverAbnormally`, 4.1 to 5.5.0.
+`ConfigManager.load`, `ConsumeQueueStore.loadConsumeQueues`, 4.1 to 5.5.0.
 """
 
 from __future__ import annotations
@@ -21,25 +21,21 @@ from mqindex.files.rights import is_shut, rights
 from mqindex.report import Finding, Obstacle, Severity, Start
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.checks import start_files
+from mqindex.rocketmq.checks.recovery import read_again_from
 from mqindex.rocketmq.checks.side_check import CONFIG_FILES, checkpoint_is_directory, content_problem, json_findings
 from mqindex.rocketmq.checks.start_files import Entry, IndexHeader, listed
-from mqindex.rocketmq.options import parse_version
+from mqindex.rocketmq.options import Version, parse_version
 from mqindex.rocketmq.pipeline.survey import Survey
-from mqindex.rocketmq.side.checkpoint import Checkpoint
 from mqindex.rocketmq.side.topic_configs import read_topic_configs
 
 __all__ = ["Started", "check_start"]
-
-Version = tuple[int, int, int]
 
 _DIRECTORIES_SINCE = (5, 1, 0)  # a directory among the files of a log or queue is passed over
 _EMPTY_SINCE = (5, 1, 3)  # an empty file is deleted, if it is the last by name
 _INDEX_SINCE = (5, 1, 0)  # a store whose index cannot be loaded is not opened
 _ELSEWHERE = "move it elsewhere, or give the log a directory of its own below the volume's root"
 _QUEUE_ID = re.compile(r"[+-]?\d{1,10}", re.ASCII)
-_QUEUES_FIRST = (5, 0, 0)  # from here on recovery may begin behind what the queues have
 _BATCH = "BatchCQ"
-_SAFETY = 3000  # ms that a broker goes back behind its checkpoint
 
 
 class Started(NamedTuple):
@@ -222,7 +218,9 @@ class _Look:
         """`IndexService.load`."""
         checkpoint = start_files.checkpoint_of(self._options.root)
         kept = [header for _, header in files if header.end_timestamp <= checkpoint.index_msg_timestamp]
-        again = self._read_again_from(checkpoint, kept)
+        begins = read_again_from(self._found, checkpoint, listed(self._options.commitlog))
+        # what lies before the end of the last index file that is kept is not indexed again
+        again = {max([begin, *(header.end_phy_offset for header in kept[-1:])]) for begin in begins}
         for one, header in files:
             if header.end_timestamp > checkpoint.index_msg_timestamp:
                 entries = min(max(header.next_entry - 1, 0), self._found.geometry.value[1])
@@ -241,42 +239,29 @@ class _Look:
         else:
             hint = f"`abort` exists: the next start deletes this file, and of its {entries} entries "
             gone = "perhaps not all come back" if lost is None else f"{lost} do not come back"
-            hint += f"{gone}; `mqindex repair` moves the checkpoint up"
+            told = " (--broker-version may tell)" if lost is None and self._options.broker_version is None else ""
+            hint += f"{gone}{told}; `mqindex repair` moves the checkpoint up"
         limit = f"at most {known}"
         return Finding(
             severity, "deleted-at-next-start", one.path, 8, "end_timestamp", limit, header.end_timestamp, hint
         )
 
-    def _read_again_from(self, checkpoint: Checkpoint, kept: Sequence[IndexHeader]) -> int | None:
-        """The phy offset from which recovery indexes messages again (`CommitLog.recoverAbnormally`); None: not known.
+    def _lost_of(self, path: str, entries: int, again: set[int]) -> int | None:
+        """How many entries of a deleted file have messages that the log still holds, and that are not read again.
 
-        What lies before the end of the last index file that is kept is not indexed again.
+        again : from where on they are; where there are several or none, the number is known only if it is one.
         """
-        if self._found.queues.rocksdb is not None:
-            return None
-        spans = self._found.spans
-        if not spans:
-            return layout.MAX_TIMESTAMP
-        time = max(min(checkpoint.physic_msg_timestamp, checkpoint.logics_msg_timestamp) - _SAFETY, 0)
-        if self._options.setting("messageIndexSafe", "false").strip().lower() == "true":
-            time = min(time, checkpoint.index_msg_timestamp)
-        first = next((one for one in reversed(spans) if 0 != start_files.first_time(one) <= time), spans[0])
-        return max([first.file_start, *(header.end_phy_offset for header in kept[-1:])])
-
-    def _lost_of(self, path: str, entries: int, again: int | None) -> int | None:
-        """How many entries of a deleted file have messages that the log still holds, and that are not read again."""
-        if again is None:
-            return None
         first = layout.INDEX_HEADER_SIZE + layout.INDEX_SLOT_SIZE * self._found.geometry.value[0]
         try:
             with open(path, "rb", buffering=0, opener=regular) as file:
-                expired = start_files.entries_below(file.fileno(), first, entries, self._found.min_phy_offset)
-                lost = max(start_files.entries_below(file.fileno(), first, entries, again) - expired, 0)
+                expired, *below = (
+                    start_files.entries_below(file.fileno(), first, entries, phy_offset)
+                    for phy_offset in (self._found.min_phy_offset, *again)
+                )
         except OSError:
             return None
-        # 5.x passes over what its queues have already (5.5.0 was seen to): a number of lost ones is the least there are
-        certain = lost > 0 or expired >= entries or self._broker.is_before(_QUEUES_FIRST) is True
-        return lost if certain else None
+        lost = {max(stand - expired, 0) for stand in below}
+        return lost.pop() if len(lost) == 1 else None
 
     # ---- what stands beside
 

@@ -13,15 +13,15 @@ from typing import NamedTuple
 from mqindex.files.regular import regular
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.expiry import was_deleted
-from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.side.checkpoint import Checkpoint
 
 __all__ = [
     "Entry",
+    "FirstMessage",
     "IndexHeader",
     "checkpoint_of",
     "entries_below",
-    "first_time",
+    "first_message",
     "index_header",
     "is_log_file",
     "listed",
@@ -110,13 +110,20 @@ def checkpoint_of(root: str) -> Checkpoint:
         return Checkpoint()
 
 
-def first_time(span: LogSpan) -> int:
-    """The store timestamp of a log file's first record; 0: it does not begin with one."""
-    head = _head(span.path, _RECORD_HEAD).ljust(_RECORD_HEAD, b"\0")
-    magic, sys_flag = struct.unpack_from(">i", head, 4)[0], struct.unpack_from(">i", head, 36)[0]
+class FirstMessage(NamedTuple):
+    """Of a log file, what its record says of itself."""
+
+    phy_offset: int
+    store_timestamp: int
+
+
+def first_message(path: str) -> FirstMessage | None:
+    """The record with which a log file begins; None: it does not begin with one."""
+    head = _head(path, _RECORD_HEAD).ljust(_RECORD_HEAD, b"\0")
+    (magic,), (phy_offset, sys_flag) = struct.unpack_from(">i", head, 4), struct.unpack_from(">qi", head, 28)
     if magic not in (layout.MAGIC_MESSAGE_V1, layout.MAGIC_MESSAGE_V2):
-        return 0
-    return int(struct.unpack_from(">q", head, 68 if sys_flag & _IPV6 else 56)[0])
+        return None
+    return FirstMessage(phy_offset, *struct.unpack_from(">q", head, 68 if sys_flag & _IPV6 else 56))
 
 
 def entries_below(fd: int, first: int, entries: int, phy_offset: int) -> int:

@@ -13,14 +13,14 @@ __all__ = ["CHECKPOINT_SIZE", "LATEST_TIME", "Checkpoint"]
 
 CHECKPOINT_SIZE = 4096
 LATEST_TIME = 1 << 47  # ms, in the year 6429; what is more is garbage
-_FIELDS = struct.Struct(">5q")
+_FIELDS = struct.Struct(">6q")
 
 
 class Checkpoint(NamedTuple):
     """The fields of `<store>/checkpoint`, times in ms since the epoch.
 
-    Source: RocketMQ 4.9.3 `store/StoreCheckpoint`; `master_flushed_offset` (5.0) and `confirm_phy_offset` (5.1) are
-    0 in older files.
+    Source: RocketMQ 4.9.3 `store/StoreCheckpoint`; `master_flushed_offset` (5.0), `confirm_phy_offset` (5.1) and
+    `logics_physical_offset` (5.5: the last message that the queues on the disk have) are 0 in older files.
     """
 
     physic_msg_timestamp: int = 0
@@ -28,6 +28,7 @@ class Checkpoint(NamedTuple):
     index_msg_timestamp: int = 0
     master_flushed_offset: int = 0
     confirm_phy_offset: int = 0
+    logics_physical_offset: int = 0
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Checkpoint | None:

@@ -1,28 +1,35 @@
-"""Whether a broker starts on a store: what `verify` says, and what the broker does."""
+"""What a broker does when it starts on a store: what `verify` says of it, and what the broker does."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from mqindex.rocketmq import verify
+from mqindex.rocketmq import Checkpoint, IndexFile, verify
 from tests.peer.jvm import PATIENCE
 from tests.peer.ports import accepts
 from tests.peer.rocketmq.broker import SETTINGS, broker_ports
 from tests.peer.rocketmq.process import start
 from tests.support.golden import case
+from tests.support.tree import index_paths
 
 pytestmark = pytest.mark.peer
 
 STORES = {"4.9.3": "basic-493", "5.5.0": "basic-550"}
 
 
+def log_files(store: Path) -> list[Path]:
+    return sorted(path for path in (store / "commitlog").iterdir() if path.is_file())
+
+
 def last_log_file(store: Path) -> Path:
-    return max(path for path in (store / "commitlog").iterdir() if path.is_file())
+    return log_files(store)[-1]
 
 
 def empty_next_file(store: Path) -> None:
@@ -57,30 +64,88 @@ HARMS: dict[str, list[Callable[[Path], object]]] = {
 def test_a_broker_starts_where_verify_says_so(
     harm: str, version: str, tmp_path: Path, proven: Callable[[str], None]
 ) -> None:
-    chosen = case(STORES[version])
-    store = chosen.unpack(tmp_path)
+    store = case(STORES[version]).unpack(tmp_path)
     for each in HARMS[harm]:
         each(store)
     said = verify(store, broker_version=version).start
     assert said is not None
-    assert starts(version, store, chosen.geometry, tmp_path) is said.starts
+    assert starts(version, store, sizes(STORES[version], store), tmp_path) is said.starts
     proven(f"with {harm} it {'starts' if said.starts else 'does not start'}, as verify says")
 
 
-def starts(version: str, store: Path, geometry: tuple[int, int], home: Path) -> bool:
+@dataclass(frozen=True)
+class Left:
+    """How a broker left a store in which it was killed: the checkpoint, and the settings of the next start."""
+
+    logics_physical_offset: int = 0
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+KILLED = "killed-lost-493"
+"""Ten log files of 16 KiB, the last one empty, and one index file, of which the checkpoint does not know."""
+
+LEFT = {
+    "as it was left": Left(),
+    "a checkpoint with an offset": Left(40_000),
+    "a checkpoint with the offset of a file": Left(49_152),
+    "an offset, and messageIndexSafe": Left(40_000, {"messageIndexSafe": "true"}),
+    "commitLogRecoverMaxNum=4 and messageIndexSafe": Left(0, {"commitLogRecoverMaxNum": 4, "messageIndexSafe": "true"}),
+    "enableAcceleratedRecovery": Left(40_027, {"enableAcceleratedRecovery": "true"}),
+    "no index": Left(0, {"messageIndexEnable": "false"}),
+}
+
+
+@pytest.mark.parametrize("left", LEFT)
+def test_a_broker_loses_the_index_entries_that_verify_says(
+    left: str, version: str, tmp_path: Path, proven: Callable[[str], None]
+) -> None:
+    store = case(KILLED).unpack(tmp_path)
+    checkpoint = Checkpoint.read(store / "checkpoint")
+    assert checkpoint is not None
+    changed = checkpoint._replace(logics_physical_offset=LEFT[left].logics_physical_offset)
+    (store / "checkpoint").write_bytes(changed.to_bytes())
+    settings = {**sizes(KILLED, store), **LEFT[left].settings}
+    had = entries(store)
+    said = verify(store, config=settings, broker_version=version).start
+    assert said is not None
+    assert said.entries_deleted == had.total()
+    assert starts(version, store, settings, tmp_path)
+    lost = (had - entries(store)).total()
+    assert lost == said.entries_lost
+    proven(f"{left}: of {had.total()} index entries {lost} do not come back, as verify says")
+
+
+def entries(store: Path) -> Counter[tuple[int, int]]:
+    """(key_hash, phy_offset), each as often as it is there."""
+    geometry, found = case(KILLED).geometry, Counter[tuple[int, int]]()
+    for path in index_paths(store):
+        with IndexFile.open(path, hash_slot_num=geometry[0], index_num=geometry[1]) as index:
+            columns = index.entries()
+            found.update(zip(columns["key_hash"].tolist(), columns["phy_offset"].tolist(), strict=True))
+    return found
+
+
+def sizes(name: str, store: Path) -> dict[str, object]:
+    """The settings of a golden store's files."""
+    slots, number = case(name).geometry
+    return {
+        "mappedFileSizeCommitLog": log_files(store)[0].stat().st_size,
+        "mappedFileSizeConsumeQueue": max(path.stat().st_size for path in (store / "consumequeue").glob("*/*/*")),
+        "maxHashSlotNum": slots,
+        "maxIndexNum": number,
+    }
+
+
+def starts(version: str, store: Path, changed: Mapping[str, object], home: Path) -> bool:
     port, ha_port = broker_ports()
-    queue_files = (path.stat().st_size for path in (store / "consumequeue").glob("*/*/*"))
     settings: dict[str, object] = {
         **SETTINGS,
+        **changed,
         "brokerName": "start",
         "listenPort": port,
         "haListenPort": ha_port,
         "storePathRootDir": store,
         "storePathCommitLog": store / "commitlog",
-        "mappedFileSizeCommitLog": 65536,
-        "mappedFileSizeConsumeQueue": max(queue_files),
-        "maxHashSlotNum": geometry[0],
-        "maxIndexNum": geometry[1],
     }
     conf = home / "broker.conf"
     conf.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))

@@ -1,0 +1,106 @@
+"""Where a broker begins to read its log again after an unclean end: what it does not read is not indexed again.
+
+Source: RocketMQ `CommitLog.recoverAbnormally`, `CommitLog.isMappedFileMatchedRecover`, `StoreCheckpoint`,
+4.1 to 5.5.0. They are alike up to 5.3.4; what is new in 5.4.0 and 5.5.0 stands at the thresholds below.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from mqindex.rocketmq import layout
+from mqindex.rocketmq.checks.start_files import Entry, FirstMessage, first_message, is_log_file
+from mqindex.rocketmq.options import StoreOptions, Version, parse_version
+from mqindex.rocketmq.pipeline.queue_survey import is_rocksdb
+from mqindex.rocketmq.pipeline.survey import Survey
+from mqindex.rocketmq.side.checkpoint import Checkpoint
+
+__all__ = ["read_again_from"]
+
+_FILES_SINCE = (5, 4, 0)
+"""`CommitLog.recoverAbnormally` goes back over `commitLogRecoverMaxNum` files at most, empty ones counted."""
+_OFFSET_SINCE = (5, 5, 0)
+"""`ConsumeQueueStore.isMappedFileMatchedRecover` goes by the checkpoint's logicsPhysicalOffset, if there is one."""
+_FILES = 10
+_SAFETY = 3000  # ms that a broker goes back behind its checkpoint's times
+_OTHERWISE = (
+    "duplicationEnable",
+    "enableControllerMode",
+    "enableDLegerCommitLog",
+    "indexRocksDBEnable",
+    "rocksdbCQDoubleWriteEnable",
+    "transRocksDBEnable",
+)
+"""With these, what no file of the store says decides too: a replica's or a database's progress."""
+
+
+def read_again_from(found: Survey, checkpoint: Checkpoint, log: Sequence[Entry]) -> set[int]:
+    """The phy offset from which recovery reads, one for each rule that the broker may follow; none: it is not known.
+
+    log : what stands in the directories of the log, by name.
+    """
+    options = found.options
+    if _goes_otherwise(found):
+        return set()
+    files = [one for one in log if is_log_file(one) and one.size]
+    if not found.spans or not files or options.index_switch is not None:
+        return {layout.MAX_TIMESTAMP}
+    return {_begin(files, checkpoint, options, version) for version in _versions(found)}
+
+
+def _goes_otherwise(found: Survey) -> bool:
+    options = found.options
+    homes = (options.consume_queue, os.path.join(options.root, "consumequeue_rocksdb"))
+    return (
+        found.queues.rocksdb is not None
+        or any(map(is_rocksdb, homes))
+        or any(_is_on(options, name) for name in _OTHERWISE)
+    )
+
+
+def _versions(found: Survey) -> tuple[Version, ...]:
+    """One version of each rule that the broker may follow."""
+    version, newer = parse_version(found.version.number), (_FILES_SINCE, _OFFSET_SINCE)
+    if found.options.broker_version is not None:
+        return (version,)
+    if not found.version.known:
+        return (version, *newer)
+    return (version,) if version < _FILES_SINCE else newer
+
+
+def _begin(files: Sequence[Entry], checkpoint: Checkpoint, options: StoreOptions, version: Version) -> int:
+    """From the newest file that matches on; where none does, from the oldest that is looked at."""
+    looked_at = files[::-1][: _files(options) if version >= _FILES_SINCE else None]
+    matches = _match(checkpoint, options, version)
+    heads = ((one, first_message(one.path)) for one in looked_at)
+    chosen = next((one for one, head in heads if head and head.store_timestamp and matches(head)), looked_at[-1])
+    start = layout.number_of(chosen.name) or 0
+    if version >= _OFFSET_SINCE and _is_on(options, "enableAcceleratedRecovery"):
+        return max(start, checkpoint.logics_physical_offset)
+    return start
+
+
+def _match(checkpoint: Checkpoint, options: StoreOptions, version: Version) -> Callable[[FirstMessage], bool]:
+    """Whether a broker may begin with a file, by its first message: the queues lack nothing that is before it."""
+    indexed = checkpoint.index_msg_timestamp if _is_on(options, "messageIndexSafe") else layout.MAX_TIMESTAMP
+    if version >= _OFFSET_SINCE and checkpoint.logics_physical_offset > 0:
+        known = checkpoint.logics_physical_offset
+        return lambda head: head.phy_offset <= known and head.store_timestamp <= indexed
+    if version >= _OFFSET_SINCE:
+        time = checkpoint.logics_msg_timestamp
+    else:
+        time = max(min(checkpoint.physic_msg_timestamp, checkpoint.logics_msg_timestamp) - _SAFETY, 0)
+    return lambda head: head.store_timestamp <= min(time, indexed)
+
+
+def _files(options: StoreOptions) -> int:
+    try:
+        files = int(options.setting("commitLogRecoverMaxNum", str(_FILES)))
+    except ValueError:  # a broker does not start with it, or passes it over
+        return _FILES
+    return files if files > 0 else _FILES
+
+
+def _is_on(options: StoreOptions, name: str) -> bool:
+    return options.setting(name, "false").strip().lower() == "true"
