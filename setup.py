@@ -38,6 +38,13 @@ HEADERS = [f"src_c/{name}" for name in sorted(os.listdir("src_c")) if name.endsw
 
 
 class BuildExt(build_ext):
+    def build_extension(self, extension: Extension) -> None:
+        shared = self.build_temp
+        if GCOV:  # a unit of several modules is compiled for each: they would write their counts over each other's
+            self.build_temp = os.path.join(shared, extension.name)
+        super().build_extension(extension)
+        self.build_temp = shared
+
     def build_extensions(self) -> None:
         for extension in self.extensions:
             if SANITIZE:

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mqindex._native.log_writer import NUMBERS, Frames
+from mqindex._native.pieces import constant_piece, pieces_of_sequence
 from mqindex._results import BinaryColumn
 from mqindex.errors import FileStateError
 from mqindex.files import tmpfile
@@ -24,6 +26,7 @@ from mqindex.rocketmq.log import log_writer, new_log_file
 from tests.reference.commit_log import scan_log
 from tests.reference.rebuild import log_files
 from tests.support.killed import killed
+from tests.support.own_process import run_apart
 
 FILE_SIZE = 16 << 20
 TIMES = {"born_timestamp": 1_700_000_000_000, "store_timestamp": 1_700_000_000_001}
@@ -93,6 +96,50 @@ def test_a_message_longer_than_a_part_of_the_buffer_goes_with_the_others(tmp_pat
     with open_log(tmp_path) as log:
         log.append_messages({"topic": "T", "body": bodies, "queue_offset": range(5)})
     assert [record.body for record in scan_log(log_files(tmp_path))[0]] == bodies
+
+
+def test_a_short_part_waits_for_the_long_one_before_it(tmp_path: Path) -> None:
+    bodies, host = [b"L" * 40_000_000, b"s"], constant_piece(bytes(8))
+    texts = (
+        constant_piece(b"T"), pieces_of_sequence("body", bodies), *[constant_piece(None)] * 4, host, host,
+    )  # fmt: skip
+    frames = Frames(
+        2, texts, (np.zeros(1, np.int64),) * len(NUMBERS), separator=True, append_crc=False, long_topics=True,
+        max_body=1 << 26, max_frame=1 << 26,
+    )  # fmt: skip
+    with (tmp_path / "00000000000000000000").open("wb") as file:
+        frames.append(file.fileno(), 0, bytearray(90_000_000), 0, 1 << 27, 1 << 27)
+    assert [record.body for record in scan_log(log_files(tmp_path))[0]] == bodies
+
+
+NO_THREAD = """
+    import os, resource, sys
+    from pathlib import Path
+    from mqindex.rocketmq import CommitLog
+
+    rows = {"topic": "T", "body": [bytes([n % 251]) * 1000 for n in range(5000)], "queue_offset": range(5000)}
+    times = {"born_timestamp": 1, "store_timestamp": 1, "born_host": "1.2.3.4:5", "store_host": "1.2.3.4:5"}
+    with CommitLog.open(sys.argv[1], writable=True, mapped_file_size=16 << 20) as log:
+        log.append_messages({"topic": "T", "body": [b"first"], "queue_offset": [0], **times})
+        if os.getuid() == 0:
+            os.setresuid(65534, 65534, 0)  # for root there is no limit
+        before = resource.getrlimit(resource.RLIMIT_NPROC)
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, before[1]))
+        try:
+            os.fork()
+        except BlockingIOError:
+            log.append_messages({**rows, **times})
+        resource.setrlimit(resource.RLIMIT_NPROC, before)
+        os.setresuid(*os.getresuid()[2:] * 3)
+        log.append_messages({**rows, **times})
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="who has no more processes has threads, elsewhere")
+def test_an_append_where_no_thread_can_be_had(tmp_path: Path) -> None:
+    run_apart(NO_THREAD, tmp_path)
+    records = scan_log(log_files(tmp_path))[0]
+    assert [record.body[:1] for record in records] == [b"f", *[bytes([n % 251]) for n in range(5000)] * 2]
 
 
 @contextmanager

@@ -48,8 +48,15 @@ def environment(directory: Path) -> dict[str, str]:
     return {**os.environ, "LD_PRELOAD": f"{library}:{earlier}" if earlier else str(library)}
 
 
+def _what_happens(failure: str) -> tuple[int, int]:
+    return FAILURES[failure] if failure in FAILURES else (getattr(errno, failure), _ONCE)
+
+
 class faulty:
-    """While it runs, calls below `root` count, and call number `at` (0: none) fails. `counted` is there afterwards."""
+    """While it runs, calls below `root` count, and call number `at` (0: none) fails. `counted` is there afterwards.
+
+    failure : one of FAILURES, or the name of any other error
+    """
 
     def __init__(self, root: Path, at: int = 0, failure: str = "EIO") -> None:
         self._library = ctypes.CDLL(None)
@@ -63,7 +70,7 @@ class faulty:
             ctypes.c_int,
             ctypes.c_int,
         ]
-        self._order = os.fsencode(os.path.realpath(root)), at, *FAILURES[failure], 0
+        self._order = os.fsencode(os.path.realpath(root)), at, *_what_happens(failure), 0
         if STACK in os.environ:
             faulthandler.register(signal.SIGUSR2)
             self._order = *self._order[:-1], signal.SIGUSR2

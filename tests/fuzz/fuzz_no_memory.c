@@ -1,6 +1,9 @@
 /* The n-th allocation fails, for every n: each kernel says so, gives back what it had, and the same call made again
  * answers as if nothing had been. The linker leads the kernels' allocations here (--wrap). */
 #include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "input.h"
@@ -8,6 +11,7 @@
 #include "mqi_commit_log.h"
 #include "mqi_consume_queue.h"
 #include "mqi_group_commit.h"
+#include "mqi_guard.h"
 #include "mqi_index_file.h"
 #include "mqi_kafka_index.h"
 #include "mqi_kafka_records.h"
@@ -18,14 +22,17 @@ enum { KEYS = 40, BYTES = 3000 };
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t each);
 void *__real_realloc(void *p, size_t n);
+void *__real_mmap(void *p, size_t n, int access, int flags, int fd, off_t at);
 void *__wrap_malloc(size_t n);
 void *__wrap_calloc(size_t n, size_t each);
 void *__wrap_realloc(void *p, size_t n);
+void *__wrap_mmap(void *p, size_t n, int access, int flags, int fd, off_t at);
 
 static int64_t countdown; /* 0: none fails */
-static int struck;
+static int struck, never; /* the last: from now on each fails */
 
 static int strikes(void) {
+    if (never) return 1;
     if (countdown == 0 || --countdown > 0) return 0;
     struck = 1;
     return 1;
@@ -34,6 +41,9 @@ static int strikes(void) {
 void *__wrap_malloc(size_t n) { return strikes() ? NULL : __real_malloc(n); }
 void *__wrap_calloc(size_t n, size_t each) { return strikes() ? NULL : __real_calloc(n, each); }
 void *__wrap_realloc(void *p, size_t n) { return strikes() ? NULL : __real_realloc(p, n); }
+void *__wrap_mmap(void *p, size_t n, int access, int flags, int fd, off_t at) {
+    return strikes() ? MAP_FAILED : __real_mmap(p, n, access, flags, fd, at);
+}
 
 /* Runs `call` with the first allocation failing, then the second, and so on, until none is left to fail. */
 #define EVERY(call, refused, fine)                                                                                     \
@@ -118,19 +128,34 @@ static void layers(tape *t) {
     mqi_kafka_tree_free(&tree);
 }
 
-/* Batches of magic 1 with nothing compressed: each is one record. */
+/* One of magic 1 with nothing compressed: it is one record. */
+static int64_t message(uint8_t *out, int64_t offset, int32_t n) {
+    mqi_set64(out, offset);
+    mqi_set32(out + 8, 22 + n);
+    out[16] = 1;
+    mqi_set64(out + 18, 1001 + offset);
+    mqi_set32(out + 26, -1);
+    mqi_set32(out + 30, n);
+    return 34 + n;
+}
+
+/* The head of a batch of magic 2, of a producer's transaction: a recovery asks for no more. */
+static int64_t transactional(uint8_t *out, int64_t offset, int32_t n) {
+    mqi_set64(out, offset);
+    mqi_set32(out + 8, 49 + n);
+    out[16] = 2;
+    out[22] = 0x10;
+    mqi_set64(out + 35, 1001 + offset);
+    mqi_set32(out + 57, 1);
+    return 61 + n;
+}
+
 static int64_t make_batches(tape *t, uint8_t *out) {
-    int64_t at = 0, offset = 0;
-    while (at < BYTES - 300) {
+    int64_t at = 0;
+    memset(out, 0, BYTES);
+    for (int64_t offset = 0; at < BYTES - 300; offset++) {
         int32_t n = tape_byte(t) % 60;
-        memset(out + at, 0, 34 + (size_t)n);
-        mqi_set64(out + at, offset++);
-        mqi_set32(out + at + 8, 22 + n);
-        out[at + 16] = 1;
-        mqi_set64(out + at + 18, 1000 + offset);
-        mqi_set32(out + at + 26, -1);
-        mqi_set32(out + at + 30, n);
-        at += 34 + n;
+        at += offset % 4 == 3 ? transactional(out + at, offset, n) : message(out + at, offset, n);
     }
     return at;
 }
@@ -182,6 +207,56 @@ static void group(void) {
     mqi_group_end(&g);
 }
 
+/* ---- the guard ---------------------------------------------------------------------------------------------------- */
+
+enum { CUT = 4 << 16, RANGES = 300 }; /* some pages; more ranges than come at once */
+
+static sigjmp_buf out_of_the_fault;
+
+static void another(int number, siginfo_t *info, void *context) {
+    (void)number, (void)info, (void)context;
+    siglongjmp(out_of_the_fault, 1);
+}
+
+static int guard_many(uint8_t *bytes) {
+    mqi_guard_range *ranges[RANGES];
+    int n = 0;
+    while (n < RANGES && (ranges[n] = mqi_guard_add(bytes, 1, 0, NULL))) n++;
+    for (int i = 0; i < n; i++) mqi_guard_remove(ranges[i]);
+    return n;
+}
+
+/* Reads a mapped file that was cut: -1 where the fault went to who was there before the guard. */
+static int read_cut(void) {
+    FILE *file = tmpfile();
+    HOLDS(file && ftruncate(fileno(file), CUT) == 0);
+    uint8_t *bytes = __real_mmap(NULL, CUT, PROT_READ, MAP_SHARED, fileno(file), 0);
+    mqi_guard_range *range = mqi_guard_add(bytes, CUT, 0, NULL);
+    HOLDS(bytes != MAP_FAILED && range && ftruncate(fileno(file), 0) == 0);
+    volatile int sum = -1;
+    if (!sigsetjmp(out_of_the_fault, 1)) sum = *(volatile uint8_t *)bytes + *(volatile uint8_t *)(bytes + CUT - 1);
+    HOLDS(mqi_guard_was_cut(range));
+    mqi_guard_remove(range);
+    munmap(bytes, CUT);
+    fclose(file);
+    return sum;
+}
+
+static void guard(void) {
+    static int guarded;
+    struct sigaction theirs = {.sa_sigaction = another, .sa_flags = SA_SIGINFO}, before;
+    uint8_t byte;
+    if (guarded++) return; /* no input changes anything here */
+    sigaction(SIGBUS, &theirs, &before);
+    EVERY(guard_many(&byte), status < RANGES, status == RANGES);
+    EVERY(read_cut(), status == 0, status == 0); /* where there is no room for all pages, one does */
+    never = 1;
+    int passed_on = read_cut();
+    never = 0;
+    HOLDS(passed_on == -1);
+    sigaction(SIGBUS, &before, NULL);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     tape t = {data, data + size};
     switch (tape_byte(&t) % 6) {
@@ -202,6 +277,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         break;
     default:
         group();
+        guard();
     }
     return 0;
 }

@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mqindex._native.consume_queue import UnitTaker, decode_units, encode_units, gather_units, group_units
+from mqindex._native.consume_queue import (
+    UnitTaker,
+    decode_units,
+    encode_units,
+    gather_units,
+    group_units,
+    select_tags,
+)
 from mqindex.errors import (
     ClosedFileError,
     FileStateError,
@@ -200,6 +207,15 @@ def test_the_minimum_is_the_first_unit_that_the_log_has(queue: ConsumeQueue) -> 
 
 
 # ---- a queue of a broker that runs
+
+
+def test_more_tags_than_a_filter_holds_are_no_memory() -> None:
+    many, unit = np.zeros((1 << 23) + 1, np.int32), PACKED.pack(0, 100, 0)
+    with pytest.raises(MemoryError):
+        select_tags(unit, 0, 1, many)
+    with pytest.raises(MemoryError):
+        UnitTaker(many, np.zeros((2, 0), np.int64), 1).take(unit, 0, 1, 0)
+    assert select_tags(unit, 0, 1, many[:-1]).tolist() == [0]
 
 
 def test_a_reader_follows_a_queue_that_grows_and_rolls(queue: ConsumeQueue) -> None:

@@ -161,6 +161,27 @@ fault(mapped)
     assert refusals(run(tmp_path, program)) == 1
 
 
+def test_more_handlers_than_are_remembered(tmp_path: Path) -> None:
+    """The one before the guard is called still, and the guard is in front of it."""
+    program = """
+import ctypes
+libc = ctypes.CDLL(None)
+libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+for name in "isalnum isalpha iscntrl isdigit isgraph islower isprint ispunct isspace isupper isxdigit".split():
+    libc.signal(signal.SIGBUS, ctypes.cast(getattr(libc, name), ctypes.c_void_p))
+    mapped = MappedFile.open(path)
+os.kill(os.getpid(), signal.SIGBUS)
+signal.signal(signal.SIGBUS, lambda number, frame: print("handled", number))
+mapped = MappedFile.open(path)
+os.kill(os.getpid(), signal.SIGBUS)
+cut(path)
+fault(mapped)
+"""
+    done = run(tmp_path, program)
+    assert refusals(done) == 1
+    assert done.stdout.count(f"handled {signal.SIGBUS:d}\n") == 1
+
+
 def test_a_forked_child_is_guarded_for_itself(tmp_path: Path) -> None:
     program = """
 mapped = MappedFile.open(path)
