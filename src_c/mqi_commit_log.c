@@ -11,11 +11,11 @@ int mqi_log_read_body(const mqi_log *log, const mqi_log_head *head, mqi_log_faul
     return mqi_log_blame(fault, head->at, MQI_LOG_BAD_CRC, MQI_FIELD_BODY_CRC, MQI_EXACTLY, want, stored);
 }
 
-static int64_t number_of(const uint8_t *p, int64_t n) {
+static int64_t number_of(const uint8_t *p, int64_t n) { /* n > 0 */
     int64_t value = 0;
-    int negative = n > 0 && p[0] == '-';
-    if (n > 0 && (p[0] == '-' || p[0] == '+')) p++, n--;
-    if (n < 1) return MQI_NO_LEVEL;
+    int negative = *p == '-';
+    if (negative || *p == '+') p++, n--;
+    if (n == 0) return MQI_NO_LEVEL;
     for (; n > 0; p++, n--) {
         if (*p < '0' || *p > '9') return MQI_NO_LEVEL;
         value = value * 10 + (*p - '0');

@@ -147,8 +147,8 @@ typedef struct {
     mqi_log_fault fault;
 } mqi_log_extract;
 
-/* The caller has set log, tags, queues, at, stop and every cursor's run and units. */
+/* The caller has set log, tags, queues, at, stop (the log's end at most) and every cursor's run and units. */
 void mqi_log_extract_start(mqi_log_extract *x);
-void mqi_log_extract_step(mqi_log_extract *x);
+void mqi_log_extract_step(mqi_log_extract *x); /* while it is not done */
 
 #endif

@@ -51,7 +51,8 @@ void mqi_kafka_records_start(mqi_kafka_records *x, const mqi_kafka_batch *batch,
 /* 1: a record; 0: there are no more, or x->fault tells why not. */
 int mqi_kafka_records_next(mqi_kafka_records *x, mqi_kafka_record *record);
 
-/* Where the value of a message of magic 0 or 1 is; its length, -1: null, -2: it is cut. */
+/* Where the value of a message of magic 0 or 1 is; its length, -1: null, -2: it is cut. `size` as in a batch's row: that
+ * of the least message at least. */
 int64_t mqi_kafka_message_value(const uint8_t *message, int64_t size, const uint8_t **value);
 
 /* ---- columns ------------------------------------------------------------------------------------------------------- */

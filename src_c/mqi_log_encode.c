@@ -89,10 +89,10 @@ static int64_t properties_size(const mqi_log_rows *rows, int64_t row, int64_t n,
     return rows->rules.append_crc ? n + open + MQI_LOG_CRC_SIZE : n;
 }
 
-/* A message that waits for its time tells its level in the block. */
+/* A message that waits for its time tells its level in the block. Neither is too long. */
 static int has_bad_delay(const mqi_piece *topic, const mqi_piece *block) {
-    return topic->len <= MAX_TOPIC_1 && mqi_log_is_scheduled(topic->p, (int32_t)topic->len) && block->len > 0 &&
-           block->len <= MAX_PROPERTIES && mqi_log_delay_level(block->p, (int32_t)block->len) == MQI_NO_LEVEL;
+    return mqi_log_is_scheduled(topic->p, (int32_t)topic->len) && block->len > 0 &&
+           mqi_log_delay_level(block->p, (int32_t)block->len) == MQI_NO_LEVEL;
 }
 
 static int64_t measure_properties(const mqi_log_rows *rows, int64_t row, uint8_t *parts, mqi_log_refusal *why) {

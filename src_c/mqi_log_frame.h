@@ -37,7 +37,7 @@
 #define MQI_LIKELY(x) __builtin_expect(!!(x), 1)
 #define MQI_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-enum mqi_log_found { MQI_FOUND_FRAME, MQI_FOUND_BLANK, MQI_FOUND_END, MQI_FOUND_FAULT };
+enum mqi_log_found { MQI_FOUND_FRAME, MQI_FOUND_BLANK, MQI_FOUND_FAULT };
 
 typedef struct {
     int64_t topic_at, properties_at; /* positions in the buffer */
@@ -57,14 +57,12 @@ static inline int mqi_log_blame(mqi_log_fault *fault, int64_t at, int kind, int 
     return MQI_FOUND_FAULT;
 }
 
-/* The frame at `at`, as far as it can be judged without touching what stands behind the body. */
+/* The frame at `at`, inside the buffer, as far as it can be judged without touching what stands behind the body. */
 static inline int mqi_log_read_head(const mqi_log *log, int64_t at, mqi_log_head *head, mqi_log_fault *fault) {
     const uint8_t *p = log->buf + at;
     int64_t left = log->len - at;
-    if (MQI_UNLIKELY(left < MQI_BLANK_SIZE)) {
-        if (left == 0) return MQI_FOUND_END;
+    if (MQI_UNLIKELY(left < MQI_BLANK_SIZE))
         return mqi_log_blame(fault, at, MQI_LOG_TRUNCATED, MQI_FIELD_NONE, MQI_AT_LEAST, MQI_BLANK_SIZE, left);
-    }
     int32_t size = mqi_get32(p), magic = mqi_get32(p + 4), width = magic == MQI_MAGIC_2 ? 2 : 1;
     if (MQI_UNLIKELY(magic != MQI_MAGIC_1 && magic != MQI_MAGIC_2)) {
         if (magic == MQI_MAGIC_BLANK) {
@@ -165,7 +163,7 @@ static inline uint64_t mqi_mask_of(const uint8_t *p, int64_t n, const uint8_t *l
         mask = mqi_mask64(p, c);
     } else {
         uint8_t block[64] = {0};
-        memcpy(block, p, (size_t)(n < 64 ? n : 64));
+        memcpy(block, p, (size_t)(limit - p));
         mask = mqi_mask64(block, c);
     }
     return n < 64 ? mask & ~(~(uint64_t)0 << n) : mask;

@@ -106,6 +106,13 @@ def test_an_interrupt_right_after_the_swap_takes_it_back(tmp_path: Path, monkeyp
     assert (word(tmp_path / "out"), word(Path(source))) == ("old", "new")
 
 
+def test_a_swap_with_a_name_that_is_not_there(tmp_path: Path) -> None:
+    one, other = str(tmp_path / "one"), str(tmp_path / "other")
+    with pytest.raises(FileNotFoundError) as raised:
+        disk.swap(one, other)
+    assert (raised.value.filename, raised.value.filename2) == (one, other)
+
+
 @pytest.mark.parametrize("swapped", [False, True])
 def test_the_next_run_ends_an_exchange_that_was_killed(swapped: bool, tmp_path: Path) -> None:
     """A backup's name led to the new directory, if the run was killed just before it swapped the two."""

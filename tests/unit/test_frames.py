@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mqindex._native.commit_log import Scanner, find_frame, frame_dtype, last_record
-from mqindex._native.log_extract import Extractor
+from mqindex._native.commit_log import Scanner, find_frame, frame_dtype, last_record, scan_at
+from mqindex._native.log_extract import Extractor, QueueTable
 from mqindex._native.log_text import born_hosts, gather, host_text, msg_ids, store_hosts
+from mqindex.rocketmq.log.log_entries import UNIT
 from tests.reference.commit_log import MESSAGE_V1, decode, index_strings
 from tests.reference.java import key_hash
 from tests.support.log_writer import FIRST_TIME, LogMessage, frame, frame_size
@@ -128,9 +129,38 @@ def test_properties_split_at_every_length_of_a_value() -> None:
         assert extract(data, tags=True)[0] == entries_of(data, tags=True), length
 
 
-def test_message_of_thousands_of_keys() -> None:
+def test_units_of_thousands_of_queues_in_one_message() -> None:
+    names, numbers = b",".join([b"q"] * 8000), b",".join([b"7"] * 8000)
+    message = LogMessage(properties=b"INNER_MULTI_DISPATCH\x01" + names + b"\x02INNER_MULTI_QUEUE_OFFSET\x01" + numbers)
+    data, table = log_of(*[message] * 72), QueueTable([])
+    walk = Extractor(data, START, START, START + len(data), queues=table)
+    units = np.concatenate([np.frombuffer(walk.units, UNIT).copy() for _ in walk])
+    assert np.array_equal(units["phy_offset"], np.repeat(START + np.arange(72) * frame_size(message), 8001))
+    assert units["queue_offset"][1:8001].tolist() == [7] * 8000 and len(table) == 2
+
+
+def test_queue_offsets_that_no_broker_reads_give_no_unit() -> None:
+    numbers = b"9223372036854775807,9223372036854775808,-9223372036854775808,99999999999999999999999,,1x"
+    names = b",".join([b"q"] * (numbers.count(b",") + 1))
+    message = LogMessage(properties=b"INNER_MULTI_DISPATCH\x01" + names + b"\x02INNER_MULTI_QUEUE_OFFSET\x01" + numbers)
+    data = log_of(message)
+    walk = Extractor(data, START, START, START + len(data), queues=QueueTable([]))
+    units = np.concatenate([np.frombuffer(walk.units, UNIT).copy() for _ in walk])
+    assert units["queue_offset"].tolist() == [message.queue_offset, 2**63 - 1, -(2**63)]
+
+
+def test_frames_at_places_are_checked_as_they_are_asked_for() -> None:
+    data = bytearray(log_of(KEYED, KEYED))
+    data[frame_size(KEYED) + 88] ^= 1  # in the second one's body
+    places = [START, START + frame_size(KEYED)]
+    assert scan_at(data, START, places)[1].tolist() == [True, True]
+    assert scan_at(data, START, places, check_crc=True)[1].tolist() == [True, False]
+
+
+@pytest.mark.parametrize("count", [24, 35, 48])  # in one step; at a cursor's end, or before it, there is no more room
+def test_message_of_thousands_of_keys(count: int) -> None:
     keys = b"KEYS\x01" + b" ".join([b"k"] * 16_000)
-    message, count = LogMessage(properties=keys, body=b""), 24
+    message = LogMessage(properties=keys, body=b"")
     entries, walk = extract(log_of(*[message] * count))
     of_one = entries_of(log_of(message))
     assert entries[:16_000] == of_one and walk.entries == 16_000 * count

@@ -105,6 +105,17 @@ def test_content_fits_its_geometry_and_no_other() -> None:
         assert core.fits(16) == (slots == 101)
 
 
+@pytest.mark.parametrize("at", [40 + 4 * 90, 40 + 4 * 101 + 20 * 150 + 16])
+def test_content_that_leads_behind_the_file_does_not_fit(at: int) -> None:
+    """Also where it is asked for before its turn: far behind the first slot, or before the last entry."""
+    twin = TwinFile(101, 400)
+    for i in range(300):
+        twin.put(f"k{i}", i, T0)
+    data = bytearray(twin.data)
+    data[at : at + 4] = (0x7FFFFFF0).to_bytes(4, "big")
+    assert not IndexCore(bytes(data), 101, 400, False).fits()
+
+
 def test_put_that_a_kill_cut_short_still_fits() -> None:
     """Entry written, slot set, not yet counted: the broker accepts a head that equals the count."""
     data = bytearray(BYTES)

@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent.parent
 pytestmark = pytest.mark.skipif(not available(), reason="libraries are loaded before libc on Linux only")
 
 EACH_CALL = """
-import sys
+import errno, sys
 from pathlib import Path
 from tests.faults.preload import faulty
 
@@ -33,6 +33,7 @@ def each(names, work):  # with no call interrupted, then with each of those name
             with faulty(home, number, failure) as fault:
                 assert work() == expected, (failure, number)
             assert fault.counted.struck or failure == "short", number
+    return calls
 """
 
 LOG = """
@@ -65,7 +66,14 @@ def recover():
     with LogSegment.open(writer.path()) as segment:
         return segment.recover(check_crc=False).offset_index
 
-each(("read",), recover)
+for number in each(("read",), recover):
+    with faulty(home, number, "EIO"):
+        try:
+            recover()
+        except OSError as error:
+            assert (error.errno, error.filename) == (errno.EIO, str(writer.path())), error
+        else:
+            raise AssertionError(number)
 """
 
 

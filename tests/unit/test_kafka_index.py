@@ -169,6 +169,16 @@ def test_what_the_broker_refuses_is_refused_and_named(tmp_path: Path) -> None:
             index.append_many([0.5], [1])
 
 
+def test_times_that_no_index_takes_are_refused_and_named(tmp_path: Path) -> None:
+    with TimeIndex.create(tmp_path / "0.timeindex", 100, max_index_size=120) as index:
+        index.maybe_append(1000, 101)
+        with pytest.raises(OffsetOverflowError):
+            index.maybe_append(2000, 100 + 2**31)
+        with pytest.raises(OutOfOrderError):
+            index.maybe_append_many([2000, -1], [102, 103])
+        assert index.entries()["timestamp"].tolist() == [1000, 2000]
+
+
 def test_the_closing_entry_takes_the_last_place_of_a_time_index(tmp_path: Path) -> None:
     with TimeIndex.create(tmp_path / "0.timeindex", 0, max_index_size=36) as index:
         index.maybe_append_many([0, 1], [5, 6])

@@ -70,6 +70,8 @@ def test_deltas_of_every_width() -> None:
         (record(SOUND), -1, "not as many"),
         (b"", 1, "not as many"),
         (record(SOUND), 2**31 - 1, "not as many"),
+        (record(SOUND[:-2] + varint(8) + bytes(8) + varint(0)), 2, "not as many"),
+        (record(SOUND[:-2] + varint(8) + bytes(8) + varint(0)) + b"\xff", 2, "reaches beyond"),
         (record(SOUND, 7), 1, "reaches beyond"),
         (record(SOUND, 0) + bytes(9), 1, "reaches beyond"),
         (record(SOUND, -1) + bytes(9), 1, "reaches beyond"),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mqindex._native.group_commit import GroupCommit, allocate
 from mqindex._results import BinaryColumn, StringColumn
 from mqindex.errors import (
     CapacityError,
@@ -79,6 +80,16 @@ def test_block_ends_as_the_version_ends_it(version: str, separator: bool, tmp_pa
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("end", [b"\2", b"x"])
+def test_only_a_whole_checksum_of_before_gives_way_to_the_new_one(end: bytes, tmp_path: Path) -> None:
+    block = b"a\0011\2__CRC32#\x011234567890" + end
+    with open_log(tmp_path, broker_version="5.5.0", config={"enabledAppendPropCRC": "true"}) as log:
+        log.append_messages({"topic": "T", "queue_offset": [0], "properties": [block]})
+    (record,) = stored(tmp_path)
+    kept = b"a\0011\2" if end == b"\2" else block + b"\2"
+    assert record.properties[:-20] == kept and record.properties[-20:-11] == b"__CRC32#\x01"
+
+
 def test_long_topic_makes_a_record_of_version_2_where_brokers_read_it(tmp_path: Path) -> None:
     with open_log(tmp_path, broker_version="5.1.0") as log:
         log.append_message(NewMessage("t" * 127), queue_offset=0)
@@ -125,6 +136,7 @@ def test_largest_message_is_the_broker_s(version: str, body: int, refused: bool,
         ({"properties": {"a": "x" * 32766}}, CapacityError, "properties.*32767"),
         ({"queue_id": 2**31}, ValueError, "queue_id"),
         ({"born_host": "nowhere"}, ValueError, "born_host.*nowhere"),
+        ({"born_host": "[::1:10911"}, ValueError, "born_host.*::1"),
         ({"store_host": "1.2.3.4:99999999999"}, ValueError, "_host.*99999999999"),
         ({"body": bytes(5000)}, CapacityError, "fit a file"),
     ],
@@ -226,7 +238,7 @@ def test_wrong_columns_are_named_and_nothing_is_written(
         assert log.max_phy_offset == 0
 
 
-@pytest.mark.parametrize("delay", ["soon", "1.5", "99999999999"])
+@pytest.mark.parametrize("delay", ["soon", "1.5", "99999999999", "-", "+"])
 def test_a_delay_that_ends_the_log_for_every_reader_is_refused(tmp_path: Path, delay: str) -> None:
     """It was acknowledged; the next opening cut the log there, and with it all that came behind."""
     waits = {"topic": "SCHEDULE_TOPIC_XXXX", "body": b"x", "properties": {"DELAY": delay}}
@@ -244,9 +256,10 @@ def test_a_delay_that_ends_the_log_for_every_reader_is_refused(tmp_path: Path, d
                 }
             )
         assert log.max_phy_offset == 0
-        log.append_message(NewMessage(waits["topic"], b"x", properties={"DELAY": "3"}), queue_offset=0)
+        for level in ("3", "+3", "-3"):
+            log.append_message(NewMessage(waits["topic"], b"x", properties={"DELAY": level}), queue_offset=0)
         log.append_message(NewMessage("T", b"x", properties={"DELAY": delay}), queue_offset=0)
-    assert len(stored(tmp_path)) == 2
+    assert len(stored(tmp_path)) == 4
 
 
 def test_no_rows_are_no_messages(tmp_path: Path) -> None:
@@ -284,6 +297,27 @@ def test_sync_flush_has_blocks_ready_before_the_bytes_come(tmp_path: Path) -> No
             log.append_message(NewMessage("T", bytes(30_000)), queue_offset=3)  # in the next file
             assert [os.path.getsize(file.path) for file in log.files] == [1 << 18] * 2
         assert [record.queue_offset for record in stored(tmp_path / flush)] == [0, 1, 2, 3]
+
+
+def test_blocks_that_cannot_be_had_before_the_bytes_come_are_no_error() -> None:
+    reading, writing = os.pipe()
+    assert not allocate(writing, 0, 4096)
+    os.close(reading), os.close(writing)
+
+
+def test_who_waits_for_bytes_that_are_committed_later(tmp_path: Path) -> None:
+    group = GroupCommit(0)
+    group.switch_to(os.open(tmp_path / "file", os.O_CREAT | os.O_WRONLY))
+    group.commit(100)
+    group.wait_for(100)
+    waiting = threading.Thread(target=group.wait_for, args=(150,))
+    waiting.start()
+    waiting.join(0.1)
+    assert (waiting.is_alive(), group.flushed) == (True, 100)
+    group.commit(150)
+    waiting.join()
+    assert group.flushed == 150
+    group.close()
 
 
 def test_async_flush_follows_by_interval_and_pages(tmp_path: Path) -> None:

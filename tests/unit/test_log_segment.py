@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mqindex._native.kafka_log import Recovered
 from mqindex.errors import (
     BadMagicError,
     ClosedFileError,
@@ -23,6 +24,7 @@ from mqindex.errors import (
 )
 from mqindex.kafka import LogSegment, OffsetPosition, TimestampOffset, log_recovery, log_segment
 from mqindex.kafka.batches import BATCH, batch_rows
+from mqindex.kafka.leader_epochs import RUN
 from tests.reference import kafka_log as twin
 from tests.reference import kafka_partition
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, batch, marker, messages
@@ -224,6 +226,39 @@ def test_headers_that_are_bad_end_the_log(large: Path) -> None:
         made = segment.recover(check_crc=False)
         assert (made.valid_bytes, made.batches) == (30 * size, 30)
         assert made.fault is not None and made.fault[:2] == ("bad-length", 30 * size)
+
+
+def many_batches(count: int, epochs: int) -> bytes:
+    """Headers of magic 2 that follow each other, with epochs 0, 1, ... by turns."""
+    rows = np.zeros(count, [("base", ">i8"), ("length", ">i4"), ("epoch", ">i4"), ("magic", "i1"), ("rest", "V44")])
+    rows["base"], rows["length"], rows["epoch"], rows["magic"] = np.arange(count), 49, np.arange(count) % epochs, 2
+    rows["rest"] = bytes(40) + (1).to_bytes(4, "big")
+    return rows.tobytes()
+
+
+def test_an_index_of_thousands_of_entries(tmp_path: Path) -> None:
+    with LogSegment.open(written(tmp_path, many_batches(20_000, 1), 0)) as segment:
+        made = segment.recover(index_interval_bytes=0, check_crc=False)
+    entries = np.frombuffer(made.offset_index, ">u4").reshape(-1, 2)
+    assert np.array_equal(entries, np.arange(1, 20_000)[:, None] * [1, 61])
+
+
+def test_more_changes_of_the_leader_epoch_than_are_kept() -> None:
+    """A log of nothing but changes is no broker's; what it tells takes no more memory than so much."""
+    made = Recovered(
+        many_batches((1 << 20) + 9, 2), 0, index_interval_bytes=4096, max_index_size=1 << 24, check_crc=False
+    )
+    assert not made.run(1 << 40)
+    assert (len(np.frombuffer(made.epochs, RUN)), made.batches) == (1 << 20, (1 << 20) + 9)
+
+
+def test_a_recovery_that_has_ended_says_the_same_again() -> None:
+    made = Recovered(EXAMPLE, 100, index_interval_bytes=0, max_index_size=1 << 20)
+    assert (made.run(1 << 40), made.run(1 << 40), made.batches) == (False, False, 3)
+    full = Recovered(EXAMPLE, 100, index_interval_bytes=0, max_index_size=12)
+    for _ in range(2):
+        with pytest.raises(IndexFullError):
+            full.run(1 << 40)
 
 
 # ---- missing, torn, too long
