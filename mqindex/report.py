@@ -166,15 +166,18 @@ class Report:
 
 @dataclass(slots=True)
 class RebuildReport(Report):
-    """What `rebuild` wrote. `out_files`: the published paths, in the brokers' load order."""
+    """What `rebuild` wrote. `out_files`: the published paths, in the brokers' load order.
+
+    `backup`: where the directory is now whose place the result has taken; None: none stood there.
+    """
 
     out_files: list[str] = field(default_factory=list)
     fsync_seconds: float = 0.0
+    backup: str | None = None
 
 
 @dataclass(slots=True)
 class RepairReport(RebuildReport):
     """What `repair` did, or with `dry_run` would do, in `actions`. `backup`: where replaced files are, if any."""
 
-    backup: str | None = None
     dry_run: bool = False

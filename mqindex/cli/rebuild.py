@@ -70,6 +70,8 @@ def command(
         return exit_code(report)
     print_findings(report.findings, broker.catalogue(), store)
     print_line(f"rebuilt {out}: {work_done(report)}")
+    if report.backup is not None:
+        print_line(f"what was at {out} is now {report.backup}")
     print_fields(settings(report))
     if report.findings:
         print_line(f"found: {counts(report.findings)}")

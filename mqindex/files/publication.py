@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from mqindex.files import disk, staging
 
-__all__ = ["Publication", "publish"]
+__all__ = ["Publication", "Published", "publish"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,21 @@ class Publication:
     directories: tuple[str, ...] = ()
 
 
-def publish(publication: Publication) -> list[str]:
-    """Let the result appear by one rename; a second attempt finds its work done. The paths of all files."""
+class Published(NamedTuple):
+    """The paths of all files; and where the directory is that stood in their place, if one did."""
+
+    paths: list[str]
+    backup: str | None
+
+
+def publish(publication: Publication) -> Published:
+    """Let the result appear by one rename; a second attempt finds its work done."""
     result = os.path.join(publication.scratch, "result")
     if publication.aside is not None:
         staging.end_exchange(publication.out, publication.aside)
-    if not _published(publication):
+    if _published(publication):
+        backup = None if publication.aside is None else staging.newest(publication.aside)
+    else:
         for directory in publication.directories:
             _make_directory(os.path.normpath(os.path.join(result, directory)))
         for source, name in publication.moves:
@@ -39,8 +49,9 @@ def publish(publication: Publication) -> list[str]:
                 _make_directory(os.path.dirname(target))
                 disk.rename(source, target)
         disk.sync_tree(result)
-        staging.exchange(result, publication.out, publication.aside)
-    return [path for _, name in publication.moves for path in _files(os.path.join(publication.out, name))]
+        backup = staging.exchange(result, publication.out, publication.aside)
+    paths = [path for _, name in publication.moves for path in _files(os.path.join(publication.out, name))]
+    return Published(paths, backup)
 
 
 def _make_directory(path: str) -> None:

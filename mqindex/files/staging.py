@@ -32,6 +32,7 @@ __all__ = [
     "exchange",
     "home_of",
     "make_shared_scratch",
+    "newest",
     "require_new",
     "scratch",
     "sweep",
@@ -58,8 +59,17 @@ def backup_name(now: float | None = None) -> str:
 
 def unused(path: str) -> str:
     """`path`, or where two runs in one second want it, `path-2` and so on."""
-    names = itertools.chain([path], (f"{path}-{n}" for n in itertools.count(2)))
-    return next(name for name in names if not disk.exists(name))
+    return next(name for name in _names(path) if not disk.exists(name))
+
+
+def newest(path: str) -> str | None:
+    """The last name that `unused` gave here, if that is in use."""
+    names = list(itertools.takewhile(disk.exists, _names(path)))
+    return names[-1] if names else None
+
+
+def _names(path: str) -> Iterator[str]:
+    return itertools.chain([path], (f"{path}-{n}" for n in itertools.count(2)))
 
 
 def home_of(directory: str) -> str:
@@ -75,20 +85,20 @@ def home_of(directory: str) -> str:
 # ---- a directory takes the place of another -----------------------------------------------------------------------
 
 
-def exchange(source: str, target: str, aside: str | None) -> None:
-    """Rename a directory into place, durably; what stands there goes `aside`.
+def exchange(source: str, target: str, aside: str | None) -> str | None:
+    """Rename a directory into place, durably; what stands there goes `aside`. Where it is now; None: nothing was there.
 
     Where the system can swap two names, `target` leads to the old or to the new directory at every moment, whatever
     fails. Elsewhere the old one comes back when the new one cannot take its place; if that fails too, the error says
     where it is. What a kill left of an exchange is ended by `end_exchange`.
     """
-    if aside is None or not disk.exists(target):
+    kept = None if aside is None or not disk.exists(target) else unused(aside)
+    if kept is None:
         disk.rename(source, target)
-    else:
-        aside = unused(aside)
-        if not _swapped(source, target, aside):
-            _renamed(source, target, aside)
+    elif not _swapped(source, target, kept):
+        _renamed(source, target, kept)
     disk.sync_directory(os.path.dirname(target))
+    return kept
 
 
 def end_exchange(target: str, aside: str) -> None:

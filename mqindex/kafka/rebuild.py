@@ -64,7 +64,7 @@ def rebuild(
     -------
     RebuildReport
         `ok` is False when a log ends too early, or is one that a broker's recovery does not survive: that segment then
-        has the indexes of what could be read, or none.
+        has the indexes of what could be read, or none. `backup`: where the old `out` is now.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def rebuild(
             moves=tuple(moves),
             directories=("",) if found.single else ("", *(partition.name for partition in found.partitions)),
         )
-        report.out_files = one(engine, publish, publication, "publish")
+        report.out_files, report.backup = one(engine, publish, publication, "publish")
     for partition, segments in zip(found.partitions, recovered, strict=True):
         missed = [segment.files for segment in segments if segment.gone]
         report.findings += gone(partition.path, partition.segments, missed)

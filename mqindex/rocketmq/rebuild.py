@@ -80,6 +80,7 @@ def rebuild(
     -------
     RebuildReport
         `ok` is False when a stretch of the log was damaged: the result then holds all that could be read.
+        `backup`: where the old `out` is now.
 
     Notes
     -----
@@ -140,7 +141,7 @@ def rebuild(
             moves=(*index_moves(built), *(move for task in queues for queue in task.queues for move in _moves(queue))),
             directories=tuple(part for part in PARTS if part in wanted),
         )
-        report.out_files = one(engine, publish, publication, "publish")
+        report.out_files, report.backup = one(engine, publish, publication, "publish")
         report.findings += find_behind(engine, found.spans, extracted.fault)
     _fill(report, extracted, built)
     _fill_queues(report, queues, order.out)

@@ -74,7 +74,7 @@ def build_index(
     Returns
     -------
     RebuildReport
-        `messages` counts distinct phy_offsets.
+        `messages` counts distinct phy_offsets. `backup`: where the old `out` is now.
 
     Notes
     -----
@@ -103,7 +103,7 @@ def build_index(
         built = engine.map(build_sorted, parts, name="build", weights=[1 + part.stop - part.start for part in parts])
         files = [file for file, _ in built]
         published = one(engine, publish, _publication(scratch, files, place, overwrite), "publish")
-    report = RebuildReport(place, out_files=published, files=len(files))
+    report = RebuildReport(place, out_files=published.paths, backup=published.backup, files=len(files))
     report.settings["geometry"] = Value((hash_slot_num, index_num), "given")
     report.entries = sum(file.entries for file in files)
     report.messages = sum(offsets for _, offsets in built)

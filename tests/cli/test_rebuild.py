@@ -81,10 +81,16 @@ def test_an_output_that_exists_is_refused_unless_forced(shell: Shell, basic: Sto
     assert (refused.status, refused.out) == (2, "")
     assert "--force" in refused.err
     assert os.listdir(out) == ["precious"]
-    assert shell("rebuild", basic.root, "--out", out, "--force").status == 0
+    done = shell("rebuild", basic.root, "--out", out, "--force")
+    assert done.status == 0
     assert sorted(os.listdir(out)) == ["consumequeue", "index"]
     (backup,) = tmp_path.glob("out.backup-*")
     assert (backup / "precious").read_text() == "mine"
+    assert f"what was at {out} is now {backup}" in done.lines
+    (report,) = shell("rebuild", basic.root, "--out", out, "--force", "--json").json
+    assert sorted(os.listdir(report["backup"])) == ["consumequeue", "index"]
+    (report,) = shell("rebuild", basic.root, "--out", tmp_path / "new", "--force", "--json").json
+    assert report["backup"] is None
 
 
 def test_damage_in_the_log_is_done_with_findings(shell: Shell, basic: Store, tmp_path: Path) -> None:
@@ -230,4 +236,6 @@ def test_a_log_dir_in_use_is_not_overwritten(shell: Shell, tmp_path: Path, out: 
     assert (done.status, done.out) == (2, "")
     assert f"a broker holds this lock, or another writer: {used}/.lock" in done.err
     assert sorted(os.listdir(used)) == [".lock", partition.name]
-    assert shell("rebuild", partition, "--out", tmp_path / out, "--force").status == 0
+    done = shell("rebuild", partition, "--out", tmp_path / out, "--force")
+    (backup,) = tmp_path.glob(f"{out}.backup-*")
+    assert (done.status, f"what was at {tmp_path / out} is now {backup}" in done.lines) == (0, True)

@@ -90,8 +90,9 @@ def test_output_that_exists_is_refused_or_moved_aside(spark: Any, tmp_path: Path
     with pytest.raises(OutputExistsError):
         build_index(frame, tmp_path / "out", hash_slot_num=5, index_num=9)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    build_index(frame, tmp_path / "out", hash_slot_num=5, index_num=9, overwrite=True)
+    report = build_index(frame, tmp_path / "out", hash_slot_num=5, index_num=9, overwrite=True)
     (backup,) = tmp_path.glob("out.backup-*")
+    assert report.backup == str(backup)
     assert (backup / "mine").read_text() == "mine"
     assert len(index_bytes(tmp_path / "out")) == 1
 

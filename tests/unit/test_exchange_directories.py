@@ -13,6 +13,7 @@ import pytest
 
 from mqindex.errors import FileStateError
 from mqindex.files import disk, staging
+from mqindex.files.publication import Publication, publish
 
 
 class Failing:
@@ -126,3 +127,16 @@ def test_the_next_run_ends_an_exchange_that_was_killed(swapped: bool, tmp_path: 
     assert word(tmp_path / "out") == ("new" if swapped else "old")
     assert word(tmp_path / "out.backup") == ("old" if swapped else None)
     assert sorted(os.listdir(tmp_path)) == ["out", *["out.backup"] * swapped, "out.exchange-notes", "scratch"]
+
+
+def test_a_second_attempt_to_publish_says_too_where_the_old_output_is(tmp_path: Path) -> None:
+    source, out = make(tmp_path)
+    scratch = os.path.dirname(source)
+    os.rename(source, f"{scratch}/built")
+    aside = f"{out}.backup"
+    os.mkdir(aside)  # of another run in the same second
+    publication = Publication(scratch, out, aside, ((f"{scratch}/built", "new"),))
+    first = publish(publication)
+    assert first.backup == f"{aside}-2"
+    assert word(Path(f"{aside}-2")) == "old"
+    assert publish(publication) == first
