@@ -127,6 +127,17 @@ def test_where_the_version_decides_what_is_lost_it_is_asked_for(
     assert any("perhaps not all come back (--broker-version may tell)" in hint for hint in hints) is (version is None)
 
 
+@pytest.mark.parametrize(("version", "offset", "starts"), [("5.5.0", 0, False), ("5.5.0", 9, True), ("5.4.0", 0, True)])
+def test_a_broker_that_is_told_to_begin_at_an_offset_needs_one(
+    tmp_path: Path, version: str, offset: int, starts: bool
+) -> None:
+    root = case("killed-lost-493").unpack(tmp_path)
+    left_with(root, logics_physical_offset=offset)
+    report = verify(root, config={"enableAcceleratedRecovery": "true"}, broker_version=version)
+    assert start_of(report).starts is starts
+    assert [one.path for one in told(report, "checkpoint-no-offset")] == ([] if starts else [str(root / "checkpoint")])
+
+
 def test_where_rocksdb_has_the_queues_too_nobody_knows_what_comes_back(tmp_path: Path) -> None:
     root = case("killed-lost-493").unpack(tmp_path)
     (root / "consumequeue" / "CURRENT").write_text("MANIFEST-000004\n")

@@ -224,6 +224,7 @@ def test_the_checkpoint_says_what_is_on_the_disk(store: GrowingStore, out: Path)
     checkpoint = Checkpoint.read(out / "checkpoint")
     assert checkpoint is not None
     assert checkpoint.logics_msg_timestamp == checkpoint.physic_msg_timestamp == report.store_timestamp
+    assert 0 < checkpoint.logics_physical_offset < report.phy_offset
     with IndexService.open(out / "index", hash_slot_num=5, index_num=16) as service:
         full = [file.header.end_timestamp for file in service.files if file.is_write_full()]
     assert checkpoint.index_msg_timestamp == full[-1]

@@ -188,6 +188,16 @@ def test_a_message_that_is_refused_takes_no_offset(root: Path) -> None:
         assert opened.put_message(NewMessage("T")).queue_offset == 0
 
 
+def test_the_checkpoint_has_the_offset_at_which_a_5_5_broker_begins(root: Path) -> None:
+    """It kept 0, or what a broker had written: an offset behind the end of a log that had been cut."""
+    with writing(root) as opened:
+        opened.put_message(NewMessage("T"))
+        last = opened.put_message(NewMessage("T"))
+        opened.flush()
+        assert opened.checkpoint is not None
+        assert opened.checkpoint.logics_physical_offset == last.phy_offset > 0
+
+
 def test_marks_of_a_running_broker_stand_while_it_is_open(root: Path) -> None:
     with writing(root) as opened:
         assert (root / "abort").read_bytes() == b""

@@ -58,6 +58,14 @@ CATALOGUE: Final[Mapping[str, Kind]] = MappingProxyType(
         ),
         **_kinds(
             "error",
+            "start the broker once with enableAcceleratedRecovery=false",
+            {
+                "checkpoint-no-offset": "After an unclean exit enableAcceleratedRecovery begins at an offset that a "
+                "checkpoint of brokers before 5.5 does not have, and brokers from 5.5 on do not start.",
+            },
+        ),
+        **_kinds(
+            "error",
             "chown or chmod it as its neighbours are",
             {
                 "not-writable": "The owner of the log may not write a file that a broker opens to write, so it does "

@@ -16,11 +16,11 @@ from mqindex.rocketmq.pipeline.queue_survey import is_rocksdb
 from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.side.checkpoint import Checkpoint
 
-__all__ = ["read_again_from"]
+__all__ = ["OFFSET_SINCE", "needs_offset", "read_again_from"]
 
 _FILES_SINCE = (5, 4, 0)
 """`CommitLog.recoverAbnormally` goes back over `commitLogRecoverMaxNum` files at most, empty ones counted."""
-_OFFSET_SINCE = (5, 5, 0)
+OFFSET_SINCE = (5, 5, 0)
 """`ConsumeQueueStore.isMappedFileMatchedRecover` goes by the checkpoint's logicsPhysicalOffset, if there is one."""
 _FILES = 10
 _SAFETY = 3000  # ms that a broker goes back behind its checkpoint's times
@@ -61,7 +61,7 @@ def _goes_otherwise(found: Survey) -> bool:
 
 def _versions(found: Survey) -> tuple[Version, ...]:
     """One version of each rule that the broker may follow."""
-    version, newer = parse_version(found.version.number), (_FILES_SINCE, _OFFSET_SINCE)
+    version, newer = parse_version(found.version.number), (_FILES_SINCE, OFFSET_SINCE)
     if found.options.broker_version is not None:
         return (version,)
     if not found.version.known:
@@ -76,18 +76,27 @@ def _begin(files: Sequence[Entry], checkpoint: Checkpoint, options: StoreOptions
     heads = ((one, first_message(one.path)) for one in looked_at)
     chosen = next((one for one, head in heads if head and head.store_timestamp and matches(head)), looked_at[-1])
     start = layout.number_of(chosen.name) or 0
-    if version >= _OFFSET_SINCE and _is_on(options, "enableAcceleratedRecovery"):
+    if version >= OFFSET_SINCE and _is_on(options, "enableAcceleratedRecovery"):
         return max(start, checkpoint.logics_physical_offset)
     return start
+
+
+def needs_offset(found: Survey, checkpoint: Checkpoint) -> bool:
+    """Whether a broker from 5.5 on refuses to recover: told to begin at an offset that its checkpoint does not have.
+
+    Source: RocketMQ 5.5.0 `ConsumeQueueStore.getDispatchFromPhyOffset`.
+    """
+    on = _is_on(found.options, "enableAcceleratedRecovery") and found.queues.rocksdb is None
+    return on and checkpoint.logics_physical_offset <= 0 < checkpoint.physic_msg_timestamp
 
 
 def _match(checkpoint: Checkpoint, options: StoreOptions, version: Version) -> Callable[[FirstMessage], bool]:
     """Whether a broker may begin with a file, by its first message: the queues lack nothing that is before it."""
     indexed = checkpoint.index_msg_timestamp if _is_on(options, "messageIndexSafe") else layout.MAX_TIMESTAMP
-    if version >= _OFFSET_SINCE and checkpoint.logics_physical_offset > 0:
+    if version >= OFFSET_SINCE and checkpoint.logics_physical_offset > 0:
         known = checkpoint.logics_physical_offset
         return lambda head: head.phy_offset <= known and head.store_timestamp <= indexed
-    if version >= _OFFSET_SINCE:
+    if version >= OFFSET_SINCE:
         time = checkpoint.logics_msg_timestamp
     else:
         time = max(min(checkpoint.physic_msg_timestamp, checkpoint.logics_msg_timestamp) - _SAFETY, 0)

@@ -21,11 +21,12 @@ from mqindex.files.rights import is_shut, rights
 from mqindex.report import Finding, Obstacle, Severity, Start
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.checks import start_files
-from mqindex.rocketmq.checks.recovery import read_again_from
+from mqindex.rocketmq.checks.recovery import OFFSET_SINCE, needs_offset, read_again_from
 from mqindex.rocketmq.checks.side_check import CONFIG_FILES, checkpoint_is_directory, content_problem, json_findings
 from mqindex.rocketmq.checks.start_files import Entry, IndexHeader, listed
 from mqindex.rocketmq.options import Version, parse_version
 from mqindex.rocketmq.pipeline.survey import Survey
+from mqindex.rocketmq.side.checkpoint import Checkpoint
 from mqindex.rocketmq.side.topic_configs import read_topic_configs
 
 __all__ = ["Started", "check_start"]
@@ -212,11 +213,23 @@ class _Look:
         files = [one for one in entries if not one.directory]
         self._files += files
         if self._found.unclean:
-            self._prune([(one, start_files.index_header(one.path)) for one in files])
+            checkpoint = start_files.checkpoint_of(self._options.root)
+            self._prune([(one, start_files.index_header(one.path)) for one in files], checkpoint)
+            self._require_offset(checkpoint)
 
-    def _prune(self, files: Sequence[tuple[Entry, IndexHeader]]) -> None:
+    def _require_offset(self, checkpoint: Checkpoint) -> None:
+        """Told to begin at its checkpoint's offset, a broker from 5.5 on does not start where there is none."""
+        before = self._broker.is_before(OFFSET_SINCE)
+        if before or not needs_offset(self._found, checkpoint):
+            return
+        path = os.path.join(self._options.root, "checkpoint")
+        brokers = "every" if self._broker.known else f"{_text(OFFSET_SINCE)} and later"
+        self._stop(path, "no logicsPhysicalOffset for enableAcceleratedRecovery", brokers, before is False or None)
+        hint = "start it once with enableAcceleratedRecovery=false"
+        self._tell("error", "checkpoint-no-offset", path, "a logicsPhysicalOffset", 0, hint)
+
+    def _prune(self, files: Sequence[tuple[Entry, IndexHeader]], checkpoint: Checkpoint) -> None:
         """`IndexService.load`."""
-        checkpoint = start_files.checkpoint_of(self._options.root)
         kept = [header for _, header in files if header.end_timestamp <= checkpoint.index_msg_timestamp]
         begins = read_again_from(self._found, checkpoint, listed(self._options.commitlog))
         # what lies before the end of the last index file that is kept is not indexed again

@@ -6,7 +6,7 @@ import os
 import queue
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mqindex.files import disk
 from mqindex.rocketmq.side.checkpoint import Checkpoint
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mqindex.rocketmq.index.index_service import IndexService
     from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 
-__all__ = ["THOROUGH_SECONDS", "DispatchFlush", "write_checkpoint"]
+__all__ = ["THOROUGH_SECONDS", "DispatchFlush", "Stored", "write_checkpoint"]
 
 THOROUGH_SECONDS = 60.0
 """Between two flushes of all queues (the broker's flushConsumeQueueThoroughInterval)."""
@@ -27,11 +27,18 @@ def write_checkpoint(path: str, checkpoint: Checkpoint) -> None:
     disk.replace_content(path, checkpoint.to_bytes())
 
 
+class Stored(NamedTuple):
+    """Of the last message dispatched; 0: none, or in no queue."""
+
+    timestamp: int
+    phy_offset: int
+
+
 class DispatchFlush:
     """A thread that flushes index files when they are full, and all queues each `interval` seconds. `index` None: none.
 
-    `stored`: gives the store time of the last message dispatched. An error of the thread is raised by `check` and
-    `close`. Source: RocketMQ 4.9.3 `IndexService.flush`, `FlushConsumeQueueService`, `StoreCheckpoint`.
+    `stored`: tells the last message dispatched. An error of the thread is raised by `check` and `close`.
+    Source: RocketMQ 4.9.3 and 5.5.0 `IndexService.flush`, `FlushConsumeQueueService`, `StoreCheckpoint`.
     """
 
     def __init__(
@@ -39,7 +46,7 @@ class DispatchFlush:
         path: str,
         index: IndexService | None,
         queues: ConsumeQueueTable,
-        stored: Callable[[], int],
+        stored: Callable[[], Stored],
         *,
         interval: float = THOROUGH_SECONDS,
     ) -> None:
@@ -114,11 +121,15 @@ class DispatchFlush:
     def _flush_queues(self) -> None:
         stored = self._stored()  # first: what is dispatched meanwhile may not be flushed
         self._queues.flush()
-        if stored:
-            self._save(physic_msg_timestamp=stored, logics_msg_timestamp=stored)
+        if stored.timestamp:
+            self._save(
+                physic_msg_timestamp=stored.timestamp,
+                logics_msg_timestamp=stored.timestamp,
+                logics_physical_offset=stored.phy_offset or self._checkpoint.logics_physical_offset,
+            )
 
-    def _save(self, **times: int) -> None:
-        changed = self._checkpoint._replace(**times)
+    def _save(self, **fields: int) -> None:
+        changed = self._checkpoint._replace(**fields)
         if changed != self._checkpoint and not self._stopped:
             write_checkpoint(self._path, changed)
             self._checkpoint = changed

@@ -24,7 +24,7 @@ from mqindex.engines import Engine, chosen_engine
 from mqindex.errors import StoreInUseError
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.dispatch.abort_mark import AbortMark
-from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush
+from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush, Stored
 from mqindex.rocketmq.dispatch.dispatched import dispatched_offset
 from mqindex.rocketmq.dispatch.follow_home import FollowHome, settle
 from mqindex.rocketmq.dispatch.follow_repair import mend
@@ -240,7 +240,9 @@ class _Housekeeping:
         self._home, self._index, self._queues, self._progress = home, index, queues, progress
         self._minimum = 0
         self.lag_bytes = 0
-        self.flush = DispatchFlush(home.checkpoint, index, queues, lambda: reput.store_timestamp)
+        self.flush = DispatchFlush(
+            home.checkpoint, index, queues, lambda: Stored(reput.store_timestamp, reput.queued_phy_offset)
+        )
 
     def tick(self, told: ReputProgress) -> None:
         self.flush.check()

@@ -123,7 +123,7 @@ class Reput:
         self.refused: dict[QueueName, int] = {}
         self.messages = self.entries = self.units = 0
         self.from_phy_offset = start
-        self.store_timestamp = 0
+        self.store_timestamp = self.queued_phy_offset = 0  # of the last message dispatched, the last put into a queue
 
     @property
     def phy_offset(self) -> int:
@@ -251,7 +251,7 @@ class Reput:
             if queue is not None:
                 self._put_into(queue, number, grouped[offsets[number] : offsets[number + 1]])
         self._gathered = 0  # not before every queue has its own
-        self.store_timestamp = int(units["store_timestamp"][-1])
+        self.store_timestamp, self.queued_phy_offset = int(units["store_timestamp"][-1]), int(units["phy_offset"][-1])
 
     def _put_into(self, queue: ConsumeQueue, number: int, units: npt.NDArray[Any]) -> None:
         try:

@@ -19,7 +19,7 @@ from mqindex.errors import ClosedFileError, FileStateError
 from mqindex.files import disk
 from mqindex.rocketmq import store
 from mqindex.rocketmq.dispatch.abort_mark import AbortMark
-from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush
+from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush, Stored
 from mqindex.rocketmq.dispatch.dispatched import dispatched_offset
 from mqindex.rocketmq.dispatch.reput import OnReput, Reput, ReputProgress, ReputResult, Stop
 from mqindex.rocketmq.index.index_service import IndexService
@@ -244,9 +244,9 @@ class StoreWriter:
                     with self._dispatching:
                         self._closed = True
 
-    def _on_disk(self) -> int:
-        """The store time of the last message dispatched, once the log has it on the disk."""
-        stored = self._reput.store_timestamp
+    def _on_disk(self) -> Stored:
+        """The last message dispatched, once the log has it on the disk."""
+        stored = Stored(self._reput.store_timestamp, self._reput.queued_phy_offset)
         self.log.flush()
         return stored
 
