@@ -42,11 +42,11 @@ mqi_guard_range *mqi_guard_find(const void *byte) {
             uintptr_t end = atomic_load_explicit(&range->end, memory_order_relaxed);
             if (turn % 2 != 0 || at < start || at >= end) continue;
             atomic_thread_fence(memory_order_acquire);
-            if (atomic_load_explicit(&range->turn, memory_order_relaxed) == turn) /* GCOVR_EXCL_BR_LINE: else a race */
-                return range;
+            unsigned still = atomic_load_explicit(&range->turn, memory_order_relaxed);
+            if (still == turn) return range; /* GCOVR_EXCL_BR_LINE: false where it was changed in between */
         }
     }
-    return NULL; /* GCOVR_EXCL_LINE: the process that gets here dies of the signal, and its counts with it */
+    return NULL;
 }
 
 static int map_zeros(uintptr_t from, uintptr_t to, int writable) {

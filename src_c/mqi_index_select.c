@@ -192,7 +192,7 @@ static int walk_block(const mqi_index_file *f, const lane *queue, size_t n, cons
 static int reserve_hits(mqi_hits *hits, size_t needed) {
     if (needed <= hits->room) return MQI_OK;
     size_t room = hits->room * 2 > needed ? hits->room * 2 : needed;
-    if (room > SIZE_MAX / sizeof *hits->values) return MQI_NO_MEMORY; /* GCOVR_EXCL_BR_LINE: with 32-bit addresses */
+    if (room > SIZE_MAX / sizeof *hits->values) return MQI_NO_MEMORY; /* GCOVR_EXCL_BR_LINE: on 32-bit systems only */
     int64_t *values = realloc(hits->values, room * sizeof *values);
     if (values == NULL) return MQI_NO_MEMORY;
     hits->values = values;

@@ -45,7 +45,7 @@ def environment(directory: Path) -> dict[str, str]:
     flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(library)]
     subprocess.run([*compiler, *flags, str(SOURCE), "-ldl", "-pthread"], check=True)
     earlier = os.environ.get("LD_PRELOAD")
-    return {**os.environ, "LD_PRELOAD": f"{library}:{earlier}" if earlier else str(library)}
+    return {**os.environ, "LD_PRELOAD": f"{earlier}:{library}" if earlier else str(library)}  # a sanitizer is first
 
 
 def _what_happens(failure: str) -> tuple[int, int]:

@@ -28,7 +28,8 @@ static uint8_t *make(tape *t, int times, int64_t n, int orderly) {
     int32_t value = 0;
     for (int64_t i = 0; i < n; i++) {
         uint8_t step = tape_byte(t);
-        key = orderly || step < 250 ? (int64_t)((uint64_t)key + 1 + step % 5) : tape_field(t); /* past the last: wraps */
+        key =
+            orderly || step < 250 ? (int64_t)((uint64_t)key + 1 + step % 5) : tape_field(t); /* past the last: wraps */
         value = step & 64 ? value + 1 : tape_byte(t);
         put_entry(bytes, times, i, key, value);
     }
