@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from mqindex.report import Finding, Report, Start
 from mqindex.rocketmq import IndexFile, repair, verify
 from mqindex.rocketmq.side.checkpoint import Checkpoint
 from tests.support.golden import case
+from tests.support.index_entries import entries_of
 from tests.support.tree import identities, index_paths
 
 OLD, NEW = {"broker_version": "4.9.3"}, {"broker_version": "5.3.3"}
@@ -36,16 +36,6 @@ def start_of(report: Report) -> Start:
 
 def told(report: Report, kind: str) -> list[Finding]:
     return [finding for finding in report.findings if finding.kind == kind]
-
-
-def entries_of(root: Path, geometry: tuple[int, int]) -> Counter[tuple[int, int]]:
-    """(key_hash, phy_offset) of all index entries, each as often as it is there."""
-    found: Counter[tuple[int, int]] = Counter()
-    for path in index_paths(root):
-        with IndexFile.open(path, hash_slot_num=geometry[0], index_num=geometry[1]) as index:
-            entries = index.entries()
-            found.update(zip(entries["key_hash"].tolist(), entries["phy_offset"].tolist(), strict=True))
-    return found
 
 
 def test_a_clean_store_starts(store: Path) -> None:

@@ -40,12 +40,11 @@ def read_again_from(found: Survey, checkpoint: Checkpoint, log: Sequence[Entry])
 
     log : what stands in the directories of the log, by name.
     """
-    options = found.options
-    if _goes_otherwise(found):
-        return set()
-    files = [one for one in log if is_log_file(one) and one.size]
+    options, files = found.options, [one for one in log if is_log_file(one) and one.size]
     if not found.spans or not files or options.index_switch is not None:
         return {layout.MAX_TIMESTAMP}
+    if _goes_otherwise(found):
+        return set()
     return {_begin(files, checkpoint, options, version) for version in _versions(found)}
 
 

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from mqindex.report import Start
 from mqindex.rocketmq import verify
 from tests.peer.rocketmq.broker import Broker, Peer, stop_all
 from tests.peer.rocketmq.client import Outgoing, Receipt
+from tests.support.index_entries import entries_of
 from tests.support.tree import index_paths
 
 pytestmark = pytest.mark.peer
@@ -21,10 +23,11 @@ pytestmark = pytest.mark.peer
 TOPIC = "Flood"
 FLOOD_SECONDS = 8.0  # so that the checkpoint comes to stand some seconds, which is several files, behind the start
 AFTER = 200
+GEOMETRY = 1000, 100_000
 SETTINGS = {
     "mappedFileSizeCommitLog": 1 << 16,
-    "maxHashSlotNum": 1000,
-    "maxIndexNum": 100_000,  # one file, which is never full: the broker deletes it after an unclean end
+    "maxHashSlotNum": GEOMETRY[0],
+    "maxIndexNum": GEOMETRY[1],  # one file, which is never full: the broker deletes it after an unclean end
     "flushCommitLogThoroughInterval": 200,
     "flushConsumeQueueThoroughInterval": 200,
     "flushIntervalConsumeQueue": 100,
@@ -38,6 +41,8 @@ class Killed:
     broker: Broker
     acknowledged: list[Receipt] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
+    said: Start | None = None
+    entries_lost: int = 0
     repair: subprocess.CompletedProcess[str] | None = None
     unanswered: list[str] = field(default_factory=list)
     repaired_files: dict[str, int] = field(default_factory=dict)
@@ -66,11 +71,14 @@ def live(life: Killed) -> None:
     time.sleep(FLOOD_SECONDS)
     broker.kill()
     life.acknowledged = client.flooded()
+    life.said = verify(broker.store, config=broker.conf, broker_version=broker.version).start
+    had = entries_of(broker.store, GEOMETRY)
 
     broker.launch()
     broker.wait_until_ready([TOPIC])
     life.lost = unanswered(life, life.acknowledged)
     broker.kill()
+    life.entries_lost = (had - entries_of(broker.store, GEOMETRY)).total()
 
     command = [sys.executable, "-m", "mqindex", "repair", str(broker.store), "--broker-conf", str(broker.conf)]
     life.repair = subprocess.run(
@@ -107,6 +115,15 @@ def test_a_killed_broker_loses_index_entries_and_repair_brings_them_back(
     assert life.unanswered == []
     both = 2 * len(life.acknowledged)
     proven(f"killed while writing, it had lost {len(life.lost)} of {both} keys; after `mqindex repair` all answer")
+
+
+def test_it_loses_the_index_entries_that_verify_said(
+    killed: dict[str, Killed], version: str, proven: Callable[[str], None]
+) -> None:
+    life = killed[version]
+    assert life.said is not None
+    assert life.entries_lost == life.said.entries_lost
+    proven(f"of {life.said.entries_deleted} index entries it had lost {life.entries_lost}, as verify had said")
 
 
 def test_the_broker_goes_on_in_the_repaired_files(

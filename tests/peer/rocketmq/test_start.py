@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from mqindex.rocketmq import Checkpoint, IndexFile, verify
+from mqindex.rocketmq import Checkpoint, verify
 from tests.peer.jvm import PATIENCE
 from tests.peer.ports import accepts
 from tests.peer.rocketmq.broker import SETTINGS, broker_ports
 from tests.peer.rocketmq.process import start
 from tests.support.golden import case
-from tests.support.tree import index_paths
+from tests.support.index_entries import entries_of
 
 pytestmark = pytest.mark.peer
 
@@ -106,25 +105,15 @@ def test_a_broker_loses_the_index_entries_that_verify_says(
     changed = checkpoint._replace(logics_physical_offset=LEFT[left].logics_physical_offset)
     (store / "checkpoint").write_bytes(changed.to_bytes())
     settings = {**sizes(KILLED, store), **LEFT[left].settings}
-    had = entries(store)
+    had = entries_of(store, case(KILLED).geometry)
     said = verify(store, config=settings, broker_version=version).start
     assert said is not None
     assert said.entries_deleted == had.total()
     assert starts(version, store, settings, tmp_path) is said.starts
-    lost = (had - entries(store)).total()
+    lost = (had - entries_of(store, case(KILLED).geometry)).total()
     assert not said.starts or lost == said.entries_lost
     what = f"of {had.total()} index entries {lost} do not come back" if said.starts else "it does not start"
     proven(f"{left}: {what}, as verify says")
-
-
-def entries(store: Path) -> Counter[tuple[int, int]]:
-    """(key_hash, phy_offset), each as often as it is there."""
-    geometry, found = case(KILLED).geometry, Counter[tuple[int, int]]()
-    for path in index_paths(store):
-        with IndexFile.open(path, hash_slot_num=geometry[0], index_num=geometry[1]) as index:
-            columns = index.entries()
-            found.update(zip(columns["key_hash"].tolist(), columns["phy_offset"].tolist(), strict=True))
-    return found
 
 
 def sizes(name: str, store: Path) -> dict[str, object]:
