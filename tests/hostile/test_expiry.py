@@ -251,6 +251,25 @@ def entries_from(root: Path, low: int) -> list[tuple[int, int]]:
     return [one for one in found if one[1] >= low]
 
 
+def test_a_repair_behind_files_of_what_has_expired_writes_every_entry_once(original: Path, tmp_path: Path) -> None:
+    """New files were named behind the oldest good file: they took the places of those that came next."""
+    young, side = make_small_store(tmp_path / "young", count=20), tmp_path / "side"
+    for path in index_paths(young):
+        path.rename(path.with_name(f"2026{path.name[4:]}"))  # a follower's: made long after the messages
+
+    def work(store: Path) -> None:
+        shutil.rmtree(side, ignore_errors=True)
+        shutil.copytree(young, side, ignore=shutil.ignore_patterns("commitlog"))
+        assert repair(side, parts=["index"], commitlog=[store / "commitlog"], engine=ONE, **OPTIONS).ok
+
+    for number, store, _ in at_every_open(original, tmp_path, work):
+        low, found = int(min((store / "commitlog").iterdir()).name), entries_from(side, 0)
+        before = [entry for entry in found if entry[1] < low]  # what it had, and what it read in time
+        assert found == before + entries_from(original, low), f"deleted at open {number}"
+        assert before == entries_from(original, 0)[: len(before)], f"deleted at open {number}"
+        assert len(before) >= sum(entry[1] < low for entry in entries_from(young, 0)), f"deleted at open {number}"
+
+
 @pytest.mark.parametrize("opened_before", [False, True])
 def test_a_message_whose_file_has_expired_is_below_the_minimum(
     original: Path, tmp_path: Path, opened_before: bool

@@ -67,8 +67,7 @@ def gaps(good: Sequence[Checked], spans: Sequence[LogSpan], *, tags: bool) -> li
                 total = len(log.of(file.begin.phy_offset))
                 stretch = Stretch(at.phy_offset, file.begin.phy_offset + 1)
                 found.append(Gap(after, file, stretch, at.ordinal, total - file.begin.ordinal))
-            if file.end > at or after is None:
-                at, after = max(file.end, at), file
+            at, after = max(file.end, at), file  # they are in the order of their ends; some may lie before the log
         found.append(Gap(after, None, Stretch(at.phy_offset, high), at.ordinal, 0))
     return found
 

@@ -173,7 +173,8 @@ def _disjoint(ordered: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]
 
 
 def _position(one: Checked) -> tuple[int, Place, str]:
-    return one.end_phy_offset, one.begin or Place(-1, 0), one.path
+    """Two files may end with one message; of the one whose messages are all gone from the log that is all we know."""
+    return one.end_phy_offset, one.begin or Place(one.end_phy_offset, 0), one.path
 
 
 def _order(good: Sequence[Checked]) -> list[Finding]:
