@@ -31,6 +31,7 @@ __all__ = [
     "is_directory",
     "is_file",
     "is_there",
+    "kind_of",
     "link",
     "make_directories",
     "make_directory",
@@ -130,6 +131,14 @@ def is_file(path: str) -> bool:
 def is_directory(path: str) -> bool:
     """Whether a name leads to a directory, itself or as a link; an `OSError` as for `exists`."""
     return stat.S_ISDIR(_mode(path))
+
+
+def kind_of(path: str) -> str:
+    """What a name leads to, in words."""
+    mode = _mode(path)
+    if not mode:
+        return "a link that leads nowhere" if exists(path) else "nothing"
+    return "a file" if stat.S_ISREG(mode) else "a directory" if stat.S_ISDIR(mode) else "a special file"
 
 
 def _mode(path: str) -> int:

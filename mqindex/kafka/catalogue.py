@@ -37,6 +37,8 @@ CATALOGUE: Final[Mapping[str, Kind]] = MappingProxyType(
                 "the wrong place.",
                 "log-magic": "A batch has a format that no broker knows; no checksum covers it, and consumers "
                 "fail there.",
+                "log-not-a-file": "A directory, or a link that leads nowhere, has the name of a segment's log, and a "
+                "broker passes over it: the segment's records are not there.",
                 "log-offset-order": "A batch's offsets are not behind those of the batch before, or below the "
                 "segment's base offset, or not what a broker's snapshot of the log's end says; no checksum "
                 "covers a base offset.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -49,6 +49,7 @@ class PartitionFiles(NamedTuple):
     segments : by base offset. snapshots : of the producers' state, by offset.
     leftovers : what a starting broker deletes: `.deleted`, `.cleaned`, and files that a `.swap` stands for.
     orphans : index files without a log, which it deletes too. skipped : files that are no partition's.
+    not_files : what has the name of a segment's log and is no file; it is passed over.
     """
 
     directory: str
@@ -57,6 +58,7 @@ class PartitionFiles(NamedTuple):
     leftovers: tuple[str, ...]
     orphans: tuple[str, ...]
     skipped: tuple[str, ...]
+    not_files: tuple[str, ...] = ()
 
 
 class PartitionDirectory(NamedTuple):
@@ -102,6 +104,7 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
         tuple(os.path.join(root, name) for name in sorted(gone)),
         tuple(orphans),
         tuple(skipped),
+        tuple(_logs_that_are_no_files(root)),
     )
 
 
@@ -157,6 +160,14 @@ def _next_offset(files: SegmentFiles) -> int:
 def _files(root: str) -> set[str]:
     with os.scandir(root) as entries:
         return {entry.name for entry in entries if entry.is_file()}
+
+
+def _logs_that_are_no_files(root: str) -> Iterator[str]:
+    with os.scandir(root) as entries:
+        for entry in sorted(entries, key=lambda one: one.name):
+            match = _segment_file(entry.name)
+            if match is not None and match[2] == "log" and not entry.is_file():
+                yield entry.path
 
 
 def _segment_file(name: str) -> re.Match[str] | None:

@@ -192,6 +192,11 @@ def _findings(files: PartitionFiles) -> list[Finding]:
     found = [Finding("info", "leftover-file", path, hint=hint) for path in files.leftovers]
     found += [Finding("warning", "orphan-index", path, hint=f"it has no log; {hint}") for path in files.orphans]
     found += [
+        Finding("error", "log-not-a-file", path, expected="a file", got=disk.kind_of(path), hint="restore the file")
+        for path in files.not_files
+        if disk.exists(path)  # else deleted meanwhile
+    ]
+    found += [
         Finding("info", "segment-swapping", segment.log, hint="the broker ends this exchange of files when it starts")
         for segment in files.segments
         if not segment.log.endswith(".log")

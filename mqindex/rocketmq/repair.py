@@ -22,7 +22,7 @@ from mqindex.rocketmq.checks.unknown import refuse, wanted_settings
 from mqindex.rocketmq.index_repair import mend_index, planned_actions
 from mqindex.rocketmq.options import Config, StoreOptions, store_options
 from mqindex.rocketmq.pipeline.pipeline import SPLIT_SIZE
-from mqindex.rocketmq.pipeline.survey import Survey, require_log, survey_in_place
+from mqindex.rocketmq.pipeline.survey import Survey, require_directories, require_log, survey_in_place
 from mqindex.rocketmq.queue_repair import mend_queues, planned_queue_actions
 from mqindex.rocketmq.rebuild import check_parts, require_capacity, start_report
 from mqindex.undo import take_back
@@ -74,7 +74,8 @@ def repair(
     GeometryError
         New index files would need a geometry that nobody gave and nothing tells; or the files refute what was given.
     FileStateError
-        Likewise the broker's version, or the length of queue files; or the commit log is not there.
+        Likewise the broker's version, or the length of queue files; or the commit log is not there, or what stands in
+        the place of the index or the queues is no directory.
 
     Notes
     -----
@@ -95,6 +96,7 @@ def repair(
     require_seen(engine, [options.root, *options.commitlog])
     found = one(engine, survey_in_place, options, "survey")
     require_log(found)
+    require_directories(found)
     require_capacity(found)
     report = start_report(RepairReport(options.root, dry_run=dry_run), found)
     if dry_run:

@@ -109,7 +109,7 @@ def _numbered(directory: str) -> list[str]:
 def _names(directory: str) -> list[str]:
     try:
         return sorted(os.listdir(directory))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # as a broker, which finds no file there
         return []
 
 

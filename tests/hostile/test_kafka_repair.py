@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mqindex.engines import LocalEngine
-from mqindex.kafka import rebuild, repair, verify
+from mqindex.kafka import rebuild, repair, undo_repair, verify
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter, batch, marker
 
 ONE = LocalEngine(1)
@@ -182,3 +182,35 @@ def test_names_that_are_not_of_partitions(partition: Path, tmp_path: Path) -> No
     names: Sequence[str] = sorted(os.listdir(partition))
     assert repair(partition.parent, **OPTIONS).ok
     assert sorted(os.listdir(partition)) == names
+
+
+@pytest.mark.parametrize("what", ["directory", "link that leads nowhere"])
+def test_a_log_that_is_no_file_is_an_error(partition: Path, what: str, tmp_path: Path) -> None:
+    """Its records were passed over, and the partition was called clean."""
+    log = min(partition.glob("*.log"))
+    log.unlink()
+    if what == "directory":
+        log.mkdir()
+    else:
+        log.symlink_to(tmp_path / "nowhere")
+    for report in (verify(partition, **OPTIONS), repair(partition, **OPTIONS), rebuild(partition, tmp_path / "out")):
+        assert [(one.path, one.got) for one in report.findings if one.kind == "log-not-a-file"] == [
+            (str(log), f"a {what}")
+        ]
+        assert not report.ok
+    assert log.is_dir() if what == "directory" else log.is_symlink()
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_an_index_that_is_a_directory_is_replaced_and_comes_back(partition: Path, ending: str) -> None:
+    path = max(partition.glob("*.index")).with_suffix(f".{ending}")
+    right = path.read_bytes() if path.exists() else None
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    (path / "mine").write_bytes(b"mine")
+    report = repair(partition, **OPTIONS)
+    assert (report.ok, verify(partition, **OPTIONS).ok) == (True, True)
+    if right is not None:
+        assert path.read_bytes() == right
+        undo_repair(partition, str(report.backup))
+    assert (path / "mine").read_bytes() == b"mine"

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from mqindex.engines import LocalEngine
+from mqindex.errors import FileStateError
 from mqindex.report import Report
-from mqindex.rocketmq import repair, undo_repair, verify
+from mqindex.rocketmq import MessageStore, rebuild, repair, undo_repair, verify
 from tests.support.small_store import OPTIONS, QUEUE_FILE_SIZE, make_small_store
 from tests.support.tree import contents
 
@@ -113,3 +114,35 @@ def test_a_file_that_two_directories_of_a_log_have_is_told(store: Path) -> None:
     shutil.copy(second, other)
     report = verify(store, commitlog=[store / "commitlog", other], config=CONFIG, engine=LocalEngine(1), **OPTIONS)
     assert errors(report) == [("stray-log-file", second.name)]
+
+
+@pytest.mark.parametrize("name", ["index", "consumequeue"])
+@pytest.mark.parametrize("what", ["a file", "a link that leads nowhere"])
+def test_a_part_that_is_no_directory_is_told_and_never_replaced(store: Path, name: str, what: str) -> None:
+    """`Not a directory` was all that verify and repair said of a file; a link to a volume that is not mounted was moved
+    away, and a directory made in its place.
+    """
+    shutil.rmtree(store / name)
+    if what == "a file":
+        (store / name).write_bytes(b"mine")
+    else:
+        (store / name).symlink_to("/nowhere/volume")
+    before = look(store, name)
+    report = verify(store, config=CONFIG, engine=LocalEngine(1), **OPTIONS)
+    assert ("not-a-directory", name) in errors(report)
+    for dry_run in (True, False):
+        with pytest.raises(FileStateError, match=f"not a directory: .*/{name}: expected a directory, got {what}; move"):
+            repair(store, dry_run=dry_run, config=CONFIG, engine=LocalEngine(1), **OPTIONS)
+    with pytest.raises(FileStateError, match="not a directory"):
+        MessageStore.open(store, writable=True, config=CONFIG, **OPTIONS)
+    assert look(store, name) == before
+    done = rebuild(store, store.parent / "out", config=CONFIG, engine=LocalEngine(1), **OPTIONS)
+    assert (done.entries > 0, done.units > 0) == (True, True)
+    (store / name).unlink()
+    assert errors(both(store)[1]) == []
+
+
+def look(store: Path, name: str) -> tuple[list[str], str | bytes, dict[str, str]]:
+    part = store / name
+    held = str(part.readlink()) if part.is_symlink() else part.read_bytes()
+    return sorted(path.name for path in store.iterdir() if path.name != "lock"), held, contents(store / "commitlog")

@@ -96,6 +96,14 @@ CATALOGUE: Final[Mapping[str, Kind]] = MappingProxyType(
                 "again, an info while a broker runs.",
             },
         ),
+        **_kinds(
+            "error",
+            "move it elsewhere; where it is a link, see whether a volume is not mounted",
+            {
+                "not-a-directory": "Something else stands where the directory of the index or of the queues belongs, "
+                "and a broker can write none of their files.",
+            },
+        ),
         # ---- the commit log
         **_kinds(
             "error",

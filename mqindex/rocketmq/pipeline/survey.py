@@ -11,6 +11,7 @@ import os
 from dataclasses import dataclass, replace
 
 from mqindex.errors import FileStateError, GeometryError
+from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding, Value
 from mqindex.rocketmq import layout, store
@@ -23,8 +24,17 @@ from mqindex.rocketmq.pipeline.log_gone import find_log_gone
 from mqindex.rocketmq.pipeline.queue_survey import QueueSurvey, survey_queues
 from mqindex.rocketmq.pipeline.version_survey import Version, log_traces, survey_version
 
-__all__ = ["Survey", "estimated_entries", "index_switched_off", "require_log", "survey", "survey_in_place"]
+__all__ = [
+    "Survey",
+    "estimated_entries",
+    "index_switched_off",
+    "require_directories",
+    "require_log",
+    "survey",
+    "survey_in_place",
+]
 
+_NO_DIRECTORY = "not-a-directory"
 _INFERRED = "inferred"
 _SAMPLE_BYTES = 4 << 20
 _NAME_DIGITS = 20
@@ -90,7 +100,9 @@ def _survey(options: StoreOptions) -> Survey:
         geometry_known=known,
         version=version,
         unclean=store.was_unclean(options.root),
-        findings=tuple(_strays(options.index) + _directories(directories) + _holes(files, spans)),
+        findings=tuple(
+            _no_directories(options) + _strays(options.index) + _directories(directories) + _holes(files, spans)
+        ),
         queues=survey_queues(options, version.number, traces.batch_topics),
         index_directories=tuple(directories),
         log_gone=find_log_gone(options, files, spans),
@@ -116,6 +128,13 @@ def require_log(found: Survey) -> None:
         raise FileStateError(
             "the commit log is missing", path=gone.path, expected=gone.expected, got=gone.got, hint=gone.hint
         )
+
+
+def require_directories(found: Survey) -> None:
+    """What stands in the place of the index or of the queues is somebody's: it is not replaced."""
+    for one in found.findings:
+        if one.kind == _NO_DIRECTORY:
+            raise FileStateError("not a directory", path=one.path, expected=one.expected, got=one.got, hint=one.hint)
 
 
 def index_switched_off(options: StoreOptions) -> Finding:
@@ -187,6 +206,15 @@ def _holes(files: list[LogFile], spans: tuple[LogSpan, ...]) -> list[Finding]:
         )
         for one, following in itertools.pairwise(spans)
         if one.stop != following.file_start
+    ]
+
+
+def _no_directories(options: StoreOptions) -> list[Finding]:
+    hint = "move it elsewhere; where it is a link, see whether a volume is not mounted"
+    return [
+        Finding("error", _NO_DIRECTORY, path, expected="a directory", got=disk.kind_of(path), hint=hint)
+        for path in (options.index, options.consume_queue)
+        if disk.exists(path) and not disk.is_directory(path)
     ]
 
 

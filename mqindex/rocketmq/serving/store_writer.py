@@ -29,7 +29,7 @@ from mqindex.rocketmq.log.message_columns import MessageColumns, message_batches
 from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
 from mqindex.rocketmq.log.write_rules import flush_rules, write_rules
 from mqindex.rocketmq.options import StoreOptions
-from mqindex.rocketmq.pipeline.survey import Survey, require_log, survey, survey_in_place
+from mqindex.rocketmq.pipeline.survey import Survey, require_directories, require_log, survey, survey_in_place
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.repair import repair
 from mqindex.rocketmq.serving.put_message import QueueNumbers
@@ -64,6 +64,7 @@ class StoreWriter:
         self.log = opened.enter_context(CommitLog.of_store(options, flush="async"))
         found = survey_in_place(options)
         require_log(found)
+        require_directories(found)
         _require_queue_files(found)
         self.index, self.queues = _opened_parts(options, opened, found)
         rules, batch_topics = found.queues.rules, found.queues.batch_topics
