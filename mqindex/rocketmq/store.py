@@ -19,6 +19,7 @@ __all__ = [
     "is_left_of_store",
     "require_parts",
     "require_store",
+    "strangers",
     "stray_index_names",
     "was_unclean",
 ]
@@ -30,6 +31,17 @@ _PARTS = (
 )  # fmt: skip
 _STORE_HAS = "a directory with commitlog/, consumequeue/, index/, checkpoint"
 _LOG_ELSEWHERE = "where the log lies elsewhere, commitlog= (--commitlog) says so"
+
+
+def strangers(directory: str, digits: int | None = None) -> list[str]:
+    """What is in a directory in which nothing is named by a number (of so many digits); [] where something is.
+
+    What file systems put into directories, and hidden names, do not count.
+    """
+    names = _names(directory)
+    if any(_is_number(name) and digits in (None, len(name)) for name in names):
+        return []
+    return [name for name in names if name != "lost+found" and not name.startswith(".")]
 
 
 def was_unclean(root: str) -> bool:

@@ -1,4 +1,4 @@
-"""An opener that was given another directory of a store than its own: which one it is, and which one was meant."""
+"""An opener that was given another directory than its own, of a store or not: what it is, and which one was meant."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from mqindex.errors import BadMagicError
 from mqindex.files import disk
 from mqindex.rocketmq import store
 
-__all__ = ["refuse_other_place", "store_around"]
+__all__ = ["refuse_other_place", "refuse_strangers", "store_around"]
 
-_COMMIT_LOG, _INDEX, _QUEUES = "commitlog", "index", "consumequeue"
+_COMMIT_LOG, _INDEX, _QUEUES, _TABLE = "commitlog", "index", "consumequeue", "queues"
+_DIGITS: Final = {_COMMIT_LOG: 20, _INDEX: None, _QUEUES: 20}
+_SHOWN = 4
 _NAMES: Final = {
     "root": "a store's root",
     _COMMIT_LOG: "a commit log",
     _INDEX: "an index directory",
     _QUEUES: "a consume queue",
-    "queues": "the directory of all consume queues",
+    _TABLE: "the directory of all consume queues",
     "topic": "a topic's directory of consume queues",
 }
 
@@ -25,26 +27,43 @@ _NAMES: Final = {
 def refuse_other_place(directory: str | os.PathLike[str], part: str, *, has_files: bool) -> None:
     """`BadMagicError` where `directory` is another part of a store than `part`, or its root and not `has_files`.
 
-    A directory that is only empty, or has strangers in it, is not refused: a young store's is, and has.
+    So is one where only strangers are, outside of a store. One that is empty is a young store's.
     """
     where = os.path.abspath(directory)
     found, root = _what_it_is(where)
-    if found in ("", part) or (found == "root" and has_files):
+    if found == part or (found in ("", "root") and has_files):
         return
-    meant = os.path.join(root, part, *(("<topic>", "<queueId>") if part == _QUEUES else ()))
-    if part == _QUEUES and found in ("topic", "queues"):
-        meant = os.path.join(where, *(("<topic>",) if found == "queues" else ()), "<queueId>")
+    if found == "":
+        refuse_strangers(directory, _NAMES[part], _DIGITS.get(part))
+        return
+    meant = os.path.join(
+        root, _QUEUES if part == _TABLE else part, *(("<topic>", "<queueId>") if part == _QUEUES else ())
+    )
+    if part == _QUEUES and found in ("topic", _TABLE):
+        meant = os.path.join(where, *(("<topic>",) if found == _TABLE else ()), "<queueId>")
     raise BadMagicError(
         f"not {_NAMES[part]}", path=os.fspath(directory), expected=_NAMES[part], got=_NAMES[found],
         hint=f"pass {meant}" if disk.is_directory(meant.partition("/<")[0]) else "pass the directory where that is",
     )  # fmt: skip
 
 
+def refuse_strangers(directory: str | os.PathLike[str], name: str, digits: int | None = 20) -> None:
+    """`BadMagicError` where a directory, which should be `name`, has others' things only."""
+    there = store.strangers(os.fspath(directory), digits)
+    if there:
+        more = ", ..." if len(there) > _SHOWN else ""
+        raise BadMagicError(
+            f"not {name}", path=os.fspath(directory),
+            expected=f"files named by {digits} digits" if digits else "files named by numbers",
+            got=f"other names: {', '.join(there[:_SHOWN])}{more}",
+        )  # fmt: skip
+
+
 def _what_it_is(where: str) -> tuple[str, str]:
     """What a directory is by its place in a store, and that store's root; ("", ""): it does not tell."""
     if store.is_left_of_store(where):
         return "root", where
-    for depth, found in enumerate(("queues", "topic", _QUEUES)):
+    for depth, found in enumerate((_TABLE, "topic", _QUEUES)):
         above = _above(where, depth)
         if os.path.basename(above) == _QUEUES and store.is_left_of_store(os.path.dirname(above)):
             return found, os.path.dirname(above)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from mqindex import kafka
 from mqindex.errors import BadMagicError
-from mqindex.rocketmq import CommitLog, ConsumeQueue, IndexFile, IndexService, MessageStore
+from mqindex.rocketmq import (
+    BatchConsumeQueue,
+    CommitLog,
+    ConsumeQueue,
+    ConsumeQueueExt,
+    ConsumeQueueTable,
+    IndexFile,
+    IndexService,
+    MessageStore,
+)
 from tests.support.golden import case
 from tests.support.golden_kafka import PartitionCase
 
@@ -53,6 +64,43 @@ def test_a_young_store_has_empty_directories(tmp_path):
         (tmp_path / name).mkdir()
     CommitLog.open(tmp_path / "commitlog").close()
     IndexService.open(tmp_path / "index").close()
+
+
+EVERY = [CommitLog, IndexService, ConsumeQueue, ConsumeQueueTable, BatchConsumeQueue, ConsumeQueueExt]
+
+
+@pytest.mark.parametrize("opened", EVERY)
+def test_a_directory_of_strangers_is_refused(tmp_path, opened):
+    """`CommitLog.open("/etc")` was a log without messages, and answered every question with nothing."""
+    for name in ("hosts", "passwd", "apt", "ssl", "0001x"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(BadMagicError, match=r"got other names: .*apt, .*\.\.\."):
+        opened.open(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore:skipped")
+@pytest.mark.parametrize("opened", EVERY)
+def test_what_every_directory_may_have_is_no_stranger(tmp_path, opened):
+    (tmp_path / "lost+found").mkdir()
+    (tmp_path / ".nfs0001").touch()
+    opened.open(tmp_path).close()
+
+
+def test_files_of_the_index_are_no_log(store):
+    copied = store.rename(store.parent / "copy") / "index"
+    shutil.move(copied, store.parent / "elsewhere")
+    with pytest.raises(BadMagicError, match=r"not a commit log: .*expected files named by 20 digits"):
+        CommitLog.open(store.parent / "elsewhere")
+
+
+def test_the_table_of_queues_is_not_opened_from_another_place(store):
+    with pytest.raises(BadMagicError, match=f"got a store's root; pass {store}/consumequeue$"):
+        ConsumeQueueTable.open(store)
+    for given in ("commitlog", "consumequeue/TopicTest", "consumequeue/TopicTest/0"):
+        with pytest.raises(BadMagicError, match=f"pass {store}/consumequeue$"):
+            ConsumeQueueTable.open(store / given)
+    with ConsumeQueueTable.open(store / "consumequeue") as table:
+        assert table.queues()
 
 
 @pytest.mark.parametrize("given", ["commitlog", "index", "consumequeue", "consumequeue/TopicTest/0"])

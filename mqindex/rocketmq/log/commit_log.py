@@ -46,7 +46,7 @@ from mqindex.rocketmq.log.message_columns import MessageColumns
 from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
 from mqindex.rocketmq.log.write_rules import flush_rules, write_rules
 from mqindex.rocketmq.options import Config, StoreOptions, store_options
-from mqindex.rocketmq.wrong_place import refuse_other_place
+from mqindex.rocketmq.wrong_place import refuse_other_place, refuse_strangers
 
 __all__ = [
     "CommitLog",
@@ -127,7 +127,7 @@ class CommitLog:
         Raises
         ------
         FileNotFoundError : a directory does not exist (a writable log makes it)
-        BadMagicError : a store's root, or another part of it
+        BadMagicError : a store's root, or another part of it; or nothing but files of others
         FormatError : a file has not `mapped_file_size`
         StoreInUseError : a broker, or another writer, has the log open for writing
 
@@ -150,6 +150,8 @@ class CommitLog:
         files, skipped = survey_directories(directories)
         for directory in directories:
             refuse_other_place(directory, "commitlog", has_files=bool(files))
+            if not files:  # nor in its own place: a survey of the store refuses it too
+                refuse_strangers(directory, "a commit log")
         if mapped_file_size is not None:
             _require_size(files, mapped_file_size)
         return cls(files, skipped)

@@ -18,6 +18,7 @@ from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue.queue_files import FileMaps, UnitFiles
 from mqindex.rocketmq.queue.queue_times import Boundary
+from mqindex.rocketmq.wrong_place import refuse_strangers
 
 __all__ = ["BatchConsumeQueue", "BatchUnit"]
 
@@ -78,7 +79,13 @@ class BatchConsumeQueue:
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str]) -> BatchConsumeQueue:
-        """Open `<store>/batchconsumequeue/<topic>/<queueId>`; `FileNotFoundError`: there is no such directory."""
+        """Open `<store>/batchconsumequeue/<topic>/<queueId>`.
+
+        Raises
+        ------
+        FileNotFoundError : there is no such directory. BadMagicError : it holds nothing but files of others
+        """
+        refuse_strangers(directory, "a batch consume queue")
         return cls(UnitFiles(os.fspath(directory), BATCH_UNIT_SIZE, FileMaps()))
 
     @property

@@ -115,7 +115,8 @@ class ConsumeQueue:
         Raises
         ------
         FileNotFoundError : there is no such directory, and it is not to be written
-        BadMagicError : it is to be read, and is a store's root, a directory of queues, or another part of a store
+        BadMagicError : it is to be read, and is a store's root, a directory of queues, another part of a store, or
+            nothing but files of others is in it
         GeometryError : it is to be written, and a file has another size
         StoreInUseError : it is to be written, and a broker or another writer has it
         """

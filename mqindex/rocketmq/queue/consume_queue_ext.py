@@ -15,6 +15,7 @@ from mqindex._results import BinaryColumn, Columns
 from mqindex.rocketmq.layout import EXT_UNIT_SIZE, MAX_EXT_ADDRESS
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue.queue_files import FileMaps, UnitFiles
+from mqindex.rocketmq.wrong_place import refuse_strangers
 
 __all__ = ["ConsumeQueueExt", "ExtUnit"]
 
@@ -53,7 +54,13 @@ class ConsumeQueueExt:
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str]) -> ConsumeQueueExt:
-        """Open `<store>/consumequeue_ext/<topic>/<queueId>`; `FileNotFoundError`: there is no such directory."""
+        """Open `<store>/consumequeue_ext/<topic>/<queueId>`.
+
+        Raises
+        ------
+        FileNotFoundError : there is no such directory. BadMagicError : it holds nothing but files of others
+        """
+        refuse_strangers(directory, "extensions of a consume queue")
         return cls(UnitFiles(os.fspath(directory), 1, FileMaps()))
 
     @classmethod

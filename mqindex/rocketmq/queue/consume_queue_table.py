@@ -19,11 +19,13 @@ from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.queue.queue_files import FileMaps, file_size_of, list_queue_files
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
+from mqindex.rocketmq.wrong_place import refuse_other_place
 
 __all__ = ["ConsumeQueueTable", "list_queues", "remove_scraps"]
 
 _OPEN_MAPS = 256  # of all queues together: a process may have 1024 files open
 _SCRAP = r"\.mqindex-[0-9]{20}"
+_NAME_DIGITS = 20  # of a queue's files
 _SIZE_FROM = 64  # queues looked at to learn the size of files
 
 
@@ -81,6 +83,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue]):
         Raises
         ------
         FileNotFoundError : there is no such directory, and it is not to be written
+        BadMagicError : it is to be read, and is another directory of a store, or no queue is among what is there
         StoreInUseError : `writable`, and a broker holds the store, or somebody has a queue of it open for writing
         """
         where = os.fspath(directory)
@@ -94,6 +97,8 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue]):
                 remove_scraps(where)
             elif not disk.is_directory(where):
                 raise FileNotFoundError(2, os.strerror(2), where)
+            else:
+                refuse_other_place(where, "queues", has_files=_has_queues(where))
             return cls(where, file_size, writable, ext, held.pop_all())
 
     def queues(self) -> list[QueueName]:
@@ -245,6 +250,15 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue]):
             if (size := file_size_of(files, QUEUE_UNIT_SIZE)) is not None:
                 return size
         return None
+
+
+def _has_queues(directory: str) -> bool:
+    """Whether there is a queue, also one that is empty, and no directory of others that has a number for a name."""
+    return any(
+        queue.name.isdecimal() and not store.strangers(queue.path, _NAME_DIGITS)
+        for topic in _directories(directory, [])
+        for queue in _directories(topic.path, [])
+    )
 
 
 def list_queues(directory: str) -> tuple[list[QueueName], list[Skipped]]:
