@@ -88,6 +88,8 @@ def test_entries_that_the_next_start_writes_again_are_a_warning(tmp_path: Path) 
         ("5.5.0", 40_000, {"messageIndexSafe": "true"}, 0),
         ("5.5.0", 0, {"commitLogRecoverMaxNum": 4, "messageIndexSafe": "true"}, 1086),
         ("5.5.0", 40_027, {"enableAcceleratedRecovery": "true"}, 460),
+        ("5.5.0", 40_112, {"enableAcceleratedRecovery": "true"}, 1466),
+        ("5.5.0", 1 << 60, {"enableAcceleratedRecovery": "true"}, 1466),
         ("5.5.0", 40_027, {"messageIndexEnable": "false"}, 1466),
         ("5.5.0", 40_027, {"duplicationEnable": "true"}, None),
         ("5.5.0", 40_027, {"transRocksDBEnable": "true"}, None),

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from mqindex.rocketmq import layout
-from mqindex.rocketmq.checks.start_files import Entry, FirstMessage, first_message, is_log_file
+from mqindex.rocketmq.checks.start_files import Entry, MessageHead, is_log_file, message_at
 from mqindex.rocketmq.options import StoreOptions, Version, parse_version
 from mqindex.rocketmq.pipeline.queue_survey import is_rocksdb
 from mqindex.rocketmq.pipeline.survey import Survey
@@ -72,11 +72,12 @@ def _begin(files: Sequence[Entry], checkpoint: Checkpoint, options: StoreOptions
     """From the newest file that matches on; where none does, from the oldest that is looked at."""
     looked_at = files[::-1][: _files(options) if version >= _FILES_SINCE else None]
     matches = _match(checkpoint, options, version)
-    heads = ((one, first_message(one.path)) for one in looked_at)
+    heads = ((one, message_at(one.path)) for one in looked_at)
     chosen = next((one for one, head in heads if head and head.store_timestamp and matches(head)), looked_at[-1])
     start = layout.number_of(chosen.name) or 0
     if version >= OFFSET_SINCE and _is_on(options, "enableAcceleratedRecovery"):
-        return max(start, checkpoint.logics_physical_offset)
+        begin = max(start, checkpoint.logics_physical_offset)  # where no message begins, it cuts the log
+        return begin if message_at(chosen.path, begin - start) is not None else layout.MAX_TIMESTAMP
     return start
 
 
@@ -89,7 +90,7 @@ def needs_offset(found: Survey, checkpoint: Checkpoint) -> bool:
     return on and checkpoint.logics_physical_offset <= 0 < checkpoint.physic_msg_timestamp
 
 
-def _match(checkpoint: Checkpoint, options: StoreOptions, version: Version) -> Callable[[FirstMessage], bool]:
+def _match(checkpoint: Checkpoint, options: StoreOptions, version: Version) -> Callable[[MessageHead], bool]:
     """Whether a broker may begin with a file, by its first message: the queues lack nothing that is before it."""
     indexed = checkpoint.index_msg_timestamp if _is_on(options, "messageIndexSafe") else layout.MAX_TIMESTAMP
     if version >= OFFSET_SINCE and checkpoint.logics_physical_offset > 0:

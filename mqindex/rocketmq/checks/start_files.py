@@ -17,15 +17,15 @@ from mqindex.rocketmq.side.checkpoint import Checkpoint
 
 __all__ = [
     "Entry",
-    "FirstMessage",
     "IndexHeader",
+    "MessageHead",
     "checkpoint_of",
     "entries_below",
-    "first_message",
     "index_header",
     "is_log_file",
     "listed",
     "log_file_size",
+    "message_at",
     "usual",
 ]
 
@@ -110,20 +110,20 @@ def checkpoint_of(root: str) -> Checkpoint:
         return Checkpoint()
 
 
-class FirstMessage(NamedTuple):
-    """Of a log file, what its record says of itself."""
+class MessageHead(NamedTuple):
+    """What a record says of itself."""
 
     phy_offset: int
     store_timestamp: int
 
 
-def first_message(path: str) -> FirstMessage | None:
-    """The record with which a log file begins; None: it does not begin with one."""
-    head = _head(path, _RECORD_HEAD).ljust(_RECORD_HEAD, b"\0")
+def message_at(path: str, position: int = 0) -> MessageHead | None:
+    """The record at a position of a log file; None: there begins none."""
+    head = _head(path, _RECORD_HEAD, position).ljust(_RECORD_HEAD, b"\0")
     (magic,), (phy_offset, sys_flag) = struct.unpack_from(">i", head, 4), struct.unpack_from(">qi", head, 28)
     if magic not in (layout.MAGIC_MESSAGE_V1, layout.MAGIC_MESSAGE_V2):
         return None
-    return FirstMessage(phy_offset, *struct.unpack_from(">q", head, 68 if sys_flag & _IPV6 else 56))
+    return MessageHead(phy_offset, *struct.unpack_from(">q", head, 68 if sys_flag & _IPV6 else 56))
 
 
 def entries_below(fd: int, first: int, entries: int, phy_offset: int) -> int:
@@ -142,9 +142,9 @@ def entries_below(fd: int, first: int, entries: int, phy_offset: int) -> int:
     return low - 1
 
 
-def _head(path: str, size: int) -> bytes:
+def _head(path: str, size: int, position: int = 0) -> bytes:
     try:
         with open(path, "rb", buffering=0, opener=regular) as file:
-            return file.read(size)
+            return os.pread(file.fileno(), size, position)
     except OSError:
         return b""

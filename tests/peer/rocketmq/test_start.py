@@ -90,6 +90,7 @@ LEFT = {
     "an offset, and messageIndexSafe": Left(40_000, {"messageIndexSafe": "true"}),
     "commitLogRecoverMaxNum=4 and messageIndexSafe": Left(0, {"commitLogRecoverMaxNum": 4, "messageIndexSafe": "true"}),
     "enableAcceleratedRecovery": Left(40_027, {"enableAcceleratedRecovery": "true"}),
+    "enableAcceleratedRecovery, and no message at the offset": Left(40_112, {"enableAcceleratedRecovery": "true"}),
     "enableAcceleratedRecovery and no offset": Left(0, {"enableAcceleratedRecovery": "true"}),
     "no index": Left(0, {"messageIndexEnable": "false"}),
 }
