@@ -13,6 +13,7 @@ from mqindex.cli.options import BrokerOptions
 
 if TYPE_CHECKING:
     from mqindex.engines import Engine
+    from mqindex.kafka.partition_log import IsolationLevel
     from mqindex.report import Kind, RebuildReport, RepairReport, Report
 
 __all__ = ["DUMPED", "HOMES", "MOST_HITS", "QUERIED", "VERIFIED", "Broker", "Question", "broker_of", "unseen_kind"]
@@ -63,7 +64,15 @@ class Broker(Protocol):
         """What `info` tells."""
 
     def columns(
-        self, kind: str, path: str, options: BrokerOptions, *, records: bool, for_people: bool, damage: list[str]
+        self,
+        kind: str,
+        path: str,
+        options: BrokerOptions,
+        *,
+        records: bool,
+        isolation: IsolationLevel | None,
+        for_people: bool,
+        damage: list[str],
     ) -> Iterator[Columns]:
         """What `dump` prints; sentences about what cannot be read are appended to `damage`."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from mqindex.cli.brokers import DUMPED, broker_of
@@ -9,6 +11,9 @@ from mqindex.cli.formats import FORMATS
 from mqindex.cli.kinds import require_kind
 from mqindex.cli.options import BrokerOptions, broker_options, json_option, kind_option, subcommand
 from mqindex.cli.trouble import say
+
+if TYPE_CHECKING:
+    from mqindex.kafka.partition_log import IsolationLevel
 
 __all__ = ["command"]
 
@@ -26,11 +31,24 @@ __all__ = ["command"]
     help="How it is written; --json is for json.  [default: table]",
 )
 @click.option("--records", is_flag=True, help="Kafka: every record of a log, decompressed, instead of every batch.")
+@click.option(
+    "--isolation-level",
+    "isolation",
+    type=click.Choice(["read_uncommitted", "read_committed"]),
+    help="Kafka: what a consumer of this level gets, no control batch and no aborted record.  [default: all]",
+)
 @kind_option(*DUMPED)
 @broker_options
 @json_option
 def command(
-    *, path: str, form: str | None, records: bool, kind: str | None, options: BrokerOptions, as_json: bool
+    *,
+    path: str,
+    form: str | None,
+    records: bool,
+    isolation: IsolationLevel | None,
+    kind: str | None,
+    options: BrokerOptions,
+    as_json: bool,
 ) -> int:
     """Print every entry of an index, message of a commit log, unit of consume queues, or batch of a segment.
 
@@ -44,7 +62,9 @@ def command(
         raise click.UsageError(f"--json and --format {form}: expected one of the two", click.get_current_context())
     form = "json" if as_json else form or "table"
     damage: list[str] = []
-    columns = broker_of(kind).columns(kind, path, options, records=records, for_people=form == "table", damage=damage)
+    columns = broker_of(kind).columns(
+        kind, path, options, records=records, isolation=isolation, for_people=form == "table", damage=damage
+    )
     FORMATS[form](columns)
     for sentence in damage:
         say(sentence)

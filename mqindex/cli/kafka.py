@@ -16,6 +16,7 @@ from mqindex.cli.trouble import Trouble
 
 if TYPE_CHECKING:
     from mqindex.engines import Engine
+    from mqindex.kafka.partition_log import IsolationLevel
     from mqindex.report import Kind, RebuildReport, RepairReport, Report
 
 __all__ = ["catalogue", "columns", "facts", "query", "rebuild", "repair", "undo", "verify"]
@@ -38,14 +39,23 @@ def query(kind: str, path: str, question: Question, options: BrokerOptions, *, a
 
 
 def columns(
-    kind: str, path: str, options: BrokerOptions, *, records: bool, for_people: bool, damage: list[str]
+    kind: str,
+    path: str,
+    options: BrokerOptions,
+    *,
+    records: bool,
+    isolation: IsolationLevel | None,
+    for_people: bool,
+    damage: list[str],
 ) -> Iterator[Columns]:
     """The entries of an index; batches or records of a segment or a partition."""
     options.partition()
-    if records and kind not in (SEGMENT, PARTITION):
-        raise Trouble("--records is for segments and partitions: an index holds none")
     if kind in (SEGMENT, PARTITION):
-        return (record_columns if records else batch_columns)(kind, path, for_people=for_people, damage=damage)
+        told = record_columns if records else batch_columns
+        return told(kind, path, isolation=isolation, for_people=for_people, damage=damage)
+    if records or isolation is not None:
+        option = "--records" if records else "--isolation-level"
+        raise Trouble(f"{option} is for segments and partitions: an index holds no record")
     return entry_columns(kind, path)
 
 

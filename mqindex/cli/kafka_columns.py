@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
     from mqindex._results import StringColumn
     from mqindex.kafka import LogSegment, OffsetIndex, TimeIndex
+    from mqindex.kafka.partition_log import IsolationLevel
 
 __all__ = ["batch_columns", "entry_columns", "record_columns"]
 
@@ -61,41 +64,54 @@ def _transactions(path: str) -> Iterator[Columns]:
     yield {"number": np.arange(len(rows)), **{name: rows[:, i].copy() for i, name in enumerate(AbortedTxn._fields)}}
 
 
-def batch_columns(kind: str, path: str, *, for_people: bool, damage: list[str]) -> Iterator[Columns]:
+def batch_columns(
+    kind: str, path: str, *, isolation: IsolationLevel | None, for_people: bool, damage: list[str]
+) -> Iterator[Columns]:
     """The batches of a segment, or of all segments of a partition with the base offset of each."""
     import numpy as np
 
     from mqindex.kafka.batches import BATCH
     from mqindex.kafka.batches import batch_columns as columns_of
+    from mqindex.kafka.isolation import visible_to
 
     told = _main_columns if for_people else columns_of
     nothing = True
-    for base_offset, segment in _segments(kind, path, damage):
-        for rows in segment.batch_arrays():
-            nothing = False
-            yield {**_segment_column(base_offset, len(rows)), **told(rows)}
-        damage += [_fault(segment, *fault) for fault in segment.damage]
+    with visible_to(isolation, _partition_of(kind, path)) as visible:
+        for base_offset, segment in _segments(kind, path, damage):
+            for rows in filter(len, map(visible, segment.batch_arrays())):
+                nothing = False
+                yield {**_segment_column(base_offset, len(rows)), **told(rows)}
+            damage += [_fault(segment, *fault) for fault in segment.damage]
     if nothing:
         empty = np.empty(0, BATCH)
         yield {**_segment_column(0 if kind == kinds.PARTITION else None, 0), **told(empty)}
 
 
-def record_columns(kind: str, path: str, *, for_people: bool, damage: list[str]) -> Iterator[Columns]:
+def record_columns(
+    kind: str, path: str, *, isolation: IsolationLevel | None, for_people: bool, damage: list[str]
+) -> Iterator[Columns]:
     """The records of a segment, or of all segments of a partition with the base offset of each."""
     from mqindex.kafka import records
+    from mqindex.kafka.isolation import visible_to
 
     names = _MAIN_RECORD if for_people else tuple(records.COLUMNS)
     nothing = True
-    for base_offset, segment in _segments(kind, path, damage):
-        try:
-            for columns in segment.records(columns=names):
-                nothing = False
-                yield {**_segment_column(base_offset, columns.num_rows), **columns}
-        except FormatError as error:
-            damage.append(f"{error}; the segment is not read further")
-        damage += [_fault(segment, *fault) for fault in segment.damage]
+    with visible_to(isolation, _partition_of(kind, path)) as visible:
+        for base_offset, segment in _segments(kind, path, damage):
+            batches = zip(itertools.repeat(segment.log_bytes()), map(visible, segment.batch_arrays()), strict=False)
+            try:
+                for columns in records.read_records(batches, names, path=segment.path):
+                    nothing = False
+                    yield {**_segment_column(base_offset, columns.num_rows), **columns}
+            except FormatError as error:
+                damage.append(f"{error}; the segment is not read further")
+            damage += [_fault(segment, *fault) for fault in segment.damage]
     if nothing:
         yield {**_segment_column(0 if kind == kinds.PARTITION else None, 0), **records.no_records(names)}
+
+
+def _partition_of(kind: str, path: str) -> str:
+    return path if kind == kinds.PARTITION else os.path.dirname(os.path.abspath(path))
 
 
 def _segments(kind: str, path: str, damage: list[str]) -> Iterator[tuple[int | None, LogSegment]]:

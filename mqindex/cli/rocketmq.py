@@ -21,6 +21,7 @@ from mqindex.cli.trouble import Trouble
 
 if TYPE_CHECKING:
     from mqindex.engines import Engine
+    from mqindex.kafka.partition_log import IsolationLevel
     from mqindex.report import Kind, RebuildReport, RepairReport, Report
 
 __all__ = ["catalogue", "columns", "facts", "query", "rebuild", "repair", "require_log", "undo", "verify"]
@@ -114,11 +115,18 @@ def catalogue() -> Mapping[str, Kind]:
 
 
 def columns(
-    kind: str, path: str, options: BrokerOptions, *, records: bool, for_people: bool, damage: list[str]
+    kind: str,
+    path: str,
+    options: BrokerOptions,
+    *,
+    records: bool,
+    isolation: IsolationLevel | None,
+    for_people: bool,
+    damage: list[str],
 ) -> Iterator[Columns]:
     """The entries of an index file, messages of a commit log, units of queues; messages for people are shortened."""
-    if records:
-        raise Trouble("--records is for Kafka's segments")
+    if records or isolation is not None:
+        raise Trouble(f"{'--records' if records else '--isolation-level'} is for Kafka's segments")
     if kind == INDEX_FILE:
         return _entries(path, options.store())
     if kind in (COMMIT_LOG_DIR, COMMIT_LOG_FILE):

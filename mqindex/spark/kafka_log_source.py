@@ -17,8 +17,9 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from mqindex.errors import FormatError, MQIndexError
 from mqindex.files.regular import regular
-from mqindex.kafka import LogSegment, PartitionLog
-from mqindex.kafka.batches import batch_columns, is_control
+from mqindex.kafka import LogSegment
+from mqindex.kafka.batches import batch_columns
+from mqindex.kafka.isolation import visible_to
 from mqindex.kafka.partition_log import IsolationLevel
 from mqindex.kafka.records import read_records
 from mqindex.spark.gone import left_out
@@ -188,14 +189,8 @@ class _LogReader(RangeReader):
     @contextmanager
     def _isolated(self, segment: LogSegment, one: _ByteRange) -> Iterator[Iterator[npt.NDArray[Any]]]:
         """The batches of a range that a consumer of the isolation level gets."""
-        arrays = segment.batch_arrays(one.start, one.stop, check_crc=self.check_crc)
-        if self.isolation is None:
-            yield arrays
-        elif self.isolation == "read_uncommitted":
-            yield (rows[~is_control(rows)] for rows in arrays)
-        else:
-            with PartitionLog.open(os.path.dirname(one.path)) as log:
-                yield (rows[log.are_committed(rows)] for rows in arrays)
+        with visible_to(self.isolation, os.path.dirname(one.path)) as visible:
+            yield map(visible, segment.batch_arrays(one.start, one.stop, check_crc=self.check_crc))
 
     def _within(self, table: pa.Table, first: Any, last: Any) -> pa.Table:
         if self.start <= 0 and self.stop == MAX_OFFSET:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from mqindex.cli.text import iso
+from mqindex.kafka import PartitionLog
 from tests.cli.conftest import Shell, process
 from tests.support.golden_kafka import PartitionCase
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
@@ -274,6 +275,38 @@ def test_records_as_arrow(written: Path) -> None:
     assert (second["key"], second["value"], second["offset"]) == (None, None, 6)
 
 
+@pytest.mark.parametrize("rows", ["records", "batches"])
+def test_what_a_consumer_of_an_isolation_level_gets(shell: Shell, tmp_path: Path, rows: str) -> None:
+    """Aborted records and control markers were mixed into the data, and nothing could leave them out."""
+    partition = PartitionCase("410-txn-open").closed(tmp_path)
+    option = ["--records"] if rows == "records" else []
+    name = "offset" if option else "last_offset"
+    everything = shell("dump", partition, "--json", *option).json
+    assert any(row["is_control" if option else "attributes"] for row in everything)
+    for level in ("read_uncommitted", "read_committed"):
+        dumped = shell("dump", partition, "--json", *option, "--isolation-level", level).json
+        expected = consumed(partition, level)
+        assert {row[name] for row in dumped} <= set(expected)
+        if option:
+            assert [row["offset"] for row in dumped] == expected
+            assert not any(row["is_control"] for row in dumped)
+        assert 0 < len(dumped) < len(everything)
+    log = min(partition.glob("*.log"))
+    of_one = shell("dump", log, "--json", *option, "--isolation-level", "read_committed").json
+    assert {row[name] for row in of_one} <= set(consumed(partition, "read_committed"))
+
+
+def consumed(path: Path, level: str) -> list[int]:
+    """What a consumer that begins at the log's start gets."""
+    offsets: list[int] = []
+    with PartitionLog.open(path) as log:
+        at = log.log_start_offset
+        while len(part := log.read(at, isolation_level=level, columns=["offset"])["offset"]):  # type: ignore[arg-type]
+            offsets += part.tolist()
+            at = offsets[-1] + 1
+    return offsets
+
+
 @pytest.mark.parametrize("option", [[], ["--records"]])
 def test_an_empty_partition_still_has_its_columns(shell: Shell, tmp_path: Path, option: list[str]) -> None:
     PartitionWriter(tmp_path / "e-0").close()
@@ -387,7 +420,9 @@ def test_an_index_is_asked_for_what_it_holds(shell: Shell, txn: Path, extension:
 def test_records_are_asked_of_logs_only(shell: Shell, txn: Path, extension: str) -> None:
     done = shell("dump", file_of(txn, TXN.truth["segments"][1], extension), "--records")
     assert (done.status, done.out) == (2, "")
-    assert done.err == "mqindex: --records is for segments and partitions: an index holds none\n"
+    assert done.err == "mqindex: --records is for segments and partitions: an index holds no record\n"
+    done = shell("dump", file_of(txn, TXN.truth["segments"][1], extension), "--isolation-level", "read_committed")
+    assert done.err == "mqindex: --isolation-level is for segments and partitions: an index holds no record\n"
 
 
 # ---- verify, repair, rebuild
