@@ -149,6 +149,13 @@ def test_queue_offsets_that_no_broker_reads_give_no_unit() -> None:
     assert units["queue_offset"].tolist() == [message.queue_offset, 2**63 - 1, -(2**63)]
 
 
+def test_names_of_no_queue_give_no_unit_but_the_messages_own() -> None:
+    message = LogMessage(properties=b"INNER_MULTI_DISPATCH\x01,,\x02INNER_MULTI_QUEUE_OFFSET\x01,")
+    data, table = log_of(message), QueueTable([])
+    walk = Extractor(data, START, START, START + len(data), queues=table)
+    assert [len(np.frombuffer(walk.units, UNIT)) for _ in walk] == [1] and len(table) == 1
+
+
 def test_frames_at_places_are_checked_as_they_are_asked_for() -> None:
     data = bytearray(log_of(KEYED, KEYED))
     data[frame_size(KEYED) + 88] ^= 1  # in the second one's body
