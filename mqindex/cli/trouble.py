@@ -21,6 +21,7 @@ import click
 
 from mqindex.cli.text import printable
 from mqindex.errors import MQIndexError
+from mqindex.files import disk
 
 __all__ = ["Interrupted", "Trouble", "end_by", "guarded", "say", "system_sentence"]
 
@@ -140,9 +141,9 @@ def _bug_sentence(error: Exception) -> str:
 def _drop_output() -> None:
     # What is still buffered cannot be delivered; the interpreter must not try again, and complain, when it exits.
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        null = os.open(os.devnull, os.O_WRONLY)
+        null = disk.open_to_write(os.devnull)
         os.dup2(null, sys.stdout.fileno())
-        os.close(null)
+        disk.close(null)
 
 
 def _drop_output_if_full() -> None:
