@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.arrow import export_array, export_stream
+from mqindex._words import plural
 
 __all__ = ["BinaryColumn", "Columns", "HeadersColumn", "Hits", "StringColumn"]
 
@@ -179,7 +180,7 @@ class StringColumn(Sequence["str | None"]):
         return StringColumn(np.frombuffer(b"".join(texts), np.uint8), offsets, self.valid)
 
     def __repr__(self) -> str:
-        return f"StringColumn({len(self)} strings, {len(self.data)} bytes)"
+        return f"StringColumn({plural(len(self), 'string')}, {plural(len(self.data), 'byte')})"
 
 
 class BinaryColumn(StringColumn):
@@ -276,7 +277,7 @@ class HeadersColumn:  # no Sequence: of one, polars asks each pair to have value
         return ("+L" if large else "+l", name, len(self), 0, (None, offsets), (pair,))
 
     def __repr__(self) -> str:
-        return f"HeadersColumn({len(self)} rows, {len(self.keys)} headers)"
+        return f"HeadersColumn({plural(len(self), 'row')}, {plural(len(self.keys), 'header')})"
 
 
 class Columns(Mapping[str, Any]):
@@ -300,7 +301,7 @@ class Columns(Mapping[str, Any]):
         if num_rows is None:
             num_rows = max(lengths, default=0)
         if lengths - {num_rows}:
-            raise ValueError(f"columns: expected {num_rows} rows each, got {sorted(lengths)}")
+            raise ValueError(f"columns: expected {plural(num_rows, 'row')} each, got {sorted(lengths)}")
         self.num_rows = num_rows
 
     def __getitem__(self, name: str) -> Any:
@@ -325,7 +326,7 @@ class Columns(Mapping[str, Any]):
         )
 
     def __repr__(self) -> str:
-        return f"Columns({', '.join(self._columns)}; {self.num_rows} rows)"
+        return f"Columns({', '.join(self._columns)}; {plural(self.num_rows, 'row')})"
 
 
 def _node(name: str, column: Column) -> Node:

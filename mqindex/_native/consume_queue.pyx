@@ -110,7 +110,7 @@ def group_units(units, int64_t n_queues, out=None, /):
         out = np.empty_like(units)
     target = _units(out, True, "out")
     if target.n < n:
-        raise ValueError(f"out: expected {n} units or more, got {target.n}")
+        raise ValueError(f"out: expected room for {n}, got {target.n}")
     with nogil:
         mqi_units_sort(
             <const mqi_queue_unit*>source.view.buf, n, n_queues, <mqi_queue_unit*>target.view.buf, offset)

@@ -143,7 +143,7 @@ def pieces_of_offsets(str name, data, offsets, valid, /):
     cdef const uint8_t* first = <const uint8_t*> source.view.buf
     cdef Pieces pieces
     if n < 0 or (there is not None and there.view.len != n):
-        raise ValueError(f"{name}: expected n + 1 offsets and n flags, got {n + 1} offsets")
+        raise ValueError(f"{name}: expected n flags and one offset more, got n = {n}")
     pieces = Pieces(n)
     pieces.owners.extend((source, starts))
     for i in range(n):

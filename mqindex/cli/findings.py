@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 
+from mqindex._words import plural
 from mqindex.cli.output import print_line, print_paragraph
-from mqindex.cli.text import iso, plural
+from mqindex.cli.text import iso
 from mqindex.report import Finding, Kind
 
 __all__ = ["print_findings", "shortened"]

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mqindex._words import plural
 from mqindex.cli.kinds import require_store
 from mqindex.cli.options import StoreOptions, json_option, store_options, subcommand
 from mqindex.cli.output import print_json, print_line
 from mqindex.cli.progress import progress_bars
 from mqindex.cli.rocketmq import require_log
-from mqindex.cli.text import iso, plural
+from mqindex.cli.text import iso
 from mqindex.cli.trouble import Interrupted
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _closing(report: FollowReport) -> str:
     counts = ", ".join(
         (
             plural(report.messages, "message"),
-            plural(report.entries, "entry", "entries"),
+            plural(report.entries, "entry"),
             plural(report.units, "unit"),
         )
     )

@@ -8,12 +8,13 @@ from typing import Any
 
 import click
 
+from mqindex._words import plural
 from mqindex.cli import kafka_kinds
 from mqindex.cli.brokers import broker_of
 from mqindex.cli.kinds import KINDS, require_kind
 from mqindex.cli.options import BrokerOptions, broker_options, json_option, kind_option, subcommand
 from mqindex.cli.output import print_fields, print_json, print_line, print_table
-from mqindex.cli.text import iso, plural, size
+from mqindex.cli.text import iso, size
 from mqindex.cli.trouble import say
 
 __all__ = ["command"]

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from mqindex._words import plural
 from mqindex.cli import kafka_kinds as kinds
 from mqindex.cli.formats import Columns
 from mqindex.cli.segments import open_segment
@@ -167,7 +168,7 @@ def _texts(texts: list[str]) -> StringColumn:
 
 def _fault(segment: LogSegment, kind: str, at: int, field: str, expected: str, got: str) -> str:
     left = segment.size - at
-    return sentence(kind, segment.path, at, field, expected, got, f"{left} bytes from there on are not read")
+    return sentence(kind, segment.path, at, field, expected, got, f"{plural(left, 'byte')} from there on not read")
 
 
 def _producers(path: str) -> Iterator[Columns]:

@@ -8,13 +8,13 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from mqindex._words import plural
 from mqindex.cli.brokers import Question
 from mqindex.cli.index_files import geometry_of
 from mqindex.cli.keys import argument_text, key_batches
 from mqindex.cli.options import StoreOptions
 from mqindex.cli.output import Column, Rows, print_json
 from mqindex.cli.rocketmq_kinds import INDEX_FILE, STORE
-from mqindex.cli.text import plural
 from mqindex.cli.trouble import Trouble, say, system_sentence
 from mqindex.errors import MQIndexError
 

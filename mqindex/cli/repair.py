@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import click
 
+from mqindex._words import plural
 from mqindex.cli.brokers import HOMES, broker_of, unseen_kind
 from mqindex.cli.findings import print_findings
 from mqindex.cli.kinds import require_home
@@ -22,7 +23,6 @@ from mqindex.cli.options import (
 )
 from mqindex.cli.output import print_fields, print_json, print_line
 from mqindex.cli.reports import counts, exit_code, print_actions, settings, work_done
-from mqindex.cli.text import plural
 from mqindex.cli.trouble import Interrupted
 from mqindex.report import Kind, RepairReport
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from mqindex._words import plural
 from mqindex.cli.output import print_paragraph
-from mqindex.cli.text import plural, size
+from mqindex.cli.text import size
 from mqindex.report import Finding, RebuildReport, RepairReport, Report
 
 __all__ = ["counts", "exit_code", "print_actions", "settings", "work_done"]
@@ -46,7 +47,7 @@ def counts(findings: Iterable[Finding]) -> str:
 def work_done(report: Report) -> str:
     """How much it was, in words."""
     files = "file" if isinstance(report, RebuildReport) else "index file"  # of what was written, of what was read
-    parts = [plural(report.files, files), plural(report.entries, "index entry", "index entries")]
+    parts = [plural(report.files, files), plural(report.entries, "index entry")]
     if report.units:
         parts.append(plural(report.units, "unit"))
     if isinstance(report, RepairReport):  # these were read only
@@ -54,7 +55,7 @@ def work_done(report: Report) -> str:
     if report.messages:
         parts.append(plural(report.messages, "message"))
     if report.segments:
-        parts += [plural(report.segments, "segment"), plural(report.batches, "batch", "batches")]
+        parts += [plural(report.segments, "segment"), plural(report.batches, "batch")]
     kind = "log" if report.segments else "commit log"
     log = f"; a {kind} of {size(report.bytes)}" if report.bytes else ""
     return f"{', '.join(parts)}{log}; {report.seconds:.1f} s"
@@ -72,5 +73,5 @@ def settings(report: Report) -> list[tuple[str, object]]:
 
 def _value(value: object, source: str) -> str:
     if isinstance(value, tuple | list) and len(value) == 2:
-        return f"{value[0]} slots, {value[1]} entries ({source})"
+        return f"{plural(value[0], 'slot')}, {plural(value[1], 'entry')} ({source})"
     return f"{'none' if value is None else value} ({source})"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-__all__ = ["iso", "plural", "printable", "size"]
+from mqindex._words import plural
+
+__all__ = ["iso", "printable", "size"]
 
 _EPOCH = datetime(1970, 1, 1)
 
@@ -45,11 +47,3 @@ def size(count: int) -> str:
             break
         scaled /= 1024
     return f"{count} bytes ({scaled:.1f} {unit})" if unit else plural(count, "byte")
-
-
-def plural(count: int, noun: str, nouns: str | None = None) -> str:
-    """
-    >>> plural(1, "entry", "entries"), plural(0, "file")
-    ('1 entry', '0 files')
-    """
-    return f"{count} {noun if count == 1 else nouns or noun + 's'}"

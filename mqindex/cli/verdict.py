@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from mqindex._words import plural
 from mqindex.cli.findings import shortened
-from mqindex.cli.text import plural
 from mqindex.report import Start
 
 __all__ = ["verdict"]
@@ -34,7 +34,7 @@ def _changes(start: Start, root: str) -> str:
     if start.deletes:
         gone = f"delete {_some(start.deletes, root)}"
         if start.entries_deleted:
-            gone += f" with {plural(start.entries_deleted, 'index entry', 'index entries')}, {_lost(start)}"
+            gone += f" with {plural(start.entries_deleted, 'index entry')}, {_lost(start)}"
         parts.append(gone)
     if start.recovers:
         parts.append(f"make the indexes of {plural(start.recovers, 'segment')} anew")

@@ -17,6 +17,7 @@ from mqindex._native.numbers import whole_number
 from mqindex._native.owner import Owner
 from mqindex._numbers import Time, Times, int64s, times
 from mqindex._results import Columns
+from mqindex._words import plural
 from mqindex.errors import ClosedFileError, CorruptIndexError, IndexFullError, ReadOnlyFileError, TruncatedFileError
 from mqindex.files import disk, lock
 from mqindex.files.mapped_file import MappedFile, reserve
@@ -250,7 +251,10 @@ class AbstractIndex:
 
     def _full(self) -> IndexFullError:
         return IndexFullError(
-            "the index is full", path=self.path, expected=f"fewer than {self.max_entries} entries", got=len(self)
+            "the index is full",
+            path=self.path,
+            expected=f"fewer than {plural(self.max_entries, 'entry')}",
+            got=len(self),
         )
 
     def _corrupt(self, field: str, expected: object, got: object) -> CorruptIndexError:

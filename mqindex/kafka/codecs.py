@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from mqindex._words import plural
 from mqindex.errors import FormatError
 
 __all__ = ["CODECS", "MAX_RECORDS_SIZE", "decompress"]
@@ -71,7 +72,7 @@ def _snappy(data: bytes) -> bytes:
         if left < 0:
             raise _broken("snappy", _too_long())
         if length > 64 * len(block) + 64:  # no block says so much with so little
-            raise _broken("snappy", f"{len(block)} bytes claim to be {length}")
+            raise _broken("snappy", f"{length} bytes are said to be in {plural(len(block), 'byte')}")
         parts.append(_guarded("snappy", lambda block=block: bytes(expand(block))))
     return b"".join(parts)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from mqindex._words import plural
 from mqindex.driving import one
 from mqindex.engines import Engine
 from mqindex.kafka.layout import TRANSACTION_ENTRY_SIZE
@@ -167,7 +168,7 @@ def unlike(path: str, segments: Sequence[CheckedSegment]) -> list[Finding]:
     for ending in INDEXES[:2]:
         wanted = [segment.files for segment in segments if ending in segment.unlike and not segment.open]
         if wanted:
-            got = f"{len(wanted)} of {len(segments)} .{ending} files that a rebuild would write otherwise"
+            got = f"{len(wanted)} of {plural(len(segments), f'.{ending} file')} that a rebuild would write otherwise"
             hint = (
                 "look-ups are answered rightly; another index.interval.bytes, version or kind of append explains them"
             )

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._words import plural
 from mqindex.kafka.index_entries import Entries
 from mqindex.kafka.layout import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
 from mqindex.kafka.log_facts import LogFacts
@@ -64,11 +65,11 @@ def check_shape(path: str, ending: str, entries: Entries, *, may_be_longer: bool
     if entries.tail == "zeros":
         severity: Severity = "info" if may_be_longer else "error"
         hint = "no broker has closed this file yet" if may_be_longer else f"a broker takes zeros as entries; {_REPAIR}"
-        zeros = f"{behind} places of zeros"
+        zeros = f"{plural(behind, 'place')} of zeros"
         findings.append(Finding(severity, f"{what}-unwritten", path, entries.at, None, "nothing", zeros, hint))
     elif entries.tail == "stale":
         severity = "warning" if may_be_longer else "error"
-        strange = f"{behind} places that do not follow"
+        strange = plural(behind, "place that does not follow", "places that do not follow")
         hint = "what was cut from an open index stays in its file" if may_be_longer else _REPAIR
         findings.append(Finding(severity, f"{what}-order", path, entries.at, None, "entries in order", strange, hint))
     return findings
@@ -197,7 +198,7 @@ def _empty(path: str, kind: str, against: Against) -> Iterator[Finding]:
     """No entry where a rebuild writes some: every answer is right, and slow; a follower's one append leaves it so."""
     if against.due["index"]:
         hint = f"every look-up reads the log from its begin; {_REPAIR}"
-        expected = f"{against.due['index']} entries"
+        expected = plural(against.due["index"], "entry")
         yield Finding("warning", f"{kind}-empty", path, None, None, expected, "no entry", hint)
 
 
@@ -217,7 +218,7 @@ def _told(
         return
     at, count = int(np.argmax(wrong)), int(wrong.sum())
     wanted = expected if isinstance(expected, str) else f"{words}{int(expected[at])}"
-    hint = f"{count} entries of this kind" if count > 1 else None
+    hint = f"{plural(count, 'entry')} of this kind" if count > 1 else None
     if severity == "error":
         hint = f"{hint}; {_REPAIR}" if hint else _REPAIR
     yield Finding(severity, kind, path, at * size, field, wanted, int(got[at]), hint)

@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files.regular import regular
 from mqindex.report import Finding
@@ -64,7 +65,7 @@ def read_epochs(directory: str) -> Epochs:
     except ValueError as error:
         raise _malformed(path, "whole numbers, an epoch and an offset a line", str(error)) from None
     if version != 0 or count != len(entries):
-        wanted = "version 0" if version else f"{count} entries"
+        wanted = "version 0" if version else plural(count, "entry")
         raise _malformed(path, wanted, f"version {version}" if version else f"{len(entries)}")
     kept: list[tuple[int, int]] = []
     for epoch, offset in entries:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from mqindex._native.kafka_log import Recovered, find_batch
+from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files.regular import regular
 from mqindex.kafka.batches import batch_rows
@@ -59,7 +60,7 @@ def _oddities(path: str, made: Recovered) -> list[Finding]:
     found = []
     for kind, count, at, expected, got in made.oddities:
         name, field, words, hint = _ODD[kind]
-        many = f"{count} batches of this kind; " if count > 1 else ""
+        many = f"{plural(count, 'batch')} of this kind; " if count > 1 else ""
         hint = f"{many}{hint}; {_RESTORE}"
         found.append(Finding("error", f"log-{name}", path, at, field, words.format(expected), got, hint))
     return found
@@ -104,14 +105,20 @@ def _tail(path: str, made: Recovered, *, last: bool) -> list[Finding]:
     cut = made.truncated_bytes
     if not cut:
         return []
-    kind, at, name, expected, got = made.fault or ("tail", made.valid_bytes, None, "the end of the log", f"{cut} bytes")
+    kind, at, name, expected, got = made.fault or (
+        "tail",
+        made.valid_bytes,
+        None,
+        "the end of the log",
+        plural(cut, "byte"),
+    )
     zeros = _is_zeros(path, made.valid_bytes)
     severity: Severity = "error"
     if zeros and last:
         severity, kind = "info", "tail"
     elif last and (made.fault is None or _reaches_end(path, made.valid_bytes)):
         severity = "warning"
-    hint = f"a broker's recovery cuts {cut:,} bytes here"
+    hint = f"a broker's recovery cuts {plural(cut, 'byte')} here"
     if zeros:
         hint += "; they are zeros, as of a log that was given its length beforehand"
     elif not last:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
+from mqindex._words import plural
 from mqindex.driving import announce, one, scratches_in
 from mqindex.engines import Engine
 from mqindex.files import staging
@@ -40,7 +41,7 @@ def _mend_all(engine: Engine, diagnosis: Diagnosis, wanted: Wanted, report: Repa
     needed = [(each.partition.path, needed_space(options, [mend.size for mend in mends])) for each, mends in wanted]
     name = one(engine, _prepare, tuple(needed), "check")
     files = sum(len(planned.endings) for _, mends in wanted for planned in mends)
-    announce(engine, f"writes {files} index file{'s' if files > 1 else ''}")
+    announce(engine, f"writes {plural(files, 'index file')}")
     mended: set[str] = set()
     for start in range(0, len(wanted), _AT_ONCE):
         some = wanted[start : start + _AT_ONCE]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files.regular import regular
 
@@ -41,7 +42,7 @@ def read_offsets(path: str) -> Offsets:
     except ValueError as error:
         raise _malformed(path, "whole numbers; a topic, a number and an offset a line", str(error)) from None
     if version != 0 or count != len(lines[2:]):
-        raise _malformed(path, f"version 0 and {count} entries", f"version {version} and {len(lines[2:])}")
+        raise _malformed(path, f"version 0 and {plural(count, 'entry')}", f"version {version} and {len(lines[2:])}")
     return offsets
 
 

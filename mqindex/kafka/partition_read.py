@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._results import Columns
+from mqindex._words import plural
 from mqindex.errors import FormatError
 from mqindex.kafka.aborted import AbortedTransactions
 from mqindex.kafka.batches import is_control
@@ -108,6 +109,6 @@ def _require_end(segment: ServedSegment, position: int, reached: int, next_base:
         f"a corrupt batch before the log's end, where offset {reached} is looked for", path=log.path, at=position,
         field=None if why is None else why.field,
         expected="a whole batch" if why is None else why.expected,
-        got=f"{log.size - position} bytes that begin none" if why is None else why.got,
+        got=f"none in the {plural(log.size - position, 'byte')} from there on" if why is None else why.got,
         hint=f"`mqindex verify --deep` tells more; read on from {where}",
     )  # fmt: skip

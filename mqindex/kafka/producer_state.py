@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.crc import crc32c
+from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files.regular import regular
 
@@ -75,7 +76,7 @@ def read_producers(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
         )
     count = int.from_bytes(data[6:10], "big", signed=True)
     if len(data) != _HEADER + count * _ENTRY.itemsize:
-        wanted = f"{_HEADER} bytes and {_ENTRY.itemsize} for each of {count} producers"
+        wanted = f"{_HEADER} bytes and {_ENTRY.itemsize} for each of {plural(count, 'producer')}"
         raise CorruptIndexError("the snapshot has another length", path=name, expected=wanted, got=len(data))
     told, crc = int.from_bytes(data[2:6], "big"), crc32c(memoryview(data)[6:])
     if told != crc:

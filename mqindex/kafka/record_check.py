@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._words import plural
 from mqindex.errors import FormatError, was_cut
 from mqindex.kafka.batches import has_append_time
 from mqindex.kafka.log_segment import LogSegment
@@ -37,7 +38,7 @@ def check_records(segment: LogSegment, stop: int) -> list[Finding]:
         count += int(wrong.sum())
     if first is not None:
         at, said, got = first
-        hint = f"{count} batches of this kind; searches by time pass over such records"
+        hint = f"{plural(count, 'batch')} of this kind; searches by time pass over such records"
         findings.append(
             Finding("warning", "log-max-timestamp", segment.path, at, "max_timestamp", f"{got} or more", said, hint)
         )

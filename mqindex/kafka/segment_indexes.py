@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.kafka_log import Recovered
+from mqindex._words import plural
 from mqindex.files import disk
 from mqindex.files.regular import regular
 from mqindex.kafka.index_check import Against, check_entries, check_shape
@@ -148,7 +149,7 @@ def _missing(files: SegmentFiles, ending: str, wanted: bytes, *, empty: bool) ->
         hint = "a broker makes an empty one, as it is due here"
     elif ending == "index":
         hint = "`mqindex repair` writes it; a broker reads the whole segment for it, from 1.1 to 2.2 it does not"
-    expected = f"{len(wanted) // _SIZES[ending]} entries"
+    expected = plural(len(wanted) // _SIZES[ending], "entry")
     severity: Severity = "info" if ending == "timeindex" and not wanted else "warning" if empty else "error"
     path = index_path(files, ending)
     return Finding(severity, f"{_WHAT[ending]}-missing", path, None, None, expected, "no file", hint)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from mqindex._words import plural
 from mqindex.errors import BadMagicError
 from mqindex.files import disk
 from mqindex.kafka.options import PartitionOptions
@@ -182,7 +183,7 @@ def gone(path: str, segments: Sequence[SegmentFiles], missed: Sequence[SegmentFi
         return []
     start = min((files.base_offset for files in segments if files not in missed), default=None)
     hint = "a broker deleted them meanwhile; " + ("nothing is left" if start is None else f"the log begins at {start}")
-    told = f"{len(missed)} segments, from offset {missed[0].base_offset} on"
+    told = f"{plural(len(missed), 'segment')}, from offset {missed[0].base_offset} on"
     return [Finding("info", "segments-gone", path, expected=told, got="no files", hint=hint)]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._words import plural
 from mqindex.files.regular import regular
 from mqindex.kafka.layout import TRANSACTION_ENTRY_SIZE
 from mqindex.kafka.transaction_index import AbortedTxn
@@ -104,7 +105,9 @@ def _first_of_each(findings: Iterable[Finding]) -> list[Finding]:
         first.setdefault((finding.severity, finding.kind), finding)
         count[finding.severity, finding.kind] += 1
     return [
-        finding if count[alike] == 1 else replace(finding, hint=f"{count[alike]} entries of this kind; {finding.hint}")
+        finding
+        if count[alike] == 1
+        else replace(finding, hint=f"{plural(count[alike], 'entry')} of this kind; {finding.hint}")
         for alike, finding in first.items()
     ]
 
@@ -156,7 +159,7 @@ def _missing(path: str, data: bytes | None, missing: Sequence[AbortedTxn], open_
     if not missing:
         return
     severity: Severity = "warning" if open_end else "error"
-    expected = f"{len(missing)} aborted transactions more, the first at offset {missing[0].last_offset}"
+    expected = f"{plural(len(missing), 'aborted transaction')} more, the first at offset {missing[0].last_offset}"
     hint = f"consumers that read committed records only get aborted ones; {_REPAIR}"
     kind, got = ("missing", "no file") if data is None else ("incomplete", "none")
     yield Finding(severity, f"{_KIND}-{kind}", path, None, None, expected, got, hint)

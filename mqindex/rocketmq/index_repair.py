@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from mqindex._words import plural
 from mqindex.driving import one
 from mqindex.engines import Engine
 from mqindex.files import disk
@@ -28,9 +29,9 @@ def planned_actions(diagnosis: Diagnosis) -> list[str]:
         for part in planned:
             entries = sum(piece.count for piece in part.slices)
             if part.base is not None:
-                actions.append(f"continue {os.path.basename(part.base)} with {entries} entries")
+                actions.append(f"continue {os.path.basename(part.base)} with {plural(entries, 'entry')}")
             else:
-                actions.append(f"write a new index file with {entries} entries {_place(filled)}")
+                actions.append(f"write a new index file with {plural(entries, 'entry')} {_place(filled)}")
     end = max([one.end_timestamp for one in diagnosis.good], default=0)
     if _needs_checkpoint(diagnosis, end) or (diagnosis.survey.unclean and any(_planned(diagnosis, ""))):
         actions.append("move checkpoint.indexMsgTimestamp up, because `abort` exists")

@@ -94,7 +94,7 @@ def test_unit_of_another_queue_is_wrong(basic: Path) -> None:
 def test_place_without_its_unit_is_missed(blank: bytes, basic: Path) -> None:
     path = queue(basic)
     change(path, 40, blank)
-    assert "1 units from queue offset 2" in str(only(basic, "error", "missing-units"))
+    assert "1 unit from queue offset 2" in str(only(basic, "error", "missing-units"))
 
 
 def test_queue_without_its_last_units_is_missed(basic: Path) -> None:
@@ -230,7 +230,7 @@ def test_extension_unit_that_disagrees_is_found(golden_store: GoldenStore) -> No
     _, root = golden_store("ipv6-batch-ext-493")
     path = min((root / "consumequeue_ext" / "NetTopic" / "0").iterdir())
     change(path, 3, b"\x12\x34")
-    assert "1 units" in str(only(root, "error", "wrong-ext-unit"))
+    assert "1 unit whose" in str(only(root, "error", "wrong-ext-unit"))
     shutil.rmtree(root / "consumequeue_ext")
     report = verify(root, config={"enableConsumeQueueExt": True})
     assert {finding.kind for finding in report.findings} == {"wrong-ext-unit"}

@@ -437,7 +437,7 @@ def test_kernels_name_what_they_do_not_take() -> None:
     with pytest.raises(ValueError, match=r"expected queues 0\.\.0, got -1 at 0"):
         group_units(np.array([(0, 0, 0, 0, 1, -1)], UNIT), 1)
     two = np.array([(0, 0, 0, 0, 1, 0), (0, 0, 0, 0, 1, 1)], UNIT)
-    with pytest.raises(ValueError, match="out: expected 2 units or more, got 1"):
+    with pytest.raises(ValueError, match="out: expected room for 2, got 1"):
         group_units(two, 2, np.empty(1, UNIT))
     for at in (-1, 2):
         with pytest.raises(ValueError, match=f"expected room for 2 more at {at}, got 3"):

@@ -158,5 +158,5 @@ def test_arrow_takes_single_columns_out() -> None:
 
 def test_every_result_says_what_it_is() -> None:
     assert repr(hits()) == "Hits(keys=5, values=3)"
-    assert repr(strings(["ab"])) == "StringColumn(1 strings, 2 bytes)"
+    assert repr(strings(["ab"])) == "StringColumn(1 string, 2 bytes)"
     assert repr(Columns({"a": np.arange(3)})) == "Columns(a; 3 rows)"

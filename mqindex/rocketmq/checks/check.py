@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files import disk
 from mqindex.report import Finding, Severity
@@ -173,7 +174,7 @@ def _differing(path: str, difference: Difference) -> Finding:
         f"entry {difference.number}" if difference.field is None else f"{difference.field} of entry {difference.number}"
     )
     if difference.kind == "missing":
-        expected, got = f"{difference.count} entries from phy offset {difference.phy_offset} on", "none"
+        expected, got = f"{plural(difference.count, 'entry')} from phy offset {difference.phy_offset} on", "none"
     elif difference.kind == "foreign":
         expected, got = "an entry of this log", f"phy offset {difference.phy_offset}"
     else:

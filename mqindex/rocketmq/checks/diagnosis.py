@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.report import Finding, Start
 from mqindex.rocketmq.checks import check, coverage
@@ -211,7 +212,7 @@ def _missing(found: Survey, filled: Filled) -> list[Finding]:
             "error",
             "missing-entries",
             found.options.index,
-            expected=f"{filled.entries} entries from phy offset {gap.stretch.start} on",
+            expected=f"{plural(filled.entries, 'entry')} from phy offset {gap.stretch.start} on",
             got="none " + _between(gap.after, gap.before),
             hint="`mqindex repair` writes them",
         )

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.consume_queue import check_units, decode_units
+from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
@@ -218,12 +219,12 @@ class _Places:
             hint = "of an earlier life, behind the queue's end; new units overwrite them"
             return Finding("info", kind, path, at, hint=hint)
         if kind == "queue-beyond-log":
-            hint = f"{count} units lead behind the log's end; a broker cuts them off, and so does repair"
+            hint = f"{plural(count, 'unit')} behind the log's end, which a broker cuts off, and so does repair"
             return Finding("error", kind, path, at, "phy_offset", f"below {high}", phy_offset, hint)
         if kind == "invalid-unit":
-            hint = f"{count} places without a unit, where a broker would end the queue; {MENDED}"
+            hint = f"{plural(count, 'place')} without a unit, where a broker would end the queue; {MENDED}"
             return Finding("error", kind, path, at, expected="a unit", got="none", hint=hint)
-        hint = f"{count} units lead to no message of this queue; {MENDED}"
+        hint = f"{plural(count, 'unit')} for no message of this queue; {MENDED}"
         return Finding(
             "error", kind, path, at, "phy_offset", f"a message of this queue from {low} on", phy_offset, hint
         )

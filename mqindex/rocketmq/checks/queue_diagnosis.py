@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.report import Finding
 from mqindex.rocketmq.checks import queue_check
@@ -213,17 +214,14 @@ def _missing(found: Survey, wants: dict[QueueName, QueueWants], missing: Sequenc
     units = {name: wants[name].units for name in missing}
     hint = "`mqindex repair` writes them; a broker without any queue reads its whole log again at its start"
     if missing and len(missing) == len([name for name in wants if name_problem(*name) is None]) > 1:
-        got = "none"
-        return [
-            Finding("error", "queue-missing", root, None, None, f"{len(missing)} queues, {sum(units.values())} units",
-                    got, hint)
-        ]  # fmt: skip
+        expected = f"{plural(len(missing), 'queue')}, {plural(sum(units.values()), 'unit')}"
+        return [Finding("error", "queue-missing", root, expected=expected, got="none", hint=hint)]
     return [
         Finding(
             "error",
             "queue-missing",
             os.path.join(root, topic, str(queue_id)),
-            expected=f"{units[topic, queue_id]} units",
+            expected=plural(units[topic, queue_id], "unit"),
             got="none",
             hint="`mqindex repair` writes them",
         )
@@ -233,7 +231,7 @@ def _missing(found: Survey, wants: dict[QueueName, QueueWants], missing: Sequenc
 
 def _batch_missing(path: str, messages: int) -> Finding:
     hint = "batch queues are not written by mqindex; a broker without any queue reads its whole log again at its start"
-    return Finding("error", "batch-queue-missing", path, expected=f"{messages} messages", got="none", hint=hint)
+    return Finding("error", "batch-queue-missing", path, expected=plural(messages, "message"), got="none", hint=hint)
 
 
 def _left_out(found: Survey, wants: dict[QueueName, QueueWants], batch_queues: Collection[QueueName]) -> list[Finding]:
@@ -243,13 +241,13 @@ def _left_out(found: Survey, wants: dict[QueueName, QueueWants], batch_queues: C
         problem = name_problem(topic, queue_id)
         if problem is not None:
             got = f"{problem}: {topic[:80]!r} queue {queue_id}"
-            hint = f"{want.units} units of this queue are nowhere"
+            hint = f"{plural(want.units, 'unit of this queue is', 'units of this queue are')} nowhere"
             findings.append(Finding("warning", "queue-name", found.options.consume_queue, got=got, hint=hint))
         elif topic in found.queues.batch_topics:
             path = os.path.join(found.options.root, "batchconsumequeue", topic, str(queue_id))
             if want.units and (topic, queue_id) not in batch_queues:
                 findings.append(_batch_missing(path, want.units))
                 continue
-            hint = f"queue.type of this topic is BatchCQ, which is not compared: {want.units} messages"
+            hint = f"queue.type of this topic is BatchCQ, which is not compared: {plural(want.units, 'message')}"
             findings.append(Finding("info", "batch-queue", path, hint=hint))
     return findings

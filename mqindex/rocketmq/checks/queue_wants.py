@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from mqindex._words import plural
 from mqindex.report import Finding
 from mqindex.rocketmq.checks.unit_check import QueueRun, UnitDifference, began_at_0, fits_hole, joined
 from mqindex.rocketmq.pipeline.queue_build import Oddities
@@ -84,11 +85,15 @@ class QueueWants:
             return []
         where = f" from queue offset {first.queue_offset}, phy offset {first.phy_offset} on" if first else ""
         hint = _MENDED
-        return [Finding("error", "missing-units", path, expected=f"{self.absent} units{where}", got="none", hint=hint)]
+        return [
+            Finding(
+                "error", "missing-units", path, expected=f"{plural(self.absent, 'unit')}{where}", got="none", hint=hint
+            )
+        ]
 
     def _wrong(self) -> list[Finding]:
         told = [one for one in self.differences if one.field is not None]
-        hint = _MENDED if self.wrong <= len(told) else f"{self.wrong} units of this queue are wrong; {_MENDED}"
+        hint = _MENDED if self.wrong <= len(told) else f"{plural(self.wrong, 'unit')} of this queue differ; {_MENDED}"
         return [
             Finding(
                 "error",
@@ -107,13 +112,13 @@ class QueueWants:
         found = []
         if self.wrong_ext:
             hint = f"consumers filter these messages wrongly; {_MENDED}"
-            got = f"{self.wrong_ext} units whose extension does not"
+            got = f"{plural(self.wrong_ext, 'unit')} whose extension does not"
             found.append(Finding("error", "wrong-ext-unit", path, expected="extensions that agree", got=got, hint=hint))
         if self.tag_hashes:
             hint = (
                 "brokers 4.9.2 to 4.9.8 write these after an unclean exit and deliver at once; repair writes the times"
             )
-            got = f"a tag's hash in {self.tag_hashes} units"
+            got = f"a tag's hash in {plural(self.tag_hashes, 'unit')}"
             found.append(Finding("warning", "no-deliver-time", path, expected="times of delivery", got=got, hint=hint))
         return found
 

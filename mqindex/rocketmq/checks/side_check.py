@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mqindex._words import plural
 from mqindex.errors import FormatError
 from mqindex.files import disk
 from mqindex.report import Finding
@@ -206,7 +207,7 @@ def _ranges(check: SideCheck, path: str, kind: str, offsets: list[tuple[str, Que
     more = len(found) - _TOLD
     if more > 1:
         worst = [one for one in found if one.severity != "info"][:_TOLD] or found[:_TOLD]
-        hint = f"{len(found)} offsets of this file are out of range; the first are told"
+        hint = f"{plural(len(found), 'offset')} of this file out of range; the first are told"
         return [*worst, Finding("info", f"{kind}-more", path, got=len(found), hint=hint)]
     return found
 
@@ -225,5 +226,6 @@ def _range(check: SideCheck, path: str, kind: str, name: str, queue: QueueName, 
         hint = "the queue lost its end, or this is another store's; messages up to there would be left out"
         yield Finding("warning", f"{kind}-beyond-queue", path, None, field, f"0..{high}", offset, hint)
     elif offset < low:
-        hint = f"{low - offset} messages are gone unread; the consumer goes on at the queue's min offset"
+        gone = plural(low - offset, "message is", "messages are")
+        hint = f"{gone} gone unread; the consumer goes on at the queue's min offset"
         yield Finding("info", f"{kind}-expired", path, None, field, f"{low}..{high}", offset, hint)

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from mqindex._words import plural
 from mqindex.errors import FormatError
 from mqindex.files import lock
 from mqindex.files.regular import regular
@@ -146,7 +147,7 @@ class _Look:
                 self._refuse(one, "not named by a number", f"stray-{what}-file", what)
             elif size is not None and one.size != size:
                 kind = "log-file-length" if what == "log" else "queue-size"
-                self._refuse(one, f"{one.size} bytes, not {size}", kind, what, expected=size)
+                self._refuse(one, f"{plural(one.size, 'byte')}, not {size}", kind, what, expected=size)
             elif what == "log" and not start_files.is_log_file(one):
                 hint = f"a broker takes it for a file of the log, behind all others by its name: {_ELSEWHERE}"
                 self._tell("error", "stray-log-file", one.path, "20 digits", one.name, hint)
@@ -248,9 +249,9 @@ class _Look:
         if self._running:
             hint = "a broker runs; were it killed now, its next start would delete this file"
         elif lost == 0:
-            hint = f"`abort` exists: the next start deletes this file and writes its {entries} entries again"
+            hint = f"`abort` exists: the next start deletes this file and writes its {plural(entries, 'entry')} again"
         else:
-            hint = f"`abort` exists: the next start deletes this file, and of its {entries} entries "
+            hint = f"`abort` exists: the next start deletes this file, and of its {plural(entries, 'entry')} "
             gone = "perhaps not all come back" if lost is None else f"{lost} do not come back"
             told = " (--broker-version may tell)" if lost is None and self._options.broker_version is None else ""
             hint += f"{gone}{told}; `mqindex repair` moves the checkpoint up"

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._words import plural
 from mqindex.errors import GeometryError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
@@ -199,8 +200,8 @@ def _default_or_refuse(names: list[str]) -> Geometry:
         return _DEFAULT
     if len(names) == 1:
         what = "the geometry of this index file cannot be inferred from its content"
-        raise GeometryError(what, path=names[0], got=f"{sizes[names[0]]} bytes", hint=_HINT)
-    got = ", ".join(f"{os.path.basename(name)} of {size} bytes" for name, size in list(sizes.items())[:4])
+        raise GeometryError(what, path=names[0], got=plural(sizes[names[0]], "byte"), hint=_HINT)
+    got = ", ".join(f"{os.path.basename(name)} of {plural(size, 'byte')}" for name, size in list(sizes.items())[:4])
     what = "the geometry of these index files cannot be inferred from their content"
     raise GeometryError(what, path=os.path.dirname(names[0]), got=got, hint=_HINT)
 

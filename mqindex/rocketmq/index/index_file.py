@@ -17,6 +17,7 @@ from mqindex._native.numbers import milliseconds, period, whole_number
 from mqindex._native.single_calls import SingleCalls
 from mqindex._numbers import int64s, times
 from mqindex._results import Columns, Hits
+from mqindex._words import plural
 from mqindex.errors import GeometryError, TruncatedFileError
 from mqindex.files import disk, lock
 from mqindex.files.mapped_file import MappedFile
@@ -389,7 +390,7 @@ def _check_size(file: MappedFile, hash_slot_num: int, index_num: int) -> None:
     expected = layout.index_file_size(hash_slot_num, index_num)
     if file.size != expected:
         raise GeometryError(
-            f"the file has not the size of {hash_slot_num} slots and {index_num} entries",
+            f"the file has not the size of {plural(hash_slot_num, 'slot')} and {plural(index_num, 'entry')}",
             path=file.path,
             expected=expected,
             got=file.size,

@@ -16,6 +16,7 @@ from mqindex._native.guard import Mapping
 from mqindex._native.numbers import whole_number
 from mqindex._native.owner import Owner
 from mqindex._results import Columns
+from mqindex._words import plural
 from mqindex.errors import ClosedFileError, FormatError, ReadOnlyFileError
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
@@ -350,7 +351,7 @@ class CommitLog:
         self.close()
 
     def __repr__(self) -> str:
-        return f"CommitLog({len(self.files)} files from phy offset {self.min_phy_offset})"
+        return f"CommitLog({plural(len(self.files), 'file')} from phy offset {self.min_phy_offset})"
 
     def _scan(self, start: int, stop: int, columns: tuple[str, ...], check_crc: bool) -> Iterator[Columns]:
         if self._appender is not None:

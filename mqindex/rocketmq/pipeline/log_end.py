@@ -9,6 +9,7 @@ import numpy as np
 
 from mqindex._native.commit_log import find_frame
 from mqindex._native.log_extract import Extractor
+from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding
@@ -50,7 +51,7 @@ def _behind(item: tuple[LogSpan, int]) -> list[Finding]:
         stale = frames > 0 or _any_byte(log, end - span.file_start, span.stop - span.file_start)
     if frames:
         hint = "the frame here is bad: a broker cuts the log, so they are not indexed"
-        got = f"{frames} whole frames behind it"
+        got = f"{plural(frames, 'whole frame')} behind it"
         return [Finding("warning", "frames-behind-log-end", span.path, end - span.file_start, got=got, hint=hint)]
     return [Finding("info", "stale-bytes-behind-log-end", span.path, end - span.file_start)] if stale else []
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._words import plural
 from mqindex.report import Finding
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.pipeline.queue_build import EXT_UNIT, Oddities, fits_hole
@@ -117,14 +118,15 @@ def skipped_findings(runs: Sequence[UnitRun], root: str, batch_topics: Collectio
                 "queue-name",
                 os.path.join(root, "consumequeue"),
                 got=f"{problem}: {topic[:80]!r} queue {queue_id}",
-                hint=f"{count} units of this queue are left out",
+                hint=f"{plural(count, 'unit of this queue is', 'units of this queue are')} left out",
             )
         elif topic in batch_topics:
+            left = plural(count, "message is", "messages are")
             found[name] = Finding(
                 "warning",
                 "batch-queue",
                 os.path.join(root, "batchconsumequeue", topic, str(queue_id)),
-                hint=f"queue.type of this topic is BatchCQ, which is not rebuilt: {count} messages are left out",
+                hint=f"queue.type of this topic is BatchCQ, which is not rebuilt: {left} left out",
             )
     return found
 
@@ -172,7 +174,7 @@ def _oddities(odd: Oddities, path: str) -> list[Finding]:
             "queue-began-again",
             path,
             expected="one life of the topic",
-            got=odd.early and f"{odd.early} units before queue offset 0, {where}",
+            got=odd.early and f"{plural(odd.early, 'unit')} before queue offset 0, {where}",
             hint=_GIVEN_TWICE if odd.twice else "the topic was deleted and created again; the older units are left out",
         ),
         Finding(
@@ -180,7 +182,7 @@ def _oddities(odd: Oddities, path: str) -> list[Finding]:
             "queue-offset-impossible",
             path,
             expected="queue offsets that a file can hold",
-            got=odd.impossible and f"{odd.impossible} others, {where}",
+            got=odd.impossible and f"{plural(odd.impossible, 'other')}, {where}",
             hint="these messages are in no queue",
         ),
     ]

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from mqindex._native.numbers import milliseconds, whole_number
 from mqindex._numbers import Time
 from mqindex._results import Columns
+from mqindex._words import plural
 from mqindex.errors import ClosedFileError
 from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
@@ -192,7 +193,7 @@ class BatchConsumeQueue:
         self.close()
 
     def __repr__(self) -> str:
-        return f"BatchConsumeQueue({self.directory!r}, {len(self._files.files)} files)"
+        return f"BatchConsumeQueue({self.directory!r}, {plural(len(self._files.files), 'file')})"
 
     def _look(self) -> int:
         """The number behind the last unit, as it is now."""

@@ -16,6 +16,7 @@ from mqindex._native.consume_queue import are_sound, check_units, decode_units, 
 from mqindex._native.numbers import milliseconds, whole_number
 from mqindex._native.owner import Owner
 from mqindex._results import Columns
+from mqindex._words import plural
 from mqindex.errors import ClosedFileError, ReadOnlyFileError
 from mqindex.files import disk
 from mqindex.rocketmq import store
@@ -361,7 +362,7 @@ class ConsumeQueue:
         self.close()
 
     def __repr__(self) -> str:
-        return f"ConsumeQueue({self.directory!r}, {len(self._units.files)} files)"
+        return f"ConsumeQueue({self.directory!r}, {plural(len(self._units.files), 'file')})"
 
     # ---- within
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from mqindex._native.guard import check_whole
 from mqindex._results import BinaryColumn, Columns
+from mqindex._words import plural
 from mqindex.rocketmq.layout import EXT_UNIT_SIZE, MAX_EXT_ADDRESS
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue.queue_files import FileMaps, UnitFiles
@@ -137,7 +138,7 @@ class ConsumeQueueExt:
         self.close()
 
     def __repr__(self) -> str:
-        return f"ConsumeQueueExt({self.directory!r}, {len(self._files.files)} files)"
+        return f"ConsumeQueueExt({self.directory!r}, {plural(len(self._files.files), 'file')})"
 
     def _stop(self) -> int:
         return self._files.files[-1].stop if self._files.files else 0
