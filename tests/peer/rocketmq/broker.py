@@ -1,4 +1,4 @@
-"""Real brokers: their settings, their lives, and the client that talks to all brokers of a version."""
+"""Real brokers: their settings, their lives, and the client of each."""
 
 from __future__ import annotations
 
@@ -33,49 +33,51 @@ SETTINGS = {
 
 
 class Peer:
-    """One version: its client, and the brokers that it talks to."""
+    """The brokers of one version."""
 
     def __init__(self, version: str, home: Path) -> None:
         self.version = version
         self.home = home
         self.brokers: list[Broker] = []
-        (port,) = free_ports(1)
-        self.client = Client(version, home / "client", port)
 
     def broker(self, name: str, settings: Mapping[str, object] = SETTINGS) -> Broker:
         """A broker that has not started yet, with a store of its own."""
-        made = Broker(self, name, {**SETTINGS, **settings})
+        made = Broker(self.version, self.home / name, name, {**SETTINGS, **settings})
         self.brokers.append(made)
+        made.client.wait_until_ready()
         return made
 
     def close(self) -> None:
         """End every process, at once."""
         for broker in self.brokers:
             broker.kill()
-        self.client.jvm.kill()
+            broker.client.jvm.kill()
 
 
 class Broker:
-    """A broker, on one port and store through all its lives."""
+    """A broker, on one port and store through all its lives.
 
-    def __init__(self, peer: Peer, name: str, settings: Mapping[str, object]) -> None:
+    Name server and client are its own: a client remembers for half a minute where a topic was, also on another broker.
+    """
+
+    def __init__(self, version: str, home: Path, name: str, settings: Mapping[str, object]) -> None:
         self.name = name
-        self.client = peer.client
-        self.version = peer.version
-        self.home = peer.home / name
+        self.version = version
+        self.home = home
+        (namesrv,) = free_ports(1)
+        self.client = Client(version, home / "client", namesrv)
         self.store = self.home / "store"
         self.port, ha_port = broker_ports()
         self.address = f"127.0.0.1:{self.port}"
         self.config: dict[str, object] = {
             **settings,
             "brokerName": name,
-            "namesrvAddr": peer.client.namesrv,
+            "namesrvAddr": self.client.namesrv,
             "listenPort": self.port,
             "haListenPort": ha_port,
             "storePathRootDir": self.store,
             "storePathCommitLog": self.store / "commitlog",
         }
-        self.home.mkdir(parents=True)
         self.store.mkdir()
         self.conf = self.home / "broker.conf"
         self.conf.write_text("".join(f"{name}={value}\n" for name, value in self.config.items()))
