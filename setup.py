@@ -52,7 +52,6 @@ class BuildExt(build_ext):
                 extension.extra_link_args += [f"-fsanitize={SANITIZE}"]
             elif GCOV:
                 extension.extra_compile_args += ["-O0", "-g", "--coverage", "-fprofile-update=atomic"]
-                extension.extra_compile_args += ["-fno-stack-protector"]  # a branch that is no code of ours
                 extension.extra_link_args += ["--coverage"]
             else:
                 extension.extra_compile_args += ["-O3", "-g0", "-fvisibility=hidden", "-fstack-protector-strong"]

@@ -113,6 +113,7 @@ static void put_all(const file *f, tape *t) {
         if (!full && !mqi_index_put(&a, hashes[i], offsets[i], times[i])) full = 1;
         stored += !full;
     }
+    HOLDS(mqi_index_put_columns(&b, hashes, offsets, times, 0) == 0);
     HOLDS(mqi_index_put_columns(&b, hashes, offsets, times, PUTS) == stored);
     HOLDS(mqi_index_put_run(&c, records, PUTS) == stored);
     HOLDS(memcmp(one.bytes, columns.bytes, f->size) == 0);
