@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["print_hits"]
 
+_TOPICS = 5  # named where there are others than the one that was asked for
+
 
 def print_hits(kind: str, path: str, question: Question, options: StoreOptions, *, as_json: bool) -> int:
     """A line a hit, or as JSON a key; how many hits there were. What --max-num leaves out is told."""
@@ -52,8 +54,23 @@ def print_hits(kind: str, path: str, question: Question, options: StoreOptions, 
     if unread and not found:
         raise Trouble(f"nothing was found, but {plural(len(unread), 'index file')} could not be read")
     if not found and sys.stderr.isatty():
-        say(f"no entry of topic {topic!r} with such keys; the index knows only hashes of TOPIC#KEY, so check both")
+        others = _other_topics(path, topic) if kind == STORE else ""
+        say(
+            f"no entry of topic {topic!r} with such keys; "
+            + (others or "the index knows only hashes of TOPIC#KEY, so check both")
+        )
     return found
+
+
+def _other_topics(store: str, topic: str) -> str:
+    """Which topics a store has queues of, where this one is not among them."""
+    from mqindex.rocketmq.queue.queue_files import subdirectories
+
+    there = sorted(os.path.basename(path) for path in subdirectories(os.path.join(store, "consumequeue")))
+    if not there or topic in there:
+        return ""
+    more = f" and {plural(len(there) - _TOPICS, 'more', 'more')}" if len(there) > _TOPICS else ""
+    return f"the store has queues of {', '.join(there[:_TOPICS])}{more}"
 
 
 @contextlib.contextmanager

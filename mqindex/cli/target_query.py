@@ -14,7 +14,7 @@ from mqindex.cli.options import milliseconds
 from mqindex.cli.output import Column, Rows, print_json
 from mqindex.cli.segments import open_segment
 from mqindex.cli.text import iso
-from mqindex.cli.trouble import Trouble
+from mqindex.cli.trouble import Trouble, say
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,6 +48,8 @@ def print_answers(kind: str, path: str, question: Question, *, as_json: bool) ->
                 rows = rows or Rows([Column(name, 0 if name in _TEXTS else 20) for name in _with_time(answer)])
                 rows.write([list(_with_time(answer).values())])
         sys.stdout.flush()
+    if not found and sys.stderr.isatty():
+        say(f"nothing is found there; `mqindex info {path}` says what it reaches")
     return found
 
 

@@ -80,6 +80,17 @@ def test_a_wrong_topic_gets_a_hint_on_a_terminal(basic: Store) -> None:
     status, printed, shown = on_a_terminal("query", basic.root, "--topic", "WrongTopic", "some key")
     assert (status, printed) == (1, "")
     assert "WrongTopic" in shown
+    topic = min(path.name for path in (basic.root / "consumequeue").iterdir())
+    assert f"the store has queues of {topic}" in plain(shown)
+    status, printed, shown = on_a_terminal("query", basic.root, "--topic", topic, "no such key")
+    assert "check both" in plain(shown)
+
+
+def test_an_offset_that_is_nowhere_gets_a_hint_on_a_terminal(tmp_path: Path) -> None:
+    partition = PartitionCase("410-plain-mono").closed(tmp_path)
+    status, printed, shown = on_a_terminal("query", partition, "--offset", "99999999")
+    assert (status, printed) == (1, "")
+    assert f"nothing is found there; `mqindex info {partition}` says" in plain(shown).replace("\n", " ")
 
 
 @pytest.fixture
