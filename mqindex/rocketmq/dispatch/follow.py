@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from mqindex.driving import announce
 from mqindex.engines import Engine, chosen_engine
 from mqindex.errors import StoreInUseError
+from mqindex.files import disk
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.dispatch.abort_mark import AbortMark
 from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush, Stored
@@ -127,6 +128,7 @@ def follow(
             _run(home, stop, interval, progress, engine, report, mended=mended)
             break
         except LogChangedError as changed:
+            _require_log(home)
             tries = 0 if report.messages else tries + 1
             if tries > _TRIES:
                 raise
@@ -146,6 +148,12 @@ def _require_alone(home: FollowHome) -> None:
         raise StoreInUseError(
             "another follower, or a broker, has this directory", path=home.out, hint="choose another place"
         ) from None
+
+
+def _require_log(home: FollowHome) -> None:
+    """A volume that was unmounted is no log that was cut."""
+    if not any(map(disk.is_directory, home.commitlog)):
+        raise FileNotFoundError(errno.ENOENT, "the commit log is gone", home.commitlog[0])
 
 
 def _dispatched(home: FollowHome, index: IndexService | None, queues: ConsumeQueueTable) -> tuple[int, int]:
