@@ -21,7 +21,6 @@ import click
 
 from mqindex.cli.text import printable
 from mqindex.errors import MQIndexError
-from mqindex.files import disk
 
 __all__ = ["Interrupted", "Trouble", "end_by", "guarded", "say", "system_sentence"]
 
@@ -140,6 +139,8 @@ def _bug_sentence(error: Exception) -> str:
 
 def _drop_output() -> None:
     # What is still buffered cannot be delivered; the interpreter must not try again, and complain, when it exits.
+    from mqindex.files import disk  # with a compiled kernel, which no help needs
+
     with contextlib.suppress(OSError, ValueError, AttributeError):
         null = disk.open_to_write(os.devnull)
         os.dup2(null, sys.stdout.fileno())
