@@ -107,6 +107,9 @@ class Writer(Trial):
                 part = store.get_messages(topic, queue_id, 0, max_msg_nums=1 << 20, columns=None).messages
                 columns = (part[name].tolist() for name in ("queue_offset", "phy_offset"))
                 for key, *place in zip(part["keys"].to_pylist(), *columns, strict=True):
+                    if key is None or not key[1:].isdecimal():  # its last page is zeros, which no checksum covers:
+                        assert (queue_id, *place) not in self.acknowledged.values()  # recovery keeps it, as a broker's
+                        continue
                     found[int(key[1:])] = queue_id, *place
             lost = self.acknowledged.items() - found.items()
             assert not lost, f"{len(lost)} acknowledged messages are lost: {sorted(lost)[:5]}"
