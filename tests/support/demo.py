@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from mqindex import engines, errors, rocketmq
+from mqindex._words import plural
 from tests.support.big_log import BigLog, write_big_log
 from tests.support.demo_kafka import lost_time_indexes
 from tests.support.demo_steps import heading, show, tell
@@ -177,7 +178,7 @@ def consume(log: BigLog) -> None:
             found += len(result.messages["phy_offset"])
         queues = len(store.queues)
     seconds = time.perf_counter() - began
-    print(f"{found:,} messages of {queues} queues in {seconds:.2f} s: {found / seconds / 1e6:.1f} M messages/s")
+    print(f"{found:,} messages of {plural(queues, 'queue')} in {seconds:.2f} s: {found / seconds / 1e6:.1f} M messages/s")
     assert found == log.messages
 
 
