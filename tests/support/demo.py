@@ -178,7 +178,8 @@ def consume(log: BigLog) -> None:
             found += len(result.messages["phy_offset"])
         queues = len(store.queues)
     seconds = time.perf_counter() - began
-    print(f"{found:,} messages of {plural(queues, 'queue')} in {seconds:.2f} s: {found / seconds / 1e6:.1f} M messages/s")
+    rate = f"{found / seconds / 1e6:.1f} M messages/s"
+    print(f"{found:,} messages of {plural(queues, 'queue')} in {seconds:.2f} s: {rate}")
     assert found == log.messages
 
 
