@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from mqindex.cli.text import iso
-from mqindex.kafka import PartitionLog
 from tests.cli.conftest import Shell, process
+from tests.support.consumed import consumed
 from tests.support.golden_kafka import PartitionCase
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
 
@@ -294,17 +294,6 @@ def test_what_a_consumer_of_an_isolation_level_gets(shell: Shell, tmp_path: Path
     log = min(partition.glob("*.log"))
     of_one = shell("dump", log, "--json", *option, "--isolation-level", "read_committed").json
     assert {row[name] for row in of_one} <= set(consumed(partition, "read_committed"))
-
-
-def consumed(path: Path, level: str) -> list[int]:
-    """What a consumer that begins at the log's start gets."""
-    offsets: list[int] = []
-    with PartitionLog.open(path) as log:
-        at = log.log_start_offset
-        while len(part := log.read(at, isolation_level=level, columns=["offset"])["offset"]):  # type: ignore[arg-type]
-            offsets += part.tolist()
-            at = offsets[-1] + 1
-    return offsets
 
 
 @pytest.mark.parametrize("option", [[], ["--records"]])

@@ -135,7 +135,7 @@ NO_THREAD = """
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="who has no more processes has threads, elsewhere")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts threads against the limit of processes")
 def test_an_append_where_no_thread_can_be_had(tmp_path: Path) -> None:
     run_apart(NO_THREAD, tmp_path)
     records = scan_log(log_files(tmp_path))[0]

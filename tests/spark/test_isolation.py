@@ -10,9 +10,9 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.types import LongType, StructField, StructType
 
-from mqindex.kafka import PartitionLog
 from mqindex.spark import kafka_log_source
 from mqindex.spark.kafka_log_source import KafkaLogSource
+from tests.support.consumed import consumed
 from tests.support.golden_kafka import PartitionCase
 from tests.support.kafka_writer import KafkaRecord, PartitionWriter
 
@@ -20,17 +20,6 @@ from tests.support.kafka_writer import KafkaRecord, PartitionWriter
 def found(path: Path, column: str = "offset", **options: str) -> list[int]:
     reader = KafkaLogSource({"path": str(path), **options}).reader(StructType([StructField(column, LongType())]))
     return [n for part in reader.partitions() for batch in reader.read(part) for n in batch.column(0).to_pylist()]
-
-
-def consumed(path: Path, level: str) -> list[int]:
-    """What a consumer that begins at the log's start gets."""
-    offsets: list[int] = []
-    with PartitionLog.open(path) as log:
-        at = log.log_start_offset
-        while len(part := log.read(at, isolation_level=level, columns=["offset"])["offset"]):  # type: ignore[arg-type]
-            offsets += part.tolist()
-            at = offsets[-1] + 1
-    return offsets
 
 
 @pytest.fixture
