@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import stat
 from collections.abc import Collection, Iterable
 
 from mqindex.errors import FileStateError
@@ -113,10 +114,13 @@ def _make_home(path: str, root: str) -> None:
     disk.sync_directory(os.path.dirname(home))
 
 
-def neighbour_of(path: str) -> str:
-    """Whose owner and mode a new file takes: those of the one it replaces, else one beside it, else the directory."""
-    if disk.is_file(path):
-        return path
+def neighbour_of(path: str) -> os.stat_result:
+    """Whose owner and mode a new file takes: those of the one it replaces, else one beside it, else the directory.
+
+    Read at once, and not by its name later: what lies beside it may belong to somebody who just takes it away, another
+    worker of the same build or a broker whose files expire.
+    """
     home = os.path.dirname(path) or "."
     beside = (os.path.join(home, name) for name in sorted(os.listdir(home)))
-    return next((one for one in beside if disk.is_file(one)), home)
+    there = filter(None, map(disk.status, itertools.chain([path], beside)))
+    return next((like for like in there if stat.S_ISREG(like.st_mode)), None) or os.stat(home)

@@ -48,6 +48,7 @@ __all__ = [
     "replace",
     "replace_content",
     "resize",
+    "status",
     "swap",
     "sync",
     "sync_data",
@@ -141,13 +142,19 @@ def kind_of(path: str) -> str:
     return "a file" if stat.S_ISREG(mode) else "a directory" if stat.S_ISDIR(mode) else "a special file"
 
 
-def _mode(path: str) -> int:
+def status(path: str) -> os.stat_result | None:
+    """What a name leads to; None: nothing. What cannot be looked at is an `OSError`, as for `exists`."""
     try:
-        return os.stat(path).st_mode
+        return os.stat(path)
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):  # the last one: a link that leads to itself
             raise
-        return 0
+        return None
+
+
+def _mode(path: str) -> int:
+    found = status(path)
+    return found.st_mode if found else 0
 
 
 # ---- files --------------------------------------------------------------------------------------------------------
@@ -369,13 +376,13 @@ def replace(source: str, target: str) -> None:
     sync_directory(os.path.dirname(target) or ".")
 
 
-def own_like(path: str, neighbour: str) -> None:
+def own_like(path: str, neighbour: str | os.stat_result) -> None:
     """Give a new file or directory its neighbour's owner and mode: a repair by root must not lock the broker out.
 
     Who may not give files away, or works where files have no owners, keeps his own. A directory that all share, such
     as /tmp, tells nothing.
     """
-    like = os.stat(neighbour)
+    like = os.stat(neighbour) if isinstance(neighbour, str) else neighbour
     mode = stat.S_IMODE(like.st_mode)
     if mode & stat.S_ISVTX:
         return

@@ -14,6 +14,7 @@ import pytest
 from mqindex.errors import OutputExistsError
 from mqindex.files import disk, lock, staging
 from mqindex.files.copying import copy
+from mqindex.files.mapped_file import MappedFile
 
 
 def test_a_scratch_is_gone_after_use_also_after_a_failure(tmp_path):
@@ -70,6 +71,23 @@ def test_a_new_file_takes_the_mode_of_its_neighbour(tmp_path):
     fresh.touch(mode=0o600)
     disk.own_like(str(fresh), str(neighbour))
     assert stat.S_IMODE(fresh.stat().st_mode) == 0o640
+
+
+def test_a_neighbour_that_goes_as_it_is_looked_at_still_gives_its_mode(tmp_path, monkeypatch):
+    """Workers of one build share a scratch directory: what one finds beside its file another removes."""
+    going, fresh, look = tmp_path / "beside", tmp_path / "fresh", os.stat
+    going.touch()
+    going.chmod(0o640)
+
+    def look_and_let_go(path, *options, **more):
+        found = look(path, *options, **more)
+        if path == str(going):
+            going.unlink()
+        return found
+
+    monkeypatch.setattr(os, "stat", look_and_let_go)
+    MappedFile.create(fresh, 40).close()
+    assert stat.S_IMODE(look(fresh).st_mode) == 0o640
 
 
 def leave(parent):

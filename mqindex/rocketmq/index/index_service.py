@@ -241,7 +241,6 @@ class IndexService:
             end_timestamp=seeds[1],
         )
         self._files.append(fresh)
-        disk.own_like(path, files[-1].path if files else self.directory)
         fresh.expect(self._expected)
         if files:
             self.on_full(files[-1])
