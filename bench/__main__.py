@@ -1,4 +1,4 @@
-"""`python -m bench`: print the table. `run`: measure. `check`: answers only. `table`: README.md."""
+"""`python -m bench`: are the goals met? `run`: measure. `check`: answers only. `report`: what users read."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import os
 import shutil
 import sys
 import time
+from typing import Any
 
-from bench import machine, table
+from bench import goals as goals_of
+from bench import machine
 from bench.cases import CASES
 from bench.processes import ContenderError
 from bench.records import Record, newest
@@ -18,29 +20,33 @@ from bench.workshop import Workshop, space_needed
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Returns the exit code: 0 done, 1 a case failed or the table is stale, 2 trouble."""
+    """Returns the exit code: 0 done, 1 a case failed or the report is stale, 2 trouble."""
     chosen = _parser().parse_args(arguments)
     if chosen.command == "run":
         return run(chosen.cases, [SCALES[name] for name in chosen.scale or ["full"]], chosen.work)
     if chosen.command == "check":
         return check(chosen.cases, chosen.work)
-    return show(write=getattr(chosen, "write", False), compare=getattr(chosen, "check", False))
+    if chosen.command == "report":
+        return report(check=chosen.check)
+    return goals()
 
 
-def show(*, write: bool = False, compare: bool = False) -> int:
-    """Print the newest record's table, or put it into README.md, or see whether it is there."""
-    record = newest()
-    if record is None:
-        print("no records yet: python -m bench run", file=sys.stderr)
+def goals() -> int:
+    """Print what the cases ask for, and whether the newest record meets it."""
+    print(goals_of.document(_newest()))
+    return 0
+
+
+def report(*, check: bool) -> int:
+    """Write what users read of the newest record, or see whether it is there."""
+    from bench import report as documents  # it needs the kernels
+
+    record = _newest()
+    if not check:
+        documents.write(record)
+    elif wrong := documents.stale(record):
+        print(f"not of the newest record: {', '.join(wrong)}; run: python -m bench report", file=sys.stderr)
         return 1
-    if write:
-        table.write_readme(record)
-    elif compare:
-        if not table.readme_is_current(record):
-            print("README.md: not the table of the newest record; run: python -m bench table --write", file=sys.stderr)
-            return 1
-    else:
-        print(table.document(record))
     return 0
 
 
@@ -95,6 +101,13 @@ def _measure(name: str, shop: Workshop, record: Record, commit: str) -> bool:
     return True
 
 
+def _newest() -> dict[str, Any]:
+    record = newest()
+    if record is None:
+        raise SystemExit("no records yet: python -m bench run")
+    return record
+
+
 def _require_space(work: str, scale: Scale) -> None:
     os.makedirs(work, exist_ok=True)
     need, free = space_needed(scale), shutil.disk_usage(work).free
@@ -108,7 +121,7 @@ def _minutes(seconds: float) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bench", description="Benchmarks; alone: the table of the newest record."
+        prog="python -m bench", description="Benchmarks; alone: whether the newest record meets its goals."
     )
     commands = parser.add_subparsers(dest="command")
     running = commands.add_parser("run", help="measure and record")
@@ -119,10 +132,8 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--work", default=os.path.join(machine.ROOT, "build", "bench"), metavar="DIR", help="default: %(default)s"
         )
-    tables = commands.add_parser("table", help="the table of README.md")
-    action = tables.add_mutually_exclusive_group()
-    action.add_argument("--write", action="store_true", help="put it into README.md")
-    action.add_argument("--check", action="store_true", help="is it the one in README.md?")
+    reporting = commands.add_parser("report", help="write bench/README.md, the plots, and the rows of README.md")
+    reporting.add_argument("--check", action="store_true", help="write nothing: are they of the newest record?")
     return parser
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal
 
-__all__ = ["Goal", "Measured", "number", "summary"]
+__all__ = ["Goal", "Measured", "amount", "number", "summary", "times"]
 
 Measured = dict[str, dict[str, Any]]  # "contender/measure" -> summary
 UNITS = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0, "MiB": 1 / 2**20, "M/s": 1e-6, "GB/s": 1e-9}
@@ -40,6 +40,24 @@ def summary(samples: list[float], units: int) -> dict[str, Any]:
     2.0
     """
     return {"units": units, "samples": samples, "median": median(samples), "min": min(samples), "max": max(samples)}
+
+
+def amount(value: float, unit: str) -> str:
+    """A measured value in words.
+
+    >>> amount(23.4477, "ns"), amount(6.1357, "M/s")
+    ('23.4 ns', '6.14 M msg/s')
+    """
+    return f"{value:.{_digits(value)}f} {'M msg/s' if unit == 'M/s' else unit}"
+
+
+def times(ratio: float) -> str:
+    """A ratio in words.
+
+    >>> times(11.2188), times(0.96)
+    ('11.2\N{MULTIPLICATION SIGN}', '0.96\N{MULTIPLICATION SIGN}')
+    """
+    return f"{ratio:.{_digits(ratio)}f}\N{MULTIPLICATION SIGN}"
 
 
 def number(goal: Goal, measured: Measured) -> dict[str, Any]:
@@ -81,3 +99,7 @@ def _shown(value: float, units: int, goal: Goal) -> float:
     if goal.unit.endswith("/s"):
         return units / value * UNITS[goal.unit]
     return (value if goal.whole else value / units) * UNITS[goal.unit]
+
+
+def _digits(value: float) -> int:
+    return 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 0.1 else 4
