@@ -12,7 +12,7 @@ import numpy as np
 
 from bench import memory
 from bench.contenders.result import Result, repeat
-from mqindex._results import BinaryColumn, StringColumn
+from mqindex.columns.columns import BinaryColumn, StringColumn
 from mqindex.rocketmq import CommitLog, NewMessage
 
 __all__ = ["append", "append_sync", "sync_each"]

@@ -3,7 +3,7 @@ import numpy.typing as npt
 from typing_extensions import disjoint_base
 
 from mqindex._native.index_file import IndexCore
-from mqindex._numbers import Time
+from mqindex.columns.numbers import Time
 
 @disjoint_base
 class SingleCalls:

@@ -23,7 +23,7 @@ _OFFSET = 13
 
 def _lists(batch: Columns) -> Iterator[list[Any]]:
     """The values of each column; bytes as text, what is no UTF-8 in it escaped."""
-    from mqindex._results import BinaryColumn, HeadersColumn
+    from mqindex.columns.columns import BinaryColumn, HeadersColumn
 
     for column in batch.values():
         if isinstance(column, BinaryColumn):
@@ -98,7 +98,7 @@ def _json(batches: Iterator[Columns]) -> None:
 
 def _arrow(batches: Iterator[Columns]) -> None:
     """An Arrow IPC stream."""
-    from mqindex._results import Columns as ArrowColumns
+    from mqindex.columns.columns import Columns as ArrowColumns
 
     try:
         import pyarrow as pa

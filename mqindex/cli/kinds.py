@@ -8,8 +8,9 @@ from typing import Final
 
 import click
 
-from mqindex.cli import kafka_kinds, rocketmq_kinds
-from mqindex.cli.rocketmq_kinds import STORE
+from mqindex.cli.kafka import kinds as kafka_kinds
+from mqindex.cli.rocketmq import kinds as rocketmq_kinds
+from mqindex.cli.rocketmq.kinds import STORE
 from mqindex.cli.trouble import Trouble
 
 __all__ = ["KINDS", "kind_of", "require_home", "require_kind", "require_store"]

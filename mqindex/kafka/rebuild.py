@@ -8,17 +8,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mqindex.driving import announce, one, require_seen, scratch_in
-from mqindex.engines import Engine, chosen_engine
+from mqindex.engines import Engine
+from mqindex.engines.engine import chosen_engine
+from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
 from mqindex.files import disk, staging
 from mqindex.files.publication import Publication, publish
-from mqindex.kafka.diagnosis import map_segments, replay
+from mqindex.kafka.checks.diagnosis import map_segments, replay
 from mqindex.kafka.layout import MAX_INDEX_SIZE
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
-from mqindex.kafka.partition_files import hold_lock, log_dir_of
+from mqindex.kafka.partition.partition_files import hold_lock, log_dir_of
+from mqindex.kafka.partition.survey import INDEXES, Order, Partition, Survey, gone, survey
+from mqindex.kafka.partition.transactions import aborted_bytes
 from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space, recover_segments, write_transactions
-from mqindex.kafka.survey import INDEXES, Order, Partition, Survey, gone, survey
-from mqindex.kafka.transactions import aborted_bytes
 from mqindex.kafka.verify import start_report
 from mqindex.report import RebuildReport
 
@@ -99,7 +100,7 @@ def rebuild(
     order = Order(os.path.abspath(os.fspath(directory)), options)
     place = os.path.abspath(os.fspath(out))
     require_seen(engine, [order.directory, os.path.dirname(place)])
-    found, space = one(engine, _begin, _Begin(order, place, overwrite), "survey")
+    found, space = run_one(engine, _begin, _Begin(order, place, overwrite), "survey")
     announce(engine, f"reads {found.bytes:,} bytes of log, {space}")
     report = start_report(RebuildReport(order.directory), found)
     with scratch_in(engine, os.path.dirname(place)) as scratch:
@@ -112,7 +113,7 @@ def rebuild(
             moves=tuple(moves),
             directories=("",) if found.single else ("", *(partition.name for partition in found.partitions)),
         )
-        report.out_files, report.backup = one(engine, publish, publication, "publish")
+        report.out_files, report.backup = run_one(engine, publish, publication, "publish")
     for partition, segments in zip(found.partitions, recovered, strict=True):
         missed = [segment.files for segment in segments if segment.gone]
         report.findings += gone(partition.path, partition.segments, missed)

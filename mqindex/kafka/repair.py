@@ -6,15 +6,16 @@ import os
 import time
 from functools import partial
 
-from mqindex.driving import held, one, require_seen
-from mqindex.engines import Engine, chosen_engine
-from mqindex.kafka.diagnosis import diagnose
+from mqindex.engines import Engine
+from mqindex.engines.engine import chosen_engine
+from mqindex.engines.tasks import held, require_seen, run_one
+from mqindex.kafka.checks.diagnosis import diagnose
 from mqindex.kafka.layout import MAX_INDEX_SIZE
-from mqindex.kafka.mend import mend
+from mqindex.kafka.mending.mend import mend
+from mqindex.kafka.mending.repair_plan import planned_actions
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
-from mqindex.kafka.partition_files import hold_lock, log_dir_of
-from mqindex.kafka.repair_plan import planned_actions
-from mqindex.kafka.survey import Order, partitions_at, survey
+from mqindex.kafka.partition.partition_files import hold_lock, log_dir_of
+from mqindex.kafka.partition.survey import Order, partitions_at, survey
 from mqindex.kafka.verify import count, start_report
 from mqindex.report import RepairReport
 from mqindex.undo import take_back
@@ -74,7 +75,7 @@ def repair(
     )
     root = os.path.abspath(os.fspath(directory))
     require_seen(engine, [root])
-    found = one(engine, survey, Order(root, options), "survey")
+    found = run_one(engine, survey, Order(root, options), "survey")
     report = start_report(RepairReport(root, dry_run=dry_run), found)
     if dry_run:
         diagnosis = diagnose(engine, found, deep=deep)

@@ -19,13 +19,13 @@ import numpy.typing as npt
 
 from mqindex.errors import MQIndexError
 from mqindex.files import disk
+from mqindex.kafka.checks.log_check import log_findings, refused
+from mqindex.kafka.checks.segment_check import events_in
 from mqindex.kafka.layout import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
-from mqindex.kafka.log_check import log_findings, refused
-from mqindex.kafka.log_segment import LogSegment
+from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.options import PartitionOptions
-from mqindex.kafka.partition_files import SegmentFiles
-from mqindex.kafka.segment_check import events_in
-from mqindex.kafka.transactions import EVENT
+from mqindex.kafka.partition.partition_files import SegmentFiles
+from mqindex.kafka.partition.transactions import EVENT
 from mqindex.report import Finding
 
 __all__ = ["RecoveredSegment", "SegmentRecovery", "needed_space", "recover_segments", "write_transactions"]

@@ -6,17 +6,18 @@ import os
 import time
 from typing import TypeVar
 
-from mqindex.driving import one, require_seen
-from mqindex.engines import Engine, chosen_engine
+from mqindex.engines import Engine
+from mqindex.engines.engine import chosen_engine
+from mqindex.engines.tasks import require_seen, run_one
 from mqindex.files import disk
-from mqindex.kafka.diagnosis import Diagnosis, diagnose
+from mqindex.kafka.checks.diagnosis import Diagnosis, diagnose
+from mqindex.kafka.checks.single_file import diagnose_file, survey_file
+from mqindex.kafka.checks.start_check import look_at_start
+from mqindex.kafka.checks.start_verdict import verdict
 from mqindex.kafka.layout import MAX_INDEX_SIZE
+from mqindex.kafka.mending.repair_plan import planned_actions
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
-from mqindex.kafka.repair_plan import planned_actions
-from mqindex.kafka.single_file import diagnose_file, survey_file
-from mqindex.kafka.start_check import look_at_start
-from mqindex.kafka.start_verdict import verdict
-from mqindex.kafka.survey import Order, Survey, survey
+from mqindex.kafka.partition.survey import Order, Survey, survey
 from mqindex.report import Report
 
 __all__ = ["count", "start_report", "verify"]
@@ -91,13 +92,13 @@ def verify(
     )
     root = os.path.abspath(os.fspath(directory))
     require_seen(engine, [root])
-    found = one(engine, _survey, Order(root, options), "survey")
+    found = run_one(engine, _survey, Order(root, options), "survey")
     report = start_report(Report(root), found)
     diagnosis = diagnose(engine, found, deep=deep) if found.file is None else diagnose_file(engine, found, deep=deep)
     report.findings = diagnosis.findings()
     report.actions = planned_actions(diagnosis)
     if found.file is None:
-        look = one(engine, look_at_start, found, "look at the start")
+        look = run_one(engine, look_at_start, found, "look at the start")
         report.start, more = verdict(look, diagnosis)
         report.findings += more
     count(report, diagnosis)

@@ -5,13 +5,16 @@ Reference version 4.9.3; the formats of 4.x and 5.x are the same but for the rul
 
 from __future__ import annotations
 
-from mqindex._keys import hash_slots, key_hash, key_hashes
+from mqindex.columns.keys import hash_slots, key_hash, key_hashes
 from mqindex.rocketmq.dispatch.follow import FollowReport, follow
 from mqindex.rocketmq.index.index_file import IndexFile, IndexHeader
 from mqindex.rocketmq.index.index_service import IndexService, QueryOffsetResult
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.message import Message
 from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
+from mqindex.rocketmq.metadata.checkpoint import Checkpoint
+from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets
+from mqindex.rocketmq.metadata.topic_configs import TopicConfig
 from mqindex.rocketmq.queue.batch_consume_queue import BatchConsumeQueue
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue, tag_hash
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
@@ -22,9 +25,6 @@ from mqindex.rocketmq.serving.get_message import GetMessageResult, GetMessageSta
 from mqindex.rocketmq.serving.message_store import MessageStore
 from mqindex.rocketmq.serving.query_message import QueryMessageResult
 from mqindex.rocketmq.serving.store_writer import PutMessagesResult
-from mqindex.rocketmq.side.checkpoint import Checkpoint
-from mqindex.rocketmq.side.consumer_offsets import ConsumerOffsets
-from mqindex.rocketmq.side.topic_configs import TopicConfig
 from mqindex.rocketmq.verify import verify
 
 __all__ = [

@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from mqindex.driving import announce, one, require_seen, scratch_in
-from mqindex.engines import Engine, chosen_engine
+from mqindex.engines import Engine
+from mqindex.engines.engine import chosen_engine
+from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
 from mqindex.errors import GeometryError
 from mqindex.files import disk, staging
 from mqindex.files.publication import Publication, publish
@@ -21,13 +22,13 @@ from mqindex.rocketmq.index.names import names_between
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.options import Config, StoreOptions, store_options
-from mqindex.rocketmq.pipeline import pipeline, queue_stages, stages
+from mqindex.rocketmq.pipeline import queue_stages, stages
 from mqindex.rocketmq.pipeline.log_end import find_behind
-from mqindex.rocketmq.pipeline.pipeline import SPLIT_SIZE, Extracted, Stretch
 from mqindex.rocketmq.pipeline.queue_build import EXT_UNIT
-from mqindex.rocketmq.pipeline.queue_pipeline import assign_queues, oddities_told, queue_space, skipped_findings
+from mqindex.rocketmq.pipeline.queue_splits import assign_queues, oddities_told, queue_space, skipped_findings
 from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, BuiltQueues, QueueBatch
 from mqindex.rocketmq.pipeline.queue_survey import queues_elsewhere
+from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, Extracted, Stretch, assign, cut, extract
 from mqindex.rocketmq.pipeline.stages import Built, Part
 from mqindex.rocketmq.pipeline.survey import Survey, estimated_entries, index_switched_off, require_log, survey
 
@@ -104,14 +105,14 @@ def rebuild(
     )
     order = _Order(options, os.path.abspath(os.fspath(out)), overwrite, wanted)
     require_seen(engine, [options.root, *options.commitlog, os.path.dirname(order.out)])
-    found, space = one(engine, _begin, order, "survey")
+    found, space = run_one(engine, _begin, order, "survey")
     elsewhere = _elsewhere(found, wanted)
     wanted -= elsewhere.keys()
     announce(engine, f"reads {found.log_bytes:,} bytes of commit log, {space}")
     report = start_report(RebuildReport(options.root), found)
     report.findings += elsewhere.values()
     with scratch_in(engine, os.path.dirname(order.out)) as scratch:
-        splits = pipeline.cut(
+        splits = cut(
             found.spans,
             _whole(found),
             split_size,
@@ -120,13 +121,13 @@ def rebuild(
             index="index" in wanted,
             rules=found.queues.rules if "consumequeue" in wanted else None,
         )
-        (extracted,) = pipeline.extract(engine, [splits])
+        (extracted,) = extract(engine, [splits])
         planned = _index_files(found, extracted, scratch) if "index" in wanted else []
         report.findings += [one.finding() for one in _unknown(engine, found, extracted, wanted)]
         left_out = skipped_findings(extracted.units, options.root, found.queues.batch_topics)
         batches = assign_queues(extracted.units, found.queues.rules, scratch, skip=left_out)
         sizes = [layout.index_file_size(part.hash_slot_num, part.index_num) for part in planned]
-        one(
+        run_one(
             engine,
             _check_room,
             (scratch, sum(sizes) + queue_space(extracted.units, found.queues.rules, found.log_bytes)),
@@ -141,7 +142,7 @@ def rebuild(
             moves=(*index_moves(built), *(move for task in queues for queue in task.queues for move in _moves(queue))),
             directories=tuple(part for part in PARTS if part in wanted),
         )
-        report.out_files, report.backup = one(engine, publish, publication, "publish")
+        report.out_files, report.backup = run_one(engine, publish, publication, "publish")
         report.findings += find_behind(engine, found.spans, extracted.fault)
     _fill(report, extracted, built)
     _fill_queues(report, queues, order.out)
@@ -180,7 +181,7 @@ def _unknown(engine: Engine, found: Survey, extracted: Extracted, wanted: frozen
 
 
 def _index_files(found: Survey, extracted: Extracted, scratch: str) -> list[Part]:
-    return pipeline.assign(
+    return assign(
         extracted.slices(),
         out=scratch,
         geometry=found.geometry.value,
@@ -260,7 +261,7 @@ def _whole(found: Survey) -> Stretch:
 def build_all(engine: Engine, planned: Sequence[Part], scratch: str) -> list[Built]:
     """Build every file, if there is room for all of them."""
     sizes = [layout.index_file_size(part.hash_slot_num, part.index_num) for part in planned]
-    one(engine, _check_room, (scratch, sum(sizes)), "check")
+    run_one(engine, _check_room, (scratch, sum(sizes)), "check")
     return build_index_files(engine, planned)
 
 

@@ -9,8 +9,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from mqindex.driving import held, one, require_seen, scratch_in
-from mqindex.engines import Engine, chosen_engine
+from mqindex.engines import Engine
+from mqindex.engines.engine import chosen_engine
+from mqindex.engines.tasks import held, require_seen, run_one, scratch_in
 from mqindex.files import disk, staging
 from mqindex.files.backup import backup_in
 from mqindex.files.exchange import Change, Exchange, exchange_files
@@ -19,11 +20,11 @@ from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.diagnosis import Diagnosis, diagnose
 from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis, diagnose_queues
 from mqindex.rocketmq.checks.unknown import refuse, wanted_settings
-from mqindex.rocketmq.index_repair import mend_index, planned_actions
+from mqindex.rocketmq.mending.index_repair import mend_index, planned_actions
+from mqindex.rocketmq.mending.queue_repair import mend_queues, planned_queue_actions
 from mqindex.rocketmq.options import Config, StoreOptions, store_options
-from mqindex.rocketmq.pipeline.pipeline import SPLIT_SIZE
+from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
 from mqindex.rocketmq.pipeline.survey import Survey, require_directories, require_log, survey_in_place
-from mqindex.rocketmq.queue_repair import mend_queues, planned_queue_actions
 from mqindex.rocketmq.rebuild import check_parts, require_capacity, start_report
 from mqindex.undo import take_back
 
@@ -94,7 +95,7 @@ def repair(
         broker_version=broker_version,
     )
     require_seen(engine, [options.root, *options.commitlog])
-    found = one(engine, survey_in_place, options, "survey")
+    found = run_one(engine, survey_in_place, options, "survey")
     require_log(found)
     require_directories(found)
     require_capacity(found)
@@ -192,7 +193,7 @@ def _diagnose(engine: Engine, found: Survey, wanted: frozenset[str], deep: bool,
 
 
 def _scratch(engine: Engine, options: StoreOptions) -> AbstractContextManager[str]:
-    return scratch_in(engine, one(engine, _prepare, options, "scratch"))
+    return scratch_in(engine, run_one(engine, _prepare, options, "scratch"))
 
 
 def _prepare(options: StoreOptions) -> str:
@@ -214,7 +215,7 @@ def _mend(engine: Engine, wrong: _Wrong, scratch: str, report: RepairReport) -> 
         if wrong.index is not None:
             changes += mend_index(engine, wrong.index, scratch, report)
         if wrong.queues is not None:
-            home = one(engine, staging.home_of, wrong.queues.survey.options.consume_queue, "scratch")
+            home = run_one(engine, staging.home_of, wrong.queues.survey.options.consume_queue, "scratch")
             if home != os.path.dirname(scratch):  # the queues lie in another file system
                 scratch = stack.enter_context(scratch_in(engine, home))
             mended = mend_queues(engine, wrong.queues, scratch)
@@ -228,8 +229,8 @@ def _mend(engine: Engine, wrong: _Wrong, scratch: str, report: RepairReport) -> 
 
 
 def _publish(engine: Engine, changes: Sequence[Change], report: RepairReport) -> None:
-    backup = os.path.join(report.path, one(engine, backup_in, [report.path], "backup"))
-    placed = one(engine, exchange_files, Exchange(report.path, backup, tuple(changes)), "publish")
+    backup = os.path.join(report.path, run_one(engine, backup_in, [report.path], "backup"))
+    placed = run_one(engine, exchange_files, Exchange(report.path, backup, tuple(changes)), "publish")
     checkpoint = os.path.join(report.path, "checkpoint")
     report.out_files = [path for path in placed if path != checkpoint]
     report.files = len(report.out_files)

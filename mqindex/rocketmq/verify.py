@@ -6,17 +6,18 @@ import os
 import time
 from collections.abc import Iterable
 
-from mqindex.driving import one, require_seen
-from mqindex.engines import Engine, chosen_engine
+from mqindex.engines import Engine
+from mqindex.engines.engine import chosen_engine
+from mqindex.engines.tasks import require_seen, run_one
 from mqindex.report import Report
 from mqindex.rocketmq.checks.side_check import SideCheck, check_sides
 from mqindex.rocketmq.checks.start_check import check_start
 from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis, diagnose_store
 from mqindex.rocketmq.checks.unknown import wanted_settings
+from mqindex.rocketmq.mending.queue_repair import planned_queue_actions
 from mqindex.rocketmq.options import Config, store_options
-from mqindex.rocketmq.pipeline.pipeline import SPLIT_SIZE
+from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
 from mqindex.rocketmq.pipeline.survey import survey_in_place
-from mqindex.rocketmq.queue_repair import planned_queue_actions
 from mqindex.rocketmq.rebuild import start_report
 from mqindex.rocketmq.repair import planned_actions
 
@@ -70,16 +71,16 @@ def verify(
         broker_version=broker_version,
     )
     require_seen(engine, [options.root, *options.commitlog])
-    found = one(engine, survey_in_place, options, "survey")
+    found = run_one(engine, survey_in_place, options, "survey")
     report = start_report(Report(options.root), found)
     report.files = len(found.index_files)
     if found.log_gone is not None:
-        report.start, findings = one(engine, check_start, found, "look at the start")
+        report.start, findings = run_one(engine, check_start, found, "look at the start")
         report.findings += [found.log_gone, *findings]
         report.seconds = time.perf_counter() - started
         return report
     diagnosis = diagnose_store(engine, found, deep=deep, split_size=SPLIT_SIZE)
-    sides = one(engine, check_sides, _sides(diagnosis), "check side files")
+    sides = run_one(engine, check_sides, _sides(diagnosis), "check side files")
     unknown = [one.finding() for one in wanted_settings(engine, diagnosis.index, diagnosis.queues)]
     report.findings = list(dict.fromkeys([*diagnosis.index.findings, *diagnosis.queues.findings, *sides, *unknown]))
     report.actions = planned_actions(diagnosis.index) + planned_queue_actions(diagnosis.queues)

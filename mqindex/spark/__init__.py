@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mqindex.spark.build import build_index, rebuild, repair, verify
     from mqindex.spark.engine import SparkEngine
-    from mqindex.spark.functions import hash_slot, key_hash, select_phy_offset
-    from mqindex.spark.kafka_functions import offset_for_timestamp
-    from mqindex.spark.partitions import build_partition, select_partition
-    from mqindex.spark.sources import register
+    from mqindex.spark.functions.kafka import offset_for_timestamp
+    from mqindex.spark.functions.partitions import build_partition, select_partition
+    from mqindex.spark.functions.rocketmq import hash_slot, key_hash, select_phy_offset
+    from mqindex.spark.sources.register import register
 
 _HOME = {
     "SparkEngine": "engine",
     "build_index": "build",
-    "build_partition": "partitions",
-    "hash_slot": "functions",
-    "key_hash": "functions",
-    "offset_for_timestamp": "kafka_functions",
+    "build_partition": "functions.partitions",
+    "hash_slot": "functions.rocketmq",
+    "key_hash": "functions.rocketmq",
+    "offset_for_timestamp": "functions.kafka",
     "rebuild": "build",
-    "register": "sources",
+    "register": "sources.register",
     "repair": "build",
-    "select_partition": "partitions",
-    "select_phy_offset": "functions",
+    "select_partition": "functions.partitions",
+    "select_phy_offset": "functions.rocketmq",
     "verify": "build",
 }
 

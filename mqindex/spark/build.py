@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mqindex import rocketmq
-from mqindex._keys import key_batch
-from mqindex.driving import one, scratch_in
+from mqindex.columns.keys import key_batch
+from mqindex.engines.tasks import run_one, scratch_in
 from mqindex.errors import GeometryError
 from mqindex.files import staging
 from mqindex.files.publication import Publication, publish
@@ -94,15 +94,15 @@ def build_index(
     engine, place = SparkEngine(df.sparkSession), os.path.abspath(local_path(out))
     entries = _entry_columns(df)
     engine.require_seen([os.path.dirname(place)])
-    one(engine, _begin, (place, overwrite), "check")
+    run_one(engine, _begin, (place, overwrite), "check")
     with scratch_in(engine, os.path.dirname(place)) as scratch:
         sort = _sorter(scratch, with_seq="seq" in entries.columns)
         runs = [run for runs in engine.map_partitions(entries, sort, name="sort") for run in runs]
         parts = assign_sorted(runs, out=scratch, hash_slot_num=hash_slot_num, index_num=index_num)
-        one(engine, _check_room, (scratch, _needed(parts)), "check")
+        run_one(engine, _check_room, (scratch, _needed(parts)), "check")
         built = engine.map(build_sorted, parts, name="build", weights=[1 + part.stop - part.start for part in parts])
         files = [file for file, _ in built]
-        published = one(engine, publish, _publication(scratch, files, place, overwrite), "publish")
+        published = run_one(engine, publish, _publication(scratch, files, place, overwrite), "publish")
     report = RebuildReport(place, out_files=published.paths, backup=published.backup, files=len(files))
     report.settings["geometry"] = Value((hash_slot_num, index_num), "given")
     report.entries = sum(file.entries for file in files)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from mqindex.errors import BadMagicError, FileStateError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.regular import regular
-from mqindex.kafka.partition_files import is_partition
-from mqindex.kafka.survey import partitions_at
+from mqindex.kafka.partition.partition_files import is_partition
+from mqindex.kafka.partition.survey import partitions_at
 from mqindex.rocketmq.layout import MAGIC_BLANK, MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2
 from mqindex.rocketmq.pipeline.queue_survey import is_rocksdb
 from mqindex.rocketmq.queue.consume_queue_table import list_queues

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mqindex.kafka import catalogue as of_kafka
+from mqindex.kafka.checks import catalogue as of_kafka
 from mqindex.report import Kind
 from mqindex.rocketmq.checks import catalogue as of_rocketmq
 

@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 
 import mqindex.kafka
-from mqindex.kafka import index_check, log_check, segment_indexes
-from mqindex.kafka.catalogue import CATALOGUE
-from mqindex.kafka.leader_epochs import CHECKPOINT
+from mqindex.kafka.checks import index_check, log_check, segment_indexes
+from mqindex.kafka.checks.catalogue import CATALOGUE
+from mqindex.kafka.partition.leader_epochs import CHECKPOINT
 from tests.support.emitted_kinds import filled, kinds_named
 
-PLACES = sorted(Path(mqindex.kafka.__file__).parent.glob("*.py"))
+PLACES = sorted(Path(mqindex.kafka.__file__).parent.rglob("*.py"))
 MAKERS = {"Finding": 1, "_told": 1, "stop": 0}  # which argument is the kind
 FAULTS = Path(mqindex.kafka.__file__).parents[1] / "_native" / "kafka_log.pyx"
 FILLED = {  # what stands for a name within a kind; by module, where it is not the same in all

@@ -18,7 +18,7 @@ import pytest
 
 from mqindex._native.log_writer import NUMBERS, Frames
 from mqindex._native.pieces import constant_piece, pieces_of_sequence
-from mqindex._results import BinaryColumn
+from mqindex.columns.columns import BinaryColumn
 from mqindex.errors import FileStateError
 from mqindex.files import tmpfile
 from mqindex.rocketmq import CommitLog, NewMessage

@@ -17,7 +17,7 @@ import errno, os, pathlib, shutil, sys
 disk, store = map(pathlib.Path, sys.argv[1:])
 import numpy as np
 from mqindex._native.index_file import IndexCore
-from mqindex._keys import key_batch
+from mqindex.columns.keys import key_batch
 from mqindex.engines import LocalEngine
 from mqindex.files.mapped_file import MappedFile
 from mqindex.kafka import OffsetIndex, TimeIndex

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mqindex._results import Columns
+from mqindex.columns.columns import Columns
 from mqindex.errors import CorruptIndexError
 from mqindex.kafka import AbortedTxn, OffsetIndex, OffsetPosition, TimeIndex, TransactionIndex
 from tests.support.golden_kafka import DATA, PARTITION_CASES, PartitionCase, damaged

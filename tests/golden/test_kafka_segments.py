@@ -10,13 +10,7 @@ import pytest
 
 from mqindex.errors import MQIndexError, OffsetOverflowError, OutOfOrderError
 from mqindex.kafka import LogSegment, OffsetPosition
-from mqindex.kafka.batches import (
-    codec_of,
-    has_append_time,
-    has_delete_horizon,
-    is_control,
-    is_transactional,
-)
+from mqindex.kafka.log.batches import codec_of, has_append_time, has_delete_horizon, is_control, is_transactional
 from tests.reference import kafka_partition as twin
 from tests.support.golden_kafka import PARTITION_CASES, PartitionCase, damaged
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mqindex._results import BinaryColumn
+from mqindex.columns.columns import BinaryColumn
 from mqindex.rocketmq import CommitLog, Message, MessageStore, NewMessage, verify
 from mqindex.rocketmq.log.log_columns import COLUMNS
 from tests.support.golden import KILLED_CASES, STORE_CASES, StoreCase, case

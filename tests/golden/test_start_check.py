@@ -15,7 +15,7 @@ import pytest
 
 from mqindex.report import Finding, Report, Start
 from mqindex.rocketmq import IndexFile, repair, verify
-from mqindex.rocketmq.side.checkpoint import Checkpoint
+from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from tests.support.golden import case
 from tests.support.index_entries import entries_of
 from tests.support.tree import identities, index_paths

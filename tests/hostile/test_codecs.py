@@ -10,7 +10,7 @@ import cramjam
 import pytest
 
 from mqindex.errors import FormatError
-from mqindex.kafka.codecs import CODECS, decompress
+from mqindex.kafka.log.codecs import CODECS, decompress
 from mqindex.rocketmq.log import body
 
 Bound = Callable[[float], None]

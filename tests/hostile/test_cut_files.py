@@ -22,7 +22,7 @@ import pytest
 from mqindex.engines import LocalEngine
 from mqindex.errors import TruncatedFileError
 from mqindex.kafka import LogSegment, OffsetIndex, PartitionLog, TimeIndex
-from mqindex.kafka.index_entries import read_entries
+from mqindex.kafka.index.index_entries import read_entries
 from mqindex.rocketmq import CommitLog, ConsumeQueue, IndexFile, IndexService, MessageStore, NewMessage
 from mqindex.rocketmq import rebuild as rebuild_store
 from mqindex.rocketmq import verify as verify_store

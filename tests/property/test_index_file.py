@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mqindex._keys import key_batch, key_hashes
 from mqindex._native.index_file import IndexCore
+from mqindex.columns.keys import key_batch, key_hashes
 from tests.reference.index_file import MAX_TIME
 from tests.reference.index_file import IndexFile as TwinFile
 from tests.reference.java import decode_utf8

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from mqindex._native.kafka_log import BatchScan, find_batch, recover
 from mqindex._native.kafka_records import RecordColumns, compressed_part, find_record
 from mqindex.errors import FormatError, IndexFullError, MQIndexError, OffsetOverflowError, OutOfOrderError
-from mqindex.kafka.batches import BATCH, batch_rows
-from mqindex.kafka.codecs import decompress
-from mqindex.kafka.records import COLUMNS, read_records
+from mqindex.kafka.log.batches import BATCH, batch_rows
+from mqindex.kafka.log.codecs import decompress
+from mqindex.kafka.log.records import COLUMNS, read_records
 from tests.reference import kafka_log as twin
 from tests.reference import kafka_partition
 from tests.reference.kafka_index import Refused

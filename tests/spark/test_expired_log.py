@@ -10,7 +10,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.types import LongType, StructField, StructType
 
-from mqindex.spark.log_source import _LogReader
+from mqindex.spark.sources.rocketmq_commitlog import _LogReader
 from tests.support.small_store import make_small_store
 
 

@@ -15,7 +15,9 @@ pytest.importorskip("pyspark")
 from pyspark.sql.types import LongType, StructField, StructType
 
 from mqindex.errors import FileStateError, FormatError
-from mqindex.spark import kafka_files, log_stream, sources
+from mqindex.spark.sources import commitlog_stream as log_stream
+from mqindex.spark.sources import kafka_files
+from mqindex.spark.sources import register as sources
 from tests.support.kafka_writer import KafkaRecord, PartitionWriter
 from tests.support.small_store import make_small_store
 
@@ -112,7 +114,7 @@ def test_files_of_queues_that_are_deleted_meanwhile_are_left_out(store: Path, ca
 
 
 def test_a_queue_that_is_deleted_while_it_is_listed_is_left_out(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mqindex.spark import queue_source
+    from mqindex.spark.sources import rocketmq_consumequeue as queue_source
 
     listed = queue_source.list_queues
 

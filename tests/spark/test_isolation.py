@@ -10,8 +10,8 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.types import LongType, StructField, StructType
 
-from mqindex.spark import kafka_log_source
-from mqindex.spark.kafka_log_source import KafkaLogSource
+from mqindex.spark.sources import kafka_log as kafka_log_source
+from mqindex.spark.sources.kafka_log import KafkaLogSource
 from tests.support.consumed import consumed
 from tests.support.golden_kafka import PartitionCase
 from tests.support.kafka_writer import KafkaRecord, PartitionWriter

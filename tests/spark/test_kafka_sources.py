@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mqindex.kafka import LogSegment
-from mqindex.spark import kafka_log_source
-from mqindex.spark.kafka_log_source import KafkaLogSource
+from mqindex.spark.sources import kafka_log as kafka_log_source
+from mqindex.spark.sources.kafka_log import KafkaLogSource
 from tests.support.golden_kafka import PartitionCase
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mqindex.spark import queue_source
-from mqindex.spark.queue_source import ConsumeQueueSource
+from mqindex.spark.sources import rocketmq_consumequeue as queue_source
+from mqindex.spark.sources.rocketmq_consumequeue import ConsumeQueueSource
 from tests.support.golden import case
 
 pytestmark = pytest.mark.spark

@@ -11,8 +11,8 @@ import pytest
 
 from mqindex.rocketmq import CommitLog, IndexService
 from mqindex.rocketmq.log.log_columns import COLUMNS, DEFAULT_COLUMNS
-from mqindex.spark import log_source
-from mqindex.spark.reading import ARROW_TYPES, MAX_OFFSET
+from mqindex.spark.sources import rocketmq_commitlog as log_source
+from mqindex.spark.sources.reading import ARROW_TYPES, MAX_OFFSET
 from tests.support.golden import case
 from tests.support.small_store import make_small_store
 

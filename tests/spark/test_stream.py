@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql.types import StructType
 
 from mqindex.errors import FormatError
-from mqindex.spark import log_stream
-from mqindex.spark.log_stream import LogStreamReader
+from mqindex.spark.sources import commitlog_stream as log_stream
+from mqindex.spark.sources.commitlog_stream import LogStreamReader
 from tests.spark.test_sources import log, offsets, said_offsets
 from tests.support.log_writer import LogMessage, LogWriter
 
@@ -210,7 +210,7 @@ def test_log_that_was_cut_is_an_error(writer: LogWriter, stream: Callable[..., S
 def test_options_that_make_no_sense_are_named(writer: LogWriter, options: dict[str, str], words: str) -> None:
     from pyspark.sql.types import LongType, StructField, StructType
 
-    from mqindex.spark.log_stream import LogStreamReader
+    from mqindex.spark.sources.commitlog_stream import LogStreamReader
 
     schema = StructType([StructField("phy_offset", LongType())])
     with pytest.raises(ValueError, match=words):
@@ -220,7 +220,7 @@ def test_options_that_make_no_sense_are_named(writer: LogWriter, options: dict[s
 def test_file_that_goes_between_planning_and_reading_is_an_error(writer: LogWriter) -> None:
     from pyspark.sql.types import LongType, StructField, StructType
 
-    from mqindex.spark.log_stream import LogStreamReader
+    from mqindex.spark.sources.commitlog_stream import LogStreamReader
 
     writer.write(*messages(60))
     schema = StructType([StructField("phy_offset", LongType())])

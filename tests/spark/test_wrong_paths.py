@@ -14,8 +14,9 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from mqindex.errors import BadMagicError, FileStateError
 from mqindex.rocketmq import IndexService
-from mqindex.spark import functions, sources
-from mqindex.spark.functions import Lookup
+from mqindex.spark.functions import rocketmq as functions
+from mqindex.spark.functions.rocketmq import Lookup
+from mqindex.spark.sources import register as sources
 from tests.support.kafka_writer import KafkaRecord, PartitionWriter
 from tests.support.small_store import make_small_store
 

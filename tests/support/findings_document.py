@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mqindex.kafka import catalogue as kafka
+from mqindex.kafka.checks import catalogue as kafka
 from mqindex.rocketmq.checks import catalogue as rocketmq
 
 __all__ = ["PATH", "document"]
@@ -16,7 +16,7 @@ _INTRODUCTION = """\
 A finding has a severity, a kind, a place, what was expected and what is there. Only errors make a report not ok, and
 the exit code 1. The severity here is the usual one: a finding may be milder or worse by its circumstances, beside a
 broker that runs, for one. This page is made from the catalogues (`mqindex.rocketmq.checks.catalogue`,
-`mqindex.kafka.catalogue`); a test holds that both have every kind there is.
+`mqindex.kafka.checks.catalogue`); a test holds that both have every kind there is.
 """
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from mqindex import kafka, rocketmq
 from mqindex.errors import CorruptIndexError
-from mqindex.kafka.producer_state import read_producers
+from mqindex.kafka.partition.producer_state import read_producers
 from mqindex.rocketmq import IndexFile, IndexService
 from tests.support.golden import case
 from tests.support.golden_kafka import PartitionCase

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mqindex import kernels
-from mqindex._keys import hash_slots, key_hash, key_hashes
 from mqindex._native.keys import seed_of
+from mqindex.columns.keys import hash_slots, key_hash, key_hashes
 from tests.reference.java import decode_utf8, java_hash
 from tests.reference.java import key_hash as twin_hash
 

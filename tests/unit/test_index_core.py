@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqindex._keys import key_batch
 from mqindex._native.index_file import IndexCore
+from mqindex.columns.keys import key_batch
 from mqindex.errors import ClosedFileError, GeometryError, ReadOnlyFileError
 from mqindex.rocketmq import IndexFile
 from tests.reference.index_file import IndexFile as TwinFile

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mqindex._keys import key_batch
 from mqindex._native.index_file import IndexCore
+from mqindex.columns.keys import key_batch
 from mqindex.errors import ClosedFileError, GeometryError, ReadOnlyFileError, TruncatedFileError
 from mqindex.rocketmq import IndexFile
 from mqindex.rocketmq.layout import MAX_TIMESTAMP, RUN_ENTRY_SIZE

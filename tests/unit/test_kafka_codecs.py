@@ -9,8 +9,8 @@ import cramjam
 import pytest
 
 from mqindex.errors import FormatError
-from mqindex.kafka import codecs
-from mqindex.kafka.codecs import CODECS, decompress, with_frame_checksum
+from mqindex.kafka.log import codecs
+from mqindex.kafka.log.codecs import CODECS, decompress, with_frame_checksum
 from tests.support.kafka_writer import compressed
 
 CASES = [(name, magic) for magic in (0, 1, 2) for name in CODECS if magic == 2 or name != "zstd"]

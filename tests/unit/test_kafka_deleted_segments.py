@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from mqindex.cli.kafka_facts import kafka_facts
-from mqindex.cli.kafka_kinds import LOG_DIR, PARTITION
+from mqindex.cli.kafka.facts import kafka_facts
+from mqindex.cli.kafka.kinds import LOG_DIR, PARTITION
 from mqindex.engines import LocalEngine
 from mqindex.kafka import PartitionLog, rebuild, repair, verify
-from mqindex.kafka import log_segment as log_segment_module
+from mqindex.kafka.log import log_segment as log_segment_module
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
 
 Delete = Callable[[Path], Any]

@@ -11,7 +11,7 @@ import pytest
 from mqindex._native.kafka_log import BatchScan
 from mqindex._native.kafka_records import RecordColumns, compressed_part, find_record, first_offset, row_dtype
 from mqindex.errors import FormatError
-from mqindex.kafka.batches import batch_rows
+from mqindex.kafka.log.batches import batch_rows
 from tests.support.kafka_writer import KafkaRecord, batch, messages, varint
 
 GZIP = 1

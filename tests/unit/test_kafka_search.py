@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mqindex._native.kafka_search import batches_at, find_batches, first_not_below
-from mqindex.kafka.batches import batch_rows
+from mqindex.kafka.log.batches import batch_rows
 from tests.reference.kafka_partition import batches
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, batch
 

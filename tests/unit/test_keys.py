@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mqindex._keys import key_batch, key_hash, key_hashes
+from mqindex.columns.keys import key_batch, key_hash, key_hashes
 from tests.reference.java import key_hash as twin_hash
 
 WORDS = ["a", "", "été", "消息", "😀", "polygenelubricants", "x" * 11, "x" * 12, "x" * 13, "y" * 100, "T#Cugcafb"]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mqindex._native.group_commit import GroupCommit, allocate
-from mqindex._results import BinaryColumn, StringColumn
+from mqindex.columns.columns import BinaryColumn, StringColumn
 from mqindex.errors import (
     CapacityError,
     ClosedFileError,

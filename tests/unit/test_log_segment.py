@@ -22,9 +22,10 @@ from mqindex.errors import (
     OutOfOrderError,
     TruncatedFileError,
 )
-from mqindex.kafka import LogSegment, OffsetPosition, TimestampOffset, log_recovery, log_segment
-from mqindex.kafka.batches import BATCH, batch_rows
-from mqindex.kafka.leader_epochs import RUN
+from mqindex.kafka import LogSegment, OffsetPosition, TimestampOffset
+from mqindex.kafka.log import log_recovery, log_segment
+from mqindex.kafka.log.batches import BATCH, batch_rows
+from mqindex.kafka.partition.leader_epochs import RUN
 from tests.reference import kafka_log as twin
 from tests.reference import kafka_partition
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, batch, marker, messages

@@ -13,8 +13,8 @@ import pytest
 
 from mqindex import kafka
 from mqindex._native.numbers import milliseconds, whole_number
-from mqindex._numbers import int64s, times
 from mqindex.cli.options import milliseconds as of_text
+from mqindex.columns.numbers import int64s, times
 from mqindex.rocketmq import CommitLog, ConsumeQueue, IndexFile, IndexService, MessageStore, NewMessage
 
 MS = 1_700_000_000_123

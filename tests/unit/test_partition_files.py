@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mqindex.errors import StoreInUseError
-from mqindex.kafka.partition_files import (
+from mqindex.kafka.partition.partition_files import (
     PartitionFiles,
     hold_lock,
     is_partition,

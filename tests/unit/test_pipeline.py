@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqindex.rocketmq.log.log_entries import LogSpan
-from mqindex.rocketmq.pipeline.pipeline import Stretch, assign, cut, take
+from mqindex.rocketmq.pipeline.splits import Stretch, assign, cut, take
 from mqindex.rocketmq.pipeline.stages import Slice
 
 

@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from mqindex._results import BinaryColumn, Columns, HeadersColumn, StringColumn
+from mqindex.columns.columns import BinaryColumn, Columns, HeadersColumn, StringColumn
 from mqindex.report import Finding, RebuildReport, RepairReport, Report
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mqindex._results import Columns, Hits, StringColumn
+from mqindex.columns.columns import Columns, StringColumn
+from mqindex.columns.hits import Hits
 
 LISTS = [[7, 8], [], [9], [], []]
 

@@ -8,9 +8,9 @@ import pytest
 
 from mqindex.errors import FormatError
 from mqindex.rocketmq import ConsumerOffsets, TopicConfig
-from mqindex.rocketmq.side.consumer_offsets import read_delay_offsets
-from mqindex.rocketmq.side.side_json import parse_side_json
-from mqindex.rocketmq.side.topic_configs import read_topic_configs
+from mqindex.rocketmq.metadata.config_json import parse_side_json
+from mqindex.rocketmq.metadata.consumer_offsets import read_delay_offsets
+from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 
 OFFSETS = '{\n\t"offsetTable":{\n\t\t"TopicA@GroupA":{0:12,1:9\n\t\t},\n\t\t"%RETRY%GroupA@GroupA":{0:0\n\t\t}\n\t}\n}'
 OFFSETS_5 = '{"dataVersion":{"counter":3},"groupTopicMap":{"G":["T"]},"offsetTable":{"T@G":{"0":7}}}'

@@ -16,7 +16,7 @@ from mqindex.rocketmq.index.compare import Comparison, Difference, Place, first_
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.log.expiry import present
 from mqindex.rocketmq.log.log_entries import LogEntries, LogSpan
-from mqindex.rocketmq.pipeline.pipeline import damage_finding
+from mqindex.rocketmq.pipeline.splits import damage_finding
 
 __all__ = ["Checked", "FileCheck", "check_file", "structural_finding"]
 

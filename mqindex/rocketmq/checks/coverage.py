@@ -13,8 +13,7 @@ from mqindex.engines import Engine
 from mqindex.rocketmq.checks.check import Checked
 from mqindex.rocketmq.index.compare import Place
 from mqindex.rocketmq.log.log_entries import LogEntries, LogSpan
-from mqindex.rocketmq.pipeline import pipeline
-from mqindex.rocketmq.pipeline.pipeline import Extracted, Stretch
+from mqindex.rocketmq.pipeline.splits import Extracted, Stretch, cut, extract
 
 __all__ = ["Filled", "Gap", "gaps", "measure"]
 
@@ -76,8 +75,8 @@ def measure(
     engine: Engine, found: Sequence[Gap], spans: Sequence[LogSpan], split_size: int, *, tags: bool, out: str | None
 ) -> list[Filled]:
     """Read the gaps, all in one round of tasks; with `out` their runs stay there."""
-    stretches = [pipeline.cut(spans, gap.stretch, split_size, tags=tags, out=out) for gap in found]
-    extracted = pipeline.extract(engine, stretches, name="read gaps", spans=spans)
+    stretches = [cut(spans, gap.stretch, split_size, tags=tags, out=out) for gap in found]
+    extracted = extract(engine, stretches, name="read gaps", spans=spans)
     return [Filled(_begun_later(gap, one), one) for gap, one in zip(found, extracted, strict=True)]
 
 

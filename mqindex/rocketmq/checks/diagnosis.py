@@ -17,9 +17,9 @@ from mqindex.rocketmq.checks.start_check import check_start
 from mqindex.rocketmq.index.compare import Place
 from mqindex.rocketmq.log.expiry import expired_finding, present, still_there
 from mqindex.rocketmq.log.log_entries import LogSpan
+from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.pipeline.log_end import fix_log_end
 from mqindex.rocketmq.pipeline.survey import Survey, index_switched_off
-from mqindex.rocketmq.side.checkpoint import Checkpoint
 
 __all__ = ["Diagnosis", "check_files", "conclude", "diagnose"]
 

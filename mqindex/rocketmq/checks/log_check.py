@@ -22,9 +22,8 @@ from mqindex.rocketmq.checks.entry_check import EntryCheck, EntryRun, EntryStret
 from mqindex.rocketmq.checks.queue_wants import QueueWants, needs_again
 from mqindex.rocketmq.checks.unit_check import ExtReader, QueueRun, UnitCheck
 from mqindex.rocketmq.log.log_entries import Damage, FileWalk, LogSpan
-from mqindex.rocketmq.pipeline import pipeline
 from mqindex.rocketmq.pipeline.log_end import find_behind
-from mqindex.rocketmq.pipeline.pipeline import Stitched, Stretch
+from mqindex.rocketmq.pipeline.splits import Stitched, Stretch, cut, damage_finding, stitch
 from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.queue.queue_names import QueueName
@@ -109,12 +108,12 @@ def walk_log(
     walked = Walked(found)
     checks = _checks(found, split_size, check_crc=check_crc, queues=queues, stretches=stretches)
     runs = engine.map(check_split, checks, name="check the log", weights=[one.stop - one.start for one in checks])
-    stitched: Stitched[LogRun] = pipeline.stitch(
+    stitched: Stitched[LogRun] = stitch(
         engine, check_split, list(zip(checks, runs, strict=True)), Stitched[LogRun](), spans=found.spans, look=True
     )
     found = walked.survey = replace(found, spans=stitched.spans)
     walked.runs, walked.damage = _again(engine, checks, stitched.runs), stitched.damage
-    walked.findings = stitched.gone + [pipeline.damage_finding(damage) for damage in stitched.damage]
+    walked.findings = stitched.gone + [damage_finding(damage) for damage in stitched.damage]
     if stitched.fault is not None:
         walked.findings += find_behind(engine, found.spans, stitched.fault)
         ended = replace(found.spans[-1], stop=stitched.fault.at)
@@ -140,7 +139,7 @@ def _checks(
             ext=found.options.consume_queue_ext_directory if rules.ext_file_size is not None else None,
             stretches=tuple(one for one in stretches if one.reaches(split.start, split.stop)),
         )
-        for split in pipeline.cut(found.spans, whole, split_size, tags=found.tags, out=None)
+        for split in cut(found.spans, whole, split_size, tags=found.tags, out=None)
     ]
 
 

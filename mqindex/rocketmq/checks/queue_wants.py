@@ -9,7 +9,7 @@ from mqindex._words import plural
 from mqindex.report import Finding
 from mqindex.rocketmq.checks.unit_check import QueueRun, UnitDifference, began_at_0, fits_hole, joined
 from mqindex.rocketmq.pipeline.queue_build import Oddities
-from mqindex.rocketmq.pipeline.queue_pipeline import oddities_told
+from mqindex.rocketmq.pipeline.queue_splits import oddities_told
 from mqindex.rocketmq.queue.queue_names import QueueName
 
 __all__ = ["QueueWants", "gather_wants", "needs_again"]

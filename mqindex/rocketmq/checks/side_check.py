@@ -12,12 +12,12 @@ from mqindex._words import plural
 from mqindex.errors import FormatError
 from mqindex.files import disk
 from mqindex.report import Finding
+from mqindex.rocketmq.metadata.checkpoint import CHECKPOINT_SIZE, LATEST_TIME, Checkpoint
+from mqindex.rocketmq.metadata.config_json import parse_side_json
+from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets, read_delay_offsets
+from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
-from mqindex.rocketmq.side.checkpoint import CHECKPOINT_SIZE, LATEST_TIME, Checkpoint
-from mqindex.rocketmq.side.consumer_offsets import ConsumerOffsets, read_delay_offsets
-from mqindex.rocketmq.side.side_json import parse_side_json
-from mqindex.rocketmq.side.topic_configs import read_topic_configs
 
 __all__ = ["CONFIG_FILES", "SideCheck", "check_sides", "checkpoint_is_directory", "content_problem", "json_findings"]
 

@@ -25,10 +25,10 @@ from mqindex.rocketmq.checks import start_files
 from mqindex.rocketmq.checks.recovery import OFFSET_SINCE, needs_offset, read_again_from
 from mqindex.rocketmq.checks.side_check import CONFIG_FILES, checkpoint_is_directory, content_problem, json_findings
 from mqindex.rocketmq.checks.start_files import Entry, IndexHeader, listed
+from mqindex.rocketmq.metadata.checkpoint import Checkpoint
+from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import Version, parse_version
 from mqindex.rocketmq.pipeline.survey import Survey
-from mqindex.rocketmq.side.checkpoint import Checkpoint
-from mqindex.rocketmq.side.topic_configs import read_topic_configs
 
 __all__ = ["Started", "check_start"]
 

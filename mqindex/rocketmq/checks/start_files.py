@@ -13,7 +13,7 @@ from typing import NamedTuple
 from mqindex.files.regular import regular
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.expiry import was_deleted
-from mqindex.rocketmq.side.checkpoint import Checkpoint
+from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 
 __all__ = [
     "Entry",

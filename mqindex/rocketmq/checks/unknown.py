@@ -18,8 +18,7 @@ from mqindex.rocketmq.checks.diagnosis import Diagnosis
 from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM, QUEUE_FILE_SIZE
 from mqindex.rocketmq.log.log_entries import FileWalk
-from mqindex.rocketmq.pipeline import pipeline
-from mqindex.rocketmq.pipeline.pipeline import SPLIT_SIZE, Stretch
+from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, Stretch, cut
 from mqindex.rocketmq.pipeline.stages import Split
 from mqindex.rocketmq.pipeline.survey import Survey
 
@@ -107,9 +106,7 @@ def refuse(unknown: Sequence[Unknown]) -> None:
 
 def tags_matter(engine: Engine, found: Survey, stretches: Iterable[Stretch]) -> bool:
     """Whether a message of these stretches gives one entry more from 5.4 on."""
-    splits = [
-        split for stretch in stretches for split in pipeline.cut(found.spans, stretch, SPLIT_SIZE, tags=True, out=None)
-    ]
+    splits = [split for stretch in stretches for split in cut(found.spans, stretch, SPLIT_SIZE, tags=True, out=None)]
     return any(engine.map(_tags_matter, splits, name="look for tags", weights=[one.stop - one.start for one in splits]))
 
 

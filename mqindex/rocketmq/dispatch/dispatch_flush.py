@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from mqindex.files import disk
-from mqindex.rocketmq.side.checkpoint import Checkpoint
+from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from mqindex.rocketmq.index.index_file import IndexFile

@@ -19,8 +19,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from mqindex.driving import announce
-from mqindex.engines import Engine, chosen_engine
+from mqindex.engines import Engine
+from mqindex.engines.engine import chosen_engine
+from mqindex.engines.tasks import announce
 from mqindex.errors import StoreInUseError
 from mqindex.files import disk
 from mqindex.rocketmq import store as stores

@@ -7,7 +7,7 @@ from mqindex.files import disk
 from mqindex.rocketmq.checks.diagnosis import check_files
 from mqindex.rocketmq.dispatch.follow_home import FollowHome
 from mqindex.rocketmq.pipeline.log_end import fix_log_end
-from mqindex.rocketmq.pipeline.pipeline import SPLIT_SIZE
+from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
 from mqindex.rocketmq.pipeline.survey import survey
 from mqindex.rocketmq.queue.consume_queue_table import remove_scraps
 from mqindex.rocketmq.repair import repair

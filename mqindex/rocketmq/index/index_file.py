@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._keys import key_batch
 from mqindex._native.index_file import IndexCore
 from mqindex._native.numbers import milliseconds, period, whole_number
 from mqindex._native.single_calls import SingleCalls
-from mqindex._numbers import int64s, times
-from mqindex._results import Columns, Hits
 from mqindex._words import plural
+from mqindex.columns.columns import Columns
+from mqindex.columns.hits import Hits
+from mqindex.columns.keys import key_batch
+from mqindex.columns.numbers import int64s, times
 from mqindex.errors import GeometryError, TruncatedFileError
 from mqindex.files import disk, lock
 from mqindex.files.mapped_file import MappedFile
@@ -26,9 +27,9 @@ from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM, MAX_TIMESTAMP
 
 if TYPE_CHECKING:
-    from mqindex._keys import Keys
     from mqindex._native.keys import KeyBatch
-    from mqindex._numbers import Time, Times
+    from mqindex.columns.keys import Keys
+    from mqindex.columns.numbers import Time, Times
 
 __all__ = ["IndexFile", "IndexHeader"]
 

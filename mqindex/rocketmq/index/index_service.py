@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._keys import key_batch
 from mqindex._native.numbers import period, whole_number
 from mqindex._native.owner import Owner
-from mqindex._numbers import int64s, times
-from mqindex._results import Hits
+from mqindex.columns.hits import Hits
+from mqindex.columns.keys import key_batch
+from mqindex.columns.numbers import int64s, times
 from mqindex.errors import ClosedFileError, GeometryError, ReadOnlyFileError
 from mqindex.files import disk
 from mqindex.rocketmq import layout, store
@@ -28,8 +28,8 @@ from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.rocketmq.wrong_place import refuse_other_place
 
 if TYPE_CHECKING:
-    from mqindex._keys import Keys
-    from mqindex._numbers import Time, Times
+    from mqindex.columns.keys import Keys
+    from mqindex.columns.numbers import Time, Times
 
 __all__ = ["IndexService", "QueryOffsetResult"]
 

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from mqindex._native.guard import Mapping
 from mqindex._native.numbers import whole_number
 from mqindex._native.owner import Owner
-from mqindex._results import Columns
 from mqindex._words import plural
+from mqindex.columns.columns import Columns
 from mqindex.errors import ClosedFileError, FormatError, ReadOnlyFileError
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.log_text import born_hosts, gather, msg_ids, store_hosts
-from mqindex._results import BinaryColumn, Columns, StringColumn
+from mqindex.columns.columns import BinaryColumn, Columns, StringColumn
 
 __all__ = ["COLUMNS", "DEFAULT_COLUMNS", "columns_of", "require_columns"]
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from mqindex._native.commit_log import Scanner, find_frame
 from mqindex._native.log_extract import Extractor
-from mqindex._results import Columns
+from mqindex.columns.columns import Columns
 from mqindex.errors import TruncatedFileError
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq.log.log_columns import columns_of

@@ -22,8 +22,8 @@ from mqindex._native.pieces import (
     pieces_of_offsets,
     pieces_of_sequence,
 )
-from mqindex._numbers import int64s, times
-from mqindex._results import StringColumn
+from mqindex.columns.columns import StringColumn
+from mqindex.columns.numbers import int64s, times
 from mqindex.rocketmq.log.message_encoder import NewMessage, properties_block, refused
 from mqindex.rocketmq.log.write_rules import WriteRules
 

@@ -14,8 +14,7 @@ from mqindex.engines import Engine
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq.log.log_entries import Damage, LogSpan
-from mqindex.rocketmq.pipeline import pipeline
-from mqindex.rocketmq.pipeline.pipeline import Stretch
+from mqindex.rocketmq.pipeline.splits import Stretch, cut, extract
 from mqindex.rocketmq.pipeline.survey import Survey
 
 __all__ = ["find_behind", "fix_log_end"]
@@ -28,8 +27,8 @@ def fix_log_end(engine: Engine, found: Survey, split_size: int) -> tuple[Survey,
     if not found.spans:
         return found, []
     last = found.spans[-1]
-    splits = pipeline.cut([last], Stretch(last.file_start, last.stop), split_size, tags=found.tags, out=None)
-    (extracted,) = pipeline.extract(engine, [splits], name="find the log's end")
+    splits = cut([last], Stretch(last.file_start, last.stop), split_size, tags=found.tags, out=None)
+    (extracted,) = extract(engine, [splits], name="find the log's end")
     if extracted.fault is None:
         return found, []
     findings = find_behind(engine, found.spans, extracted.fault)

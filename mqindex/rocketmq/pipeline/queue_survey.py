@@ -11,11 +11,11 @@ from mqindex.errors import FormatError
 from mqindex.files import disk
 from mqindex.report import Finding, Value
 from mqindex.rocketmq import layout
+from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.delay_survey import seen_delay_levels
 from mqindex.rocketmq.queue.queue_files import queue_file_paths, subdirectories
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC, QueueRules, queue_rules
-from mqindex.rocketmq.side.topic_configs import read_topic_configs
 
 __all__ = ["QueueSurvey", "is_rocksdb", "queues_elsewhere", "survey_queues"]
 

@@ -24,8 +24,8 @@ from mqindex.rocketmq.layout import MAGIC_MESSAGE_V2
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.expiry import was_deleted
 from mqindex.rocketmq.log.log_entries import LogEntries, LogSpan
+from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import StoreOptions
-from mqindex.rocketmq.side.topic_configs import read_topic_configs
 
 __all__ = ["LogTraces", "Version", "log_traces", "survey_version"]
 

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.numbers import milliseconds, whole_number
-from mqindex._numbers import Time
-from mqindex._results import Columns
 from mqindex._words import plural
+from mqindex.columns.columns import Columns
+from mqindex.columns.numbers import Time
 from mqindex.errors import ClosedFileError
 from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, Skipped

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from mqindex._native.consume_queue import are_sound, check_units, decode_units, select_tags
 from mqindex._native.numbers import milliseconds, whole_number
 from mqindex._native.owner import Owner
-from mqindex._results import Columns
 from mqindex._words import plural
+from mqindex.columns.columns import Columns
 from mqindex.errors import ClosedFileError, ReadOnlyFileError
 from mqindex.files import disk
 from mqindex.rocketmq import store
@@ -30,7 +30,7 @@ from mqindex.rocketmq.queue.queue_units import Taken, all_columns, count_blanks,
 from mqindex.rocketmq.wrong_place import refuse_other_place
 
 if TYPE_CHECKING:
-    from mqindex._numbers import Time
+    from mqindex.columns.numbers import Time
     from mqindex.rocketmq.log.commit_log import CommitLog
     from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.guard import check_whole
-from mqindex._results import BinaryColumn, Columns
 from mqindex._words import plural
+from mqindex.columns.columns import BinaryColumn, Columns
 from mqindex.rocketmq.layout import EXT_UNIT_SIZE, MAX_EXT_ADDRESS
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue.queue_files import FileMaps, UnitFiles

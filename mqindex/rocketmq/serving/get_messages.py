@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.commit_log import frame_dtype, scan_at
-from mqindex._results import BinaryColumn, Columns, StringColumn
+from mqindex.columns.columns import BinaryColumn, Columns, StringColumn
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.log_columns import COLUMNS
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue, QueueBounds

@@ -10,8 +10,8 @@ from types import TracebackType
 
 from mqindex._native.numbers import period
 from mqindex._native.owner import Owner
-from mqindex._numbers import Time
-from mqindex._results import Columns
+from mqindex.columns.columns import Columns
+from mqindex.columns.numbers import Time
 from mqindex.errors import ClosedFileError, FileStateError, ReadOnlyFileError
 from mqindex.files import disk
 from mqindex.rocketmq.dispatch.reput import OnReput, ReputResult, Stop
@@ -23,6 +23,9 @@ from mqindex.rocketmq.log.log_columns import require_columns
 from mqindex.rocketmq.log.message import Message
 from mqindex.rocketmq.log.message_columns import MessageColumns
 from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
+from mqindex.rocketmq.metadata.checkpoint import Checkpoint
+from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets, read_delay_offsets
+from mqindex.rocketmq.metadata.topic_configs import TopicConfig, read_topic_configs
 from mqindex.rocketmq.options import Config, StoreOptions, store_options
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue, QueueBounds
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
@@ -47,9 +50,6 @@ from mqindex.rocketmq.serving.query_message import (
 )
 from mqindex.rocketmq.serving.store_writer import PutMessagesResult, StoreWriter
 from mqindex.rocketmq.serving.tag_filter import tag_filter
-from mqindex.rocketmq.side.checkpoint import Checkpoint
-from mqindex.rocketmq.side.consumer_offsets import ConsumerOffsets, read_delay_offsets
-from mqindex.rocketmq.side.topic_configs import TopicConfig, read_topic_configs
 
 __all__ = ["MessageStore"]
 

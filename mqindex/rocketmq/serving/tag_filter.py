@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._results import StringColumn
+from mqindex.columns.columns import StringColumn
 from mqindex.rocketmq.queue.consume_queue import tag_hash
 
 __all__ = ["TagFilter", "tag_filter"]

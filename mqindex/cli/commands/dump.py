@@ -1,0 +1,71 @@
+"""`mqindex dump`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from mqindex.cli.brokers import DUMPED, broker_of
+from mqindex.cli.formats import FORMATS
+from mqindex.cli.kinds import require_kind
+from mqindex.cli.options import BrokerOptions, broker_options, json_option, kind_option, subcommand
+from mqindex.cli.trouble import say
+
+if TYPE_CHECKING:
+    from mqindex.kafka.partition.partition_log import IsolationLevel
+
+__all__ = ["command"]
+
+
+@subcommand(
+    "dump",
+    "mqindex dump /data/store/index/20231114221320123 --format csv > entries.csv",
+    "mqindex dump /data/kafka/orders-0 --records --json",
+)
+@click.argument("path", metavar="PATH")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(FORMATS)),
+    help="How it is written; --json is for json.  [default: table]",
+)
+@click.option("--records", is_flag=True, help="Kafka: every record of a log, decompressed, instead of every batch.")
+@click.option(
+    "--isolation-level",
+    "isolation",
+    type=click.Choice(["read_uncommitted", "read_committed"]),
+    help="Kafka: what a consumer of this level gets, no control batch and no aborted record.  [default: all]",
+)
+@kind_option(*DUMPED)
+@broker_options
+@json_option
+def command(
+    *,
+    path: str,
+    form: str | None,
+    records: bool,
+    isolation: IsolationLevel | None,
+    kind: str | None,
+    options: BrokerOptions,
+    as_json: bool,
+) -> int:
+    """Print every entry of an index, message of a commit log, unit of consume queues, or batch of a segment.
+
+    RocketMQ: the table has the columns of a message that people look for, and times in UTC; csv, json and arrow, an
+    Arrow IPC stream, have all but body and properties, and times in ms since the epoch. Kafka: of a partition, every
+    segment's batches; of an index, all places up to a tail of zeros. Exit code 1: the log is damaged in places, which
+    stderr names; the rest was printed.
+    """
+    kind = require_kind(path, kind, *DUMPED)
+    if as_json and form not in (None, "json"):
+        raise click.UsageError(f"--json and --format {form}: expected one of the two", click.get_current_context())
+    form = "json" if as_json else form or "table"
+    damage: list[str] = []
+    columns = broker_of(kind).columns(
+        kind, path, options, records=records, isolation=isolation, for_people=form == "table", damage=damage
+    )
+    FORMATS[form](columns)
+    for sentence in damage:
+        say(sentence)
+    return 1 if damage else 0

@@ -1,0 +1,150 @@
+"""`mqindex follow`."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from mqindex._words import plural
+from mqindex.cli.kinds import require_store
+from mqindex.cli.options import StoreOptions, json_option, store_options, subcommand
+from mqindex.cli.output import print_json, print_line
+from mqindex.cli.progress import progress_bars
+from mqindex.cli.rocketmq.actions import require_log
+from mqindex.cli.text import iso
+from mqindex.cli.trouble import Interrupted
+
+if TYPE_CHECKING:
+    from mqindex.rocketmq.dispatch.follow import FollowReport
+    from mqindex.rocketmq.dispatch.reput import ReputProgress
+
+__all__ = ["command"]
+
+
+@subcommand("follow", "mqindex follow /data/store --out /data/beside")
+@click.argument("store", metavar="STORE")
+@click.option("--out", required=True, metavar="DIR", help="Where the index and the queues are kept; not in STORE.")
+@store_options
+@json_option
+def command(*, store: str, out: str, options: StoreOptions, as_json: bool) -> int:
+    """Keep an index and consume queues in DIR up to date with STORE's commit log, beside a live broker.
+
+    STORE is only read. A message is found, with `mqindex query DIR`, a few milliseconds after the broker stored it.
+    Ctrl-C or SIGTERM stops; the next run goes on from there. After a crash it repairs DIR first. Exit code 0: stopped.
+    """
+    from mqindex.engines import LocalEngine
+    from mqindex.rocketmq.dispatch.follow import follow
+
+    require_store(store)
+    require_log(store, options)
+    with _signals() as stop, progress_bars() as show:
+        line = _Line(as_json=as_json)
+        try:
+            report = follow(store, out, stop=stop, progress=line.show, engine=LocalEngine(progress=show), **options)
+        except KeyboardInterrupt:
+            raise Interrupted("every file is the old or the new one; run it again to go on") from None
+        finally:
+            line.clear()
+    if as_json:
+        print_json("follow", {"event": "stopped", **asdict(report)})
+    else:
+        print_line(_closing(report))
+    return 0
+
+
+def _closing(report: FollowReport) -> str:
+    stored = f", stored {iso(report.store_timestamp)}" if report.store_timestamp else ""
+    counts = ", ".join(
+        (
+            plural(report.messages, "message"),
+            plural(report.entries, "entry"),
+            plural(report.units, "unit"),
+        )
+    )
+    repairs = f"; repaired {plural(report.repairs, 'time')}" if report.repairs else ""
+    refused = f"; {plural(report.refused, 'unit')} of queues that cannot be files" if report.refused else ""
+    return (
+        f"stopped at phy offset {report.phy_offset}{stored}: {counts} into {report.out} in {report.seconds:.1f} s"
+        f"{repairs}{refused}"
+    )
+
+
+class _Stop:
+    """Set by a signal. No lock is taken in a handler, so that none can be waited for in vain."""
+
+    def __init__(self) -> None:
+        self._set = False
+        self.following = False
+
+    def is_set(self) -> bool:
+        """Asked for by the loop, which from then on ends by itself."""
+        self.following = True
+        return self._set
+
+    def wait(self, timeout: float) -> None:
+        if not self._set:
+            time.sleep(timeout)
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """The first signal ends the loop; a second, or one before the loop, interrupts."""
+        if self._set or not self.following:
+            raise KeyboardInterrupt
+        self._set = True
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[_Stop]:
+    """SIGINT, SIGTERM and SIGHUP set the stop while this lasts; one that is ignored (`nohup`) stays so."""
+    stop = _Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers if signal.getsignal(number) != signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, stop.handle)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Line:
+    """Progress: JSON lines where asked for, else one line that is written over, on a terminal only."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._watched = sys.stderr.isatty()
+        self._told = (-1, -1)
+
+    def show(self, told: ReputProgress) -> None:
+        if self._as_json and (told.phy_offset, told.lag_bytes) != self._told:
+            self._told = told.phy_offset, told.lag_bytes
+            print_json("follow", {"event": "progress", **asdict(told)})
+            sys.stdout.flush()
+        elif self._watched:
+            sys.stderr.write(f"\r{_state(told)}\x1b[K")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        if self._watched and not self._as_json:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def _state(told: ReputProgress) -> str:
+    stored = f"  {iso(told.store_timestamp)}" if told.store_timestamp else ""
+    return (
+        f"phy offset {told.phy_offset:,}  {told.lag_bytes:,} bytes behind"
+        f"  {told.messages_per_second:,.0f} messages/s{stored}"
+    )

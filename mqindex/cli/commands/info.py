@@ -1,0 +1,157 @@
+"""`mqindex info`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+from mqindex._words import plural
+from mqindex.cli.brokers import broker_of
+from mqindex.cli.kafka import kinds as kafka_kinds
+from mqindex.cli.kinds import KINDS, require_kind
+from mqindex.cli.options import BrokerOptions, broker_options, json_option, kind_option, subcommand
+from mqindex.cli.output import print_fields, print_json, print_line, print_table
+from mqindex.cli.text import iso, size
+from mqindex.cli.trouble import say
+
+__all__ = ["command"]
+
+Facts = dict[str, Any]
+
+
+@subcommand("info", "mqindex info /data/store/index/20231114221320123", "mqindex info /data/kafka/orders-0")
+@click.argument("path", metavar="PATH")
+@kind_option(*KINDS)
+@broker_options
+@json_option
+def command(*, path: str, kind: str | None, options: BrokerOptions, as_json: bool) -> int:
+    """Say what PATH is, and what is in it.
+
+    PATH is a RocketMQ store's root directory or something in it: the index, the commit log, the consume queues, one
+    queue, the offsets of consumers, a checkpoint, or one file of these; or a Kafka log dir, a partition, or a .log,
+    .index, .timeindex, .txnindex or .snapshot file. Of a store it also says how far each group of consumers is behind.
+    Only headers and ends are read; `mqindex verify` reads everything.
+    """
+    kind = require_kind(path, kind, *KINDS)
+    facts: Facts = {"kind": kind, "path": path, **broker_of(kind).facts(kind, path, options)}
+    if as_json:
+        print_json("info", facts)
+    else:
+        print_line(f"{facts['path']}: {KINDS[facts['kind']]}")
+        _print(facts)
+    errors = [part["error"] for part in _parts(facts) if "error" in part]
+    for error in errors:
+        say(error)
+    return 2 if errors else 0
+
+
+def _parts(facts: Facts) -> Iterable[Facts]:
+    below = [part for part in facts.values() if isinstance(part, dict)]
+    return [facts, *below, *(file for part in [facts, *below] for file in part.get("files", ()))]
+
+
+_PARTS = (  # of a store; of a segment
+    "commitlog", "index", "consumequeue", "batchconsumequeue", "checkpoint", "consumer_offsets",
+    "timeindex", "txnindex",
+)  # fmt: skip
+_LISTS = ("queues", "offsets", "partitions", "segments")
+_MOST_ROWS = 100  # of each list, where a store is told of
+
+
+def _print(facts: Facts, *, whole: bool = True) -> None:
+    print_fields(_fields(facts))
+    for name in _PARTS:
+        if isinstance(part := facts.get(name), dict):
+            print_line()
+            print_line(f"{name}  {part.get('path') or ', '.join(part.get('directories', ()))}".rstrip())
+            _print(part, whole=False)
+    if files := facts.get("files"):
+        print_line()
+        _print_files(files)
+    for name in _LISTS:
+        rows = facts.get(name, ())
+        if not whole and len(rows) > _MOST_ROWS:
+            print_line(f"  `mqindex info {shlex.quote(facts['path'])}` lists them")
+        elif rows:
+            print_line()
+            print_table(list(rows[0]), [[_cell(name, cell) for name, cell in row.items()] for row in rows])
+
+
+def _cell(name: str, cell: object) -> object:
+    return "missing" if cell is None and name in ("index", "timeindex") else cell
+
+
+_TOLD_ELSEWHERE = (
+    "kind", "path", "directories", "files", "entries", "capacity", "places", "full", "geometry_source", "error",
+)  # fmt: skip
+
+
+def _fields(facts: Facts) -> Iterable[tuple[str, object]]:
+    for name, value in facts.items():
+        if name in _TOLD_ELSEWHERE:
+            continue
+        if isinstance(value, dict):
+            continue
+        if name in _LISTS:
+            yield name, len(value)
+            continue
+        if name.endswith("_timestamp"):
+            yield name, f"{value}  {iso(value)}"
+        elif name == "size":
+            yield name, size(value)
+        elif name == "clean_shutdown":
+            yield name, "yes" if value else "no: the last exit was unclean, or the broker runs"
+        elif name == "abort":
+            yield name, "there: the last exit was unclean, or the broker runs" if value else "not there"
+        elif name == "lock":
+            yield name, _LOCK[value].format("log dir" if facts["kind"] in kafka_kinds.KINDS else "store")
+        elif name == "strays":
+            yield "skipped names", ", ".join(value) or None
+        elif name in _PARTS:
+            yield name, "not there"
+        else:
+            yield name, value
+    yield from _sums(facts)
+
+
+_LOCK = {
+    "held": "held: a broker runs on this {}",
+    "free": "free: no broker runs on this {}",
+    "absent": "not there",
+    "unreadable": "there, but not for us to read",
+}
+
+
+def _sums(facts: Facts) -> Iterable[tuple[str, object]]:
+    if "geometry_source" in facts:
+        yield "geometry", facts["geometry_source"]
+    if "capacity" in facts:
+        share = facts["entries"] / facts["capacity"] if facts["capacity"] else 1.0
+        yield "entries", f"{facts['entries']} of {facts['capacity']} ({share:.1%}){', full' if facts['full'] else ''}"
+    elif "places" in facts:
+        zeros = facts["places"] - facts["entries"]
+        yield "entries", f"{facts['entries']}, then {plural(zeros, 'place')} of zeros" if zeros else facts["entries"]
+    elif "entries" in facts:
+        files = f" in {plural(len(facts['files']), 'file')}" if "files" in facts else ""
+        yield "entries", f"{facts['entries']}{files}"
+    elif "files" in facts:
+        yield "files", len(facts["files"])
+
+
+def _print_files(files: list[Facts]) -> None:
+    if "start" in files[0]:
+        print_table(["start", "size", "path"], [(file["start"], file["size"], file["path"]) for file in files])
+        return
+    names = ["name", "entries", "begin_phy_offset", "end_phy_offset"]
+    print_table(
+        [*names, "begin", "end"],
+        [(*(file.get(name) for name in names), _time(file, "begin"), _time(file, "end")) for file in files],
+    )
+
+
+def _time(file: Facts, end: str) -> str | None:
+    moment = file.get(f"{end}_timestamp")
+    return None if moment is None else iso(moment)

@@ -1,0 +1,71 @@
+"""`mqindex query`."""
+
+from __future__ import annotations
+
+import click
+
+from mqindex.cli.broker import MOST_HITS, Question
+from mqindex.cli.brokers import QUERIED, broker_of
+from mqindex.cli.kinds import require_kind
+from mqindex.cli.options import BrokerOptions, broker_options, json_option, kind_option, subcommand, time_option
+
+__all__ = ["command"]
+
+
+@subcommand(
+    "query",
+    "mqindex query /data/store --topic OrderTopic order-1 order-2",
+    "mqindex query /data/kafka/orders-0 --timestamp 2023-11-14T22:13:35Z",
+)
+@click.argument("path", metavar="PATH")
+@click.argument("keys", nargs=-1, metavar="[KEY...]")
+@click.option("--topic", metavar="T", help="RocketMQ: the topic of the messages of each KEY.")
+@time_option("--begin", 0, "RocketMQ: stored at this time or later, ms since the epoch or ISO 8601.")
+@time_option("--end", None, "RocketMQ: stored at this time or earlier.")
+@click.option(
+    "--max-num",
+    type=click.IntRange(0),
+    default=MOST_HITS,
+    show_default=True,
+    metavar="N",
+    help="RocketMQ: most hits a key.",
+)
+@click.option(
+    "--offset", "offsets", multiple=True, metavar="N",
+    help="Kafka: the batch that holds this offset; repeat it, or - for one a line on stdin.",
+)  # fmt: skip
+@click.option(
+    "--timestamp", "timestamps", multiple=True, metavar="TIME",
+    help="Kafka: the first record at this time or later (-1 end, -2 begin, -3 greatest time); likewise.",
+)  # fmt: skip
+@kind_option(*QUERIED)
+@broker_options
+@json_option
+def command(
+    *,
+    path: str,
+    keys: tuple[str, ...],
+    topic: str | None,
+    begin: int,
+    end: int | None,
+    max_num: int,
+    offsets: tuple[str, ...],
+    timestamps: tuple[str, ...],
+    kind: str | None,
+    options: BrokerOptions,
+    as_json: bool,
+) -> int:
+    """Look up keys in a RocketMQ store, offsets or times in a Kafka partition, and print what the broker answers.
+
+    RocketMQ: PATH is a store's root, a directory of index files, or one index file. Printed is where the messages of
+    each KEY are in the commit log, newest first; '-' reads keys from stdin, one a line. Only hashes are compared:
+    another key of the same hash is found, too.
+
+    Kafka: PATH is a partition's directory, one segment's .log, or one .index (--offset) or .timeindex (--timestamp),
+    whose entry is printed.
+
+    Exit code 1: nothing was found.
+    """
+    kind = require_kind(path, kind, *QUERIED)
+    question = Question(keys, topic, begin, end, max_num, offsets, timestamps)
+    return 0 if broker_of(kind).query(kind, path, question, options, as_json=as_json) else 1

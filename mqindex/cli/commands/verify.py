@@ -1,0 +1,88 @@
+"""`mqindex verify`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+
+import click
+
+from mqindex.cli.brokers import VERIFIED, broker_of, unseen_kind
+from mqindex.cli.findings import print_findings
+from mqindex.cli.kafka.kinds import OF_SEGMENT
+from mqindex.cli.kinds import kind_of, require_kind
+from mqindex.cli.options import (
+    BrokerOptions,
+    EngineOptions,
+    broker_options,
+    engine_options,
+    json_option,
+    kind_option,
+    subcommand,
+)
+from mqindex.cli.output import print_fields, print_json, print_line
+from mqindex.cli.reports import counts, exit_code, print_actions, settings, work_done
+from mqindex.cli.rocketmq.kinds import STORE
+from mqindex.cli.verdict import verdict
+from mqindex.report import Kind, Report
+
+__all__ = ["command"]
+
+_ASKED = ("geometry-unknown", "broker-version-unknown", "queue-file-size-unknown")  # without them repair refuses
+
+
+@subcommand("verify", "mqindex verify /data/store --deep", "mqindex verify /data/kafka --index-interval-bytes 1024")
+@click.argument("path", metavar="PATH")
+@click.option(
+    "--deep", is_flag=True,
+    help="RocketMQ: compare every index entry with the log, and every body with its checksum. Kafka: every record.",
+)  # fmt: skip
+@kind_option(*VERIFIED)
+@engine_options
+@broker_options
+@json_option
+def command(
+    *, path: str, deep: bool, kind: str | None, engine: EngineOptions, options: BrokerOptions, as_json: bool
+) -> int:
+    """Check what is at PATH, of RocketMQ or Kafka: its indexes against its log, in both directions.
+
+    RocketMQ: commit log, index files, consume queues, checkpoint and consumers' offsets. The log is read once; every
+    unit of the queues is compared with it, and of index files the structure and the ends. Where PATH is a directory of
+    index files or one file, each is checked against itself only. Kafka, where PATH is a partition or a log dir: every
+    entry of every index, and the checksum of every batch; where it is a segment's .log: that, with the indexes beside
+    it; where it is an index: that, against the log beside it, or by itself. Nothing is written. What `mqindex repair`
+    would do is said at the end. Exit code 1: an error was found.
+    """
+    kind = _kind(path, kind) if engine.sees(path) else unseen_kind(kind, options)
+    broker = broker_of(kind)
+    with engine.open() as chosen:
+        report = broker.verify(kind, path, options, deep=deep, engine=chosen)
+    if as_json:
+        print_json("verify", report.to_dict())
+        return exit_code(report)
+    home = os.path.dirname(os.path.abspath(path)) if kind in OF_SEGMENT else path
+    repair = ["mqindex", "repair", home, *(["--deep"] if deep else []), *options.words()]
+    _print(report, home, broker.catalogue(), repair)
+    return exit_code(report)
+
+
+def _kind(path: str, forced: str | None) -> str:
+    if forced is None and os.path.isdir(path) and kind_of(path) is None:
+        forced = STORE  # perhaps all that is left of one
+    return require_kind(path, forced, *VERIFIED)
+
+
+def _print(report: Report, home: str, catalogue: Mapping[str, Kind], repair: Sequence[str]) -> None:
+    """`home`: what can be repaired, by the command `repair`."""
+    told = f", {counts(report.findings)}" if report.findings else ""
+    print_line(f"{home}: {'clean' if report.ok else 'not clean'}{told}")
+    start = [] if report.start is None else verdict(report.start, home)
+    print_fields([*start, ("checked", work_done(report)), *settings(report)])
+    if report.findings or report.actions:
+        print_line()
+    print_findings(report.findings, catalogue, home)
+    if report.actions:
+        asked = any(one.kind in _ASKED for one in report.findings)
+        print_line(f"`{shlex.join(repair)}`{', given what the warnings ask for,' if asked else ''} would:")
+        print_actions(report.actions)

@@ -1,0 +1,188 @@
+"""The entries, batches and records that `mqindex dump` prints of Kafka's files."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from mqindex._words import plural
+from mqindex.cli.formats import Columns
+from mqindex.cli.kafka import kinds
+from mqindex.cli.kafka.segments import open_segment
+from mqindex.errors import FormatError, sentence
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from mqindex.columns.columns import StringColumn
+    from mqindex.kafka import LogSegment, OffsetIndex, TimeIndex
+    from mqindex.kafka.partition.partition_log import IsolationLevel
+
+__all__ = ["batch_columns", "entry_columns", "record_columns"]
+
+_BLOCK = 1 << 16
+
+
+def entry_columns(kind: str, path: str) -> Iterator[Columns]:
+    """The entries of an index file, before its tail of zeros; the producers of a snapshot."""
+    return _ENTRIES[kind](path)
+
+
+def _offsets(path: str) -> Iterator[Columns]:
+    from mqindex.kafka import OffsetIndex
+
+    with OffsetIndex.open(path) as index:
+        yield from _places(index)
+
+
+def _times(path: str) -> Iterator[Columns]:
+    from mqindex.kafka import TimeIndex
+
+    with TimeIndex.open(path) as index:
+        yield from _places(index)
+
+
+def _places(index: OffsetIndex | TimeIndex) -> Iterator[Columns]:
+    import numpy as np
+
+    from mqindex.kafka.index.zero_tail import entries_before_zeros
+
+    stop = min(entries_before_zeros(index.path, index.entry_size), len(index))
+    for first in range(0, max(stop, 1), _BLOCK):  # at least once: columns without rows have names, too
+        last = min(first + _BLOCK, stop)
+        yield {"number": np.arange(first, last), **index.entries(first, last)}
+
+
+def _transactions(path: str) -> Iterator[Columns]:
+    import numpy as np
+
+    from mqindex.kafka import AbortedTxn, TransactionIndex
+
+    with TransactionIndex.open(path) as index:
+        rows = np.array(list(index.entries()), np.int64).reshape(-1, len(AbortedTxn._fields))
+    yield {"number": np.arange(len(rows)), **{name: rows[:, i].copy() for i, name in enumerate(AbortedTxn._fields)}}
+
+
+def batch_columns(
+    kind: str, path: str, *, isolation: IsolationLevel | None, for_people: bool, damage: list[str]
+) -> Iterator[Columns]:
+    """The batches of a segment, or of all segments of a partition with the base offset of each."""
+    import numpy as np
+
+    from mqindex.kafka.log.batches import BATCH
+    from mqindex.kafka.log.batches import batch_columns as columns_of
+    from mqindex.kafka.partition.isolation import visible_to
+
+    told = _main_columns if for_people else columns_of
+    nothing = True
+    with visible_to(isolation, _partition_of(kind, path)) as visible:
+        for base_offset, segment in _segments(kind, path, damage):
+            for rows in filter(len, map(visible, segment.batch_arrays())):
+                nothing = False
+                yield {**_segment_column(base_offset, len(rows)), **told(rows)}
+            damage += [_fault(segment, *fault) for fault in segment.damage]
+    if nothing:
+        empty = np.empty(0, BATCH)
+        yield {**_segment_column(0 if kind == kinds.PARTITION else None, 0), **told(empty)}
+
+
+def record_columns(
+    kind: str, path: str, *, isolation: IsolationLevel | None, for_people: bool, damage: list[str]
+) -> Iterator[Columns]:
+    """The records of a segment, or of all segments of a partition with the base offset of each."""
+    from mqindex.kafka.log import records
+    from mqindex.kafka.partition.isolation import visible_to
+
+    names = _MAIN_RECORD if for_people else tuple(records.COLUMNS)
+    nothing = True
+    with visible_to(isolation, _partition_of(kind, path)) as visible:
+        for base_offset, segment in _segments(kind, path, damage):
+            batches = zip(itertools.repeat(segment.log_bytes()), map(visible, segment.batch_arrays()), strict=False)
+            try:
+                for columns in records.read_records(batches, names, path=segment.path):
+                    nothing = False
+                    yield {**_segment_column(base_offset, columns.num_rows), **columns}
+            except FormatError as error:
+                damage.append(f"{error}; the segment is not read further")
+            damage += [_fault(segment, *fault) for fault in segment.damage]
+    if nothing:
+        yield {**_segment_column(0 if kind == kinds.PARTITION else None, 0), **records.no_records(names)}
+
+
+def _partition_of(kind: str, path: str) -> str:
+    return path if kind == kinds.PARTITION else os.path.dirname(os.path.abspath(path))
+
+
+def _segments(kind: str, path: str, damage: list[str]) -> Iterator[tuple[int | None, LogSegment]]:
+    """Each segment, open, one after the other; of a partition with its base offset."""
+    from mqindex.kafka import LogSegment
+    from mqindex.kafka.partition.partition_files import list_segments
+
+    if kind == kinds.SEGMENT:
+        with open_segment(path) as segment:
+            yield None, segment
+        return
+    for files in list_segments(path).segments:
+        try:
+            segment = LogSegment.open(files.log, base_offset=files.base_offset)
+        except FileNotFoundError:
+            damage.append(f"{files.log} was deleted by a broker before it was read")
+            continue
+        with segment:
+            yield files.base_offset, segment
+
+
+def _segment_column(base_offset: int | None, rows: int) -> dict[str, Any]:
+    import numpy as np
+
+    return {} if base_offset is None else {"segment": np.full(rows, base_offset, np.int64)}
+
+
+def _main_columns(rows: npt.NDArray[Any]) -> dict[str, Any]:
+    """What people look for in a batch."""
+    from mqindex.kafka.log import batches
+
+    names = ("position", "size", "base_offset", "last_offset", "count", "max_timestamp", "magic", "producer_id")
+    return {
+        **{name: rows[name] for name in names},
+        "codec": _texts([_CODECS.get(number, str(number)) for number in batches.codec_of(rows).tolist()]),
+        "transactional": batches.is_transactional(rows),
+        "control": batches.is_control(rows),
+    }
+
+
+_MAIN_RECORD = ("position", "offset", "timestamp", "key", "value", "headers", "is_transactional", "is_control")
+_CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+
+
+def _texts(texts: list[str]) -> StringColumn:
+    import numpy as np
+
+    from mqindex.columns.columns import StringColumn
+
+    data = [text.encode() for text in texts]
+    return StringColumn(np.frombuffer(b"".join(data), np.uint8), np.cumsum([0, *map(len, data)]))
+
+
+def _fault(segment: LogSegment, kind: str, at: int, field: str, expected: str, got: str) -> str:
+    left = segment.size - at
+    return sentence(kind, segment.path, at, field, expected, got, f"{plural(left, 'byte')} from there on not read")
+
+
+def _producers(path: str) -> Iterator[Columns]:
+    from mqindex.kafka.partition.producer_state import read_producers
+
+    producers = read_producers(path)
+    yield {
+        name: producers[name].astype(producers[name].dtype.newbyteorder("=")) for name in producers.dtype.names or ()
+    }
+
+
+_ENTRIES: Final[dict[str, Callable[[str], Iterator[Columns]]]] = {
+    kinds.OFFSET_INDEX: _offsets,
+    kinds.TIME_INDEX: _times,
+    kinds.TRANSACTION_INDEX: _transactions,
+    kinds.SNAPSHOT: _producers,
+}

@@ -1,0 +1,215 @@
+"""What `mqindex info` tells of each kind of path of Kafka, as plain data."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from mqindex.cli.kafka import kinds
+from mqindex.cli.kafka.segments import open_segment
+from mqindex.cli.trouble import Trouble
+from mqindex.errors import MQIndexError
+from mqindex.files import lock
+
+if TYPE_CHECKING:
+    from mqindex.kafka import LogSegment
+    from mqindex.kafka.partition.partition_files import PartitionDirectory, PartitionFiles, SegmentFiles
+
+__all__ = ["Facts", "kafka_facts"]
+
+Facts = dict[str, Any]
+
+
+def kafka_facts(kind: str, path: str) -> Facts:
+    """The facts of `path`. Parts that cannot be read have an `error` instead of facts."""
+    return _FACTS[kind](path)
+
+
+def _offset_index(path: str) -> Facts:
+    from mqindex.kafka import OffsetIndex
+
+    with OffsetIndex.open(path) as index:
+        facts = _places(path, index)
+        if facts["entries"]:
+            first, last = index.entry(0), index.entry(facts["entries"] - 1)
+            facts |= {"first_offset": first.offset, "last_offset": last.offset, "last_position": last.position}
+    return facts
+
+
+def _time_index(path: str) -> Facts:
+    from mqindex.kafka import TimeIndex
+
+    with TimeIndex.open(path) as index:
+        facts = _places(path, index)
+        if facts["entries"]:
+            first, last = index.entry(0), index.entry(facts["entries"] - 1)
+            facts |= {"first_timestamp": first.timestamp, "last_timestamp": last.timestamp, "last_offset": last.offset}
+    return facts
+
+
+def _places(path: str, index: Any) -> Facts:
+    from mqindex.kafka.index.zero_tail import entries_before_zeros
+
+    entries = min(entries_before_zeros(path, index.entry_size), len(index))
+    return {
+        "base_offset": index.base_offset,
+        "size": os.path.getsize(path),
+        "entries": entries,
+        "places": len(index),
+    }
+
+
+def _transaction_index(path: str) -> Facts:
+    from mqindex.kafka import TransactionIndex
+
+    with TransactionIndex.open(path) as index:
+        txns = list(index.entries())
+    facts: Facts = {"base_offset": index.base_offset, "size": os.path.getsize(path), "entries": len(txns)}
+    if txns:
+        facts |= {
+            "producers": len({txn.producer_id for txn in txns}),
+            "first_offset": min(txn.first_offset for txn in txns),
+            "last_offset": txns[-1].last_offset,
+        }
+    return facts
+
+
+def _snapshot(path: str) -> Facts:
+    from mqindex.kafka.layout import base_offset_of
+    from mqindex.kafka.partition.producer_state import read_producers
+
+    producers = read_producers(path)
+    return {
+        "offset": base_offset_of(path),
+        "size": os.path.getsize(path),
+        "producers": len(producers),
+        "open_transactions": int((producers["first_offset"] >= 0).sum()),
+    }
+
+
+def _segment(path: str) -> Facts:
+    from mqindex.kafka.log.live_segment import greatest_timestamp
+
+    with open_segment(path) as segment:
+        facts: Facts = {
+            "base_offset": segment.base_offset,
+            "size": segment.size,
+            **_next_offset(segment),
+            "largest_timestamp": greatest_timestamp(segment),
+        }
+    stem = os.path.splitext(path)[0]
+    for extension, tell in (("index", _offset_index), ("timeindex", _time_index), ("txnindex", _transaction_index)):
+        facts[extension] = _part(f"{stem}.{extension}", tell)
+    return facts
+
+
+def _part(path: str, tell: Callable[[str], Facts]) -> Facts | None:
+    if not os.path.exists(path):
+        return None
+    try:
+        return {"path": path, **tell(path)}
+    except (MQIndexError, OSError) as error:
+        return {"path": path, "error": str(error)}
+
+
+def _partition(path: str) -> Facts:
+    from mqindex.kafka.partition import partition_files
+
+    if not partition_files.is_partition(path):
+        raise Trouble(f"{path} is no partition: expected segments, as 00000000000000000000.log")
+    return partition_files.while_files_go(path, partial(_of_partition, path))
+
+
+def _of_partition(path: str, files: PartitionFiles) -> Facts:
+    from mqindex.kafka.partition import partition_files
+
+    (named,) = partition_files.partitions_of(path)
+    rows = [_row(segment) for segment in files.segments]
+    return {
+        **_name(named),
+        "lock": lock.state(os.path.join(partition_files.log_dir_of(path), ".lock")),
+        "log_start_offset": files.segments[0].base_offset if files.segments else None,
+        **_end(files),
+        "size": sum(row["size"] for row in rows),
+        "segments": rows,
+        "snapshots": len(files.snapshots),
+        "strays": [os.path.basename(name) for name in (*files.leftovers, *files.orphans, *files.skipped)],
+    }
+
+
+def _name(named: PartitionDirectory) -> Facts:
+    if named.partition < 0:
+        return {}
+    return {"topic": named.topic, "partition": named.partition, **({"state": named.state} if named.state else {})}
+
+
+def _row(segment: SegmentFiles) -> Facts:
+    """One segment: the entries of its indexes, None where one is not there."""
+    from mqindex.kafka.index.zero_tail import entries_before_zeros
+    from mqindex.kafka.layout import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TRANSACTION_ENTRY_SIZE
+
+    sizes = {"index": OFFSET_ENTRY_SIZE, "timeindex": TIME_ENTRY_SIZE, "txnindex": TRANSACTION_ENTRY_SIZE}
+    row: Facts = {"base_offset": segment.base_offset, "size": os.path.getsize(segment.log)}
+    for name, size in sizes.items():
+        path = getattr(segment, name)
+        row[name] = None if path is None else entries_before_zeros(path, size)
+    return row
+
+
+def _end(files: PartitionFiles) -> Facts:
+    from mqindex.kafka import LogSegment
+
+    if not files.segments:
+        return {"next_offset": None}
+    with LogSegment.open(files.segments[-1].log, base_offset=files.segments[-1].base_offset) as segment:
+        return _next_offset(segment)
+
+
+def _next_offset(segment: LogSegment) -> Facts:
+    """Found by the offset index, which may lead astray."""
+    try:
+        return {"next_offset": segment.next_offset}
+    except MQIndexError as error:
+        return {"next_offset": None, "error": str(error)}
+
+
+def _log_dir(path: str) -> Facts:
+    from mqindex.kafka.partition import partition_files
+
+    rows: list[Facts] = []
+    for named in partition_files.list_partitions(path):
+        with contextlib.suppress(FileNotFoundError):  # deleted, or renamed to be
+            segments, size = partition_files.while_files_go(named.path, _extent)
+            rows.append(
+                {
+                    "topic": named.topic,
+                    "partition": named.partition,
+                    "state": named.state,
+                    "segments": segments,
+                    "size": size,
+                }
+            )
+    return {
+        "lock": lock.state(os.path.join(path, ".lock")),
+        "clean_shutdown": os.path.exists(os.path.join(path, ".kafka_cleanshutdown")),
+        "size": sum(row["size"] for row in rows),
+        "partitions": rows,
+    }
+
+
+def _extent(files: PartitionFiles) -> tuple[int, int]:
+    return len(files.segments), sum(os.path.getsize(segment.log) for segment in files.segments)
+
+
+_FACTS: Final[dict[str, Callable[[str], Facts]]] = {
+    kinds.LOG_DIR: _log_dir,
+    kinds.PARTITION: _partition,
+    kinds.SEGMENT: _segment,
+    kinds.OFFSET_INDEX: _offset_index,
+    kinds.TIME_INDEX: _time_index,
+    kinds.TRANSACTION_INDEX: _transaction_index,
+    kinds.SNAPSHOT: _snapshot,
+}

@@ -1,0 +1,153 @@
+"""Offsets and times looked up in Kafka's partitions, segments and indexes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from mqindex.cli.broker import Question
+from mqindex.cli.kafka import kinds
+from mqindex.cli.kafka.segments import open_segment
+from mqindex.cli.keys import key_batches
+from mqindex.cli.options import milliseconds
+from mqindex.cli.output import Column, Rows, print_json
+from mqindex.cli.text import iso
+from mqindex.cli.trouble import Trouble, say
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Targets = npt.NDArray[np.int64]
+
+__all__ = ["print_answers"]
+
+_BATCH = ("position", "size", "base_offset")
+Answer = dict[str, Any]  # what was asked, and where it is; None: nowhere
+Find = Callable[[str, "Targets"], Iterator[Answer]]
+
+
+def print_answers(kind: str, path: str, question: Question, *, as_json: bool) -> int:
+    """A line an answer; how many targets were found."""
+    by_time = bool(question.timestamps)
+    if by_time == bool(question.offsets):
+        raise Trouble(f"expected either --offset or --timestamp, got {'both' if by_time else 'none'}")
+    find = _FINDS.get((kind, by_time))
+    if find is None:
+        raise Trouble(f"{path} is {kinds.KINDS[kind]}: expected {'--offset' if by_time else '--timestamp'}")
+    found, rows = 0, None
+    for targets in _targets(question.timestamps or question.offsets, by_time=by_time):
+        for answer in find(path, targets):
+            there = list(answer.values())[1] is not None
+            found += there
+            if as_json:
+                print_json("query", answer)
+            elif there:
+                rows = rows or Rows([Column(name, 0 if name in _TEXTS else 20) for name in _with_time(answer)])
+                rows.write([list(_with_time(answer).values())])
+        sys.stdout.flush()
+    if not found and sys.stderr.isatty():
+        say(f"nothing is found there; `mqindex info {path}` says what it reaches")
+    return found
+
+
+_TEXTS = ("segment", "time")
+
+
+def _with_time(answer: Answer) -> Answer:
+    """The answer, and the time that it found as people write it."""
+    moment = answer.get("found_timestamp", answer.get("entry_timestamp"))
+    return answer if moment is None else {**answer, "time": iso(moment) if moment >= 0 else ""}
+
+
+def _targets(arguments: Sequence[str], *, by_time: bool) -> Iterator[Targets]:
+    import numpy as np
+
+    read = milliseconds if by_time else _offset
+    for batch in key_batches(arguments, what=("time", "--timestamp TIME") if by_time else ("offset", "--offset N")):
+        try:
+            yield np.array([read(text) for text in batch], np.int64)
+        except (OverflowError, ValueError) as error:
+            wrong = "expected 64 bits, got more" if isinstance(error, OverflowError) else error
+            raise Trouble(f"--{'timestamp' if by_time else 'offset'}: {wrong}") from None
+
+
+def _offset(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!r}: expected an offset") from None
+
+
+def _entries_by_offset(path: str, targets: Targets) -> Iterator[Answer]:
+    from mqindex.kafka import OffsetIndex
+
+    with OffsetIndex.open(path) as index:
+        answers = index.lookup_many(targets)
+    yield from _answers(("offset", "entry_offset", "position"), targets, *answers)
+
+
+def _entries_by_time(path: str, targets: Targets) -> Iterator[Answer]:
+    from mqindex.kafka import TimeIndex
+
+    with TimeIndex.open(path) as index:
+        answers = index.lookup_many(targets)
+    yield from _answers(("timestamp", "entry_timestamp", "entry_offset"), targets, *answers)
+
+
+def _answers(names: Sequence[str], *columns: npt.NDArray[Any]) -> Iterator[Answer]:
+    for row in zip(*(column.tolist() for column in columns), strict=True):
+        yield dict(zip(names, row, strict=True))
+
+
+def _batches_of_segment(path: str, targets: Targets) -> Iterator[Answer]:
+    with open_segment(path) as segment:
+        for offset in targets.tolist():
+            yield {"offset": offset, **dict(zip(_BATCH, segment.translate_offset(offset) or (None,) * 3, strict=True))}
+
+
+def _records_of_segment(path: str, targets: Targets) -> Iterator[Answer]:
+    if sentinels := [each for each in targets.tolist() if -5 <= each < 0]:
+        raise Trouble(
+            f"--timestamp {sentinels[0]} asks for an end of a partition, which {path} is a part of: "
+            f"query {os.path.dirname(os.path.abspath(path))}"
+        )
+    with open_segment(path) as segment:
+        for timestamp in targets.tolist():
+            yield _record(timestamp, segment.find_offset_by_timestamp(timestamp))
+
+
+def _record(timestamp: int, found: tuple[int, int] | None) -> Answer:
+    moment, offset = found or (None, None)
+    return {"timestamp": timestamp, "found_offset": offset, "found_timestamp": moment}
+
+
+def _batches(path: str, targets: Targets) -> Iterator[Answer]:
+    from mqindex.kafka import PartitionLog
+
+    with PartitionLog.open(path) as log:
+        for offset in targets.tolist():
+            found = log.translate_offset(offset) if offset >= log.log_start_offset else None
+            segment, *where = found or (None,) * 4
+            yield {"offset": offset, **dict(zip(_BATCH, where, strict=True)), "segment": segment}
+
+
+def _records(path: str, targets: Targets) -> Iterator[Answer]:
+    from mqindex.kafka import PartitionLog
+
+    with PartitionLog.open(path) as log:
+        moments, offsets = log.offsets_for_timestamps(targets)
+    for timestamp, moment, offset in zip(targets.tolist(), moments.tolist(), offsets.tolist(), strict=True):
+        yield _record(timestamp, None if offset < 0 else (moment, offset))
+
+
+_FINDS: Final[dict[tuple[str, bool], Find]] = {  # by the kind, and whether a time is asked for
+    (kinds.OFFSET_INDEX, False): _entries_by_offset,
+    (kinds.TIME_INDEX, True): _entries_by_time,
+    (kinds.SEGMENT, False): _batches_of_segment,
+    (kinds.SEGMENT, True): _records_of_segment,
+    (kinds.PARTITION, False): _batches,
+    (kinds.PARTITION, True): _records,
+}

@@ -1,0 +1,183 @@
+"""What the commands do with RocketMQ's files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mqindex.cli.broker import Question
+from mqindex.cli.formats import Columns
+from mqindex.cli.options import BrokerOptions, StoreOptions
+from mqindex.cli.rocketmq.index_files import open_index_file
+from mqindex.cli.rocketmq.kinds import COMMIT_LOG_DIR, COMMIT_LOG_FILE, INDEX_FILE, STORE
+from mqindex.cli.rocketmq.log_files import log_file_extent
+from mqindex.cli.rocketmq.queues import unit_columns
+from mqindex.cli.rocketmq.store_facts import facts_of
+from mqindex.cli.rocketmq.structure import verify_structure
+from mqindex.cli.trouble import Trouble
+
+if TYPE_CHECKING:
+    from mqindex.engines import Engine
+    from mqindex.kafka.partition.partition_log import IsolationLevel
+    from mqindex.report import Kind, RebuildReport, RepairReport, Report
+
+__all__ = ["catalogue", "columns", "facts", "query", "rebuild", "repair", "require_log", "undo", "verify"]
+
+_BLOCK = 1 << 16
+_MAIN_COLUMNS = (
+    "phy_offset",
+    "size",
+    "store_timestamp",
+    "topic",
+    "queue_id",
+    "queue_offset",
+    "uniq_key",
+    "keys",
+    "tags",
+)
+
+
+def facts(kind: str, path: str, options: BrokerOptions) -> dict[str, Any]:
+    """What `info` tells of a store, or of something in it."""
+    return facts_of(kind, path, options.store())
+
+
+def query(kind: str, path: str, question: Question, options: BrokerOptions, *, as_json: bool) -> int:
+    """Print where the messages of keys are; how many there are."""
+    from mqindex.cli.rocketmq.key_query import print_hits
+
+    if question.offsets or question.timestamps:
+        raise Trouble("--offset and --timestamp are for Kafka: expected --topic T KEY...")
+    if question.topic is None:
+        raise click.UsageError("Missing option '--topic'.", click.get_current_context(silent=True))
+    if not question.keys:
+        raise click.UsageError("Missing argument 'KEY...'.", click.get_current_context(silent=True))
+    return print_hits(kind, path, question, options.store(), as_json=as_json)
+
+
+def require_log(path: str, options: StoreOptions) -> None:
+    """The store at `path` has a commit log; where only a cluster sees the store, its workers find out."""
+    from mqindex.rocketmq.options import store_options
+    from mqindex.rocketmq.store import require_parts
+
+    directories = store_options(path, **options).commitlog
+    if os.path.isdir(path) and not any(map(os.path.lexists, directories)):
+        require_parts(path)
+        raise Trouble(f"no commit log: {directories[0]}: expected its directory; --commitlog says where it is")
+
+
+def verify(kind: str, path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> Report:
+    """Check a store; or index files against themselves."""
+    from mqindex.rocketmq.verify import verify as verify_store
+
+    if kind == STORE:
+        if not any(os.path.isdir(os.path.join(path, part)) for part in ("index", "consumequeue")):
+            require_log(path, options.store())  # else the report says that the log is missing
+        return verify_store(path, deep=deep, engine=engine, **options.store())
+    return verify_structure(path, options.store(), deep=deep, engine=engine)
+
+
+def rebuild(
+    path: str, out: str, options: BrokerOptions, *, parts: list[str] | None, overwrite: bool, engine: Engine
+) -> RebuildReport:
+    """Build index and consume queues anew."""
+    from mqindex.rocketmq.rebuild import rebuild as rebuild_store
+
+    require_log(path, options.store())
+    return rebuild_store(path, out, parts=parts, overwrite=overwrite, engine=engine, **options.store())
+
+
+def repair(
+    path: str, options: BrokerOptions, *, parts: list[str] | None, deep: bool, dry_run: bool, engine: Engine
+) -> RepairReport:
+    """Bring back what index and consume queues lack."""
+    from mqindex.rocketmq.repair import repair as repair_store
+
+    require_log(path, options.store())
+    return repair_store(path, parts=parts, deep=deep, dry_run=dry_run, engine=engine, **options.store())
+
+
+def undo(path: str, backup: str) -> RepairReport:
+    """Put back what a repair moved to its backup."""
+    from mqindex.rocketmq.repair import undo_repair
+
+    return undo_repair(path, backup)
+
+
+def catalogue() -> Mapping[str, Kind]:
+    """What each kind of finding means."""
+    from mqindex.rocketmq.checks.catalogue import CATALOGUE
+
+    return CATALOGUE
+
+
+def columns(
+    kind: str,
+    path: str,
+    options: BrokerOptions,
+    *,
+    records: bool,
+    isolation: IsolationLevel | None,
+    for_people: bool,
+    damage: list[str],
+) -> Iterator[Columns]:
+    """The entries of an index file, messages of a commit log, units of queues; messages for people are shortened."""
+    if records or isolation is not None:
+        raise Trouble(f"{'--records' if records else '--isolation-level'} is for Kafka's segments")
+    if kind == INDEX_FILE:
+        return _entries(path, options.store())
+    if kind in (COMMIT_LOG_DIR, COMMIT_LOG_FILE):
+        options.store()
+        return _messages(path, kind, _MAIN_COLUMNS if for_people else None, damage)
+    options.store()
+    return unit_columns(path, kind)
+
+
+def _entries(path: str, options: StoreOptions) -> Iterator[Columns]:
+    import numpy as np
+
+    file, _ = open_index_file(path, options)
+    with file:
+        header = file.header
+        stop = min(max(header.index_count, 1), max(file.index_num, 1))
+        for first in range(1, max(stop, 2), _BLOCK):
+            last = min(first + _BLOCK, stop)
+            block = file.entries(first, last)
+            yield {
+                "number": np.arange(first, last, dtype=np.int64),
+                "key_hash": block["key_hash"],
+                "phy_offset": block["phy_offset"],
+                "time_diff": block["time_diff"],
+                "time": header.begin_timestamp + 1000 * block["time_diff"].astype(np.int64),
+                "prev_index": block["prev_index"],
+            }
+
+
+def _messages(path: str, kind: str, names: Sequence[str] | None, damage: list[str]) -> Iterator[Columns]:
+    from mqindex.rocketmq import CommitLog
+
+    if kind == COMMIT_LOG_DIR:
+        directory, start, stop = path, None, None
+    else:
+        directory = os.path.dirname(os.path.abspath(path))
+        start, stop = log_file_extent(path)
+    batch = None
+    with CommitLog.open([directory]) as log:
+        for batch in log.scan(start, stop, columns=names):
+            yield batch
+        damage += map(str, log.damage)
+    if batch is None:
+        yield from _no_messages(names)
+
+
+def _no_messages(names: Sequence[str] | None) -> Iterator[Columns]:
+    """Columns without rows: a reader of CSV or Arrow still learns their names and types."""
+    import numpy as np
+
+    from mqindex._native.commit_log import frame_dtype
+    from mqindex.rocketmq.log.log_columns import columns_of, require_columns
+
+    return columns_of(b"", np.empty(0, frame_dtype()), require_columns(names))

@@ -1,0 +1,125 @@
+"""What `mqindex info` tells of consume queues and of the consumers' offsets in them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from mqindex.cli.rocketmq.queues import batch_queues_in, home_of, is_batch, queue_of
+
+if TYPE_CHECKING:
+    from mqindex.rocketmq import BatchConsumeQueue, ConsumeQueue, ConsumeQueueTable
+    from mqindex.rocketmq.log.log_files import LogFile, Skipped
+
+__all__ = ["batch_queue_facts", "consumer_offsets_facts", "ext_facts", "queue_facts", "queues_facts"]
+
+Facts = dict[str, Any]
+
+
+def queue_facts(path: str) -> Facts:
+    """One consume queue."""
+    from mqindex.rocketmq import ConsumeQueue
+
+    with ConsumeQueue.open(path) as queue:
+        return {**queue_of(path), **_extent(queue), **_files(queue.files, queue.skipped)}
+
+
+def batch_queue_facts(path: str) -> Facts:
+    """One batch queue."""
+    from mqindex.rocketmq import BatchConsumeQueue
+
+    with BatchConsumeQueue.open(path) as queue:
+        return {**queue_of(path), **_batch_extent(queue), **_files(queue.files, queue.skipped)}
+
+
+def ext_facts(path: str) -> Facts:
+    """The extension files of one queue."""
+    from mqindex.rocketmq import ConsumeQueueExt
+
+    with ConsumeQueueExt.open(path) as ext:
+        return {**queue_of(path), "units": ext.units().num_rows, **_files(ext.files, ext.skipped)}
+
+
+def queues_facts(path: str) -> Facts:
+    """All queues of a store, or those of a topic."""
+    from mqindex.rocketmq import ConsumeQueueTable
+    from mqindex.rocketmq.queue.consume_queue_table import list_queues
+
+    home, topic = home_of(path)
+    rows: list[Facts] = []
+    if is_batch(home):
+        for (name, queue_id), batches in batch_queues_in(home, topic):
+            with batches:
+                rows.append({"topic": name, "queue_id": queue_id, **_batch_extent(batches)})
+    else:
+        with ConsumeQueueTable.open(home) as table:
+            for name, queue_id in table.queues():
+                if topic in (None, name):
+                    rows.append({"topic": name, "queue_id": queue_id, **_extent(table[name, queue_id])})
+    return {
+        "topics": len({row["topic"] for row in rows}),
+        "units": sum(row["units"] for row in rows),
+        "queues": rows,
+        "strays": [skipped.path for skipped in list_queues(home)[1]],
+    }
+
+
+def consumer_offsets_facts(directory: str, queues: str) -> Facts:
+    """What each group has consumed, by the files in a store's `config` directory, and how far it is behind.
+
+    `queues`: the directory of the store's consume queues; without it nothing is known of a lag.
+    """
+    from mqindex.rocketmq import ConsumerOffsets
+
+    with _table(queues) as table:
+        rows: list[Facts] = []
+        for name, offsets in ConsumerOffsets.read(directory, lambda topic, queue_id: 0).items():
+            topic, _, group = name.partition("@")
+            for queue_id, offset in offsets.items():
+                queue = None if table is None else table.get(topic, queue_id)
+                end = None if queue is None else queue.max_offset_in_queue
+                row = {"group": group, "topic": topic, "queue_id": queue_id, "offset": offset}
+                rows.append({**row, "max_offset_in_queue": end, "lag": None if end is None else end - offset})
+    return {"offsets": sorted(rows, key=lambda row: (row["group"], row["topic"], row["queue_id"]))}
+
+
+@contextlib.contextmanager
+def _table(directory: str) -> Iterator[ConsumeQueueTable | None]:
+    from mqindex.rocketmq import ConsumeQueueTable
+
+    if not os.path.isdir(directory):
+        yield None
+        return
+    with ConsumeQueueTable.open(directory) as table:
+        yield table
+
+
+def _extent(queue: ConsumeQueue) -> Facts:
+    low, high = queue.min_offset_in_queue, queue.max_offset_in_queue
+    return {
+        "min_offset_in_queue": low,
+        "max_offset_in_queue": high,
+        "max_phy_offset": queue.max_phy_offset,
+        "units": high - low,
+    }
+
+
+def _batch_extent(queue: BatchConsumeQueue) -> Facts:
+    units = queue.units()
+    last = units.num_rows - 1
+    return {
+        "min_offset_in_queue": queue.min_offset_in_queue,
+        "max_offset_in_queue": queue.max_offset_in_queue,
+        "max_phy_offset": int(units["phy_offset"][last]) + int(units["size"][last]) if units.num_rows else -1,
+        "units": units.num_rows,
+    }
+
+
+def _files(files: tuple[LogFile, ...], skipped: tuple[Skipped, ...]) -> Facts:
+    return {
+        "size": sum(file.size for file in files),
+        "files": [{"path": file.path, "start": file.start, "size": file.size} for file in files],
+        "strays": [os.path.basename(stray.path) for stray in skipped],
+    }

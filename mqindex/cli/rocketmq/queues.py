@@ -1,0 +1,134 @@
+"""Consume queues by their place: which topic and queue a path is, and the units in it as columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from mqindex.cli.formats import Columns
+from mqindex.cli.rocketmq import kinds
+from mqindex.cli.rocketmq.log_files import log_file_extent
+
+if TYPE_CHECKING:
+    from mqindex.rocketmq import BatchConsumeQueue, ConsumeQueue
+
+__all__ = ["batch_queues_in", "home_of", "is_batch", "queue_of", "unit_columns"]
+
+_BLOCK = 1 << 16
+_BATCH = "batchconsumequeue"
+_HOMES = ("consumequeue", "consumequeue_ext", _BATCH)
+
+
+def queue_of(path: str) -> dict[str, Any]:
+    """The topic and the queue id that a queue's directory is named by; nothing where its place does not tell."""
+    above, topic, number = ("", "", *os.path.abspath(path).split(os.sep))[-3:]
+    return {"topic": topic, "queue_id": int(number)} if above in _HOMES and number.isdecimal() else {}
+
+
+def home_of(path: str) -> tuple[str, str | None]:
+    """The directory of all queues, and the topic if `path` is that of one topic."""
+    home, topic = os.path.split(os.path.abspath(path))
+    return (home, topic) if os.path.basename(home) in _HOMES else (os.path.join(home, topic), None)
+
+
+def is_batch(home: str) -> bool:
+    """Whether batch queues are in there."""
+    return os.path.basename(home) == _BATCH
+
+
+def batch_queues_in(home: str, topic: str | None) -> Iterator[tuple[tuple[str, int], BatchConsumeQueue]]:
+    """Each batch queue, open, by (topic, queue_id)."""
+    from mqindex.rocketmq import BatchConsumeQueue
+    from mqindex.rocketmq.queue.consume_queue_table import list_queues
+
+    for name, queue_id in list_queues(home)[0]:
+        if topic in (None, name):
+            yield (name, queue_id), BatchConsumeQueue.open(os.path.join(home, name, str(queue_id)))
+
+
+def unit_columns(path: str, kind: str) -> Iterator[Columns]:
+    """The units of a queue, of one of its files, or of all queues below a directory."""
+    if kind == kinds.QUEUES:
+        yield from _of_queues(path)
+        return
+    is_file = kind in (kinds.QUEUE_FILE, kinds.EXT_FILE, kinds.BATCH_QUEUE_FILE)
+    extent = log_file_extent(path) if is_file else None
+    directory = os.path.dirname(os.path.abspath(path)) if is_file else path
+    if kind in (kinds.EXT, kinds.EXT_FILE):
+        yield _ext_units(directory, extent)
+    elif kind in (kinds.BATCH_QUEUE, kinds.BATCH_QUEUE_FILE):
+        yield _batch_units(directory, extent)
+    else:
+        yield from _units(directory, extent)
+
+
+def _of_queues(path: str) -> Iterator[Columns]:
+    from mqindex.rocketmq import ConsumeQueueTable
+
+    home, topic = home_of(path)
+    if is_batch(home):
+        for name, batches in batch_queues_in(home, topic):
+            with batches:
+                yield _named(name, batches.units())
+        return
+    with ConsumeQueueTable.open(home, ext_directory=f"{home}_ext") as table:
+        for name in table.queues():
+            if topic in (None, name[0]):
+                for block in _blocks(table[name], None, None):
+                    yield _named(name, block)
+
+
+def _named(name: tuple[str, int], units: Columns) -> Columns:
+    import numpy as np
+
+    from mqindex.columns.columns import StringColumn
+
+    n, topic = len(units["phy_offset"]), np.frombuffer(name[0].encode(), np.uint8)
+    topics = StringColumn(np.tile(topic, n), np.arange(n + 1, dtype=np.int64) * len(topic))
+    return {"topic": topics, "queue_id": np.full(n, name[1], np.int32), **dict(units)}
+
+
+def _units(directory: str, extent: tuple[int, int] | None) -> Iterator[Columns]:
+    from mqindex.rocketmq import ConsumeQueue, ConsumeQueueExt
+    from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
+
+    home, topic, number = os.path.abspath(directory).rsplit(os.sep, 2)
+    beside = os.path.join(f"{home}_ext", topic, number)
+    ext = ConsumeQueueExt.open(beside) if os.path.isdir(beside) else None
+    with ConsumeQueue.open(directory, ext=ext) as queue:
+        start, stop = (None, None) if extent is None else (at // QUEUE_UNIT_SIZE for at in extent)
+        yield from _blocks(queue, start, stop)
+
+
+def _blocks(queue: ConsumeQueue, start: int | None, stop: int | None) -> Iterator[Columns]:
+    low, high = queue.min_offset_in_queue, queue.max_offset_in_queue
+    first, end = max(low, start or 0), high if stop is None else min(stop, high)
+    for at in range(first, max(end, first + 1), _BLOCK):
+        yield queue.units(at, min(at + _BLOCK, end))
+
+
+def _batch_units(directory: str, extent: tuple[int, int] | None) -> Columns:
+    from mqindex.rocketmq import BatchConsumeQueue
+    from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
+
+    with BatchConsumeQueue.open(directory) as queue:
+        units, first = queue.units(), queue.files[0].start if queue.files else 0
+    if extent is None:
+        return units
+    start, stop = ((at - first) // BATCH_UNIT_SIZE for at in extent)
+    return {name: column[start:stop] for name, column in units.items()}
+
+
+def _ext_units(directory: str, extent: tuple[int, int] | None) -> Columns:
+    import numpy as np
+
+    from mqindex.rocketmq import ConsumeQueueExt
+
+    with ConsumeQueueExt.open(directory) as ext:
+        units = dict(ext.units())
+    units["bitmap_size"] = np.diff(units.pop("bitmap").offsets).astype(np.int16)
+    if extent is None:
+        return units
+    start, stop = (np.searchsorted(units["address"], at - 2**63) for at in extent)
+    return {name: column[start:stop] for name, column in units.items()}

@@ -1,0 +1,190 @@
+"""What `mqindex info` tells of each kind of path of RocketMQ, as plain data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from mqindex.cli.options import StoreOptions
+from mqindex.cli.rocketmq import kinds
+from mqindex.cli.rocketmq.index_files import geometry_of, open_index_file
+from mqindex.cli.rocketmq.log_files import log_file_extent
+from mqindex.cli.rocketmq.queue_facts import (
+    batch_queue_facts,
+    consumer_offsets_facts,
+    ext_facts,
+    queue_facts,
+    queues_facts,
+)
+from mqindex.cli.rocketmq.queues import queue_of, unit_columns
+from mqindex.cli.trouble import Trouble, system_sentence
+from mqindex.errors import MQIndexError
+from mqindex.files import lock
+
+if TYPE_CHECKING:
+    from mqindex.rocketmq import IndexFile
+
+__all__ = ["Facts", "facts_of"]
+
+Facts = dict[str, Any]
+
+
+def facts_of(kind: str, path: str, options: StoreOptions) -> Facts:
+    """The facts of `path`. Parts of a store that cannot be read have an `error` instead of facts."""
+    return _FACTS[kind](path, options)
+
+
+def _index_file(path: str, options: StoreOptions) -> Facts:
+    file, source = open_index_file(path, options)
+    with file:
+        return {
+            "size": os.path.getsize(path),
+            "hash_slot_num": file.hash_slot_num,
+            "index_num": file.index_num,
+            "geometry_source": source,
+            **_header(file),
+        }
+
+
+def _header(file: IndexFile) -> Facts:
+    header = file.header._asdict()
+    entries = min(max(header["index_count"], 1), max(file.index_num, 1)) - 1
+    return {**header, "entries": entries, "capacity": file.index_num - 1, "full": file.is_write_full()}
+
+
+def _index_directory(path: str, options: StoreOptions) -> Facts:
+    from mqindex.rocketmq import IndexFile
+    from mqindex.rocketmq.store import index_paths, stray_index_names
+
+    slots, entries, source = geometry_of(path, options)
+    files: list[Facts] = []
+    for name in index_paths(path):
+        fact: Facts = {"name": os.path.basename(name), "size": os.path.getsize(name)}
+        try:
+            with IndexFile.open(name, hash_slot_num=slots, index_num=entries) as file:
+                fact |= _header(file)
+        except (MQIndexError, OSError) as error:
+            fact["error"] = _told(error)
+        files.append(fact)
+    return {
+        "hash_slot_num": slots,
+        "index_num": entries,
+        "geometry_source": source,
+        "entries": sum(fact.get("entries", 0) for fact in files),
+        "size": sum(fact["size"] for fact in files),
+        "files": files,
+        "strays": stray_index_names(path),
+    }
+
+
+def _commit_log_directory(path: str, options: StoreOptions) -> Facts:
+    return _commit_log([path])
+
+
+def _commit_log(directories: list[str]) -> Facts:
+    from mqindex.rocketmq import CommitLog
+
+    with CommitLog.open(directories) as log:
+        files = [{"path": file.path, "start": file.start, "size": file.size} for file in log.files]
+        return {
+            "directories": directories,
+            "min_phy_offset": log.min_phy_offset,
+            "max_phy_offset": log.max_phy_offset,
+            "size": sum(file.size for file in log.files),
+            "files": files,
+        }
+
+
+def _commit_log_file(path: str, options: StoreOptions) -> Facts:
+    from mqindex.rocketmq import CommitLog
+
+    start, stop = log_file_extent(path)
+    with CommitLog.open([os.path.dirname(os.path.abspath(path))]) as log:
+        end = min(max(log.max_phy_offset, start), stop)
+    return {"size": stop - start, "min_phy_offset": start, "max_phy_offset": end}
+
+
+def _checkpoint(path: str, options: StoreOptions) -> Facts:
+    from mqindex.rocketmq import Checkpoint
+
+    checkpoint = Checkpoint.read(path)
+    if checkpoint is None:
+        raise Trouble(f"{path} is no checkpoint: expected 48 bytes or more, got {os.path.getsize(path)}")
+    return checkpoint._asdict()
+
+
+def _store(path: str, options: StoreOptions) -> Facts:
+    from mqindex.rocketmq.options import store_options
+
+    chosen = store_options(path, **options)
+    checkpoint, config = os.path.join(path, "checkpoint"), os.path.join(path, "config")
+    batches = os.path.join(path, "batchconsumequeue")
+    return {
+        "abort": os.path.exists(os.path.join(path, "abort")),
+        "lock": lock.state(os.path.join(path, "lock")),
+        "checkpoint": _part(checkpoint, lambda: _checkpoint(checkpoint, options)),
+        "commitlog": _part(chosen.commitlog[0], lambda: _commit_log(list(chosen.commitlog))),
+        "index": _part(chosen.index, lambda: {"path": chosen.index, **_index_directory(chosen.index, options)}),
+        "consumequeue": _part(
+            chosen.consume_queue, lambda: {"path": chosen.consume_queue, **queues_facts(chosen.consume_queue)}
+        ),
+        **_if_there({"batchconsumequeue": _part(batches, lambda: {"path": batches, **queues_facts(batches)})}),
+        "consumer_offsets": _part(
+            config,
+            lambda: {
+                "path": os.path.join(config, "consumerOffset.json"),
+                **consumer_offsets_facts(config, chosen.consume_queue),
+            },
+        ),
+    }
+
+
+def _if_there(parts: dict[str, Facts | None]) -> Facts:
+    return {name: part for name, part in parts.items() if part is not None}
+
+
+def _consumer_offsets(path: str, options: StoreOptions) -> Facts:
+    config = os.path.dirname(os.path.abspath(path))
+    return consumer_offsets_facts(config, os.path.join(os.path.dirname(config), "consumequeue"))
+
+
+def _queue_file(kind: str) -> Callable[[str, StoreOptions], Facts]:
+    return lambda path, options: _file_of_units(path, kind)
+
+
+def _file_of_units(path: str, kind_of_file: str) -> Facts:
+    start, stop = log_file_extent(path)
+    units = sum(len(next(iter(columns.values()))) for columns in unit_columns(path, kind_of_file))
+    return {"start": start, "size": stop - start, "units": units, **queue_of(os.path.dirname(os.path.abspath(path)))}
+
+
+def _part(path: str, facts: Callable[[], Facts]) -> Facts | None:
+    if not os.path.exists(path):
+        return None
+    try:
+        return facts()
+    except (MQIndexError, OSError, Trouble) as error:
+        return {"path": path, "error": _told(error)}
+
+
+def _told(error: Exception) -> str:
+    return system_sentence(error) if isinstance(error, OSError) else str(error)
+
+
+_FACTS: Final[dict[str, Callable[[str, StoreOptions], Facts]]] = {
+    kinds.INDEX_FILE: _index_file,
+    kinds.INDEX_DIR: _index_directory,
+    kinds.COMMIT_LOG_FILE: _commit_log_file,
+    kinds.COMMIT_LOG_DIR: _commit_log_directory,
+    kinds.CHECKPOINT: _checkpoint,
+    kinds.CONSUMER_OFFSETS: _consumer_offsets,
+    kinds.STORE: _store,
+    kinds.QUEUES: lambda path, options: queues_facts(path),
+    kinds.QUEUE: lambda path, options: queue_facts(path),
+    kinds.QUEUE_FILE: _queue_file(kinds.QUEUE_FILE),
+    kinds.EXT: lambda path, options: ext_facts(path),
+    kinds.EXT_FILE: _queue_file(kinds.EXT_FILE),
+    kinds.BATCH_QUEUE: lambda path, options: batch_queue_facts(path),
+    kinds.BATCH_QUEUE_FILE: _queue_file(kinds.BATCH_QUEUE_FILE),
+}

@@ -1,0 +1,56 @@
+"""Index files without their commit log: checked against themselves."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from mqindex.cli.options import StoreOptions
+from mqindex.cli.rocketmq.index_files import geometry_of
+from mqindex.cli.trouble import Trouble
+from mqindex.errors import MQIndexError
+from mqindex.report import Finding, Report, Value
+
+if TYPE_CHECKING:
+    from mqindex.engines import Engine
+
+__all__ = ["verify_structure"]
+
+_Task = tuple[str, int, int]
+_Result = tuple[list[Finding], int]
+
+
+def verify_structure(path: str, options: StoreOptions, *, deep: bool, engine: Engine) -> Report:
+    """Check one index file, or each of a directory: length, header, slots, chains."""
+    from mqindex.rocketmq.store import index_paths
+
+    if deep:
+        raise Trouble("--deep compares with the commit log: expected a store's root directory")
+    started = time.perf_counter()
+    paths = index_paths(path) if os.path.isdir(path) else [path]
+    report = Report(path)
+    if paths:
+        slots, entries, source = geometry_of(path, options)
+        assert slots is not None and entries is not None
+        report.settings = {"geometry": Value((slots, entries), source)}
+        tasks = [(name, slots, entries) for name in paths]
+        for findings, count in engine.map(_check, tasks, name="check index files"):
+            report.findings += findings
+            report.entries += count
+    report.files = len(paths)
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+def _check(task: _Task) -> _Result:
+    from mqindex.rocketmq import IndexFile
+    from mqindex.rocketmq.checks.check import structural_finding
+
+    path, slots, entries = task
+    try:
+        with IndexFile.open(path, hash_slot_num=slots, index_num=entries) as file:
+            count = min(max(file.header.index_count, 1), entries) - 1
+            return [structural_finding(path, fault) for fault in file.check()], count
+    except (MQIndexError, OSError) as error:
+        return [Finding("error", "index-unreadable", path, hint=str(error))], 0

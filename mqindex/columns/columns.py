@@ -1,0 +1,273 @@
+"""Columns of batches: NumPy arrays in shapes that every Arrow consumer takes without a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._native.arrow import export_array, export_stream
+from mqindex._words import plural
+
+__all__ = ["BinaryColumn", "Columns", "HeadersColumn", "StringColumn"]
+
+Node: TypeAlias = tuple[Any, ...]  # an array as `_native.arrow` exports it
+Column: TypeAlias = "npt.NDArray[Any] | StringColumn | HeadersColumn"
+
+_INT32_MAX = 2**31 - 1
+_FORMATS = dict(zip(("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"), "cCsSiIlLfg", strict=True))
+
+
+class StringColumn(Sequence["str | None"]):
+    """A column of text: UTF-8 bytes one after the other, and where each string starts.
+
+    Attributes
+    ----------
+    data : ndarray of uint8, shape (b,). Bytes as the file has them; those that are no UTF-8 are replaced on reading.
+    offsets : ndarray of int64, shape (n + 1,); string i is `data[offsets[i]:offsets[i + 1]]`.
+    valid : ndarray of bool, shape (n,), False where there is no string; None: all are there.
+
+    Examples
+    --------
+    >>> text = StringColumn(np.frombuffer(b"onetwo", np.uint8), np.array([0, 3, 3, 6]), np.array([True, False, True]))
+    >>> text.to_pylist()
+    ['one', None, 'two']
+    """
+
+    __slots__ = ("data", "offsets", "valid")
+
+    def __init__(
+        self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], valid: npt.NDArray[np.bool_] | None = None
+    ) -> None:
+        self.data = data
+        self.offsets = offsets
+        self.valid = valid
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, i: int) -> str | None: ...
+    @overload
+    def __getitem__(self, i: slice) -> StringColumn: ...
+    def __getitem__(self, i: int | slice) -> str | StringColumn | None:
+        if isinstance(i, slice):
+            return self._part(i)
+        n = len(self)
+        if not -n <= i < n:
+            raise IndexError(f"string {i} of {n}")
+        i %= n
+        if self.valid is not None and not self.valid[i]:
+            return None
+        return self.data[self.offsets[i] : self.offsets[i + 1]].tobytes().decode(errors="replace")
+
+    def _part(self, part: slice) -> StringColumn:
+        start, stop, step = part.indices(len(self))
+        if step != 1:
+            raise ValueError(f"a part of a column: expected step 1, got {step}")
+        bounds = self.offsets[start : max(start, stop) + 1]
+        valid = None if self.valid is None else self.valid[start:stop]
+        return StringColumn(self.data[bounds[0] : bounds[-1]], bounds - bounds[0], valid)
+
+    def to_pylist(self) -> list[str | None]:
+        """Every string, None where there is none."""
+        data, bounds = self.data.tobytes(), self.offsets.tolist()
+        texts = (data[start:stop].decode(errors="replace") for start, stop in pairwise(bounds))
+        if self.valid is None:
+            return list(texts)
+        return [text if there else None for text, there in zip(texts, self.valid.tolist(), strict=True)]
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        """An Arrow string array; a large one from 2^31 bytes on."""
+        return export_array(self._node(""))
+
+    def _node(self, name: str) -> Node:
+        column = self if self._is_utf8() else self._replaced()
+        bitmap, nulls = None, 0
+        if column.valid is not None:
+            bitmap = np.packbits(column.valid, bitorder="little")
+            nulls = len(column) - int(np.count_nonzero(column.valid))
+        kind, offsets = "U", np.ascontiguousarray(column.offsets)
+        if len(column.data) <= _INT32_MAX:
+            kind, offsets = "u", offsets.astype(np.int32)
+        return (kind, name, len(column), nulls, (bitmap, offsets, np.ascontiguousarray(column.data)), ())
+
+    def _is_utf8(self) -> bool:
+        # Arrow consumers trust strings to be UTF-8. The whole is, and no string starts inside a character.
+        if len(self.data) == 0 or int(self.data.max()) < 0x80:
+            return True
+        starts = self.offsets[self.offsets < len(self.data)]
+        if np.any(self.data[starts] & 0xC0 == 0x80):
+            return False
+        try:
+            self.data.tobytes().decode()
+        except UnicodeDecodeError:
+            return False
+        return True
+
+    def _replaced(self) -> StringColumn:
+        texts = [b"" if text is None else text.encode() for text in self.to_pylist()]
+        offsets = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum([len(text) for text in texts], out=offsets[1:])
+        return StringColumn(np.frombuffer(b"".join(texts), np.uint8), offsets, self.valid)
+
+    def __repr__(self) -> str:
+        return f"StringColumn({plural(len(self), 'string')}, {plural(len(self.data), 'byte')})"
+
+
+class BinaryColumn(StringColumn):
+    """A column of bytes that are no text: the same three arrays, values of type bytes, Arrow type binary.
+
+    >>> BinaryColumn(np.frombuffer(b"\\x00\\xff", np.uint8), np.array([0, 2, 2])).to_pylist()
+    [b'\\x00\\xff', b'']
+    """
+
+    __slots__ = ()
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            part = self._part(i)
+            return BinaryColumn(part.data, part.offsets, part.valid)
+        n = len(self)
+        if not -n <= i < n:
+            raise IndexError(f"value {i} of {n}")
+        return self.to_pylist()[i] if self.valid is not None else self._bytes(i % n)
+
+    def _bytes(self, i: int) -> bytes:
+        return self.data[self.offsets[i] : self.offsets[i + 1]].tobytes()
+
+    def to_pylist(self) -> Any:
+        """Every value, None where there is none."""
+        there = [True] * len(self) if self.valid is None else self.valid.tolist()
+        return [self._bytes(i) if there[i] else None for i in range(len(self))]
+
+    def _is_utf8(self) -> bool:
+        return True  # nothing is ever replaced
+
+    def _node(self, name: str) -> Node:
+        kind, *rest = super()._node(name)
+        return ({"u": "z", "U": "Z"}[kind], *rest)
+
+
+class HeadersColumn:  # no Sequence: of one, polars asks each pair to have values of one type
+    """A column of headers: for each row a list of (key, value), Arrow type list of structs.
+
+    Attributes
+    ----------
+    offsets : ndarray of int64, shape (n + 1,); the headers of row i are those from `offsets[i]` to `offsets[i + 1]`.
+    keys : StringColumn. values : BinaryColumn.
+
+    Examples
+    --------
+    >>> keys = StringColumn(np.frombuffer(b"ab", np.uint8), np.array([0, 1, 2]))
+    >>> values = BinaryColumn(np.frombuffer(b"1", np.uint8), np.array([0, 1, 1]), np.array([True, False]))
+    >>> HeadersColumn(np.array([0, 2, 2]), keys, values).to_pylist()
+    [[('a', b'1'), ('b', None)], []]
+    """
+
+    __slots__ = ("keys", "offsets", "values")
+
+    def __init__(self, offsets: npt.NDArray[np.int64], keys: StringColumn, values: BinaryColumn) -> None:
+        self.offsets = offsets
+        self.keys = keys
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            start, stop, step = i.indices(len(self))
+            if step != 1:
+                raise ValueError(f"a part of a column: expected step 1, got {step}")
+            bounds = self.offsets[start : max(start, stop) + 1]
+            inside = slice(int(bounds[0]), int(bounds[-1]))
+            return HeadersColumn(bounds - bounds[0], self.keys._part(inside), self.values[inside])
+        n = len(self)
+        if not -n <= i < n:
+            raise IndexError(f"headers {i} of {n}")
+        return self[i % n : i % n + 1].to_pylist()[0]
+
+    def __iter__(self) -> Iterator[list[tuple[str, bytes | None]]]:
+        return iter(self.to_pylist())
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        """An Arrow list of structs of key and value; a large one from 2^31 headers on."""
+        return export_array(self._node(""))
+
+    def to_pylist(self) -> list[list[tuple[str, bytes | None]]]:
+        """The headers of every row."""
+        pairs = [(key or "", value) for key, value in zip(self.keys.to_pylist(), self.values.to_pylist(), strict=True)]
+        return [pairs[start:stop] for start, stop in pairwise(self.offsets.tolist())]
+
+    def _node(self, name: str) -> Node:
+        large = len(self.keys) > _INT32_MAX
+        offsets = np.ascontiguousarray(self.offsets) if large else self.offsets.astype(np.int32)
+        pair: Node = (
+            "+s", "item", len(self.keys), 0, (None,), (self.keys._node("key"), self.values._node("value")),
+        )  # fmt: skip
+        return ("+L" if large else "+l", name, len(self), 0, (None, offsets), (pair,))
+
+    def __repr__(self) -> str:
+        return f"HeadersColumn({plural(len(self), 'row')}, {plural(len(self.keys), 'header')})"
+
+
+class Columns(Mapping[str, Any]):
+    """Columns of equal length by name: ndarrays, and `StringColumn` for text. An Arrow stream of one record batch.
+
+    `pyarrow.table(batch)` and `polars.DataFrame(batch)` take it as it is, pandas as `pandas.DataFrame(dict(batch))` or,
+    from pandas 3 on, `pandas.DataFrame.from_arrow(batch)`.
+
+    Examples
+    --------
+    >>> batch = Columns({"queue_id": np.array([0, 1]), "size": np.array([200, 300], np.int32)})
+    >>> list(batch), batch.num_rows, batch["size"].tolist()
+    (['queue_id', 'size'], 2, [200, 300])
+    """
+
+    __slots__ = ("_columns", "num_rows")
+
+    def __init__(self, columns: Mapping[str, Column], num_rows: int | None = None) -> None:
+        self._columns = dict(columns)
+        lengths = {len(column) for column in self._columns.values()}
+        if num_rows is None:
+            num_rows = max(lengths, default=0)
+        if lengths - {num_rows}:
+            raise ValueError(f"columns: expected {plural(num_rows, 'row')} each, got {sorted(lengths)}")
+        self.num_rows = num_rows
+
+    def __getitem__(self, name: str) -> Any:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """One Arrow record batch."""
+        children = [_node(name, column) for name, column in self._columns.items()]
+        return export_stream(("+s", "", self.num_rows, 0, (None,), children))
+
+    def __array__(self, dtype: object = None, copy: object = None) -> npt.NDArray[Any]:
+        """TypeError: `pandas.DataFrame(batch)` comes here, and would take the names of the columns for its rows."""
+        raise TypeError(
+            "columns are no array: take one, batch[name]; for pandas, pandas.DataFrame.from_arrow(batch) or "
+            "pandas.DataFrame(dict(batch))"
+        )
+
+    def __repr__(self) -> str:
+        return f"Columns({', '.join(self._columns)}; {plural(self.num_rows, 'row')})"
+
+
+def _node(name: str, column: Column) -> Node:
+    if isinstance(column, (StringColumn, HeadersColumn)):
+        return column._node(name)
+    if column.dtype == np.bool_:
+        return ("b", name, len(column), 0, (None, np.packbits(column, bitorder="little")), ())
+    native = np.ascontiguousarray(column, column.dtype.newbyteorder("="))
+    return (_FORMATS[native.dtype.str[1:]], name, len(column), 0, (None, native), ())

@@ -1,0 +1,73 @@
+"""What drives an engine besides its map: a stage of one task, words for whoever watches, a scratch for the tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import TypeVar
+
+from mqindex.engines import Engine, Progress
+from mqindex.files import disk, staging
+
+__all__ = ["announce", "held", "require_seen", "run_one", "scratch_in", "scratches_in"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def run_one(engine: Engine, stage: Callable[[Item], Result], item: Item, name: str) -> Result:
+    """A stage of a single task."""
+    return engine.map(stage, [item], name=name)[0]
+
+
+def require_seen(engine: Engine, paths: Sequence[str]) -> None:
+    """Before any work: an engine of several machines looks whether each sees the paths; `FileStateError` names one."""
+    look = getattr(engine, "require_seen", None)
+    if look is not None:
+        look(paths)
+
+
+def announce(engine: Engine, note: str) -> None:
+    """Tell whoever watches what is about to happen."""
+    if engine.progress is not None:
+        engine.progress(Progress("plan", 0, 0, note))
+
+
+@contextmanager
+def scratch_in(engine: Engine, parent: str) -> Iterator[str]:
+    """A scratch directory for the tasks, gone at the end."""
+    with scratches_in(engine, [parent]) as (scratch,):
+        yield scratch
+
+
+@contextmanager
+def scratches_in(engine: Engine, parents: Sequence[str]) -> Iterator[list[str]]:
+    """A scratch directory in each of several places, all gone at the end."""
+    if all(map(disk.is_directory, parents)):
+        with ExitStack() as stack:
+            yield [stack.enter_context(staging.scratch(parent)) for parent in parents]
+        return
+    shared = engine.map(
+        staging.make_shared_scratch, parents, name="scratch"
+    )  # the driver does not see the tasks' files
+    try:
+        yield shared
+    finally:
+        engine.map(staging.discard, shared, name="clean")
+
+
+@contextmanager
+def held(engine: Engine, hold: Callable[[str], AbstractContextManager[None]], root: str) -> Iterator[None]:
+    """Hold a store for writing; where the driver does not see it, a task looks once that no broker does."""
+    if disk.is_directory(root):
+        with hold(root):
+            yield
+    else:
+        run_one(engine, _try_to_hold, (hold, root), "lock")
+        yield
+
+
+def _try_to_hold(item: tuple[Callable[[str], AbstractContextManager[None]], str]) -> None:
+    hold, root = item
+    with hold(root):
+        pass

@@ -1,0 +1,176 @@
+"""What is right and wrong with the indexes of partitions: found once, told by verify, mended by repair."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from mqindex._words import plural
+from mqindex.engines import Engine
+from mqindex.engines.tasks import run_one
+from mqindex.kafka.checks.partition_check import known_epochs, overlaps
+from mqindex.kafka.checks.segment_check import CheckedSegment, SegmentCheck, check_segment
+from mqindex.kafka.checks.transaction_check import Markers, check_transactions
+from mqindex.kafka.index.transaction_index import AbortedTxn
+from mqindex.kafka.layout import TRANSACTION_ENTRY_SIZE
+from mqindex.kafka.partition.leader_epochs import Epochs, check_epochs
+from mqindex.kafka.partition.producer_state import OpenTransactions, open_transactions_at
+from mqindex.kafka.partition.survey import INDEXES, Partition, Survey, gone, index_path
+from mqindex.kafka.partition.transactions import Replay, aborted_bytes
+from mqindex.report import Finding
+
+__all__ = ["DiagnosedPartition", "Diagnosis", "diagnose", "map_segments", "replay", "unlike"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_BATCH_BYTES = 64 << 20
+_BATCH_SEGMENTS = 256
+
+
+@dataclass(slots=True)
+class DiagnosedPartition:
+    """`due`: the aborted transactions of each segment. What is wrong with a segment is in `segments`."""
+
+    partition: Partition
+    segments: list[CheckedSegment]
+    due: list[list[AbortedTxn]]
+    findings: list[Finding] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """All partitions of a survey."""
+
+    survey: Survey
+    partitions: list[DiagnosedPartition]
+
+    def findings(self) -> list[Finding]:
+        """Those of the survey, then partition by partition."""
+        return [*self.survey.findings, *(finding for one in self.partitions for finding in one.findings)]
+
+    def segments(self) -> list[CheckedSegment]:
+        """Of all partitions."""
+        return [segment for one in self.partitions for segment in one.segments]
+
+
+def diagnose(engine: Engine, found: Survey, *, deep: bool) -> Diagnosis:
+    """Check every segment, then the transactions of each partition."""
+    segments = sum(len(partition.segments) for partition in found.partitions)
+    threads = max(1, getattr(engine, "workers", 1) // max(1, segments))
+    checks = [
+        SegmentCheck(
+            files, found.options, partition.is_last(files), partition.clean, partition.ends(files), deep, threads
+        )
+        for partition in found.partitions
+        for files in partition.segments
+    ]
+    sizes = [size for partition in found.partitions for size in partition.sizes]
+    checked = iter(map_segments(engine, check_segments, checks, sizes, name="check segments"))
+    known = run_one(engine, known_epochs, tuple(partition.path for partition in found.partitions), "leader epochs")
+    return Diagnosis(
+        found,
+        [
+            _diagnosed(engine, each, list(itertools.islice(checked, len(each.segments))), *told)
+            for each, told in zip(found.partitions, known, strict=True)
+        ],
+    )
+
+
+def check_segments(checks: Sequence[SegmentCheck]) -> list[CheckedSegment]:
+    """A task: several segments, one after the other."""
+    return [check_segment(check) for check in checks]
+
+
+def map_segments(
+    engine: Engine,
+    stage: Callable[[Sequence[Item]], list[Result]],
+    items: Sequence[Item],
+    sizes: Sequence[int],
+    *,
+    name: str,
+) -> list[Result]:
+    """A stage over segments, small ones together: a task has 64 MiB of log or more, as far as there is."""
+    groups: list[list[Item]] = []
+    weights: list[int] = []
+    for item, size in zip(items, sizes, strict=True):
+        if not groups or weights[-1] >= _BATCH_BYTES or len(groups[-1]) == _BATCH_SEGMENTS:
+            groups.append([])
+            weights.append(0)
+        groups[-1].append(item)
+        weights[-1] += size + 1
+    return [result for group in engine.map(stage, groups, name=name, weights=weights) for result in group]
+
+
+def replay(
+    engine: Engine, partition: Partition, events: Sequence[Any], readable: Sequence[bool]
+) -> list[list[AbortedTxn]]:
+    """The aborted transactions of each segment.
+
+    Behind a segment that cannot be read to its end, the next snapshot tells what is open; without one nothing is known.
+    """
+    going, due = Replay(partition.begun), []
+    for number, files in enumerate(partition.segments):
+        if number and not readable[number - 1]:
+            begun = run_one(engine, _open_at, (partition, files.base_offset), "snapshot")
+            going = Replay(begun)
+        due.append(going.run(events[number]))
+    return due
+
+
+def _open_at(item: tuple[Partition, int]) -> OpenTransactions:
+    partition, offset = item
+    return open_transactions_at(partition.snapshots, offset, partition.log_start)
+
+
+# ---- one partition
+
+
+def _diagnosed(
+    engine: Engine, partition: Partition, segments: list[CheckedSegment], epochs: Epochs, unread: list[Finding]
+) -> DiagnosedPartition:
+    events = [segment.events for segment in segments]
+    due = replay(engine, partition, events, [segment.readable for segment in segments])
+    missed = [segment.files for segment in segments if segment.gone]
+    done = DiagnosedPartition(partition, segments, due, gone(partition.path, partition.segments, missed))
+    wrong = [
+        (segment, aborted)
+        for segment, aborted in zip(segments, due, strict=True)
+        if segment.readable and (segment.transactions or b"") != aborted_bytes(aborted)
+    ]
+    markers = Markers(events if wrong else [], max((one.last_offset or 0 for one in segments), default=0) + 1)
+    for segment, aborted in wrong:
+        _check_transactions(segment, aborted, markers, partition.log_start)
+    for segment in segments:
+        if segment.contradictory:
+            segment.leave_indexes()
+        segment.entries += len(segment.transactions or b"") // TRANSACTION_ENTRY_SIZE
+        done.findings += segment.findings
+    done.findings += overlaps(segments, partition.next_base)
+    done.findings += unread + check_epochs([(segment.files.log, segment.epochs) for segment in segments], epochs)
+    done.findings += unlike(partition.path, segments)
+    return done
+
+
+def _check_transactions(segment: CheckedSegment, due: list[AbortedTxn], markers: Markers, log_start: int) -> None:
+    path = index_path(segment.files, INDEXES[2])
+    found = check_transactions(path, segment.transactions, due, markers, open_end=segment.open, log_start=log_start)
+    segment.findings += found
+    if any(finding.severity == "error" for finding in found):
+        segment.wrong.add(INDEXES[2])
+
+
+def unlike(path: str, segments: Sequence[CheckedSegment]) -> list[Finding]:
+    """Sound indexes that are not what a rebuild writes: one word for all of them."""
+    found = []
+    for ending in INDEXES[:2]:
+        wanted = [segment.files for segment in segments if ending in segment.unlike and not segment.open]
+        if wanted:
+            got = f"{len(wanted)} of {plural(len(segments), f'.{ending} file')} that a rebuild would write otherwise"
+            hint = (
+                "look-ups are answered rightly; another index.interval.bytes, version or kind of append explains them"
+            )
+            found.append(Finding("info", "index-unlike-rebuilt", path, got=got, hint=hint))
+    return found

@@ -1,0 +1,228 @@
+"""Offset and time index of one segment against its log: what would mislead a broker, what is merely unlike a rebuild.
+
+An entry is right when no search that it leads can pass over what it looks for; how it came about is told, but no error:
+followers, the cleaner and older brokers write other entries than a rebuild does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._words import plural
+from mqindex.kafka.index.index_entries import Entries
+from mqindex.kafka.layout import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
+from mqindex.kafka.log.log_facts import LogFacts
+from mqindex.report import Finding, Severity
+
+__all__ = ["Against", "check_entries", "check_shape"]
+
+_REPAIR = "`mqindex repair` writes it from the log"
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """What the two indexes of a segment are held against.
+
+    `open`: the segment's indexes may be longer than their entries, and end before the log does: it is the last one, and
+    nobody closed it. `due`: how many entries a rebuild writes.
+    """
+
+    base_offset: int
+    valid_bytes: int
+    last_offset: int
+    max_timestamp: int
+    due: dict[str, int]
+    open: bool
+
+    def closed(self) -> Against:
+        """The same of a segment that was closed."""
+        return replace(self, open=False)
+
+    def of_a_longer_interval(self) -> Against:
+        """The same where no entry of the offset index is due yet."""
+        return replace(self, due={**self.due, "index": 0})
+
+
+# ---- one file for itself
+
+
+def check_shape(path: str, ending: str, entries: Entries, *, may_be_longer: bool) -> list[Finding]:
+    """Length and order: what a file shows without its log. `may_be_longer`: than its entries, as an open index."""
+    what = _WHAT[ending]
+    findings = []
+    if entries.fragment:
+        size = _SIZES[ending]
+        got = entries.places * size + entries.fragment
+        findings.append(
+            Finding("error", f"{what}-length", path, None, None, f"a multiple of {size} bytes", got, _REPAIR)
+        )
+    behind = entries.places - len(entries)
+    if entries.tail == "zeros":
+        severity: Severity = "info" if may_be_longer else "error"
+        hint = "no broker has closed this file yet" if may_be_longer else f"a broker takes zeros as entries; {_REPAIR}"
+        zeros = f"{plural(behind, 'place')} of zeros"
+        findings.append(Finding(severity, f"{what}-unwritten", path, entries.at, None, "nothing", zeros, hint))
+    elif entries.tail == "stale":
+        severity = "warning" if may_be_longer else "error"
+        strange = plural(behind, "place that does not follow", "places that do not follow")
+        hint = "what was cut from an open index stays in its file" if may_be_longer else _REPAIR
+        findings.append(Finding(severity, f"{what}-order", path, entries.at, None, "entries in order", strange, hint))
+    return findings
+
+
+# ---- both against the log
+
+
+def check_entries(
+    chunks: Iterable[npt.NDArray[Any]],
+    offsets: tuple[str, Entries] | None,
+    times: tuple[str, Entries] | None,
+    due: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    against: Against,
+    *,
+    replaced: bool,
+) -> tuple[list[Finding], list[Finding]]:
+    """Findings of the offset and of the time index; None: one that is not looked at.
+
+    A search by time goes on through the offset index: the one that is there; `due`, its relative offsets and positions
+    as a rebuild writes them, where that one is missing, or wrong, or to be `replaced`.
+    """
+    none = np.empty(0, np.int64)
+    there = (offsets[1].first, offsets[1].second) if offsets else due
+    stamps, targets = (times[1].first, times[1].second) if times else (none, none)
+    starts = [np.concatenate([_looked_up(*lookup, targets), _last(lookup, against)]) for lookup in (there, due)]
+    facts = LogFacts(chunks, np.unique(np.concatenate([there[1], *starts])), stamps)
+    found = list(_check_offsets(*offsets, facts, against)) if offsets else []
+    bad = replaced or any(one.severity == "error" or one.kind.endswith("-empty") for one in found)
+    chosen = starts[bad]
+    least = _least(facts, chosen[len(targets) :], against)
+    return found, list(_check_times(*times, chosen[: len(targets)], least, facts, against)) if times else []
+
+
+def _last(lookup: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]], against: Against) -> npt.NDArray[np.int64]:
+    """The position of the last entry within the log, if there is one."""
+    within = (lookup[1] < against.valid_bytes) & ~_cut(lookup[0] + against.base_offset, against)
+    return lookup[1][within][-1:]
+
+
+def _looked_up(
+    offsets: npt.NDArray[np.int64], positions: npt.NDArray[np.int64], targets: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Where a search for each target starts: at the entry that is not greater, or at 0."""
+    return np.concatenate([[0], positions])[np.searchsorted(offsets, targets, "right")]
+
+
+def _check_offsets(path: str, entries: Entries, facts: LogFacts, against: Against) -> Iterator[Finding]:
+    kind = "offset-index"
+    if not len(entries):
+        yield from _empty(path, kind, against)
+        return
+    at = facts.positions
+    row = at.rows_of(entries.second)
+    offsets = entries.first + against.base_offset
+    beyond = entries.second >= against.valid_bytes
+    severity: Severity = "warning" if against.open else "error"
+    yield from _told(severity, f"{kind}-beyond-log", path, OFFSET_ENTRY_SIZE, beyond, "position",
+                     f"below {against.valid_bytes}", entries.second)  # fmt: skip
+    cut = _cut(offsets, against) & ~beyond
+    yield from _told("warning", f"{kind}-beyond-log", path, OFFSET_ENTRY_SIZE, cut, "offset",
+                     f"{against.last_offset} or less", offsets)  # fmt: skip
+    beyond |= cut
+    inside = ~at.found[row] & ~beyond
+    yield from _told("error", f"{kind}-position", path, OFFSET_ENTRY_SIZE, inside, "position", "the begin of a batch",
+                     entries.second)  # fmt: skip
+    whole = at.found[row] & ~beyond
+    passed = whole & (at.offset_before[row] >= offsets)
+    yield from _told("error", f"{kind}-offset", path, OFFSET_ENTRY_SIZE, passed, "offset",
+                     at.offset_before[row] + 1, offsets, "at least ")  # fmt: skip
+    until = np.concatenate([at.offset_before[row[1:]], [facts.last_offset]])
+    odd = whole & ~passed & ((offsets < at.base_offset[row]) | (offsets > until))
+    yield from _told("warning", f"{kind}-origin", path, OFFSET_ENTRY_SIZE, odd, "offset", at.last_offset[row],
+                     offsets)  # fmt: skip
+
+
+def _check_times(
+    path: str, entries: Entries, positions: npt.NDArray[np.int64], least: int, facts: LogFacts, against: Against
+) -> Iterator[Finding]:
+    kind, times = "time-index", entries.first
+    last = int(times[-1]) if len(times) else -1
+    if last < least:
+        what = "incomplete" if len(times) else "empty"
+        hint = f"searches by time and retention go by the last entry; {_REPAIR}"
+        got = last if len(times) else "no entry"
+        expected = f"last timestamp {least}{' or more' if against.open else ''}"
+        yield Finding("error", f"{kind}-{what}", path, None, "timestamp", expected, got, hint)
+    beyond = times > against.max_timestamp
+    severity: Severity = "warning" if against.open else "error"
+    yield from _told(severity, f"{kind}-beyond-log", path, TIME_ENTRY_SIZE, beyond, "timestamp",
+                     f"{against.max_timestamp} or less", times)  # fmt: skip
+    offsets = entries.second + against.base_offset
+    cut = _cut(offsets, against) & ~beyond
+    yield from _told("warning", f"{kind}-beyond-log", path, TIME_ENTRY_SIZE, cut, "offset",
+                     f"{against.last_offset} or less", offsets)  # fmt: skip
+    beyond |= cut
+    at = facts.positions
+    before = at.timestamp_before[at.rows_of(positions)]
+    passed = (before >= times) & ~beyond
+    yield from _told("error", f"{kind}-offset", path, TIME_ENTRY_SIZE, passed, "timestamp", before, times,
+                     "more than ")  # fmt: skip
+    first = facts.times
+    reached = first.max_timestamp == times
+    odd = ~(reached & (first.base_offset <= offsets) & (offsets <= first.last_offset)) & ~beyond & ~passed
+    yield from _told("warning", f"{kind}-origin", path, TIME_ENTRY_SIZE, odd, "offset", first.last_offset,
+                     offsets)  # fmt: skip
+
+
+def _cut(offsets: npt.NDArray[np.int64], against: Against) -> npt.NDArray[np.bool_]:
+    """Entries of an open index for offsets behind the log's end: what a truncation cuts stays in the file."""
+    return (offsets > against.last_offset) & against.open
+
+
+def _least(facts: LogFacts, last_position: npt.NDArray[np.int64], against: Against) -> int:
+    """What the last entry's timestamp must be, at the least: an open index has an entry with each of the other index's.
+
+    Where that one has none, though some are due, it is as if this one were closed.
+    """
+    if not against.open or (not len(last_position) and against.due["index"]):
+        return against.max_timestamp
+    before = facts.positions.timestamp_before[facts.positions.rows_of(last_position)]
+    return int(before.max(initial=-1))
+
+
+def _empty(path: str, kind: str, against: Against) -> Iterator[Finding]:
+    """No entry where a rebuild writes some: every answer is right, and slow; a follower's one append leaves it so."""
+    if against.due["index"]:
+        hint = f"every look-up reads the log from its begin; {_REPAIR}"
+        expected = plural(against.due["index"], "entry")
+        yield Finding("warning", f"{kind}-empty", path, None, None, expected, "no entry", hint)
+
+
+def _told(
+    severity: Severity,
+    kind: str,
+    path: str,
+    size: int,
+    wrong: npt.NDArray[np.bool_],
+    field: str,
+    expected: Any,
+    got: npt.NDArray[np.int64],
+    words: str = "",
+) -> Iterator[Finding]:
+    """The first of the wrong entries, and how many there are."""
+    if not wrong.any():
+        return
+    at, count = int(np.argmax(wrong)), int(wrong.sum())
+    wanted = expected if isinstance(expected, str) else f"{words}{int(expected[at])}"
+    hint = f"{plural(count, 'entry')} of this kind" if count > 1 else None
+    if severity == "error":
+        hint = f"{hint}; {_REPAIR}" if hint else _REPAIR
+    yield Finding(severity, kind, path, at * size, field, wanted, int(got[at]), hint)
+
+
+_WHAT = {"index": "offset-index", "timeindex": "time-index", "txnindex": "transaction-index"}
+_SIZES = {"index": OFFSET_ENTRY_SIZE, "timeindex": TIME_ENTRY_SIZE}

@@ -1,0 +1,193 @@
+"""One segment: its log, its indexes against its log, and what the transactions of its partition need to know of it.
+
+This is the stage that verify and repair share. The log is read once, by what a broker's recovery reads; only where an
+index is not exactly what that would write are the batch headers gone over again.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._native.kafka_log import Recovered
+from mqindex.errors import MQIndexError, OutOfOrderError
+from mqindex.files import disk
+from mqindex.files.regular import regular
+from mqindex.kafka.checks.log_check import end_findings, is_contradictory, log_findings, refused
+from mqindex.kafka.checks.record_check import check_records
+from mqindex.kafka.checks.segment_indexes import CheckedIndexes, check_indexes
+from mqindex.kafka.layout import TIME_ENTRY_SIZE, TRANSACTION_ENTRY_SIZE
+from mqindex.kafka.log.batches import batch_rows
+from mqindex.kafka.log.checksums import recover_with_threads
+from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.options import PartitionOptions
+from mqindex.kafka.partition.leader_epochs import RUN
+from mqindex.kafka.partition.partition_files import SegmentFiles
+from mqindex.kafka.partition.survey import INDEXES, index_path, index_paths
+from mqindex.kafka.partition.transactions import EVENT, events_of
+from mqindex.report import Finding
+
+__all__ = ["CheckedSegment", "SegmentCheck", "check_segment", "events_in"]
+
+_LEFT = "left as it is: the log contradicts itself, and perhaps the index is right"
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentCheck:
+    """One segment to check. `last`: of its partition; `clean`: whether its broker closed it, None: unknown.
+
+    `ends`: offsets where it ended before. `threads`: processors that have nothing else to do.
+    """
+
+    files: SegmentFiles
+    options: PartitionOptions
+    last: bool
+    clean: bool | None
+    ends: tuple[int, ...] = ()
+    deep: bool = False
+    threads: int = 1
+
+
+@dataclass(slots=True)
+class CheckedSegment:
+    """What was found.
+
+    `wrong`: endings of the indexes that a repair writes anew; `unlike`: sound ones that a rebuild would write
+    otherwise. `readable`: the log is good to its last batch, so `events` are all there are. `transactions`: bytes of
+    the `.txnindex`, None: there is none. `epochs`: runs of leader epochs. `contradictory`: the log's batches contradict
+    each other. `refusal`: why a broker's recovery does not survive the log, `out_of_order`: because offsets go back;
+    `cut`: bytes that it cuts. `gone`: a broker deleted the segment before it was read.
+    """
+
+    files: SegmentFiles
+    findings: list[Finding] = field(default_factory=list)
+    wrong: set[str] = field(default_factory=set)
+    unlike: set[str] = field(default_factory=set)
+    readable: bool = False
+    events: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, EVENT))
+    epochs: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, RUN))
+    contradictory: bool = False
+    transactions: bytes | None = None
+    open: bool = False
+    batches: int = 0
+    last_offset: int | None = None
+    entries: int = 0
+    index_files: int = 0
+    refusal: str | None = None
+    out_of_order: bool = False
+    cut: int = 0
+    gone: bool = False
+
+    def add(self, indexes: CheckedIndexes) -> None:
+        """What was found of the offset and time index."""
+        self.findings += indexes.findings
+        self.wrong |= indexes.wrong
+        self.unlike |= indexes.unlike
+        self.open, self.entries = indexes.open, indexes.entries
+
+    def leave_indexes(self) -> None:
+        """Where the log contradicts itself, an index that is there may be of the log as it was: it is not replaced."""
+        there = {path for path in self.files[2:] if path is not None}
+        self.wrong = {ending for ending, path in index_paths(self.files).items() if path is None} & self.wrong
+        self.findings = [
+            replace(one, hint=_LEFT) if one.path in there and one.severity == "error" else one for one in self.findings
+        ]
+
+
+def check_segment(check: SegmentCheck) -> CheckedSegment:
+    """Check one segment. Whatever its files hold ends in findings.
+
+    A broker may delete or clean it meanwhile: then what is there now is checked.
+    """
+    for _ in range(_TRIES):
+        before = _identities(check.files)
+        if before[0] is None:
+            break
+        try:
+            done = _checked(check)
+        except FileNotFoundError:
+            done = None
+        if done is not None and _identities(check.files) == before:
+            return done
+        check = replace(check, files=_there(check.files))
+    return CheckedSegment(check.files, gone=True)
+
+
+_TRIES = 8
+
+
+def _identities(files: SegmentFiles) -> list[tuple[int, int] | None]:
+    return [None if path is None else _identity(path) for path in files[1:]]
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        stat = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return stat.st_dev, stat.st_ino
+
+
+def _there(files: SegmentFiles) -> SegmentFiles:
+    """The names of a segment's indexes as they are now."""
+    paths = (path or index_path(files, ending) for ending, path in index_paths(files).items())
+    return SegmentFiles(files.base_offset, files.log, *(path if disk.is_there(path) else None for path in paths))
+
+
+def _checked(check: SegmentCheck) -> CheckedSegment:
+    done = CheckedSegment(check.files)
+    done.index_files = sum(path is not None for path in check.files[2:])
+    try:
+        with LogSegment.open(check.files.log, base_offset=check.files.base_offset) as segment:
+            made = _recovered(segment, check)
+            done.readable = made.fault is None and (made.truncated_bytes == 0 or check.last)
+            done.cut = made.truncated_bytes
+            done.batches, done.last_offset = made.batches, made.last_offset
+            done.findings += log_findings(segment.path, made, last=check.last)
+            done.events, done.epochs = events_in(segment, made), np.frombuffer(made.epochs, RUN)
+            done.contradictory = is_contradictory(made)
+            done.findings += end_findings(segment, made, check.ends)
+            may_be_open = check.last and check.clean is not True
+            done.add(check_indexes(check.files, segment, made, may_be_open=may_be_open))
+            if check.deep:
+                done.findings += check_records(segment, made.valid_bytes)
+    except MQIndexError as error:
+        done.readable = False
+        done.refusal, done.out_of_order = error.what, isinstance(error, OutOfOrderError)
+        done.findings.append(refused(check.files.log, error))
+        return done
+    done.transactions = _transactions(check, done)
+    return done
+
+
+def _recovered(segment: LogSegment, check: SegmentCheck) -> Recovered:
+    """What recovery writes, however many entries that is: the file's own length limits nothing here."""
+    options = check.options
+    recover = partial(
+        segment.recover,
+        index_interval_bytes=options.index_interval_bytes,
+        max_index_size=max(options.max_index_size, 2 * TIME_ENTRY_SIZE + segment.size),
+        kafka_version=options.kafka_version,
+    )
+    return recover_with_threads(segment, check.threads, recover) if options.check_crc else recover(check_crc=False)
+
+
+def events_in(segment: LogSegment, made: Recovered) -> npt.NDArray[Any]:
+    """The events of a segment, with the markers read from its log."""
+    rows = batch_rows([made.transactional])
+    return events_of(rows, segment.log_bytes()) if len(rows) else np.empty(0, EVENT)
+
+
+def _transactions(check: SegmentCheck, done: CheckedSegment) -> bytes | None:
+    """The bytes of the `.txnindex`, as many as there can be transactions, and one entry more."""
+    path = index_paths(check.files)[INDEXES[2]]
+    if path is None:
+        return None
+    with disk.named(path), open(path, "rb", buffering=0, opener=regular) as file:
+        data = file.read((done.batches + 2) * TRANSACTION_ENTRY_SIZE)
+        return data if data is not None else b""

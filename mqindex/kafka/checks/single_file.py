@@ -1,0 +1,188 @@
+"""One file of a segment: what tells whether it is right, and what of that is told.
+
+An index is held against its log, and a log has its indexes. Which transactions are open before a segment, a snapshot
+tells; where there is none, the segments before it are read too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from mqindex.engines import Engine
+from mqindex.engines.tasks import run_one
+from mqindex.errors import BadMagicError, CorruptIndexError
+from mqindex.files import disk
+from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis, diagnose, unlike
+from mqindex.kafka.checks.segment_check import CheckedSegment
+from mqindex.kafka.checks.segment_indexes import check_alone
+from mqindex.kafka.checks.transaction_check import check_transactions_alone
+from mqindex.kafka.layout import base_offset_of
+from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.partition.partition_files import PartitionFiles, SegmentFiles, list_segments
+from mqindex.kafka.partition.producer_state import log_start_offset, read_snapshot
+from mqindex.kafka.partition.survey import (
+    INDEXES,
+    Order,
+    Partition,
+    Survey,
+    index_path,
+    index_paths,
+    surveyed_partition,
+    was_clean,
+)
+from mqindex.report import Finding
+
+__all__ = ["diagnose_file", "survey_file"]
+
+_NAME: Final = re.compile(r"[0-9]{20}\.(log|index|timeindex|txnindex)((?:\.(?:deleted|cleaned|swap))?)", re.ASCII)
+_WITH_TRANSACTIONS: Final = ("log", "txnindex")
+
+
+# ---- which segments are looked at
+
+
+def survey_file(order: Order, *, from_start: bool = False) -> Survey:
+    """Survey what tells of one file: its segment, the last of those listed; none where it is an index without a log.
+
+    from_start : with every segment before it, where transactions matter; else from a snapshot on that can be read.
+    """
+    path, name = order.directory, _name_of(order.directory)
+    home = os.path.dirname(path)
+    known = list_segments(home) if name else PartitionFiles(home, (), {}, (), (), ())
+    files = _segment_of(path, name, known)
+    if files is None:
+        return Survey(path, home, True, order.options, (), (_no_log(path),), path)
+    before = tuple(each for each in known.segments if each.base_offset < files.base_offset)
+    segments = known.segments if files in known.segments else (*before, files)
+    first = number = segments.index(files)
+    if name and name[1] in _WITH_TRANSACTIONS:
+        first = 0 if from_start else _first_needed(segments, number, known.snapshots, log_start_offset(home))
+    needed = known._replace(segments=segments[first : number + 1])
+    partition = surveyed_partition(home, needed, was_clean(os.path.dirname(home)))
+    behind = (each.base_offset for each in segments[number + 1 :])
+    partition = replace(partition, next_base=next(behind, None))
+    findings = () if name else (_no_name(path),)
+    return Survey(path, os.path.dirname(home), True, order.options, (partition,), findings, path)
+
+
+def _name_of(path: str) -> re.Match[str] | None:
+    """A segment's name: its ending, and what stands behind that; None: perhaps a log that was copied."""
+    return _NAME.fullmatch(os.path.basename(path))
+
+
+def _segment_of(path: str, name: re.Match[str] | None, known: PartitionFiles) -> SegmentFiles | None:
+    """The segment that a file is of: one that a broker would serve, else what has such a name; None: it has no log."""
+    if name is None:
+        return SegmentFiles(_first_offset(path), path, None, None, None)
+    for files in known.segments:
+        if path in files[1:]:
+            return files
+    base = base_offset_of(path)
+    paths = [os.path.join(known.directory, f"{base:020d}.{ending}{name[2]}") for ending in ("log", *INDEXES)]
+    log, *indexes = (there if disk.is_file(there) else None for there in paths)
+    return None if log is None else SegmentFiles(base, log, *indexes)
+
+
+def _first_offset(path: str) -> int:
+    """The base offset of a copied log is its first batch's (of a wrapper of magic 0 or 1 the last)."""
+    with LogSegment.open(path, base_offset=0) as segment:
+        rows = next(segment.batch_arrays(), None)
+    if rows is None:
+        raise BadMagicError(
+            "no file of a segment", path=path, expected="a batch at its begin, or a name of 20 digits, a dot and log, "
+            "index, timeindex or txnindex"
+        )  # fmt: skip
+    return max(int(rows["base_offset"][0]), 0)
+
+
+def _first_needed(segments: tuple[SegmentFiles, ...], number: int, snapshots: Mapping[int, str], log_start: int) -> int:
+    """From which segment on the log tells what is open before segment `number`."""
+    while number and not _tells(snapshots, segments[number].base_offset, log_start):
+        number -= 1
+    return number
+
+
+def _tells(snapshots: Mapping[int, str], base_offset: int, log_start: int) -> bool:
+    if base_offset in snapshots and base_offset > log_start:
+        with contextlib.suppress(CorruptIndexError, OSError):
+            read_snapshot(snapshots[base_offset])
+            return True
+    return False
+
+
+def _no_log(path: str) -> Finding:
+    return Finding("info", "log-missing", path, hint="no log stands beside it: it was checked by itself")
+
+
+def _no_name(path: str) -> Finding:
+    return Finding("info", "indexes-unknown", path, hint="no segment's name: no index beside it could be its own")
+
+
+# ---- what is told
+
+
+def diagnose_file(engine: Engine, found: Survey, *, deep: bool) -> Diagnosis:
+    """What is right and wrong with one file; of a log, with the indexes beside it too."""
+    assert found.file is not None
+    if not found.partitions:
+        return _alone(engine, found, found.file)
+    diagnosis = diagnose(engine, found, deep=deep)
+    transactions = index_path(_last(diagnosis).files, INDEXES[2])
+    if any(finding.path == transactions for finding in _last(diagnosis).findings):
+        whole = run_one(engine, _survey_from_start, Order(found.file, found.options), "survey")
+        if whole != found:  # what hides committed records of earlier segments, only those tell
+            diagnosis = diagnose(engine, whole, deep=deep)
+    return _narrowed(diagnosis, found.file)
+
+
+def _survey_from_start(order: Order) -> Survey:
+    return survey_file(order, from_start=True)
+
+
+def _last(diagnosis: Diagnosis) -> CheckedSegment:
+    return diagnosis.partitions[0].segments[-1]
+
+
+def _narrowed(diagnosis: Diagnosis, path: str) -> Diagnosis:
+    """Of the last segment that was looked at, what belongs to the file."""
+    (home,), segment, endings = diagnosis.partitions, _last(diagnosis), _endings(path)
+    told = {segment.files.log}
+    for ending in endings:
+        told |= {index_path(segment.files, ending), index_paths(segment.files)[ending] or path}
+    segment.findings = [finding for finding in segment.findings if finding.path in told]
+    segment.wrong &= endings
+    segment.unlike &= endings
+    partition = replace(home.partition, segments=(segment.files,), sizes=home.partition.sizes[-1:])
+    findings = [finding for finding in home.findings if finding.path in told] + unlike(path, [segment])
+    return Diagnosis(diagnosis.survey, [DiagnosedPartition(partition, [segment], home.due[-1:], findings)])
+
+
+def _endings(path: str) -> set[str]:
+    """Which indexes of its segment are told of with a file."""
+    name = _name_of(path)
+    return set() if name is None else set(INDEXES) if name[1] == "log" else {name[1]}
+
+
+# ---- an index without a log
+
+
+def _alone(engine: Engine, found: Survey, path: str) -> Diagnosis:
+    segment = run_one(engine, _check_alone, path, "check index")
+    partition = Partition(found.log_dir, "", (segment.files,), (0,), (), {}, 0, None)
+    return Diagnosis(found, [DiagnosedPartition(partition, [segment], [[]], segment.findings)])
+
+
+def _check_alone(path: str) -> CheckedSegment:
+    base, ending = base_offset_of(path), os.path.basename(path).split(".")[1]
+    done = CheckedSegment(SegmentFiles(base, "", None, None, None), index_files=1)
+    if ending == INDEXES[2]:
+        done.findings, done.entries = check_transactions_alone(path, base)
+    else:
+        indexes = check_alone(path, ending)
+        done.findings, done.entries = indexes.findings, indexes.entries
+    return done

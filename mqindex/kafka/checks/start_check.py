@@ -1,0 +1,185 @@
+"""What a broker's next start would do with a log dir or a partition: would it come up, what would it cut and delete?
+
+Source: Kafka 4.1.0 `LogManager.loadLogs`, `LogLoader.load`, `UnifiedLog.parseTopicPartitionName`, `MetaProperties`,
+`CheckpointFile`, `PartitionMetadataReadBuffer`, `LogFileUtils.offsetFromFile`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from mqindex.errors import CorruptIndexError
+from mqindex.files import lock
+from mqindex.files.regular import regular
+from mqindex.kafka.checks.start_rights import shut_files
+from mqindex.kafka.layout import MAX_LOG_SIZE
+from mqindex.kafka.partition.leader_epochs import read_epochs
+from mqindex.kafka.partition.offset_checkpoint import Offsets, read_offsets
+from mqindex.kafka.partition.partition_files import list_segments, partition_name
+from mqindex.kafka.partition.survey import Survey
+from mqindex.report import Finding, Obstacle
+
+__all__ = ["StartFiles", "look_at_start"]
+
+_CACHE: Final = "remote-log-index-cache"
+_NUMBERED: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".cleaned", ".swap")
+_LARGEST: Final = 1 << 20
+_OFFLINE: Final = "a broker puts the log dir offline, and stops where it has no other"
+
+
+@dataclass(slots=True)
+class StartFiles:
+    """What is in the way of a start, what it would delete, whatever the logs hold, and who holds the lock.
+
+    `points`: by a partition's name, up to which offset its log was on the disk.
+    """
+
+    lock: lock.Holder
+    lock_holder: str | None = None
+    obstacles: list[Obstacle] = field(default_factory=list)
+    deletes: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    points: Offsets = field(default_factory=dict)
+
+    def stop(self, kind: str, path: str, reason: str, hint: str, brokers: str = "every") -> None:
+        """A file with which no broker starts."""
+        self.obstacles.append(Obstacle(path, reason, brokers))
+        self.findings.append(Finding("error", kind, path, got=reason, hint=hint))
+
+
+def look_at_start(found: Survey) -> StartFiles:
+    """A task: look at the names and the small files; nothing is written, no lock is taken."""
+    held = lock.holder(os.path.join(found.log_dir, ".lock"))
+    look = StartFiles(held, lock.program(held.pid))
+    if not found.single:
+        _look_at_directories(found.root, look)
+        _look_at_properties(os.path.join(found.root, "meta.properties"), look)
+    _look_at_checkpoints(found.log_dir, look)
+    for partition in found.partitions:
+        with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
+            _look_at_partition(partition.path, look)
+    with contextlib.suppress(FileNotFoundError):
+        shut = shut_files(found.log_dir, [partition.path for partition in found.partitions], single=found.single)
+        if shut is not None:
+            look.obstacles.append(shut[0])
+            look.findings.append(shut[1])
+    return look
+
+
+# ---- the log dir
+
+
+def _look_at_directories(log_dir: str, look: StartFiles) -> None:
+    with os.scandir(log_dir) as entries:
+        names = sorted(entry.name for entry in entries if entry.is_dir() and entry.name != _CACHE)
+    for name in names:
+        path = os.path.join(log_dir, name)
+        named = partition_name(path)
+        if named is None:
+            hint = "move it elsewhere, or give the log dir a directory of its own below the volume's root"
+            look.stop("stray-directory", path, "a directory that is no partition", hint)
+        elif named.state == "delete":
+            look.deletes.append(path)
+
+
+def _look_at_properties(path: str, look: StartFiles) -> None:
+    try:
+        with open(path, encoding="latin-1", opener=regular) as file:
+            lines = file.read(_LARGEST).splitlines()
+    except FileNotFoundError:
+        return
+    told = dict(_property(line.strip()) for line in lines if line.strip() and line.strip()[0] not in "#!")
+    reason = _wrong_property(told)
+    if reason is not None:
+        look.stop("meta-properties", path, reason, "restore the file; every log dir of a broker has the same ids")
+
+
+def _property(line: str) -> tuple[str, str]:
+    key, value, *_ = [*re.split(r"\s*[=:]\s*|\s+", line, maxsplit=1), ""]
+    return key, value
+
+
+def _wrong_property(told: dict[str, str]) -> str | None:
+    version = told.get("version", "0")
+    if version not in ("0", "1"):
+        return f"version {version}"
+    name = "node.id" if version == "1" else "broker.id"
+    number = told.get(name)
+    if number is not None and not re.fullmatch(r"[+-]?\d+", number, re.ASCII):
+        return f"{name} {number!r}"
+    missing = [each for each in ("cluster.id", name) if version == "1" and each not in told]
+    return f"no {missing[0]}" if missing else None
+
+
+def _look_at_checkpoints(log_dir: str, look: StartFiles) -> None:
+    for name, consequence in (
+        ("recovery-point-offset-checkpoint", "after an unclean stop a broker reads every segment"),
+        ("log-start-offset-checkpoint", "a broker lets every log start at its first segment"),
+    ):
+        path = os.path.join(log_dir, name)
+        try:
+            offsets = read_offsets(path)
+        except CorruptIndexError as error:
+            hint = f"{consequence}; delete the file"
+            look.findings.append(
+                Finding("warning", "offset-checkpoint", path, None, None, error.expected, error.got, hint)
+            )
+        else:
+            if name.startswith("recovery"):
+                look.points = offsets
+
+
+# ---- a partition
+
+
+def _look_at_partition(path: str, look: StartFiles) -> None:
+    files = list_segments(path)
+    look.deletes += [*files.leftovers, *files.orphans]
+    for stray in (*files.skipped, *files.leftovers):
+        name = os.path.basename(stray)
+        if name.endswith(_NUMBERED) and not _is_long(name.partition(".")[0]):
+            look.stop("stray-segment-file", stray, "a segment's ending, and no offset before it", "move it elsewhere")
+    for segment in files.segments:
+        if os.path.getsize(segment.log) > MAX_LOG_SIZE:
+            reason = f"longer than {MAX_LOG_SIZE} bytes"
+            look.obstacles.append(Obstacle(segment.log, reason))  # verify tells of it anyway, as of the next one
+    try:
+        read_epochs(path)
+    except CorruptIndexError as error:
+        look.obstacles.append(Obstacle(str(error.path), f"no checkpoint that a broker reads: {_OFFLINE}"))
+    metadata = os.path.join(path, "partition.metadata")
+    for reason in _wrong_metadata(metadata):
+        hint = f"{_OFFLINE}; restore it from a replica, where the topic has the same id"
+        look.stop("partition-metadata", metadata, reason, hint, brokers="from 2.8 on")
+
+
+def _is_long(text: str) -> bool:
+    return re.fullmatch(r"[+-]?\d+", text, re.ASCII) is not None and -(2**63) <= int(text) < 2**63
+
+
+def _wrong_metadata(path: str) -> Iterator[str]:
+    try:
+        with open(path, encoding="utf-8", errors="replace", opener=regular) as file:
+            lines = [*file.read(_LARGEST).splitlines(), "", ""]
+    except FileNotFoundError:
+        return
+    first, second = (re.split(r":\s+", line) for line in lines[:2])
+    if len(first) != 2 or not re.fullmatch(r"[+-]?0+", first[1], re.ASCII):
+        yield f"expected version: 0, got {lines[0][:80]!r}"
+    elif len(second) != 2 or not _is_id(second[1]):
+        yield f"expected topic_id: and 22 characters, got {lines[1][:80]!r}"
+
+
+def _is_id(text: str) -> bool:
+    try:
+        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return len(raw) == 16 and any(raw)

@@ -1,0 +1,96 @@
+"""The verdict on a broker's next start: what stands in its way, and what its recovery would make of the logs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis
+from mqindex.kafka.checks.segment_check import CheckedSegment
+from mqindex.kafka.checks.start_check import StartFiles
+from mqindex.kafka.checks.transaction_check import refused_version
+from mqindex.report import Finding, Obstacle, Start
+
+__all__ = ["verdict"]
+
+
+@dataclass(slots=True)
+class _Recovery:
+    """What recoveries of all partitions come to. `cuts`: logs that get shorter, or empty."""
+
+    recovers: int = 0
+    cuts: list[str] = field(default_factory=list)
+    deletes: list[str] = field(default_factory=list)
+    obstacles: list[Obstacle] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def verdict(look: StartFiles, diagnosis: Diagnosis) -> tuple[Start, list[Finding]]:
+    """The verdict, and the findings that nothing else makes.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `LogLoader.recoverLog`, `loadSegmentFiles`, `deleteSegmentsIfLogStartGreaterThanLogEnd`.
+    """
+    done = _Recovery()
+    for one in diagnosis.partitions:
+        _load(one, look.points.get(one.partition.name, 0), done)
+    obstacles = (*look.obstacles, *done.obstacles)
+    start = Start(
+        starts=not obstacles,
+        obstacles=obstacles,
+        deletes=tuple(dict.fromkeys((*look.deletes, *done.deletes))),
+        recovers=done.recovers,
+        cuts=tuple(done.cuts),
+        lock=look.lock.state,
+        lock_pid=look.lock.pid,
+        lock_holder=look.lock_holder,
+    )
+    return start, look.findings + done.findings
+
+
+def _load(one: DiagnosedPartition, point: int, done: _Recovery) -> None:
+    """First what has no `.index`; then, after an unclean stop, all from the segment of the recovery point on.
+
+    Before that the `.txnindex` of each segment with an `.index` is looked at, whose version no recovery mends.
+    """
+    segments = [segment for segment in one.segments if not segment.gone]
+    for segment in segments:
+        if segment.files.index is not None and segment.files.txnindex is not None:
+            version = refused_version(segment.transactions or b"", segment.files.base_offset)
+            if version is not None:
+                reason = f"an aborted transaction of version {version}, which no broker reads"
+                done.obstacles.append(Obstacle(segment.files.txnindex, reason))
+    unclean = one.partition.clean is False
+    first = max((n for n, each in enumerate(segments) if each.files.base_offset <= point), default=0)
+    for segment in segments if not unclean else segments[:first]:
+        if segment.files.index is None:
+            done.recovers += 1
+            if segment.refusal is not None:
+                done.obstacles.append(Obstacle(segment.files.log, f"{segment.refusal}, and its .index is missing"))
+            elif segment.cut:
+                done.cuts.append(segment.files.log)
+    for number, segment in enumerate(segments[first:] if unclean else (), first):
+        done.recovers += 1
+        if segment.refusal is not None and not segment.out_of_order:
+            done.obstacles.append(Obstacle(segment.files.log, segment.refusal))
+            break
+        if segment.cut or segment.refusal is not None:
+            done.cuts.append(segment.files.log)
+            done.deletes += [later.files.log for later in segments[number + 1 :]]
+            break
+    _check_start(one, segments, done)
+
+
+def _check_start(one: DiagnosedPartition, segments: list[CheckedSegment], done: _Recovery) -> None:
+    """A log that ends below the offset at which it is said to start is deleted, segment by segment."""
+    if not segments or segments[-1].refusal is not None:
+        return
+    last = segments[-1]
+    end = last.files.base_offset if last.last_offset is None else last.last_offset + 1
+    start = one.partition.log_start
+    if end < start:
+        logs = [segment.files.log for segment in segments]
+        done.deletes += logs
+        hint = "a broker that starts deletes every segment: are they all there, and the checkpoint this log dir's?"
+        path = one.partition.path
+        done.findings.append(Finding("error", "log-start-beyond-end", path, None, "log_start_offset", end, start, hint))

@@ -1,0 +1,204 @@
+"""The `.txnindex` of a segment against the transactions that its partition's log shows."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._words import plural
+from mqindex.files.regular import regular
+from mqindex.kafka.index.transaction_index import AbortedTxn
+from mqindex.kafka.layout import TRANSACTION_ENTRY_SIZE
+from mqindex.kafka.partition.transactions import ABORT, BEGIN, EVENT
+from mqindex.report import Finding, Severity
+
+__all__ = ["Markers", "check_transactions", "check_transactions_alone", "refused_version"]
+
+_ENTRY = struct.Struct(">h4q")
+_KIND = "transaction-index"
+_REPAIR = "`mqindex repair` writes it from the log"
+
+
+class Markers:
+    """Where each producer's transactions of a partition ended and began, from the events of all its segments.
+
+    `end`: the offset behind the log's last record.
+    """
+
+    def __init__(self, events: Sequence[npt.NDArray[Any]], end: int) -> None:
+        self.end = end
+        self._ends: dict[int, dict[int, int]] = {}
+        self.begins: set[int] = set()
+        for producer, offset, kind in np.concatenate([*events, np.empty(0, EVENT)]).tolist():
+            if kind == BEGIN:
+                self.begins.add(offset)
+            else:
+                self._ends.setdefault(producer, {})[offset] = kind
+
+    def at(self, producer: int, offset: int) -> int | None:
+        """What a marker of this producer says there; None: there is none."""
+        return self._ends.get(producer, {}).get(offset)
+
+    def began_in(self, start: int, stop: int) -> bool:
+        """Whether a transaction began in [start, stop)."""
+        return any(start <= offset < stop for offset in self.begins)
+
+    def any_in(self, producer: int, start: int, stop: int) -> bool:
+        """Whether a transaction of this producer ended in [start, stop)."""
+        return any(start <= offset < stop for offset in self._ends.get(producer, ()))
+
+
+def check_transactions(
+    path: str, data: bytes | None, due: Sequence[AbortedTxn], markers: Markers, *, open_end: bool, log_start: int = 0
+) -> list[Finding]:
+    """Findings of one `.txnindex`; `data` None: it is missing. `open_end`: its last entries may not have been written.
+    `log_start`: nobody reads below; a transaction that ended there misleads nobody.
+
+    The cleaner keeps the entries as they were written, though it takes the batches at a transaction's begin away; a
+    follower may have told a later last stable offset, that of a transaction which it appended at once, and which a
+    truncation may have taken away since. Neither misleads a consumer, as long as no transaction began in between: a
+    search that ends at the entry would miss it (Kafka 4.1.0 `TransactionIndex.collectAbortedTxns`). Of many findings of
+    one kind the first is told, with their number.
+    """
+    return _first_of_each(_findings(path, data, due, markers, open_end, log_start))
+
+
+def check_transactions_alone(path: str, base_offset: int) -> tuple[list[Finding], int]:
+    """Findings of a `.txnindex` without its log, and how many entries it has: length, versions, order, and that none
+    ends before the segment begins, for which a broker recovers the segment.
+    """
+    with open(path, "rb", opener=regular) as file:
+        data = file.read()
+    entries = _entries(data)
+    early = [
+        Finding("error", f"{_KIND}-offset", path, number * TRANSACTION_ENTRY_SIZE, "last_offset",
+                f"{base_offset} or more", txn.last_offset, _REPAIR)
+        for number, txn in enumerate(entries) if txn.last_offset < base_offset
+    ]  # fmt: skip
+    return _first_of_each([*_shape(path, data, entries), *early]), len(entries)
+
+
+def refused_version(data: bytes, base_offset: int) -> int | None:
+    """The version (one byte, for a broker) with which no broker loads the segment; None: it does.
+
+    At an entry that ends before the segment begins it stops to look, and writes the file anew.
+    Source: Kafka 4.1.0 `TransactionIndex.sanityCheck`, `LogLoader.loadSegmentFiles`.
+    """
+    for txn in _entries(data):
+        if txn.version >> 8 > 0:
+            return txn.version >> 8
+        if txn.last_offset < base_offset:
+            break
+    return None
+
+
+def _first_of_each(findings: Iterable[Finding]) -> list[Finding]:
+    first: dict[tuple[str, str], Finding] = {}
+    count: Counter[tuple[str, str]] = Counter()
+    for finding in findings:
+        first.setdefault((finding.severity, finding.kind), finding)
+        count[finding.severity, finding.kind] += 1
+    return [
+        finding
+        if count[alike] == 1
+        else replace(finding, hint=f"{plural(count[alike], 'entry')} of this kind; {finding.hint}")
+        for alike, finding in first.items()
+    ]
+
+
+def _findings(
+    path: str, data: bytes | None, due: Sequence[AbortedTxn], markers: Markers, open_end: bool, log_start: int
+) -> Iterator[Finding]:
+    entries = _entries(data or b"")
+    yield from _shape(path, data or b"", entries)
+    known = {(txn.producer_id, txn.last_offset): txn for txn in due}
+    found = set()
+    for number, txn in enumerate(entries):
+        at = number * TRANSACTION_ENTRY_SIZE
+        wanted = known.get((txn.producer_id, txn.last_offset))
+        if wanted is None:
+            yield _unknown(path, at, txn, markers, log_start)
+        else:
+            found.add((txn.producer_id, txn.last_offset))
+            yield from _compare(path, at, txn, wanted, markers, log_start)
+    missing = [txn for key, txn in known.items() if key not in found and txn.last_offset >= log_start]
+    yield from _missing(path, data, missing, open_end)
+
+
+def _shape(path: str, data: bytes, entries: Sequence[AbortedTxn]) -> Iterator[Finding]:
+    """What a file shows without its log."""
+    if len(data) % TRANSACTION_ENTRY_SIZE:
+        expected = f"a multiple of {TRANSACTION_ENTRY_SIZE} bytes"
+        yield Finding("error", f"{_KIND}-length", path, None, None, expected, len(data), _REPAIR)
+    last = -1
+    for number, txn in enumerate(entries):
+        at = number * TRANSACTION_ENTRY_SIZE
+        if txn.version != 0:
+            yield Finding("error", f"{_KIND}-version", path, at, "version", 0, txn.version, _REPAIR)
+        if txn.last_offset <= last:
+            expected = f"more than {last}"
+            yield Finding("error", f"{_KIND}-order", path, at, "last_offset", expected, txn.last_offset, _REPAIR)
+        last = max(last, txn.last_offset)
+
+
+def _entries(data: bytes) -> list[AbortedTxn]:
+    whole = data[: len(data) - len(data) % TRANSACTION_ENTRY_SIZE]
+    return [
+        AbortedTxn(producer, first, last, stable, version)
+        for version, producer, first, last, stable in _ENTRY.iter_unpack(whole)
+    ]
+
+
+def _missing(path: str, data: bytes | None, missing: Sequence[AbortedTxn], open_end: bool) -> Iterator[Finding]:
+    if not missing:
+        return
+    severity: Severity = "warning" if open_end else "error"
+    expected = f"{plural(len(missing), 'aborted transaction')} more, the first at offset {missing[0].last_offset}"
+    hint = f"consumers that read committed records only get aborted ones; {_REPAIR}"
+    kind, got = ("missing", "no file") if data is None else ("incomplete", "none")
+    yield Finding(severity, f"{_KIND}-{kind}", path, None, None, expected, got, hint)
+
+
+def _unknown(path: str, at: int, txn: AbortedTxn, markers: Markers, log_start: int) -> Finding:
+    """An entry of a transaction that the log does not show aborted there: harmless where nothing of it is left."""
+    said = markers.at(txn.producer_id, txn.last_offset)
+    misleads = txn.last_offset >= log_start and (
+        said not in (None, ABORT) or markers.any_in(txn.producer_id, txn.first_offset, txn.last_offset)
+    )
+    severity: Severity = "error" if misleads else "warning"
+    hint = f"it hides records that were committed; {_REPAIR}" if misleads else "nothing of it is in the log any more"
+    expected = "a transaction that was aborted"
+    return Finding(severity, f"{_KIND}-unknown", path, at, None, expected, _said(txn), hint)
+
+
+def _compare(
+    path: str, at: int, txn: AbortedTxn, due: AbortedTxn, markers: Markers, log_start: int
+) -> Iterator[Finding]:
+    if txn.first_offset != due.first_offset:
+        hides = txn.last_offset >= log_start and (
+            txn.first_offset > due.first_offset or markers.any_in(due.producer_id, txn.first_offset, due.first_offset)
+        )
+        severity: Severity = "error" if hides else "info"
+        hint = _REPAIR if hides else "the cleaner took the batches at its begin away"
+        yield Finding(severity, f"{_KIND}-first-offset", path, at + 10, "first_offset", due.first_offset,
+                      txn.first_offset, hint)  # fmt: skip
+    stable = txn.last_stable_offset
+    if stable != due.last_stable_offset:
+        early = stable > max(due.last_stable_offset, log_start)
+        alone = due.last_stable_offset == due.last_offset + 1 and not markers.began_in(due.last_offset + 1, stable)
+        followed = early and alone and stable <= markers.end
+        severity = "info" if followed else "error" if early else "warning"
+        early_end = f"a search may end too early; {_REPAIR}" if early else None
+        hint_of = "as a follower writes it" if followed else early_end
+        yield Finding(severity, f"{_KIND}-last-stable-offset", path, at + 26, "last_stable_offset",
+                      due.last_stable_offset, stable, hint_of)  # fmt: skip
+
+
+def _said(txn: AbortedTxn) -> str:
+    return f"producer {txn.producer_id}, offsets {txn.first_offset}..{txn.last_offset}"

@@ -1,0 +1,284 @@
+"""What offset and time index share: a pre-sized, mapped file of entries of one length."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._native.kafka_index import Entries
+from mqindex._native.numbers import whole_number
+from mqindex._native.owner import Owner
+from mqindex._words import plural
+from mqindex.columns.columns import Columns
+from mqindex.columns.numbers import Time, Times, int64s, times
+from mqindex.errors import ClosedFileError, CorruptIndexError, IndexFullError, ReadOnlyFileError, TruncatedFileError
+from mqindex.files import disk, lock
+from mqindex.files.mapped_file import MappedFile, reserve
+from mqindex.kafka.layout import MAX_INDEX_SIZE, base_offset_of, require_file
+
+__all__ = ["AbstractIndex"]
+
+
+class AbstractIndex:
+    """An index file of one segment. See `OffsetIndex` and `TimeIndex`.
+
+    All of size // entry_size places are taken as entries when a file is opened, zeros included, as the broker does.
+    Look-ups are safe from several threads; whoever appends, truncates or resizes is alone. One object at a time may
+    have the file open for writing, in one process: another is a `StoreInUseError`, and a forked child may not write.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `org.apache.kafka.storage.internals.log.AbstractIndex`.
+    """
+
+    entry_size: ClassVar[int]
+    _suffix: ClassVar[str]
+    _times: ClassVar[bool]
+    _entry: ClassVar[Any]  # the NamedTuple of an entry
+
+    def __init__(self, path: str, base_offset: int, *, writable: bool) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self.writable = writable
+        self._lock = threading.Lock()
+        self._owner = Owner(path)
+        self._held = ExitStack()  # the right to write it alone
+        with ExitStack() as held:
+            if writable:
+                held.enter_context(lock.hold_file(path, "index"))
+            self._map_entries()
+            self._held = held.pop_all()
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, base_offset: int | None = None, writable: bool = False) -> Self:
+        """Open an index file, read-only unless asked. It is never created, as the broker's own tools would.
+
+        Parameters
+        ----------
+        base_offset : int or None; None: from the file's name.
+
+        Raises
+        ------
+        FileNotFoundError
+        BadMagicError : the name tells no base offset, or is that of another file of a segment.
+        StoreInUseError : `writable`, and somebody has it open for writing.
+        OSError : `writable`, and no space is left for what is sparse of it, as brokers leave it; nothing has changed.
+        """
+        name = require_file(path, cls._suffix)
+        return cls(name, base_offset_of(name) if base_offset is None else base_offset, writable=writable)
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], base_offset: int, *, max_index_size: int = MAX_INDEX_SIZE) -> Self:
+        """Create an empty index file, which must not exist yet, at its full length; its disk space is reserved.
+
+        Parameters
+        ----------
+        max_index_size : int, bytes (segment.index.bytes), rounded down to whole entries.
+
+        Raises
+        ------
+        FileExistsError
+        OSError : no space left, before anything is written.
+        """
+        size = max_index_size // cls.entry_size * cls.entry_size
+        if size == 0:
+            raise ValueError(f"max_index_size: expected {cls.entry_size} or more, got {max_index_size}")
+        name = os.fspath(path)
+        MappedFile.create(name, size).close()
+        try:
+            index = cls(name, base_offset, writable=True)
+        except BaseException:
+            disk.remove(name)
+            raise
+        index.truncate()
+        return index
+
+    # ---- what there is
+
+    def __len__(self) -> int:
+        """How many entries there are."""
+        return self._core.entries
+
+    @property
+    def max_entries(self) -> int:
+        """How many the file has room for."""
+        return self._core.room
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of the entries."""
+        return len(self) * self.entry_size
+
+    def entries(self, start: int = 0, stop: int | None = None) -> Columns:
+        """The entries [start, stop) as two columns, named as the fields of an entry; None: to the last."""
+        self._require_whole()
+        stop = len(self) if stop is None else whole_number("stop", stop)
+        columns = self._core.decode(whole_number("start", start), stop)
+        return Columns(dict(zip(self._entry._fields, columns, strict=True)))
+
+    def entry(self, number: int) -> Any:
+        """Entry `number`, from 0."""
+        if not 0 <= whole_number("number", number) < len(self):
+            raise IndexError(f"number: expected 0..{len(self) - 1}, got {number}")
+        return self._core.entry(number)
+
+    # ---- look-ups
+
+    def lookup(self, target: Time) -> Any:
+        """The entry with the greatest key that is not greater than `target`: an offset, or of a time index a time."""
+        return self._core.lookup(target)
+
+    def lookup_many(self, targets: Times) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+        """`lookup` of each target, as two arrays. Many are looked up side by side, increasing ones by a merge."""
+        self._require_whole()
+        first, second = self._core.lookup_many((times if self._times else int64s)("targets", targets))
+        return first, second
+
+    # ---- changes
+
+    def truncate(self) -> None:
+        """Keep no entry. The file's length and the bytes of the entries stay."""
+        self._keep(0)
+
+    def truncate_to(self, offset: int) -> None:
+        """Keep the entries with an offset below `offset`. The file's length and the bytes of the others stay.
+
+        Source: Kafka 4.1.0, `truncateTo`.
+        """
+        offset = whole_number("offset", offset)
+        with self._lock:
+            self._require_writable()
+            column = 1 if self._times else 0
+            at = self._core.search(column, min(max(offset - self.base_offset, -(2**31) - 1), 2**31), False)
+            if at >= 0:
+                at += self._offset(at) != offset
+            self._core.keep(max(at, 0))
+
+    def resize(self, new_size: int) -> bool:
+        """Set the file's length to whole entries of `new_size` bytes; False: it was that already.
+
+        Longer: zeros follow, with disk space of their own. Shorter than the entries is a ValueError.
+        """
+        new_size = whole_number("new_size", new_size)
+        with self._lock:
+            self._require_writable()
+            size, entries = new_size // self.entry_size * self.entry_size, len(self)
+            if size == os.path.getsize(self.path):
+                return False
+            if size < entries * self.entry_size:
+                raise ValueError(f"new_size: expected {entries * self.entry_size} or more, got {new_size}")
+            self._unmap()
+            try:
+                _set_length(self.path, size)
+            finally:
+                self._map_entries()
+                self._core.keep(min(entries, len(self)))
+            return True
+
+    def trim_to_valid_size(self) -> None:
+        """Cut what stands behind the entries, as the broker does when it rolls or closes a segment."""
+        self.resize(self.size_in_bytes)
+
+    def flush(self) -> None:
+        """Bring the file to the disk."""
+        if self._file is not None and self.writable:
+            self._file.flush()
+
+    def close(self) -> None:
+        """Unmap; may be called twice and changes no byte. (The broker also trims: `trim_to_valid_size`.)"""
+        self._closed = True
+        self._unmap()
+        self._held.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.path!r}, base_offset={self.base_offset})"
+
+    # ---- inside
+
+    _closed = False
+
+    def _offset(self, number: int) -> int:
+        return int(self._core.entry(number)[1 if self._times else 0])
+
+    def _keep(self, entries: int) -> None:
+        with self._lock:
+            self._require_writable()
+            self._core.keep(entries)
+
+    def _require_writable(self) -> None:
+        if self._closed:
+            raise ClosedFileError("the index is closed", path=self.path)
+        if not self.writable:
+            raise ReadOnlyFileError("the index is read-only", path=self.path, hint="open it writable")
+        self._owner.require()
+
+    def _map_entries(self) -> None:
+        self._file = MappedFile.open(self.path, writable=self.writable) if os.path.getsize(self.path) else None
+        buffer = None if self._file is None else self._file.map
+        self._core = Entries(buffer, self._times, self.base_offset, self._entry, self.writable, self.path)
+        self.__dict__["lookup"] = self._core.lookup  # the same as the method, less a call from Python to Python
+
+    def _unmap(self) -> None:
+        self._core.release()
+        if self._file is not None:
+            self._file.close()
+
+    def _require_whole(self) -> None:
+        """A file that is shorter now is not looked up: where it ends inside a page, its map gives zeros."""
+        if self._file is None:
+            return
+        try:
+            size = self._file.map.size()
+        except ValueError:  # just closed by another thread, which the look-up says next
+            return
+        if size < self._file.size:
+            raise TruncatedFileError(
+                "the file was cut while it was open", path=self.path, expected=self._file.size, got=size
+            )
+
+    def _full(self) -> IndexFullError:
+        return IndexFullError(
+            "the index is full",
+            path=self.path,
+            expected=f"fewer than {plural(self.max_entries, 'entry')}",
+            got=len(self),
+        )
+
+    def _corrupt(self, field: str, expected: object, got: object) -> CorruptIndexError:
+        return CorruptIndexError(
+            "the index contradicts itself", path=self.path, field=field, expected=expected, got=got,
+            hint="rebuild it from the segment's log",
+        )  # fmt: skip
+
+    def _check_length(self) -> None:
+        size = os.path.getsize(self.path)
+        if size % self.entry_size:
+            raise self._corrupt("length", f"a multiple of {self.entry_size} bytes", size)
+
+
+def _set_length(path: str, size: int) -> None:
+    fd = disk.open_to_write(path)
+    try:
+        old = os.path.getsize(path)
+        disk.resize(fd, min(size, old))
+        if size > old:
+            try:
+                reserve(fd, size)
+            except OSError as error:
+                disk.resize(fd, old)
+                raise OSError(error.errno or errno.EIO, os.strerror(error.errno or errno.EIO), path) from None
+    finally:
+        disk.close(fd)

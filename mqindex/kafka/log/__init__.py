@@ -1,0 +1,1 @@
+"""Segments: one `.log` file, its batches and records."""

@@ -1,0 +1,25 @@
+"""A segment whose broker has not closed its indexes: zeros stand behind their entries, and count as none here."""
+
+from __future__ import annotations
+
+from mqindex.kafka.index.zero_tail import entries_before_zeros
+from mqindex.kafka.log.log_segment import LogSegment
+
+__all__ = ["greatest_timestamp"]
+
+
+def greatest_timestamp(segment: LogSegment) -> int:
+    """What `LogSegment.largest_timestamp` will be when the segment is closed, ms since the epoch.
+
+    Where zeros stand behind the time index's entries, the last of which the broker's own class takes for a time of 0,
+    the batches behind the offset index's last entry tell; none of them has a time: the log's last change does.
+    """
+    times, offsets = segment.time_index, segment.offset_index
+    if times is None or (known := entries_before_zeros(times.path, times.entry_size)) == len(times):
+        return segment.largest_timestamp
+    greatest, position = times.entry(known - 1).timestamp if known else -1, 0
+    if offsets is not None and (entries := entries_before_zeros(offsets.path, offsets.entry_size)):
+        position = offsets.entry(entries - 1).position
+    start = position if 0 <= position < segment.size else 0
+    greatest = max([greatest, *(int(rows["max_timestamp"].max()) for rows in segment.batch_arrays(start))])
+    return greatest if greatest >= 0 else segment.modified

@@ -1,0 +1,483 @@
+"""`LogSegment`: one `.log` file and the indexes beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Any, Final, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._native.kafka_log import BatchScan, Recovered, find_batch
+from mqindex._native.numbers import milliseconds, whole_number
+from mqindex.columns.columns import Columns
+from mqindex.columns.numbers import Time
+from mqindex.errors import ClosedFileError, CorruptIndexError, OffsetOverflowError, TruncatedFileError
+from mqindex.files import disk
+from mqindex.files.mapped_file import MappedFile
+from mqindex.kafka.index.offset_index import OffsetIndex, OffsetPosition
+from mqindex.kafka.index.time_index import TimeIndex, TimestampOffset
+from mqindex.kafka.index.transaction_index import TransactionIndex
+from mqindex.kafka.layout import MAX_INDEX_SIZE, MAX_LOG_SIZE, base_offset_of, require_file
+from mqindex.kafka.log.batches import BATCH, batch_columns, batch_rows
+from mqindex.kafka.log.log_recovery import WINDOW, last_offsets_are_indexed, run_by_headers, run_with_checksums
+from mqindex.kafka.log.record_search import find_timestamp, first_offset_at
+from mqindex.kafka.log.records import no_records, read_records, records_from, require_columns
+from mqindex.kafka.log.segment_files import SegmentFiles
+
+__all__ = ["BatchFault", "LogOffsetPosition", "LogSegment"]
+
+_INDEX_INTERVAL_BYTES: Final = 4096
+_MAX_BYTES: Final = 1 << 20
+_T = TypeVar("_T")
+_INDEXES: Final = ("index", "timeindex", "txnindex")
+
+
+class BatchFault(NamedTuple):
+    """A batch that is none: why, and its position. What stands behind it is not read."""
+
+    kind: str
+    at: int
+    field: str
+    expected: str
+    got: str
+
+
+class LogOffsetPosition(NamedTuple):
+    """Where a batch begins, how many bytes it has, and its base offset."""
+
+    position: int
+    size: int
+    base_offset: int
+
+
+class LogSegment:
+    """The batches of one segment, and its indexes, as far as they are there. Nothing is ever written.
+
+    Safe from several threads. What was appended after opening is not seen.
+
+    Attributes
+    ----------
+    path : str, of the `.log`. base_offset : int. size : int, bytes.
+    damage : list of BatchFault (kind, at, field, expected, got) that the reads so far have met. The log ends there for
+        them, as it does after a broker's recovery.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `org.apache.kafka.storage.internals.log.LogSegment`, `FileRecords`; batches of magic 0, 1 and 2.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = tempfile.mkdtemp() + "/00000000000000000007.log"
+    >>> with open(path, "xb") as file:  # one message of magic 0: offset 7, key k, value v
+    ...     file.write(bytes.fromhex("0000000000000007000000101fecd70a0000000000016b0000000176"))
+    28
+    >>> with LogSegment.open(path) as segment:
+    ...     segment.batches()["last_offset"].tolist(), segment.next_offset, segment.translate_offset(7)
+    ([7], 8, LogOffsetPosition(position=0, size=28, base_offset=7))
+    """
+
+    def __init__(self, path: str, base_offset: int) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self.damage: list[BatchFault] = []
+        stat = os.stat(path)
+        self.size, self._modified, self._identity = stat.st_size, stat.st_mtime_ns, (stat.st_dev, stat.st_ino)
+        if self.size > MAX_LOG_SIZE:
+            raise OffsetOverflowError(
+                "the segment is longer than any position can tell", path=path, field="position",
+                expected=f"{MAX_LOG_SIZE} bytes or less", got=self.size,
+            )  # fmt: skip
+        self._file = MappedFile.open(path) if self.size else None
+        self.size = 0 if self._file is None else self._file.size
+        self._closed = False
+        self._lock = threading.Lock()
+        self._opened: dict[str, Any] = {}
+        stem = os.path.splitext(path)[0]
+        self._index_paths: dict[str, str | None] = {suffix: f"{stem}.{suffix}" for suffix in _INDEXES}
+
+    @classmethod
+    def of_files(cls, files: SegmentFiles) -> LogSegment:
+        """Open a segment of a listed partition, whose files may still have the names of an exchange (`.swap`)."""
+        segment = cls(files.log, files.base_offset)
+        segment._index_paths = dict(zip(_INDEXES, files[2:], strict=True))
+        return segment
+
+    @classmethod
+    def open(cls, log_path: str | os.PathLike[str], *, base_offset: int | None = None) -> LogSegment:
+        """Open a segment for reading; its indexes are opened when they are first needed.
+
+        Parameters
+        ----------
+        base_offset : int or None; None: from the file's name
+
+        Raises
+        ------
+        FileNotFoundError
+        BadMagicError : the name tells no base offset, or is that of an index
+        OffsetOverflowError : longer than 2^31 - 1 bytes, which no position reaches
+        """
+        path = require_file(log_path, "log")
+        return cls(path, base_offset_of(path) if base_offset is None else base_offset)
+
+    # ---- the indexes
+
+    @property
+    def offset_index(self) -> OffsetIndex | None:
+        """The `.index`, read-only; None: it is missing."""
+        found: OffsetIndex | None = self._index("index", OffsetIndex)
+        return found
+
+    @property
+    def time_index(self) -> TimeIndex | None:
+        """The `.timeindex`, read-only; None: it is missing."""
+        found: TimeIndex | None = self._index("timeindex", TimeIndex)
+        return found
+
+    @property
+    def transaction_index(self) -> TransactionIndex | None:
+        """The `.txnindex`, read-only; None: it is missing, as where no transaction was aborted."""
+        found: TransactionIndex | None = self._index("txnindex", TransactionIndex)
+        return found
+
+    def _index(self, suffix: str, kind: Any) -> Any:
+        with self._lock:
+            self._require_open()
+            if suffix not in self._opened:
+                path = self._index_paths[suffix]
+                self._opened[suffix] = None
+                if path is not None and disk.is_there(path):  # a broker may take it away at any time
+                    with contextlib.suppress(FileNotFoundError):
+                        self._opened[suffix] = kind.open(path, base_offset=self.base_offset)
+            return self._opened[suffix]
+
+    def ask_index(self, suffix: str, question: Callable[[Any], _T]) -> _T | None:
+        """What the `.index` or `.timeindex` answers; None: it is missing.
+
+        One that its broker trimmed meanwhile, as it does when it rolls, is mapped afresh.
+        """
+        kind = TimeIndex if suffix == "timeindex" else OffsetIndex
+        index = self._index(suffix, kind)
+        try:
+            return None if index is None else question(index)
+        except TruncatedFileError:
+            with self._lock:
+                if self._opened.get(suffix) is index:
+                    del self._opened[suffix]  # not closed: another thread may be asking it
+        index = self._index(suffix, kind)
+        return None if index is None else question(index)
+
+    # ---- batches
+
+    def batches(self, start: int = 0, stop: int | None = None, *, check_crc: bool = False) -> Columns:
+        """The headers of the batches that begin at the positions [start, stop), in their order.
+
+        Parameters
+        ----------
+        start, stop : int, bytes; start must be the position of a batch. stop None: to the end.
+        check_crc : bool; True: a batch with a wrong checksum ends the log
+
+        Returns
+        -------
+        Columns : position int64, base_offset int64, last_offset int64, base_timestamp int64, max_timestamp int64 (ms),
+            producer_id int64, size int32 (bytes), leader_epoch int32, crc uint32, count int32, base_sequence int32,
+            attributes int16, producer_epoch int16, magic int8. Of magic 0 and 1 the offsets are those of the message or
+            wrapper, the count is 1, and what only magic 2 has is -1; so is a timestamp of magic 0.
+        """
+        parts = list(self.batch_arrays(start, stop, check_crc=check_crc))
+        return batch_columns(np.concatenate(parts) if parts else np.empty(0, BATCH))
+
+    def batch_arrays(
+        self, start: int = 0, stop: int | None = None, *, check_crc: bool = False
+    ) -> Iterator[npt.NDArray[Any]]:
+        """The same as structured arrays of `mqindex.kafka.log.batches.BATCH`, a few thousand batches each."""
+        if not 0 <= whole_number("start", start) <= self.size:
+            raise ValueError(f"start: expected 0..{self.size}, got {start}")
+        stop = self.size if stop is None else min(whole_number("stop", stop), self.size)
+        while start < stop:
+            window = min(stop, start + WINDOW)
+            scan = BatchScan(self._ahead(start, window), start, window, check_crc=check_crc)
+            for view in scan:
+                yield batch_rows([view])
+            if scan.end < window:
+                self._record(scan.fault)
+                return
+            start = scan.end
+
+    def recover(
+        self,
+        *,
+        index_interval_bytes: int = _INDEX_INTERVAL_BYTES,
+        max_index_size: int = MAX_INDEX_SIZE,
+        kafka_version: str | None = None,
+        check_crc: bool = True,
+    ) -> Recovered:
+        """What a broker's recovery of this log would write. Nothing is written here.
+
+        Parameters
+        ----------
+        index_interval_bytes : int (index.interval.bytes). max_index_size : int, bytes (segment.index.bytes)
+        kafka_version : str or None; None: as 4.1. Up to 1.1 the offset index gets first offsets.
+        check_crc : bool; False: batches with a wrong checksum count as good
+
+        Returns
+        -------
+        Recovered : offset_index bytes and time_index bytes, as the files; valid_bytes, truncated_bytes, batches,
+            max_timestamp (-1: none), last_offset (None: no batch), transactional, fault
+
+        Raises
+        ------
+        OutOfOrderError, OffsetOverflowError, IndexFullError : what a broker's recovery does not survive either: offsets
+            that do not increase, or are too far from the base offset, more entries than the index may have
+
+        Notes
+        -----
+        Source: Kafka 4.1.0 `LogSegment.recover`.
+        """
+        first_offset = None if last_offsets_are_indexed(kafka_version) else self._first_offset
+        made = Recovered(
+            b"" if self._file is None else self._map(), self.base_offset, index_interval_bytes=index_interval_bytes,
+            max_index_size=max_index_size, check_crc=check_crc, first_offset=first_offset, path=self.path,
+        )  # fmt: skip
+        if check_crc:
+            run_with_checksums(made, self._ahead)
+        else:
+            run_by_headers(made, self.path, self._ahead)
+        return made
+
+    # ---- records
+
+    def records(
+        self,
+        start: int = 0,
+        stop: int | None = None,
+        *,
+        columns: Iterable[str] | None = None,
+        check_crc: bool = False,
+    ) -> Iterator[Columns]:
+        """Columns of the records of the batches that begin at the positions [start, stop), in their order.
+
+        Parameters
+        ----------
+        start, stop : int, bytes; start must be the position of a batch. stop None: to the end.
+        columns : names; None: all
+        check_crc : bool; True: a batch with a wrong checksum ends the log
+
+        Yields
+        ------
+        Columns of at most 65536 rows, fewer where values are large: offset int64, timestamp int64 (ms, -1: none),
+            timestamp_type int8 (0 of the producer, 1 of the broker, -1 none), key and value (bytes, null where there is
+            none), headers (lists of (key, value)), position int64 (of the batch), leader_epoch int32,
+            producer_id int64, producer_epoch int16, sequence int32 (these -1 where there is none), is_transactional,
+            is_control bool
+
+        Raises
+        ------
+        FormatError : a batch does not decompress, or its records contradict it
+        ImportError : snappy, lz4 and zstd need the extra `codecs`
+        ValueError : a column that does not exist
+
+        Notes
+        -----
+        Source: Kafka 4.1.0 `DefaultRecordBatch`, `DefaultRecord`, `AbstractLegacyRecordBatch`.
+        """
+        chosen = require_columns(columns)
+        arrays = self.batch_arrays(start, stop, check_crc=check_crc)
+        return read_records(((self._map(), rows) for rows in arrays), chosen, path=self.path)
+
+    def read(self, offset: int, *, max_bytes: int = _MAX_BYTES, columns: Iterable[str] | None = None) -> Columns:
+        """The records from `offset` on, of whole batches of at most `max_bytes` together; of one batch at least.
+
+        Records of control batches are among them. There is no row where the segment ends before `offset`. Columns and
+        errors as of `records`.
+        """
+        chosen = require_columns(columns)
+        max_bytes = whole_number("max_bytes", max_bytes)
+        found = self.translate_offset(offset)
+        if found is None:
+            return no_records(chosen)
+        return records_from(offset, self._map(), self._whole_batches(found, max_bytes), chosen, path=self.path)
+
+    def _whole_batches(self, found: LogOffsetPosition, max_bytes: int) -> npt.NDArray[Any]:
+        stop = found.position + max(max_bytes, found.size)
+        taken = [rows[rows["position"] + rows["size"] <= stop] for rows in self.batch_arrays(found.position, stop)]
+        return np.concatenate(taken)
+
+    # ---- one batch
+
+    def translate_offset(self, offset: int, starting_position: int = 0) -> LogOffsetPosition | None:
+        """The first batch whose last offset is not below `offset`; None: the segment ends before.
+
+        Source: Kafka 4.1.0, `translateOffset`.
+        """
+        offset = whole_number("offset", offset)
+        start = max(self._position_of(offset), whole_number("starting_position", starting_position))
+        row, _ = self._find(start, "last_offset", offset)
+        return (
+            None if row is None else LogOffsetPosition(int(row["position"]), int(row["size"]), int(row["base_offset"]))
+        )
+
+    def fetch_upper_bound_offset(self, fetch: OffsetPosition, fetch_size: int) -> int | None:
+        """The offset of the first index entry at or behind `fetch.position + fetch_size`; None: there is none.
+
+        Only bounds a search for aborted transactions. Source: Kafka 4.1.0, `fetchUpperBoundOffset`.
+        """
+        entry = self.ask_index("index", lambda index: index.fetch_upper_bound_offset(fetch, fetch_size))
+        return None if entry is None else entry.offset
+
+    @property
+    def next_offset(self) -> int:
+        """The offset behind the last batch, found from the offset index's last entry on; the base offset without any.
+
+        Source: Kafka 4.1.0, `readNextOffset`.
+        """
+        indexed = self.ask_index("index", lambda index: index.last_offset)
+        found = self.translate_offset(self.base_offset if indexed is None else indexed)
+        last = self.base_offset - 1
+        for rows in self.batch_arrays(self.size if found is None else found.position):
+            last = int(rows["last_offset"][-1])
+        return last + 1
+
+    # ---- times
+
+    @property
+    def max_timestamp_so_far(self) -> TimestampOffset:
+        """The time index's last entry; (-1, base_offset) without any."""
+        last = self.ask_index("timeindex", lambda index: index.last_entry)
+        return TimestampOffset(-1, self.base_offset) if last is None else last
+
+    @property
+    def largest_timestamp(self) -> int:
+        """What decides which segment a search by time reads, ms since the epoch.
+
+        The timestamp of the time index's last entry; where there is none, the time of the `.log`'s last change.
+        Source: Kafka 4.1.0, `largestTimestamp`.
+        """
+        timestamp = self.max_timestamp_so_far.timestamp
+        return timestamp if timestamp >= 0 else self.modified
+
+    @property
+    def modified(self) -> int:
+        """When the `.log` had last been changed as it was opened, ms since the epoch."""
+        return self._modified // 1_000_000
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the name has gone since, or leads to another file: a broker has deleted the segment, or cleaned it.
+
+        The log is renamed first, its indexes after it: one that was opened while this is False is the log's own.
+        """
+        try:
+            stat = os.stat(self.path)
+        except FileNotFoundError:
+            return True
+        return (stat.st_dev, stat.st_ino) != self._identity
+
+    def find_offset_by_timestamp(self, ms: Time, starting_offset: int | None = None) -> TimestampOffset | None:
+        """The first record that is not before `ms` (since the epoch), nor below `starting_offset`; None: there is none.
+
+        `ms` may be an aware datetime or a datetime64. Errors as of `records`.
+        Source: Kafka 4.1.0, `findOffsetByTimestamp`.
+        """
+        first = self.base_offset if starting_offset is None else whole_number("starting_offset", starting_offset)
+        wanted = _int64(milliseconds("ms", ms))
+        entry = self.ask_index("timeindex", lambda index: index.lookup(wanted))
+        entry_offset = self.base_offset if entry is None else entry.offset
+        start = self._position_of(max(entry_offset, first))
+        found, fault = find_timestamp(self._map(), start, wanted, _int64(first), path=self.path)
+        self._record(fault)
+        return found
+
+    def find_offset_of_max_timestamp(self) -> TimestampOffset | None:
+        """The first record that has the greatest timestamp, as the time index's last entry tells it; None: none has.
+
+        Source: Kafka 4.1.0 `UnifiedLog.fetchOffsetByTimestamp` (a timestamp of -3), `RecordBatch.offsetOfMaxTimestamp`.
+        """
+        timestamp, offset = self.max_timestamp_so_far
+        start = self._position_of(offset)
+        found, fault = find_timestamp(self._map(), start, timestamp, -(2**63), exact=True, path=self.path)
+        self._record(fault)
+        return found
+
+    def log_bytes(self) -> Any:
+        """The log, mapped, for kernels; empty bytes where it is empty. Positions are those of this buffer."""
+        return self._map()
+
+    # ---- closing
+
+    def close(self) -> None:
+        """Close the log and its indexes. May be called twice; a read that still runs ends as it would."""
+        with self._lock:
+            self._closed = True
+            opened, self._opened = self._opened, {}
+        for index in opened.values():
+            if index is not None:
+                index.close()
+        if self._file is not None:
+            self._file.close()
+
+    def __enter__(self) -> LogSegment:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"LogSegment({self.path!r}, base_offset={self.base_offset}, size={self.size})"
+
+    # ---- inside
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ClosedFileError("the segment is closed", path=self.path)
+
+    def _map(self) -> Any:
+        """The log's bytes, mapped while somebody has them."""
+        with self._lock:
+            self._require_open()
+            if self._file is None:
+                return b""
+            pinned = memoryview(self._file.map)
+            size = self._file.map.size()  # also of a file whose name a broker took away
+        if size < self.size:
+            raise TruncatedFileError("the log was cut while it was open", path=self.path, expected=self.size, got=size)
+        return pinned
+
+    def _ahead(self, start: int, stop: int) -> Any:
+        buffer = self._map()
+        if self._file is not None and start < self.size:
+            self._file.read_ahead(start, min(stop, self.size))
+        return buffer
+
+    def _position_of(self, offset: int) -> int:
+        entry = self.ask_index("index", lambda index: index.lookup(_int64(offset)))
+        if entry is None:
+            return 0
+        if not 0 <= entry.position <= self.size:
+            raise CorruptIndexError(
+                "an entry leads outside the log", path=self._index_paths["index"], field="position",
+                expected=f"0..{self.size}", got=entry.position, hint="rebuild it from the segment's log",
+            )  # fmt: skip
+        return int(entry.position)
+
+    def _find(self, start: int, column: str, target: int) -> tuple[Any | None, int]:
+        """The first batch from a position on that is not below the target, and the position behind it."""
+        row, end, fault = find_batch(self._map(), min(start, self.size), None, column, _int64(target))
+        self._record(fault)
+        return None if row is None else batch_rows([row])[0], end
+
+    def _record(self, fault: tuple[str, int, str, str, str] | None) -> None:
+        if fault is not None and BatchFault(*fault) not in self.damage:
+            self.damage.append(BatchFault(*fault))
+
+    def _first_offset(self, position: int) -> int:
+        return first_offset_at(self._map(), position, path=self.path)
+
+
+def _int64(number: int) -> int:
+    return min(max(number, -(2**63)), 2**63 - 1)

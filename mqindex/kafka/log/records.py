@@ -1,0 +1,189 @@
+"""Columns of records: which a segment offers, and how they are made of its batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._native.guard import check_whole
+from mqindex._native.kafka_records import RecordColumns, compressed_part, header_dtype, row_dtype
+from mqindex.columns.columns import BinaryColumn, Column, Columns, HeadersColumn, StringColumn
+from mqindex.errors import FormatError
+from mqindex.kafka.log.batches import BATCH, codec_of, is_control, is_transactional
+from mqindex.kafka.log.codecs import decompress
+
+__all__ = ["COLUMNS", "no_records", "payload_of", "read_records", "records_from", "require_columns"]
+
+_Rows: TypeAlias = npt.NDArray[Any]
+_ROW, _HEADER = row_dtype(), header_dtype()
+_MAX_SEQUENCE: Final = 2**31 - 1
+_MAX_ROWS, _MAX_COLUMN_BYTES = 65536, 64 << 20  # of one batch of columns
+
+
+class _Part:
+    """Records that were copied, and the batches that they are of."""
+
+    def __init__(self, taken: tuple[Any, ...], batches: _Rows) -> None:
+        rows, self.keys, self.values, headers, self.header_keys, self.header_values = taken
+        self.rows = np.frombuffer(rows, _ROW)
+        self.headers = np.frombuffer(headers, _HEADER)
+        self.batches = batches
+
+    def of_batch(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        taken: npt.NDArray[Any] = column[self.rows["batch"]]
+        return taken
+
+
+def _number(name: str) -> Callable[[_Part], Column]:
+    return lambda part: np.ascontiguousarray(part.rows[name])
+
+
+def _of_batch(name: str) -> Callable[[_Part], Column]:
+    return lambda part: part.of_batch(part.batches[name])
+
+
+def _flag(flags: Callable[[_Rows], npt.NDArray[np.bool_]]) -> Callable[[_Part], Column]:
+    return lambda part: part.of_batch(flags(part.batches))
+
+
+def _sequence(part: _Part) -> Column:
+    base = part.of_batch(part.batches["base_sequence"]).astype(np.int64)
+    found = base + part.rows["offset"] - part.of_batch(part.batches["base_offset"]) & _MAX_SEQUENCE
+    sequences: npt.NDArray[np.int32] = np.where(base < 0, -1, found).astype(np.int32)
+    return sequences
+
+
+def _offsets(ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    offsets = np.zeros(len(ends) + 1, np.int64)
+    offsets[1:] = ends
+    return offsets
+
+
+def _key(part: _Part) -> Column:
+    return BinaryColumn(
+        np.frombuffer(part.keys, np.uint8), _offsets(part.rows["key_end"]), np.ascontiguousarray(part.rows["has_key"])
+    )
+
+
+def _value(part: _Part) -> Column:
+    return BinaryColumn(
+        np.frombuffer(part.values, np.uint8),
+        _offsets(part.rows["value_end"]),
+        np.ascontiguousarray(part.rows["has_value"]),
+    )
+
+
+def _headers(part: _Part) -> Column:
+    keys = StringColumn(np.frombuffer(part.header_keys, np.uint8), _offsets(part.headers["key_end"]))
+    values = BinaryColumn(
+        np.frombuffer(part.header_values, np.uint8),
+        _offsets(part.headers["value_end"]),
+        np.ascontiguousarray(part.headers["has_value"]),
+    )
+    return HeadersColumn(_offsets(part.rows["headers_end"]), keys, values)
+
+
+COLUMNS: Final[dict[str, Callable[[_Part], Column]]] = {
+    "offset": _number("offset"),
+    "timestamp": _number("timestamp"),
+    "timestamp_type": _number("timestamp_type"),
+    "key": _key,
+    "value": _value,
+    "headers": _headers,
+    "position": _of_batch("position"),
+    "leader_epoch": _of_batch("leader_epoch"),
+    "producer_id": _of_batch("producer_id"),
+    "producer_epoch": _of_batch("producer_epoch"),
+    "sequence": _sequence,
+    "is_transactional": _flag(is_transactional),
+    "is_control": _flag(is_control),
+}
+
+
+def require_columns(names: Iterable[str] | None) -> tuple[str, ...]:
+    """The columns to make, in the caller's order; None: all."""
+    if names is None:
+        return tuple(COLUMNS)
+    if isinstance(names, str):
+        raise TypeError("columns: expected a sequence of names, got one str")
+    chosen = tuple(dict.fromkeys(names))
+    unknown = [name for name in chosen if name not in COLUMNS]
+    if unknown:
+        raise ValueError(f"columns: expected some of {', '.join(COLUMNS)}, got {', '.join(map(repr, unknown))}")
+    return chosen
+
+
+def read_records(
+    batches: Iterable[tuple[Any, _Rows]],
+    names: tuple[str, ...],
+    *,
+    max_rows: int = _MAX_ROWS,
+    max_column_bytes: int = _MAX_COLUMN_BYTES,
+    path: str | None = None,
+) -> Iterator[Columns]:
+    """Columns of the records of batches, each array of them with the log that it is of."""
+    columns = RecordColumns(
+        keys="key" in names, values="value" in names, headers="headers" in names, max_rows=max_rows,
+        max_bytes=max_column_bytes, path=path,
+    )  # fmt: skip
+    for buffer, rows in batches:
+        number = 0
+        while number < len(rows):
+            number, full = columns.add(buffer, rows, number)
+            if full:
+                yield _made(columns, rows, names)
+            elif number < len(rows):
+                payload = payload_of(buffer, rows, number, path=path) or b""
+                while not columns.add_payload(payload, rows, number):
+                    yield _made(columns, rows, names)
+                number += 1
+        if len(columns):
+            yield _made(columns, rows, names)
+
+
+def records_from(offset: int, buffer: Any, rows: _Rows, names: tuple[str, ...], *, path: str | None = None) -> Columns:
+    """The records from an offset on, of a few batches, at once."""
+    wanted = names if "offset" in names else (*names, "offset")
+    unbounded = 2**40
+    parts = read_records([(buffer, rows)], wanted, max_rows=unbounded, max_column_bytes=unbounded, path=path)
+    columns = next(parts, None)
+    if columns is None:
+        return no_records(names)
+    behind = columns["offset"] >= offset
+    first = int(behind.argmax()) if behind.any() else len(behind)
+    return Columns({name: columns[name][first:] for name in names}, num_rows=columns.num_rows - first)
+
+
+def no_records(names: tuple[str, ...]) -> Columns:
+    """The columns of no record."""
+    return _made(RecordColumns(), np.empty(0, BATCH), names)
+
+
+def _made(columns: RecordColumns, rows: _Rows, names: tuple[str, ...]) -> Columns:
+    part = _Part(columns.take(), rows)
+    return Columns({name: COLUMNS[name](part) for name in names}, num_rows=len(part.rows))
+
+
+def payload_of(buffer: Any, rows: _Rows, number: int, *, path: str | None = None) -> bytes | None:
+    """What the compressed batch `rows[number]` decompresses to; None: it is not compressed.
+
+    Raises
+    ------
+    FormatError : it does not decompress.
+    """
+    codec = int(codec_of(rows[number : number + 1])[0])
+    if codec == 0:
+        return None
+    start, stop = compressed_part(buffer, rows, number, path=path)
+    with memoryview(buffer) as view, view[start:stop] as stored:
+        try:
+            payload = decompress(codec, stored, magic=int(rows["magic"][number]))
+        except FormatError as error:
+            check_whole(buffer)
+            error.path, error.at = path, int(rows["position"][number])
+            raise
+        check_whole(buffer)
+    return payload

@@ -1,0 +1,1 @@
+"""What a repair of partitions does: planned, then done."""

@@ -1,0 +1,103 @@
+"""From many timestamps to offsets within one segment: indexes, batch headers and records are each read once for all."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._native.kafka_search import batches_at, find_batches, first_not_below
+from mqindex.kafka.index.time_index import TimestampOffset
+from mqindex.kafka.log.batches import batch_rows
+from mqindex.kafka.log.record_search import find_timestamp
+from mqindex.kafka.log.records import read_records
+from mqindex.kafka.partition.served_segment import ServedSegment
+
+__all__ = ["find_offset_by_timestamp", "find_offset_of_max_timestamp", "find_offsets_by_timestamps"]
+
+_Array = npt.NDArray[np.int64]
+_NARROW: Final = ("offset", "timestamp", "position")
+_LEAST: Final = -(2**63)
+
+
+def find_offset_by_timestamp(segment: ServedSegment, ms: int, starting_offset: int) -> TimestampOffset | None:
+    """The first record that is not before `ms`, nor below `starting_offset`; None: there is none."""
+    start = segment.position_of(max(segment.times.lookup(ms).offset, starting_offset))
+    with memoryview(segment.segment.log_bytes()) as log, log[: segment.size] as served:
+        found, _ = find_timestamp(served, start, ms, starting_offset, path=segment.segment.path)
+    return found
+
+
+def find_offset_of_max_timestamp(segment: ServedSegment) -> TimestampOffset | None:
+    """The first record that has the greatest timestamp, as the time index's last entry tells it; None: none has."""
+    timestamp, offset = segment.last_time
+    with memoryview(segment.segment.log_bytes()) as log, log[: segment.size] as served:
+        found, _ = find_timestamp(
+            served, segment.position_of(offset), timestamp, _LEAST, exact=True, path=segment.segment.path
+        )
+    return found
+
+
+def find_offsets_by_timestamps(
+    segment: ServedSegment, timestamps: _Array, starting_offset: int
+) -> tuple[_Array, _Array]:
+    """For each timestamp the first record that is not before it, nor below `starting_offset`; -1, -1: there is none.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `LogSegment.findOffsetByTimestamp`, `FileRecords.searchForTimestamp`: in the first batch from
+    the indexed position on whose max timestamp is not before it; where that has no such record, in the next such batch.
+    """
+    found_times, found_offsets = np.full((2, len(timestamps)), -1, np.int64)
+    _, entry_offsets = segment.times.lookup_many(timestamps)
+    starts = segment.positions_of(np.maximum(entry_offsets, starting_offset))
+    log = segment.segment.log_bytes()
+    pending = np.arange(len(timestamps))
+    if not _are_ordered(starts, timestamps):
+        pending = np.lexsort((timestamps, starts))
+        starts = starts[pending]
+    while len(pending):
+        positions, _ = find_batches(log, segment.size, starts, timestamps[pending])
+        there = positions >= 0
+        pending, positions = pending[there], positions[there]
+        times, offsets = _first_records(segment, log, positions, timestamps[pending], starting_offset)
+        found_times[pending], found_offsets[pending] = times, offsets
+        pending, starts = pending[offsets < 0], positions[offsets < 0]
+        starts = starts + _sizes(log, starts)
+    return found_times, found_offsets
+
+
+def _are_ordered(starts: _Array, timestamps: _Array) -> bool:
+    return bool((starts[1:] >= starts[:-1]).all() and (timestamps[1:] >= timestamps[:-1]).all())
+
+
+def _first_records(
+    segment: ServedSegment, log: Any, positions: _Array, timestamps: _Array, starting_offset: int
+) -> tuple[_Array, _Array]:
+    """The first fitting record of the batch at each position; -1, -1: it has none."""
+    found_times, found_offsets = np.full((2, len(positions)), -1, np.int64)
+    rows = batch_rows([batches_at(log, np.unique(positions))])
+    order = np.lexsort((timestamps, positions))
+    wanted = positions[order]
+    for columns in read_records([(log, rows)], _NARROW, path=segment.segment.path):
+        of_batch, offsets = columns["position"], columns["offset"]
+        times = np.where(offsets >= starting_offset, columns["timestamp"], _LEAST)
+        first, last = np.searchsorted(wanted, of_batch[[0, -1]] + [0, 1])  # the targets of these batches
+        targets = order[first:last]
+        open_ones = targets[found_offsets[targets] < 0]
+        starts = np.searchsorted(of_batch, positions[open_ones])
+        stops = np.searchsorted(of_batch, positions[open_ones], "right")
+        at = first_not_below(times, starts, stops, np.maximum(timestamps[open_ones], _LEAST + 1))
+        there = at >= 0
+        found_times[open_ones[there]] = times[at[there]]
+        found_offsets[open_ones[there]] = offsets[at[there]]
+    return found_times, found_offsets
+
+
+def _sizes(log: Any, positions: _Array) -> _Array:
+    if not len(positions):
+        return positions
+    distinct, which = np.unique(positions, return_inverse=True)
+    sizes: _Array = batch_rows([batches_at(log, distinct)])["size"].astype(np.int64)[which]
+    return sizes

@@ -1,0 +1,255 @@
+"""The files of a partition, and the partitions of a log dir, as a broker that starts there would take them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from mqindex.errors import BadMagicError
+from mqindex.files import lock
+from mqindex.kafka.layout import MAX_BASE_OFFSET
+from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.log.segment_files import SegmentFiles
+
+__all__ = [
+    "PartitionDirectory",
+    "PartitionFiles",
+    "SegmentFiles",
+    "hold_lock",
+    "is_partition",
+    "list_partitions",
+    "list_segments",
+    "log_dir_of",
+    "partition_name",
+    "partitions_of",
+    "require_partition",
+    "while_files_go",
+]
+
+_SEGMENT_FILE = re.compile(r"([0-9]{20})\.(log|index|timeindex|txnindex|snapshot)", re.ASCII)
+_NUMBERED = re.compile(r"([0-9]+)\.", re.ASCII)
+_PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})(?:\.\S+-(?P<state>delete|future|stray))?", re.ASCII)
+_MOST_NAMED = 5
+_INDEXES = ("index", "timeindex", "txnindex")
+_OTHERS = {"leader-epoch-checkpoint", "partition.metadata", "quorum-state"}
+_OTHER_ENDINGS = (".checkpoint", ".checkpoint.deleted", ".checkpoint.part")  # the metadata log's own snapshots
+
+Result = TypeVar("Result")
+State = Literal["delete", "future", "stray"]
+
+
+class PartitionFiles(NamedTuple):
+    """What a directory holds.
+
+    Attributes
+    ----------
+    segments : by base offset. snapshots : of the producers' state, by offset.
+    leftovers : what a starting broker deletes: `.deleted`, `.cleaned`, and files that a `.swap` stands for.
+    orphans : index files without a log, which it deletes too. skipped : files that are no partition's.
+    not_files : what has the name of a segment's log and is no file; it is passed over.
+    """
+
+    directory: str
+    segments: tuple[SegmentFiles, ...]
+    snapshots: dict[int, str]
+    leftovers: tuple[str, ...]
+    orphans: tuple[str, ...]
+    skipped: tuple[str, ...]
+    not_files: tuple[str, ...] = ()
+
+
+class PartitionDirectory(NamedTuple):
+    """A partition of a log dir. `state` None: in use; else "delete", "future" or "stray"."""
+
+    path: str
+    topic: str
+    partition: int
+    state: State | None
+
+
+# ---- a partition
+
+
+def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
+    """The segments that a broker would serve from `directory`, and what else lies there. Nothing is changed.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `LogLoader.load`, whose deletions and renames are only imagined here. A name that makes the
+    broker give up (`notes.log`) is skipped.
+    """
+    root = os.fspath(directory)
+    names = _files(root)
+    kept, gone = _swapped(root, names)
+    segments: dict[int, dict[str, str]] = {}
+    skipped = []
+    for name in sorted(kept):
+        match = _segment_file(name)
+        if match is not None:
+            segments.setdefault(int(match[1]), {})[match[2]] = os.path.join(root, kept[name])
+        elif name not in _OTHERS and not name.endswith(_OTHER_ENDINGS):
+            skipped.append(os.path.join(root, kept[name]))
+    orphans = [files[kind] for files in segments.values() if "log" not in files for kind in _INDEXES if kind in files]
+    return PartitionFiles(
+        root,
+        tuple(
+            SegmentFiles(base, files["log"], *(files.get(kind) for kind in _INDEXES))
+            for base, files in sorted(segments.items())
+            if "log" in files
+        ),
+        {base: files["snapshot"] for base, files in sorted(segments.items()) if "snapshot" in files},
+        tuple(os.path.join(root, name) for name in sorted(gone)),
+        tuple(orphans),
+        tuple(skipped),
+        tuple(_logs_that_are_no_files(root)),
+    )
+
+
+def while_files_go(directory: str, use: Callable[[PartitionFiles], Result]) -> Result:
+    """`use` a partition's files, and where one is gone meanwhile, those that a new look finds: brokers delete segments.
+
+    A file that is missing though the names stay the same is the caller's `FileNotFoundError`.
+    """
+    before: PartitionFiles | None = None
+    while True:
+        files = list_segments(directory)
+        try:
+            return use(files)
+        except FileNotFoundError:
+            if files == before:
+                raise
+            before = files
+
+
+def _swapped(root: str, names: set[str]) -> tuple[dict[str, str], set[str]]:
+    """Final names and the names they have now; and names that are deleted (the first three passes of a load)."""
+    gone = {name for name in names if name.endswith(".deleted") and not name.endswith(".checkpoint.deleted")}
+    cleaned = {name for name in names if name.endswith(".cleaned")}
+    swaps = {name for name in names if name.endswith(".swap")}
+    first_cleaned = min((offset for name in cleaned if (offset := _number(name)) is not None), default=None)
+    if first_cleaned is not None:
+        gone |= {name for name in swaps if (offset := _number(name)) is not None and offset >= first_cleaned}
+    gone |= cleaned
+    swaps -= gone
+    logs = [
+        SegmentFiles(int(match[1]), os.path.join(root, name), None, None, None)
+        for name in swaps
+        if (match := _segment_file(name.removesuffix(".swap"))) is not None and match[2] == "log"
+    ]
+    low = min((files.base_offset for files in logs), default=0)
+    high = max(map(_next_offset, logs), default=0)
+    plain = names - gone - swaps
+    gone |= {name for name in plain if (offset := _number(name)) is not None and low <= offset < high}
+    kept = {name: name for name in plain - gone}
+    for name in swaps:
+        final = name.removesuffix(".swap")
+        if final in kept:
+            gone.add(final)
+        kept[final] = name
+    return kept, gone
+
+
+def _next_offset(files: SegmentFiles) -> int:
+    with LogSegment.of_files(files) as segment:
+        return segment.next_offset
+
+
+def _files(root: str) -> set[str]:
+    with os.scandir(root) as entries:
+        return {entry.name for entry in entries if entry.is_file()}
+
+
+def _logs_that_are_no_files(root: str) -> Iterator[str]:
+    with os.scandir(root) as entries:
+        for entry in sorted(entries, key=lambda one: one.name):
+            match = _segment_file(entry.name)
+            if match is not None and match[2] == "log" and not entry.is_file():
+                yield entry.path
+
+
+def _segment_file(name: str) -> re.Match[str] | None:
+    match = _SEGMENT_FILE.fullmatch(name)
+    return None if match is None or int(match[1]) > MAX_BASE_OFFSET else match
+
+
+def _number(name: str) -> int | None:
+    match = _NUMBERED.match(name)
+    return None if match is None else int(match[1])
+
+
+# ---- a log dir
+
+
+def list_partitions(log_dir: str | os.PathLike[str]) -> tuple[PartitionDirectory, ...]:
+    """The partitions of a log dir, by topic and number, those in use before others of the same number.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `LocalLog.parseTopicPartitionName`: the last dash separates topic and number.
+    """
+    root = os.fspath(log_dir)
+    with os.scandir(root) as entries:
+        names = [entry.name for entry in entries if entry.is_dir()]
+    found = [named for name in names if (named := partition_name(os.path.join(root, name))) is not None]
+    return tuple(sorted(found, key=lambda each: (each.topic, each.partition, each.state or "", each.path)))
+
+
+def partitions_of(directory: str | os.PathLike[str]) -> tuple[PartitionDirectory, ...]:
+    """`directory` itself where it is a partition, else the partitions in it. A partition may have any name."""
+    root = os.path.abspath(directory)
+    if is_partition(root):
+        return (partition_name(root) or PartitionDirectory(root, os.path.basename(root), -1, None),)
+    return list_partitions(root)
+
+
+def is_partition(directory: str | os.PathLike[str]) -> bool:
+    """True where a segment's file lies in it, or what a broker puts into an empty partition."""
+    return any(_SEGMENT_FILE.match(name) or name in _OTHERS for name in _files(os.fspath(directory)))
+
+
+def require_partition(directory: str) -> None:
+    """`BadMagicError`: there are files or directories in it, none of which a partition has. An empty one may be one."""
+    if is_partition(directory) or not os.listdir(directory):
+        return
+    found = [os.path.basename(named.path) for named in list_partitions(directory)]
+    more = ", ..." if len(found) > _MOST_NAMED else ""
+    raise BadMagicError(
+        "not a partition's directory", path=directory, expected="a segment's files, named by 20 digits",
+        got=f"a log dir, with the partitions in it: {', '.join(found[:_MOST_NAMED])}{more}" if found else "other files",
+        hint=f"pass {os.path.join(directory, found[0])}" if found else "pass <log dir>/<topic>-<partition>",
+    )  # fmt: skip
+
+
+def partition_name(path: str) -> PartitionDirectory | None:
+    """What a directory's name says; None: it is no partition's."""
+    match = _PARTITION.fullmatch(os.path.basename(path))
+    if match is None or int(match["partition"]) >= 2**31:
+        return None
+    state: Any = match["state"]
+    return PartitionDirectory(path, match["topic"], int(match["partition"]), state)
+
+
+# ---- its lock
+
+
+def hold_lock(log_dir: str | os.PathLike[str]) -> AbstractContextManager[None]:
+    """Hold the log dir's `.lock` as a broker would, so that none starts meanwhile; none is made where there is none.
+
+    Raises
+    ------
+    StoreInUseError : a broker runs, or this process holds it already.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `LogManager.lockLogDirs`.
+    """
+    return lock.hold(os.path.join(os.fspath(log_dir), ".lock"), create=False)
+
+
+def log_dir_of(directory: str | os.PathLike[str]) -> str:
+    """The log dir that `directory` is, or in which it is a partition."""
+    root = os.path.abspath(directory)
+    return os.path.dirname(root) if is_partition(root) else root

@@ -1,0 +1,310 @@
+"""`PartitionLog`: the segments of one partition, and what a broker answers from them."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterable
+from contextlib import ExitStack
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._native.numbers import milliseconds, whole_number
+from mqindex.columns.columns import Columns
+from mqindex.columns.numbers import Time, Times, times
+from mqindex.errors import ClosedFileError
+from mqindex.kafka.index.time_index import TimestampOffset
+from mqindex.kafka.index.transaction_index import AbortedTxn
+from mqindex.kafka.log.batches import is_control
+from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.partition.aborted import AbortedTransactions
+from mqindex.kafka.partition.offset_search import (
+    find_offset_by_timestamp,
+    find_offset_of_max_timestamp,
+    find_offsets_by_timestamps,
+)
+from mqindex.kafka.partition.partition_files import PartitionFiles, require_partition, while_files_go
+from mqindex.kafka.partition.partition_read import read_partition
+from mqindex.kafka.partition.producer_state import log_start_offset
+from mqindex.kafka.partition.served_segment import ServedSegment
+
+__all__ = ["PartitionLog", "PartitionOffsetPosition"]
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+_SPECIAL: Final = range(LATEST_TIERED, LATEST + 1)
+_MAX_BYTES: Final = 1 << 20  # a consumer's max.partition.fetch.bytes
+
+IsolationLevel = Literal["read_uncommitted", "read_committed"]
+
+
+class PartitionOffsetPosition(NamedTuple):
+    """Where a batch is: the path of its log, the position there, its bytes, and its base offset."""
+
+    segment: str
+    position: int
+    size: int
+    base_offset: int
+
+
+class PartitionLog:
+    """One partition's segments, open for reading, with the answers of a broker that has just started on them.
+
+    What a starting broker deletes, renames or recovers is taken as it would be afterwards; no file is changed, and what
+    is appended after opening is not seen. Segments that a broker deletes meanwhile are still read, as they were; those
+    that go before they are opened are not there, and the log starts behind them. Safe from several threads.
+
+    Attributes
+    ----------
+    directory : str. segments : tuple of LogSegment, by base offset.
+    log_start_offset : int, the first offset that a consumer may ask for.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `org.apache.kafka.storage.internals.log.UnifiedLog`, `LocalLog`, `LogLoader`. The log's start is
+    the greater one of the first segment's base offset and what `log-start-offset-checkpoint` of the log dir says.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> directory = tempfile.mkdtemp()
+    >>> with open(directory + "/00000000000000000007.log", "xb") as file:  # one message of magic 1: offset 7, k, v
+    ...     size = file.write(bytes.fromhex("00000000000000070000001839268c3301000000018bcfe56800000000016b0000000176"))
+    >>> with PartitionLog.open(directory) as log:
+    ...     log.offset_for_timestamp(1_699_999_999_000), log.offset_for_timestamp(-1)
+    ...     log.read(7)["value"].to_pylist()
+    (TimestampOffset(timestamp=1700000000000, offset=7), TimestampOffset(timestamp=-1, offset=8))
+    [b'v']
+    """
+
+    def __init__(self, files: PartitionFiles, segments: tuple[LogSegment, ...], opened: ExitStack) -> None:
+        self.directory = files.directory
+        self.segments = segments
+        self._opened = opened
+        self._closed = False
+        self._served = tuple(ServedSegment(segment, last=segment is segments[-1]) for segment in segments)
+        self._bases = [segment.base_offset for segment in segments]
+        self.log_start_offset = max(log_start_offset(self.directory), self._bases[0] if segments else 0)
+        self._aborted = AbortedTransactions(self._served, files.snapshots, self.log_start_offset)
+
+    @classmethod
+    def open(cls, directory: str | os.PathLike[str]) -> PartitionLog:
+        """Open a partition's directory.
+
+        Raises
+        ------
+        FileNotFoundError, NotADirectoryError
+        BadMagicError : a log dir with partitions in it, or a directory of something else
+        OffsetOverflowError : a log longer than 2^31 - 1 bytes, which no position reaches
+        """
+        where = os.path.abspath(directory)
+        require_partition(where)
+        return while_files_go(where, cls._of_files)
+
+    @classmethod
+    def _of_files(cls, files: PartitionFiles) -> PartitionLog:
+        with ExitStack() as opened:
+            segments = tuple(opened.enter_context(LogSegment.of_files(segment)) for segment in files.segments)
+            return cls(files, segments, opened.pop_all())
+
+    # ---- offsets
+
+    @cached_property
+    def log_end_offset(self) -> int:
+        """The offset of the next record; where the log's start lies behind it, that."""
+        self._require_open()
+        return max(self._served[-1].next_offset if self._served else 0, self.log_start_offset)
+
+    @cached_property
+    def last_stable_offset(self) -> int:
+        """Where `read_committed` ends: the first offset of the oldest open transaction, else the log's end."""
+        self._require_open()
+        opened = self._aborted.open_at(self.log_end_offset)
+        return max(min(opened, default=self.log_end_offset), self.log_start_offset)
+
+    def translate_offset(self, offset: int) -> PartitionOffsetPosition | None:
+        """The first batch whose last offset is not below `offset`; None: the log ends before.
+
+        As a fetch finds it: in the segment of the offset, and where compaction left nothing there, in a later one.
+        """
+        self._require_open()
+        offset = whole_number("offset", offset)
+        for served in self._served[max(bisect_right(self._bases, offset) - 1, 0) :]:
+            found = served.translate_offset(offset)
+            if found is not None:
+                return PartitionOffsetPosition(served.segment.path, *found)
+        return None
+
+    # ---- times
+
+    def offset_for_timestamp(self, ms: Time) -> TimestampOffset | None:
+        """The first record at `ms` (since the epoch) or later, as the broker's offsets-for-times; None: there is none.
+
+        `ms` may be an aware datetime or a datetime64.
+        -1 asks for the log's end, -2 and -4 for its start (all with the timestamp -1), -3 for the first record with the
+        greatest timestamp; -5, of tiered storage, is None.
+
+        Raises
+        ------
+        CorruptIndexError : an entry of an index leads outside its log. FormatError : a batch does not decompress.
+        ImportError : snappy, lz4 and zstd need the extra `codecs`.
+
+        Notes
+        -----
+        Source: Kafka 4.1.0 `UnifiedLog.fetchOffsetByTimestamp`. Brokers of 3.0 to 3.7 answer -3 with the time index's
+        offset, the last one of its batch, as it stands; a reader of `read_committed` is told of nothing from
+        `last_stable_offset` on.
+        """
+        self._require_open()
+        ms = milliseconds("ms", ms)
+        if ms in _SPECIAL:
+            return self._special(ms)
+        ms = min(max(ms, -(2**63)), 2**63 - 1)
+        for served in self._served:
+            if served.largest_timestamp >= ms:
+                return find_offset_by_timestamp(served, ms, self.log_start_offset)
+        return None
+
+    def offsets_for_timestamps(self, ms: Times) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """`offset_for_timestamp` of each time, as two arrays; -1 and -1 where there is none.
+
+        Parameters
+        ----------
+        ms : int64[n], ms since the epoch, or datetime64[n], aware datetimes, Arrow timestamps, in any order; increasing
+            ones cost least.
+
+        Returns
+        -------
+        timestamps, offsets : int64[n] each. Indexes, batches and records are each read once for all times.
+        """
+        self._require_open()
+        asked = times("ms", ms)
+        found_times, offsets = np.full((2, len(asked)), -1, np.int64)
+        special = (asked >= LATEST_TIERED) & (asked <= LATEST)
+        for which in np.unique(asked[special]).tolist():
+            found = self._special(which)
+            if found is not None:
+                found_times[asked == which], offsets[asked == which] = found
+        largest = np.maximum.accumulate(np.array([served.largest_timestamp for served in self._served], np.int64))
+        chosen = np.searchsorted(largest, asked)  # the first segment whose largest timestamp is not before the time
+        chosen[special] = len(largest)
+        order = np.argsort(chosen, kind="stable")
+        bounds = np.searchsorted(chosen[order], np.arange(len(largest) + 1))
+        for served, start, stop in zip(self._served, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            if start < stop:
+                mine = order[start:stop]
+                found_times[mine], offsets[mine] = find_offsets_by_timestamps(
+                    served, asked[mine], self.log_start_offset
+                )
+        return found_times, offsets
+
+    def _special(self, ms: int) -> TimestampOffset | None:
+        if ms == LATEST:
+            return TimestampOffset(-1, self.log_end_offset)
+        if ms in (EARLIEST, EARLIEST_LOCAL):
+            return TimestampOffset(-1, self.log_start_offset)
+        if ms == MAX_TIMESTAMP and self._served:
+            return find_offset_of_max_timestamp(max(self._served, key=lambda served: served.last_time.timestamp))
+        return None
+
+    # ---- transactions
+
+    def collect_aborted_transactions(self, start: int, upper: int) -> list[AbortedTxn]:
+        """The aborted transactions that a reader of the offsets [start, upper) may have to leave out.
+
+        From the segment that `start` is in to the first that says that no more can follow; those of that segment that
+        ended before `start` are among them. Source: Kafka 4.1.0 `UnifiedLog.collectAbortedTransactions`.
+        """
+        self._require_open()
+        start, upper = whole_number("start", start), whole_number("upper", upper)
+        return self._aborted.collect(start, upper, self.log_start_offset)
+
+    def are_committed(self, batches: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Which batches a reader of committed records gets.
+
+        Parameters
+        ----------
+        batches : array of `mqindex.kafka.log.batches.BATCH`, neighbours in one of the segments
+
+        Returns
+        -------
+        bool[n] : False for control batches, for those of aborted transactions, and from `last_stable_offset` on
+        """
+        self._require_open()
+        if not len(batches):
+            return np.empty(0, np.bool_)
+        hidden = is_control(batches) | self._aborted.flags(batches, int(batches["base_offset"][0]))
+        committed: npt.NDArray[np.bool_] = ~hidden & (batches["base_offset"] < self.last_stable_offset)
+        return committed
+
+    # ---- records
+
+    def read(
+        self,
+        offset: int,
+        *,
+        max_bytes: int = _MAX_BYTES,
+        isolation_level: IsolationLevel = "read_uncommitted",
+        columns: Iterable[str] | None = None,
+    ) -> Columns:
+        """The next records that a consumer at `offset` gets; none only where the log, or what is stable of it, ends.
+
+        Parameters
+        ----------
+        max_bytes : int, of whole batches in the log; one batch is read in any case
+        isolation_level : "read_committed" ends at `last_stable_offset` and leaves out what was aborted
+        columns : names; None: all of `LogSegment.records`. Go on from the last "offset" + 1.
+
+        Raises
+        ------
+        ValueError : an offset below the log's start or behind its end, for which a broker has an error too
+        FormatError : the next batch is corrupt (its checksum is compared), does not decompress, or its records
+            contradict it; all before it was given. Only at the end of the log, where a broker's recovery would cut it,
+            reading ends.
+        """
+        self._require_open()
+        if isolation_level not in ("read_uncommitted", "read_committed"):
+            raise ValueError(f"isolation_level: expected read_uncommitted or read_committed, got {isolation_level!r}")
+        offset, max_bytes = whole_number("offset", offset), whole_number("max_bytes", max_bytes)
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise ValueError(f"offset: expected {self.log_start_offset}..{self.log_end_offset}, got {offset}")
+        committed = isolation_level == "read_committed"
+        first = max(bisect_right(self._bases, offset) - 1, 0)
+        return read_partition(
+            self._served[first:],
+            offset,
+            self.last_stable_offset if committed else self.log_end_offset,
+            max_bytes=max_bytes,
+            aborted=self._aborted if committed else None,
+            columns=columns,
+        )
+
+    # ---- closing
+
+    def close(self) -> None:
+        """Close every segment. May be called twice."""
+        self._closed = True
+        self._opened.close()
+
+    def __enter__(self) -> PartitionLog:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return len(self.segments)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ClosedFileError("the partition is closed", path=self.directory)
+
+    def __repr__(self) -> str:
+        return f"PartitionLog({self.directory!r}, segments={len(self.segments)})"

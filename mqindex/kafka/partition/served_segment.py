@@ -1,0 +1,213 @@
+"""A segment as a broker that starts would serve it: recovered first, where it would recover it."""
+
+from __future__ import annotations
+
+import errno
+from functools import cached_property
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._native.kafka_index import Entries
+from mqindex._native.kafka_log import BatchScan, Recovered, find_batch
+from mqindex.errors import CorruptIndexError, MQIndexError, TruncatedFileError
+from mqindex.kafka.index.abstract_index import AbstractIndex
+from mqindex.kafka.index.offset_index import OffsetPosition
+from mqindex.kafka.index.time_index import TimestampOffset
+from mqindex.kafka.index.zero_tail import entries_before_zeros
+from mqindex.kafka.log.batches import BATCH, batch_rows, is_control, is_transactional
+from mqindex.kafka.log.log_segment import LogSegment
+
+__all__ = ["ServedSegment"]
+
+_MOST: Final = 2**63 - 1
+
+
+class _Lookups(Protocol):
+    def lookup(self, target: int) -> Any: ...
+    def lookup_many(self, targets: npt.NDArray[np.int64], /) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]: ...
+
+
+class _OfFile:
+    """Look-ups in an index file, also while its broker trims it."""
+
+    def __init__(self, segment: LogSegment, suffix: str) -> None:
+        self._segment, self._suffix = segment, suffix
+
+    def lookup(self, target: int) -> Any:
+        return self._there(self._segment.ask_index(self._suffix, lambda index: index.lookup(target)))
+
+    def lookup_many(self, targets: npt.NDArray[np.int64], /) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+        found: tuple[npt.NDArray[np.int64], npt.NDArray[Any]] = self._there(
+            self._segment.ask_index(self._suffix, lambda index: index.lookup_many(targets))
+        )
+        return found
+
+    def _there(self, found: Any) -> Any:
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, f"its .{self._suffix} was removed", self._segment.path)
+        return found
+
+
+class ServedSegment:
+    """Look-ups and facts of one segment, after what a starting broker does to it.
+
+    A segment without `.index`, or whose `.txnindex` is corrupt, is recovered; so is one that a broker deletes after it
+    was opened, and the last one where zeros behind its entries, or a log that ends inside a batch or before they do,
+    tell of an unclean stop. A `.timeindex` that alone is missing stays empty, and the time of the log's last change
+    stands in for its last entry. Nothing is written. Safe from several threads.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `LogLoader.loadSegmentFiles`, `LogSegment.sanityCheck`, `LogSegment.largestTimestamp`.
+    """
+
+    def __init__(self, segment: LogSegment, *, last: bool) -> None:
+        self.segment = segment
+        self._last = last
+
+    @property
+    def base_offset(self) -> int:
+        return self.segment.base_offset
+
+    @cached_property
+    def is_to_recover(self) -> bool:
+        """Whether a starting broker makes its indexes anew."""
+        index, _ = self.segment.offset_index, self.segment.time_index  # both now: a broker may delete them at any time
+        if index is None or self.segment.is_deleted:
+            return True
+        transactions = self.segment.transaction_index
+        if transactions is not None:
+            try:
+                transactions.sanity_check()
+            except CorruptIndexError:
+                return True
+        return self._last and (_has_zeros(index) or _has_zeros(self.segment.time_index) or self._is_torn(index))
+
+    @cached_property
+    def recovered(self) -> Recovered | None:
+        """What recovery makes of it; None: the broker takes the files as they are, or could not recover it either."""
+        if not self.is_to_recover:
+            return None
+        try:
+            return self.segment.recover()
+        except TruncatedFileError:
+            raise
+        except MQIndexError:  # offsets that go back, more entries than fit: what the log says is then looked for there
+            return None
+
+    @cached_property
+    def offsets(self) -> _Lookups:
+        """Look-ups in the offset index."""
+        return self._lookups(self.segment.offset_index, False)
+
+    @cached_property
+    def times(self) -> _Lookups:
+        """Look-ups in the time index."""
+        return self._lookups(self.segment.time_index, True)
+
+    @cached_property
+    def last_time(self) -> TimestampOffset:
+        """The last entry of the time index; (-1, base_offset) without any."""
+        if self.recovered is not None:
+            return TimestampOffset(self.recovered.max_timestamp, self.recovered.offset_of_max_timestamp)
+        if self.is_to_recover:
+            return self._greatest()
+        return self.segment.max_timestamp_so_far
+
+    @cached_property
+    def largest_timestamp(self) -> int:
+        """What decides which segment a search by time reads, ms since the epoch."""
+        timestamp = self.last_time.timestamp
+        return timestamp if timestamp >= 0 else self.segment.modified
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of the log that are served."""
+        return self.segment.size if self.recovered is None else self.recovered.valid_bytes
+
+    @cached_property
+    def next_offset(self) -> int:
+        """The offset behind the last batch; the base offset without any."""
+        if self.recovered is None:
+            return min(self.segment.next_offset, _MOST)
+        last = self.recovered.last_offset
+        return self.base_offset if last is None else min(last + 1, _MOST)
+
+    def translate_offset(self, offset: int) -> tuple[int, int, int] | None:
+        """Position, size and base offset of the first batch whose last offset is not below `offset`."""
+        offset = min(max(offset, -_MOST), _MOST)
+        position = self.position_of(offset)
+        row, _, _ = find_batch(self.segment.log_bytes(), position, self.size, "last_offset", offset)
+        return None if row is None else batch_rows([row])[["position", "size", "base_offset"]][0].item()
+
+    def position_of(self, offset: int) -> int:
+        """Where to look for an offset.
+
+        Raises
+        ------
+        CorruptIndexError : the index leads outside the log.
+        """
+        return int(self.positions_of(np.array([offset], np.int64))[0])
+
+    def positions_of(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """`position_of` many."""
+        _, found = self.offsets.lookup_many(offsets)
+        outside = (found < 0) | (found > self.size)
+        if outside.any():
+            raise CorruptIndexError(
+                "an entry leads outside the log", path=self.segment.path, field="position", expected=f"0..{self.size}",
+                got=int(found[outside][0]), hint="repair the partition",
+            )  # fmt: skip
+        positions: npt.NDArray[np.int64] = found.astype(np.int64)
+        return positions
+
+    def transactional_rows(self) -> npt.NDArray[Any]:
+        """The batches of transactions, markers among them."""
+        if self.recovered is not None:
+            return batch_rows([self.recovered.transactional])
+        parts = [
+            rows[(rows["producer_id"] >= 0) & (is_transactional(rows) | is_control(rows))]
+            for rows in self.segment.batch_arrays()
+        ]
+        return np.concatenate(parts) if parts else np.empty(0, BATCH)
+
+    # ---- inside
+
+    def _is_torn(self, index: AbstractIndex) -> bool:
+        """Whether the log does not go on from the index's last entry, batch behind batch, to its very end."""
+        position = index.entry(len(index) - 1).position if len(index) else 0
+        if len(index) and not 0 <= position < self.segment.size:
+            return True
+        scan = BatchScan(self.segment.log_bytes(), position, check_crc=False)
+        for _ in scan:
+            pass
+        return scan.end != self.segment.size
+
+    def _lookups(self, index: AbstractIndex | None, times: bool) -> _Lookups:
+        kind = TimestampOffset if times else OffsetPosition
+        made = self.recovered
+        if made is not None:
+            entries = made.time_index if times else made.offset_index
+            return Entries(entries or None, times, self.base_offset, kind, False, self.segment.path)
+        if index is None or self.is_to_recover:
+            return Entries(None, times, self.base_offset, kind, False, self.segment.path)
+        return _OfFile(self.segment, "timeindex" if times else "index")
+
+    def _greatest(self) -> TimestampOffset:
+        found = TimestampOffset(-1, self.base_offset)
+        for rows in self.segment.batch_arrays():
+            at = int(np.argmax(rows["max_timestamp"]))
+            if rows["max_timestamp"][at] > found.timestamp:
+                found = TimestampOffset(int(rows["max_timestamp"][at]), int(rows["last_offset"][at]))
+        return found
+
+
+def _has_zeros(index: AbstractIndex | None) -> bool:
+    if index is None:
+        return False
+    try:
+        return entries_before_zeros(index.path, index.entry_size) < len(index)
+    except FileNotFoundError:  # deleted meanwhile: what the log tells is right in any case
+        return True

@@ -1,0 +1,205 @@
+"""A look at a log dir or a partition before any work: which segments there are, and what only names and lengths say.
+
+A survey runs as a stage, in a task, because the driver of a cluster need not see the files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from mqindex._words import plural
+from mqindex.errors import BadMagicError
+from mqindex.files import disk
+from mqindex.kafka.options import PartitionOptions
+from mqindex.kafka.partition.partition_files import (
+    PartitionDirectory,
+    PartitionFiles,
+    SegmentFiles,
+    is_partition,
+    log_dir_of,
+    partitions_of,
+    while_files_go,
+)
+from mqindex.kafka.partition.producer_state import OpenTransactions, log_start_offset, open_transactions_at
+from mqindex.report import Finding
+
+__all__ = [
+    "INDEXES",
+    "Order",
+    "Partition",
+    "Survey",
+    "gone",
+    "index_path",
+    "index_paths",
+    "partitions_at",
+    "survey",
+    "surveyed_partition",
+    "was_clean",
+]
+
+INDEXES = ("index", "timeindex", "txnindex")
+"""The endings of a segment's index files."""
+
+_CLEAN = ".kafka_cleanshutdown"
+_OF_A_LOG_DIR = (".lock", "meta.properties", _CLEAN, "recovery-point-offset-checkpoint")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the first task is asked to look at."""
+
+    directory: str
+    options: PartitionOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition's segments with the lengths of their logs, and the transactions that are open before the first.
+
+    `name`: its directory's. `clean`: whether the broker closed it; None: no log dir tells. `next_base`: the base
+    offset of the segment behind the last of `segments`; None: there is none.
+    """
+
+    path: str
+    name: str
+    segments: tuple[SegmentFiles, ...]
+    sizes: tuple[int, ...]
+    begun: OpenTransactions
+    snapshots: dict[int, str]
+    log_start: int
+    clean: bool | None
+    next_base: int | None = None
+
+    def is_last(self, files: SegmentFiles) -> bool:
+        """Whether behind one of `segments` the partition has no more."""
+        return self.next_base is None and files is self.segments[-1]
+
+    def ends(self, files: SegmentFiles) -> tuple[int, ...]:
+        """Where the last segment has ended before, by the snapshots that a broker wrote when it stopped."""
+        if not self.is_last(files):
+            return ()
+        return tuple(sorted(at for at in self.snapshots if at > files.base_offset and at >= self.log_start))
+
+    @property
+    def bytes(self) -> int:
+        return sum(self.sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What `root`, a partition or a log dir, consists of; or what tells of one `file`, which is `root` then."""
+
+    root: str
+    log_dir: str
+    single: bool
+    options: PartitionOptions
+    partitions: tuple[Partition, ...]
+    findings: tuple[Finding, ...]
+    file: str | None = None
+
+    @property
+    def bytes(self) -> int:
+        return sum(partition.bytes for partition in self.partitions)
+
+
+def survey(order: Order) -> Survey:
+    """Survey a directory; one that is neither a partition nor a log dir is an error."""
+    root = order.directory
+    single = is_partition(root)
+    found = [one for one in partitions_at(root) if single or one.state != "delete"]
+    log_dir = log_dir_of(root)
+    clean = was_clean(log_dir)
+    partitions, findings = [], []
+    for one in found:
+        try:
+            partition, told = while_files_go(one.path, partial(_surveyed, one.path, clean))
+        except FileNotFoundError:
+            if one.path == root:
+                raise
+            hint = "a broker deleted it, or is about to: it was there a moment ago"
+            findings.append(Finding("info", "partition-gone", one.path, hint=hint))
+        else:
+            partitions.append(partition)
+            findings += told
+    return Survey(root, log_dir, single, order.options, tuple(partitions), tuple(findings))
+
+
+def _surveyed(path: str, clean: bool | None, files: PartitionFiles) -> tuple[Partition, list[Finding]]:
+    return surveyed_partition(path, files, clean), _findings(files)
+
+
+def partitions_at(root: str) -> tuple[PartitionDirectory, ...]:
+    """The partition that a directory is, or those in it; one that is neither of the two is an error."""
+    found = partitions_of(root)
+    holds_files = any(is_partition(one.path) for one in found)  # topics of RocketMQ's queues may have such names
+    if not holds_files and not any(disk.is_there(os.path.join(root, name)) for name in _OF_A_LOG_DIR):
+        raise BadMagicError(
+            "neither a partition nor a log dir", path=root, expected="segments, or directories named <topic>-<number>"
+        )
+    return found
+
+
+def index_paths(files: SegmentFiles) -> dict[str, str | None]:
+    """The index files of a segment that are there, by their endings."""
+    return dict(zip(INDEXES, files[2:], strict=True))
+
+
+def index_path(files: SegmentFiles, ending: str) -> str:
+    """Where an index file of a segment belongs."""
+    return os.path.join(os.path.dirname(files.log), f"{files.base_offset:020d}.{ending}")
+
+
+def was_clean(log_dir: str) -> bool | None:
+    """Whether the broker closed the partitions of a log dir; None: it is none, as far as its files tell."""
+    if disk.is_there(os.path.join(log_dir, _CLEAN)):
+        return True
+    return False if any(disk.is_there(os.path.join(log_dir, name)) for name in _OF_A_LOG_DIR) else None
+
+
+def surveyed_partition(path: str, files: PartitionFiles, clean: bool | None) -> Partition:
+    """One partition with the segments that are listed."""
+    start = log_start_offset(path)
+    begun: OpenTransactions = ()
+    if files.segments:
+        begun = open_transactions_at(files.snapshots, files.segments[0].base_offset, start)
+    return Partition(
+        path=path,
+        name=os.path.basename(path),
+        segments=files.segments,
+        sizes=tuple(os.path.getsize(segment.log) for segment in files.segments),
+        begun=begun,
+        snapshots=files.snapshots,
+        log_start=start,
+        clean=clean,
+    )
+
+
+def gone(path: str, segments: Sequence[SegmentFiles], missed: Sequence[SegmentFiles]) -> list[Finding]:
+    """Segments that were listed, and deleted before they were read, if any: an info of their partition."""
+    if not missed:
+        return []
+    start = min((files.base_offset for files in segments if files not in missed), default=None)
+    hint = "a broker deleted them meanwhile; " + ("nothing is left" if start is None else f"the log begins at {start}")
+    told = f"{plural(len(missed), 'segment')}, from offset {missed[0].base_offset} on"
+    return [Finding("info", "segments-gone", path, expected=told, got="no files", hint=hint)]
+
+
+def _findings(files: PartitionFiles) -> list[Finding]:
+    """Files that a starting broker deletes or renames."""
+    hint = "the broker deletes it when it starts"
+    found = [Finding("info", "leftover-file", path, hint=hint) for path in files.leftovers]
+    found += [Finding("warning", "orphan-index", path, hint=f"it has no log; {hint}") for path in files.orphans]
+    found += [
+        Finding("error", "log-not-a-file", path, expected="a file", got=disk.kind_of(path), hint="restore the file")
+        for path in files.not_files
+        if disk.exists(path)  # else deleted meanwhile
+    ]
+    found += [
+        Finding("info", "segment-swapping", segment.log, hint="the broker ends this exchange of files when it starts")
+        for segment in files.segments
+        if not segment.log.endswith(".log")
+    ]
+    return found

@@ -1,0 +1,1 @@
+"""What a repair of a store does: the index, the consume queues."""

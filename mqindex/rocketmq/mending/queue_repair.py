@@ -1,0 +1,162 @@
+"""Repair of consume queues: those that are missing or do not verify are written anew beside, then only files that
+differ are exchanged.
+
+What the log holds comes from the log. What it does not hold any more, because its first files expired or because it is
+damaged, is kept from the queue's old files.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from dataclasses import dataclass
+
+from mqindex.engines import Engine
+from mqindex.files import disk, staging
+from mqindex.files.exchange import Change
+from mqindex.files.mapped_file import MappedFile
+from mqindex.rocketmq.checks.queue_diagnosis import CheckedQueue, QueueDiagnosis
+from mqindex.rocketmq.pipeline import queue_stages
+from mqindex.rocketmq.pipeline.queue_splits import assign_queues, queue_space
+from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, OldQueues, QueueBatch
+from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, Extracted, Stretch, cut, extract
+from mqindex.rocketmq.queue.old_queue import entries
+from mqindex.rocketmq.queue.queue_names import QueueName
+
+__all__ = ["MendedQueue", "mend_queues", "planned_queue_actions"]
+
+_STRAY = "stray-queue-file"
+_TOLD = 20
+_SIDES = ("consumequeue", "consumequeue_ext")
+
+
+@dataclass(frozen=True, slots=True)
+class MendedQueue:
+    """What changes below the store: files of a queue, or its whole directory where it has none."""
+
+    name: QueueName
+    units: int
+    changes: tuple[Change, ...]
+
+
+def planned_queue_actions(diagnosis: QueueDiagnosis) -> list[str]:
+    """What `repair` would do to the queues, one sentence each."""
+    actions = [f"write the units of queue {topic}/{queue_id} anew" for topic, queue_id in diagnosis.missing]
+    actions += [_rewrite(queue) for queue in diagnosis.queues if not queue.good]
+    actions += [
+        f"move {name} to the backup"
+        for queue in diagnosis.queues
+        if queue.good
+        for name in _strays(queue, diagnosis.survey.options.root)
+    ]
+    more = len(actions) - _TOLD
+    return actions if more < 2 else [*actions[:_TOLD], f"and so on with {more} more"]
+
+
+def _rewrite(queue: CheckedQueue) -> str:
+    kinds = sorted({one.kind for one in queue.findings if one.severity != "info"})
+    return f"write the files of queue {queue.topic}/{queue.queue_id} that differ anew ({', '.join(kinds)})"
+
+
+def _strays(queue: CheckedQueue, root: str) -> list[str]:
+    """What keeps a broker from starting, by its path below the store."""
+    found = [one.path for one in queue.findings if one.kind == _STRAY and one.severity == "error"]
+    return [os.path.relpath(path, root) for path in found if path is not None]
+
+
+# ---- writing queues beside
+
+
+def mend_queues(engine: Engine, diagnosis: QueueDiagnosis, scratch: str) -> list[MendedQueue]:
+    """Write every queue that is bad or missing anew in `scratch`, and say what has to change."""
+    found = diagnosis.survey
+    strays = [
+        MendedQueue((queue.topic, queue.queue_id), 0, tuple(map(Change, names)))
+        for queue in diagnosis.queues
+        if queue.good and (names := _strays(queue, found.options.root))
+    ]
+    wanted = frozenset(diagnosis.bad) | frozenset(diagnosis.missing)
+    if not wanted:
+        return strays
+    stop = found.spans[-1].stop if found.spans else 0
+    splits = cut(
+        found.spans,
+        Stretch(found.min_phy_offset, stop),
+        SPLIT_SIZE,
+        tags=found.tags,
+        out=scratch,
+        index=False,
+        rules=found.queues.rules,
+        only=wanted,
+    )
+    (extracted,) = extract(engine, [splits], name="extract units")
+    options = found.options
+    old = OldQueues(options.consume_queue, options.consume_queue_ext_directory, lost_ranges(diagnosis, extracted))
+    batches = assign_queues(extracted.units, found.queues.rules, scratch, more=wanted, old=old)
+    engine.map(
+        _check_room, [(scratch, queue_space(extracted.units, found.queues.rules, found.log_bytes))], name="check"
+    )
+    items = [_Mend(options.root, batch) for batch in batches]
+    weights = [len(batch.queues) + batch.units for batch in batches]
+    mended = engine.map(_mend, items, name="build queues", weights=weights)
+    return [*(queue for task in mended for queue in task if queue.changes), *strays]
+
+
+def lost_ranges(diagnosis: QueueDiagnosis, extracted: Extracted) -> tuple[tuple[int, int], ...]:
+    """Phy offsets of messages that the log does not hold any more: expired, damaged, or in files that are gone."""
+    spans = diagnosis.survey.spans
+    ranges = [(0, diagnosis.survey.min_phy_offset)]
+    ends = {span.path: span.stop for span in spans}
+    ranges += [(one.at, ends[one.path] if one.stop is None else one.stop) for one in extracted.damage]
+    ranges += [(one.stop, two.file_start) for one, two in itertools.pairwise(spans)]
+    return tuple((start, stop) for start, stop in ranges if start < stop)
+
+
+def _check_room(item: tuple[str, int]) -> None:
+    staging.check_space(*item)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Mend:
+    root: str
+    batch: QueueBatch
+
+
+def _mend(item: _Mend) -> list[MendedQueue]:
+    """Build a batch, and compare it with the files that are there."""
+    built = queue_stages.build_queues(item.batch)
+    return [_compared(item, queue) for queue in built.queues]
+
+
+def _compared(item: _Mend, queue: BuiltQueue) -> MendedQueue:
+    changes: list[Change] = []
+    for side, source in zip(_SIDES, (queue.path, queue.ext), strict=True):
+        below = os.path.join(side, queue.name[0], str(queue.name[1]))
+        target = os.path.join(item.root, below)
+        if source is None:
+            continue
+        if not disk.is_directory(target):
+            if queue.files:
+                changes.append(Change(below, source))
+            continue
+        names = entries(source)
+        changes += [
+            Change(os.path.join(below, name), os.path.join(source, name))
+            for name in names
+            if not _same(os.path.join(source, name), os.path.join(target, name))
+        ]
+        changes += [Change(os.path.join(below, name)) for name in entries(target) if name not in set(names)]
+    return MendedQueue(queue.name, queue.units, tuple(changes))
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether both are files of the same bytes."""
+    if not disk.is_file(other) or os.path.islink(other) or os.path.getsize(one) != os.path.getsize(other):
+        return False
+    with (
+        MappedFile.open(one) as first,
+        MappedFile.open(other) as second,
+        memoryview(first.map) as left,
+        memoryview(second.map) as right,
+    ):
+        return left == right

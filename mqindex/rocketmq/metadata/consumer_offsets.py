@@ -1,0 +1,96 @@
+"""How far consumers have come: the offsets that a broker keeps for groups and for its own delayed messages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from mqindex.errors import FormatError
+from mqindex.rocketmq.metadata.config_json import load_side_json, table_of, whole_number
+
+__all__ = ["ConsumerOffsets", "read_delay_offsets"]
+
+_SEPARATOR = "@"
+
+
+class ConsumerOffsets(Mapping[str, dict[int, int]]):
+    """`topic@group` -> queue id -> the offset that the group consumes next. Immutable, so safe from several threads.
+
+    Of `config/consumerOffset.json`, and `config/lmqConsumerOffset.json` where there is one, each or its `.bak`.
+    `lag` needs to know how long queues are: `max_offset(topic, queue_id)` tells it.
+    Source: RocketMQ 4.9.3 `ConsumerOffsetManager`, `LmqConsumerOffsetManager`.
+
+    >>> offsets = ConsumerOffsets({"T@g": {0: 12, 1: 9}}, lambda topic, queue_id: 15)
+    >>> offsets["T@g"], offsets.query_offset("g", "T", 1), offsets.query_offset("g", "T", 2), offsets.lag
+    ({0: 12, 1: 9}, 9, -1, {'T@g': {0: 3, 1: 6}})
+    """
+
+    def __init__(self, offset_table: Mapping[str, dict[int, int]], max_offset: Callable[[str, int], int]) -> None:
+        self._table = dict(offset_table)
+        self._max_offset = max_offset
+
+    @classmethod
+    def read(cls, directory: str, max_offset: Callable[[str, int], int]) -> ConsumerOffsets:
+        """Those of a store's `config` directory; none where it has no such file."""
+        plain = load_side_json(os.path.join(directory, "consumerOffset.json"), _offset_table) or {}
+        light = load_side_json(os.path.join(directory, "lmqConsumerOffset.json"), _lmq_offset_table) or {}
+        return cls({**plain, **light}, max_offset)
+
+    def query_offset(self, group: str, topic: str, queue_id: int) -> int:
+        """The committed offset; -1: none (`ConsumerOffsetManager.queryOffset`)."""
+        return self._table.get(f"{topic}{_SEPARATOR}{group}", {}).get(queue_id, -1)
+
+    @property
+    def lag(self) -> dict[str, dict[int, int]]:
+        """`topic@group` -> queue id -> messages that the group has not consumed: the queue's max offset less its own.
+
+        Negative where a group is ahead of its queue, which no broker does: the queue has lost its end.
+        """
+        return {name: self._lag(name, offsets) for name, offsets in self._table.items()}
+
+    def _lag(self, name: str, offsets: Mapping[int, int]) -> dict[int, int]:
+        topic = name.split(_SEPARATOR, maxsplit=1)[0]
+        return {queue_id: self._max_offset(topic, queue_id) - offset for queue_id, offset in offsets.items()}
+
+    def __getitem__(self, name: str) -> dict[int, int]:
+        return self._table[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __repr__(self) -> str:
+        return f"ConsumerOffsets({self._table!r})"
+
+
+def read_delay_offsets(directory: str) -> dict[int, int]:
+    """Delay level (1 first) -> next offset of its queue in `SCHEDULE_TOPIC_XXXX`, of `config/delayOffset.json`.
+
+    Source: RocketMQ 4.9.3 `ScheduleMessageService.decode`.
+    """
+    return load_side_json(os.path.join(directory, "delayOffset.json"), _delay_table) or {}
+
+
+def _offset_table(found: Mapping[str, Any]) -> dict[str, dict[int, int]]:
+    table = table_of(found, "offsetTable")
+    return {name: _numbers(table, name) for name in table}
+
+
+def _lmq_offset_table(found: Mapping[str, Any]) -> dict[str, dict[int, int]]:
+    light = {name: {0: whole_number(value, name)} for name, value in table_of(found, "lmqOffsetTable").items()}
+    return {**_offset_table(found), **light}
+
+
+def _delay_table(found: Mapping[str, Any]) -> dict[int, int]:
+    return _numbers(found, "offsetTable")
+
+
+def _numbers(found: Mapping[str, Any], name: str) -> dict[int, int]:
+    table = table_of(found, name)
+    numbers = {whole_number(key, name): whole_number(value, name) for key, value in table.items()}
+    if any(key < 0 for key in numbers):
+        raise FormatError("a key below 0", field=name, expected="0 or more", got=min(numbers))
+    return numbers

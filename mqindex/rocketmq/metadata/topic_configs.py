@@ -1,0 +1,57 @@
+"""`config/topics.json`: the topics that a broker knows, and how many queues each has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from mqindex.errors import FormatError
+from mqindex.rocketmq.metadata.config_json import load_side_json, table_of, whole_number
+
+__all__ = ["TopicConfig", "read_topic_configs"]
+
+
+class TopicConfig(NamedTuple):
+    """One topic. `perm` bits: 4 read, 2 write, 1 inherit; `attributes` only from 5.0 on.
+
+    Source: RocketMQ 4.9.3 `TopicConfig`.
+    """
+
+    topic_name: str
+    read_queue_nums: int = 16
+    write_queue_nums: int = 16
+    perm: int = 6
+    topic_filter_type: str = "SINGLE_TAG"
+    topic_sys_flag: int = 0
+    order: bool = False
+    attributes: Mapping[str, str] = {}
+
+
+def read_topic_configs(directory: str) -> dict[str, TopicConfig]:
+    """Topic -> its configuration, of a store's `config` directory; none where it has no such file."""
+    return load_side_json(os.path.join(directory, "topics.json"), _topic_configs) or {}
+
+
+def _topic_configs(found: Mapping[str, Any]) -> dict[str, TopicConfig]:
+    table = table_of(found, "topicConfigTable")
+    return {topic: _topic_config(topic, table_of(table, topic)) for topic in table}
+
+
+def _topic_config(topic: str, said: Mapping[str, Any]) -> TopicConfig:
+    def number(name: str, default: int) -> int:
+        return whole_number(said.get(name, default), f"{topic}.{name}")
+
+    order = said.get("order", False)
+    if not isinstance(order, bool):
+        raise FormatError("not a truth value", field=f"{topic}.order", expected="true or false", got=repr(order)[:60])
+    return TopicConfig(
+        topic_name=str(said.get("topicName", topic)),
+        read_queue_nums=number("readQueueNums", 16),
+        write_queue_nums=number("writeQueueNums", 16),
+        perm=number("perm", 6),
+        topic_filter_type=str(said.get("topicFilterType", "SINGLE_TAG")),
+        topic_sys_flag=number("topicSysFlag", 0),
+        order=order,
+        attributes={name: str(value) for name, value in table_of(said, "attributes").items()},
+    )

@@ -1,0 +1,1 @@
+"""Column functions, and functions over whole partitions."""

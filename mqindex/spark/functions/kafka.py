@@ -1,0 +1,91 @@
+"""The column function over Kafka's partitions."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from mqindex.spark.functions.column_functions import by_value, column_function, directory_state
+from mqindex.spark.options import local_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+
+    from mqindex.kafka import PartitionLog
+
+__all__ = ["offset_for_timestamp", "register_kafka_functions"]
+
+OPEN_PARTITIONS = 8
+
+
+def offset_for_timestamp(directory: str | os.PathLike[str]) -> Callable[[Column | str], Column]:
+    """A column function: the offset of the first record at each time or later, as the broker's offsets-for-times.
+
+    The result is `bigint`; null where there is no such record, and for a null.
+
+    Parameters
+    ----------
+    directory : path of a partition's directory that every worker sees; the column holds ms since the epoch (bigint)
+
+    Notes
+    -----
+    Files that are added or replaced are seen by the next batch. Source: Kafka 4.1.0,
+    `UnifiedLog.fetchOffsetByTimestamp`.
+
+    Examples
+    --------
+    >>> offsets = offset_for_timestamp("/data/kafka/orders-0")
+    >>> df.select("timestamp", offsets("timestamp").alias("offset"))  # doctest: +SKIP
+    """
+    place = local_path(directory)
+
+    def find(timestamps: pa.Array) -> pa.Array:
+        return _offsets(place, timestamps)
+
+    chosen: Callable[[Column | str], Column] = column_function(find, _long_type())
+    return chosen
+
+
+def register_kafka_functions(spark: SparkSession) -> None:
+    """The SQL function `offset_for_timestamp(directory, timestamp)`."""
+
+    def find(directory: pa.Array, timestamps: pa.Array) -> pa.Array:
+        return by_value(directory, timestamps, lambda where, some: _offsets(local_path(where), some), pa.int64())
+
+    spark.udf.register("offset_for_timestamp", column_function(find, _long_type()))
+
+
+def _offsets(directory: str, timestamps: pa.Array) -> pa.Array:
+    """In a worker: an offset for each timestamp, null for null and for none."""
+    kind = timestamps.type  # pandas, where PySpark 4.0 needs it, makes floats of integers with nulls
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or timestamps.null_count == len(timestamps)):
+        raise ValueError(f"timestamp: expected ms since the epoch, a bigint, got {kind}")
+    asked = timestamps.cast(pa.int64())
+    valid = asked.is_valid().to_numpy(zero_copy_only=False)
+    log = _opened(directory, directory_state(directory))
+    _, offsets = log.offsets_for_timestamps(asked.fill_null(0).to_numpy()[valid])
+    found = np.full(len(asked), -1, np.int64)
+    found[valid] = offsets
+    return pa.array(found, mask=found < 0)
+
+
+@functools.lru_cache(maxsize=OPEN_PARTITIONS)
+def _opened(directory: str, state: Any) -> PartitionLog:
+    """One opened log per worker process for each state of a partition."""
+    from mqindex.kafka import PartitionLog
+    from mqindex.kafka.partition.partition_files import is_partition
+
+    if not is_partition(directory):
+        raise ValueError(f"directory: expected a Kafka partition's, got {directory}")
+    return PartitionLog.open(directory)
+
+
+def _long_type() -> Any:
+    from pyspark.sql.types import LongType
+
+    return LongType()

@@ -1,0 +1,143 @@
+"""Functions over whole partitions, for `df.mapInArrow` (record batches in and out) and `rdd.mapPartitions` (rows)."""
+
+from __future__ import annotations
+
+import errno
+import filecmp
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from mqindex.errors import OutputExistsError
+from mqindex.files import disk, staging
+from mqindex.rocketmq import IndexService
+from mqindex.rocketmq.layout import MAX_TIMESTAMP
+from mqindex.spark.functions.rocketmq import Lookup
+from mqindex.spark.options import local_path
+from mqindex.spark.rows import ENTRY_COLUMNS, as_batches, index_keys, int64_column, only_key
+
+__all__ = ["build_partition", "select_partition"]
+
+PartitionFunction = Callable[[Iterator[Any]], Iterator[Any]]
+
+
+def select_partition(
+    index_dir: str | os.PathLike[str],
+    *,
+    topic: str | None = None,
+    max_num: int = 64,
+    begin: int = 0,
+    end: int = MAX_TIMESTAMP,
+    hash_slot_num: int | None = None,
+    index_num: int | None = None,
+) -> PartitionFunction:
+    """A function over the keys of a partition: each key with its physical offsets, newest first.
+
+    It takes record batches or rows with `key` (or nothing but keys) and yields the same kind with `key` and
+    `phy_offsets`. The options are those of `select_phy_offset`.
+
+    Examples
+    --------
+    >>> look_up = select_partition("/data/store/index", topic="orders")
+    >>> df.mapInArrow(look_up, "key string, phy_offsets array<bigint>")  # doctest: +SKIP
+    >>> rdd.mapPartitions(look_up)  # doctest: +SKIP
+    """
+    lookup = Lookup(os.fspath(index_dir), topic, max_num, begin, end, hash_slot_num, index_num)
+
+    def select(elements: Iterator[Any]) -> Iterator[Any]:
+        columnar, batches = as_batches(elements, ("key",))
+        for batch in batches:
+            keys = only_key(batch)
+            yield from _as_given(columnar, {"key": keys, "phy_offsets": lookup(keys)})
+
+    return select
+
+
+def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_num: int) -> PartitionFunction:
+    """A function over the entries of a partition: they become index files of their own in `out/part-<n>/index/`.
+
+    It takes record batches or rows with `key` (or `topic` and `key`), `phy_offset` and `store_timestamp`, puts them in
+    their order as the broker would, and yields one (path, entries) a file; an empty partition yields nothing.
+
+    Notes
+    -----
+    `part-<n>` appears by one rename. A second attempt that comes to the same bytes is content with the first one's
+    files; other content there is an `OutputExistsError`. Source: RocketMQ 4.9.3, `IndexService.putKey`.
+
+    Examples
+    --------
+    >>> build = build_partition("/data/out", hash_slot_num=1000, index_num=4000)
+    >>> df.mapInArrow(build, "path string, entries bigint").collect()  # doctest: +SKIP
+    >>> rdd.mapPartitions(build).collect()  # doctest: +SKIP
+    """
+    where = os.path.abspath(local_path(out))
+
+    def build(elements: Iterator[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext
+
+        columnar, batches = as_batches(elements, ENTRY_COLUMNS)
+        context = TaskContext.get()
+        target = os.path.join(where, f"part-{0 if context is None else context.partitionId()}")
+        entries = _build(batches, where, target, hash_slot_num, index_num)
+        if entries:
+            paths = [os.path.join(target, "index", name) for name in sorted(os.listdir(os.path.join(target, "index")))]
+            yield from _as_given(columnar, {"path": pa.array(paths), "entries": pa.array(entries, pa.int64())})
+
+    return build
+
+
+def _build(batches: Iterator[pa.RecordBatch], out: str, target: str, hash_slot_num: int, index_num: int) -> list[int]:
+    """Build aside and let `target` appear; the entries of each file."""
+    disk.make_directories(out)
+    with staging.scratch(out) as scratch:
+        aside = os.path.join(scratch, "part")
+        index = os.path.join(aside, "index")
+        with IndexService.open(index, hash_slot_num=hash_slot_num, index_num=index_num, writable=True) as service:
+            for batch in batches:
+                phys, times = int64_column(batch, "phy_offset"), int64_column(batch, "store_timestamp")
+                service.build_index(None, index_keys(batch), phys, times)
+            service.flush()
+            entries = [file.header.index_count - 1 for file in service.files]
+        if entries:
+            disk.sync_tree(aside)
+            _appear(aside, target)
+    return entries
+
+
+def _appear(aside: str, target: str) -> None:
+    try:
+        disk.rename(aside, target)
+    except OSError as error:
+        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+            raise
+        if not _same_files(os.path.join(aside, "index"), os.path.join(target, "index")):
+            raise OutputExistsError(
+                "the output exists and holds something else", path=target, hint="choose another place"
+            ) from None
+    else:
+        disk.sync_directory(os.path.dirname(target))
+
+
+def _same_files(mine: str, theirs: str) -> bool:
+    """The same bytes in the same order; names tell the time of creation and differ."""
+    if not disk.is_directory(theirs):
+        return False
+    ours, others = sorted(os.listdir(mine)), sorted(os.listdir(theirs))
+    pairs = zip(ours, others, strict=False)
+    return len(ours) == len(others) and all(
+        filecmp.cmp(os.path.join(mine, a), os.path.join(theirs, b), shallow=False) for a, b in pairs
+    )
+
+
+def _as_given(columnar: bool, columns: dict[str, pa.Array]) -> Iterator[Any]:
+    """One record batch, or its rows."""
+    if columnar:
+        yield pa.record_batch(list(columns.values()), names=list(columns))
+        return
+    from pyspark.sql import Row
+
+    row = Row(*columns)
+    for values in zip(*(column.to_pylist() for column in columns.values()), strict=True):
+        yield row(*values)

@@ -1,0 +1,198 @@
+"""Column functions over RocketMQ's index directories and keys.
+
+A batch of keys goes to the kernels as the Arrow array that Spark hands over and comes back as the kernels' own
+buffers: no Python object per row. Each worker process keeps the index files that it has mapped.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from mqindex import rocketmq
+from mqindex.rocketmq.layout import MAX_TIMESTAMP
+from mqindex.spark.functions.column_functions import by_value, column_function, directory_state
+from mqindex.spark.functions.kafka import register_kafka_functions
+from mqindex.spark.options import local_path
+from mqindex.spark.places import index_directory
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+
+__all__ = ["Lookup", "hash_slot", "key_hash", "register_functions", "select_phy_offset"]
+
+OPEN_DIRECTORIES = 8
+
+
+def select_phy_offset(
+    index_dir: str | os.PathLike[str],
+    *,
+    topic: str | None = None,
+    max_num: int = 64,
+    begin: int = 0,
+    end: int = MAX_TIMESTAMP,
+    hash_slot_num: int | None = None,
+    index_num: int | None = None,
+) -> Callable[[Column | str], Column]:
+    """A column function: the physical offsets of each key, newest first, as the broker's query over all files.
+
+    The result is `array<bigint>`; the offsets of a null key are null.
+
+    Parameters
+    ----------
+    index_dir : path of a store, or of its directory of index files, that every worker sees
+    topic : str or None; None: each key is the whole `topic#key`
+    max_num, begin, end : as `mqindex.rocketmq.IndexService.query_offset`
+    hash_slot_num, index_num : int or None; None: inferred from the files
+
+    Notes
+    -----
+    Files that are added or replaced are seen by the next batch. Source: RocketMQ 4.9.3, `IndexService.queryOffset`.
+
+    Examples
+    --------
+    >>> offsets = select_phy_offset("/data/store/index", topic="orders")
+    >>> df.select("key", offsets("key").alias("phy_offsets"))  # doctest: +SKIP
+    """
+    lookup = Lookup(os.fspath(index_dir), topic, max_num, begin, end, hash_slot_num, index_num)
+
+    def select(keys: pa.Array) -> pa.Array:
+        return lookup(keys)
+
+    chosen: Callable[[Column | str], Column] = column_function(select, _offsets_type())
+    return chosen
+
+
+def key_hash(column: Column | str) -> Column:
+    """The non-negative hash that an index file holds for a key (`topic#key`), as int; null stays null.
+
+    Source: RocketMQ 4.9.3, `IndexFile.indexKeyHashMethod`.
+    """
+    hashed: Column = _key_hash_function()(column)
+    return hashed
+
+
+def hash_slot(column: Column | str, n: int) -> Column:
+    """The slot of a key (`topic#key`) in an index file of `n` slots, as int; null stays null."""
+    if n < 1:
+        raise ValueError(f"n: expected 1 or more, got {n}")
+
+    def slot(keys: pa.Array) -> pa.Array:
+        return _slots(keys, n)
+
+    chosen: Column = column_function(slot, _int_type())(column)
+    return chosen
+
+
+def register_functions(spark: SparkSession) -> None:
+    """SQL functions of both brokers: `key_hash`, `hash_slot`, `select_phy_offset`, and `offset_for_timestamp`."""
+
+    def slot(keys: pa.Array, n: pa.Array) -> pa.Array:
+        return by_value(n, keys, lambda count, some: _slots(some, _positive(count)), pa.int32())
+
+    def select(index_dir: pa.Array, keys: pa.Array) -> pa.Array:
+        return by_value(index_dir, keys, lambda where, some: Lookup(where)(some), _OFFSETS)
+
+    spark.udf.register("key_hash", _key_hash_function())
+    spark.udf.register("hash_slot", column_function(slot, _int_type()))
+    spark.udf.register("select_phy_offset", column_function(select, _offsets_type()))
+    register_kafka_functions(spark)
+
+
+_OFFSETS = pa.list_(pa.int64())
+
+
+class Lookup:
+    """Keys to lists of offsets, in a worker: `list<int64>` for an array of `n` strings, null for null."""
+
+    def __init__(
+        self,
+        index_dir: str,
+        topic: str | None = None,
+        max_num: int = 64,
+        begin: int = 0,
+        end: int = MAX_TIMESTAMP,
+        hash_slot_num: int | None = None,
+        index_num: int | None = None,
+    ) -> None:
+        self.index_dir, self.geometry = local_path(index_dir), (hash_slot_num, index_num)
+        self.topic = topic
+        self.limits = {"max_num": max_num, "begin": begin, "end": end}
+
+    def __call__(self, keys: pa.Array) -> pa.Array:
+        keys = _texts(keys)
+        home = index_directory(self.index_dir)
+        service = _opened(home, *self.geometry, directory_state(home))
+        hits = service.query_offsets(self.topic, keys.drop_null() if keys.null_count else keys, **self.limits)
+        return pa.array(hits).cast(_OFFSETS) if not keys.null_count else _spread(hits, keys)
+
+
+@functools.lru_cache(maxsize=OPEN_DIRECTORIES)
+def _opened(index_dir: str, hash_slot_num: int | None, index_num: int | None, state: Any) -> rocketmq.IndexService:
+    """One opened service per worker process for each state of a directory."""
+    return rocketmq.IndexService.open(index_dir, hash_slot_num=hash_slot_num, index_num=index_num)
+
+
+def _spread(hits: Any, keys: pa.Array) -> pa.Array:
+    """Lists for all keys from those of the keys that are not null."""
+    valid = keys.is_valid().to_numpy(zero_copy_only=False)
+    counts = np.zeros(len(keys), np.int64)
+    counts[valid] = np.diff(hits.offsets)
+    offsets = np.zeros(len(keys) + 1, np.int32)
+    np.cumsum(counts, out=offsets[1:])
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(hits.values), mask=pa.array(~valid))
+
+
+def _texts(keys: pa.Array) -> pa.Array:
+    """A column of keys; SQL's NULL alone has no type."""
+    if pa.types.is_null(keys.type):
+        return keys.cast(pa.string())
+    if not (pa.types.is_string(keys.type) or pa.types.is_large_string(keys.type)):
+        raise TypeError(f"key: expected a string, got {keys.type}")
+    return keys
+
+
+def _hashes(keys: pa.Array) -> pa.Array:
+    keys = _texts(keys)
+    if not keys.null_count:
+        return pa.array(rocketmq.key_hashes(keys))
+    valid = keys.is_valid().to_numpy(zero_copy_only=False)
+    hashes = np.zeros(len(keys), np.int32)
+    hashes[valid] = rocketmq.key_hashes(keys.drop_null())
+    return pa.array(hashes, mask=~valid)
+
+
+def _slots(keys: pa.Array, n: int) -> pa.Array:
+    hashes = _hashes(keys)
+    slots = hashes.fill_null(0).to_numpy() % n
+    return pa.array(slots.astype(np.int32), mask=hashes.is_null().to_numpy(zero_copy_only=False))
+
+
+def _positive(n: int) -> int:
+    if n < 1:
+        raise ValueError(f"hash_slot(key, n): expected an n of 1 or more, got {n}")
+    return n
+
+
+def _key_hash_function() -> Any:
+    def hashes(keys: pa.Array) -> pa.Array:
+        return _hashes(keys)
+
+    return column_function(hashes, _int_type())
+
+
+def _int_type() -> Any:
+    from pyspark.sql.types import IntegerType
+
+    return IntegerType()
+
+
+def _offsets_type() -> Any:
+    from pyspark.sql.types import ArrayType, LongType
+
+    return ArrayType(LongType())

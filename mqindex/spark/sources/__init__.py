@@ -1,0 +1,1 @@
+"""The data sources: files as DataFrames, in Arrow batches."""

@@ -1,0 +1,87 @@
+"""Ranges of a commit log, as batch reads and streams of `rocketmq_commitlog` plan and read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from mqindex.rocketmq import CommitLog
+from mqindex.rocketmq.log.log_files import LogFile
+from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
+from mqindex.spark.gone import require_seen
+
+__all__ = [
+    "BATCH_OPTIONS",
+    "BULKY_COLUMNS",
+    "COLUMNS",
+    "MESSAGE_COLUMNS",
+    "STREAM_OPTIONS",
+    "LogRange",
+    "cut",
+    "messages",
+    "opened_log",
+]
+
+MESSAGE_COLUMNS = {
+    "topic": "string",
+    "queue_id": "int",
+    "queue_offset": "bigint",
+    "phy_offset": "bigint",
+    "size": "int",
+    "store_timestamp": "bigint",
+    "born_timestamp": "bigint",
+    "tags": "string",
+    "keys": "string",
+    "uniq_key": "string",
+    "sys_flag": "int",
+    "flag": "int",
+    "body_crc": "int",
+    "reconsume_times": "int",
+    "prepared_transaction_offset": "bigint",
+    "born_host": "string",
+    "store_host": "string",
+    "msg_id": "string",
+}
+BULKY_COLUMNS = {"body": "binary", "properties": "string"}
+COLUMNS = {**MESSAGE_COLUMNS, **BULKY_COLUMNS}
+BATCH_OPTIONS = ("endOffset", "filterPushdown")
+STREAM_OPTIONS = ("maxBytesPerTrigger", "maxMessagesPerTrigger", "failOnDataLoss")
+
+
+@dataclass
+class LogRange(InputPartition):
+    """Messages that begin in [start, stop), all of one file."""
+
+    directories: list[str]
+    start: int
+    stop: int
+
+
+def cut(files: Sequence[LogFile], directories: list[str], start: int, stop: int) -> Iterator[LogRange]:
+    """The ranges in [start, stop) of what the files hold, none over a file's border."""
+    for file in files:
+        at, end = max(start, file.start), min(stop, file.stop)
+        while at < end:
+            border = min(at - (at - file.start) % SPLIT_SIZE + SPLIT_SIZE, end)
+            yield LogRange(directories, at, border)
+            at = border
+
+
+def opened_log(part: LogRange) -> CommitLog:
+    """The log in a worker, which must see it as the plan did: a broker deletes its oldest files only."""
+    try:
+        log = CommitLog.open(part.directories)
+    except FileNotFoundError as error:
+        require_seen(error.filename, False)
+        raise
+    require_seen(part.directories[0], bool(log.files) and log.files[-1].stop >= part.stop)
+    return log
+
+
+def messages(log: CommitLog, part: LogRange, columns: Sequence[str], *, check_crc: bool) -> Iterator[pa.Table]:
+    """The messages of a range."""
+    for batch in log.scan(part.start, part.stop, columns=columns, check_crc=check_crc):
+        yield pa.table(batch)

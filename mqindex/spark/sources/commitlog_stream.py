@@ -1,0 +1,158 @@
+"""`rocketmq_commitlog` as a stream: micro-batches are ranges of phy offsets.
+
+Any phy offset can end a micro-batch: a message belongs to the one in which it begins. So a limit in bytes reads nothing
+of the log to plan, the offset of a stream is one number, and a batch that is repeated after a crash is the same batch.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyspark
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from mqindex.errors import FormatError
+from mqindex.rocketmq import CommitLog
+from mqindex.rocketmq.log.log_files import list_log_files
+from mqindex.rocketmq.log.log_tail import LogTail
+from mqindex.spark.options import SourceOptions
+from mqindex.spark.places import log_directories
+from mqindex.spark.sources.commitlog_ranges import BATCH_OPTIONS, COLUMNS, LogRange, cut, messages, opened_log
+from mqindex.spark.sources.reading import arrow_schema, record_batches
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    class _AvailableNow:
+        pass
+
+elif find_spec("pyspark.sql.streaming.datasource"):  # PySpark 4.2
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as _AvailableNow
+else:
+
+    class _AvailableNow:
+        pass
+
+
+__all__ = ["LogStreamReader"]
+
+_LOG = logging.getLogger(__name__)
+_Offset = dict[str, int]
+_LIMITS = ("maxBytesPerTrigger", "maxMessagesPerTrigger")
+
+
+class LogStreamReader(DataSourceStreamReader, _AvailableNow):
+    """Plans beside the driver, where one object lives as long as its query; `read` runs in tasks, on copies."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        given = SourceOptions(options)
+        _refuse(given)
+        self.directories = log_directories(given.paths())
+        self.schema = arrow_schema(schema, COLUMNS)
+        self.check_crc = given.boolean("checkCrc")
+        self.start = given.integer("startOffset", 0)
+        self.fail_on_data_loss = given.boolean("failOnDataLoss", True)
+        self.max_bytes, self.max_messages = (given.positive(name) for name in _LIMITS)
+        self.tail = LogTail(self.directories)
+        self.available: int | None = None
+
+    def initialOffset(self) -> _Offset:
+        """Where a new query begins."""
+        files = list_log_files(self.directories)
+        return _offset(max(self.start, files[0].start if files else 0))
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """From now on the log does not grow."""
+        self.available = self.tail.end()
+
+    def getDefaultReadLimit(self) -> Any:
+        """Whether there is a limit; Spark hands it back, or asks for everything."""
+        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
+
+        if self.max_bytes is not None:
+            return ReadMaxBytes(self.max_bytes)
+        return ReadAllAvailable() if self.max_messages is None else ReadMaxRows(self.max_messages)
+
+    def latestOffset(self, *asked: Any) -> _Offset:
+        """Where the next micro-batch ends. Since 4.2 Spark tells where it starts, and whether limits hold."""
+        end = self.tail.end() if self.available is None else self.available
+        if not asked:
+            return _offset(end)
+        start, limit = asked[0]["phy_offset"], asked[1]
+        if end < start:
+            self._lose("the log ends before the stream's offset", f"{start} or more", end)
+        if end <= start:
+            return _offset(start)
+        return _offset(end if type(limit).__name__ == "ReadAllAvailable" else self._limited(start, end))
+
+    def reportLatestOffset(self) -> _Offset:
+        """What the query's progress shows as available."""
+        return _offset(self.tail.end())
+
+    def partitions(self, start: _Offset, end: _Offset) -> Sequence[InputPartition]:
+        """The ranges of a micro-batch."""
+        first, stop = start["phy_offset"], end["phy_offset"]
+        if stop < first:
+            self._lose("the log ends before the stream's offset", f"{first} or more", stop)
+        parts = list(cut(list_log_files(self.directories), self.directories, first, stop))
+        at = first
+        for part in (*parts, LogRange(self.directories, stop, stop)):
+            if at < part.start:
+                self._lose("messages that the stream has not read are gone", f"phy offset {at}", part.start)
+            at = part.stop
+        return parts
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """The messages of a range."""
+        if type(partition) is InputPartition:  # Spark makes one partition of no partition
+            return
+        with opened_log(partition) as log:
+            if not any(file.start <= partition.start and partition.stop <= file.stop for file in log.files):
+                self._lose("a file that the stream reads is gone", f"phy offset {partition.start}", log.min_phy_offset)
+            tables = messages(log, partition, self.schema.names, check_crc=self.check_crc)
+            yield from record_batches(tables, self.schema)
+            if log.expired:
+                self._lose(
+                    "a file was deleted while the stream read it", f"phy offset {partition.start}", log.min_phy_offset
+                )
+
+    def stop(self) -> None:
+        """The query is over."""
+        self.tail.close()
+
+    def _limited(self, start: int, end: int) -> int:
+        """Where the limits cut a micro-batch."""
+        files = list_log_files(self.directories)
+        begin = next((max(start, file.start) for file in files if start < file.stop), start)
+        if self.max_bytes is not None:
+            end = min(end, begin + self.max_bytes)
+        if self.max_messages is None:
+            return end
+        left = self.max_messages
+        with CommitLog.open(self.directories) as log:
+            for batch in log.scan(begin, end, columns=["phy_offset", "size"]):
+                if len(batch["size"]) >= left:
+                    return int(batch["phy_offset"][left - 1]) + int(batch["size"][left - 1])
+                left -= len(batch["size"])
+        return end
+
+    def _lose(self, what: str, expected: str, got: int) -> None:
+        if self.fail_on_data_loss:
+            hint = "with the option failOnDataLoss=false the stream goes on with what there is"
+            raise FormatError(what, path=self.directories[0], expected=expected, got=got, hint=hint)
+        _LOG.warning("%s: %s: expected %s, got %s; the stream goes on", self.directories[0], what, expected, got)
+
+
+def _offset(phy_offset: int) -> _Offset:
+    return {"phy_offset": int(phy_offset)}
+
+
+def _refuse(given: SourceOptions) -> None:
+    given.refuse(BATCH_OPTIONS, "a stream")
+    for name in _LIMITS:
+        if name in given and not find_spec("pyspark.sql.streaming.datasource"):
+            raise ValueError(f"{name}: expected PySpark 4.2 or newer, got {pyspark.__version__}")

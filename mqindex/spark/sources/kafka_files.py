@@ -1,0 +1,80 @@
+"""What a path names for the Kafka data sources: the segments of a log dir, of a partition, or of one file."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from mqindex.errors import BadMagicError
+from mqindex.kafka.layout import base_offset_of
+from mqindex.kafka.partition.partition_files import PartitionDirectory, while_files_go
+from mqindex.kafka.partition.survey import partitions_at
+
+__all__ = ["PLACE", "SegmentOf", "segments_in", "with_place"]
+
+_LOG = logging.getLogger(__name__)
+
+PLACE = {"topic": "string", "partition": "int", "segment": "bigint"}  # segment: its base offset
+
+
+@dataclass(frozen=True)
+class SegmentOf:
+    """A segment of a partition, by its files; by extension, without the dot. `root`: what the user named."""
+
+    topic: str
+    partition: int
+    base_offset: int
+    files: tuple[tuple[str, str], ...]
+    root: str
+
+    def file(self, extension: str) -> str | None:
+        """The path of one of its files; None: it is missing."""
+        return dict(self.files).get(extension)
+
+
+def segments_in(path: str, extension: str) -> Iterator[SegmentOf]:
+    """The segments of each partition in use, in the order of topics, partitions and offsets.
+
+    A path may be that of one file, which must be what is to be read: of the ending `extension`.
+    """
+    if os.path.isfile(path):
+        base_offset = base_offset_of(path)
+        home, *_ = partitions_at(os.path.dirname(path))
+        if os.path.basename(path).split(".")[1:2] != [extension]:
+            raise BadMagicError("not the file that is to be read", path=path, expected=f"a .{extension}")
+        yield SegmentOf(home.topic, home.partition, base_offset, ((extension, path),), path)
+        return
+    for home in partitions_at(path):
+        if home.state is None:
+            yield from _segments(home, path)
+
+
+def _segments(home: PartitionDirectory, root: str) -> Iterator[SegmentOf]:
+    try:
+        listed = while_files_go(home.path, lambda files: files.segments)
+    except FileNotFoundError:
+        if home.path == root:
+            raise
+        _LOG.warning("%s: a broker deleted it before it was read; it is left out", home.path)
+        return
+    for files in listed:
+        there = tuple((name, path) for name, path in files._asdict().items() if isinstance(path, str))
+        yield SegmentOf(home.topic, home.partition, files.base_offset, there, root)
+
+
+def with_place(of: SegmentOf, table: pa.Table) -> pa.Table:
+    """A table of something in the segment, with the columns of `PLACE`."""
+    n = table.num_rows
+    place = {
+        "topic": pa.repeat(of.topic, n),
+        "partition": np.full(n, of.partition, np.int32),
+        "segment": np.full(n, of.base_offset, np.int64),
+    }
+    for name, column in place.items():
+        table = table.append_column(name, pa.array(column))
+    return table

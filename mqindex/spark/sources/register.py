@@ -1,0 +1,55 @@
+"""The data sources: files as DataFrames, in Arrow batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mqindex.spark.functions.rocketmq import register_functions
+from mqindex.spark.session import ensure_session, explained
+from mqindex.spark.sources.kafka_index import KafkaIndexSource
+from mqindex.spark.sources.kafka_log import KafkaLogSource
+from mqindex.spark.sources.rocketmq_commitlog import CommitLogSource
+from mqindex.spark.sources.rocketmq_consumequeue import ConsumeQueueSource
+from mqindex.spark.sources.rocketmq_index import IndexSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["CommitLogSource", "ConsumeQueueSource", "IndexSource", "KafkaIndexSource", "KafkaLogSource", "register"]
+
+
+def register(spark: SparkSession) -> None:
+    """Make the data sources and SQL functions of this package known to a session, and examine it once.
+
+    Data sources, of paths of stores or log dirs, or of what is in them:
+
+    - `rocketmq_commitlog`: messages, in batch and as a stream. Options `startOffset`, `checkCrc`; in batch `endOffset`,
+      `filterPushdown`; as a stream `maxBytesPerTrigger`, `maxMessagesPerTrigger` (PySpark 4.2 or newer) and
+      `failOnDataLoss`.
+    - `rocketmq_consumequeue`: units of consume queues. Options `topic`, `queueId`, `startOffset`, `endOffset`.
+    - `rocketmq_index`: entries of index files, also of one. Options `hashSlotNum`, `indexNum`.
+    - `kafka_log`: records of Kafka's segments, or with `rows=batches` their batches. Options `isolationLevel`,
+      `startOffset`, `endOffset`, `checkCrc`, `failOnDataLoss`.
+    - `kafka_index`: entries of Kafka's index files, of log dirs, partitions or one file. Option `index`: `offset`,
+      `time` or `transaction`.
+
+    A path may be a `file://` URL. A path that holds nothing of what is asked for, and an option that a source does not
+    have, are errors.
+
+    SQL functions: `key_hash(key)`, `hash_slot(key, n)` and `select_phy_offset(index_dir, key)`, where a key is the
+    whole `topic#key`; `offset_for_timestamp(directory, timestamp)` of a Kafka partition.
+
+    Examples
+    --------
+    >>> register(spark)  # doctest: +SKIP
+    >>> log = spark.read.format("rocketmq_commitlog")  # doctest: +SKIP
+    >>> log.schema("topic string, phy_offset bigint").load("/data/store").count()  # doctest: +SKIP
+    1000000
+    >>> live = spark.readStream.format("rocketmq_commitlog").load("/data/store")  # doctest: +SKIP
+    """
+    ensure_session(spark)
+    for source in (CommitLogSource, ConsumeQueueSource, IndexSource, KafkaLogSource, KafkaIndexSource):
+        spark.dataSource.register(source)
+    register_functions(spark)
+    with explained(spark):  # Spark plans data sources in another process than those that run tasks
+        spark.read.format(IndexSource.name()).load("/").schema  # noqa: B018

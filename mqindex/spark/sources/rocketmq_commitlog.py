@@ -1,0 +1,124 @@
+"""Data source `rocketmq_commitlog`: the messages of a commit log, in batch and as a stream."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+
+from mqindex.rocketmq import CommitLog
+from mqindex.spark.options import SourceOptions
+from mqindex.spark.places import log_directories
+from mqindex.spark.sources.commitlog_ranges import (
+    BATCH_OPTIONS,
+    COLUMNS,
+    MESSAGE_COLUMNS,
+    STREAM_OPTIONS,
+    LogRange,
+    cut,
+    messages,
+    opened_log,
+)
+from mqindex.spark.sources.commitlog_stream import LogStreamReader
+from mqindex.spark.sources.reading import MAX_OFFSET, FileSource, RangeReader, ddl
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+__all__ = ["CommitLogSource"]
+
+_LOG = logging.getLogger(__name__)
+
+
+class CommitLogSource(FileSource):
+    """The messages of a commit log; `body` and `properties` only where the schema names them.
+
+    Damaged stretches are passed over, as in a rebuild; `verify` tells of them. To read a range of phy offsets, give
+    `startOffset` and `endOffset`. `filterPushdown=true` takes the range from the query's filters on `phy_offset`
+    (4.1 or newer, with `spark.sql.python.filterPushdown.enabled`); use that DataFrame for one query only.
+
+    A stream begins at `startOffset` or the log's begin, and follows the log over its files. `maxBytesPerTrigger` (of
+    log) and `maxMessagesPerTrigger` limit a micro-batch (4.2 or newer). What the checkpoint asks for and the log has no
+    more is an error; with `failOnDataLoss=false` the stream goes on with what there is.
+    """
+
+    OPTIONS = ("startOffset", "checkCrc", *BATCH_OPTIONS, *STREAM_OPTIONS)
+
+    @classmethod
+    def name(cls) -> str:
+        return "rocketmq_commitlog"
+
+    def schema(self) -> str:
+        return ddl(MESSAGE_COLUMNS)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        # A reader with pushFilters fails every query while push-down is off (4.1+), so only its planner gets one. And
+        # Spark keeps the pushed plan for all later queries of the same DataFrame, with other filters or none: they
+        # would silently read the first one's range. So it is for those who ask, one query to a load().
+        asked = SourceOptions(self.options).boolean("filterPushdown")
+        kind = _PushDownLogReader if asked and _in_push_down_planner(sys._getframe(1).f_globals) else _LogReader
+        return kind(self.options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return LogStreamReader(self.options, schema)
+
+
+class _LogReader(RangeReader):
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        super().__init__(options, schema, COLUMNS)
+        self.options.refuse(STREAM_OPTIONS, "a batch read")
+        self.start = self.options.integer("startOffset", 0)
+        self.stop = self.options.integer("endOffset", MAX_OFFSET)
+        self.check_crc = self.options.boolean("checkCrc")
+
+    def plan(self) -> Iterator[LogRange]:
+        directories = log_directories(self.paths)
+        with CommitLog.open(directories) as log:
+            # The end is fixed once; behind it are stale bytes, or a broker at work.
+            yield from cut(log.files, directories, self.start, min(self.stop, log.max_phy_offset))
+
+    def tables(self, partition: LogRange) -> Iterator[pa.Table]:
+        with opened_log(partition) as log:
+            yield from messages(log, partition, self.schema.names, check_crc=self.check_crc)
+            if log.expired or partition.start < log.min_phy_offset:
+                left_out = f"phy offsets {partition.start} to {min(partition.stop, log.min_phy_offset)}"
+                _LOG.warning("%s: a broker deleted the log's oldest files; %s are left out", self.paths[0], left_out)
+
+
+class _PushDownLogReader(_LogReader):
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        for item in filters:
+            bounds = _bounds(item)
+            if bounds is None:
+                yield item
+            else:
+                self.start, self.stop = max(self.start, bounds[0]), min(self.stop, bounds[1])
+
+
+def _in_push_down_planner(caller: Mapping[str, Any]) -> bool:
+    spec = caller.get("__spec__")
+    name = getattr(spec, "name", None) or caller.get("__name__", "")
+    return str(name).endswith("data_source_pushdown_filters")
+
+
+def _bounds(item: Any) -> tuple[int, int] | None:
+    """The phy offsets [start, stop) that a filter leaves; None: Spark must apply it itself."""
+    limits = _LIMITS.get(type(item).__name__)
+    value = getattr(item, "value", None)
+    if limits is None or item.attribute != ("phy_offset",) or not isinstance(value, int):
+        return None
+    return limits(value)
+
+
+_LIMITS: dict[str, Callable[[int], tuple[int, int]]] = {  # the classes are not in PySpark 4.0
+    "EqualTo": lambda value: (value, value + 1),
+    "EqualNullSafe": lambda value: (value, value + 1),
+    "GreaterThan": lambda value: (value + 1, MAX_OFFSET),
+    "GreaterThanOrEqual": lambda value: (value, MAX_OFFSET),
+    "LessThan": lambda value: (0, value),
+    "LessThanOrEqual": lambda value: (0, value + 1),
+}

@@ -1,0 +1,173 @@
+"""Data source `rocketmq_consumequeue`: the units of consume queues."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
+from mqindex.rocketmq.log.expiry import read_again
+from mqindex.rocketmq.queue.batch_consume_queue import BatchConsumeQueue
+from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
+from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
+from mqindex.rocketmq.queue.consume_queue_table import list_queues
+from mqindex.spark.gone import left_out
+from mqindex.spark.places import BATCH_QUEUES, queue_directories
+from mqindex.spark.sources.reading import MAX_OFFSET, FileSource, RangeReader, ddl, grouped
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+__all__ = ["ConsumeQueueSource"]
+
+UNIT_COLUMNS = {
+    "topic": "string",
+    "queue_id": "int",
+    "queue_offset": "bigint",
+    "phy_offset": "bigint",
+    "size": "int",
+    "tags_code": "bigint",
+}
+MORE_COLUMNS = {"store_timestamp": "bigint", "batch_size": "int"}
+Result = TypeVar("Result")
+PARTITION_UNITS = 1 << 20
+
+
+class ConsumeQueueSource(FileSource):
+    """The units of consume queues; of all topics, or of the options `topic` and `queueId`.
+
+    `startOffset` and `endOffset` limit the queue offsets. A schema may also name `store_timestamp`, which queues with
+    extension files and batch queues have, and `batch_size`, which only the latter have. In their rows `queue_offset` is
+    that of a batch's first message. Where there are extension files, `tags_code` is what they say.
+    """
+
+    OPTIONS = ("topic", "queueId", "startOffset", "endOffset")
+
+    @classmethod
+    def name(cls) -> str:
+        return "rocketmq_consumequeue"
+
+    def schema(self) -> str:
+        return ddl(UNIT_COLUMNS)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _QueueReader(self.options, schema)
+
+
+@dataclass(frozen=True)
+class _Slice:
+    """The queue offsets [start, stop) of one queue below the directory `home`."""
+
+    home: str
+    topic: str
+    queue_id: int
+    start: int
+    stop: int
+
+    def directory(self, part: str | None = None) -> str:
+        """The queue's directory; in another part of the store, if one is named."""
+        home = self.home if part is None else os.path.join(os.path.dirname(self.home), part)
+        return os.path.join(home, self.topic, str(self.queue_id))
+
+
+@dataclass
+class _Slices(InputPartition):
+    """What one task reads: a part of a large queue, or many small queues."""
+
+    slices: list[_Slice] = field(default_factory=list)
+
+
+class _QueueReader(RangeReader):
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        super().__init__(options, schema, {**UNIT_COLUMNS, **MORE_COLUMNS})
+        self.topic = self.options.text("topic")
+        self.queue_id = self.options.integer("queueId", None)
+        self.start = self.options.integer("startOffset", 0)
+        self.stop = self.options.integer("endOffset", MAX_OFFSET)
+
+    def plan(self) -> Iterator[_Slices]:
+        for slices in grouped(self._slices(), lambda one: one.stop - one.start, PARTITION_UNITS):
+            yield _Slices(slices)
+
+    def tables(self, partition: _Slices) -> Iterator[pa.Table]:
+        for one in partition.slices:
+            units = _unless_gone(
+                partial(_batch_units if _is_batch(one.home) else _units, one), one.directory(), one.home
+            )
+            if units is not None:
+                if not len(units["phy_offset"]):
+                    left_out(os.path.join(one.directory(), ""), one.home)
+                yield _table(one, units, self.schema.names)
+
+    def _slices(self) -> Iterator[_Slice]:
+        """What is asked for, file by file."""
+        for home in (home for path in self.paths for home in queue_directories(path)):
+            look = _batch_extents if _is_batch(home) else _extents
+            for topic, queue_id in list_queues(home)[0]:
+                place = os.path.join(home, topic, str(queue_id))
+                ranges = _unless_gone(partial(look, place), place, home) or ()
+                if self.topic in (None, topic) and self.queue_id in (None, queue_id):
+                    for start, stop in ranges:
+                        low, high = max(start, self.start), min(stop, self.stop)
+                        if low < high:
+                            yield _Slice(home, topic, queue_id, low, high)
+
+
+def _is_batch(home: str) -> bool:
+    return os.path.basename(home) == BATCH_QUEUES
+
+
+def _unless_gone(read: Callable[[], Result], directory: str, home: str) -> Result | None:
+    """What a queue's files hold; None, and said so, where a broker has deleted them or the queue."""
+    try:
+        return read_again(read)
+    except FileNotFoundError:
+        left_out(os.path.join(directory, ""), home)
+        return None
+
+
+def _extents(directory: str) -> list[tuple[int, int]]:
+    """The queue offsets that each file of a queue holds."""
+    with ConsumeQueue.open(directory) as queue:
+        low, high = queue.min_offset_in_queue, queue.max_offset_in_queue
+        borders = [(file.start // QUEUE_UNIT_SIZE, file.stop // QUEUE_UNIT_SIZE) for file in queue.files]
+        return [(max(low, start), min(high, stop)) for start, stop in borders]
+
+
+def _batch_extents(directory: str) -> list[tuple[int, int]]:
+    with BatchConsumeQueue.open(directory) as queue:
+        return [(queue.min_offset_in_queue, queue.max_offset_in_queue)]
+
+
+def _units(one: _Slice) -> dict[str, Any]:
+    with ConsumeQueue.open(one.directory()) as queue:
+        ext_directory = one.directory("consumequeue_ext")
+        ext = ConsumeQueueExt.open(ext_directory) if os.path.isdir(ext_directory) else None
+        units = dict(queue.units(one.start, one.stop))
+        return units if ext is None else _followed(units, ext)
+
+
+def _followed(units: dict[str, Any], ext: ConsumeQueueExt) -> dict[str, Any]:
+    """Units with what stands at the addresses in place of their tags codes."""
+    said = ext.get_many(units["tags_code"])
+    codes = np.where(said["found"], said["tags_code"], units["tags_code"])
+    return {**units, "tags_code": codes, "store_timestamp": pa.array(said["store_timestamp"], mask=~said["found"])}
+
+
+def _batch_units(one: _Slice) -> dict[str, Any]:
+    with BatchConsumeQueue.open(one.directory()) as queue:
+        units = dict(queue.units(one.start, one.stop))
+        return {**units, "queue_offset": units["msg_base_offset"]}
+
+
+def _table(one: _Slice, units: Mapping[str, Any], names: Sequence[str]) -> pa.Table:
+    n = len(units["phy_offset"])
+    made = {"topic": pa.repeat(one.topic, n), "queue_id": np.full(n, one.queue_id, np.int32), **units}
+    return pa.table({name: made[name] if name in made else pa.nulls(n) for name in names})

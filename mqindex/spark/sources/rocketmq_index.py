@@ -1,0 +1,106 @@
+"""Data source `rocketmq_index`: the entries of index files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from mqindex.rocketmq import IndexFile, IndexService
+from mqindex.rocketmq.log.expiry import read_again
+from mqindex.spark.gone import left_out
+from mqindex.spark.places import index_directory
+from mqindex.spark.sources.reading import BATCH_ROWS, FileSource, RangeReader, ddl
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+__all__ = ["IndexSource"]
+
+ENTRY_COLUMNS = {
+    "file": "string",
+    "number": "int",
+    "key_hash": "int",
+    "phy_offset": "bigint",
+    "time_diff": "int",
+    "store_timestamp": "bigint",
+    "prev_index": "int",
+}
+PARTITION_ENTRIES = 1 << 22
+
+
+class IndexSource(FileSource):
+    """The entries of index files; `store_timestamp` is the time by which the broker's look-up judges an entry."""
+
+    OPTIONS = ("hashSlotNum", "indexNum")
+
+    @classmethod
+    def name(cls) -> str:
+        return "rocketmq_index"
+
+    def schema(self) -> str:
+        return ddl(ENTRY_COLUMNS)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _IndexReader(self.options, schema)
+
+
+@dataclass
+class _EntryRange(InputPartition):
+    """Entries [start, stop) of an index file."""
+
+    path: str
+    hash_slot_num: int
+    index_num: int
+    start: int
+    stop: int
+    root: str
+
+
+class _IndexReader(RangeReader):
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        super().__init__(options, schema, ENTRY_COLUMNS)
+        self.geometry = {
+            "hash_slot_num": self.options.integer("hashSlotNum", None),
+            "index_num": self.options.integer("indexNum", None),
+        }
+
+    def plan(self) -> Iterator[_EntryRange]:
+        for path in self.paths:
+            if os.path.isfile(path):
+                with IndexFile.open(path, **self.geometry) as file:
+                    yield from _entry_ranges(file, path)
+                continue
+            with read_again(partial(IndexService.open, index_directory(path), **self.geometry)) as service:
+                for file in service.files:
+                    yield from _entry_ranges(file, path)
+
+    def tables(self, partition: _EntryRange) -> Iterator[pa.Table]:
+        slots, capacity = partition.hash_slot_num, partition.index_num
+        try:
+            opened = IndexFile.open(partition.path, hash_slot_num=slots, index_num=capacity)
+        except FileNotFoundError:
+            left_out(partition.path, partition.root)
+            return
+        with opened as file:
+            begin = file.header.begin_timestamp
+            for start in range(partition.start, partition.stop, BATCH_ROWS):
+                entries = dict(file.entries(start, min(start + BATCH_ROWS, partition.stop)))
+                n = len(entries["key_hash"])
+                entries["number"] = np.arange(start, start + n, dtype=np.int32)
+                entries["store_timestamp"] = begin + 1000 * entries["time_diff"].astype(np.int64)
+                entries["file"] = pa.repeat(partition.path, n)
+                yield pa.table(entries)
+
+
+def _entry_ranges(file: IndexFile, root: str) -> Iterator[_EntryRange]:
+    stop = min(file.header.index_count, file.index_num)
+    for start in range(1, stop, PARTITION_ENTRIES):
+        end = min(start + PARTITION_ENTRIES, stop)
+        yield _EntryRange(os.path.abspath(file.path), file.hash_slot_num, file.index_num, start, end, root)
