@@ -446,7 +446,7 @@ cdef class Recovered:
 
     @property
     def epochs(self):
-        """Packed rows of neighbours with one leader epoch (`mqindex.kafka.leader_epochs.RUN`), those without left out.
+        """Packed rows of neighbours with one leader epoch (`mqindex.kafka.partition.leader_epochs.RUN`), those without left out.
         """
         return self._copied(&self.r.epochs)
 

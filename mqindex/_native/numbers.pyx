@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
 # cython: autotestdict=False
-"""Whole numbers and times that callers give, one at a time. Arrays of them: `mqindex._numbers`."""
+"""Whole numbers and times that callers give, one at a time. Arrays of them: `mqindex.columns.numbers`."""
 
 from cpython.long cimport PyLong_CheckExact
 from cpython.number cimport PyIndex_Check, PyNumber_Index

@@ -146,7 +146,7 @@ def test_a_log_without_messages_still_has_its_columns(basic: Store, form: str) -
 def test_a_dump_is_a_stream(basic: Store) -> None:
     """The first lines come while the rest is still unread: a reader that stops early costs nothing."""
     program = (
-        "import sys, mqindex.cli.rocketmq as d; from mqindex.cli import main\n"
+        "import sys, mqindex.cli.rocketmq.actions as d; from mqindex.cli import main\n"
         "real = d._messages\n"
         "def two(*arguments):\n"
         "    yield from real(*arguments)\n"

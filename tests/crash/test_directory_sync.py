@@ -38,7 +38,6 @@ def fail_once(monkeypatch: pytest.MonkeyPatch, call: Callable[[str], None], wher
         call(path)
 
     monkeypatch.setattr(disk, "sync_directory", failing)
-    monkeypatch.setattr("mqindex.rocketmq.log.new_log_file.sync_directory", failing, raising=False)
     return lambda: not left[0]
 
 
