@@ -6,7 +6,6 @@ import errno
 import os
 import threading
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,15 +17,16 @@ from mqindex._native.owner import Owner
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.columns.numbers import Time, Times, int64s, times
-from mqindex.errors import ClosedFileError, CorruptIndexError, IndexFullError, ReadOnlyFileError, TruncatedFileError
+from mqindex.errors import CorruptIndexError, IndexFullError, ReadOnlyFileError, TruncatedFileError
 from mqindex.files import disk, lock
+from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile, reserve
 from mqindex.kafka.layout import MAX_INDEX_SIZE, base_offset_of, require_file
 
 __all__ = ["AbstractIndex"]
 
 
-class AbstractIndex:
+class AbstractIndex(Closable):
     """An index file of one segment. See `OffsetIndex` and `TimeIndex`.
 
     All of size // entry_size places are taken as entries when a file is opened, zeros included, as the broker does.
@@ -37,6 +37,8 @@ class AbstractIndex:
     -----
     Source: Kafka 4.1.0 `org.apache.kafka.storage.internals.log.AbstractIndex`.
     """
+
+    _thing = "index"
 
     entry_size: ClassVar[int]
     _suffix: ClassVar[str]
@@ -197,18 +199,10 @@ class AbstractIndex:
         self._unmap()
         self._held.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path!r}, base_offset={self.base_offset})"
 
     # ---- inside
-
-    _closed = False
 
     def _offset(self, number: int) -> int:
         return int(self._core.entry(number)[1 if self._times else 0])
@@ -219,8 +213,7 @@ class AbstractIndex:
             self._core.keep(entries)
 
     def _require_writable(self) -> None:
-        if self._closed:
-            raise ClosedFileError("the index is closed", path=self.path)
+        self._require_open()
         if not self.writable:
             raise ReadOnlyFileError("the index is read-only", path=self.path, hint="open it writable")
         self._owner.require()

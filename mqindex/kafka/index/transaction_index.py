@@ -7,14 +7,14 @@ import struct
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
-from types import TracebackType
 from typing import NamedTuple
 
 from mqindex._native.numbers import whole_number
 from mqindex._native.owner import Owner
-from mqindex.errors import ClosedFileError, CorruptIndexError, OutOfOrderError, ReadOnlyFileError
+from mqindex.errors import CorruptIndexError, OutOfOrderError, ReadOnlyFileError
 from mqindex.files import disk, lock
 from mqindex.files.believed import Believed
+from mqindex.files.closable import Closable
 from mqindex.files.regular import regular
 from mqindex.kafka.layout import TRANSACTION_ENTRY_SIZE, base_offset_of, require_file
 
@@ -54,7 +54,7 @@ def search_aborted(entries: Iterable[AbortedTxn], fetch_offset: int, upper_bound
     return TxnIndexSearchResult(found, False)
 
 
-class TransactionIndex:
+class TransactionIndex(Closable):
     """A `.txnindex` file; one that does not exist has no entries, and is made by the first `append`.
 
     For one thread at a time where it is written; one object at a time may have it open for writing, in one process:
@@ -75,6 +75,8 @@ class TransactionIndex:
     (True, [5])
     """
 
+    _thing = "index"
+
     def __init__(self, path: str, base_offset: int, *, writable: bool) -> None:
         self.path = path
         self.base_offset = base_offset
@@ -84,7 +86,6 @@ class TransactionIndex:
         self._held = ExitStack()  # the right to write it alone, from when it is there
         self._holds = False
         self._syncs = Believed()
-        self._closed = False
         if writable and disk.exists(path):
             self._hold()
 
@@ -152,12 +153,6 @@ class TransactionIndex:
         self._closed = True
         self._held.close()
 
-    def __enter__(self) -> TransactionIndex:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
     def __len__(self) -> int:
         return len(self._read())
 
@@ -183,10 +178,6 @@ class TransactionIndex:
             "the index contradicts itself", path=self.path, at=number * TRANSACTION_ENTRY_SIZE, field=field,
             expected=expected, got=got,
         )  # fmt: skip
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise ClosedFileError("the index is closed", path=self.path)
 
     def _require_writable(self) -> None:
         self._require_open()

@@ -6,7 +6,6 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -16,8 +15,9 @@ from mqindex._native.kafka_log import BatchScan, Recovered, find_batch
 from mqindex._native.numbers import milliseconds, whole_number
 from mqindex.columns.columns import Columns
 from mqindex.columns.numbers import Time
-from mqindex.errors import ClosedFileError, CorruptIndexError, OffsetOverflowError, TruncatedFileError
+from mqindex.errors import CorruptIndexError, OffsetOverflowError, TruncatedFileError
 from mqindex.files import disk
+from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile
 from mqindex.kafka.index.offset_index import OffsetIndex, OffsetPosition
 from mqindex.kafka.index.time_index import TimeIndex, TimestampOffset
@@ -55,7 +55,7 @@ class LogOffsetPosition(NamedTuple):
     base_offset: int
 
 
-class LogSegment:
+class LogSegment(Closable):
     """The batches of one segment, and its indexes, as far as they are there. Nothing is ever written.
 
     Safe from several threads. What was appended after opening is not seen.
@@ -82,6 +82,8 @@ class LogSegment:
     ([7], 8, LogOffsetPosition(position=0, size=28, base_offset=7))
     """
 
+    _thing = "segment"
+
     def __init__(self, path: str, base_offset: int) -> None:
         self.path = path
         self.base_offset = base_offset
@@ -95,7 +97,6 @@ class LogSegment:
             )  # fmt: skip
         self._file = MappedFile.open(path) if self.size else None
         self.size = 0 if self._file is None else self._file.size
-        self._closed = False
         self._lock = threading.Lock()
         self._opened: dict[str, Any] = {}
         stem = os.path.splitext(path)[0]
@@ -421,20 +422,10 @@ class LogSegment:
         if self._file is not None:
             self._file.close()
 
-    def __enter__(self) -> LogSegment:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"LogSegment({self.path!r}, base_offset={self.base_offset}, size={self.size})"
 
     # ---- inside
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise ClosedFileError("the segment is closed", path=self.path)
 
     def _map(self) -> Any:
         """The log's bytes, mapped while somebody has them."""

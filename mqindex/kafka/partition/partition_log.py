@@ -7,7 +7,6 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from contextlib import ExitStack
 from functools import cached_property
-from types import TracebackType
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy.typing as npt
 from mqindex._native.numbers import milliseconds, whole_number
 from mqindex.columns.columns import Columns
 from mqindex.columns.numbers import Time, Times, times
-from mqindex.errors import ClosedFileError
+from mqindex.files.closable import Closable
 from mqindex.kafka.index.time_index import TimestampOffset
 from mqindex.kafka.index.transaction_index import AbortedTxn
 from mqindex.kafka.log.batches import is_control
@@ -54,7 +53,7 @@ class PartitionOffsetPosition(NamedTuple):
     base_offset: int
 
 
-class PartitionLog:
+class PartitionLog(Closable):
     """One partition's segments, open for reading, with the answers of a broker that has just started on them.
 
     What a starting broker deletes, renames or recovers is taken as it would be afterwards; no file is changed, and what
@@ -84,11 +83,13 @@ class PartitionLog:
     [b'v']
     """
 
+    _thing = "partition"
+    _path_attribute = "directory"
+
     def __init__(self, files: PartitionFiles, segments: tuple[LogSegment, ...], opened: ExitStack) -> None:
         self.directory = files.directory
         self.segments = segments
         self._opened = opened
-        self._closed = False
         self._served = tuple(ServedSegment(segment, last=segment is segments[-1]) for segment in segments)
         self._bases = [segment.base_offset for segment in segments]
         self.log_start_offset = max(log_start_offset(self.directory), self._bases[0] if segments else 0)
@@ -293,18 +294,8 @@ class PartitionLog:
         self._closed = True
         self._opened.close()
 
-    def __enter__(self) -> PartitionLog:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
     def __len__(self) -> int:
         return len(self.segments)
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise ClosedFileError("the partition is closed", path=self.directory)
 
     def __repr__(self) -> str:
         return f"PartitionLog({self.directory!r}, segments={len(self.segments)})"

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex.errors import MQIndexError
+from mqindex.files.closable import Closable
 from mqindex.rocketmq.index.compare import Place, next_entry
 from mqindex.rocketmq.index.index_file import IndexFile
 
@@ -48,7 +49,7 @@ class EntryRun:
     agrees: bool
 
 
-class EntryCheck:
+class EntryCheck(Closable):
     """Compares the entries of the messages that begin in [start, stop) with index files; a context manager."""
 
     def __init__(self, stretches: Sequence[EntryStretch], start: int, stop: int) -> None:
@@ -72,12 +73,6 @@ class EntryCheck:
     def close(self) -> None:
         for file in self._files:
             file.close()
-
-    def __enter__(self) -> EntryCheck:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class _File:

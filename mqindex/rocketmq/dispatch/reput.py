@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from mqindex._native.consume_queue import gather_units, group_units
 from mqindex.errors import OffsetOverflowError
+from mqindex.files.closable import Closable
 from mqindex.rocketmq.log.growing_log import GrowingLog
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
@@ -73,7 +74,7 @@ class Stop(Protocol):
     def wait(self, timeout: float) -> object: ...
 
 
-class Reput:
+class Reput(Closable):
     """Dispatches a log's messages to queues and index, in the log's order. For one thread.
 
     The log is only read, and may be another process's. Entries below the end of the last index file are passed over
@@ -184,12 +185,6 @@ class Reput:
     def close(self) -> None:
         """Let the log go; queues and index stay open."""
         self._log.close()
-
-    def __enter__(self) -> Reput:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # ---- one turn
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import ExitStack
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from mqindex.columns.keys import key_batch
 from mqindex.columns.numbers import int64s, times
 from mqindex.errors import GeometryError, TruncatedFileError
 from mqindex.files import disk, lock
+from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
@@ -53,7 +53,7 @@ class IndexHeader(NamedTuple):
     """Number of the next entry, 1 in a file without entries (whose bytes may still say 0)."""
 
 
-class IndexFile(SingleCalls):
+class IndexFile(SingleCalls, Closable):
     """An index file, open for reading or, with `create` or `writable=True`, for putting too.
 
     Safe for use by several threads: puts exclude each other, look-ups run beside them and see whole entries only.
@@ -349,12 +349,6 @@ class IndexFile(SingleCalls):
     def closed(self) -> bool:
         """True after `close()`."""
         return self._core.closed
-
-    def __enter__(self) -> IndexFile:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"IndexFile({self.path!r}, hash_slot_num={self.hash_slot_num}, index_num={self.index_num})"

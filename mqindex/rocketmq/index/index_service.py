@@ -7,7 +7,6 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,8 +17,9 @@ from mqindex._native.owner import Owner
 from mqindex.columns.hits import Hits
 from mqindex.columns.keys import key_batch
 from mqindex.columns.numbers import int64s, times
-from mqindex.errors import ClosedFileError, GeometryError, ReadOnlyFileError
+from mqindex.errors import GeometryError, ReadOnlyFileError
 from mqindex.files import disk
+from mqindex.files.closable import Closable
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_file import IndexFile
@@ -42,7 +42,7 @@ class QueryOffsetResult(NamedTuple):
     index_last_update_phy_offset: int
 
 
-class IndexService:
+class IndexService(Closable):
     """The index directory of one store.
 
     Load order is by name, as the broker's; names that are no numbers are skipped with a warning. Queries are safe
@@ -63,6 +63,9 @@ class IndexService:
     (2, [200, 0])
     """
 
+    _thing = "index service"
+    _path_attribute = "directory"
+
     def __init__(
         self,
         directory: str,
@@ -82,7 +85,6 @@ class IndexService:
         self._held = held  # the right to write there alone
         self._owner = Owner(directory)
         self._lock = threading.Lock()
-        self._closed = False
 
     @classmethod
     def open(
@@ -120,8 +122,7 @@ class IndexService:
     @property
     def files(self) -> tuple[IndexFile, ...]:
         """The open index files, oldest first."""
-        if self._closed:
-            raise ClosedFileError("the index service is closed", path=self.directory)
+        self._require_open()
         return tuple(self._files)
 
     def query_offset(
@@ -278,12 +279,6 @@ class IndexService:
         for file in self._files:
             file.close()
         self._held.close()
-
-    def __enter__(self) -> IndexService:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     def __iter__(self) -> Iterator[IndexFile]:
         return iter(self.files)

@@ -8,7 +8,6 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from types import TracebackType
 
 import numpy.typing as npt
 
@@ -17,8 +16,9 @@ from mqindex._native.numbers import whole_number
 from mqindex._native.owner import Owner
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
-from mqindex.errors import ClosedFileError, FormatError, ReadOnlyFileError
+from mqindex.errors import FormatError, ReadOnlyFileError
 from mqindex.files import disk
+from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.expiry import LogExpiredError
@@ -63,7 +63,7 @@ __all__ = [
 _OPEN_MAPS = 4
 
 
-class CommitLog:
+class CommitLog(Closable):
     """The messages of a commit log, which may be spread over several directories; opened writable, its end too.
 
     Safe from several threads. Files are mapped while they are needed; not more than a few at a time.
@@ -89,6 +89,9 @@ class CommitLog:
     ...     log.get_message(0).body
     """
 
+    _thing = "commit log"
+    _path_attribute = "_path"
+
     def __init__(self, files: Sequence[LogFile], skipped: Sequence[Skipped] = ()) -> None:
         self.files = list(files)
         self.skipped = list(skipped)
@@ -97,7 +100,7 @@ class CommitLog:
         self._starts = [file.start for file in files]
         self._owner = Owner()
         self._lock = threading.Lock()
-        self._maps: OrderedDict[str, MappedFile] | None = OrderedDict()
+        self._maps: OrderedDict[str, MappedFile] = OrderedDict()
         self._last: int | None = None
         self._end: int | None = None
         self._appender: LogAppender | None = None
@@ -328,8 +331,7 @@ class CommitLog:
     def _writing(self) -> LogAppender:
         self._require_open()
         if self._appender is None:
-            path = self.files[0].path if self.files else None
-            raise ReadOnlyFileError("the commit log is read-only", path=path, hint="open it with writable=True")
+            raise ReadOnlyFileError("the commit log is read-only", path=self._path, hint="open it with writable=True")
         return self._appender
 
     def _add(self, file: LogFile) -> None:
@@ -342,16 +344,15 @@ class CommitLog:
         if self._appender is not None:
             self._appender.close()
         with self._lock if self._owner.here else nullcontext():  # a child may find it locked, by nobody
-            self._maps = None
-
-    def __enter__(self) -> CommitLog:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
+            self._closed = True
+            self._maps = OrderedDict()
 
     def __repr__(self) -> str:
         return f"CommitLog({plural(len(self.files), 'file')} from phy offset {self.min_phy_offset})"
+
+    @property
+    def _path(self) -> str | None:
+        return self.files[0].path if self.files else None
 
     def _scan(self, start: int, stop: int, columns: tuple[str, ...], check_crc: bool) -> Iterator[Columns]:
         if self._appender is not None:
@@ -406,8 +407,7 @@ class CommitLog:
     def _map_of(self, file: LogFile) -> Mapping:
         # Maps are never closed here, only let go: another thread may be reading one. The last to leave unmaps it.
         with self._lock:
-            if self._maps is None:
-                raise ClosedFileError("the commit log is closed", path=os.path.dirname(file.path))
+            self._require_open()
             mapped = self._maps.get(file.path)
             if mapped is None or mapped.map.cut:
                 mapped = self._maps[file.path] = open_whole(file)
@@ -416,10 +416,6 @@ class CommitLog:
             self._maps.move_to_end(file.path)
         require_whole(file, mapped)
         return mapped.map
-
-    def _require_open(self) -> None:
-        if self._maps is None:
-            raise ClosedFileError("the commit log is closed", path=self.files[0].path if self.files else None)
 
 
 def _make(directories: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ from mqindex._native.commit_log import Scanner, find_frame, last_record
 from mqindex._native.crc import crc32c
 from mqindex._native.log_extract import Extractor, QueueTable
 from mqindex.errors import FileStateError, TruncatedFileError
+from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.expiry import read_again
@@ -63,7 +64,7 @@ class _Last(NamedTuple):
     patience: float
 
 
-class GrowingLog:
+class GrowingLog(Closable):
     """Reads a log from a frame's start on as far as it goes, again and again. For one thread.
 
     Parameters
@@ -164,12 +165,6 @@ class GrowingLog:
         if self._map is not None:
             self._map.close()
         self._map = self._file = None
-
-    def __enter__(self) -> GrowingLog:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # ---- one stretch of one file
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from mqindex._native.commit_log import find_frame
 from mqindex._native.log_extract import Extractor, QueueTable
+from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile
 
 __all__ = ["RUN_ENTRY", "UNIT", "Damage", "FileWalk", "LogEntries", "LogSpan"]
@@ -134,7 +134,7 @@ class FileWalk:
         self.end = step.end
 
 
-class LogEntries:
+class LogEntries(Closable):
     """Entries from any frame of a log on, over file borders. Keeps one file mapped; not for several threads.
 
     `damage`: what the walks that were followed to their end have met, by phy offset.
@@ -193,9 +193,3 @@ class LogEntries:
         if self._open is not None:
             self._open[1].close()
             self._open = None
-
-    def __enter__(self) -> LogEntries:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()

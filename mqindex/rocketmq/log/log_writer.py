@@ -13,8 +13,9 @@ from typing import Any
 from mqindex._native.group_commit import GroupCommit, write_at
 from mqindex._native.log_writer import WRITERS, Frames
 from mqindex._native.owner import Owner
-from mqindex.errors import CapacityError, ClosedFileError
+from mqindex.errors import CapacityError
 from mqindex.files import disk
+from mqindex.files.closable import Closable
 from mqindex.rocketmq.layout import MAGIC_BLANK
 from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.log.log_recovery import zero_range
@@ -29,7 +30,7 @@ _PREPARED = 1 << 20  # bytes of zeros ahead of short writes
 _ZEROS = memoryview(bytes(1 << 14))  # at a time: a page cache in larger pieces costs each short write a walk over one
 
 
-class LogWriter:
+class LogWriter(Closable):
     """Writes whole frames behind the end of a log, file after file, each at full length from the start.
 
     With `lock` held, a caller writes what belongs together by `write` and `roll`, then `commit`s it; `position` is the
@@ -49,6 +50,8 @@ class LogWriter:
     -----
     Source: RocketMQ 4.9.3 `MappedFileQueue.getLastMappedFile`, `MultiPathMappedFileQueue`, `CommitLog.doAppend`.
     """
+
+    _thing = "commit log"
 
     def __init__(
         self,
@@ -73,7 +76,6 @@ class LogWriter:
         self._allocated = -1  # the start of the file that has all its blocks of the disk
         self._spare: SpareFile | None = None
         self._unsynced: str | None = None  # a directory with a new name
-        self._closed = False
 
     @property
     def left(self) -> int:
@@ -171,8 +173,7 @@ class LogWriter:
         self.group.close()
 
     def _current(self) -> int:
-        if self._closed:
-            raise ClosedFileError("the commit log is closed", path=self._directories[0])
+        self._require_open()
         if self._fd is None:
             self._sync_earlier()
             path = self._paths.get(self._start) or self._create()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from mqindex._native.numbers import milliseconds, whole_number
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.columns.numbers import Time
-from mqindex.errors import ClosedFileError
+from mqindex.files.closable import Closable
 from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue.queue_files import FileMaps, UnitFiles
@@ -52,7 +51,7 @@ class BatchUnit(NamedTuple):
     compacted_offset: int
 
 
-class BatchConsumeQueue:
+class BatchConsumeQueue(Closable):
     """The units of one batch queue. Read-only; for several threads, and beside a broker that writes.
 
     A unit stands where the one before it ends, so its place tells nothing of the queue offsets in it; they ascend.
@@ -70,11 +69,13 @@ class BatchConsumeQueue:
     16
     """
 
+    _thing = "queue"
+    _path_attribute = "directory"
+
     def __init__(self, files: UnitFiles) -> None:
         self.directory = files.directory
         self._files = files
         self._lock = threading.Lock()
-        self._closed = False
         self._end: int | None = None
         self._corrected = -1
 
@@ -186,19 +187,12 @@ class BatchConsumeQueue:
         self._closed = True
         self._files.maps.close()
 
-    def __enter__(self) -> BatchConsumeQueue:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"BatchConsumeQueue({self.directory!r}, {plural(len(self._files.files), 'file')})"
 
     def _look(self) -> int:
         """The number behind the last unit, as it is now."""
-        if self._closed:
-            raise ClosedFileError("the queue is closed", path=self.directory)
+        self._require_open()
         with self._lock:
             end = self._files.end(_check, self._end).number
             while self._files.is_full(end) and self._files.relist():

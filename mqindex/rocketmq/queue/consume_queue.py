@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, nullcontext
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -17,8 +16,9 @@ from mqindex._native.numbers import milliseconds, whole_number
 from mqindex._native.owner import Owner
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
-from mqindex.errors import ClosedFileError, ReadOnlyFileError
+from mqindex.errors import ReadOnlyFileError
 from mqindex.files import disk
+from mqindex.files.closable import Closable
 from mqindex.rocketmq import store
 from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_entries import UNIT
@@ -48,7 +48,7 @@ class QueueBounds(NamedTuple):
     max_phy_offset: int
 
 
-class ConsumeQueue:
+class ConsumeQueue(Closable):
     """One queue: unit `q` leads to the message of queue offset `q`.
 
     A queue that a broker is writing may be read meanwhile: `max_offset_in_queue` looks again each time. Readers may be
@@ -76,6 +76,9 @@ class ConsumeQueue:
     (3, [100, 200], [])
     """
 
+    _thing = "queue"
+    _path_attribute = "directory"
+
     def __init__(
         self, units: UnitFiles, file_size: int, ext: ConsumeQueueExt | None, writable: bool, owns_maps: bool = True
     ) -> None:
@@ -87,7 +90,6 @@ class ConsumeQueue:
         self._owner = Owner(units.directory)
         self._held = ExitStack()  # the right to write there alone, where no table has it
         self._lock = threading.Lock()
-        self._closed = False
         self._end = units.end(check_units).number
         self._tail = QueueTail(units, file_size, self._end) if writable else None
         self._corrected = 0
@@ -355,20 +357,10 @@ class ConsumeQueue:
                 self._units.maps.close()
             self._held.close()
 
-    def __enter__(self) -> ConsumeQueue:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"ConsumeQueue({self.directory!r}, {plural(len(self._units.files), 'file')})"
 
     # ---- within
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise ClosedFileError("the queue is closed", path=self.directory)
 
     def _write(self, call: Callable[[QueueTail], _T]) -> _T:
         if self._tail is None:

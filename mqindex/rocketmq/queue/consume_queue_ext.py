@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from mqindex._native.guard import check_whole
 from mqindex._words import plural
 from mqindex.columns.columns import BinaryColumn, Columns
+from mqindex.files.closable import Closable
 from mqindex.rocketmq.layout import EXT_UNIT_SIZE, MAX_EXT_ADDRESS
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue.queue_files import FileMaps, UnitFiles
@@ -34,7 +34,7 @@ class ExtUnit(NamedTuple):
     bitmap: bytes
 
 
-class ConsumeQueueExt:
+class ConsumeQueueExt(Closable):
     """The extension files of one queue. Read-only; for several threads.
 
     A unit of the queue holds an address in place of its tags code: the byte of the extension unit - 2^63. There is no
@@ -130,12 +130,6 @@ class ConsumeQueueExt:
         """Let the files go; may be called twice."""
         if self._owns_maps:
             self._files.maps.close()
-
-    def __enter__(self) -> ConsumeQueueExt:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"ConsumeQueueExt({self.directory!r}, {plural(len(self._files.files), 'file')})"

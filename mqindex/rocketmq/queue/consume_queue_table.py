@@ -6,12 +6,12 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, nullcontext
-from types import TracebackType
 
 from mqindex._native.owner import Owner
-from mqindex.errors import ClosedFileError, FormatError, ReadOnlyFileError
+from mqindex.errors import FormatError, ReadOnlyFileError
 from mqindex.files import disk
 from mqindex.files.believed import Believed
+from mqindex.files.closable import Closable
 from mqindex.rocketmq import store
 from mqindex.rocketmq.layout import QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import Skipped
@@ -29,7 +29,7 @@ _NAME_DIGITS = 20  # of a queue's files
 _SIZE_FROM = 64  # queues looked at to learn the size of files
 
 
-class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue]):
+class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
     """The queues below `<store>/consumequeue`, by (topic, queue_id). For several threads, as `ConsumeQueue` is.
 
     A queue stays open once it was asked for; the files of all share one small number of maps. One at a time may be open
@@ -45,6 +45,9 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue]):
     ([('T', 3)], 1, None)
     """
 
+    _thing = "table of queues"
+    _path_attribute = "directory"
+
     def __init__(
         self, directory: str, file_size: int | None, writable: bool, ext_directory: str | None, held: ExitStack
     ) -> None:
@@ -59,7 +62,6 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue]):
         self._open: dict[QueueName, ConsumeQueue] = {}
         self._created: set[str] = set()
         self._syncs = Believed()
-        self._closed = False
 
     @classmethod
     def open(
@@ -202,18 +204,8 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue]):
     def __len__(self) -> int:
         return len(self.queues())
 
-    def __enter__(self) -> ConsumeQueueTable:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"ConsumeQueueTable({self.directory!r}, {len(self._open)} open)"
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise ClosedFileError("the queues are closed", path=self.directory)
 
     def _path(self, topic: str, queue_id: int) -> str:
         return os.path.join(self.directory, topic, str(queue_id))

@@ -6,14 +6,14 @@ import os
 import threading
 from collections.abc import Iterable
 from contextlib import ExitStack, nullcontext
-from types import TracebackType
 
 from mqindex._native.numbers import period
 from mqindex._native.owner import Owner
 from mqindex.columns.columns import Columns
 from mqindex.columns.numbers import Time
-from mqindex.errors import ClosedFileError, FileStateError, ReadOnlyFileError
+from mqindex.errors import FileStateError, ReadOnlyFileError
 from mqindex.files import disk
+from mqindex.files.closable import Closable
 from mqindex.rocketmq.dispatch.reput import OnReput, ReputResult, Stop
 from mqindex.rocketmq.index.index_service import IndexService
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
@@ -54,7 +54,7 @@ from mqindex.rocketmq.serving.tag_filter import tag_filter
 __all__ = ["MessageStore"]
 
 
-class MessageStore:
+class MessageStore(Closable):
     """A whole store: commit log, consume queues, index and side files.
 
     Reading needs no lock and changes nothing: the store may be a running broker's, or a copy made while it ran.
@@ -70,6 +70,9 @@ class MessageStore:
     ...     result = opened.get_message("TopicTest", 0, 0, tags="TagA || TagB")
     ...     opened.query_message("TopicTest", "order-17", exact=True).messages
     """
+
+    _thing = "store"
+    _path_attribute = "root"
 
     def __init__(
         self,
@@ -91,7 +94,6 @@ class MessageStore:
         self._looked_for = -1  # where the log's end was looked for again
         self._owner = Owner(options.root)
         self._lock = threading.RLock()
-        self._closed = False
 
     @classmethod
     def open(
@@ -384,20 +386,10 @@ class MessageStore:
                 if part is not None:
                     part.close()
 
-    def __enter__(self) -> MessageStore:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"MessageStore({self.root!r})"
 
     # ---- within
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise ClosedFileError("the store is closed", path=self.root)
 
     def _writing(self) -> StoreWriter:
         self._require_open()

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.owner import Owner
-from mqindex.errors import ClosedFileError, FileStateError
+from mqindex.errors import FileStateError
 from mqindex.files import disk
+from mqindex.files.closable import Closable
 from mqindex.rocketmq import store
 from mqindex.rocketmq.dispatch.abort_mark import AbortMark
 from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush, Stored
@@ -49,12 +50,15 @@ class PutMessagesResult(NamedTuple):
     queue_offsets: npt.NDArray[np.int64]
 
 
-class StoreWriter:
+class StoreWriter(Closable):
     """Log, queues and index of one store, open for writing. Safe from several threads.
 
     A store whose last exit was not clean is repaired first. `abort` stands while it is open, as a broker's does.
     Source: RocketMQ 4.9.3 `DefaultMessageStore.load`, `start`, `shutdown`.
     """
+
+    _thing = "store"
+    _path_attribute = "_root"
 
     def __init__(self, options: StoreOptions, opened: ExitStack) -> None:
         self._root = options.root
@@ -92,7 +96,6 @@ class StoreWriter:
         self._putting = threading.Lock()
         self._dispatching = threading.Lock()
         self._opened = opened
-        self._closed = False
         self._failure: BaseException | None = None
         self._flush = DispatchFlush(os.path.join(options.root, "checkpoint"), self.index, self.queues, self._on_disk)
 
@@ -252,8 +255,7 @@ class StoreWriter:
         return stored
 
     def _require_sound(self) -> None:
-        if self._closed:
-            raise ClosedFileError("the store is closed", path=self._root)
+        self._require_open()
         if self._failure is not None:
             raise FileStateError(
                 f"an earlier call failed half-way ({self._failure}): queues and index may lack what the log has",
