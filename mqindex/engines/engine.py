@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-__all__ = ["Engine", "LocalEngine", "OnProgress", "Progress"]
+__all__ = ["Engine", "LocalEngine", "OnProgress", "Progress", "chosen_engine"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -35,7 +35,7 @@ OnProgress = Callable[[Progress], None]
 
 
 class Engine(Protocol):
-    """What the pipeline asks of an engine; `progress` is told of finished work, None: nobody is."""
+    """What the pipeline asks of an engine; `progress` is called as work finishes, None: nothing is."""
 
     progress: OnProgress | None
 
@@ -73,7 +73,7 @@ class LocalEngine:
     def __init__(self, workers: int | None = None, *, progress: OnProgress | None = None) -> None:
         if workers is not None and workers < 1:
             raise ValueError(f"workers: expected 1 or more, got {workers}")
-        self.workers = workers or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else workers or 1
+        self.workers = workers or _processors()
         self.progress = progress
 
     def __repr__(self) -> str:
@@ -88,7 +88,7 @@ class LocalEngine:
         weights: Sequence[int] | None = None,
     ) -> list[Result]:
         """See `Engine.map`. The first failure stops what has not begun."""
-        tally = Tally(name, weights or [1] * len(items), self.progress)
+        tally = _Tally(name, weights or [1] * len(items), self.progress)
         if self.workers == 1 or len(items) < 2:
             return [tally.finish(i, stage(item)) for i, item in enumerate(items)]
         results: list[Any] = [None] * len(items)
@@ -110,6 +110,13 @@ def chosen_engine(engine: Engine | None) -> Engine:
     return engine
 
 
+def _processors() -> int:
+    """The processors that this process may use, as far as the system says."""
+    if hasattr(os, "process_cpu_count"):  # Python 3.13
+        return os.process_cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _completed(
     pool: ThreadPoolExecutor, stage: Callable[[Item], Result], items: Sequence[Item]
 ) -> Iterator[tuple[int, Result]]:
@@ -122,20 +129,20 @@ def _completed(
             yield futures[future], future.result()
 
 
-class Tally:
-    """Counts finished work of one stage and tells it onwards."""
+class _Tally:
+    """Counts the finished work of one stage, and calls `progress` with it."""
 
     def __init__(self, name: str, weights: Sequence[int], progress: OnProgress | None) -> None:
         self.name, self.weights, self.progress = name, weights, progress
         self.total, self.done = sum(weights), 0
-        self.tell()
-
-    def tell(self) -> None:
-        if self.progress is not None:
-            self.progress(Progress(self.name, self.done, self.total))
+        self._show()
 
     def finish(self, item: int, result: Result) -> Result:
         """Item number `item` is done; hands its result through."""
         self.done += self.weights[item]
-        self.tell()
+        self._show()
         return result
+
+    def _show(self) -> None:
+        if self.progress is not None:
+            self.progress(Progress(self.name, self.done, self.total))

@@ -8,13 +8,14 @@ attempt per task, so retries and speculation change nothing.
 from __future__ import annotations
 
 import os
+import pickle
 import socket
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mqindex.engines import OnProgress, Progress
+from mqindex.engines.transport import group_by_weight, outcome, results, run_packed
 from mqindex.errors import RebuildError
 from mqindex.spark.gone import unseen
 from mqindex.spark.jobs import start_job
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SparkEngine", "group_by_weight"]
+__all__ = ["SparkEngine"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -70,7 +71,7 @@ class SparkEngine:
         """See `Engine.map`. Neighbours share a task, about four tasks a core; a task stops at its first failure."""
         weights = weights or [1] * len(items)
         total = sum(weights)
-        self._tell(name, 0, total)
+        self._show(name, 0, total)
         if not items:
             return []
         workers = ensure_session(self.spark)
@@ -82,7 +83,7 @@ class SparkEngine:
         )
         if sorted(answers) != list(range(len(ranges))):
             raise RebuildError(f"Spark lost results of {name}", expected=len(ranges), got=len(answers))
-        self._tell(name, total, total)
+        self._show(name, total, total)
         return [result for i in range(len(ranges)) for result in answers[i]]
 
     def require_seen(self, paths: Sequence[str]) -> None:
@@ -90,10 +91,10 @@ class SparkEngine:
         if is_local(self.spark):
             return
         looks = TASKS_PER_CORE * ensure_session(self.spark).parallelism
-        told = self.map(_look, [tuple(paths)] * looks, name="look for the paths")
+        found = self.map(_look, [tuple(paths)] * looks, name="look for the paths")
         for number, path in enumerate(paths):
-            blind = sorted({host for host, seen in told if not seen[number]})
-            if blind and (os.path.exists(path) or any(seen[number] for _, seen in told)):
+            blind = sorted({host for host, seen in found if not seen[number]})
+            if blind and (os.path.exists(path) or any(seen[number] for _, seen in found)):
                 raise unseen(", ".join(blind), path)
 
     def map_partitions(
@@ -110,44 +111,24 @@ class SparkEngine:
             with quiet_pandas_warning():
                 return list(frame().collect())
 
-        told = 0
+        shown = 0
         with start_job(self.spark, collect, f"mqindex {name}") as job:
             while not job.wait(POLL_SECONDS if self.progress else None):
                 finished = min(job.finished_tasks(), tasks)
-                if finished > told:
-                    told = finished
-                    self._tell(name, finished * total // tasks, total)
+                if finished > shown:
+                    shown = finished
+                    self._show(name, finished * total // tasks, total)
             try:
                 rows = job.result()
             except Exception as error:
                 raise RebuildError(
                     f"Spark could not finish {name}: {cause(error)}", hint="nothing was published"
                 ) from error
-        return _answers(rows)
+        return results({i: bytes(payload) for i, payload in rows})
 
-    def _tell(self, name: str, done: int, total: int) -> None:
+    def _show(self, name: str, done: int, total: int) -> None:
         if self.progress is not None:
             self.progress(Progress(name, done, total))
-
-
-def group_by_weight(weights: Sequence[int], groups: int) -> list[range]:
-    """At most `groups` ranges of neighbours, none empty, of about equal weight.
-
-    >>> group_by_weight([1, 1, 1, 9, 1, 1], 3)
-    [range(0, 3), range(3, 4), range(4, 6)]
-    """
-    if len(weights) <= groups:
-        return [range(i, i + 1) for i in range(len(weights))]
-    share = max(1, sum(weights)) / groups
-    ranges, start, before, group = [], 0, 0.0, 0
-    for i, weight in enumerate(weights):
-        here = min(int((before + weight / 2) / share), groups - 1)  # an item belongs where its middle lies
-        if here > group and i > start:
-            ranges.append(range(start, i))
-            start = i
-        group = here
-        before += weight
-    return [*ranges, range(start, len(weights))]
 
 
 def _look(paths: tuple[str, ...]) -> tuple[str, tuple[bool, ...]]:
@@ -155,81 +136,40 @@ def _look(paths: tuple[str, ...]) -> tuple[str, tuple[bool, ...]]:
     return socket.gethostname(), tuple(map(os.path.exists, paths))
 
 
-class _WorkerTraceback(Exception):
-    """Shown as the cause of an error that a stage raised in a worker: where it happened there."""
-
-    def __str__(self) -> str:
-        return f"\n\n{self.args[0]}"
-
-
 # The tasks are local functions, which travel by value; what they call is imported in the worker.
 
 
 def _stage_task(stage: Callable[[Any], Any], groups: list[Sequence[Any]]) -> Any:
-    work, packed = _pack(stage), [_pack(list(group)) for group in groups]
+    work, packed = _dumps(stage), list(map(_dumps, groups))
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for i in batch.column(0).to_pylist():
-                yield _answer(i, partial(_results, work, packed[i]))
+                yield _row(i, partial(run_packed, work, packed[i]))
 
     return task
 
 
 def _partition_task(function: Callable[[int, Iterator[Any]], Any]) -> Any:
-    work = _pack(function)
+    work = _dumps(function)
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
         number: int = TaskContext.get().partitionId()  # type: ignore[union-attr]
-        yield _answer(number, lambda: _unpack(work)(number, batches))
+        yield _row(number, lambda: pickle.loads(work)(number, batches))
 
     return task
 
 
-def _results(work: bytes, packed: bytes) -> list[Any]:
-    stage = _unpack(work)
-    return [stage(item) for item in _unpack(packed)]
-
-
-def _answer(i: int, work: Callable[[], Any]) -> pa.RecordBatch:
-    """One row: what `work` returned or raised, (value, error, traceback) pickled."""
+def _row(i: int, work: Callable[[], Any]) -> pa.RecordBatch:
     import pyarrow as pa
 
-    try:
-        payload = _pack((work(), None, None))
-    except Exception as error:  # whatever a stage raises belongs to the caller; Spark must not retry it
-        payload = _pack((None, _picklable(error), traceback.format_exc()))
+    payload = outcome(work, _dumps)
     return pa.record_batch([pa.array([i], pa.int64()), pa.array([payload], pa.binary())], ["i", "payload"])
 
 
-def _picklable(error: Exception) -> Exception:
-    try:
-        if type(_unpack(_pack(error))) is type(error):
-            return error
-    except Exception:
-        pass
-    return RebuildError(f"a stage raised {type(error).__name__}: {error}")
-
-
-def _answers(rows: list[Any]) -> dict[int, Any]:
-    """The value of each task; raises the first error by the tasks' order."""
-    values = {}
-    for i, payload in sorted((row[0], bytes(row[1])) for row in rows):
-        values[i], error, where = _unpack(payload)
-        if error is not None:
-            raise error from _WorkerTraceback(where)
-    return values
-
-
-def _pack(value: Any) -> bytes:
+def _dumps(value: Any) -> bytes:
     from pyspark import cloudpickle
 
     return bytes(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]
-
-
-def _unpack(packed: bytes) -> Any:
-    from pyspark import cloudpickle
-
-    return cloudpickle.loads(packed)

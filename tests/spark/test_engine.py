@@ -14,7 +14,7 @@ import pytest
 
 from mqindex.engines import Progress
 from mqindex.errors import CorruptIndexError, RebuildError
-from mqindex.spark.engine import SparkEngine, group_by_weight
+from mqindex.spark.engine import SparkEngine
 from tests.spark.conftest import CONNECT
 
 pytestmark = pytest.mark.spark
@@ -121,15 +121,3 @@ def test_job_group_of_the_caller_stays(spark: Any) -> None:
         assert context.getLocalProperty("spark.jobGroup.id") == "mine"
     finally:
         context.setLocalProperty("spark.jobGroup.id", None)
-
-
-def test_groups_are_neighbours_of_about_equal_weight(rng: Random) -> None:
-    for _ in range(300):
-        weights = [rng.choice([0, 1, 5, 100]) for _ in range(rng.randrange(1, 60))]
-        groups = rng.randrange(1, 20)
-        ranges = group_by_weight(weights, groups)
-        assert [i for group in ranges for i in group] == list(range(len(weights)))
-        assert all(ranges), "no group is empty"
-        assert len(ranges) <= groups
-        heaviest = max(sum(weights[i] for i in group) for group in ranges)
-        assert heaviest <= sum(weights) / groups + max(weights)

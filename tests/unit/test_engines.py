@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
@@ -47,3 +48,14 @@ def test_progress_counts_weights_in_the_callers_thread(workers):
 def test_workers_below_one_are_refused():
     with pytest.raises(ValueError, match="workers"):
         LocalEngine(0)
+
+
+def test_workers_are_the_processors_that_the_process_may_use(monkeypatch):
+    monkeypatch.delattr(os, "process_cpu_count", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 3}, raising=False)
+    assert (LocalEngine().workers, LocalEngine(5).workers) == (2, 5)
+    monkeypatch.delattr(os, "sched_getaffinity")  # as macOS
+    assert (LocalEngine().workers, LocalEngine(5).workers) == (7, 5)
+    monkeypatch.setattr(os, "process_cpu_count", lambda: 3, raising=False)  # from Python 3.13 on
+    assert (LocalEngine().workers, LocalEngine(5).workers) == (3, 5)
