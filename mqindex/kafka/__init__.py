@@ -1,6 +1,29 @@
 """Kafka's segment files: logs, and their offset, time and transaction indexes; verify, rebuild, repair.
 
-Reference version 4.1.0; the formats are those of every version from 0.11 on.
+Reference version 4.1.0; the formats are those of every version from 0.11 on. `rebuild` writes the files that the
+broker's own recovery writes. The topic's `index.interval.bytes` is in no file of a partition: give it where it is not
+4096.
+
+The examples are of a partition without its time indexes. The broker makes empty ones, says nothing, and then finds no
+record by time; `offset_for_timestamp` answers from the log.
+
+>>> from mqindex import kafka
+>>> report = kafka.verify("orders-0", index_interval_bytes=1000)
+>>> report.ok, [finding.kind for finding in report.findings]
+(False, ['time-index-missing', 'time-index-missing', 'time-index-missing'])
+>>> report = kafka.repair("orders-0", index_interval_bytes=1000)
+>>> report.ok, report.files, report.segments, report.batches
+(True, 3, 3, 160)
+>>> with kafka.PartitionLog.open("orders-0") as log:
+...     log.offset_for_timestamp(1_700_000_015_000), log.offset_for_timestamp(-3)
+...     timestamps, offsets = log.offsets_for_timestamps([1_700_000_015_000, 1_700_000_000_000, 9_999_999_999_999])
+...     records = log.read(628, columns=["offset", "timestamp", "value"])
+(TimestampOffset(timestamp=1700000015023, offset=628), TimestampOffset(timestamp=1700000024901, offset=1047))
+>>> offsets.tolist(), records["offset"][:3].tolist(), records["value"][0][:15]
+([628, 0, -1], [628, 629, 630], b'leader8 replica')
+>>> with kafka.TimeIndex.open("orders-0/00000000000000000483.timeindex") as index:
+...     len(index), index.last_entry, [column.tolist() for column in index.lookup_many([0, 1_700_000_015_000])]
+(45, TimestampOffset(timestamp=1700000023173, offset=970), [[-1, 1700000014884], [483, 620]])
 """
 
 from __future__ import annotations

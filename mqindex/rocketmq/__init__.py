@@ -1,6 +1,70 @@
-"""RocketMQ stores: index files, commit logs, and how to verify, rebuild and repair them.
+"""RocketMQ stores: index files, consume queues, commit logs, and how to verify, rebuild and repair them.
 
 Reference version 4.9.3; the formats of 4.x and 5.x are the same but for the rules that `broker_version` decides.
+
+The examples are of a store that a broker left without its first index file. `rebuild` writes index and consume queues
+elsewhere, `repair` in place; `verify` says what is wrong with a store, and what the broker's next start would do.
+
+>>> from mqindex import rocketmq
+>>> report = rocketmq.verify("store")
+>>> report.ok, [finding.kind for finding in report.findings]
+(False, ['missing-entries'])
+>>> rocketmq.rebuild("store", "anew").entries
+1466
+>>> rocketmq.repair("store").entries, rocketmq.verify("store", deep=True).ok
+(1258, True)
+
+An index directory is queried in bulk, newest file first, as the broker does. It holds only hashes of keys: a hit may be
+the message of another key, so compare the message's own keys.
+
+>>> with rocketmq.IndexService.open("anew/index") as service:
+...     hits = service.query_offsets("LostTopic", ["ORD59361344", "no-such-key"])
+>>> hits.to_pylist()
+[[666], []]
+>>> with rocketmq.CommitLog.open("store/commitlog") as log:
+...     message = log.get_message(666)
+...     batches = [batch["phy_offset"] for batch in log.scan(columns=["phy_offset"])]
+>>> message.topic, message.keys, message.store_timestamp, sum(map(len, batches))
+('LostTopic', 'ORD59361344', 1680170238552, 610)
+
+One index file, without any store:
+
+>>> with rocketmq.IndexFile.create("orders.index", hash_slot_num=1000, index_num=4000) as index:
+...     stored = index.put_keys(["o-1", "o-2"], [0, 512], [1_700_000_000_000, 1_700_000_000_250], topic="Orders")
+...     print(stored, index.select_phy_offsets(["o-2", "o-3"], topic="Orders").to_pylist())
+2 [[512], []]
+
+A whole store, read as its consumers and the broker's tools read it. A tag filter compares hashes first and then the
+strings; `exact=True` leaves out messages that only share a key's hash, which the broker never does. The bulk calls give
+columns.
+
+>>> store = rocketmq.MessageStore.open("store")
+>>> result = store.get_message("LostTopic", 0, 0, max_msg_nums=32, tags="TagA || pay-success")
+>>> result.status.name, result.next_begin_offset, [message.queue_offset for message in result.messages]
+('FOUND', 50, [12, 13, 14, 18, 20, 22, 26, 30, 34, 43, 44, 45])
+>>> bulk = store.get_messages("LostTopic", 0, 0, max_msg_nums=1_000_000, tags="TagA", columns=["tags", "phy_offset"])
+>>> len(bulk.messages["phy_offset"]), set(bulk.messages["tags"].to_pylist())
+(12, {'TagA'})
+>>> [message.phy_offset for message in store.query_message("LostTopic", "user-3", exact=True, max_num=2).messages]
+[124833, 125657]
+>>> queue = store.consume_queue("LostTopic", 0)
+>>> queue.max_offset_in_queue, queue.units(0, 2)["phy_offset"].tolist(), queue.select(["TagA"], 0, 30).tolist()
+(160, [666, 1296], [12, 20, 26])
+>>> queue.get_offset_in_queue_by_time(1_680_170_240_000, store.commit_log, boundary="lower")  # 4.x: None
+2
+>>> store.close()
+
+And written: a broker that is started on the directory goes on from there. A store whose lock another process holds is
+refused. With `flushDiskType=SYNC_FLUSH` a put returns once the message is on the disk; threads share one sync.
+
+>>> import os
+>>> os.mkdir("mine")
+>>> config = {"maxHashSlotNum": 1000, "maxIndexNum": 4000, "mappedFileSizeCommitLog": 1 << 20}
+>>> with rocketmq.MessageStore.open("mine", writable=True, config=config) as mine:
+...     one = mine.put_message(rocketmq.NewMessage("Orders", b"first", keys="o-1", tags="new"))
+...     many = mine.put_messages({"topic": "Orders", "body": [b"second", b"third"], "keys": ["o-2", "o-3"]})
+...     print(one.status, many.queue_offsets.tolist(), mine.query_message("Orders", "o-3").messages[0].body)
+PUT_OK [1, 2] b'third'
 """
 
 from __future__ import annotations

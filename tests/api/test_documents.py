@@ -31,6 +31,7 @@ PUBLIC = {
     "mqindex.kafka",
     "mqindex.spark",
 }
+WITH_STORES: dict[str, Any] = {"mqindex.rocketmq": [], "mqindex.kafka": [], "mqindex.spark": pytest.mark.spark}
 in_repository = pytest.mark.skipif(not README.exists(), reason="an installed package is tested without its README")
 
 
@@ -48,7 +49,22 @@ def load(name: str) -> ModuleType:
     return importlib.import_module(name)
 
 
-@pytest.mark.parametrize("name", package_modules())
+@pytest.fixture
+def examples_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What the examples begin with: `store`, of a RocketMQ broker that lost its index in a crash, and
+    `orders-0`, a Kafka partition that has just been copied without its time indexes."""
+    case("killed-lost-493").unpack_after(tmp_path).rename(tmp_path / "store")
+    PartitionCase("410-plain-mono").closed(tmp_path).rename(tmp_path / "orders-0")
+    for lost in (tmp_path / "orders-0").glob("*.timeindex"):
+        lost.unlink()
+    for log in (tmp_path / "orders-0").glob("*.log"):
+        os.utime(log)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", [name for name in package_modules() if name not in WITH_STORES])
 def test_docstring_examples(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     said: list[str] = []
@@ -56,6 +72,14 @@ def test_docstring_examples(name: str, tmp_path: Path, monkeypatch: pytest.Monke
     for example in finder.find(load(name), name):
         runner.run(example, out=said.append)
     assert runner.summarize(verbose=False).failed == 0, "".join(said)
+
+
+@pytest.mark.usefixtures("examples_place")
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks) for name, marks in WITH_STORES.items()])
+def test_docstring_session(name: str, tmp_path: Path) -> None:
+    session = load(name).__doc__ or ""
+    assert ">>> " in session
+    run_session(session, tmp_path)
 
 
 @pytest.mark.parametrize("name", [name for name in package_modules() if "._" not in name])
@@ -95,31 +119,20 @@ def sections() -> list[Any]:
     return found
 
 
-@pytest.fixture
-def readme_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What the README's examples begin with: `store`, of a RocketMQ broker that lost its index in a crash, and
-    `orders-0`, a Kafka partition that has just been copied without its time indexes."""
-    case("killed-lost-493").unpack_after(tmp_path).rename(tmp_path / "store")
-    PartitionCase("410-plain-mono").closed(tmp_path).rename(tmp_path / "orders-0")
-    for lost in (tmp_path / "orders-0").glob("*.timeindex"):
-        lost.unlink()
-    for log in (tmp_path / "orders-0").glob("*.log"):
-        os.utime(log)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
-    return tmp_path
-
-
-@pytest.mark.usefixtures("readme_place")
+@pytest.mark.usefixtures("examples_place")
 @pytest.mark.parametrize("parts", sections())
 def test_readme_does_what_it_says(parts: list[tuple[str, str]], tmp_path: Path) -> None:
     for language, body in parts:
         if language == "console":
             commands_of(body)
-    session = "\n".join(body for language, body in parts if language == "pycon")
-    (tmp_path / "session.txt").write_text(session)
+    run_session("\n".join(body for language, body in parts if language == "pycon"), tmp_path)
+
+
+def run_session(session: str, place: Path) -> None:
+    """Runs examples in a process of their own: Spark has one session a process."""
+    (place / "session.txt").write_text(session)
     options = ["-o", "ELLIPSIS", "-o", "NORMALIZE_WHITESPACE"]
-    command = [sys.executable, "-m", "doctest", *options, "session.txt"]  # on its own: Spark has one session a process
+    command = [sys.executable, "-m", "doctest", *options, "session.txt"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
