@@ -10,6 +10,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -153,3 +154,13 @@ def test_every_named_dev_command_exists(document: str) -> None:
     known = set(re.findall(r"^\./dev (\w+)", listed, re.MULTILINE))
     named = set(re.findall(r"\./dev (\w+)", (ROOT / document).read_text()))
     assert named <= known
+
+
+@in_repository
+def test_readme_is_short_and_names_extras_that_exist() -> None:
+    text = README.read_text()
+    assert len(text.encode()) <= 14 * 1024
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    named = re.findall(r"^pip install '\.\[(\w+)\]'", text, re.MULTILINE)
+    assert named
+    assert set(named) <= set(extras)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -51,14 +52,29 @@ def test_help_says_what_how_and_the_exit_codes(name: str) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_options_of_the_contract_exist(name: str) -> None:
-    known = {flag for param in command(name).params for flag in param.opts}
+    known = flags(name)
     opens_a_store = {"query", "verify", "repair", "rebuild", "follow", "info"}
     wanted = OPTIONS[name] | (STORE_OPTIONS if name in opens_a_store else set())
     wanted |= PARTITION_OPTIONS if name in opens_a_store - {"follow"} else set()
     assert wanted - known == set()
 
 
+def flags(name: str) -> set[str]:
+    return {flag for param in command(name).params for flag in param.opts}
+
+
 @pytest.mark.skipif(not README.exists(), reason="an installed package is tested without its README")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_readme_names_every_command(name: str) -> None:
     assert f"mqindex {name}" in README.read_text()
+
+
+@pytest.mark.skipif(not README.exists(), reason="an installed package is tested without its README")
+def test_the_readme_names_options_that_exist() -> None:
+    text = README.read_text()
+    lines = re.findall(r"`mqindex (\w+)([^`]*)`", text)
+    wrong = [(name, flag) for name, rest in lines for flag in re.findall(r"--[\w-]+", rest) if flag not in flags(name)]
+    everywhere = set().union(*map(flags, COMMANDS))
+    wrong += [("any", flag) for flag in re.findall(r"`(--[\w-]+)", text) if flag not in everywhere]
+    assert lines
+    assert wrong == []
