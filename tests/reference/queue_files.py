@@ -1,7 +1,7 @@
 """All consume queues of a log in memory: what a rebuild must write, a unit at a time.
 
 An uninterrupted broker puts each unit at its own queue offset (section 7.3). What it would not have met, holes and
-repetitions, follows the table of `mqindex.rocketmq.pipeline.queue_build`.
+repetitions, follows the table of `mqindex.rocketmq.queue.unit_places`.
 """
 
 from __future__ import annotations

@@ -159,7 +159,9 @@ def check_split(check: LogCheck) -> LogRun:
         walk = FileWalk(log, check.span, first, check.stop, tags=check.tags, queues=table, check_crc=check.check_crc)
         units = None
         if table is not None and check.queues is not None:
-            units = UnitCheck(check.queues, table.names, dict(check.before), _ext_reader(check.ext))
+            units = UnitCheck(
+                check.queues, table.names, check.rules.file_size, dict(check.before), _ext_reader(check.ext)
+            )
         with EntryCheck(check.stretches, first, check.stop) as entries:
             latest = 0
             for chunk in walk:

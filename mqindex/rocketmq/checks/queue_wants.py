@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from mqindex._words import plural
 from mqindex.report import Finding
-from mqindex.rocketmq.checks.unit_check import QueueRun, UnitDifference, began_at_0, fits_hole, joined
-from mqindex.rocketmq.pipeline.queue_build import Oddities
+from mqindex.rocketmq.checks.unit_check import QueueRun, UnitDifference, joined
 from mqindex.rocketmq.pipeline.queue_splits import oddities_told
 from mqindex.rocketmq.queue.queue_names import QueueName
+from mqindex.rocketmq.queue.unit_places import Oddities, fits_hole
 
 __all__ = ["QueueWants", "gather_wants", "needs_again"]
 
@@ -41,13 +41,13 @@ class QueueWants:
 
     def take(self, run: QueueRun) -> None:
         """The units of the next split."""
-        early, blanks, twice = run.early, run.blanks, run.twice
+        odd = run.oddities
         if run.next >= 0 and self.next > 0 and (run.anew or run.first == 0):
-            early += self.units
-            twice += began_at_0(self.ranges)
+            odd = odd.noted(run.phy_offset, early=self.units, twice=int(bool(self.ranges) and self.ranges[0][0] == 0))
             self._forget()
         elif run.next >= 0 and 0 <= self.next < run.first and not run.follows:
-            blanks += run.first - self.next
+            odd = odd.noted(run.phy_offset, blanks=run.first - self.next)
+        self.oddities += odd
         self.units += run.units
         if run.next >= 0:
             self.next, self.last_end = run.next, run.last_end
@@ -58,18 +58,6 @@ class QueueWants:
         self.wrong_ext += run.wrong_ext
         self.tag_hashes += run.tag_hashes
         self.differences += run.differences[: _TOLD - len(self.differences)]
-        known = self.oddities
-        odd_at = run.odd_at if run.odd_at >= 0 else run.phy_offset
-        odd = early or blanks or run.misplaced or run.repeated or run.impossible
-        self.oddities = Oddities(
-            blanks=known.blanks + blanks,
-            misplaced=known.misplaced + run.misplaced,
-            repeated=known.repeated + run.repeated,
-            early=known.early + early,
-            twice=known.twice + twice,
-            impossible=known.impossible + run.impossible,
-            at=odd_at if odd and known.at < 0 else known.at,
-        )
 
     def _forget(self) -> None:
         self.units = self.absent = self.wrong = self.wrong_ext = self.tag_hashes = 0

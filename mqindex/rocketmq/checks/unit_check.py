@@ -1,14 +1,13 @@
 """Units that a stretch of the log asks for, against the files of their queues: compared while the log is read.
 
-Where a unit belongs, `queue_build` says: at its message's own queue offset, but for what no uninterrupted broker meets.
-What stands there instead is told as a difference.
+`UnitPlaces` says where a unit goes. What is there instead is a difference.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +16,6 @@ import numpy.typing as npt
 
 from mqindex._native.consume_queue import (
     compare_units,
-    count_in_line,
     decode_units,
     gather_units,
     group_units,
@@ -30,24 +28,22 @@ from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue.queue_files import list_queue_files
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
+from mqindex.rocketmq.queue.unit_places import Oddities, UnitPlaces, stretches
 
-__all__ = ["BLANK_SIZE", "QueueRun", "UnitCheck", "UnitDifference", "fits_hole", "joined", "queue_files"]
+__all__ = ["BLANK_SIZE", "QueueRun", "UnitCheck", "UnitDifference", "joined", "queue_files"]
 
 Array = npt.NDArray[Any]
 ExtReader = Callable[[QueueName, Array], tuple[Array, Array]]
 
 BLANK_SIZE = 2**31 - 1
 _HELD = 1 << 16  # units in memory before they are compared
-_TOLD = 20  # differences of one queue in one stretch that are told one by one
+_MAX_LISTED = 20  # differences of one queue in one stretch that are listed one by one
 _RANGES = 1000  # stretches of queue offsets of one queue in one stretch of the log; a broker makes one
-_MAX_OFFSET = (2**63 - 1) // QUEUE_UNIT_SIZE
-_SMALLEST_FRAME = 91
-_BURNT = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class UnitDifference:
-    """What stands at a unit's place: nothing (`field` None, for `count` units on end), or another value of `field`."""
+    """What is at a unit's place: nothing (`field` None, for `count` units on end), or another value of `field`."""
 
     queue_offset: int
     phy_offset: int
@@ -63,13 +59,11 @@ class UnitDifference:
 class QueueRun:
     """What a stretch of the log asks of one queue.
 
-    `first`: the queue offset of its first unit, `phy_offset` of that message; `next`: the place behind its last unit,
-    `last_end`: the end of that message. `ranges`: the places of its units, [start, stop) each, ascending; `scattered`:
-    too many, some are left out. `absent`, `wrong` and `wrong_ext` count units, `tag_hashes` those of the schedule topic
-    that have a tag's hash in place of the time of delivery; `differences`: the first of them.
-    `blanks`, `misplaced`, `repeated`, `early`, `twice`, `impossible`: as `queue_build.Oddities`. `anew`: the topic
-    began again.
-    `follows`: what came before was known.
+    `first`: the queue offset of its first unit, `phy_offset` of that message; `next`: the place after its last unit,
+    `last_end`: the end of the message placed last. `ranges`: the places of its units, [start, stop) each, ascending;
+    `scattered`: too many, some are left out. `absent`, `wrong` and `wrong_ext` count units, `tag_hashes` those of the
+    schedule topic that have a tag's hash in place of the time of delivery; `differences`: the first of them.
+    `anew`: the topic began again. `follows`: what came before was known.
     """
 
     topic: str
@@ -86,38 +80,15 @@ class QueueRun:
     wrong_ext: int = 0
     tag_hashes: int = 0
     differences: list[UnitDifference] = field(default_factory=list)
-    blanks: int = 0
-    misplaced: int = 0
-    repeated: int = 0
-    early: int = 0
-    twice: int = 0
-    impossible: int = 0
-    odd_at: int = -1
+    oddities: Oddities = field(default_factory=Oddities)
     anew: bool = False
     follows: bool = False
 
     def forget(self) -> None:
         """The topic was deleted and created again: what was compared so far counts no more."""
         self.anew = True
-        self.early += self.units
-        self.twice += began_at_0(self.ranges)
-        self.units = self.absent = self.wrong = self.wrong_ext = self.tag_hashes = 0
+        self.absent = self.wrong = self.wrong_ext = self.tag_hashes = 0
         self.ranges, self.differences, self.scattered = [], [], False
-
-    def odd(self, phy_offset: int) -> None:
-        """Remember where the first oddity was."""
-        if self.odd_at < 0:
-            self.odd_at = phy_offset
-
-
-def began_at_0(ranges: Sequence[tuple[int, int]]) -> bool:
-    """Whether a queue with units at these places had the queue offset 0."""
-    return bool(ranges) and ranges[0][0] == 0
-
-
-def fits_hole(hole: int, between: int) -> bool:
-    """Whether so many queue offsets can have belonged to messages in so many bytes of log."""
-    return hole <= between // _SMALLEST_FRAME + _BURNT
 
 
 def queue_files(directory: str) -> tuple[list[LogFile], list[Skipped]]:
@@ -131,7 +102,7 @@ def queue_files(directory: str) -> tuple[list[LogFile], list[Skipped]]:
 class UnitCheck:
     """Takes units as the log gives them, and compares them with the files below `directory`, which are only read.
 
-    `names`: what the numbers in the units mean; it may grow meanwhile. `before`: of queues whose units go on behind
+    `names`: what the numbers in the units mean; it may grow meanwhile. `before`: of queues whose units follow
     others, (next, last_end) of these. `ext`: reads extension units, None: there are none.
     """
 
@@ -139,10 +110,12 @@ class UnitCheck:
         self,
         directory: str,
         names: Callable[[], list[QueueName]],
+        file_size: int,
         before: Mapping[QueueName, tuple[int, int]],
         ext: ExtReader | None = None,
     ) -> None:
-        self._directory, self._names, self._before, self._ext = directory, names, before, ext
+        self._directory, self._names, self._before = directory, names, before
+        self._file_size, self._ext = file_size, ext
         self._held = np.empty(_HELD, UNIT)
         self._count = 0
         self._queues: dict[QueueName, _Queue] = {}
@@ -159,7 +132,7 @@ class UnitCheck:
     def finish(self) -> list[QueueRun]:
         """Compare the rest; the runs of all queues that got units."""
         self._compare()
-        return [queue.run for queue in self._queues.values()]
+        return [queue.finish() for queue in self._queues.values()]
 
     def _compare(self) -> None:
         if not self._count:
@@ -171,103 +144,57 @@ class UnitCheck:
             name = names[number]
             queue = self._queues.get(name)
             if queue is None:
-                queue = self._queues[name] = _Queue(self._directory, name, self._before.get(name), self._ext)
-            queue.take(units[offsets[number] : offsets[number + 1]])
+                queue = _Queue(self._directory, name, self._file_size, self._before.get(name), self._ext)
+                self._queues[name] = queue
+            queue.put(units[offsets[number] : offsets[number + 1]])
 
 
-class _Queue:
+class _Queue(UnitPlaces):
     """One queue's files and its run."""
 
-    def __init__(self, directory: str, name: QueueName, before: tuple[int, int] | None, ext: ExtReader | None) -> None:
-        self.run = QueueRun(*name)
+    def __init__(
+        self, directory: str, name: QueueName, file_size: int, before: tuple[int, int] | None, ext: ExtReader | None
+    ) -> None:
+        super().__init__(file_size, before)
+        self._run = QueueRun(*name, follows=before is not None)
         usable = name_problem(*name) is None
         self._files = queue_files(os.path.join(directory, name[0], str(name[1])))[0] if usable else []
         self._starts = np.array([file.start // QUEUE_UNIT_SIZE for file in self._files], np.int64)
         self._ext = ext
-        self._phy_offset = -1  # of the last unit: a message that gives two is in the queue once
-        if before is not None:
-            self.run.next, self.run.last_end = before
-            self.run.follows = True
 
-    def take(self, units: Array) -> None:
-        """Place the units, and compare each with what stands at its place."""
-        run = self.run
-        plain = count_in_line(units, self._phy_offset, _MAX_OFFSET) == len(units)  # as those of every broker as a rule
-        units = units if plain else self._possible(units)
-        if not len(units):
-            return
-        if self._phy_offset < 0:
-            run.first, run.phy_offset = int(units["queue_offset"][0]), int(units["phy_offset"][0])
-        self._phy_offset = int(units["phy_offset"][-1])
-        if plain:
-            self._take_line(units)
-            return
-        borders = np.flatnonzero(np.diff(units["queue_offset"]) != 1) + 1
-        for start, stop in _stretches(borders, len(units)):
-            self._take_line(units[start:stop])
+    def finish(self) -> QueueRun:
+        """What was found."""
+        run = self._run
+        run.units, run.next, run.last_end, run.oddities = self.units, self.next, self.last_end, self.oddities
+        if self.first is not None:
+            run.first, run.phy_offset = self.first
+        return run
 
-    def _possible(self, units: Array) -> Array:
-        keep = np.diff(units["phy_offset"], prepend=self._phy_offset) > 0
-        impossible = (units["queue_offset"] < 0) | (units["queue_offset"] > _MAX_OFFSET - 1)
-        if impossible.any():
-            self.run.impossible += int(np.count_nonzero(impossible & keep))
-            self.run.odd(int(units["phy_offset"][impossible][0]))
-            keep &= ~impossible
-        return units if keep.all() else units[keep]
+    def _begin_again(self) -> None:
+        self._run.forget()
 
-    def _take_line(self, units: Array) -> None:
-        """Units with consecutive queue offsets; the cases are those of `queue_build`."""
-        run = self.run
-        place = int(units["queue_offset"][0])
-        if place == 0 and run.next > 0:
-            run.forget()
-            run.odd(int(units["phy_offset"][0]))
-        elif 0 <= run.next != place:
-            if place < run.next:
-                late = min(run.next - place, len(units))
-                self._take_late(units[:late])
-                units, place = units[late:], place + late
-                if not len(units):
-                    return
-            if place > run.next:
-                place = self._behind_hole(units, place)
-        if place != int(units["queue_offset"][0]):
-            units = units.copy()
-            units["queue_offset"] = np.arange(place, place + len(units))
-        run.next = place + len(units)
-        self._count(units)
-        self._compare(units)
-
-    def _count(self, units: Array) -> None:
-        """Units at their places, on end."""
-        run, place = self.run, int(units["queue_offset"][0])
-        run.last_end = int(units["phy_offset"][-1]) + int(units["size"][-1])
-        run.units += len(units)
+    def _write(self, units: Array) -> None:
+        """Compare units with what is at their places."""
+        run, place = self._run, int(units["queue_offset"][0])
         run.ranges = joined([*run.ranges, (place, place + len(units))])
         if len(run.ranges) > _RANGES:
             run.scattered = True
             del run.ranges[_RANGES:]
+        self._compare(units)
 
-    def _take_late(self, units: Array) -> None:
-        """Before the next place: those that stand at their own fill a hole, the others repeat what is there."""
+    def _put_late(self, units: Array) -> int:
+        """Those that are at their own place filled a hole; the others are repetitions.
+
+        `QueueBuilder` remembers the holes. Here the files tell: a split does not know the holes of those before it.
+        """
         different = self._different(units)
-        self.run.repeated += int(different.sum())
-        self.run.odd(int(units["phy_offset"][0]))
-        for start, stop in _stretches(np.flatnonzero(np.diff(different)) + 1, len(units)):
+        for start, stop in stretches(np.diff(different), len(units)):
             if not different[start]:
-                self._count(units[start:stop])
-
-    def _behind_hole(self, units: Array, place: int) -> int:
-        run, hole = self.run, place - self.run.next
-        run.odd(int(units["phy_offset"][0]))
-        if fits_hole(hole, int(units["phy_offset"][0]) - run.last_end):
-            run.blanks += hole
-            return place
-        run.misplaced += len(units)
-        return run.next
+                self._put_at(int(units["queue_offset"][start]), units[start:stop])
+        return int(different.sum())
 
     def _different(self, units: Array) -> Array:
-        """Which of them do not stand at their places."""
+        """Which of them are not at their places."""
         different = np.ones(len(units), bool)
         at = 0
         for number, part in self._by_file(units):
@@ -288,7 +215,7 @@ class _Queue:
             yield int(ends[0]), units
             return
         files = np.searchsorted(self._starts, units["queue_offset"], "right") - 1
-        for start, stop in _stretches(np.flatnonzero(np.diff(files)) + 1, len(units)):
+        for start, stop in stretches(np.diff(files), len(units)):
             yield int(files[start]), units[start:stop]
 
     def _compare(self, units: Array) -> None:
@@ -315,7 +242,7 @@ class _Queue:
             self._explain(file, first, units)
 
     def _explain(self, file: MappedFile, first: int, units: Array) -> None:
-        """Units that do not stand at their places: what does?"""
+        """Units that are not at their places: what is there?"""
         places = units["queue_offset"] - first
         low = int(places[0])
         phys, sizes, codes = (column[places - low] for column in decode_units(file.map, low, int(places[-1]) + 1))
@@ -323,11 +250,11 @@ class _Queue:
         self._absent(units[nothing], file.path)
         message = ~nothing & (phys == units["phy_offset"]) & (sizes == units["size"])
         wrong = ~nothing & ~self._explained(units, codes, message)
-        self.run.wrong += int(wrong.sum())
-        for i in np.flatnonzero(wrong)[: max(_TOLD - len(self.run.differences), 0)].tolist():
+        self._run.wrong += int(wrong.sum())
+        for i in np.flatnonzero(wrong)[: max(_MAX_LISTED - len(self._run.differences), 0)].tolist():
             got = {"phy_offset": phys[i], "size": sizes[i], "tags_code": codes[i]}
             name = next(name for name in got if got[name] != units[name][i])
-            self.run.differences.append(
+            self._run.differences.append(
                 UnitDifference(
                     int(units["queue_offset"][i]),
                     int(units["phy_offset"][i]),
@@ -343,32 +270,23 @@ class _Queue:
         """Which units differ in their third field only, for a reason: an address, or a tag's hash for a time."""
         explained = np.zeros(len(units), bool)
         if self._ext is not None and (addresses := message & (codes <= MAX_EXT_ADDRESS)).any():
-            ext_codes, ext_times = self._ext((self.run.topic, self.run.queue_id), codes[addresses])
+            ext_codes, ext_times = self._ext((self._run.topic, self._run.queue_id), codes[addresses])
             right = (ext_codes == units["tags_code"][addresses]) & (ext_times == units["store_timestamp"][addresses])
-            self.run.wrong_ext += int((~right).sum())
+            self._run.wrong_ext += int((~right).sum())
             explained |= addresses
-        if self.run.topic == SCHEDULE_TOPIC:
+        if self._run.topic == SCHEDULE_TOPIC:
             hashes = message & (codes >= -(2**31)) & (codes < 2**31)
-            self.run.tag_hashes += int(hashes.sum())
+            self._run.tag_hashes += int(hashes.sum())
             explained |= hashes
         return explained
 
     def _absent(self, units: Array, path: str | None) -> None:
-        self.run.absent += len(units)
-        for start, stop in _stretches(np.flatnonzero(np.diff(units["queue_offset"]) != 1) + 1, len(units)):
-            if len(self.run.differences) >= _TOLD:
+        self._run.absent += len(units)
+        for start, stop in stretches(np.diff(units["queue_offset"]) != 1, len(units)):
+            if len(self._run.differences) >= _MAX_LISTED:
                 break
             queue_offset, phy_offset = int(units["queue_offset"][start]), int(units["phy_offset"][start])
-            self.run.differences.append(UnitDifference(queue_offset, phy_offset, stop - start, path))
-
-
-def _stretches(borders: Array, stop: int) -> Iterator[tuple[int, int]]:
-    start = 0
-    for border in borders.tolist():
-        yield start, border
-        start = border
-    if start < stop:
-        yield start, stop
+            self._run.differences.append(UnitDifference(queue_offset, phy_offset, stop - start, path))
 
 
 def joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -1,26 +1,9 @@
-"""The files of one consume queue, written from its units in the log's order.
-
-Every unit stands at its message's own queue offset. For what an uninterrupted broker dispatches, that is what the
-broker writes (RocketMQ 4.9.3 `ConsumeQueue.putMessagePositionInfo`). Where the log lost messages, a broker writes the
-units that follow at the next place, and from there on a queue offset leads to another message; here the hole is filled
-with the blank units that a broker writes before the first unit of a queue.
-
-```
-queue offset = next place        written there
-behind it                        blanks up to it, then there. More blanks than the log between the two messages could
-                                 have held messages: at the next place, as the broker does
-0, and the queue is not empty    the topic was deleted and created again: what came before counts no more
-before it                        into a blank, where one is; else a repeated build, not written
-below 0, or beyond 64 bits       not written
-```
-"""
+"""The files of one consume queue, written from its units in the log's order; `UnitPlaces` says where each one goes."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,8 +14,9 @@ from mqindex.files import disk
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.queue.old_queue import BLANK_UNIT, OldQueue
 from mqindex.rocketmq.queue.queue_rules import QueueRules
+from mqindex.rocketmq.queue.unit_places import UnitPlaces, stretches
 
-__all__ = ["EXT_UNIT", "NO_EXT", "Oddities", "QueueBuilder", "fits_hole"]
+__all__ = ["EXT_UNIT", "NO_EXT", "QueueBuilder"]
 
 Units = npt.NDArray[Any]
 
@@ -43,28 +27,8 @@ NO_EXT = -(2**63)
 
 _ADDRESS = -(2**63)  # added to an extension unit's offset, it is the third field of the unit
 _EXT_END = (-1).to_bytes(2, "big", signed=True)
-_SMALLEST_FRAME = 91
-_BURNT = 1024  # offsets that a broker may have given away without storing a message
 _AT_ONCE = 1 << 16
 _HOLES = 64  # the newest, that late units may still fill
-
-
-@dataclass(frozen=True, slots=True)
-class Oddities:
-    """Units of one queue that an uninterrupted broker would not have met.
-
-    `blanks` in holes, `misplaced` units behind a hole too large to fill, `repeated` units that were left out, `early`
-    units of an earlier life of the topic, `twice`: how many such lives had the queue offset 0 too, `impossible` queue
-    offsets. `at`: phy offset of the first such unit.
-    """
-
-    blanks: int = 0
-    misplaced: int = 0
-    repeated: int = 0
-    early: int = 0
-    twice: int = 0
-    impossible: int = 0
-    at: int = -1
 
 
 class PlacedFile:
@@ -116,11 +80,6 @@ class PlacedFile:
             self._open = None
 
 
-def fits_hole(hole: int, between: int) -> bool:
-    """Whether so many queue offsets can have belonged to messages in so many bytes of log, or to none at all."""
-    return hole <= between // _SMALLEST_FRAME + _BURNT
-
-
 def ext_units_in_file(file_size: int) -> int:
     """Units without a bitmap that an extension file takes before its end mark.
 
@@ -147,7 +106,7 @@ class ExtWriter:
         stored["tags_code"], stored["store_timestamp"] = units["tags_code"], units["store_timestamp"]
         self._count += len(units)
         offsets = number // self._in_file * self._file_size + number % self._in_file * EXT_UNIT.itemsize
-        for first, stop in _stretches(np.flatnonzero(np.diff(offsets) != EXT_UNIT.itemsize) + 1, len(units)):
+        for first, stop in stretches(np.diff(offsets) != EXT_UNIT.itemsize, len(units)):
             at = int(offsets[first])
             if at and at % self._file_size == 0:  # the broker marks a file as full when the next unit does not fit
                 self._files.write(at - self._file_size + self._in_file * EXT_UNIT.itemsize, memoryview(_EXT_END))
@@ -163,95 +122,38 @@ class ExtWriter:
         return self._files.paths()
 
 
-class QueueBuilder:
+class QueueBuilder(UnitPlaces):
     """Writes one queue into `directory`, and its extension files into `ext_directory`; both exist and are empty.
 
-    `units`: of the log, `kept`: of the old files.
+    `kept`: how many units of the old files.
     `old`: the queue's files so far; what the log does not hold any more is taken from them.
     """
 
     def __init__(
         self, directory: str, ext_directory: str | None, rules: QueueRules, old: OldQueue | None = None
     ) -> None:
+        super().__init__(rules.file_size)
         self._old = old
         self._files = PlacedFile(directory, rules.file_size)
         self._in_file = rules.file_size // layout.QUEUE_UNIT_SIZE
         self._ext = None
         if rules.ext_file_size is not None and ext_directory is not None:
             self._ext = ExtWriter(ext_directory, rules.ext_file_size)
-        self._highest = (2**63 - 1 - rules.file_size) // layout.QUEUE_UNIT_SIZE
-        self._first: int | None = None
-        self._next = 0
-        self._end = -1  # phy offset behind the last message
-        self._last_end = 0
         self._blanks: deque[tuple[int, int]] = deque(maxlen=_HOLES)
-        self.units = self.kept = 0
-        self.oddities = Oddities()
-
-    def put(self, units: Units) -> None:
-        """The units that follow, in the log's order."""
-        units = self._possible(units)
-        if not len(units):
-            return
-        jumps = np.flatnonzero(np.diff(units["queue_offset"]) != 1) + 1
-        for first, stop in _stretches(jumps, len(units)):
-            self._put_line(units[first:stop])
-
-    def _possible(self, units: Units) -> Units:
-        """Without what one message gave twice, and without queue offsets that have no place."""
-        phy_offset, queue_offset = units["phy_offset"], units["queue_offset"]
-        if not len(units):
-            return units
-        keep = np.diff(phy_offset, prepend=self._end - 1) > 0
-        impossible = (queue_offset < 0) | (queue_offset > self._highest)
-        if impossible.any():
-            self._note(units[impossible], impossible=int(np.count_nonzero(impossible & keep)))
-            keep &= ~impossible
-        self._end = max(self._end, int(phy_offset[-1]) + 1)
-        return units if keep.all() else units[keep]
-
-    def _put_line(self, units: Units) -> None:
-        """Units with consecutive queue offsets."""
-        place = int(units["queue_offset"][0])
-        if self._first is None:
-            self._begin(place, int(units["phy_offset"][0]))
-        elif place == 0 and self._next > 0:
-            self._note(units, early=self.units, twice=int(self._first == 0))
-            self._reset()
-            self._begin(0, 0)
-        if place < self._next:
-            early = min(self._next - place, len(units))
-            self._fill_blanks(units[:early])
-            units, place = units[early:], place + early
-            if not len(units):
-                return
-        if place > self._next:
-            place = self._open_hole(place, units)
-        self._write(place, units)
-        self._next = place + len(units)
+        self.kept = 0
 
     def _begin(self, place: int, phy_offset: int) -> None:
-        self._first = self._next = place
         start = place - place % self._in_file
         if self._old is not None:
             start = self._old.first_place(start)
         self._fill(start, place, -1, phy_offset)
 
-    def _reset(self) -> None:
+    def _begin_again(self) -> None:
         self._files.reset()
         if self._ext is not None:
             self._ext.reset()
-        self.units = self.kept = 0
+        self.kept = 0
         self._blanks.clear()
-
-    def _open_hole(self, place: int, units: Units) -> int:
-        hole, phy_offset = place - self._next, int(units["phy_offset"][0])
-        if not fits_hole(hole, phy_offset - self._last_end):
-            self._note(units, misplaced=len(units))
-            return self._next
-        self._note(units, blanks=hole)
-        self._fill(self._next, place, self._last_end, phy_offset)
-        return place
 
     def _fill(self, first: int, stop: int, low: int, high: int) -> None:
         """Places without a message: old units of messages in the phy offsets [low, high), else blanks."""
@@ -281,8 +183,7 @@ class QueueBuilder:
         for at in range(first, stop, _AT_ONCE):
             self._files.write(at * layout.QUEUE_UNIT_SIZE, _bytes_of(piece[: stop - at]))
 
-    def _fill_blanks(self, units: Units) -> None:
-        """Units before the next place: into blanks where they meet one."""
+    def _put_late(self, units: Units) -> int:
         first = int(units["queue_offset"][0])
         stop, written = first + len(units), 0
         left: deque[tuple[int, int]] = deque(maxlen=_HOLES)
@@ -291,21 +192,16 @@ class QueueBuilder:
             if low >= high:
                 left.append((begin, end))
                 continue
-            self._write(low, units[low - first : high - first])
+            self._put_at(low, units[low - first : high - first])
             written += high - low
             left.extend(part for part in ((begin, low), (high, end)) if part[0] < part[1])
         self._blanks = left
-        if written < len(units):
-            self._note(units, repeated=len(units) - written)
+        return len(units) - written
 
-    def _write(self, place: int, units: Units) -> None:
-        self.units += len(units)
-        self._last_end = int(units["phy_offset"][-1]) + int(units["size"][-1])
+    def _write(self, units: Units) -> None:
+        place = int(units["queue_offset"][0])
         if self._ext is not None:
             units = self._with_addresses(units, self._ext)
-        if int(units["queue_offset"][0]) != place:
-            units = units.copy()
-            units["queue_offset"] = np.arange(place, place + len(units))
         data, _, _, _ = encode_units(np.ascontiguousarray(units), place, -1)
         self._files.write(place * layout.QUEUE_UNIT_SIZE, data.data)
 
@@ -315,25 +211,19 @@ class QueueBuilder:
         addressed["tags_code"][own] = ext.put(units[own])
         return addressed
 
-    def _note(self, units: Units, **counts: int) -> None:
-        known = self.oddities
-        at = known.at if known.at >= 0 else int(units["phy_offset"][0])
-        counted = {name: getattr(known, name) + count for name, count in counts.items()}
-        self.oddities = replace(known, at=at, **counted)
-
     def finish(self) -> None:
-        """Behind the log's last unit: old ones whose messages were lost. Where the log has none, all such."""
+        """After the log's last unit: old ones whose messages were lost. Where the log has none, all such."""
         if self._old is None:
             return
-        if self._first is None:
+        if self.next < 0:
             first, stop = self._old.last_stretch()
             self._fill(first, stop, -1, 2**63 - 1)
             return
         while True:
-            _, kept = self._old.keep(self._next, self._next + _AT_ONCE, self._last_end, 2**63 - 1)
-            stop = self._next + (len(kept) if kept.all() else int(kept.argmin()))
-            self._fill(self._next, stop, self._last_end, 2**63 - 1)
-            self._next = stop
+            _, kept = self._old.keep(self.next, self.next + _AT_ONCE, self.last_end, 2**63 - 1)
+            stop = self.next + (len(kept) if kept.all() else int(kept.argmin()))
+            self._fill(self.next, stop, self.last_end, 2**63 - 1)
+            self.next = stop
             if not kept.all():
                 return
 
@@ -341,15 +231,6 @@ class QueueBuilder:
         """All files written, those of the queue first; not yet synced."""
         self._files.close()
         return self._files.paths() + (self._ext.close() if self._ext is not None else [])
-
-
-def _stretches(borders: Iterable[Any], stop: int) -> Iterator[tuple[int, int]]:
-    first = 0
-    for border in borders:
-        yield first, int(border)
-        first = int(border)
-    if first < stop:
-        yield first, stop
 
 
 def _bytes_of(array: Units) -> memoryview:

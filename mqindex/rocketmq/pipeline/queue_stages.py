@@ -23,10 +23,11 @@ from mqindex._native.consume_queue import group_units
 from mqindex._native.log_extract import QueueTable
 from mqindex.files import disk
 from mqindex.rocketmq.log.log_entries import UNIT
-from mqindex.rocketmq.pipeline.queue_build import NO_EXT, Oddities, QueueBuilder
+from mqindex.rocketmq.pipeline.queue_build import NO_EXT, QueueBuilder
 from mqindex.rocketmq.queue.old_queue import OldQueue
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules
+from mqindex.rocketmq.queue.unit_places import Oddities
 
 __all__ = [
     "QUEUE_RUN",
