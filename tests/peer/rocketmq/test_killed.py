@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from mqindex.report import Start
-from mqindex.rocketmq import verify
+from mqindex.rocketmq import Checkpoint, CommitLog, verify
+from tests.peer.jvm import PATIENCE
+from tests.peer.maven import PeerError
 from tests.peer.rocketmq.broker import Broker, Peer, stop_all
 from tests.peer.rocketmq.client import Outgoing, Receipt
 from tests.support.index_entries import entries_of
@@ -21,7 +23,8 @@ from tests.support.tree import index_paths
 pytestmark = pytest.mark.peer
 
 TOPIC = "Flood"
-FLOOD_SECONDS = 8.0  # so that the checkpoint comes to stand some seconds, which is several files, behind the start
+DOUBTED = 3000  # ms before its checkpoint's times that a broker reads its log again from
+FILES_LOST = 6  # of 64 KiB, which it does not read again
 AFTER = 200
 GEOMETRY = 1000, 100_000
 SETTINGS = {
@@ -68,7 +71,7 @@ def live(life: Killed) -> None:
     broker.wait_until_ready()
     broker.create_topic(TOPIC)
     client.flood(TOPIC)
-    time.sleep(FLOOD_SECONDS)
+    wait_until_much_would_be_lost(broker)
     broker.kill()
     life.acknowledged = client.flooded()
     life.said = verify(broker.store, config=broker.conf, broker_version=broker.version).start
@@ -91,6 +94,20 @@ def live(life: Killed) -> None:
     life.sent_after = [client.send(Outgoing(TOPIC, b"after", tags="TagF", keys=f"after-{i}")) for i in range(AFTER)]
     client.wait_for_key(TOPIC, f"after-{AFTER - 1}")
     life.unanswered_after = unanswered(life, life.sent_after, "after")
+
+
+def wait_until_much_would_be_lost(broker: Broker) -> None:
+    """Until the checkpoint's times are so late that a start would not read the log's first files again."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        time.sleep(0.2)
+        times = (Checkpoint.read(broker.store / "checkpoint") or Checkpoint())[:2]
+        names = sorted(path.name for path in (broker.store / "commitlog").glob("0*"))
+        if len(names) > FILES_LOST + 3:  # the broker makes files ahead
+            with CommitLog.open(broker.store / "commitlog") as log:
+                if log.get_message(int(names[FILES_LOST])).store_timestamp < min(times) - DOUBTED:
+                    return
+    raise PeerError(f"the broker's checkpoint does not go on: {times}")
 
 
 def unanswered(life: Killed, receipts: list[Receipt], name: str = "flood") -> list[str]:
