@@ -1,4 +1,7 @@
-"""What every test gets: markers, a random source whose seed is told on failure, and a check that nothing stays open."""
+"""What every test gets: a random source whose seed a failure shows, and a check that nothing stays open.
+
+Also how tests run in several processes (`pytest -n 4`, which is what `./dev test` does), and what the summary shows.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,17 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.golden import StoreCase, case
+from tests.support.memory_disk import memory_disk
 
 SEED_VARIABLE = "MQINDEX_TEST_SEED"
 REAL_STDERR = pytest.StashKey[int]()
-MARKERS = {
-    "spark": "needs Java and PySpark",
-    "peer": "needs Maven and Java: a real broker is the other side",
-    "leaves_open": "may leave files or maps open (checked elsewhere)",
-}
+SHOWN = ("shown with real brokers", "kill -9 at any time")  # what a test records under these names is in the summary
 
 settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -31,9 +32,31 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; some tests interrupt themselves
         signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("busy machine")  # no test asserts a time
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", memory_disk())  # where the directories of `tmp_path` are made
     config.stash[REAL_STDERR] = os.dup(2)  # Capturing is suspended now; later, descriptor 2 is a file.
-    for name, meaning in MARKERS.items():
-        config.addinivalue_line("markers", f"{name}: {meaning}")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from tests.support.scheduling import FileScheduling
+
+    return FileScheduling(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):  # one of several processes
+        from tests.support.scheduling import priority
+
+        items.sort(key=lambda item: priority(item.nodeid))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    recorded = [pair for report in terminalreporter.getreports("passed") for pair in report.user_properties]
+    for title in SHOWN:
+        if lines := sorted(str(line) for name, line in recorded if name == title):
+            terminalreporter.section(title)
+            for line in lines:
+                terminalreporter.line(line)
 
 
 class SeededRandom(random.Random):

@@ -1,22 +1,14 @@
-"""One line, at the end of the run, for each thing that a real broker proved."""
+"""One line in the summary of a run for each thing that a real broker proved."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
-PROVEN = pytest.StashKey[list[str]]()
-
 
 @pytest.fixture
-def say_proven(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Keeps a line for the end of the run."""
-    return request.config.stash.setdefault(PROVEN, []).append
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if lines := config.stash.get(PROVEN, []):
-        terminalreporter.section("shown with real brokers")
-        for line in sorted(lines):
-            terminalreporter.line(line)
+def say_proven(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Adds a line to the summary."""
+    return partial(record_property, "shown with real brokers")

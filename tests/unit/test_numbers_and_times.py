@@ -122,7 +122,7 @@ def test_times_of_every_origin(values):
         ([1, "a"], TypeError, "^x: expected whole numbers"),
         (np.array([1], "m8[s]"), TypeError, "^x: expected whole"),
     ],
-    ids=lambda value: repr(value)[:40],
+    ids=lambda value: " ".join(repr(value).split("0x")[0].split())[:40],  # of an object not its address
 )  # fmt: skip
 def test_numbers_that_would_be_bent_are_refused(convert, values, error, sentence):
     with pytest.raises(error, match=sentence):
