@@ -9,9 +9,11 @@ import faulthandler
 import gc
 import os
 import random
+import re
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from tests.support.golden import StoreCase, case
 from tests.support.memory_disk import memory_disk
 
 SEED_VARIABLE = "MQINDEX_TEST_SEED"
+MAPPED_FILE = re.compile(rb"^(?:\S+ +){5}(/.*)$", re.MULTILINE)  # the sixth column of /proc/self/maps
 REAL_STDERR = pytest.StashKey[int]()
 SHOWN = ("shown with real brokers", "kill -9 at any time")  # what a test records under these names is in the summary
 
@@ -126,13 +129,13 @@ def open_files() -> Counter[str]:
             continue
         if target.startswith("/") and not target.startswith(("/dev/", "/proc/")):
             found[f"file {target}"] += 1
-    with open("/proc/self/maps") as maps:
-        for line in maps:
-            path = line.rstrip("\n").split(maxsplit=5)[5:]
-            if path and path[0].startswith("/") and not _is_code(path[0]):
-                found[f"map {path[0]}"] += 1
+    with open("/proc/self/maps", "rb") as maps:
+        for path in MAPPED_FILE.findall(maps.read()):
+            if not _is_code(path):
+                found[f"map {os.fsdecode(path)}"] += 1
     return found
 
 
-def _is_code(path: str) -> bool:
-    return ".so" in Path(path.removesuffix(" (deleted)")).name or path.startswith(("/usr/", "/lib"))
+@cache
+def _is_code(path: bytes) -> bool:
+    return b".so" in os.path.basename(path.removesuffix(b" (deleted)")) or path.startswith((b"/usr/", b"/lib"))
