@@ -1,13 +1,112 @@
-"""Where the bytes of Kafka's index files are. All integers are big-endian and signed; files have no header.
+"""The files of a Kafka partition, drawn, and what their names say.
+
+All integers are big-endian; i8 to i64 are signed, u32 is not. Numbers above a box are bytes from the beginning of what
+is drawn, times are ms since the epoch. No file has a header: the name is the segment's base offset.
 
 ```
-.index      | 0 relative_offset i32 | 4 position i32 |                                    strictly increasing
-.timeindex  | 0 timestamp i64 | 8 relative_offset i32 |                                   timestamps strictly increasing
-.txnindex   | 0 version i16 | 2 producer_id i64 | 10 first_offset i64 | 18 last_offset i64 | 26 last_stable_offset i64 |
+<log dir>/
++-- orders-0/                                a partition: <topic>-<number>
+|   +-- 00000000000000000042.log             batches of records
+|   +-- 00000000000000000042.index           offset -> position in the log, about every 4 KiB of log
+|   +-- 00000000000000000042.timeindex       timestamp -> offset
+|   +-- 00000000000000000042.txnindex        aborted transactions, where there are any
+|   +-- 00000000000000000042.snapshot        the state of producers before that offset
+|   +-- leader-epoch-checkpoint              epochs and their first offsets, text
++-- log-start-offset-checkpoint, ...         of every partition, text
++-- .kafka_cleanshutdown                     the last stop was clean
 ```
 
-A relative offset is an offset minus the segment's base offset, which only the file's name tells. An index of an active
-segment is as long as `max_index_size` allows, zeros behind its entries.
+### Indexes
+
+Class `OffsetIndex`, `TimeIndex` and `TransactionIndex` of `org.apache.kafka.storage.internals.log`. A relative offset
+is an offset minus the segment's base offset, which only the file's name has. Offset and time index have keys that
+strictly increase. The index of an active segment is as long as `max_index_size` allows: zeros follow its entries.
+
+```
+.index
+0                 4          8
++-----------------+----------+
+| relative_offset | position |
+| i32             | i32      |
++-----------------+----------+
+  of a batch's last   byte of the log at which the batch begins
+  record
+.timeindex
+0           8                 12
++-----------+-----------------+
+| timestamp | relative_offset |
+| i64, ms   | i32             |
++-----------+-----------------+
+  the largest so far; the offset of the record that has it
+
+.txnindex
+0         2             10             18            26                   34
++---------+-------------+--------------+-------------+--------------------+
+| version | producer_id | first_offset | last_offset | last_stable_offset |
+| i16     | i64         | i64          | i64         | i64                |
++---------+-------------+--------------+-------------+--------------------+
+```
+
+### Log
+
+`DefaultRecordBatch`. A batch of magic 2 (0.11 and later); `crc` is CRC-32C of all bytes from 21 on, `length` counts
+what follows it, and records may be compressed as a whole (attributes, bits 0 to 2):
+
+```
+batch
+0             8        12             16      17    21           23                  27
++-------------+--------+--------------+-------+-----+------------+-------------------+
+| base_offset | length | leader_epoch | magic | crc | attributes | last_offset_delta |
+| i64         | i32    | i32          | i8    | u32 | i16        | i32               |
++-------------+--------+--------------+-------+-----+------------+-------------------+
+27               35              43            51               53              57      61
++----------------+---------------+-------------+----------------+---------------+-------+---------+
+| base_timestamp | max_timestamp | producer_id | producer_epoch | base_sequence | count | records |
+| i64, ms        | i64, ms       | i64         | i16            | i32           | i32   |         |
++----------------+---------------+-------------+----------------+---------------+-------+---------+
+
+record
++--------+------------+-----------------+--------------+------------+------------+-------------------+
+| length | attributes | timestamp_delta | offset_delta | key        | value      | headers           |
+| varint | i8         | varlong         | varint       | varint + n | varint + n | varint, then each |
++--------+------------+-----------------+--------------+------------+------------+-------------------+
+```
+
+`LegacyRecord`. Before that each message is a batch of its own, and a compressed one has messages in its value; `crc` is
+CRC-32 of all bytes from 16 on, and magic 0 has no timestamp:
+
+```
+message
+0        8        12    16      17           18          26
++--------+--------+-----+-------+------------+-----------+---------+---------+
+| offset | length | crc | magic | attributes | timestamp | key     | value   |
+| i64    | i32    | u32 | i8    | i8         | i64, ms   | i32 + n | i32 + n |
++--------+--------+-----+-------+------------+-----------+---------+---------+
+```
+
+### Producer snapshot
+
+`ProducerStateManager`. Version 1 and a CRC-32C of all bytes from 6 on, then one row for each producer:
+
+```
+0         2     6       10
++---------+-----+-------+------------+
+| version | crc | count | count rows |
+| i16     | u32 | i32   |            |
++---------+-----+-------+------------+
+row
+0             8       10              14            22             26          34
++-------------+-------+---------------+-------------+--------------+-----------+
+| producer_id | epoch | last_sequence | last_offset | offset_delta | timestamp |
+| i64         | i16   | i32           | i64         | i32          | i64, ms   |
++-------------+-------+---------------+-------------+--------------+-----------+
+34                  38                         46
++-------------------+--------------------------+
+| coordinator_epoch | current_txn_first_offset |
+| i32               | i64                      |
++-------------------+--------------------------+
+                      -1: no transaction is open
+```
 """
 
 from __future__ import annotations

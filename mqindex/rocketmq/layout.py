@@ -1,41 +1,150 @@
-"""Where the bytes are, and the few rules that every RocketMQ file shares. All integers are big-endian and signed.
+"""The files of a RocketMQ store, drawn, and the few rules that all of them share.
 
-An index file (`store/index/IndexFile.java`, `IndexHeader.java`) has three regions and no record of its own geometry:
+All integers are big-endian and signed. Numbers above a box are bytes from the beginning of what is drawn; i8 to i64 are
+integers of that many bits. Times are ms since the epoch, but for time_diff: seconds since the file's begin_timestamp.
 
 ```
-byte 0                   header, 40 bytes
-byte 40                  slots,   4 x hash_slot_num
-byte 40 + 4 x slots      entries, 20 x index_num        (entry 0 is never used)
+<store>/
++-- commitlog/00000000001073741824                      every message, in the order of arrival
++-- consumequeue/<topic>/<queueId>/00000000000006000000 a unit for each message of one queue
++-- consumequeue_ext/<topic>/<queueId>/...              more about some of these messages (enableConsumeQueueExt)
++-- batchconsumequeue/<topic>/<queueId>/...             queues of topics of type BatchCQ (5.0 and later)
++-- index/20231114221320000                             key -> places of messages in the commit log
++-- config/topics.json, consumerOffset.json, ...        JSON, each with a .bak of the save before
++-- checkpoint                                          up to where the files are known to be on the disk
++-- abort                                               there while a broker runs, and after an unclean end
++-- lock                                                locked while a broker runs
+```
 
-header   | 0 begin_timestamp i64 | 8 end_timestamp i64 | 16 begin_phy_offset i64 | 24 end_phy_offset i64
-         | 32 hash_slot_count i32 | 36 index_count i32 |
-slot     | number of the newest entry of its chain i32, 0: empty |
-entry    | 0 key_hash i32 | 4 phy_offset i64 | 12 time_diff i32, seconds | 16 prev_index i32, 0: end of the chain |
+### Index file
+
+`store/index/IndexFile`, `IndexHeader`, the same in 4.0 to 5.5. The name is the local time of creation. There
+are three regions, and no record of how many slots and entries there are (the *geometry*):
+
+```
++----------------------+ 0
+| header               |
++----------------------+ 40
+| slots, 4 bytes each  |   slot s, i32: the number of the newest entry of its chain, 0: no entry
++----------------------+ 40 + 4 * hash_slot_num
+| entries, 20 bytes    |   entry n begins at 40 + 4 * hash_slot_num + 20 * n; entry 0 is never used
++----------------------+ 40 + 4 * hash_slot_num + 20 * index_num
+
+header
+0                 8               16                 24               32                36            40
++-----------------+---------------+------------------+----------------+-----------------+-------------+
+| begin_timestamp | end_timestamp | begin_phy_offset | end_phy_offset | hash_slot_count | index_count |
+| i64, ms         | i64, ms       | i64              | i64            | i32             | i32         |
++-----------------+---------------+------------------+----------------+-----------------+-------------+
+                                                                  used slots        number of the next entry
+entry
+0          4            12          16           20
++----------+------------+-----------+------------+
+| key_hash | phy_offset | time_diff | prev_index |
+| i32      | i64        | i32, s    | i32        |
++----------+------------+-----------+------------+
+  of topic#key                      the entry before it in the same slot, 0: the chain ends
+```
+
+A look-up goes from the newest entry of a slot to ever older ones:
+
+```
+key_hash("T#k") % hash_slot_num = 3       slots      entries
+                                         +----+     +-----------------------------------+
+                                       3 | 17 | --> | 17: key_hash ...  prev_index = 9  | --+
+                                         +----+     +-----------------------------------+   |
+                                                    |  9: key_hash ...  prev_index = 0  | <-+
+                                                    +-----------------------------------+
 ```
 
 >>> index_file_size(5_000_000, 20_000_000)
 420000040
 
-A commit-log file is named by its starting phy_offset, and holds frames back to back, then a blank:
+### Commit log
+
+`store/CommitLog`. A file is named by the phy_offset of its first byte. It holds frames back to back, then a blank
+that fills the file. Numbers from 56 on are those of IPv4 hosts; an IPv6 host has 16 bytes more (sys_flag bits 0x10: the
+born host, 0x20: the store host):
 
 ```
-frame    | 0 total_size i32 | 4 magic_code i32 | 8 body_crc i32 | 12 queue_id i32 | 16 flag i32 | 20 queue_offset i64
-         | 28 phy_offset i64 | 36 sys_flag i32 | 40 born_timestamp i64 | 48 born_host 8 or 20 | store_timestamp i64
-         | store_host 8 or 20 | reconsume_times i32 | prepared_transaction_offset i64 | body i32 + n
-         | topic i8 (version 2: i16) + n | properties i16 + n |
-blank    | 0 bytes left in the file i32 | 4 magic_code i32 | undefined |
+frame
+0            4            8          12         16     20             28           36         40
++------------+------------+----------+----------+------+--------------+------------+----------+
+| total_size | magic_code | body_crc | queue_id | flag | queue_offset | phy_offset | sys_flag |
+| i32        | i32        | i32      | i32      | i32  | i64          | i64        | i32      |
++------------+------------+----------+----------+------+--------------+------------+----------+
+40               48          56                64           72                76                            84
++----------------+-----------+-----------------+------------+-----------------+-----------------------------+
+| born_timestamp | born_host | store_timestamp | store_host | reconsume_times | prepared_transaction_offset |
+| i64, ms        | 8 or 20   | i64, ms         | 8 or 20    | i32             | i64                         |
++----------------+-----------+-----------------+------------+-----------------+-----------------------------+
+84         88
++----------+----------+--------------------+-----------+----------------+----------------+
+| body_len | body     | topic_len          | topic     | properties_len | properties     |
+| i32      | body_len | i8, version 2: i16 | topic_len | i16            | properties_len |
++----------+----------+--------------------+-----------+----------------+----------------+
+
+blank
+0                        4            8
++------------------------+------------+-----------+
+| bytes left in the file | magic_code | undefined |
+| i32                    | i32        |           |
++------------------------+------------+-----------+
 ```
 
-Files of a consume queue are named by the byte at which they start in the queue (`store/ConsumeQueue.java`,
-`ConsumeQueueExt.java`, `queue/BatchConsumeQueue.java`). The unit of queue offset q stands at byte 20 x q; extension
-units have an address, their byte - 2^63, that stands in place of a unit's tags_code; a batch unit stands where the one
-before it ends:
+`magic_code` is one of `MAGIC_MESSAGE_V1`, `MAGIC_MESSAGE_V2` (topics of more than 127 bytes, 5.1 and later) and
+`MAGIC_BLANK`. A host is an address of 4 or 16 bytes and a port, i32. Properties are `name 01 value 02` each, bytes 1
+and 2 as separators; KEYS, UNIQ_KEY and, from 5.4 on, TAGS become index entries.
+
+### Consume queues
+
+`store/ConsumeQueue`, `store/ConsumeQueueExt`, `store/queue/BatchConsumeQueue`. A file is named by the byte of the
+queue at which it begins. The unit of queue offset q begins at byte 20 * q of its queue:
 
 ```
-unit        | 0 phy_offset i64 | 8 size i32 | 12 tags_code i64 |
-extension   | 0 size i16 | 2 tags_code i64 | 10 store_timestamp i64 | 18 bitmap_size i16 | bitmap n |
-batch unit  | 0 phy_offset i64 | 8 size i32 | 12 tags_code i64 | 20 store_timestamp i64 | 28 msg_base_offset i64
-            | 36 batch_size i16 | 38 compacted_offset i32 | 42 reserved i32 |
+unit
+0            8      12          20
++------------+------+-----------+
+| phy_offset | size | tags_code |
+| i64        | i32  | i64       |
++------------+------+-----------+
+               of the frame, the hash of TAGS; in SCHEDULE_TOPIC_XXXX the time of delivery, ms
+```
+
+An extension unit has an address, its byte - 2^63, which is in the unit in place of the tags_code (`MAX_EXT_ADDRESS`
+and below):
+
+```
+extension unit
+0      2           10                18            20
++------+-----------+-----------------+-------------+-------------+
+| size | tags_code | store_timestamp | bitmap_size | bitmap      |
+| i16  | i64       | i64, ms         | i16         | bitmap_size |
++------+-----------+-----------------+-------------+-------------+
+```
+
+A batch unit begins where the one before it ends; it is one batch of messages:
+
+```
+batch unit
+0            8      12          20                28                36           38                 42         46
++------------+------+-----------+-----------------+-----------------+------------+------------------+----------+
+| phy_offset | size | tags_code | store_timestamp | msg_base_offset | batch_size | compacted_offset | reserved |
+| i64        | i32  | i64       | i64, ms         | i64             | i16        | i32              | i32      |
++------------+------+-----------+-----------------+-----------------+------------+------------------+----------+
+```
+
+### Checkpoint
+
+`store/StoreCheckpoint`, 4096 bytes; `mqindex.rocketmq.Checkpoint` has the fields. In older brokers' files the last
+three are zeros:
+
+```
+0            8            16          24               32            40                48
++------------+------------+-----------+----------------+-------------+-----------------+-------+
+| physic_msg | logics_msg | index_msg | master_flushed | confirm_phy | logics_physical | zeros |
+| i64, ms    | i64, ms    | i64, ms   | i64            | i64         | i64             |       |
++------------+------------+-----------+----------------+-------------+-----------------+-------+
 ```
 """
 

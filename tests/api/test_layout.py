@@ -58,12 +58,17 @@ def test_both_layouts_agree(c_name: str, python_name: str) -> None:
     assert c_constants()[c_name] == getattr(layout, python_name)
 
 
+def drawn(title: str) -> dict[str, str]:
+    """Byte -> field of one box of the layout's drawings."""
+    lines = (layout.__doc__ or "").splitlines()
+    box = lines.index(title) + 1
+    return dict(zip(lines[box].split(), lines[box + 2].replace("|", " ").split(), strict=False))
+
+
 @in_repository
 def test_the_fields_of_the_index_header_and_entry_stand_where_the_layout_says() -> None:
     constants = c_constants()
-    drawing = layout.__doc__ or ""
-    header = dict(re.findall(r"(\d+) (\w+) i\d+", drawing[drawing.index("header   |") : drawing.index("slot     |")]))
-    entry = dict(re.findall(r"(\d+) (\w+) i\d+", drawing[drawing.index("entry    |") : drawing.index("```\n\n>>>")]))
+    header, entry = drawn("header"), drawn("entry")
     assert len(header) == 6 and len(entry) == 4
     assert {name: constants[f"MQI_{name.upper()}"] for name in header.values()} == {
         name: int(at) for at, name in header.items()
@@ -76,10 +81,7 @@ def test_the_fields_of_the_index_header_and_entry_stand_where_the_layout_says() 
 @in_repository
 def test_the_fields_of_a_unit_stand_where_the_layout_says() -> None:
     constants = c_constants()
-    drawing = layout.__doc__ or ""
-    unit = dict(
-        re.findall(r"(\d+) (\w+) i\d+", drawing[drawing.index("unit        |") : drawing.index("extension   |")])
-    )
+    unit = drawn("unit")
     names = {"phy_offset": "PHY_OFFSET", "size": "MESSAGE_SIZE", "tags_code": "TAGS_CODE"}
     assert {name: constants[f"MQI_UNIT_{names[name]}"] for name in unit.values()} == {
         name: int(at) for at, name in unit.items()

@@ -196,7 +196,7 @@ class LogSegment(Closable):
     def batch_arrays(
         self, start: int = 0, stop: int | None = None, *, check_crc: bool = False
     ) -> Iterator[npt.NDArray[Any]]:
-        """The same as structured arrays of `mqindex.kafka.log.batches.BATCH`, a few thousand batches each."""
+        """Internal: the same as structured arrays of `mqindex.kafka.log.batches.BATCH`, a few thousand batches each."""
         if not 0 <= whole_number("start", start) <= self.size:
             raise ValueError(f"start: expected 0..{self.size}, got {start}")
         stop = self.size if stop is None else min(whole_number("stop", stop), self.size)

@@ -228,7 +228,7 @@ class PartitionLog(Closable):
         return self._aborted.collect(start, upper, self.log_start_offset)
 
     def are_committed(self, batches: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Which batches a reader of committed records gets.
+        """Internal: which batches a reader of committed records gets.
 
         Parameters
         ----------
