@@ -14,6 +14,7 @@ from bench.scale import SCALES
 __all__ = ["stale", "write"]
 
 BEGIN, END = "<!-- written by `python -m bench report` -->", "<!-- written until here -->"
+MEMORY = ["private memory of a rebuild, 1 GiB of log", "private memory of a rebuild, 16 GiB of log"]
 GROUP_HEADINGS = {
     "RocketMQ": "Compared with RocketMQ's own classes",
     "Kafka": "Compared with Kafka's own classes",
@@ -61,7 +62,13 @@ def _eight(record: dict[str, Any]) -> str:
         for key in EIGHT
         if (row := found.get(key))
     ]
-    return "\n".join([_head("work", "mqindex", "compared with", "faster by"), *lines])
+    head = _head("work", "mqindex", "compared with", "times as fast")
+    return "\n".join([head, *lines, *_memory([found.get(("private_memory", work)) for work in MEMORY])])
+
+
+def _memory(found: list[Row | None]) -> list[str]:
+    small, large = (_ours(row) if row else "" for row in found)
+    return ["", f"A rebuild takes {small} of private memory for 1 GiB of log, and {large} for 16 GiB."] if small else []
 
 
 def _full(record: dict[str, Any]) -> str:
