@@ -1,6 +1,6 @@
-/* Big-endian loads and stores: the only place that swaps bytes.
+/* Loads and stores: the only place that swaps bytes. And sums that wrap, as Java's.
  *
- * Plain forms accept any alignment. The acquire/release forms need a 4-byte aligned address: they publish the
+ * Plain forms are big-endian, `native` ones scratch of this machine; both accept any alignment. The acquire/release forms need a 4-byte aligned address: they publish the
  * slot and count words of a live index file to readers of other threads and processes. */
 #ifndef MQI_BYTES_H
 #define MQI_BYTES_H
@@ -50,6 +50,23 @@ static inline void mqi_set64(uint8_t *p, int64_t value) {
     uint64_t v = MQI_SWAP64((uint64_t)value);
     memcpy(p, &v, sizeof v);
 }
+
+static inline int32_t mqi_native32(const uint8_t *p) {
+    int32_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline int64_t mqi_native64(const uint8_t *p) {
+    int64_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+/* Hostile numbers wrap instead of being undefined. */
+static inline int64_t mqi_add64(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+static inline int64_t mqi_sub64(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
+static inline int32_t mqi_add32(int32_t a, int32_t b) { return (int32_t)((uint32_t)a + (uint32_t)b); }
 
 static inline int32_t mqi_acquire32(const uint8_t *p) {
     uint32_t v = __atomic_load_n((const uint32_t *)(const void *)p, __ATOMIC_ACQUIRE);

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "mqi_compiler.h"
+
 int64_t mqi_units_count(const mqi_queue_unit *units, int64_t n, int64_t queues, int64_t *offsets) {
     for (int64_t k = 0; k <= queues; k++) offsets[k] = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -40,24 +42,19 @@ static inline void put_unit(uint8_t *p, int64_t phy_offset, int32_t size, int64_
     mqi_set64(p + MQI_UNIT_TAGS_CODE, tags_code);
 }
 
-/* Java's sum: hostile offsets wrap instead of being undefined. */
-static inline int64_t end_of(int64_t phy_offset, int32_t size) {
-    return (int64_t)((uint64_t)phy_offset + (uint64_t)(int64_t)size);
-}
-
 int64_t mqi_units_encode(mqi_unit_append *end, const mqi_queue_unit *units, int64_t n, uint8_t *out) {
     uint8_t *p = out;
     for (int64_t i = 0; i < n; i++) {
         const mqi_queue_unit *u = units + i;
-        int64_t behind = end_of(u->phy_offset, u->size);
-        if (behind <= end->max_phy_offset || (u->queue_offset != 0 && u->queue_offset < end->next_offset)) {
+        int64_t frame_end = mqi_add64(u->phy_offset, u->size);
+        if (frame_end <= end->max_phy_offset || (u->queue_offset != 0 && u->queue_offset < end->next_offset)) {
             end->repeated++;
             continue;
         }
         end->misplaced += u->queue_offset > end->next_offset;
         put_unit(p, u->phy_offset, u->size, u->tags_code);
         p += MQI_UNIT_SIZE;
-        end->max_phy_offset = behind;
+        end->max_phy_offset = frame_end;
         end->next_offset++;
     }
     return (p - out) / MQI_UNIT_SIZE;
@@ -120,8 +117,6 @@ static inline int table_holds(const filter *f, int32_t hash) {
     while (f->places[at] != EMPTY && f->places[at] != hash) at = (at + 1) & f->mask;
     return f->places[at] == hash;
 }
-
-#define ALWAYS_INLINE inline __attribute__((always_inline))
 
 /* `kind` is the filter's; a constant where it is called, so that each kind has a loop of its own. */
 static ALWAYS_INLINE int passes(const filter *f, int kind, int64_t code) {
@@ -186,7 +181,7 @@ static ALWAYS_INLINE int64_t take_kind(mqi_unit_take *t, const filter f, int kin
         int64_t phy_offset = mqi_get64(unit + MQI_UNIT_PHY_OFFSET), code = code_of(unit);
         int32_t size = mqi_get32(unit + MQI_UNIT_MESSAGE_SIZE);
         int passing = passes(&f, kind, code);
-        if (__builtin_expect(passing & !lies_in(part, phy_offset, size), 0)) {
+        if (UNLIKELY(passing & !lies_in(part, phy_offset, size))) {
             part = part_of(&to, phy_offset);
             if (!lies_in(part, phy_offset, size)) size = 0, t->gone++;
         }

@@ -5,7 +5,6 @@
 #define POLY_CRC32 0xEDB88320u  /* reflected 0x04C11DB7 */
 #define POLY_CRC32C 0x82F63B78u /* reflected 0x1EDC6F41 */
 
-typedef uint32_t (*crc_kernel)(const uint8_t *p, size_t n, uint32_t crc);
 typedef uint32_t crc_tables[8][256];
 
 static crc_tables table32, table32c;
@@ -40,10 +39,10 @@ uint32_t mqi_crc32_portable(const uint8_t *p, size_t n, uint32_t crc) { return ~
 
 uint32_t mqi_crc32c_portable(const uint8_t *p, size_t n, uint32_t crc) { return ~slice8(table32c, p, n, ~crc); }
 
-static crc_kernel kernel32 = mqi_crc32_portable, kernel32c = mqi_crc32c_portable;
+static mqi_checksum *kernel32 = mqi_crc32_portable, *kernel32c = mqi_crc32c_portable;
 static const char *kernel_name = "portable";
 
-static void choose(const char *name, crc_kernel crc32, crc_kernel crc32c) {
+static void choose(const char *name, mqi_checksum *crc32, mqi_checksum *crc32c) {
     kernel_name = name;
     kernel32 = crc32;
     kernel32c = crc32c;

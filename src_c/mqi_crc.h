@@ -6,8 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+typedef uint32_t mqi_checksum(const uint8_t *p, size_t n, uint32_t crc);
+
 /* The tables are filled, and the kernels chosen, when the code is loaded: nobody can forget it.
- * `crc` is the checksum of what stands before, 0 for nothing: crc(a + b) == f(b, crc(a)). */
+ * `crc` is the checksum of what comes before, 0 for nothing: crc(a + b) == f(b, crc(a)).
+ *
+ * Other units do not call these: they get a function from their callers, so that this code and its tables are compiled
+ * into one module only. */
 uint32_t mqi_crc32(const uint8_t *p, size_t n, uint32_t crc);
 uint32_t mqi_crc32c(const uint8_t *p, size_t n, uint32_t crc);
 

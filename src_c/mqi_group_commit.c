@@ -5,13 +5,14 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #if defined(__linux__)
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #endif
+
+#include "mqi_clock.h"
 
 #define LONGEST_GATHERING 2000000 /* ns */
 #define AWAKE 300000              /* ns of it */
@@ -22,16 +23,10 @@
 #define sync_data(fd) fdatasync(fd)
 #endif
 
-static int64_t now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* Waits for `came`, not longer than until `stop`. */
 static void wait_until(mqi_group *group, int64_t stop) {
 #if defined(__APPLE__)
-    int64_t left = stop - now();
+    int64_t left = stop - mqi_now();
     struct timespec t = {0, left > 0 ? (long)left : 0};
     pthread_cond_timedwait_relative_np(&group->came, &group->lock, &t);
 #else
@@ -122,16 +117,16 @@ void mqi_group_commit(mqi_group *group, int64_t written) {
 
 /* Who sleeps on an idle processor wakes late: the leader stays awake as long as callers may be coming any moment. */
 static void stay_awake(const mqi_group *group, int64_t stop) {
-    while (__atomic_load_n(&group->waiting, __ATOMIC_RELAXED) < group->expected && now() < stop) sched_yield();
+    while (__atomic_load_n(&group->waiting, __ATOMIC_RELAXED) < group->expected && mqi_now() < stop) sched_yield();
 }
 
 static void gather(mqi_group *group) {
     if (group->waiting >= group->expected) return;
-    int64_t start = now(), stop = start + least(2 * group->took, LONGEST_GATHERING);
+    int64_t start = mqi_now(), stop = start + least(2 * group->took, LONGEST_GATHERING);
     pthread_mutex_unlock(&group->lock);
     stay_awake(group, least(stop, start + AWAKE));
     pthread_mutex_lock(&group->lock);
-    while (group->waiting < group->expected && now() < stop) wait_until(group, stop);
+    while (group->waiting < group->expected && mqi_now() < stop) wait_until(group, stop);
 }
 
 /* Syncs the first n files and closes all but the last; only the leader takes files away, so they stay in their places
@@ -157,14 +152,14 @@ static void forget_files(mqi_group *group, int n) {
 static void lead(mqi_group *group) {
     group->leading = 1;
     gather(group);
-    int64_t start = now();
+    int64_t start = mqi_now();
     int n = group->n_fds, taken_up = group->waiting;
     group->taken = group->written;
     set_waiting(group, 0);
     pthread_mutex_unlock(&group->lock);
     int failed = sync_files(group, n);
     pthread_mutex_lock(&group->lock);
-    group->took = now() - start;
+    group->took = mqi_now() - start;
     if (failed) group->error = failed;
     else if (n > 1) forget_files(group, n - 1);
     if (!failed && group->taken > group->flushed) __atomic_store_n(&group->flushed, group->taken, __ATOMIC_RELEASE);

@@ -1,4 +1,6 @@
-#include "mqi_index_inline.h"
+#include "mqi_index_file.h"
+
+#include "mqi_run.h"
 
 void mqi_index_read_header(const mqi_index_file *f, mqi_index_header *header) {
     header->index_count = mqi_acquire32(f->base + MQI_INDEX_COUNT);
@@ -38,7 +40,7 @@ void mqi_index_entries(const mqi_index_file *f, size_t start, size_t n, int32_t 
 }
 
 void mqi_index_slots(const mqi_index_file *f, int32_t *out) {
-    for (uint32_t i = 0; i < f->hash_slot_num; i++) out[i] = mqi_get32(slot_at(f, i));
+    for (uint32_t i = 0; i < f->hash_slot_num; i++) out[i] = mqi_get32(mqi_slot_at(f, i));
 }
 
 size_t mqi_index_compare_run(const mqi_index_file *f, size_t start, const uint8_t *run, size_t n) {
@@ -47,17 +49,13 @@ size_t mqi_index_compare_run(const mqi_index_file *f, size_t start, const uint8_
     int64_t known = INT64_MIN; /* neighbours mostly have one time: divide once */
     int32_t diff = 0;
     for (size_t i = 0; i < n; i++, entry += MQI_ENTRY_SIZE, run += MQI_RUN_SIZE) {
-        int32_t key_hash;
-        int64_t phy_offset, timestamp;
-        memcpy(&key_hash, run + MQI_RUN_KEY_HASH, sizeof key_hash);
-        memcpy(&phy_offset, run + MQI_RUN_PHY_OFFSET, sizeof phy_offset);
-        memcpy(&timestamp, run + MQI_RUN_STORE_TIMESTAMP, sizeof timestamp);
+        int64_t timestamp = mqi_native64(run + MQI_RUN_STORE_TIMESTAMP);
         if (timestamp != known) {
             known = timestamp;
-            diff = time_diff(begin, timestamp);
+            diff = mqi_time_diff(begin, timestamp);
         }
-        int same = key_hash == mqi_get32(entry + MQI_ENTRY_KEY_HASH) &&
-                   phy_offset == mqi_get64(entry + MQI_ENTRY_PHY_OFFSET) &&
+        int same = mqi_native32(run + MQI_RUN_KEY_HASH) == mqi_get32(entry + MQI_ENTRY_KEY_HASH) &&
+                   mqi_native64(run + MQI_RUN_PHY_OFFSET) == mqi_get64(entry + MQI_ENTRY_PHY_OFFSET) &&
                    (diff == mqi_get32(entry + MQI_ENTRY_TIME_DIFF) || start + i == 1);
         if (UNLIKELY(!same)) return i;
     }
@@ -88,16 +86,16 @@ static void check_header(const mqi_index_file *f, const mqi_index_header *h, int
     if (h->hash_slot_count != used && h->hash_slot_count != count - 1)
         report(list, MQI_FAULT_HASH_SLOT_COUNT, -1, MQI_HASH_SLOT_COUNT, used, h->hash_slot_count);
     if (count <= 1) return;
-    int64_t first = mqi_get64(entry_at(f, 1) + MQI_ENTRY_PHY_OFFSET);
-    int64_t last = mqi_get64(entry_at(f, count - 1) + MQI_ENTRY_PHY_OFFSET);
+    int64_t first = mqi_get64(mqi_entry_at(f, 1) + MQI_ENTRY_PHY_OFFSET);
+    int64_t last = mqi_get64(mqi_entry_at(f, count - 1) + MQI_ENTRY_PHY_OFFSET);
     if (h->begin_phy_offset != first)
         report(list, MQI_FAULT_BEGIN_PHY_OFFSET, -1, MQI_BEGIN_PHY_OFFSET, first, h->begin_phy_offset);
     if (h->end_phy_offset != last)
         report(list, MQI_FAULT_END_PHY_OFFSET, -1, MQI_END_PHY_OFFSET, last, h->end_phy_offset);
-    int32_t diff = mqi_get32(entry_at(f, count - 1) + MQI_ENTRY_TIME_DIFF);
+    int32_t diff = mqi_get32(mqi_entry_at(f, count - 1) + MQI_ENTRY_TIME_DIFF);
     int64_t end = count == 2 ? h->begin_timestamp : h->end_timestamp; /* entry 1 counts from the seed, now gone */
-    if (count == 2 ? h->end_timestamp != end : time_diff(h->begin_timestamp, end) != diff) {
-        int64_t expected = (int64_t)((uint64_t)h->begin_timestamp + (count == 2 ? 0 : (uint64_t)diff * 1000u));
+    if (count == 2 ? h->end_timestamp != end : mqi_time_diff(h->begin_timestamp, end) != diff) {
+        int64_t expected = mqi_add64(h->begin_timestamp, count == 2 ? 0 : (int64_t)diff * 1000);
         report(list, MQI_FAULT_END_TIMESTAMP, -1, MQI_END_TIMESTAMP, expected, h->end_timestamp);
     }
 }
@@ -109,15 +107,15 @@ size_t mqi_index_check(const mqi_index_file *f, int32_t *heads, mqi_fault *fault
     const int32_t count = mqi_index_next(f);
     const size_t entries = MQI_INDEX_HEADER_SIZE + (size_t)MQI_SLOT_SIZE * f->hash_slot_num;
     for (int32_t i = 1; i < count; i++) { /* replay: the head that each entry must have found */
-        const uint8_t *entry = entry_at(f, i);
+        const uint8_t *entry = mqi_entry_at(f, i);
         if (LIKELY(count - i > MQI_AHEAD)) {
             int32_t later = mqi_get32(entry + MQI_AHEAD * MQI_ENTRY_SIZE + MQI_ENTRY_KEY_HASH);
-            __builtin_prefetch(&heads[slot_of(f, later)], 1, 3);
+            __builtin_prefetch(&heads[mqi_slot_of(f, later)], 1, 3);
         }
         int32_t hash = mqi_get32(entry + MQI_ENTRY_KEY_HASH);
         int32_t diff = mqi_get32(entry + MQI_ENTRY_TIME_DIFF);
         int32_t prev = mqi_get32(entry + MQI_ENTRY_PREV_INDEX);
-        int32_t *head = &heads[slot_of(f, hash)];
+        int32_t *head = &heads[mqi_slot_of(f, hash)];
         if (UNLIKELY(hash < 0 || diff < 0 || prev != *head)) {
             int64_t at = (int64_t)(entries + (size_t)i * MQI_ENTRY_SIZE);
             if (hash < 0) report(&list, MQI_FAULT_KEY_HASH, i, at + MQI_ENTRY_KEY_HASH, 0, hash);
@@ -128,7 +126,7 @@ size_t mqi_index_check(const mqi_index_file *f, int32_t *heads, mqi_fault *fault
     }
     int64_t used = 0;
     for (uint32_t slot = 0; slot < f->hash_slot_num; slot++) {
-        int32_t value = mqi_get32(slot_at(f, slot));
+        int32_t value = mqi_get32(mqi_slot_at(f, slot));
         used += heads[slot] != 0;
         if (UNLIKELY(value != heads[slot])) {
             int outside = value < 0 || value > count;
@@ -146,16 +144,16 @@ static inline int head_fits(const mqi_index_file *f, uint32_t slot, int32_t head
     /* GCOVR_EXCL_BR_START: the second differs from the first only where a put has come in between */
     if (head > count && head > mqi_acquire32(f->base + MQI_INDEX_COUNT)) return 0;
     /* GCOVR_EXCL_BR_STOP */
-    int32_t hash = mqi_get32(entry_at(f, head) + MQI_ENTRY_KEY_HASH);
-    return hash >= 0 && slot_of(f, hash) == slot;
+    int32_t hash = mqi_get32(mqi_entry_at(f, head) + MQI_ENTRY_KEY_HASH);
+    return hash >= 0 && mqi_slot_of(f, hash) == slot;
 }
 
 static int newest_fit(const mqi_index_file *f, int32_t count, size_t newest) {
     int32_t stop = (size_t)(count - 1) > newest ? count - (int32_t)newest : 1;
     for (int32_t i = count - 1; i >= stop; i--) {
-        int32_t hash = mqi_get32(entry_at(f, i) + MQI_ENTRY_KEY_HASH);
-        uint32_t slot = slot_of(f, hash);
-        int32_t head = mqi_acquire32(slot_at(f, slot));
+        int32_t hash = mqi_get32(mqi_entry_at(f, i) + MQI_ENTRY_KEY_HASH);
+        uint32_t slot = mqi_slot_of(f, hash);
+        int32_t head = mqi_acquire32(mqi_slot_at(f, slot));
         if (hash < 0 || head < i || !head_fits(f, slot, head, count)) return 0;
     }
     return 1;
@@ -166,22 +164,22 @@ int mqi_index_fits(const mqi_index_file *f, size_t newest) {
     if (newest > 0) return newest_fit(f, count, newest);
     for (uint32_t slot = 0; slot < f->hash_slot_num; slot++) {
         if (LIKELY(f->hash_slot_num - slot > MQI_AHEAD)) {
-            uint32_t later = (uint32_t)mqi_get32(slot_at(f, slot + MQI_AHEAD));
-            if (LIKELY(later < (uint32_t)count)) prefetch_entry(entry_at(f, (int32_t)later));
+            uint32_t later = (uint32_t)mqi_get32(mqi_slot_at(f, slot + MQI_AHEAD));
+            if (LIKELY(later < (uint32_t)count)) mqi_prefetch_entry(mqi_entry_at(f, (int32_t)later));
         }
-        int32_t head = mqi_acquire32(slot_at(f, slot));
+        int32_t head = mqi_acquire32(mqi_slot_at(f, slot));
         if (head != 0 && !head_fits(f, slot, head, count)) return 0;
     }
     for (int32_t i = count - 1; i >= 1; i--) { /* each link stays in its slot, so each chain does */
-        const uint8_t *entry = entry_at(f, i);
+        const uint8_t *entry = mqi_entry_at(f, i);
         if (LIKELY(i > MQI_AHEAD)) {
             uint32_t later = (uint32_t)mqi_get32(entry - MQI_AHEAD * MQI_ENTRY_SIZE + MQI_ENTRY_PREV_INDEX);
-            if (LIKELY(later < (uint32_t)count)) prefetch_entry(entry_at(f, (int32_t)later));
+            if (LIKELY(later < (uint32_t)count)) mqi_prefetch_entry(mqi_entry_at(f, (int32_t)later));
         }
         int32_t prev = mqi_get32(entry + MQI_ENTRY_PREV_INDEX);
         if (prev == 0) continue;
         int32_t hash = mqi_get32(entry + MQI_ENTRY_KEY_HASH);
-        if (prev < 0 || prev >= i || slot_of(f, hash) != slot_of(f, mqi_get32(entry_at(f, prev)))) return 0;
+        if (prev < 0 || prev >= i || mqi_slot_of(f, hash) != mqi_slot_of(f, mqi_get32(mqi_entry_at(f, prev)))) return 0;
     }
     return 1;
 }

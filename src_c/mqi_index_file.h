@@ -1,4 +1,4 @@
-/* RocketMQ's IndexFile (store/index/IndexFile.java, all versions): put, select, decode, check, on a mapped buffer.
+/* RocketMQ's IndexFile (store/index/IndexFile.java, all versions) on a mapped buffer: its layout, its header, its checks.
  *
  *   0        40 bytes  header   | 0 begin_timestamp i64 | 8 end_timestamp i64 | 16 begin_phy_offset i64
  *                               | 24 end_phy_offset i64 | 32 hash_slot_count i32 | 36 index_count i32 |
@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "mqi_bytes.h"
+#include "mqi_compiler.h"
 #include "mqi_status.h"
 
 enum {
@@ -33,11 +34,6 @@ enum {
     MQI_ENTRY_PHY_OFFSET = 4,
     MQI_ENTRY_TIME_DIFF = 12,
     MQI_ENTRY_PREV_INDEX = 16,
-    /* A run is an array of packed 20-byte records in native byte order: scratch between two stages of a build. */
-    MQI_RUN_SIZE = 20,
-    MQI_RUN_KEY_HASH = 0,
-    MQI_RUN_PHY_OFFSET = 4,
-    MQI_RUN_STORE_TIMESTAMP = 12,
 };
 
 typedef struct mqi_index_file {
@@ -67,6 +63,38 @@ static inline int32_t mqi_index_next(const mqi_index_file *f) {
     return count < 1 ? 1 : count > f->index_num ? f->index_num : count;
 }
 
+/* ---- where slots and entries are, and the time of an entry: shared by the inner loops -------------------------------- */
+
+enum { MQI_AHEAD = 64 }; /* slots asked for before they are needed; 2^k */
+
+static inline uint32_t mqi_slot_of(const mqi_index_file *f, int32_t key_hash) {
+    /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): the geometry of an open file has slots */
+    return (uint32_t)key_hash % f->hash_slot_num; /* unsigned: a negative hash, which no broker writes, stays inside */
+}
+
+static inline uint8_t *mqi_slot_at(const mqi_index_file *f, uint32_t slot) {
+    return f->slots + (size_t)slot * MQI_SLOT_SIZE;
+}
+
+static inline uint8_t *mqi_entry_at(const mqi_index_file *f, int32_t number) {
+    return f->entries + (size_t)(uint32_t)number * MQI_ENTRY_SIZE;
+}
+
+static inline void mqi_prefetch_entry(const uint8_t *entry) { /* 20 bytes may lie on two cache lines */
+    __builtin_prefetch(entry, 0, 3);
+    __builtin_prefetch(entry + MQI_ENTRY_SIZE - 1, 0, 3);
+}
+
+/* Whole seconds since the file's begin, clamped to 0 .. INT32_MAX; 64-bit wrap as in Java. */
+static inline int32_t mqi_time_diff(int64_t begin, int64_t store_timestamp) {
+    int64_t ms = mqi_sub64(store_timestamp, begin);
+    if (begin <= 0 || ms <= 0) return 0;
+    uint64_t seconds = (uint64_t)ms / 1000;
+    return seconds > INT32_MAX ? INT32_MAX : (int32_t)seconds;
+}
+
+/* ---- the header ----------------------------------------------------------------------------------------------------- */
+
 void mqi_index_read_header(const mqi_index_file *f, mqi_index_header *header);
 
 /* A rolled file starts where its predecessor ended; a value of 0 or less leaves the field alone. */
@@ -74,34 +102,7 @@ void mqi_index_seed(mqi_index_file *f, int64_t end_phy_offset, int64_t end_times
 /* What the broker's flush makes of a file without puts: the logical count, 1. */
 void mqi_index_flush_header(mqi_index_file *f);
 
-/* Return how many were stored, in order from the first; fewer than n: the file is full. */
-size_t mqi_index_put(mqi_index_file *f, int32_t key_hash, int64_t phy_offset, int64_t store_timestamp);
-size_t mqi_index_put_columns(mqi_index_file *f, const int32_t *key_hashes, const int64_t *phy_offsets,
-                             const int64_t *store_timestamps, size_t n);
-size_t mqi_index_put_run(mqi_index_file *f, const uint8_t *run, size_t n);
-
-/* One look-up, resumable: `found` counts down from max_num, `cur` is 0 when the walk has ended. */
-typedef struct mqi_walk {
-    int64_t begin_timestamp, begin, end;
-    int64_t left;
-    int32_t key_hash, count, cur;
-} mqi_walk;
-
-void mqi_index_walk_start(const mqi_index_file *f, mqi_walk *walk, int32_t key_hash, int64_t max_num, int64_t begin,
-                          int64_t end);
-/* Fill `out` with up to `room` physical offsets, newest first; return how many. */
-size_t mqi_index_walk(const mqi_index_file *f, mqi_walk *walk, int64_t *out, size_t room);
-
-/* Many look-ups with a ring of them in flight. Hits of key i: values[offsets[i] .. offsets[i+1]). `limits` gives each
- * key its own max_num, or is NULL: then max_num for all. `values` is malloc'ed and grows; the caller frees it, also
- * after MQI_NO_MEMORY. */
-typedef struct mqi_hits {
-    int64_t *values;
-    size_t room;
-} mqi_hits;
-
-int mqi_index_select_many(const mqi_index_file *f, const int32_t *key_hashes, const int32_t *limits, int64_t max_num,
-                          size_t n, int64_t begin, int64_t end, int64_t *offsets, mqi_hits *hits);
+/* ---- decode and check ----------------------------------------------------------------------------------------------- */
 
 /* Columns of the entries [start, start + n); the caller has clamped the range to [0, index_num). */
 void mqi_index_entries(const mqi_index_file *f, size_t start, size_t n, int32_t *key_hashes, int64_t *phy_offsets,

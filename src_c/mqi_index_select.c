@@ -1,4 +1,4 @@
-#include "mqi_index_inline.h"
+#include "mqi_index_select.h"
 
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ static inline int visit(const uint8_t *entry, int32_t *cur, int32_t key_hash, in
 
 void mqi_index_walk_start(const mqi_index_file *f, mqi_walk *walk, int32_t key_hash, int64_t max_num, int64_t begin,
                           int64_t end) {
-    int32_t value = mqi_acquire32(slot_at(f, slot_of(f, key_hash)));
+    int32_t value = mqi_acquire32(mqi_slot_at(f, mqi_slot_of(f, key_hash)));
     walk->count = mqi_acquire32(f->base + MQI_INDEX_COUNT); /* after the slot: at least as new */
     walk->cur = chain_head(value, walk->count, f->index_num);
     walk->begin_timestamp = mqi_get64(f->base + MQI_BEGIN_TIMESTAMP);
@@ -40,7 +40,7 @@ size_t mqi_index_walk(const mqi_index_file *f, mqi_walk *walk, int64_t *out, siz
     size_t found = 0;
     while (walk->cur != 0 && walk->left > 0 && found < room) {
         int64_t phy_offset;
-        if (visit(entry_at(f, walk->cur), &walk->cur, walk->key_hash, walk->begin_timestamp, walk->begin, walk->end,
+        if (visit(mqi_entry_at(f, walk->cur), &walk->cur, walk->key_hash, walk->begin_timestamp, walk->begin, walk->end,
                   &phy_offset)) {
             out[found++] = phy_offset;
             walk->left--;
@@ -118,7 +118,7 @@ static size_t find_heads(const mqi_index_file *f, const int32_t *key_hashes, con
                          size_t n, lane *lanes) {
     const uint8_t *ahead[SLOTS_AHEAD];
     for (size_t i = 0; i < n && i < SLOTS_AHEAD; i++) {
-        ahead[i] = slot_at(f, slot_of(f, key_hashes[i]));
+        ahead[i] = mqi_slot_at(f, mqi_slot_of(f, key_hashes[i]));
         __builtin_prefetch(ahead[i], 0, 3);
     }
     size_t kept = 0;
@@ -126,7 +126,7 @@ static size_t find_heads(const mqi_index_file *f, const int32_t *key_hashes, con
     for (size_t i = 0; i < n; i++) {
         const uint8_t *slot = ahead[i % SLOTS_AHEAD];
         if (LIKELY(i + SLOTS_AHEAD < n)) {
-            const uint8_t *later = slot_at(f, slot_of(f, key_hashes[i + SLOTS_AHEAD]));
+            const uint8_t *later = mqi_slot_at(f, mqi_slot_of(f, key_hashes[i + SLOTS_AHEAD]));
             ahead[i % SLOTS_AHEAD] = later;
             __builtin_prefetch(later, 0, 3);
         }
@@ -157,13 +157,13 @@ static int walk_block(const mqi_index_file *f, const lane *queue, size_t n, cons
     size_t next = 0, live = 0;
     for (; live < RING && next < n; live++, next++) {
         ring[live] = queue[next];
-        prefetch_entry(entry_at(f, ring[live].cur));
+        mqi_prefetch_entry(mqi_entry_at(f, ring[live].cur));
     }
     while (live > 0) {
         if (reserve_log(log, RING) != MQI_OK) return MQI_NO_MEMORY;
         for (size_t i = 0; i < live;) {
             lane *l = &ring[i];
-            const uint8_t *entry = entry_at(f, l->cur);
+            const uint8_t *entry = mqi_entry_at(f, l->cur);
             int32_t diff = mqi_get32(entry + MQI_ENTRY_TIME_DIFF);
             int32_t prev = mqi_get32(entry + MQI_ENTRY_PREV_INDEX);
             uint32_t raw_hash;
@@ -182,7 +182,7 @@ static int walk_block(const mqi_index_file *f, const lane *queue, size_t n, cons
                 *l = ring[--live]; /* the queue is empty: the last lane takes this place */
                 continue;
             }
-            prefetch_entry(entry_at(f, l->cur));
+            mqi_prefetch_entry(mqi_entry_at(f, l->cur));
             i++;
         }
     }

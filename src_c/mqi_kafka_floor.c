@@ -1,25 +1,18 @@
 #include <stdlib.h>
 
-#include "mqi_bytes.h"
+#include "mqi_compiler.h"
 #include "mqi_kafka_index.h"
 
 #define LINE 64
 #define LEAF 8      /* entries below a key of the lowest layer: of an offset index one cache line */
 #define TIME_LEAF 4 /* of a time index rarely more than one */
 
-static inline int width(int times) { return times ? MQI_TIME_ENTRY_SIZE : MQI_OFFSET_ENTRY_SIZE; }
-
-static inline int64_t key_at(const uint8_t *buf, int times, int64_t i) {
-    const uint8_t *p = buf + i * width(times);
-    return times ? mqi_get64(p) : mqi_get32(p);
-}
-
 int mqi_kafka_is_sorted(const mqi_kafka_index *x) {
     int bad = 0;
     if (x->times)
-        for (int64_t i = 1; i < x->n; i++) bad |= key_at(x->buf, 1, i - 1) >= key_at(x->buf, 1, i);
+        for (int64_t i = 1; i < x->n; i++) bad |= mqi_kafka_key_at(x->buf, 1, i - 1) >= mqi_kafka_key_at(x->buf, 1, i);
     else
-        for (int64_t i = 1; i < x->n; i++) bad |= key_at(x->buf, 0, i - 1) >= key_at(x->buf, 0, i);
+        for (int64_t i = 1; i < x->n; i++) bad |= mqi_kafka_key_at(x->buf, 0, i - 1) >= mqi_kafka_key_at(x->buf, 0, i);
     return !bad;
 }
 
@@ -53,10 +46,10 @@ int mqi_kafka_tree_grow(mqi_kafka_tree *tree, const mqi_kafka_index *x) {
     for (int layer = 0; layer < tree->layers; layer++) {
         int64_t room = (tree->count[layer] + nodes - 1) / nodes * nodes;
         tree->keys[layer] = next;
-        for (int64_t i = 0; i < room; i++) { /* behind the last a key that is never less */
+        for (int64_t i = 0; i < room; i++) { /* after the last a key that is never less */
             int64_t key = INT64_MAX;
             if (i < tree->count[layer])
-                key = layer == 0 ? key_at(x->buf, x->times, i * leaf_of(x->times))
+                key = layer == 0 ? mqi_kafka_key_at(x->buf, x->times, i * leaf_of(x->times))
                                  : in_layer(tree, x->times, layer - 1, i * nodes);
             if (x->times) ((int64_t *)tree->keys[layer])[i] = key;
             else ((int32_t *)tree->keys[layer])[i] = key > INT32_MAX ? INT32_MAX : (int32_t)key;
@@ -98,7 +91,7 @@ static inline int64_t last_in(const mqi_kafka_index *x, int times, int64_t leaf,
     int64_t at = leaf * leaf_of(times), last = x->n - 1;
     for (int64_t step = leaf_of(times) / 2; step > 0; step /= 2) {
         int64_t probe = at + step, inside = probe < last ? probe : last;
-        at += step & -(int64_t)((key_at(x->buf, times, inside) <= target) & (probe <= last));
+        at += step & -(int64_t)((mqi_kafka_key_at(x->buf, times, inside) <= target) & (probe <= last));
     }
     return at;
 }
@@ -156,7 +149,7 @@ static inline int64_t narrowed(int times, int64_t target) { return !times && tar
         }                                                                                                              \
         for (int k = 0; k < m; k++) {                                                                                  \
             at[k] = within(tree, 0, at[k] * fan(times) + rank_of(tree->keys[0], times, at[k], wanted[k]) - 1);         \
-            const uint8_t *leaf = x->buf + at[k] * leaf_of(times) * width(times);                                      \
+            const uint8_t *leaf = x->buf + at[k] * leaf_of(times) * mqi_kafka_width(times);                            \
             __builtin_prefetch(leaf);                                                                                  \
             if (times) __builtin_prefetch(leaf + TIME_LEAF * MQI_TIME_ENTRY_SIZE - 1);                                 \
         }                                                                                                              \
@@ -166,7 +159,7 @@ static inline int64_t narrowed(int times, int64_t target) { return !times && tar
         }                                                                                                              \
     }
 
-/* A target like the filling behind a layer's last key would lead behind it. */
+/* A target like the filling after a layer's last key would lead out of the layer. */
 static inline int64_t within(const mqi_kafka_tree *tree, int layer, int64_t i) {
     return i < tree->count[layer] ? i : tree->count[layer] - 1;
 }
@@ -223,9 +216,9 @@ int64_t mqi_kafka_floor(const mqi_kafka_index *x, const mqi_kafka_tree *tree, in
 int64_t mqi_kafka_settle(const mqi_kafka_index *x, const int64_t *targets, int64_t m, int64_t *at) {
     int64_t moved = 0;
     for (int64_t k = 0; k < m; k++) {
-        int fits = (at[k] < 0 || key_at(x->buf, x->times, at[k]) <= targets[k]) &&
-                   (at[k] + 1 >= x->n || key_at(x->buf, x->times, at[k] + 1) > targets[k]);
-        if (__builtin_expect(fits, 1)) continue;
+        int fits = (at[k] < 0 || mqi_kafka_key_at(x->buf, x->times, at[k]) <= targets[k]) &&
+                   (at[k] + 1 >= x->n || mqi_kafka_key_at(x->buf, x->times, at[k] + 1) > targets[k]);
+        if (LIKELY(fits)) continue;
         at[k] = mqi_kafka_search(x, MQI_KAFKA_KEY, targets[k], 0);
         moved++;
     }
@@ -241,7 +234,7 @@ static inline void merge(const mqi_kafka_index *x, int times, const int64_t *tar
         int64_t target = targets[k], high = x->n;
         for (int64_t step = 1; low < x->n; step *= 2) { /* in leaps that double */
             int64_t probe = low + step - 1 < x->n ? low + step - 1 : x->n - 1;
-            if (key_at(x->buf, times, probe) > target) {
+            if (mqi_kafka_key_at(x->buf, times, probe) > target) {
                 high = probe;
                 break;
             }
@@ -249,7 +242,7 @@ static inline void merge(const mqi_kafka_index *x, int times, const int64_t *tar
         }
         while (low < high) {
             int64_t middle = (low + high) / 2;
-            if (key_at(x->buf, times, middle) <= target) low = middle + 1;
+            if (mqi_kafka_key_at(x->buf, times, middle) <= target) low = middle + 1;
             else high = middle;
         }
         at[k] = low - 1;

@@ -1,21 +1,6 @@
 #include "mqi_kafka_index.h"
 
-#include "mqi_bytes.h"
-
 #define PAGES 8192 /* bytes at the end that the broker searches first: they stay in the page cache */
-
-static inline int width(int times) { return times ? MQI_TIME_ENTRY_SIZE : MQI_OFFSET_ENTRY_SIZE; }
-
-static inline int64_t key_at(const uint8_t *buf, int times, int64_t i) {
-    const uint8_t *p = buf + i * width(times);
-    return times ? mqi_get64(p) : mqi_get32(p);
-}
-
-int64_t mqi_kafka_key(const mqi_kafka_index *x, int64_t i) { return key_at(x->buf, x->times, i); }
-
-int32_t mqi_kafka_value(const mqi_kafka_index *x, int64_t i) {
-    return mqi_get32(x->buf + i * width(x->times) + (x->times ? 8 : 4));
-}
 
 /* ---- one look-up -------------------------------------------------------------------------------------------------- */
 
@@ -24,7 +9,7 @@ static inline int64_t column_at(const mqi_kafka_index *x, int column, int64_t i)
 }
 
 int64_t mqi_kafka_search(const mqi_kafka_index *x, int column, int64_t target, int upper) {
-    int64_t warm = PAGES / width(x->times), last = x->n - 1, low, high;
+    int64_t warm = PAGES / mqi_kafka_width(x->times), last = x->n - 1, low, high;
     if (x->n == 0) return -1;
     int64_t hot = last > warm ? last - warm : 0;
     if (column_at(x, column, hot) < target) {
@@ -72,7 +57,7 @@ static inline void put_offset(uint8_t *p, uint64_t relative, int32_t position) {
 
 static inline void put_time(uint8_t *p, int64_t timestamp, uint64_t relative) {
     mqi_set64(p, timestamp);
-    mqi_set32(p + 8, (int32_t)relative);
+    mqi_set32(p + MQI_TIME_ENTRY_OFFSET, (int32_t)relative);
 }
 
 static int append_offset(mqi_kafka_end *end, int64_t offset, int32_t position) {
@@ -154,13 +139,10 @@ int mqi_kafka_append_times(mqi_kafka_end *end, const int64_t *timestamps, const 
 void mqi_kafka_decode(const mqi_kafka_index *x, int64_t base_offset, int64_t start, int64_t stop, int64_t *first,
                       void *second) {
     for (int64_t i = start; i < stop; i++) {
-        const uint8_t *p = x->buf + i * width(x->times);
-        if (x->times) {
-            first[i - start] = mqi_get64(p);
-            ((int64_t *)second)[i - start] = base_offset + mqi_get32(p + 8);
-        } else {
-            first[i - start] = base_offset + mqi_get32(p);
-            ((int32_t *)second)[i - start] = mqi_get32(p + 4);
-        }
+        int64_t key = mqi_kafka_key(x, i);
+        int32_t value = mqi_kafka_value(x, i);
+        first[i - start] = x->times ? key : base_offset + key;
+        if (x->times) ((int64_t *)second)[i - start] = base_offset + value;
+        else ((int32_t *)second)[i - start] = value;
     }
 }

@@ -1,4 +1,4 @@
-/* Kafka's offset index and time index: arrays of 8- and 12-byte entries, big-endian, behind them maybe zeros.
+/* Kafka's offset index and time index: arrays of 8- and 12-byte entries, big-endian, after them zeros maybe.
  *
  *   offset index   | 0 relative_offset i32 | 4 position i32 |
  *   time index     | 0 timestamp i64 | 8 relative_offset i32 |
@@ -9,8 +9,14 @@
 
 #include <stdint.h>
 
-#define MQI_OFFSET_ENTRY_SIZE 8
-#define MQI_TIME_ENTRY_SIZE 12
+#include "mqi_bytes.h"
+
+enum {
+    MQI_OFFSET_ENTRY_SIZE = 8,
+    MQI_OFFSET_ENTRY_POSITION = 4,
+    MQI_TIME_ENTRY_SIZE = 12,
+    MQI_TIME_ENTRY_OFFSET = 8,
+};
 
 typedef struct {
     const uint8_t *buf;
@@ -22,8 +28,24 @@ typedef struct {
 
 enum mqi_kafka_column { MQI_KAFKA_KEY = 0, MQI_KAFKA_VALUE };
 
-int64_t mqi_kafka_key(const mqi_kafka_index *x, int64_t i);   /* relative offset or timestamp */
-int32_t mqi_kafka_value(const mqi_kafka_index *x, int64_t i); /* position or relative offset */
+static inline int mqi_kafka_width(int times) { return times ? MQI_TIME_ENTRY_SIZE : MQI_OFFSET_ENTRY_SIZE; }
+
+/* `times` beside `buf`: where it is a constant, a loop has a copy for each kind. */
+static inline int64_t mqi_kafka_key_at(const uint8_t *buf, int times, int64_t i) {
+    const uint8_t *entry = buf + i * mqi_kafka_width(times);
+    return times ? mqi_get64(entry) : mqi_get32(entry);
+}
+
+/* Relative offset or timestamp. */
+static inline int64_t mqi_kafka_key(const mqi_kafka_index *x, int64_t i) {
+    return mqi_kafka_key_at(x->buf, x->times, i);
+}
+
+/* Position or relative offset. */
+static inline int32_t mqi_kafka_value(const mqi_kafka_index *x, int64_t i) {
+    const uint8_t *entry = x->buf + i * mqi_kafka_width(x->times);
+    return mqi_get32(entry + (x->times ? MQI_TIME_ENTRY_OFFSET : MQI_OFFSET_ENTRY_POSITION));
+}
 
 /* The entry that the broker's search gives, also where the column is not sorted: the last with column <= target, or
  * with `upper` the first with column >= target; -1: none. */
@@ -55,10 +77,10 @@ void mqi_kafka_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, cons
 /* The same without the wide instructions that the processor may have: for tests. */
 void mqi_kafka_floors_portable(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,
                                int64_t *at);
-/* The same for targets that never decrease; `from`: an entry that is not behind the first answer. */
+/* The same for targets that never decrease; `from`: an entry that is not after the first answer. */
 void mqi_kafka_merge(const mqi_kafka_index *x, const int64_t *targets, int64_t m, int64_t from, int64_t *at);
 
-/* Holds answers against the entries as they are now; where they do not fit, the file was changed since, and the broker's
+/* Compares answers with the entries as they are now; where they do not fit, the file was changed since, and the broker's
  * search decides. Returns how many. */
 int64_t mqi_kafka_settle(const mqi_kafka_index *x, const int64_t *targets, int64_t m, int64_t *at);
 

@@ -1,11 +1,6 @@
 #include "mqi_kafka_records.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#include "mqi_bytes.h"
-
-#define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 #define APPEND_TIME_BIT 0x08
 #define LEAST_RECORD 7 /* bytes */
@@ -16,8 +11,6 @@ static inline int fail(mqi_kafka_records *x, int kind) {
     x->left = 0;
     return 0;
 }
-
-static inline int64_t plus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
 
 /* Zigzag, base 128, low groups first; `bytes` at most. */
 static inline int read_varint(mqi_kafka_records *x, const uint8_t **p, const uint8_t *end, int bytes, int64_t *value) {
@@ -77,8 +70,8 @@ static inline int next_record(mqi_kafka_records *x, mqi_kafka_record *r) {
     r->headers = p;
     if (UNLIKELY(r->n_headers > 0) && !skip_headers(x, &p, end, r->n_headers)) return 0;
     if (UNLIKELY(p != end)) return fail(x, MQI_RECORD_LENGTH);
-    r->offset = plus(x->base_offset, offset);
-    r->timestamp = x->timestamp_type == MQI_LOG_APPEND_TIME ? x->append_time : plus(x->base_timestamp, timestamp);
+    r->offset = mqi_add64(x->base_offset, offset);
+    r->timestamp = x->timestamp_type == MQI_LOG_APPEND_TIME ? x->append_time : mqi_add64(x->base_timestamp, timestamp);
     r->timestamp_type = x->timestamp_type;
     x->p = end;
     x->left--;
@@ -119,7 +112,7 @@ int64_t mqi_kafka_message_value(const uint8_t *message, int64_t size, const uint
 /* The size of the message at `p`; 0: what is left is none, as at the end. */
 static int64_t message_size(mqi_kafka_records *x, const uint8_t *p) {
     if (x->end - p < MQI_BATCH_OVERHEAD) return 0;
-    int64_t length = mqi_get32(p + 8);
+    int64_t length = mqi_get32(p + MQI_BATCH_LENGTH);
     if (length < MQI_MIN_LENGTH) return fail(x, MQI_RECORD_CUT);
     return length > x->end - p - MQI_BATCH_OVERHEAD ? 0 : MQI_BATCH_OVERHEAD + length;
 }
@@ -133,7 +126,7 @@ static int next_message(mqi_kafka_records *x, mqi_kafka_record *r) {
     }
     if (x->wrapper && p[MQI_MESSAGE_ATTRIBUTES] & MQI_BATCH_CODEC) return fail(x, MQI_RECORD_NESTED);
     if (!read_message(p, size, r)) return fail(x, MQI_RECORD_CUT);
-    r->offset = plus(x->base_offset, mqi_get64(p));
+    r->offset = mqi_add64(x->base_offset, mqi_get64(p));
     r->headers = 0;
     r->n_headers = 0;
     if (p[MQI_BATCH_MAGIC] == 0) {
@@ -158,7 +151,7 @@ static void find_base(mqi_kafka_records *x, int64_t wrapper_offset, int magic) {
     } else if (magic != 0 && wrapper_offset != 0) {
         int64_t offset = mqi_get64(last);
         if (wrapper_offset < offset) fail(x, MQI_RECORD_OFFSET);
-        else x->base_offset = plus(wrapper_offset, (int64_t)(0 - (uint64_t)offset));
+        else x->base_offset = mqi_sub64(wrapper_offset, offset);
     }
 }
 
@@ -185,21 +178,13 @@ int mqi_kafka_records_next(mqi_kafka_records *x, mqi_kafka_record *record) {
 
 /* ---- columns ------------------------------------------------------------------------------------------------------- */
 
-static inline void *grown(mqi_bytes *b, int64_t more) {
-    if (UNLIKELY(b->size + more > b->room)) {
-        int64_t room = b->room ? b->room : 1 << 12;
-        while (room < b->size + more) room *= 2;
-        uint8_t *data = realloc(b->data, (size_t)room);
-        if (!data) return 0;
-        b->data = data;
-        b->room = room;
-    }
-    uint8_t *place = b->data + b->size;
+static inline void *grown(mqi_buffer *b, int64_t more) {
+    if (UNLIKELY(!mqi_buffer_reserve(b, more))) return 0;
     b->size += more;
-    return place;
+    return b->data + b->size - more;
 }
 
-static inline int put(mqi_bytes *b, const uint8_t *p, int64_t n) {
+static inline int put(mqi_buffer *b, const uint8_t *p, int64_t n) {
     uint8_t *place = n > 0 ? grown(b, n) : 0;
     if (n <= 0) return 1;
     if (place) memcpy(place, p, (size_t)n);
@@ -249,9 +234,6 @@ int mqi_kafka_columns_add(mqi_kafka_columns *c, mqi_kafka_records *x, int32_t ba
 }
 
 void mqi_kafka_columns_free(mqi_kafka_columns *c) {
-    mqi_bytes *all[] = {&c->rows, &c->key_data, &c->value_data, &c->headers, &c->header_keys, &c->header_values};
-    for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
-        free(all[i]->data);
-        *all[i] = (mqi_bytes){0};
-    }
+    mqi_buffer *all[] = {&c->rows, &c->key_data, &c->value_data, &c->headers, &c->header_keys, &c->header_values};
+    for (unsigned i = 0; i < sizeof all / sizeof *all; i++) mqi_buffer_free(all[i]);
 }

@@ -1,16 +1,15 @@
-/* Records of one Kafka batch, behind its codec: walk them, copy them into columns, search them by time.
+/* Records of one Kafka batch, after its codec: walk them, copy them into columns, search them by time.
  *
  *   magic 2      | length varint | attributes i8 | timestamp delta varlong | offset delta varint | key length varint, key |
  *                | value length varint, value | header count varint | key length, key, value length, value, ... |
- *   magic 0, 1   a message as it stands in the log; inside a compressed one a row of messages
+ *   magic 0, 1   a message as it is in the log; inside a compressed one a row of messages
  *
  * Whatever the bytes are: nothing outside them is read, and every walk ends. */
 #ifndef MQI_KAFKA_RECORDS_H
 #define MQI_KAFKA_RECORDS_H
 
-#include <stdint.h>
-
-#include "mqi_kafka_log.h"
+#include "mqi_buffer.h"
+#include "mqi_kafka_batch.h"
 
 #define MQI_NO_TIMESTAMP_TYPE (-1)
 #define MQI_CREATE_TIME 0
@@ -44,11 +43,11 @@ typedef struct {
     int timestamp_type;
 } mqi_kafka_record;
 
-/* What the batch, whose row this is, holds: `payload` is what stands behind the header of magic 2, or the message; with
+/* What the batch, whose row this is, holds: `payload` is what follows the header of magic 2, or the message; with
  * `expanded`, what that or the message's value decompresses to. */
 void mqi_kafka_records_start(mqi_kafka_records *x, const mqi_kafka_batch *batch, const uint8_t *payload, int64_t n,
                              int expanded);
-/* 1: a record; 0: there are no more, or x->fault tells why not. */
+/* 1: a record; 0: there are no more, or x->fault says why not. */
 int mqi_kafka_records_next(mqi_kafka_records *x, mqi_kafka_record *record);
 
 /* Where the value of a message of magic 0 or 1 is; its length, -1: null, -2: it is cut. `size` as in a batch's row: that
@@ -72,7 +71,7 @@ typedef struct {
 
 typedef struct {
     int keys, values, headers_wanted;
-    mqi_bytes rows, key_data, value_data, headers, header_keys, header_values;
+    mqi_buffer rows, key_data, value_data, headers, header_keys, header_values;
 } mqi_kafka_columns;
 
 enum mqi_columns_state { MQI_COLUMNS_ENDED = 0, MQI_COLUMNS_FULL, MQI_COLUMNS_NO_MEMORY };

@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <time.h>
 
+#include "mqi_clock.h"
 #include "mqi_write_all.h"
 
 #define AWAKE 200000 /* ns: a part is written sooner than a sleeping thread wakes */
@@ -29,12 +29,6 @@ typedef struct {
     mqi_log_progress progress; /* at its first frame */
 } part_of_it;
 
-static int64_t now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* The next frames that fit a buffer; 0: there are none. */
 static int take(append_work *work, part_of_it *part) {
     pthread_mutex_lock(&work->lock);
@@ -52,8 +46,8 @@ static int64_t written(append_work *work) { return __atomic_load_n(&work->writte
 /* Returns when all parts before this one are in the file. */
 static void wait_for_turn(append_work *work, int64_t number) {
     if (written(work) == number) return;
-    int64_t stop = now() + AWAKE;
-    while (written(work) != number && now() < stop) sched_yield();
+    int64_t stop = mqi_now() + AWAKE;
+    while (written(work) != number && mqi_now() < stop) sched_yield();
     if (written(work) == number) return;
     pthread_mutex_lock(&work->lock);
     while (work->written != number) pthread_cond_wait(&work->turned, &work->lock);

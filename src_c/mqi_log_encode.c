@@ -2,10 +2,8 @@
 
 #include <string.h>
 
-#include "mqi_crc.h"
 #include "mqi_log_frame.h"
 
-#define FIXED_SIZE 74 /* of a frame without hosts, topic length and what has a length of its own */
 #define MAX_PROPERTIES INT16_MAX
 #define MAX_TOPIC_1 INT8_MAX
 #define MAX_TOPIC_2 255 /* the broker's own limit; and a directory is named by the topic */
@@ -122,8 +120,8 @@ static int64_t measure_row(const mqi_log_rows *rows, int64_t row, uint8_t *parts
     if (properties < 0) return -1;
     if (has_bad_delay(cell(&rows->topic, row), cell(&rows->properties, row)))
         return refuse(why, row, MQI_REFUSED_DELAY, MQI_COLUMN_PROPERTIES, 0, 0);
-    int64_t size = FIXED_SIZE + cell(&rows->born_host, row)->len + cell(&rows->store_host, row)->len + body + topic +
-                   properties + (*parts & PART_VERSION_2 ? 2 : 1);
+    int64_t size = MQI_FRAME_FIXED_SIZE + cell(&rows->born_host, row)->len + cell(&rows->store_host, row)->len + body +
+                   topic + properties + (*parts & PART_VERSION_2 ? 2 : 1);
     if (size > rows->rules.max_frame)
         return refuse(why, row, MQI_REFUSED_LONG, MQI_COLUMN_NONE, rows->rules.max_frame, size);
     return size;
@@ -159,8 +157,8 @@ static inline uint8_t *put64(uint8_t *out, int64_t value) {
 }
 
 /* The checksum's digits, the least significant first. */
-static uint8_t *put_crc(uint8_t *out, const uint8_t *frame) {
-    uint32_t crc = mqi_crc32(frame, (size_t)(out - frame), 0) & INT32_MAX;
+static uint8_t *put_crc(mqi_checksum *crc32, uint8_t *out, const uint8_t *frame) {
+    uint32_t crc = crc32(frame, (size_t)(out - frame), 0) & INT32_MAX;
     out = put(out, CRC_NAME, 9);
     for (int i = 0; i < 10; i++, crc /= 10) *out++ = (uint8_t)('0' + crc % 10);
     *out++ = SEPARATOR;
@@ -187,8 +185,8 @@ static uint8_t *put_properties(const mqi_log_rows *rows, int64_t row, uint8_t pa
 
 static inline int64_t flags_of(int64_t sys_flag, int64_t born_len, int64_t store_len) {
     sys_flag &= ~(int64_t)(MQI_SYS_BORN_IPV6 | MQI_SYS_STORE_IPV6);
-    return sys_flag | (born_len == MQI_LOG_HOST_SIZE ? MQI_SYS_BORN_IPV6 : 0) |
-           (store_len == MQI_LOG_HOST_SIZE ? MQI_SYS_STORE_IPV6 : 0);
+    return sys_flag | (born_len == MQI_HOST_SIZE_IPV6 ? MQI_SYS_BORN_IPV6 : 0) |
+           (store_len == MQI_HOST_SIZE_IPV6 ? MQI_SYS_STORE_IPV6 : 0);
 }
 
 /* A prepared message and a rolled-back one have no place in a queue. */
@@ -218,14 +216,14 @@ static void encode_row(const mqi_log_rows *rows, int64_t row, int64_t size, uint
     out = put32(out, number(&rows->reconsume_times, row));
     out = put64(out, number(&rows->prepared_transaction_offset, row));
     out = put(put32(out, body_len), body->p, body_len);
-    put32(body_crc, mqi_crc32(out - body_len, (size_t)body_len, 0) & INT32_MAX); /* of the bytes as they are here */
+    put32(body_crc, rows->crc32(out - body_len, (size_t)body_len, 0) & INT32_MAX); /* of the bytes as they are here */
     if (parts & PART_VERSION_2) *out++ = (uint8_t)(topic->len >> 8);
     *out++ = (uint8_t)topic->len;
     out = put(out, topic->p, topic->len);
     int64_t properties = size - (out + 2 - frame);
     mqi_set16(out, (int16_t)properties);
     out = put_properties(rows, row, parts, out + 2);
-    if (rows->rules.append_crc) put_crc(out, frame);
+    if (rows->rules.append_crc) put_crc(rows->crc32, out, frame);
 }
 
 int64_t mqi_log_pass(const mqi_log_rows *rows, const int32_t *sizes, mqi_log_progress *progress, int64_t room) {

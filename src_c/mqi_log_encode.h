@@ -1,5 +1,5 @@
 /* Frames from columns: what RocketMQ's MessageExtEncoder and CommitLog.doAppend write (4.9.3; version 2 and the appended
- * checksum as in 5.x), straight into the bytes that go to the file. The layout stands in mqi_log_frame.h.
+ * checksum as in 5.x), straight into the bytes that go to the file. The layout is drawn in mqi_log_frame.h.
  *
  * First measure: every row's size, or the first row that no broker would take. Then encode as often as the buffer is
  * full or a file ends. Nothing outside the given cells is read. Bytes that change in between change
@@ -9,8 +9,9 @@
 
 #include <stdint.h>
 
-#define MQI_LOG_HOST_SIZE 20 /* of an IPv6 host: address and port; IPv4: 8 */
-#define MQI_LOG_CRC_SIZE 20  /* "__CRC32#" 01 ten digits 02 */
+#include "mqi_crc.h"
+
+#define MQI_LOG_CRC_SIZE 20 /* "__CRC32#" 01 ten digits 02 */
 
 /* Some bytes; len -1: there is nothing. */
 typedef struct {
@@ -40,6 +41,7 @@ typedef struct {
 typedef struct {
     int64_t n;
     mqi_log_rules rules;
+    mqi_checksum *crc32;
     mqi_pieces topic, body;
     mqi_pieces properties; /* a block as stored; what it has not yet of the next three is put behind it */
     mqi_pieces keys, tags, uniq_key;
@@ -90,8 +92,5 @@ int64_t mqi_log_pass(const mqi_log_rows *rows, const int32_t *sizes, mqi_log_pro
 /* Encodes the rows that mqi_log_pass goes over; returns the bytes. phy_offsets[i]: of row i. */
 int64_t mqi_log_encode(const mqi_log_rows *rows, const int32_t *sizes, const uint8_t *parts, mqi_log_progress *progress,
                        uint8_t *out, int64_t room, int64_t *phy_offsets);
-
-/* "address:port", IPv6 in brackets, as the bytes of a frame; returns 8 or 20, or 0 for what is no such text. */
-int mqi_log_parse_host(const uint8_t *text, int64_t n, uint8_t out[MQI_LOG_HOST_SIZE]);
 
 #endif

@@ -1,20 +1,16 @@
-/* From frames to index entries and to units of consume queues. A cursor reads the head of frame k + 1, and asks for what stands behind its body and for
- * the head after that, before it hashes the keys of frame k; several cursors take turns, each in a window of its own. So
- * nearly no load waits for memory, whatever the sizes of the bodies. */
+#include "mqi_log_extract.h"
+
+#include "mqi_decimal.h"
 #include "mqi_hash.h"
-#include "mqi_log_frame.h"
 
 enum { MQI_CURSOR_RUNS, MQI_CURSOR_ENDED, MQI_CURSOR_PAUSED, MQI_CURSOR_FAULT, MQI_CURSOR_BLANK };
 
 #define FEW_BYTES (MQI_LOG_WINDOW / 32) /* less than this is not worth a cursor */
-#define TAIL_LINES 8                    /* most lines to ask for behind a body: topic, properties, the next head */
+#define TAIL_LINES 8                    /* most lines to ask for after a body: topic, properties, the next head */
 
 static inline void emit(mqi_log_cursor *c, uint32_t hash, int64_t phy_offset, int64_t timestamp) {
-    int32_t key_hash = mqi_key_hash(hash);
-    memcpy(c->next, &key_hash, 4);
-    memcpy(c->next + 4, &phy_offset, 8);
-    memcpy(c->next + 12, &timestamp, 8);
-    c->next += MQI_LOG_ENTRY_SIZE;
+    mqi_run_put(c->next, mqi_key_hash(hash), phy_offset, timestamp);
+    c->next += MQI_RUN_SIZE;
 }
 
 /* KEYS are split at every single space; empty parts are no keys. */
@@ -28,21 +24,6 @@ static inline void emit_keys(mqi_log_cursor *c, const uint8_t *p, int64_t n, con
             key = space + 1;
         }
     if (key < end) emit(c, mqi_hash_utf8(key, (size_t)(end - key), seed), phy_offset, timestamp);
-}
-
-/* A queue offset as Long.parseLong reads it; 0: it is none. */
-static int read_offset(const uint8_t *p, int64_t n, int64_t *offset) {
-    int negative = n > 0 && p[0] == '-';
-    uint64_t value = 0;
-    if (n > 0 && (p[0] == '-' || p[0] == '+')) p++, n--;
-    if (n < 1) return 0;
-    for (; n > 0; p++, n--) {
-        if (*p < '0' || *p > '9' || value > (UINT64_MAX - 9) / 10) return 0;
-        value = value * 10 + (uint64_t)(*p - '0');
-    }
-    if (value > (uint64_t)INT64_MAX + (uint64_t)negative) return 0;
-    *offset = (int64_t)(negative ? 0 - value : value);
-    return 1;
 }
 
 /* Parts of "a,b,,": as Java splits, without the empty ones at the end. */
@@ -68,8 +49,8 @@ static int allows_multi_dispatch(const mqi_log_queues *queues, const uint8_t *to
 
 /* The same unit in every queue that the message names, at the offset that it names beside. A live file may have lost a
  * comma since they were counted: then there are fewer. */
-static void emit_multi_dispatch(mqi_log_queues *queues, mqi_log_cursor *c, const mqi_log_keys *keys, mqi_log_unit unit,
-                                int32_t queue_id) {
+static void emit_multi_dispatch(mqi_log_queues *queues, mqi_log_cursor *c, const mqi_log_keys *keys,
+                                mqi_queue_unit unit, int32_t queue_id) {
     const uint8_t *name = keys->queues, *names_end = name + keys->queues_len;
     const uint8_t *number = keys->queue_offsets, *numbers_end = number + keys->queue_offsets_len;
     int64_t parts = count_parts(name, keys->queues_len);
@@ -79,7 +60,7 @@ static void emit_multi_dispatch(mqi_log_queues *queues, mqi_log_cursor *c, const
         const uint8_t *stop = part_end(name, names_end), *number_stop = part_end(number, numbers_end);
         int32_t n = (int32_t)(stop - name);
         int32_t id = queues->lmq && n >= 5 && memcmp(name, "%LMQ%", 5) == 0 ? 0 : queue_id;
-        if (read_offset(number, number_stop - number, &unit.queue_offset)) {
+        if (mqi_parse_number(number, number_stop - number, INT64_MAX, &unit.queue_offset)) {
             unit.queue = mqi_log_queue_number(queues, name, n, id);
             c->units[c->n_units++] = unit;
         }
@@ -91,27 +72,27 @@ static void emit_multi_dispatch(mqi_log_queues *queues, mqi_log_cursor *c, const
 /* When a delayed message is due. A level above the last counts as the last; one below the first as no delay. */
 static int64_t deliver_time(const mqi_log_queues *queues, int64_t level, int64_t timestamp) {
     if (level > queues->n_delay_levels) level = queues->n_delay_levels;
-    return (int64_t)((uint64_t)timestamp + (uint64_t)queues->delay_levels[level - 1]);
+    return mqi_add64(timestamp, queues->delay_levels[level - 1]);
 }
 
 static inline void emit_units(const mqi_log *log, mqi_log_queues *queues, mqi_log_cursor *c, const mqi_log_head *head,
                               const mqi_log_tail *tail, const mqi_log_keys *keys, int64_t timestamp) {
     const uint8_t *p = log->buf + head->at, *topic = log->buf + tail->topic_at;
-    int32_t queue_id = mqi_get32(p + 12);
-    mqi_log_unit unit = {
+    int32_t queue_id = mqi_get32(p + MQI_FRAME_QUEUE_ID);
+    mqi_queue_unit unit = {
         .phy_offset = log->start + head->at,
-        .queue_offset = mqi_get64(p + 20),
+        .queue_offset = mqi_get64(p + MQI_FRAME_QUEUE_OFFSET),
         .store_timestamp = timestamp,
         .size = head->size,
         .queue = mqi_log_queue_number(queues, topic, tail->topic_len, queue_id),
     };
     if (keys->tags) unit.tags_code = (int32_t)mqi_hash_utf8(keys->tags, (size_t)keys->tags_len, 0);
-    if (MQI_UNLIKELY(mqi_log_is_scheduled(topic, tail->topic_len)) && queues->n_delay_levels > 0) {
+    if (UNLIKELY(mqi_log_is_scheduled(topic, tail->topic_len)) && queues->n_delay_levels > 0) {
         int64_t level = mqi_log_delay_level(log->buf + tail->properties_at, tail->properties_len);
         if (level > 0) unit.tags_code = deliver_time(queues, level, timestamp);
     }
     c->units[c->n_units++] = unit;
-    if (MQI_UNLIKELY(keys->queues && keys->queue_offsets) && queues->multi_dispatch &&
+    if (UNLIKELY(keys->queues && keys->queue_offsets) && queues->multi_dispatch &&
         allows_multi_dispatch(queues, topic, tail->topic_len))
         emit_multi_dispatch(queues, c, keys, unit, queue_id);
 }
@@ -122,11 +103,11 @@ static inline void emit_message(const mqi_log *log, int tags, mqi_log_queues *qu
                                 const mqi_log_head *head, const mqi_log_tail *tail) {
     const uint8_t *p = log->buf + head->at, *limit = log->buf + log->len;
     int32_t sys_flag = head->sys_flag;
-    if (MQI_UNLIKELY((sys_flag & MQI_SYS_ROLLBACK) == MQI_SYS_ROLLBACK)) return;
+    if (UNLIKELY((sys_flag & MQI_SYS_ROLLBACK) == MQI_SYS_ROLLBACK)) return;
     mqi_log_keys keys = mqi_log_read_keys(log->buf + tail->properties_at, tail->properties_len, limit, queues != 0);
     if (!queues && !keys.uniq_key && !keys.keys && !(tags && keys.tags)) return;
     int64_t phy_offset = log->start + head->at;
-    int64_t timestamp = mqi_get64(p + (sys_flag & MQI_SYS_BORN_IPV6 ? 68 : 56));
+    int64_t timestamp = mqi_log_store_timestamp(p, sys_flag);
     uint32_t seed = mqi_hash_utf8(log->buf + tail->topic_at, (size_t)tail->topic_len, 0) * 31u + '#';
     uint8_t *before = c->next;
     if (queues && !(sys_flag & MQI_SYS_PREPARED)) emit_units(log, queues, c, head, tail, &keys, timestamp);
@@ -142,16 +123,16 @@ static inline void emit_message(const mqi_log *log, int tags, mqi_log_queues *qu
 
 /* Reads the head at c->at, and asks for the lines that the next turn needs. */
 static inline void look_ahead(const mqi_log *log, mqi_log_cursor *c) {
-    if (MQI_UNLIKELY(c->at >= c->stop)) {
+    if (UNLIKELY(c->at >= c->stop)) {
         c->state = MQI_CURSOR_ENDED;
         return;
     }
     int found = mqi_log_read_head(log, c->at, &c->head, &c->fault);
-    if (MQI_LIKELY(found == MQI_FOUND_FRAME)) {
+    if (LIKELY(found == MQI_FOUND_FRAME)) {
         const uint8_t *p = log->buf + c->at, *tail = p + c->head.body_at + c->head.body_len;
         const uint8_t *end = p + c->head.size + MQI_HEAD_SIZE; /* of the next head */
-        if (MQI_UNLIKELY(end > log->buf + log->len)) end = log->buf + log->len;
-        if (MQI_UNLIKELY(end - tail > 64 * TAIL_LINES)) {
+        if (UNLIKELY(end > log->buf + log->len)) end = log->buf + log->len;
+        if (UNLIKELY(end - tail > 64 * TAIL_LINES)) {
             for (const uint8_t *line = p + c->head.size; line < end; line += 64) __builtin_prefetch(line);
             end = tail + 64 * TAIL_LINES;
         }
@@ -167,15 +148,14 @@ static inline void look_ahead(const mqi_log *log, mqi_log_cursor *c) {
 }
 
 static inline int nearly_full(const mqi_log_cursor *c) {
-    return c->next - c->run > (MQI_LOG_RUN_ENTRIES - MQI_LOG_MAX_ENTRIES) * MQI_LOG_ENTRY_SIZE ||
+    return c->next - c->run > (MQI_LOG_RUN_ENTRIES - MQI_LOG_MAX_ENTRIES) * MQI_RUN_SIZE ||
            c->n_units > MQI_LOG_RUN_UNITS - MQI_LOG_MAX_ENTRIES;
 }
 
 static inline void turn(const mqi_log *log, int tags, mqi_log_queues *queues, mqi_log_cursor *c) {
     mqi_log_tail tail;
     const mqi_log_head head = c->head;
-    if (MQI_UNLIKELY(mqi_log_read_tail(log, &head, &tail, &c->fault) != MQI_FOUND_FRAME ||
-                     (log->check_crc && mqi_log_read_body(log, &head, &c->fault) != MQI_FOUND_FRAME))) {
+    if (UNLIKELY(mqi_log_read_rest(log, &head, &tail, &c->fault) != MQI_FOUND_FRAME)) {
         c->state = MQI_CURSOR_FAULT;
         return;
     }
@@ -184,7 +164,7 @@ static inline void turn(const mqi_log *log, int tags, mqi_log_queues *queues, mq
     c->messages++;
     c->last_message = head.at;
     emit_message(log, tags, queues, c, &head, &tail);
-    if (MQI_UNLIKELY(nearly_full(c)) && c->state == MQI_CURSOR_RUNS) c->state = MQI_CURSOR_PAUSED;
+    if (UNLIKELY(nearly_full(c)) && c->state == MQI_CURSOR_RUNS) c->state = MQI_CURSOR_PAUSED;
 }
 
 static void begin(const mqi_log *log, mqi_log_cursor *c, int64_t at, int64_t stop) {
@@ -208,7 +188,7 @@ static void finish_all(const mqi_log *log, int tags, mqi_log_queues *queues, mqi
                 running = 1;
             }
     }
-    for (int i = 0; i < n; i++) c[i].entries = (c[i].next - c[i].run) / MQI_LOG_ENTRY_SIZE;
+    for (int i = 0; i < n; i++) c[i].entries = (c[i].next - c[i].run) / MQI_RUN_SIZE;
 }
 
 /* Takes over what a cursor found, which began where everything before it ended; 0: nothing can follow in this step. */
@@ -241,7 +221,7 @@ void mqi_log_extract_step(mqi_log_extract *x) {
     x->confirmed = 0;
     if (window > MQI_LOG_WINDOW) window = MQI_LOG_WINDOW;
     if (window < FEW_BYTES) window = FEW_BYTES;
-    resync.check_crc = 0;
+    resync.crc32 = 0;
     begin(log, x->cursor, at, left <= window ? x->stop : at + window);
     for (; n < MQI_LOG_CURSORS && left > n * window; n++) {
         int64_t from = at + n * window, stop = left - n * window <= window ? x->stop : from + window;

@@ -1,4 +1,5 @@
-/* How one frame is read: the layout, its checks, and which strings of it are index keys.
+/* One record of the commit log, here called a frame: its layout, its checks, and which strings of it are index keys
+ * (RocketMQ's CommitLog.checkMessageAndReturnSize, 4.9.3; version 2 as in 5.x).
  *
  * Every integer is big-endian and signed. H: body_at - 72, the width of both hosts (8 or 20 each); W: 1, version 2: 2.
  *
@@ -7,18 +8,37 @@
  *     store_timestamp i64 | store_host | reconsume_times i32 | prepared_transaction_offset i64
  *  68+H body_len i32 | body | topic_len W | topic | properties_len i16 | properties
  *
- * total_size = 74 + H + W + the three lengths; a negative body_len or properties_len counts as 0, as in the broker. */
+ * total_size = 74 + H + W + the three lengths; a negative body_len or properties_len counts as 0, as in the broker.
+ * A file ends with a blank record: 0 bytes left in the file i32 | 4 magic_code i32 | undefined.
+ *
+ * `at` is a position in the buffer; at + start is the frame's phy offset. Nothing outside [buf, buf + len) is read,
+ * whatever the bytes are. */
 #ifndef MQI_LOG_FRAME_H
 #define MQI_LOG_FRAME_H
 
 #include "mqi_bytes.h"
-#include "mqi_commit_log.h"
+#include "mqi_compiler.h"
+#include "mqi_crc.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 #endif
+
+enum {
+    MQI_FRAME_TOTAL_SIZE = 0,
+    MQI_FRAME_MAGIC_CODE = 4,
+    MQI_FRAME_BODY_CRC = 8,
+    MQI_FRAME_QUEUE_ID = 12,
+    MQI_FRAME_FLAG = 16,
+    MQI_FRAME_QUEUE_OFFSET = 20,
+    MQI_FRAME_PHY_OFFSET = 28,
+    MQI_FRAME_SYS_FLAG = 36,
+    MQI_FRAME_BORN_TIMESTAMP = 40,
+    MQI_FRAME_BORN_HOST = 48,
+    MQI_FRAME_FIXED_SIZE = 74, /* without hosts, topic_len and what has a length of its own */
+};
 
 #define MQI_MAGIC_1 ((int32_t)0xDAA320A7)
 #define MQI_MAGIC_2 ((int32_t)0xDAA320AB)
@@ -31,13 +51,58 @@
 #define MQI_SYS_BORN_IPV6 0x10
 #define MQI_SYS_STORE_IPV6 0x20
 
+#define MQI_HOST_SIZE 8 /* address and port */
+#define MQI_HOST_SIZE_IPV6 20
+
 #define MQI_SCHEDULE_TOPIC "SCHEDULE_TOPIC_XXXX"
 #define MQI_SCHEDULE_LEN 19
 
-#define MQI_LIKELY(x) __builtin_expect(!!(x), 1)
-#define MQI_UNLIKELY(x) __builtin_expect(!!(x), 0)
+typedef struct {
+    const uint8_t *buf; /* one whole commit-log file */
+    int64_t len;
+    int64_t start;       /* the phy offset of buf[0] */
+    mqi_checksum *crc32; /* of bodies; 0: they are not compared */
+} mqi_log;
+
+enum mqi_log_kind {
+    MQI_LOG_FINE = 0,
+    MQI_LOG_BAD_MAGIC,
+    MQI_LOG_BAD_SIZE,
+    MQI_LOG_BAD_LENGTH,
+    MQI_LOG_FOREIGN,
+    MQI_LOG_BAD_CRC,
+    MQI_LOG_TRUNCATED,
+    MQI_LOG_BAD_DELAY
+};
+
+enum mqi_log_field {
+    MQI_FIELD_NONE = 0, /* the bytes that are left in the file */
+    MQI_FIELD_TOTAL_SIZE,
+    MQI_FIELD_MAGIC_CODE,
+    MQI_FIELD_PHY_OFFSET,
+    MQI_FIELD_BODY_LEN,
+    MQI_FIELD_TOPIC_LEN,
+    MQI_FIELD_BODY_CRC,
+    MQI_FIELD_DELAY
+};
+
+enum mqi_log_relation { MQI_EXACTLY = 0, MQI_AT_LEAST, MQI_AT_MOST };
+
+/* The first thing wrong with a frame: `field` was to be exactly, at least or at most `expected`. */
+typedef struct {
+    int64_t at;
+    int32_t kind, field, relation;
+    int64_t expected, got;
+} mqi_log_fault;
 
 enum mqi_log_found { MQI_FOUND_FRAME, MQI_FOUND_BLANK, MQI_FOUND_FAULT };
+
+/* A frame whose head has been read and whose tail is on its way into the cache. */
+typedef struct {
+    int64_t at;
+    int32_t size, body_at, body_len, width; /* width of topic_len: 1 or 2 */
+    int32_t sys_flag;                       /* as it was when body_at was found: a live file may change */
+} mqi_log_head;
 
 typedef struct {
     int64_t topic_at, properties_at; /* positions in the buffer */
@@ -51,45 +116,58 @@ typedef struct {
     int32_t queues_len, queue_offsets_len;
 } mqi_log_keys;
 
+static inline int32_t mqi_log_born_size(int32_t sys_flag) {
+    return sys_flag & MQI_SYS_BORN_IPV6 ? MQI_HOST_SIZE_IPV6 : MQI_HOST_SIZE;
+}
+
+static inline int32_t mqi_log_store_size(int32_t sys_flag) {
+    return sys_flag & MQI_SYS_STORE_IPV6 ? MQI_HOST_SIZE_IPV6 : MQI_HOST_SIZE;
+}
+
+static inline int64_t mqi_log_store_timestamp(const uint8_t *frame, int32_t sys_flag) {
+    return mqi_get64(frame + MQI_FRAME_BORN_HOST + mqi_log_born_size(sys_flag));
+}
+
 static inline int mqi_log_blame(mqi_log_fault *fault, int64_t at, int kind, int field, int relation, int64_t expected,
                                 int64_t got) {
     *fault = (mqi_log_fault){at, kind, field, relation, expected, got};
     return MQI_FOUND_FAULT;
 }
 
-/* The frame at `at`, inside the buffer, as far as it can be judged without touching what stands behind the body. */
+/* The frame at `at`, inside the buffer, as far as it can be judged without touching what follows the body. */
 static inline int mqi_log_read_head(const mqi_log *log, int64_t at, mqi_log_head *head, mqi_log_fault *fault) {
     const uint8_t *p = log->buf + at;
     int64_t left = log->len - at;
-    if (MQI_UNLIKELY(left < MQI_BLANK_SIZE))
+    if (UNLIKELY(left < MQI_BLANK_SIZE))
         return mqi_log_blame(fault, at, MQI_LOG_TRUNCATED, MQI_FIELD_NONE, MQI_AT_LEAST, MQI_BLANK_SIZE, left);
-    int32_t size = mqi_get32(p), magic = mqi_get32(p + 4), width = magic == MQI_MAGIC_2 ? 2 : 1;
-    if (MQI_UNLIKELY(magic != MQI_MAGIC_1 && magic != MQI_MAGIC_2)) {
+    int32_t size = mqi_get32(p + MQI_FRAME_TOTAL_SIZE), magic = mqi_get32(p + MQI_FRAME_MAGIC_CODE),
+            width = magic == MQI_MAGIC_2 ? 2 : 1;
+    if (UNLIKELY(magic != MQI_MAGIC_1 && magic != MQI_MAGIC_2)) {
         if (magic == MQI_MAGIC_BLANK) {
             if (size == left) return MQI_FOUND_BLANK;
             return mqi_log_blame(fault, at, MQI_LOG_BAD_SIZE, MQI_FIELD_TOTAL_SIZE, MQI_EXACTLY, left, size);
         }
         return mqi_log_blame(fault, at, MQI_LOG_BAD_MAGIC, MQI_FIELD_MAGIC_CODE, MQI_EXACTLY, MQI_MAGIC_1, magic);
     }
-    if (MQI_UNLIKELY(size < MQI_HEAD_SIZE + 2 + width))
+    if (UNLIKELY(size < MQI_HEAD_SIZE + 2 + width))
         return mqi_log_blame(fault, at, MQI_LOG_BAD_SIZE, MQI_FIELD_TOTAL_SIZE, MQI_AT_LEAST, MQI_HEAD_SIZE + 2 + width,
                              size);
-    if (MQI_UNLIKELY(size > left))
+    if (UNLIKELY(size > left))
         return mqi_log_blame(fault, at, MQI_LOG_TRUNCATED, MQI_FIELD_TOTAL_SIZE, MQI_AT_MOST, left, size);
-    if (MQI_UNLIKELY(mqi_get64(p + 28) != log->start + at))
+    if (UNLIKELY(mqi_get64(p + MQI_FRAME_PHY_OFFSET) != log->start + at))
         return mqi_log_blame(fault, at, MQI_LOG_FOREIGN, MQI_FIELD_PHY_OFFSET, MQI_EXACTLY, log->start + at,
-                             mqi_get64(p + 28));
-    int32_t sys_flag = mqi_get32(p + 36);
+                             mqi_get64(p + MQI_FRAME_PHY_OFFSET));
+    int32_t sys_flag = mqi_get32(p + MQI_FRAME_SYS_FLAG);
     int32_t body_at = MQI_HEAD_SIZE;
-    if (MQI_UNLIKELY(sys_flag & (MQI_SYS_BORN_IPV6 | MQI_SYS_STORE_IPV6))) {
-        body_at += (sys_flag & MQI_SYS_BORN_IPV6 ? 12 : 0) + (sys_flag & MQI_SYS_STORE_IPV6 ? 12 : 0);
+    if (UNLIKELY(sys_flag & (MQI_SYS_BORN_IPV6 | MQI_SYS_STORE_IPV6))) {
+        body_at += mqi_log_born_size(sys_flag) + mqi_log_store_size(sys_flag) - 2 * MQI_HOST_SIZE;
         if (size < body_at + 2 + width)
             return mqi_log_blame(fault, at, MQI_LOG_BAD_SIZE, MQI_FIELD_TOTAL_SIZE, MQI_AT_LEAST, body_at + 2 + width,
                                  size);
     }
     int32_t body_len = mqi_get32(p + body_at - 4), room = size - body_at - 2 - width;
-    if (MQI_UNLIKELY(body_len < 0)) body_len = 0;
-    if (MQI_UNLIKELY(body_len > room))
+    if (UNLIKELY(body_len < 0)) body_len = 0;
+    if (UNLIKELY(body_len > room))
         return mqi_log_blame(fault, at, MQI_LOG_BAD_LENGTH, MQI_FIELD_BODY_LEN, MQI_AT_MOST, room, body_len);
     *head = (mqi_log_head){at, size, body_at, body_len, width, sys_flag};
     return MQI_FOUND_FRAME;
@@ -111,22 +189,30 @@ static inline int mqi_log_read_tail(const mqi_log *log, const mqi_log_head *head
     const uint8_t *p = log->buf + at;
     int32_t width = head->width, room = head->size - head->body_at - head->body_len - 2 - width;
     int32_t topic_len = width == 1 ? (int8_t)p[0] : mqi_get16(p);
-    if (MQI_UNLIKELY((uint32_t)topic_len > (uint32_t)room))
+    if (UNLIKELY((uint32_t)topic_len > (uint32_t)room))
         return mqi_log_blame(fault, head->at, MQI_LOG_BAD_LENGTH, MQI_FIELD_TOPIC_LEN,
                              topic_len < 0 ? MQI_AT_LEAST : MQI_AT_MOST, topic_len < 0 ? 0 : room, topic_len);
     int32_t properties_len = mqi_get16(p + width + topic_len);
-    if (MQI_UNLIKELY(properties_len < 0)) properties_len = 0;
-    if (MQI_UNLIKELY(topic_len + properties_len != room))
+    if (UNLIKELY(properties_len < 0)) properties_len = 0;
+    if (UNLIKELY(topic_len + properties_len != room))
         return mqi_log_blame(fault, head->at, MQI_LOG_BAD_SIZE, MQI_FIELD_TOTAL_SIZE, MQI_EXACTLY,
                              (int64_t)head->size - room + topic_len + properties_len, head->size);
     *tail = (mqi_log_tail){at + width, at + width + topic_len + 2, topic_len, properties_len};
-    if (MQI_UNLIKELY(mqi_log_is_scheduled(p + width, topic_len)) &&
+    if (UNLIKELY(mqi_log_is_scheduled(p + width, topic_len)) &&
         mqi_log_delay_level(p + width + topic_len + 2, properties_len) == MQI_NO_LEVEL)
         return mqi_log_blame(fault, head->at, MQI_LOG_BAD_DELAY, MQI_FIELD_DELAY, MQI_EXACTLY, 0, 0);
     return MQI_FOUND_FRAME;
 }
 
-int mqi_log_read_body(const mqi_log *log, const mqi_log_head *head, mqi_log_fault *fault); /* compares the CRC */
+/* Compares the body's checksum; `log` has a function for it. */
+int mqi_log_read_body(const mqi_log *log, const mqi_log_head *head, mqi_log_fault *fault);
+
+/* All of a frame, the body's checksum where it is to be compared. */
+static inline int mqi_log_read_rest(const mqi_log *log, const mqi_log_head *head, mqi_log_tail *tail,
+                                    mqi_log_fault *fault) {
+    int found = mqi_log_read_tail(log, head, tail, fault);
+    return found == MQI_FOUND_FRAME && log->crc32 ? mqi_log_read_body(log, head, fault) : found;
+}
 
 /* ---- strings ------------------------------------------------------------------------------------------------------ */
 
@@ -159,7 +245,7 @@ static inline uint64_t mqi_mask64(const uint8_t *p, uint8_t c) {
 /* The same for the n bytes at p, n >= 64 meaning 64; reads as far as `limit` at most. */
 static inline uint64_t mqi_mask_of(const uint8_t *p, int64_t n, const uint8_t *limit, uint8_t c) {
     uint64_t mask;
-    if (MQI_LIKELY(limit - p >= 64)) {
+    if (LIKELY(limit - p >= 64)) {
         mask = mqi_mask64(p, c);
     } else {
         uint8_t block[64] = {0};

@@ -4,11 +4,7 @@
 
 #include <stdint.h>
 
-/* What dispatch writes to one place of a consume queue, and the place. Python sees it as a structured array. */
-typedef struct {
-    int64_t phy_offset, queue_offset, tags_code, store_timestamp;
-    int32_t size, queue;
-} mqi_log_unit;
+#include "mqi_consume_queue.h"
 
 typedef struct {
     uint32_t hash;

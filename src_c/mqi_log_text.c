@@ -1,6 +1,9 @@
-/* Hosts and message ids as people read them. */
-#include "mqi_bytes.h"
-#include "mqi_commit_log.h"
+#include "mqi_log_text.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "mqi_decimal.h"
 
 static char *put_unsigned(char *out, uint32_t value, uint32_t base) {
     char digits[10];
@@ -63,4 +66,37 @@ int64_t mqi_log_ids(const uint8_t *buf, const mqi_log_frame *frames, int64_t n, 
         p = put_hex(put_hex(p, buf + frames[i].store_host_pos, frames[i].store_host_len + 4), place, 8);
     }
     return offsets[n] = p - out;
+}
+
+int mqi_log_parse_host(const uint8_t *text, int64_t n, uint8_t out[MQI_HOST_SIZE_IPV6]) {
+    char copy[MQI_LOG_TEXT_MAX + 1], *address = copy;
+    int64_t port;
+    if (n < 1 || n > MQI_LOG_TEXT_MAX) return 0;
+    memcpy(copy, text, (size_t)n);
+    copy[n] = 0;
+    char *colon = memchr(copy, 0, (size_t)n) ? 0 : strrchr(copy, ':');
+    if (!colon || colon[1] == '+') return 0;
+    if (!mqi_parse_number((const uint8_t *)colon + 1, copy + n - colon - 1, INT32_MAX, &port)) return 0;
+    int wide = copy[0] == '[' && colon[-1] == ']';
+    colon[-wide] = 0;
+    address += wide;
+    if (inet_pton(wide ? AF_INET6 : AF_INET, address, out) != 1) return 0;
+    mqi_set32(out + (wide ? 16 : 4), (int32_t)port);
+    return wide ? MQI_HOST_SIZE_IPV6 : MQI_HOST_SIZE;
+}
+
+int64_t mqi_log_gather(const uint8_t *buf, int64_t len, const uint8_t *pos, int64_t pos_stride, const uint8_t *size,
+                       int64_t size_stride, int64_t n, int64_t *offsets, uint8_t *out) {
+    int64_t total = 0;
+    for (int64_t i = 0; i < n; i++, pos += pos_stride, size += size_stride) {
+        int64_t at = mqi_native64(pos);
+        int32_t m = mqi_native32(size);
+        offsets[i] = total;
+        if (m <= 0) continue;
+        if (at < 0 || at > len - m) return i;
+        if (out) memcpy(out + total, buf + at, (size_t)m);
+        total += m;
+    }
+    offsets[n] = total;
+    return -1;
 }

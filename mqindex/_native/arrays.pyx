@@ -1,24 +1,14 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
 # cython: autotestdict=False
-"""Arrays for the kernels: NumPy's, made without its headers, and whatever is given, checked before it is read."""
+"""Arrays that a kernel gives: NumPy's, made without its headers."""
 
-cimport cython
-from cpython.buffer cimport (
-    PyBUF_FORMAT,
-    PyBUF_ND,
-    PyBUF_SIMPLE,
-    PyBUF_WRITABLE,
-    PyBuffer_FillInfo,
-    PyBuffer_Release,
-    PyObject_GetBuffer,
-)
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.stdlib cimport free
 from libc.string cimport memcpy
 
-from mqindex._native.guard cimport range_of, still_whole
+from mqindex._native.memory cimport Block, block_of
 
 
 cdef object _numpy = None
@@ -73,31 +63,11 @@ cdef int find_array_new(numpy) except -1:
     return 0
 
 
-cdef class _Block:
-    """Memory that malloc gave: an array made on top of it owns it, nothing is copied."""
-
-    cdef void* data
-    cdef Py_ssize_t size
-
-    def __dealloc__(self):
-        free(self.data)
-
-    def __getbuffer__(self, Py_buffer* view, int flags):
-        PyBuffer_FillInfo(view, self, self.data, self.size, 0, flags)
-
-
 cdef object array_of(int64_t* values, size_t n):
     """An int64 array that owns `values`, which malloc gave and which are freed even if this fails."""
-    cdef _Block block
-    try:
-        if _numpy is None:
-            import_numpy()
-        block = _Block()
-    except BaseException:
-        free(values)
-        raise
-    block.data = values
-    block.size = n * sizeof(int64_t)
+    cdef Block block = block_of(values, n * sizeof(int64_t), False)
+    if _numpy is None:
+        import_numpy()
     return _numpy.ndarray((n,), _int64, block)
 
 
@@ -117,53 +87,3 @@ cdef object copy_of(const int64_t* values, size_t n):
         memcpy(view.buf, values, n * sizeof(int64_t))
         PyBuffer_Release(&view)
     return array
-
-
-cdef int hold(object exporter, Py_buffer* view, int flags, Py_ssize_t itemsize) except -1:
-    """A buffer of numbers or rows that a kernel reads where they lie: those that are not aligned are copied first."""
-    cdef Py_ssize_t alignment = min(itemsize & -itemsize, <Py_ssize_t> sizeof(int64_t))
-    PyObject_GetBuffer(exporter, view, flags)
-    if <size_t> view.buf % alignment == 0:
-        return 0
-    PyBuffer_Release(view)
-    if flags & PyBUF_WRITABLE:
-        raise ValueError(f"expected an array aligned to {alignment} bytes, to be written to")
-    if _numpy is None:
-        import_numpy()
-    PyObject_GetBuffer(_numpy.array(exporter), view, flags)
-    return 0
-
-
-@cython.final
-cdef class Pinned:
-    """A buffer for as long as this lives: bytes, or `n` contiguous rows of `itemsize` bytes, or as many integers."""
-
-    def __cinit__(self, object exporter, Py_ssize_t itemsize=1, bint writable=False, bint integers=False):
-        if integers:
-            take(exporter, &self.view, itemsize, writable)
-        else:
-            hold(exporter, &self.view, PyBUF_ND | (PyBUF_WRITABLE if writable else 0), itemsize)
-        self.held = True
-        self.n = self.view.len // itemsize
-
-    def __dealloc__(self):
-        if self.held:
-            PyBuffer_Release(&self.view)
-
-    cdef int whole(self) except -1:
-        """`TruncatedFileError` where bytes of a mapped file were taken away while it was pinned."""
-        return still_whole(range_of(&self.view))
-
-
-cdef int take(object array, Py_buffer* view, Py_ssize_t itemsize, bint writable=False) except -1:
-    """One-dimensional, contiguous, native integers of the wanted width."""
-    cdef const char* form
-    hold(array, view, PyBUF_ND | PyBUF_FORMAT | (PyBUF_WRITABLE if writable else 0), itemsize)
-    form = view.format
-    if view.ndim == 1 and view.itemsize == itemsize and form != NULL:
-        if form[0] == c"@" or form[0] == c"=":
-            form += 1
-        if form[0] in b"ilq" and form[1] == 0:
-            return 0
-    PyBuffer_Release(view)
-    raise TypeError(f"expected a contiguous, one-dimensional array of int{8 * itemsize}")

@@ -1,5 +1,6 @@
 # cython: language_level=3
 
+cimport cython
 from libc.stdint cimport int64_t
 
 
@@ -38,11 +39,17 @@ cdef extern from "mqi_arrow.h" nogil:
         void* private_data
 
 
-cdef inline int check_stream(ArrowArrayStream* stream, int code, str what) except -1:
-    """What a call of a stream of `what` gave."""
-    cdef const char* text
-    if code == 0:
-        return 0
-    text = stream.get_last_error(stream)
-    said = "" if text == NULL else text.decode(errors="replace")
-    raise OSError(code, f"the Arrow stream of the {what} failed: {said}")
+@cython.final
+cdef class HeldArray:
+    cdef ArrowArray array
+
+
+@cython.final
+cdef class ArrayStream:
+    cdef ArrowArrayStream* stream
+    cdef ArrowSchema schema
+    cdef object capsule
+    cdef str what
+
+    cdef int check(self, int code) except -1
+    cdef HeldArray next(self)

@@ -1,12 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
 # cython: autotestdict=False
-"""Arrays handed to any Arrow consumer without an Arrow library: capsules of the Arrow C data interface.
+"""Arrays to any Arrow consumer, and streams of arrays from any, without an Arrow library: capsules of its C interfaces.
 
 A node describes an array: (format, name, length, null_count, buffers, children). Buffers are None or anything with
 the buffer protocol, which stays exported until the consumer releases the array.
 """
 
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -14,7 +15,9 @@ from libc.errno cimport ENOMEM
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from mqindex._native.arrow cimport ARROW_FLAG_NULLABLE, ArrowArray, ArrowArrayStream, ArrowSchema
+from mqindex._native.arrow cimport (
+    ARROW_FLAG_NULLABLE, ArrowArray, ArrowArrayStream, ArrowSchema, HeldArray,
+)
 
 
 def export_array(node):
@@ -254,3 +257,42 @@ cdef void free_stream(object capsule) noexcept:
     if stream.release != NULL:
         stream.release(stream)
     free(stream)
+
+
+# ---- streams of others
+
+@cython.final
+cdef class HeldArray:
+    """An array taken from a stream: released with its last user."""
+
+    def __dealloc__(self):
+        if self.array.release != NULL:
+            self.array.release(&self.array)
+
+
+@cython.final
+cdef class ArrayStream:
+    """Reads a stream of `what`, given as the capsule of `__arrow_c_stream__`: its schema, then its arrays."""
+
+    def __cinit__(self, object capsule, str what):
+        self.stream = <ArrowArrayStream*> PyCapsule_GetPointer(capsule, "arrow_array_stream")
+        self.capsule, self.what = capsule, what
+        self.check(self.stream.get_schema(self.stream, &self.schema))
+
+    def __dealloc__(self):
+        if self.schema.release != NULL:
+            self.schema.release(&self.schema)
+
+    cdef int check(self, int code) except -1:
+        cdef const char* text
+        if code == 0:
+            return 0
+        text = self.stream.get_last_error(self.stream)
+        said = "" if text == NULL else text.decode(errors="replace")
+        raise OSError(code, f"the Arrow stream of the {self.what} failed: {said}")
+
+    cdef HeldArray next(self):
+        """The next array; None: there are no more."""
+        cdef HeldArray held = HeldArray()
+        self.check(self.stream.get_next(self.stream, &held.array))
+        return None if held.array.release == NULL else held

@@ -2,15 +2,16 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from mqindex._native.guard cimport mqi_guard_range
+from mqindex._native.crc cimport mqi_checksum
+from mqindex._native.memory cimport Source
 
 
-cdef extern from "mqi_commit_log.h" nogil:
+cdef extern from "mqi_log_scan.h" nogil:
     ctypedef struct mqi_log:
         const uint8_t* buf
         int64_t len
         int64_t start
-        int check_crc
+        mqi_checksum* crc32
 
     ctypedef struct mqi_log_fault:
         int64_t at
@@ -27,14 +28,9 @@ cdef extern from "mqi_commit_log.h" nogil:
         int32_t store_host_len
 
 
-cdef class LogBuffer:
-    cdef Py_buffer view
-    cdef const mqi_guard_range* range
+cdef class LogBuffer(Source):
     cdef mqi_log log
-    cdef bint held
 
-    cdef void release(self) noexcept
-    cdef int leave(self) except -1
     cdef int64_t position(self, int64_t phy_offset) except -1
     cdef int64_t limit(self, int64_t phy_offset) noexcept
     cdef object fault(self, mqi_log_fault* fault)

@@ -5,12 +5,14 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer, disjoint_base
 
+from mqindex._native.memory import Source
+
 _Fault: TypeAlias = tuple[int, str, str | None, str, str]
 
 def frame_dtype() -> np.dtype[np.void]: ...
 
 @disjoint_base
-class LogBuffer:
+class LogBuffer(Source):
     def __new__(cls, buf: Buffer, file_start: int, check_crc: bool) -> Self: ...
 
 def find_frame(buf: Buffer, file_start: int, start: int, stop: int, /) -> int: ...

@@ -4,19 +4,19 @@
 """Frames of one commit-log file: find and decode. `buf` is always the whole file.
 
 A fault is `(at, kind, field, expected, got)`: the phy offset of the first bad frame, one of "bad-magic", "bad-size",
-"bad-length", "foreign" (the frame says that it stands elsewhere), "bad-crc", "truncated", "bad-delay"; then texts.
+"bad-length", "foreign" (the frame's stored phy offset is another), "bad-crc", "truncated", "bad-delay"; then texts.
 """
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
 
-from mqindex._native.arrays cimport Pinned
 from mqindex._native.commit_log cimport LogBuffer, mqi_log, mqi_log_fault, mqi_log_frame
-from mqindex._native.guard cimport range_of, still_whole
+from mqindex._native.crc cimport checksum32
+from mqindex._native.guard cimport still_whole
+from mqindex._native.memory cimport Pinned, Source, target_of
 
 
-cdef extern from "mqi_commit_log.h" nogil:
+cdef extern from "mqi_log_scan.h" nogil:
     int MQI_LOG_FINE
     int MQI_LOG_BAD_MAGIC
     int MQI_LOG_BAD_CRC
@@ -31,12 +31,15 @@ cdef extern from "mqi_commit_log.h" nogil:
         int done
         mqi_log_fault fault
 
-    int64_t mqi_log_find(const mqi_log* log, int64_t at, int64_t stop) noexcept
-    int64_t mqi_log_last(const mqi_log* log, int64_t at, int64_t stop, int64_t* end) noexcept
     int64_t mqi_log_scan_frames(
         const mqi_log* log, mqi_log_scan* scan, int64_t stop, mqi_log_frame* out, int64_t max) noexcept
     void mqi_log_scan_at(
         const mqi_log* log, const int64_t* at, int64_t n, mqi_log_frame* out, uint8_t* valid) noexcept
+
+
+cdef extern from "mqi_log_find.h" nogil:
+    int64_t mqi_log_find(const mqi_log* log, int64_t at, int64_t stop) noexcept
+    int64_t mqi_log_last(const mqi_log* log, int64_t at, int64_t stop, int64_t* end) noexcept
 
 
 _KINDS = (None, "bad-magic", "bad-size", "bad-length", "foreign", "bad-crc", "truncated", "bad-delay")
@@ -70,10 +73,10 @@ def frame_dtype():
 
 
 def find_frame(buf, int64_t file_start, int64_t start, int64_t stop, /):
-    """The first phy offset in [start, stop) where a frame stands that names this very place; -1: none.
+    """The first phy offset in [start, stop) of a frame whose stored phy offset is its own; -1: none.
 
     A blank record counts if it ends with the file. Whether what was found is a frame or the image of one inside a
-    body, only the frames before it can tell.
+    body, only the frames before it can show.
     """
     cdef LogBuffer log = LogBuffer(buf, file_start, False)
     cdef int64_t at = log.position(start), end = log.limit(stop)
@@ -86,7 +89,7 @@ def find_frame(buf, int64_t file_start, int64_t start, int64_t stop, /):
 def last_record(buf, int64_t file_start, int64_t start, int64_t stop, /):
     """[start, end) of the last record that begins below `stop`, found by sizes alone from the one at `start` on.
 
-    The head of each one behind was there before its size was read. Start is end: no record's head stands there.
+    The head of the next one was there before a size was read. Start is end: there is no record's head.
     """
     cdef LogBuffer log = LogBuffer(buf, file_start, False)
     cdef int64_t at = log.position(start), limit = log.limit(stop), end
@@ -96,32 +99,18 @@ def last_record(buf, int64_t file_start, int64_t start, int64_t stop, /):
     return at + file_start, end + file_start
 
 
-cdef class LogBuffer:
+cdef class LogBuffer(Source):
     """A pinned buffer and its phy offset."""
 
     def __cinit__(self, buf, int64_t file_start, bint check_crc):
-        PyObject_GetBuffer(buf, &self.view, PyBUF_SIMPLE)
-        self.held = True
-        self.range = range_of(&self.view)
+        self.pin(buf)
         if file_start < 0 or file_start > INT64_MAX - self.view.len:
             raise ValueError(f"file_start: expected a phy offset, got {file_start}")
         self.log.buf = <const uint8_t*>self.view.buf
         self.log.len = self.view.len
         self.log.start = file_start
-        self.log.check_crc = check_crc
-
-    cdef void release(self) noexcept:
-        if self.held:
-            self.held = False
-            PyBuffer_Release(&self.view)
-
-    cdef int leave(self) except -1:
-        """Let the buffer go; an error where bytes were taken away while it was held."""
-        try:
-            still_whole(self.range)
-        finally:
-            self.release()
-        return 0
+        if check_crc:
+            self.log.crc32 = checksum32
 
     cdef int64_t position(self, int64_t phy_offset) except -1:
         if not self.log.start <= phy_offset <= self.log.start + self.log.len:
@@ -147,9 +136,6 @@ cdef class LogBuffer:
         relation = "" if fault.relation == MQI_EXACTLY else " or more" if fault.relation == MQI_AT_LEAST else " or less"
         unit = " bytes" if field in _BYTES else ""
         return at, kind, field, f"{fault.expected}{unit}{relation}", str(fault.got)
-
-    def __dealloc__(self):
-        self.release()
 
 
 @cython.final
@@ -199,21 +185,20 @@ cdef class Scanner:
     cdef object _next(self):
         import numpy as np
 
-        cdef Py_buffer view
+        cdef Pinned rows
         cdef int64_t n
         # No frame is shorter than 91 bytes: a short stretch needs no long array.
         n = min(self.max_frames, max(self.stop - self.scan.at, 0) // 91 + 1)
         frames = np.empty(n, frame_dtype())
-        PyObject_GetBuffer(frames, &view, PyBUF_WRITABLE)
+        rows = target_of(frames)
         with nogil:
-            n = mqi_log_scan_frames(&self.log.log, &self.scan, self.stop, <mqi_log_frame*>view.buf, n)
-        PyBuffer_Release(&view)
+            n = mqi_log_scan_frames(&self.log.log, &self.scan, self.stop, <mqi_log_frame*>rows.view.buf, n)
         still_whole(self.log.range)
         return frames[:n]
 
     @property
     def end(self):
-        """The phy offset behind the last frame."""
+        """The phy offset after the last frame."""
         return self.scan.at + self.start
 
     @property
@@ -238,7 +223,7 @@ def scan_at(buf, int64_t file_start, phy_offsets, /, *, bint check_crc=False):
     positions = np.ascontiguousarray(phy_offsets, np.int64) - file_start
     cdef int64_t n = len(positions)
     frames, valid = np.empty(n, frame_dtype()), np.empty(n, np.uint8)
-    cdef Pinned at = Pinned(positions, sizeof(int64_t)), rows = Pinned(frames, 1, True), flags = Pinned(valid, 1, True)
+    cdef Pinned at = Pinned(positions, sizeof(int64_t)), rows = target_of(frames), flags = target_of(valid)
     with nogil:
         mqi_log_scan_at(
             &log.log, <const int64_t*>at.view.buf, n, <mqi_log_frame*>rows.view.buf, <uint8_t*>flags.view.buf)

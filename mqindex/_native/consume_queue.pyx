@@ -4,14 +4,14 @@
 """Units of consume queues: on their way from a log (arrays of `rocketmq.log.log_entries.UNIT`), and in a queue file.
 
 `buf` is always the bytes of one file from its start. A position is the number of a 20-byte unit in it; what is left
-over behind the last whole unit does not count.
+over after the last whole unit does not count.
 """
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
-from mqindex._native.arrays cimport Pinned
+from mqindex._native.memory cimport Pinned, integers, target_of
 
 
 cdef extern from "mqi_consume_queue.h" nogil:
@@ -67,12 +67,7 @@ cdef Pinned _units(object units, bint writable=False, str name="units"):
 
 
 cdef Pinned _hashes(object hashes):
-    return Pinned(hashes, sizeof(int32_t), False, True)
-
-
-cdef Pinned _target(object array):
-    """A new array, to be filled."""
-    return Pinned(array, 1, True)
+    return integers(hashes, sizeof(int32_t))
 
 
 cdef int _require_range(Pinned rows, int64_t start, int64_t stop) except -1:
@@ -97,7 +92,7 @@ def group_units(units, int64_t n_queues, out=None, /):
     if n_queues < 0:
         raise ValueError(f"n_queues: expected 0 or more, got {n_queues}")
     offsets = np.empty(n_queues + 1, np.int64)
-    starts = _target(offsets)
+    starts = target_of(offsets)
     offset = <int64_t*>starts.view.buf
     with nogil:
         bad = mqi_units_count(<const mqi_queue_unit*>source.view.buf, n, n_queues, offset)
@@ -118,7 +113,7 @@ def group_units(units, int64_t n_queues, out=None, /):
 
 
 def gather_units(units, int64_t at, more, /):
-    """Copy the units `more` to where `units[at]` begins; returns the number behind them. They must fit."""
+    """Copy the units `more` to where `units[at]` begins; returns the number after them. They must fit."""
     cdef Pinned source = _units(more), target = _units(units, True)
     cdef int64_t n = source.n
     if not 0 <= at <= target.n - n:
@@ -130,7 +125,7 @@ def gather_units(units, int64_t at, more, /):
 def count_in_line(units, int64_t phy_offset, int64_t limit, /):
     """How many units, from the first on, follow each other without anything odd.
 
-    Each message lies behind the one before it, the first behind `phy_offset`; the queue offsets are consecutive, 0 or
+    Each message lies after the one before it, the first after `phy_offset`; the queue offsets are consecutive, 0 or
     more and below `limit`.
     """
     cdef Pinned source = _units(units)
@@ -147,7 +142,7 @@ def encode_units(units, int64_t next_offset, int64_t max_phy_offset, /):
     """Units of one queue as the broker appends them where its next unit has the queue offset `next_offset`.
 
     A message that ends at `max_phy_offset` or before is there already; so is one whose queue offset is not 0 and lies
-    before the place that is next. One whose queue offset lies behind it is written all the same, as the broker does.
+    before the place that is next. One whose queue offset is greater is written all the same, as the broker does.
     Returns `(data uint8[20 * m], max_phy_offset, repeated, misplaced)`.
     """
     import numpy as np
@@ -159,7 +154,7 @@ def encode_units(units, int64_t next_offset, int64_t max_phy_offset, /):
     if next_offset < 0:
         raise ValueError(f"next_offset: expected 0 or more, got {next_offset}")
     data = np.empty(n * MQI_UNIT_SIZE, np.uint8)
-    target = _target(data)
+    target = target_of(data)
     with nogil:
         written = mqi_units_encode(&end, <const mqi_queue_unit*>source.view.buf, n, <uint8_t*>target.view.buf)
     return data[:written * MQI_UNIT_SIZE], end.max_phy_offset, end.repeated, end.misplaced
@@ -173,7 +168,7 @@ def decode_units(buf, int64_t start, int64_t stop, /):
     _require_range(queue, start, stop)
     cdef int64_t n = stop - start
     columns = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int64)
-    first, second, third = (_target(column) for column in columns)
+    first, second, third = (target_of(column) for column in columns)
     with nogil:
         mqi_units_decode(
             <const uint8_t*>queue.view.buf + start * MQI_UNIT_SIZE, n, <int64_t*>first.view.buf,
@@ -193,7 +188,7 @@ def select_tags(buf, int64_t start, int64_t stop, hashes, /):
     cdef int64_t found
     _require_range(queue, start, stop)
     positions = np.empty(stop - start, np.int64)
-    target = _target(positions)
+    target = target_of(positions)
     with nogil:
         found = mqi_units_select(
             <const uint8_t*>queue.view.buf + start * MQI_UNIT_SIZE, stop - start, start,
@@ -238,13 +233,13 @@ cdef class UnitTaker:
         self.taken = (
             np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int32),
             np.empty(room, np.int64) if codes else None)
-        offsets, phys, sizes = (_target(column) for column in self.taken[:3])
+        offsets, phys, sizes = (target_of(column) for column in self.taken[:3])
         self.pinned = [offsets, phys, sizes]
         self.to.queue_offsets = <int64_t*>offsets.view.buf
         self.to.phy_offsets = <int64_t*>phys.view.buf
         self.to.sizes = <int32_t*>sizes.view.buf
         if codes:
-            tags = _target(self.taken[3])
+            tags = target_of(self.taken[3])
             self.pinned.append(tags)
             self.to.tags_codes = <int64_t*>tags.view.buf
         self.to.room = room
@@ -252,7 +247,7 @@ cdef class UnitTaker:
     def take(self, buf, int64_t start, int64_t stop, int64_t first_queue_offset, /):
         """Look at the positions [start, stop) of a file that begins with `first_queue_offset`.
 
-        Returns the position behind the last that was looked at: less than `stop` where there is no more room.
+        Returns the position after the last that was looked at: less than `stop` where there is no more room.
         """
         cdef Pinned queue = Pinned(buf)
         cdef int64_t seen, k = -1
@@ -318,7 +313,7 @@ def check_units(buf, int64_t start, int64_t stop, /):
 
 
 def compare_units(buf, int64_t first_queue_offset, units, /):
-    """Numbers of the units that do not stand at their places in a file that begins with `first_queue_offset`: int64[m].
+    """Numbers of the units that are not at their places in a file that begins with `first_queue_offset`: int64[m].
 
     Compared are phy_offset, size and tags_code. A place outside the file holds nothing.
     """
@@ -327,7 +322,7 @@ def compare_units(buf, int64_t first_queue_offset, units, /):
     cdef Pinned queue = Pinned(buf), source = _units(units), target
     cdef int64_t n = source.n, places = queue.n // MQI_UNIT_SIZE, found
     numbers = np.empty(n, np.int64)
-    target = _target(numbers)
+    target = target_of(numbers)
     with nogil:
         found = mqi_units_compare(
             <const uint8_t*>queue.view.buf, places, first_queue_offset,

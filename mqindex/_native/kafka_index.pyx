@@ -12,8 +12,8 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
 from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
 
-from mqindex._native.arrays cimport Pinned
 from mqindex._native.guard cimport mqi_guard_range, range_of, still_whole
+from mqindex._native.memory cimport Pinned, target_of
 from mqindex._native.numbers cimport time_of, whole
 
 from mqindex.errors import ClosedFileError
@@ -256,7 +256,7 @@ cdef class Entries:
         one = np.empty(len(wanted), np.int64)
         other = np.empty(len(wanted), np.int64 if self.index.times else np.int32)
         cdef Pinned asked = Pinned(wanted, sizeof(int64_t))
-        cdef Pinned first = Pinned(one, 1, True), second = Pinned(other, 1, True)
+        cdef Pinned first = target_of(one), second = target_of(other)
         cdef Pinned held = self._pin(&index)
         with nogil:
             no_memory = look_up_all(
@@ -311,7 +311,7 @@ cdef class Entries:
             raise ValueError(f"start, stop: expected 0..{index.n} in order, got {start} and {stop}")
         one = np.empty(stop - start, np.int64)
         other = np.empty(stop - start, np.int64 if index.times else np.int32)
-        cdef Pinned first = Pinned(one, 1, True), second = Pinned(other, 1, True)
+        cdef Pinned first = target_of(one), second = target_of(other)
         mqi_kafka_decode(&index, self.base_offset, start, stop, <int64_t*>first.view.buf, second.view.buf)
         held.whole()
         return one, other

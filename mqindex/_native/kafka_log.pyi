@@ -1,9 +1,18 @@
-from collections.abc import Callable, Iterator
-from typing import TypeAlias, final
+from collections.abc import Iterator
+from typing import Self, TypeAlias, final
 
-from typing_extensions import Buffer
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import Buffer, disjoint_base
 
+from mqindex._native.memory import Source
+
+__pyx_capi__: dict[str, object]  # what other kernels cimport
 _Fault: TypeAlias = tuple[str, int, str, str, str]
+
+@disjoint_base
+class BatchSource(Source):
+    def __new__(cls, buf: Buffer, check_crc: bool) -> Self: ...
 
 @final
 class BatchScan:
@@ -18,55 +27,14 @@ class BatchScan:
 def find_batch(
     buf: Buffer, start: int, stop: int | None, column: str, target: int, /
 ) -> tuple[bytes | None, int, _Fault | None]: ...
-
-@final
-class Recovered:
-    def __init__(
-        self,
-        buf: Buffer,
-        base_offset: int,
-        /,
-        *,
-        index_interval_bytes: int,
-        max_index_size: int,
-        check_crc: bool = True,
-        first_offset: Callable[[int], int] | None = None,
-        path: str | None = None,
-    ) -> None: ...
-    def run(self, stop: int, fd: int = -1, /) -> bool: ...
-    @property
-    def offset_index(self) -> bytes: ...
-    @property
-    def time_index(self) -> bytes: ...
-    @property
-    def transactional(self) -> bytes: ...
-    @property
-    def valid_bytes(self) -> int: ...
-    @property
-    def truncated_bytes(self) -> int: ...
-    @property
-    def batches(self) -> int: ...
-    @property
-    def max_timestamp(self) -> int: ...
-    @property
-    def offset_of_max_timestamp(self) -> int: ...
-    @property
-    def last_offset(self) -> int | None: ...
-    @property
-    def fault(self) -> _Fault | None: ...
-    @property
-    def oddities(self) -> list[tuple[str, int, int, int, int]]: ...
-    @property
-    def epochs(self) -> bytes: ...
-
-def recover(
-    buf: Buffer,
-    base_offset: int,
+def find_batches(
+    buf: Buffer, stop: int, starts: npt.NDArray[np.int64], times: npt.NDArray[np.int64], /
+) -> tuple[npt.NDArray[np.int64], int | None]: ...
+def batches_at(buf: Buffer, positions: npt.NDArray[np.int64], /) -> memoryview: ...
+def first_not_below(
+    values: npt.NDArray[np.int64],
+    starts: npt.NDArray[np.int64],
+    stops: npt.NDArray[np.int64],
+    targets: npt.NDArray[np.int64],
     /,
-    *,
-    index_interval_bytes: int,
-    max_index_size: int,
-    check_crc: bool = True,
-    first_offset: Callable[[int], int] | None = None,
-    path: str | None = None,
-) -> Recovered: ...
+) -> npt.NDArray[np.int64]: ...

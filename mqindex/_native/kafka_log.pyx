@@ -1,55 +1,26 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
 # cython: autotestdict=False
-"""Batches of one Kafka segment's log: walk them, search them, make the index files of a recovery. `buf` is the log.
+"""Batches of one Kafka segment's log: walk them, search them by offset or time. `buf` is the log.
 
 A fault is `(kind, at, field, expected, got)`: "bad-length" or "bad-crc", and the position of the first bad batch. A log
 that ends inside a batch has none.
 """
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport INT32_MAX, INT64_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport free, malloc
+from libc.stdint cimport INT32_MAX, int64_t, uint8_t, uint32_t
 
-import os
+from mqindex._native.crc cimport checksum32, checksum32c
+from mqindex._native.guard cimport still_whole
+from mqindex._native.kafka_log cimport (
+    MQI_BATCH_BAD_CRC, MQI_BATCH_FINE, BatchSource, mqi_batch_fault, mqi_kafka_batch, mqi_kafka_log,
+)
+from mqindex._native.memory cimport Block, Pinned, Source, integers, new_block, target_of
 
-from mqindex._native.guard cimport mqi_guard_range, range_of, still_whole
-
-from mqindex.errors import IndexFullError, OffsetOverflowError, OutOfOrderError, TruncatedFileError
+from mqindex.errors import OffsetOverflowError
 
 
 cdef extern from "mqi_kafka_log.h" nogil:
-    ctypedef struct mqi_kafka_log:
-        const uint8_t* buf
-        int64_t len
-        int check_crc
-
-    int MQI_BATCH_FINE
-    int MQI_BATCH_BAD_CRC
-
-    ctypedef struct mqi_batch_fault:
-        int64_t at
-        int64_t expected
-        int64_t got
-        int32_t kind
-
-    ctypedef struct mqi_kafka_batch:
-        int64_t position
-        int64_t base_offset
-        int64_t last_offset
-        int64_t base_timestamp
-        int64_t max_timestamp
-        int64_t producer_id
-        int32_t size
-        int32_t leader_epoch
-        uint32_t crc
-        int32_t count
-        int32_t base_sequence
-        int16_t attributes
-        int16_t producer_epoch
-        int8_t magic
-
     ctypedef struct mqi_kafka_scan:
         int64_t at
         int done
@@ -64,66 +35,22 @@ cdef extern from "mqi_kafka_log.h" nogil:
         const mqi_kafka_log* log, mqi_kafka_scan* scan, int64_t stop, int column, int64_t target,
         mqi_kafka_batch* out) noexcept
 
-    int MQI_RECOVERY_RUNS
-    int MQI_RECOVERY_DONE
-    int MQI_RECOVERY_WANTS_FIRST
-    int MQI_RECOVERY_OVERFLOW
-    int MQI_RECOVERY_FULL
-    int MQI_RECOVERY_ORDER
-    int MQI_RECOVERY_NO_MEMORY
-    int MQI_RECOVERY_UNREADABLE
-
-    ctypedef struct mqi_bytes:
-        uint8_t* data
-        int64_t size
-
-    int MQI_ODDITIES
-
-    ctypedef struct mqi_batch_odd:
-        int64_t count
-        int64_t at
-        int64_t expected
-        int64_t got
-
-    ctypedef struct mqi_kafka_recovery:
-        mqi_kafka_log log
-        int64_t base_offset
-        int64_t index_interval
-        int64_t max_index_size
-        int fd
-        int first_offsets
-        int state
-        int error
-        int in_time_index
-        int64_t valid
-        int64_t batches
-        int64_t last_offset
-        int64_t max_timestamp
-        int64_t max_timestamp_offset
-        int64_t first_offset
-        int64_t refused
-        int64_t limit
-        mqi_bytes offset_index
-        mqi_bytes time_index
-        mqi_bytes transactional
-        mqi_bytes epochs
-        mqi_batch_odd odd[4]
-        mqi_batch_fault fault
-
-    void mqi_kafka_recover_start(mqi_kafka_recovery* r) noexcept
-    void mqi_kafka_recover(mqi_kafka_recovery* r, int64_t stop) noexcept
-    void mqi_kafka_recover_free(mqi_kafka_recovery* r) noexcept
+    void mqi_kafka_find_batches(
+        const mqi_kafka_log* log, int64_t stop, const int64_t* starts, const int64_t* times, int64_t n, int64_t* found,
+        mqi_batch_fault* fault) noexcept
+    int64_t mqi_kafka_batches_at(
+        const mqi_kafka_log* log, const int64_t* positions, int64_t n, mqi_kafka_batch* out) noexcept
+    void mqi_first_not_below(
+        const int64_t* values, const int64_t* starts, const int64_t* stops, const int64_t* targets, int64_t n,
+        int64_t* found) noexcept
 
 
 cdef enum:
     CHUNK = 4096  # batches of one view
     LEAST = 26  # bytes of the shortest batch
 
-_INDEXES = ("offset index", "time index")
-_ODDITIES = ("order", "base", "magic", "count")  # as MQI_ODD_*
 
-
-cdef object _fault(const mqi_batch_fault* fault):
+cdef object fault_of(const mqi_batch_fault* fault):
     if fault.kind == MQI_BATCH_FINE:
         return None
     if fault.kind == MQI_BATCH_BAD_CRC:
@@ -131,61 +58,26 @@ cdef object _fault(const mqi_batch_fault* fault):
     return "bad-length", fault.at, "length", f"{fault.expected} bytes or more", str(fault.got)
 
 
-@cython.final
-cdef class _Log:
-    """A pinned buffer."""
-
-    cdef Py_buffer view
-    cdef const mqi_guard_range* range
-    cdef mqi_kafka_log log
-    cdef bint held
+cdef class BatchSource(Source):
+    """The bytes of a log."""
 
     def __cinit__(self, buf, bint check_crc):
-        PyObject_GetBuffer(buf, &self.view, PyBUF_SIMPLE)
-        self.held = True
-        self.range = range_of(&self.view)
+        self.pin(buf)
         self.log.buf, self.log.len = <const uint8_t*>self.view.buf, self.view.len
-        self.log.check_crc = check_crc
+        if check_crc:
+            self.log.crc32, self.log.crc32c = checksum32, checksum32c
         if self.log.len > INT32_MAX:
             raise OffsetOverflowError(
-                "the log is longer than any position can tell", field="position", expected=f"{INT32_MAX} bytes or less",
+                "the log is longer than a position can say", field="position", expected=f"{INT32_MAX} bytes or less",
                 got=self.log.len)
 
-    cdef void release(self) noexcept:
-        if self.held:
-            self.held = False
-            PyBuffer_Release(&self.view)
+    cdef int64_t position(self, int64_t at, str name) except -1:
+        if not 0 <= at <= self.log.len:
+            raise ValueError(f"{name}: expected 0..{self.log.len}, positions of batches of the log, got {at}")
+        return at
 
-    cdef int leave(self) except -1:
-        """Let the buffer go; an error where bytes were taken away while it was held."""
-        try:
-            still_whole(self.range)
-        finally:
-            self.release()
-        return 0
-
-    def __dealloc__(self):
-        self.release()
-
-
-@cython.final
-cdef class _Rows:
-    """Memory that lives as long as the last view of it."""
-
-    cdef mqi_kafka_batch* rows
-    cdef int64_t n
-
-    def __cinit__(self, int64_t n):
-        self.rows = <mqi_kafka_batch*>malloc(n * sizeof(mqi_kafka_batch))
-        if self.rows == NULL:
-            raise MemoryError
-        self.n = n
-
-    def __getbuffer__(self, Py_buffer* view, int flags):
-        PyBuffer_FillInfo(view, self, self.rows, self.n * sizeof(mqi_kafka_batch), 1, flags)
-
-    def __dealloc__(self):
-        free(self.rows)
+    cdef int64_t limit(self, object stop) except? -1:
+        return self.log.len if stop is None else min(<int64_t>stop, self.log.len)
 
 
 @cython.final
@@ -193,11 +85,11 @@ cdef class BatchScan:
     """Batches that begin at the positions [start, stop); `start` must be the begin of one. stop None: to the end.
 
     Iterating gives memoryviews of packed rows (`mqindex.kafka.batches.BATCH`). Afterwards `end` is the position
-    behind the last whole, good batch, and `fault` is that of the one behind it, if it is bad. check_crc=False compares
+    after the last whole, good batch, and `fault` is that of the one there, if it is bad. check_crc=False compares
     no checksums. For one thread at a time.
     """
 
-    cdef _Log log
+    cdef BatchSource log
     cdef mqi_kafka_scan scan
     cdef int64_t stop
     cdef bint busy
@@ -205,16 +97,16 @@ cdef class BatchScan:
     def __init__(self, buf, int64_t start=0, stop=None, /, *, bint check_crc=True):
         if self.log is not None:
             raise TypeError("a BatchScan is made once")
-        cdef _Log log = _Log(buf, check_crc)
-        self.stop = _limit(log, stop)
-        self.scan.at = _position(log, start)
+        cdef BatchSource log = BatchSource(buf, check_crc)
+        self.stop = log.limit(stop)
+        self.scan.at = log.position(start, "start")
         self.log = log
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        cdef _Rows rows = None
+        cdef Block rows = None
         cdef int64_t n = 0, room
         with cython.critical_section(self):
             if self.busy or self.log is None:
@@ -223,9 +115,9 @@ cdef class BatchScan:
         try:
             if not self.scan.done:
                 room = min(<int64_t>CHUNK, max(self.stop - self.scan.at, 0) // LEAST + 1)
-                rows = _Rows(room)
+                rows = new_block(room * sizeof(mqi_kafka_batch))
                 with nogil:
-                    n = mqi_kafka_scan_batches(&self.log.log, &self.scan, self.stop, rows.rows, room)
+                    n = mqi_kafka_scan_batches(&self.log.log, &self.scan, self.stop, <mqi_kafka_batch*>rows.data, room)
                 still_whole(self.log.range)
             if n == 0:
                 self.log.release()
@@ -236,232 +128,113 @@ cdef class BatchScan:
 
     @property
     def end(self):
-        """The position behind the last whole, good batch."""
+        """The position after the last whole, good batch."""
         return self.scan.at
 
     @property
     def fault(self):
         """`(kind, at, field, expected, got)` of the bad batch that ended the walk, or None."""
-        return _fault(&self.scan.fault)
-
-
-cdef int64_t _position(_Log log, int64_t start) except -1:
-    if not 0 <= start <= log.log.len:
-        raise ValueError(f"start: expected 0..{log.log.len}, positions of the log, got {start}")
-    return start
-
-
-cdef int64_t _limit(_Log log, object stop) except? -1:
-    cdef int64_t limit = log.log.len
-    return limit if stop is None else min(<int64_t>stop, limit)
+        return fault_of(&self.scan.fault)
 
 
 def find_batch(buf, int64_t start, stop, str column, int64_t target, /):
     """The first batch from `start` on that is not below `target`: `(row, end, fault)`.
 
-    column : "last_offset" or "max_timestamp". row : the packed bytes of one batch, None: there is none; end : behind
+    column : "last_offset" or "max_timestamp". row : the packed bytes of one batch, None: there is none; end : after
     the last batch that was looked at; fault : as of a `BatchScan` without checksums.
     """
-    cdef _Log log = _Log(buf, False)
+    cdef BatchSource log = BatchSource(buf, False)
     cdef mqi_kafka_scan scan
     cdef mqi_kafka_batch row
-    cdef int64_t limit = _limit(log, stop)
+    cdef int64_t limit = log.limit(stop)
     cdef int which = MQI_FIND_MAX_TIMESTAMP
     cdef bint found
     if column == "last_offset":
         which = MQI_FIND_LAST_OFFSET
     elif column != "max_timestamp":
         raise ValueError(f"column: expected last_offset or max_timestamp, got {column}")
-    scan.at, scan.fault.kind = _position(log, start), MQI_BATCH_FINE
+    scan.at, scan.fault.kind = log.position(start, "start"), MQI_BATCH_FINE
     with nogil:
         found = mqi_kafka_find_batch(&log.log, &scan, limit, which, target, &row) != 0
     log.leave()
-    return (<const char*>&row)[:sizeof(row)] if found else None, scan.at, _fault(&scan.fault)
+    return (<const char*>&row)[:sizeof(row)] if found else None, scan.at, fault_of(&scan.fault)
 
 
-@cython.final
-cdef class Recovered:
-    """What a broker's recovery makes of a segment's log: run it with `recover`, or in steps of `run`.
+# ---- searches, many at once
 
-    offset_index, time_index : bytes of the two files, trimmed, the closing entry included. valid_bytes : where the log
-    is cut. batches : how many there are before. max_timestamp : the greatest, -1: none; last_offset : of the last
-    batch, None: there is none. transactional : packed rows of the batches of magic 2 that have a producer id and are
-    transactional or control batches. fault : why the log is cut; None: it ends there, or with a part of a batch.
-    oddities, epochs : what no checksum covers and a recovery passes over. For one thread at a time.
+cdef Pinned _numbers(object array):
+    return integers(array, sizeof(int64_t))
+
+
+cdef const int64_t* _positions(Pinned positions, BatchSource log) except NULL:
+    cdef const int64_t* at = <const int64_t*>positions.view.buf
+    cdef int64_t i
+    for i in range(positions.n):
+        log.position(at[i], "positions")
+    return at
+
+
+def find_batches(buf, int64_t stop, starts, times, /):
+    """For each pair the first batch from its start on whose max timestamp is not below its time: `(positions, at)`.
+
+    Batches that begin before `stop`; -1: there is none. Each start is the begin of a batch. Pairs in the order of
+    (start, time) share their walk. at : a position that has no batch and ended a walk, None: there was none.
     """
+    import numpy as np
 
-    cdef _Log log
-    cdef mqi_kafka_recovery r
-    cdef object first_offset, path
-    cdef bint busy
-
-    def __init__(
-        self, buf, int64_t base_offset, /, *, int64_t index_interval_bytes, int64_t max_index_size,
-        bint check_crc=True, first_offset=None, path=None
-    ):
-        if self.log is not None:
-            raise TypeError("a Recovered is made once")
-        if not 0 <= base_offset <= INT64_MAX - INT32_MAX:
-            raise ValueError(f"base_offset: expected 0..{INT64_MAX - INT32_MAX}, got {base_offset}")
-        if index_interval_bytes < 0:
-            raise ValueError(f"index_interval_bytes: expected 0 or more, got {index_interval_bytes}")
-        if max_index_size < 12:
-            raise ValueError(f"max_index_size: expected 12 or more, got {max_index_size}")
-        cdef _Log log = _Log(buf, check_crc)
-        self.r.log = log.log
-        self.r.base_offset, self.r.index_interval = base_offset, index_interval_bytes
-        self.r.max_index_size, self.r.first_offsets = max_index_size, first_offset is not None
-        self.first_offset, self.path = first_offset, path
-        mqi_kafka_recover_start(&self.r)
-        self.log = log
-
-    def __dealloc__(self):
-        mqi_kafka_recover_free(&self.r)
-
-    def run(self, int64_t stop, int fd=-1, /):
-        """Go over the batches that begin before position `stop`; False: there is nothing left to do.
-
-        fd : of the same log, to read headers from it instead of the buffer, -1: none. Only without checksums.
-
-        Raises
-        ------
-        OffsetOverflowError, OutOfOrderError, IndexFullError : what a broker's recovery does not survive
-        TruncatedFileError, OSError : the file was cut, or cannot be read
-        """
-        if fd >= 0 and self.r.log.check_crc:
-            raise ValueError("fd: expected none where checksums are compared")
-        with cython.critical_section(self):
-            if self.busy or self.log is None:
-                raise RuntimeError("a Recovered serves one thread at a time")
-            self.busy = True
-        self.r.fd = fd
-        try:
-            while True:
-                if self.r.state == MQI_RECOVERY_WANTS_FIRST:  # also what was asked before, and ended in an error
-                    self.r.first_offset = self.first_offset(self.r.valid)
-                with nogil:
-                    mqi_kafka_recover(&self.r, stop)
-                still_whole(self.log.range)
-                if self.r.state != MQI_RECOVERY_WANTS_FIRST:
-                    break
-            if self.r.state == MQI_RECOVERY_RUNS:
-                return True
-            self.log.release()
-            if self.r.state != MQI_RECOVERY_DONE:
-                self._refuse()
-            return False
-        finally:
-            self.busy = False
-
-    cdef int _refuse(self) except -1:
-        cdef str index = _INDEXES[self.r.in_time_index]
-        if self.r.state == MQI_RECOVERY_OVERFLOW:
-            raise OffsetOverflowError(
-                "the batch's last offset is too far from the base offset", path=self.path, at=self.r.valid,
-                field="offset", expected=f"{self.r.base_offset}..{self.r.base_offset + INT32_MAX}", got=self.r.refused)
-        if self.r.state == MQI_RECOVERY_ORDER:
-            raise OutOfOrderError(
-                f"the batch's offset is not behind the last one in the {index}", path=self.path, at=self.r.valid,
-                field="offset", expected=f"{'' if self.r.in_time_index else 'more than '}{self.r.limit}"
-                f"{' or more' if self.r.in_time_index else ''}", got=self.r.refused)
-        if self.r.state == MQI_RECOVERY_FULL:
-            raise IndexFullError(
-                f"the {index} is full before the log ends", path=self.path, at=self.r.valid, field="max_index_size",
-                expected="more bytes", got=self.r.max_index_size)
-        if self.r.state == MQI_RECOVERY_NO_MEMORY:
-            raise MemoryError
-        if self.r.error:
-            raise OSError(self.r.error, os.strerror(self.r.error), self.path)
-        raise TruncatedFileError(
-            "the log was cut while it was read", path=self.path, at=self.r.valid, expected=f"{self.r.log.len} bytes")
-
-    cdef bytes _copied(self, const mqi_bytes* what):
-        with cython.critical_section(self):
-            if self.busy:
-                raise RuntimeError("a Recovered serves one thread at a time")
-            return (<const char*>what.data)[:what.size] if what.size else b""
-
-    @property
-    def offset_index(self):
-        """The bytes of the `.index`."""
-        return self._copied(&self.r.offset_index)
-
-    @property
-    def time_index(self):
-        """The bytes of the `.timeindex`."""
-        return self._copied(&self.r.time_index)
-
-    @property
-    def transactional(self):
-        """Packed rows of the batches that transactions are made of."""
-        return self._copied(&self.r.transactional)
-
-    @property
-    def valid_bytes(self):
-        """The position behind the last good batch."""
-        return self.r.valid
-
-    @property
-    def truncated_bytes(self):
-        """How many bytes the broker would cut."""
-        return self.r.log.len - self.r.valid
-
-    @property
-    def batches(self):
-        """How many good batches there are."""
-        return self.r.batches
-
-    @property
-    def max_timestamp(self):
-        """The greatest timestamp, ms since the epoch; -1: none."""
-        return self.r.max_timestamp
-
-    @property
-    def offset_of_max_timestamp(self):
-        """The last offset of the first batch that has it; the base offset where there is none."""
-        return self.r.max_timestamp_offset
-
-    @property
-    def last_offset(self):
-        """The last offset of the last batch; None: there is no batch."""
-        return self.r.last_offset if self.r.batches else None
-
-    @property
-    def fault(self):
-        """`(kind, at, field, expected, got)` of the bad batch at which the log is cut, or None."""
-        return _fault(&self.r.fault)
-
-    @property
-    def oddities(self):
-        """Tuples of `(kind, count, at, expected, got)`: how many batches of the kind there are, and the first.
-
-        "order" : the base offset is not behind the batch before; "base" : it is below the segment's; "magic" : none of
-        0, 1 and 2; "count" : more records than offsets (expected: the most that may be), or less than none.
-        """
-        return [
-            (_ODDITIES[n], self.r.odd[n].count, self.r.odd[n].at, self.r.odd[n].expected, self.r.odd[n].got)
-            for n in range(MQI_ODDITIES)
-            if self.r.odd[n].count
-        ]
-
-    @property
-    def epochs(self):
-        """Packed rows of neighbours with one leader epoch (`mqindex.kafka.partition.leader_epochs.RUN`), those without left out.
-        """
-        return self._copied(&self.r.epochs)
+    cdef BatchSource log = BatchSource(buf, False)
+    cdef mqi_batch_fault fault
+    cdef Pinned begins = _numbers(starts), wanted = _numbers(times)
+    cdef const int64_t* positions = _positions(begins, log)
+    if wanted.n != begins.n:
+        raise ValueError(f"times: expected {begins.n}, as many as starts, got {wanted.n}")
+    answer = np.empty(begins.n, np.int64)
+    cdef Pinned found = target_of(answer)
+    fault.kind = MQI_BATCH_FINE
+    with nogil:
+        mqi_kafka_find_batches(
+            &log.log, min(stop, log.log.len), positions, <const int64_t*>wanted.view.buf, begins.n,
+            <int64_t*>found.view.buf, &fault)
+    log.leave()
+    return answer, None if fault.kind == MQI_BATCH_FINE else fault.at
 
 
-def recover(
-    buf, int64_t base_offset, /, *, int64_t index_interval_bytes, int64_t max_index_size, bint check_crc=True,
-    first_offset=None, path=None
-):
-    """A whole log at once: see `Recovered`.
+def batches_at(buf, positions, /):
+    """The batches that begin at `positions`: packed rows, fewer than asked for where one of them has none."""
+    import numpy as np
 
-    first_offset : None, or for the rule up to 1.1 what tells, of the position of a compressed wrapper, the offset of
-    the first message in it; entries of the offset index have first offsets then. path : of the log, for errors.
+    cdef BatchSource log = BatchSource(buf, False)
+    cdef int64_t done
+    cdef Pinned begins = _numbers(positions)
+    cdef const int64_t* at = _positions(begins, log)
+    rows = np.empty(begins.n * sizeof(mqi_kafka_batch), np.uint8)
+    cdef Pinned out = target_of(rows)
+    with nogil:
+        done = mqi_kafka_batches_at(&log.log, at, begins.n, <mqi_kafka_batch*>out.view.buf)
+    log.leave()
+    return rows[:done * sizeof(mqi_kafka_batch)].data
+
+
+def first_not_below(values, starts, stops, targets, /):
+    """For each target the index of the first value in [start, stop) that is not below it; -1: there is none.
+
+    In the order of (start, target) no value is read twice.
     """
-    made = Recovered(
-        buf, base_offset, index_interval_bytes=index_interval_bytes, max_index_size=max_index_size,
-        check_crc=check_crc, first_offset=first_offset, path=path)
-    made.run(INT64_MAX)
-    return made
+    import numpy as np
+
+    cdef Pinned all_of = _numbers(values), first = _numbers(starts), last = _numbers(stops), wanted = _numbers(targets)
+    cdef const int64_t* start = <const int64_t*>first.view.buf
+    cdef const int64_t* stop = <const int64_t*>last.view.buf
+    cdef int64_t i
+    if last.n != first.n or wanted.n != first.n:
+        raise ValueError(f"stops, targets: expected {first.n} each, got {last.n} and {wanted.n}")
+    for i in range(first.n):
+        if not 0 <= start[i] <= stop[i] <= all_of.n:
+            raise ValueError(f"starts, stops: expected parts of {all_of.n}, got {start[i]} and {stop[i]}")
+    answer = np.empty(first.n, np.int64)
+    cdef Pinned found = target_of(answer)
+    with nogil:
+        mqi_first_not_below(
+            <const int64_t*>all_of.view.buf, start, stop, <const int64_t*>wanted.view.buf, first.n,
+            <int64_t*>found.view.buf)
+    return answer

@@ -7,16 +7,14 @@ What a compressed batch decompresses to is the caller's to find, and is given as
 """
 
 cimport cython
-from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
-from libc.stdlib cimport free
 
-from mqindex._native.arrays cimport Pinned
+from mqindex._native.memory cimport Block, Pinned, block_of
 
 from mqindex.errors import FormatError
 
 
-cdef extern from "mqi_kafka_log.h" nogil:
+cdef extern from "mqi_kafka_records.h" nogil:
     int MQI_BATCH_OVERHEAD
     int MQI_BATCH_RECORDS
     int MQI_MIN_LENGTH
@@ -30,7 +28,7 @@ cdef extern from "mqi_kafka_log.h" nogil:
         int16_t attributes
         int8_t magic
 
-    ctypedef struct mqi_bytes:
+    ctypedef struct mqi_buffer:
         uint8_t* data
         int64_t size
         int64_t room
@@ -61,12 +59,12 @@ cdef extern from "mqi_kafka_records.h" nogil:
         int keys
         int values
         int headers_wanted
-        mqi_bytes rows
-        mqi_bytes key_data
-        mqi_bytes value_data
-        mqi_bytes headers
-        mqi_bytes header_keys
-        mqi_bytes header_values
+        mqi_buffer rows
+        mqi_buffer key_data
+        mqi_buffer value_data
+        mqi_buffer headers
+        mqi_buffer header_keys
+        mqi_buffer header_values
 
     int MQI_COLUMNS_ENDED
     int MQI_COLUMNS_FULL
@@ -111,26 +109,11 @@ def header_dtype():
     return dtype
 
 
-@cython.final
-cdef class _Block:
-    """Memory that was filled by the kernel, and lives as long as the last view of it."""
-
-    cdef mqi_bytes bytes
-
-    def __getbuffer__(self, Py_buffer* view, int flags):
-        PyBuffer_FillInfo(view, self, self.bytes.data if self.bytes.data != NULL else <uint8_t*>b"",
-                          self.bytes.size, 0, flags)
-
-    def __dealloc__(self):
-        free(self.bytes.data)
-
-
-cdef _Block _given(mqi_bytes* what):
+cdef Block _given(mqi_buffer* what):
     """Takes the memory over."""
-    cdef _Block block = _Block()
-    block.bytes = what[0]
+    cdef mqi_buffer taken = what[0]
     what.data, what.size, what.room = NULL, 0, 0
-    return block
+    return block_of(taken.data, taken.size, False)
 
 
 cdef object _broken(const mqi_kafka_batch* batch, const mqi_kafka_records* x, object path):

@@ -4,25 +4,20 @@
 """Keys of any origin as one batch that can be hashed without the GIL."""
 
 cimport cython
-from cpython.buffer cimport (
-    PyBUF_FORMAT,
-    PyBUF_STRIDES,
-    PyBuffer_Release,
-    PyObject_GetBuffer,
-)
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from cpython.tuple cimport PyTuple_GET_ITEM
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset, strcmp
 
-from mqindex._native.arrow cimport ArrowArray, ArrowArrayStream, ArrowSchema, check_stream
+from mqindex._native.arrow cimport ArrayStream, ArrowArray, ArrowSchema, HeldArray
 from mqindex._native.keys cimport (
     Chunk,
     KeyBatch,
     mqi_key_hash,
     str_hash,
 )
+from mqindex._native.memory cimport Block, Pinned, new_block, strided, target_of
 
 
 cdef extern from "mqi_hash.h" nogil:
@@ -85,45 +80,6 @@ def seed_of(str topic):
     return 0 if topic is None else str_hash("#", str_hash(topic, 0))
 
 
-cdef class _Held:
-    """An Arrow array taken from a stream: released with its last user."""
-
-    cdef ArrowArray array
-
-    def __cinit__(self):
-        memset(&self.array, 0, sizeof(ArrowArray))
-
-    def __dealloc__(self):
-        if self.array.release != NULL:
-            self.array.release(&self.array)
-
-
-cdef class _View:
-    """A buffer export, held while a batch points into it."""
-
-    cdef Py_buffer view
-
-    def __cinit__(self, object exporter):
-        PyObject_GetBuffer(exporter, &self.view, PyBUF_STRIDES | PyBUF_FORMAT)
-
-    def __dealloc__(self):
-        PyBuffer_Release(&self.view)
-
-
-cdef class _Memory:
-    """A malloc'ed block."""
-
-    cdef void* data
-
-    def __cinit__(self, size_t size):
-        self.data = malloc(size if size > 0 else 1)
-        if self.data == NULL:
-            raise MemoryError
-
-    def __dealloc__(self):
-        free(self.data)
-
-
 cdef class KeyBatch:
     """Keys in order, in any number of chunks. Thread-safe once built: nothing changes any more."""
 
@@ -157,7 +113,7 @@ cdef class KeyBatch:
 
     cdef int32_t* add_hashes(self, Py_ssize_t n) except NULL:
         """Append a chunk of finished hashes and return where the caller writes them."""
-        cdef _Memory memory = _Memory(n * sizeof(int32_t))
+        cdef Block memory = new_block(n * sizeof(int32_t))
         cdef Chunk chunk
         memset(&chunk, 0, sizeof(Chunk))
         chunk.kind = HASHES
@@ -192,10 +148,9 @@ cdef class KeyBatch:
     def hashes(self):
         """All hashes as an int32 array."""
         out = numpy().empty(self.length, numpy().int32)
-        cdef _View held = _View(out)
-        cdef int32_t* data = <int32_t*> held.view.buf
+        cdef Pinned pinned = target_of(out)
         with nogil:
-            self.fill(0, self.length, data)
+            self.fill(0, self.length, <int32_t*> pinned.view.buf)
         return out
 
     def add_sequence(self, object keys):
@@ -221,7 +176,7 @@ cdef class KeyBatch:
 
     def add_fixed(self, object array, bint ucs4):
         """Append a one-dimensional array of NumPy's U (aligned, native order) or S text."""
-        cdef _View held = _View(array)
+        cdef Pinned held = strided(array)
         cdef Chunk chunk
         memset(&chunk, 0, sizeof(Chunk))
         chunk.kind = FIXED_UCS4 if ucs4 else FIXED_BYTES
@@ -242,23 +197,11 @@ cdef class KeyBatch:
 
     def add_stream(self, object capsule):
         """Append every array of an Arrow stream."""
-        cdef ArrowArrayStream* stream = <ArrowArrayStream*> PyCapsule_GetPointer(capsule, "arrow_array_stream")
-        cdef ArrowSchema schema
-        cdef _Held held
-        self.owners.append(capsule)
-        memset(&schema, 0, sizeof(ArrowSchema))
-        check_stream(stream, stream.get_schema(stream, &schema), "keys")
-        try:
-            while True:
-                held = _Held()
-                check_stream(stream, stream.get_next(stream, &held.array), "keys")
-                if held.array.release == NULL:
-                    return
-                self.owners.append(held)
-                add_arrow(self, &schema, &held.array)
-        finally:
-            if schema.release != NULL:
-                schema.release(&schema)
+        cdef ArrayStream stream = ArrayStream(capsule, "keys")
+        cdef HeldArray held
+        while (held := stream.next()) is not None:
+            self.owners.append(held)
+            add_arrow(self, &stream.schema, &held.array)
 
 
 cdef inline int32_t hash_item(object item, Py_ssize_t i, uint32_t seed) except -1:
@@ -387,7 +330,7 @@ cdef int index_chunk(KeyBatch batch, const ArrowSchema* schema, const ArrowArray
     cdef int64_t i, index
     cdef const uint8_t* valid = bitmap_of(words)
     cdef const uint8_t* here = bitmap_of(array)
-    cdef _Memory memory = _Memory(words.length * sizeof(int32_t))
+    cdef Block memory = new_block(words.length * sizeof(int32_t))
     cdef uint32_t seed = batch.seed
     cdef int size
     if schema.dictionary.dictionary != NULL:

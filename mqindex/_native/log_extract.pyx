@@ -4,16 +4,15 @@
 """Index entries and consume-queue units of the frames of one commit-log file. `buf` is always the whole file."""
 
 cimport cython
-from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport free, malloc
 
 from mqindex._native.commit_log cimport LogBuffer, mqi_log, mqi_log_fault
 from mqindex._native.guard cimport still_whole
+from mqindex._native.memory cimport Block, new_block
 
 
-cdef extern from "mqi_log_queues.h" nogil:
-    ctypedef struct mqi_log_unit:
+cdef extern from "mqi_log_extract.h" nogil:
+    ctypedef struct mqi_queue_unit:
         pass
 
     ctypedef struct mqi_log_queue:
@@ -34,16 +33,14 @@ cdef extern from "mqi_log_queues.h" nogil:
 
     void mqi_log_queues_free(mqi_log_queues* t) noexcept
 
-
-cdef extern from "mqi_commit_log.h" nogil:
     int MQI_LOG_CURSORS
     int MQI_LOG_RUN_ENTRIES
-    int MQI_LOG_ENTRY_SIZE
+    int MQI_RUN_SIZE
     int MQI_LOG_RUN_UNITS
 
     ctypedef struct mqi_log_cursor:
         uint8_t* run
-        mqi_log_unit* units
+        mqi_queue_unit* units
         int64_t entries
         int64_t n_units
 
@@ -68,26 +65,6 @@ cdef extern from "mqi_commit_log.h" nogil:
 
 
 @cython.final
-cdef class _Block:
-    """Memory that lives as long as the last view of it."""
-
-    cdef uint8_t* data
-    cdef Py_ssize_t size
-
-    def __cinit__(self, Py_ssize_t size):
-        self.data = <uint8_t*>malloc(size)
-        if self.data == NULL:
-            raise MemoryError
-        self.size = size
-
-    def __getbuffer__(self, Py_buffer* view, int flags):
-        PyBuffer_FillInfo(view, self, self.data, self.size, 1, flags)
-
-    def __dealloc__(self):
-        free(self.data)
-
-
-@cython.final
 cdef class QueueTable:
     """Numbers the queues that an `Extractor` meets, and says what dispatch does with a message.
 
@@ -97,12 +74,12 @@ cdef class QueueTable:
     """
 
     cdef mqi_log_queues table
-    cdef _Block delays
+    cdef Block delays
     cdef bint busy
 
     def __cinit__(self, delay_levels, *, bint multi_dispatch=True, bint lmq=True, bint system_topics=True):
         cdef Py_ssize_t i, n = len(delay_levels)
-        self.delays = _Block(max(n, 1) * sizeof(int64_t))
+        self.delays = new_block(max(n, 1) * sizeof(int64_t))
         for i in range(n):
             (<int64_t*>self.delays.data)[i] = delay_levels[i]
         self.table.delay_levels, self.table.n_delay_levels = <int64_t*>self.delays.data, n
@@ -142,8 +119,8 @@ cdef class Extractor:
 
     Iterating gives memoryviews of packed run entries (key_hash i32, phy_offset i64, store_timestamp i64, native),
     each valid until the next. With `queues`, `units` are the units of the same frames, and a view may be empty.
-    Afterwards `end` is the phy offset behind the last frame (the file's end behind a blank
-    record, the bad frame's place where there is a `fault`). For one thread at a time.
+    Afterwards `end` is the phy offset after the last frame (the file's end after a blank record,
+    the bad frame's where there is a `fault`). For one thread at a time.
     """
 
     cdef LogBuffer log
@@ -160,18 +137,18 @@ cdef class Extractor:
         if self.log is not None:
             raise TypeError("an Extractor is made once")
         cdef LogBuffer log = LogBuffer(buf, file_start, check_crc)
-        cdef list blocks = [_Block(MQI_LOG_RUN_ENTRIES * MQI_LOG_ENTRY_SIZE) for _ in range(MQI_LOG_CURSORS)]
+        cdef list blocks = [new_block(MQI_LOG_RUN_ENTRIES * MQI_RUN_SIZE) for _ in range(MQI_LOG_CURSORS)]
         self.x.at = log.position(start)
         self.x.stop = log.limit(stop)
         self.x.log = log.log
         self.x.tags = tags
         for i in range(MQI_LOG_CURSORS):
-            self.x.cursor[i].run = (<_Block>blocks[i]).data
+            self.x.cursor[i].run = (<Block>blocks[i]).data
         if queues is not None:
-            self.unit_blocks = [_Block(MQI_LOG_RUN_UNITS * sizeof(mqi_log_unit)) for _ in range(MQI_LOG_CURSORS)]
+            self.unit_blocks = [new_block(MQI_LOG_RUN_UNITS * sizeof(mqi_queue_unit)) for _ in range(MQI_LOG_CURSORS)]
             self.x.queues = &queues.table
             for i in range(MQI_LOG_CURSORS):
-                self.x.cursor[i].units = <mqi_log_unit*>(<_Block>self.unit_blocks[i]).data
+                self.x.cursor[i].units = <mqi_queue_unit*>(<Block>self.unit_blocks[i]).data
         self.log, self.blocks, self.queues = log, blocks, queues
         mqi_log_extract_start(&self.x)
 
@@ -195,7 +172,7 @@ cdef class Extractor:
                 cursor = self.given
                 self.given += 1
                 if self.x.cursor[cursor].entries > 0 or self.x.cursor[cursor].n_units > 0:
-                    return memoryview(self.blocks[cursor])[:self.x.cursor[cursor].entries * MQI_LOG_ENTRY_SIZE]
+                    return memoryview(self.blocks[cursor])[:self.x.cursor[cursor].entries * MQI_RUN_SIZE]
             if self.x.done:
                 self.log.release()
                 raise StopIteration
@@ -220,11 +197,11 @@ cdef class Extractor:
         if self.unit_blocks is None or self.given == 0:
             return memoryview(b"")
         return memoryview(self.unit_blocks[self.given - 1])[
-            :self.x.cursor[self.given - 1].n_units * sizeof(mqi_log_unit)]
+            :self.x.cursor[self.given - 1].n_units * sizeof(mqi_queue_unit)]
 
     @property
     def end(self):
-        """The phy offset behind the last frame."""
+        """The phy offset after the last frame."""
         return self.x.at + self.x.log.start
 
     @property

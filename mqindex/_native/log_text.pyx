@@ -3,24 +3,15 @@
 # cython: autotestdict=False
 """What frames point to, as columns: pieces of a buffer gathered, hosts and message ids as people read them."""
 
-from cpython.buffer cimport (
-    PyBUF_FORMAT,
-    PyBUF_SIMPLE,
-    PyBUF_STRIDES,
-    PyBUF_WRITABLE,
-    PyBuffer_Release,
-    PyObject_GetBuffer,
-)
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from mqindex._native.arrays cimport Pinned
 from mqindex._native.commit_log cimport mqi_log_frame
-from mqindex._native.guard cimport give_back
+from mqindex._native.memory cimport Pinned, strided, target_of
 
 from mqindex._native.commit_log import frame_dtype
 
 
-cdef extern from "mqi_commit_log.h" nogil:
+cdef extern from "mqi_log_text.h" nogil:
     int MQI_LOG_TEXT_MAX
 
     int64_t mqi_log_gather(
@@ -41,43 +32,32 @@ def gather(buf, pos, size, /):
     """
     import numpy as np
 
-    cdef Py_buffer source, at, length, starts, target
+    cdef Pinned source, at, length, starts, filled
     cdef int64_t n, bad
     if pos.dtype != np.int64 or size.dtype != np.int32 or pos.ndim != 1 or pos.shape != size.shape:
         raise TypeError("pos, size: expected int64 and int32 arrays of one length")
     n = len(pos)
     offsets = np.empty(n + 1, np.int64)
-    valid = size >= 0
-    PyObject_GetBuffer(buf, &source, PyBUF_SIMPLE)
-    try:
-        PyObject_GetBuffer(pos, &at, PyBUF_STRIDES | PyBUF_FORMAT)
-        try:
-            PyObject_GetBuffer(size, &length, PyBUF_STRIDES | PyBUF_FORMAT)
-            try:
-                PyObject_GetBuffer(offsets, &starts, PyBUF_WRITABLE)
-                with nogil:
-                    bad = mqi_log_gather(
-                        <const uint8_t*>source.buf, source.len, <const uint8_t*>at.buf, at.strides[0],
-                        <const uint8_t*>length.buf, length.strides[0], n, <int64_t*>starts.buf, NULL)
-                if bad < 0:
-                    data = np.empty(offsets[n], np.uint8)
-                    PyObject_GetBuffer(data, &target, PyBUF_WRITABLE)
-                    with nogil:
-                        mqi_log_gather(
-                            <const uint8_t*>source.buf, source.len, <const uint8_t*>at.buf, at.strides[0],
-                            <const uint8_t*>length.buf, length.strides[0], n, <int64_t*>starts.buf,
-                            <uint8_t*>target.buf)
-                    PyBuffer_Release(&target)
-                PyBuffer_Release(&starts)
-            finally:
-                PyBuffer_Release(&length)
-        finally:
-            PyBuffer_Release(&at)
-    finally:
-        give_back(&source)
+    source, at, length, starts = Pinned(buf), strided(pos), strided(size), target_of(offsets)
+    with nogil:
+        bad = pieces_to(source, at, length, n, starts, NULL)
     if bad >= 0:
+        source.whole()
         raise ValueError(f"pos: piece {bad} is not inside the buffer")
-    return data, offsets, valid
+    data = np.empty(offsets[n], np.uint8)
+    filled = target_of(data)
+    with nogil:
+        pieces_to(source, at, length, n, starts, <uint8_t*>filled.view.buf)
+    source.whole()
+    return data, offsets, size >= 0
+
+
+cdef int64_t pieces_to(
+    Pinned source, Pinned at, Pinned length, int64_t n, Pinned starts, uint8_t* out
+) noexcept nogil:
+    return mqi_log_gather(
+        <const uint8_t*>source.view.buf, source.view.len, <const uint8_t*>at.view.buf, at.view.strides[0],
+        <const uint8_t*>length.view.buf, length.view.strides[0], n, <int64_t*>starts.view.buf, out)
 
 
 def host_text(bytes host, /):
@@ -117,18 +97,18 @@ cdef object _texts(object buf, object frames, int which):
     frames = np.ascontiguousarray(frames)
     offsets, data = np.empty(n + 1, np.int64), np.empty(n * MQI_LOG_TEXT_MAX, np.uint8)
     cdef Pinned source = Pinned(buf), rows = Pinned(frames, sizeof(mqi_log_frame))
-    cdef Pinned starts = Pinned(offsets, 1, True), target = Pinned(data, 1, True)
+    cdef Pinned starts = target_of(offsets), filled = target_of(data)
     with nogil:
         total = -1
         if _hosts_inside(<const mqi_log_frame*>rows.view.buf, n, source.view.len):
             if which == 2:
                 total = mqi_log_ids(
                     <const uint8_t*>source.view.buf, <const mqi_log_frame*>rows.view.buf, n,
-                    <int64_t*>starts.view.buf, <char*>target.view.buf)
+                    <int64_t*>starts.view.buf, <char*>filled.view.buf)
             else:
                 total = mqi_log_host_texts(
                     <const uint8_t*>source.view.buf, <const mqi_log_frame*>rows.view.buf, n, which == 0,
-                    <int64_t*>starts.view.buf, <char*>target.view.buf)
+                    <int64_t*>starts.view.buf, <char*>filled.view.buf)
     source.whole()
     if total < 0:
         raise ValueError("frames: expected those that a scan of this buffer gave")

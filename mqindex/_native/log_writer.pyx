@@ -4,11 +4,11 @@
 """Frames of a commit log from columns, encoded into the bytes that are written."""
 
 cimport cython
-from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, int32_t, int64_t, uint8_t
 
-from mqindex._native.arrays cimport Pinned
+from mqindex._native.crc cimport checksum32, mqi_checksum
+from mqindex._native.memory cimport Pinned, target_of
 from mqindex._native.pieces cimport Pieces, mqi_piece, mqi_pieces
 
 import os
@@ -33,6 +33,7 @@ cdef extern from "mqi_log_encode.h" nogil:
     ctypedef struct mqi_log_rows:
         int64_t n
         mqi_log_rules rules
+        mqi_checksum* crc32
         mqi_pieces topic
         mqi_pieces body
         mqi_pieces properties
@@ -104,6 +105,7 @@ cdef int refuse(mqi_log_refusal* why) except -1:
 
 
 cdef void set_texts(mqi_log_rows* rows, const mqi_pieces* texts) noexcept:
+    rows.crc32 = checksum32
     rows.topic, rows.body, rows.properties = texts[0], texts[1], texts[2]
     rows.keys, rows.tags, rows.uniq_key = texts[3], texts[4], texts[5]
     rows.born_host, rows.store_host = texts[6], texts[7]
@@ -142,7 +144,7 @@ cdef class Frames:
     cdef readonly int64_t total
     cdef mqi_log_rows rows
     cdef list owners
-    cdef Py_buffer size_view, offset_view, part_view
+    cdef Pinned size_rows, offset_rows, part_rows
     cdef mqi_log_progress progress
     cdef bint measured, busy
 
@@ -172,20 +174,14 @@ cdef class Frames:
         set_texts(&self.rows, text_views)
         set_numbers(&self.rows, number_views)
         self.sizes, self.phy_offsets = np.empty(n, np.int32), np.empty(n, np.int64)
-        PyObject_GetBuffer(self.sizes, &self.size_view, PyBUF_WRITABLE)
-        PyObject_GetBuffer(self.phy_offsets, &self.offset_view, PyBUF_WRITABLE)
-        PyObject_GetBuffer(np.empty(n, np.uint8), &self.part_view, PyBUF_WRITABLE)
+        self.size_rows, self.offset_rows = target_of(self.sizes), target_of(self.phy_offsets)
+        self.part_rows = target_of(np.empty(n, np.uint8))
         with nogil:
             self.total = mqi_log_measure(
-                &self.rows, <int32_t*> self.size_view.buf, <uint8_t*> self.part_view.buf, &why)
+                &self.rows, <int32_t*> self.size_rows.view.buf, <uint8_t*> self.part_rows.view.buf, &why)
         if self.total < 0:
             refuse(&why)
         self.measured = True
-
-    def __dealloc__(self):
-        PyBuffer_Release(&self.size_view)
-        PyBuffer_Release(&self.offset_view)
-        PyBuffer_Release(&self.part_view)
 
     def __len__(self):
         return self.rows.n
@@ -200,15 +196,15 @@ cdef class Frames:
 
         Returns how many bytes, and whether the next frame must go to another file.
         """
-        cdef Pinned target = Pinned(out, 1, True)
+        cdef Pinned target = target_of(out)
         cdef int64_t used
         self._enter()
         try:
             self.progress.phy_offset, self.progress.left = phy_offset, left
             with nogil:
                 used = mqi_log_encode(
-                    &self.rows, <const int32_t*> self.size_view.buf, <const uint8_t*> self.part_view.buf,
-                    &self.progress, <uint8_t*> target.view.buf, target.view.len, <int64_t*> self.offset_view.buf)
+                    &self.rows, <const int32_t*> self.size_rows.view.buf, <const uint8_t*> self.part_rows.view.buf,
+                    &self.progress, <uint8_t*> target.view.buf, target.view.len, <int64_t*> self.offset_rows.view.buf)
             return used, bool(self.progress.roll)
         finally:
             self.busy = False
@@ -226,7 +222,7 @@ cdef class Frames:
         Each of WRITERS threads encodes into its part of `buffer`, and no frame is longer than one of these. Returns as
         `encode` does; `OSError` where the file took some of it.
         """
-        cdef Pinned target = Pinned(buffer, 1, True)
+        cdef Pinned target = target_of(buffer)
         cdef mqi_log_file file = mqi_log_file(
             fd, start, <uint8_t*> target.view.buf, target.view.len // MQI_LOG_WRITERS)
         cdef int failed
@@ -235,8 +231,8 @@ cdef class Frames:
             self.progress.phy_offset, self.progress.left = phy_offset, left
             with nogil:
                 failed = mqi_log_append(
-                    &self.rows, <const int32_t*> self.size_view.buf, <const uint8_t*> self.part_view.buf,
-                    &self.progress, &file, most, <int64_t*> self.offset_view.buf)
+                    &self.rows, <const int32_t*> self.size_rows.view.buf, <const uint8_t*> self.part_rows.view.buf,
+                    &self.progress, &file, most, <int64_t*> self.offset_rows.view.buf)
             if failed:
                 raise OSError(failed, os.strerror(failed))
             return self.progress.phy_offset - phy_offset, bool(self.progress.roll)

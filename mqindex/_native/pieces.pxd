@@ -12,7 +12,9 @@ cdef extern from "mqi_log_encode.h" nogil:
         const mqi_piece* cells
         int64_t step
 
-    int MQI_LOG_HOST_SIZE
+
+cdef extern from "mqi_log_text.h" nogil:
+    int MQI_HOST_SIZE_IPV6
     int mqi_log_parse_host(const uint8_t* text, int64_t n, uint8_t* out) noexcept
 
 

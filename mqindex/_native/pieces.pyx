@@ -14,12 +14,12 @@ from libc.stdint cimport (
     int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
 )
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcmp, memset, strcmp, strncmp
+from libc.string cimport memcmp, strcmp, strncmp
 
-from mqindex._native.arrays cimport Pinned
-from mqindex._native.arrow cimport ArrowArray, ArrowArrayStream, ArrowSchema, check_stream
+from mqindex._native.arrow cimport ArrayStream, ArrowArray, ArrowSchema, HeldArray
+from mqindex._native.memory cimport Block, Pinned, new_block
 from mqindex._native.pieces cimport (
-    MQI_LOG_HOST_SIZE, Pieces, mqi_log_parse_host, mqi_piece, mqi_pieces,
+    MQI_HOST_SIZE_IPV6, Pieces, mqi_log_parse_host, mqi_piece, mqi_pieces,
 )
 
 
@@ -28,37 +28,8 @@ cdef extern from "Python.h":
 
 
 @cython.final
-cdef class _Memory:
-    """A malloc'ed block."""
-
-    cdef uint8_t* data
-
-    def __cinit__(self, size_t size):
-        self.data = <uint8_t*> malloc(size if size > 0 else 1)
-        if self.data == NULL:
-            raise MemoryError
-
-    def __dealloc__(self):
-        free(self.data)
-
-
-@cython.final
-cdef class _Held:
-    """An Arrow array taken from a stream: released with the last column that points into it."""
-
-    cdef ArrowArray array
-
-    def __cinit__(self):
-        memset(&self.array, 0, sizeof(ArrowArray))
-
-    def __dealloc__(self):
-        if self.array.release != NULL:
-            self.array.release(&self.array)
-
-
-@cython.final
 cdef class Pieces:
-    """One column: `length` cells, or one that stands for every row (`constant`)."""
+    """One column: `length` cells, or one for every row (`constant`)."""
 
     def __cinit__(self, Py_ssize_t n, bint constant=False):
         self.cells = <mqi_piece*> malloc((n if n > 0 else 1) * sizeof(mqi_piece))
@@ -157,7 +128,7 @@ def pieces_of_offsets(str name, data, offsets, valid, /):
 
 
 def joined_pieces(list parts, /):
-    """Columns one behind the other."""
+    """Columns one after another."""
     cdef Py_ssize_t total = sum(map(len, parts)), at = 0, i
     cdef Pieces pieces = Pieces(total), part
     for part in parts:
@@ -170,7 +141,7 @@ def joined_pieces(list parts, /):
 
 def hosts_of(str name, Pieces texts, bytes default=None, /):
     """`address:port` of every row as the bytes of a frame: 8, or 20 for IPv6; where there is nothing, `default`."""
-    cdef _Memory memory = _Memory(texts.length * MQI_LOG_HOST_SIZE)
+    cdef Block memory = new_block(texts.length * MQI_HOST_SIZE_IPV6)
     cdef Pieces hosts = Pieces(texts.length, texts.constant)
     cdef const mqi_piece* text
     cdef const mqi_piece* before = NULL
@@ -227,25 +198,15 @@ def batches_of_stream(object capsule, /):
 
 
 cdef list _read_stream(object capsule, str name):
-    cdef ArrowArrayStream* stream = <ArrowArrayStream*> PyCapsule_GetPointer(capsule, "arrow_array_stream")
-    cdef ArrowSchema schema
-    cdef _Held held
+    cdef ArrayStream stream = ArrayStream(capsule, "messages")
+    cdef HeldArray held
     cdef list found = []
-    memset(&schema, 0, sizeof(ArrowSchema))
-    check_stream(stream, stream.get_schema(stream, &schema), "messages")
-    try:
-        while True:
-            held = _Held()
-            check_stream(stream, stream.get_next(stream, &held.array), "messages")
-            if held.array.release == NULL:
-                return found
-            if name is None:
-                found.append(_batch(&schema, &held.array, held))
-            else:
-                found.append(_column(name, &schema, &held.array, 0, held.array.length, held))
-    finally:
-        if schema.release != NULL:
-            schema.release(&schema)
+    while (held := stream.next()) is not None:
+        if name is None:
+            found.append(_batch(&stream.schema, &held.array, held))
+        else:
+            found.append(_column(name, &stream.schema, &held.array, 0, held.array.length, held))
+    return found
 
 
 cdef object _batch(ArrowSchema* schema, ArrowArray* array, object owner):

@@ -2,12 +2,12 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import disjoint_base
 
-from mqindex._native.index_file import IndexCore
+from mqindex._native.index_entries import IndexEntries
 from mqindex.columns.numbers import Time
 
 @disjoint_base
 class SingleCalls:
-    def bind_core(self, core: IndexCore, sparse: bool) -> None: ...
+    def bind_core(self, core: IndexEntries, sparse: bool) -> None: ...
     def put_key(self, key: str, phy_offset: int, store_timestamp: Time) -> bool: ...
     def select_phy_offset(
         self, key: str, *, max_num: int = 64, begin: Time = 0, end: Time = 9223372036854775807

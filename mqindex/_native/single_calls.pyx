@@ -5,7 +5,7 @@
 
 from libc.stdint cimport int64_t
 
-from mqindex._native.index_file cimport IndexCore
+from mqindex._native.index_entries cimport IndexEntries
 from mqindex._native.numbers cimport doubt_period, is_doubtful, time_of, whole
 
 from mqindex.errors import ClosedFileError
@@ -14,10 +14,10 @@ from mqindex.errors import ClosedFileError
 cdef class SingleCalls:
     """The calls of one key, to be inherited."""
 
-    cdef IndexCore core
+    cdef IndexEntries core
     cdef bint sparse
 
-    def bind_core(self, IndexCore core not None, bint sparse):
+    def bind_core(self, IndexEntries core not None, bint sparse):
         """Say which core the calls go to; a sparse file is asked to `_reserve` before each put."""
         self.core = core
         self.sparse = sparse

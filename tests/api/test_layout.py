@@ -18,7 +18,6 @@ TWINS = {  # name in src_c -> name in mqindex.rocketmq.layout
     "MQI_SLOT_SIZE": "INDEX_SLOT_SIZE",
     "MQI_ENTRY_SIZE": "INDEX_ENTRY_SIZE",
     "MQI_RUN_SIZE": "RUN_ENTRY_SIZE",
-    "MQI_LOG_ENTRY_SIZE": "RUN_ENTRY_SIZE",
     "MQI_UNIT_SIZE": "QUEUE_UNIT_SIZE",
     "MQI_MAX_EXT_ADDRESS": "MAX_EXT_ADDRESS",
     "MQI_MAGIC_1": "MAGIC_MESSAGE_V1",

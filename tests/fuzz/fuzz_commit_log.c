@@ -2,8 +2,10 @@
  * sees the frames that scan sees. */
 #include "input.h"
 #include "mqi_bytes.h"
-#include "mqi_commit_log.h"
 #include "mqi_crc.h"
+#include "mqi_log_extract.h"
+#include "mqi_log_find.h"
+#include "mqi_log_scan.h"
 
 enum { MOST = 1 << 14 };
 
@@ -177,11 +179,11 @@ static void extract_all(const mqi_log *log, int tags, int64_t at, int64_t stop) 
     x->stop = stop;
     static const int64_t delays[] = {1000, INT64_MAX};
     static uint8_t *runs[MQI_LOG_CURSORS]; /* megabytes: made once */
-    static mqi_log_unit *units[MQI_LOG_CURSORS];
+    static mqi_queue_unit *units[MQI_LOG_CURSORS];
     mqi_log_queues queues = {.delay_levels = delays, .n_delay_levels = tags ? 2 : 0, .multi_dispatch = 1, .lmq = tags};
     if (stop & 1) x->queues = &queues;
     for (int i = 0; i < MQI_LOG_CURSORS; i++) {
-        if (!runs[i]) runs[i] = fresh((size_t)MQI_LOG_RUN_ENTRIES * MQI_LOG_ENTRY_SIZE);
+        if (!runs[i]) runs[i] = fresh((size_t)MQI_LOG_RUN_ENTRIES * MQI_RUN_SIZE);
         x->cursor[i].run = runs[i];
         if (!units[i]) units[i] = fresh(MQI_LOG_RUN_UNITS * sizeof *units[i]);
         x->cursor[i].units = units[i];
@@ -209,7 +211,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     tape t = {data, data + size};
     image m = make(&t);
     uint8_t flags = tape_byte(&t);
-    mqi_log log = {.buf = m.bytes, .len = m.size, .start = m.start, .check_crc = flags & 1};
+    mqi_log log = {.buf = m.bytes, .len = m.size, .start = m.start, .crc32 = flags & 1 ? mqi_crc32 : 0};
     int64_t at = m.size ? (int64_t)(tape_number(&t, 2) % (uint64_t)m.size) : 0;
     int64_t stop = flags & 2 ? m.size : at + (m.size - at) / 2;
     HOLDS(mqi_log_find(&log, at, stop) == slow_find(&log, at, stop));

@@ -2,6 +2,9 @@
  * ones do. */
 #include "input.h"
 #include "mqi_index_file.h"
+#include "mqi_index_put.h"
+#include "mqi_index_select.h"
+#include "mqi_run.h"
 
 enum { KEYS = 24, PUTS = 12, ROOM = 16 };
 

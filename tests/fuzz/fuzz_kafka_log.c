@@ -3,8 +3,9 @@
 #include "mqi_bytes.h"
 #include "mqi_crc.h"
 #include "mqi_kafka_index.h"
+#include "mqi_kafka_log.h"
 #include "mqi_kafka_records.h"
-#include "mqi_kafka_search.h"
+#include "mqi_kafka_recovery.h"
 
 #define MOST 4096
 
@@ -198,14 +199,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int64_t interval = tape_byte(&t), step = 1 + tape_byte(&t), most = flags & 2 ? 10485760 : 12 + tape_byte(&t);
     int64_t target = flags & 4 ? tape_field(&t) : base + tape_byte(&t);
     image m = make(&t, base);
-    mqi_kafka_log log = {.buf = m.bytes, .len = m.size, .check_crc = flags >> 3 & 1};
+    mqi_kafka_log log = {.buf = m.bytes, .len = m.size, .crc32 = flags & 8 ? mqi_crc32 : 0, .crc32c = mqi_crc32c};
     mqi_kafka_batch all[MOST / 26 + 4];
     mqi_kafka_scan scan = {0};
     int64_t n = 0, more;
     while (!scan.done && (more = mqi_kafka_scan_batches(&log, &scan, m.size, all + n, 3)) > 0) n += more;
     HOLDS(scan.at <= m.size);
     for (int64_t i = 0; i < n; i++) read_records(&log, all + i);
-    if (!log.check_crc) {
+    if (!log.crc32) {
         find(&log, all, n, MQI_FIND_LAST_OFFSET, target);
         find(&log, all, n, MQI_FIND_MAX_TIMESTAMP, target);
         find_many(&log, all, n, &t);

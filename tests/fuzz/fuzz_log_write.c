@@ -3,8 +3,9 @@
 
 #include "input.h"
 #include "mqi_bytes.h"
-#include "mqi_commit_log.h"
+#include "mqi_crc.h"
 #include "mqi_log_append.h"
+#include "mqi_log_scan.h"
 
 enum { ROWS = 6, ROOM = 1 << 16, PIECES = 8, FILE_SIZE = 4096 };
 
@@ -38,6 +39,7 @@ static void make(message_rows *m, tape *t) {
     mqi_log_rows *rows = &m->rows;
     uint8_t rules = tape_byte(t);
     rows->n = tape_byte(t) % (ROWS + 1);
+    rows->crc32 = mqi_crc32;
     rows->rules = (mqi_log_rules){rules & 1, rules >> 1 & 1, rules >> 2 & 1, rules & 8 ? 100 : 1 << 22, 1 << 22};
     for (int64_t i = 0; i < rows->n; i++) {
         for (int k = 0; k < 6; k++) m->pieces[k][i] = piece(t, most[k]);
@@ -101,7 +103,7 @@ static void write_and_read(const message_rows *m, const int32_t *sizes, const ui
         if (progress.row == row) room = total; /* a frame that alone is longer */
     }
     HOLDS(used == total && progress.phy_offset == start + total);
-    mqi_log log = {.buf = buf, .len = total, .start = start, .check_crc = 1};
+    mqi_log log = {.buf = buf, .len = total, .start = start, .crc32 = mqi_crc32};
     mqi_log_scan scan = {.blank = -1};
     mqi_log_frame frame;
     while (mqi_log_scan_frames(&log, &scan, total, &frame, 1) == 1) {
@@ -145,7 +147,7 @@ static void write_what_changed(const message_rows *m, const int32_t *sizes, cons
     mqi_log_progress progress = {0, 0, total + 8, 0};
     HOLDS(mqi_log_encode(&m->rows, sizes, parts, &progress, buf, total, phy_offsets) == total);
     for (int64_t i = 0; i < m->rows.n; frame += sizes[i++]) {
-        mqi_log log = {.buf = frame, .len = sizes[i], .start = phy_offsets[i], .check_crc = 1};
+        mqi_log log = {.buf = frame, .len = sizes[i], .start = phy_offsets[i], .crc32 = mqi_crc32};
         mqi_log_scan scan = {.blank = -1};
         mqi_log_frame found;
         HOLDS(mqi_get32(frame) == sizes[i]);

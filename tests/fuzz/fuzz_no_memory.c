@@ -8,13 +8,19 @@
 
 #include "input.h"
 #include "mqi_bytes.h"
-#include "mqi_commit_log.h"
 #include "mqi_consume_queue.h"
+#include "mqi_crc.h"
 #include "mqi_group_commit.h"
 #include "mqi_guard.h"
 #include "mqi_index_file.h"
+#include "mqi_index_put.h"
+#include "mqi_index_select.h"
 #include "mqi_kafka_index.h"
+#include "mqi_kafka_log.h"
 #include "mqi_kafka_records.h"
+#include "mqi_kafka_recovery.h"
+#include "mqi_log_queues.h"
+#include "mqi_log_scan.h"
 #include "mqi_status.h"
 
 enum { KEYS = 40, BYTES = 3000 };

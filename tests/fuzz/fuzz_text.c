@@ -1,9 +1,11 @@
 /* Any bytes as text: Java's hash of them, whatever the encoding, and hosts to text and back. */
 #include "input.h"
 #include "mqi_bytes.h"
-#include "mqi_commit_log.h"
+#include "mqi_crc.h"
 #include "mqi_hash.h"
 #include "mqi_log_encode.h"
+#include "mqi_log_scan.h"
+#include "mqi_log_text.h"
 
 enum { MOST = 600, REPLACEMENT = 0xFFFD };
 
@@ -75,7 +77,7 @@ static void hash_all(const uint8_t *p, size_t n, uint32_t seed) {
 /* ---- hosts -------------------------------------------------------------------------------------------------------- */
 
 static void host_and_back(tape *t) {
-    uint8_t host[MQI_LOG_HOST_SIZE], back[MQI_LOG_HOST_SIZE];
+    uint8_t host[MQI_HOST_SIZE_IPV6], back[MQI_HOST_SIZE_IPV6];
     char *text = fresh(MQI_LOG_TEXT_MAX);
     int wide = tape_byte(t) & 1, size = wide ? 20 : 8;
     tape_copy(t, host, (size_t)size);
@@ -100,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     tape_copy(&t, text, n);
     hash_all(text, n, seed);
     for (size_t skip = 1; skip < 5 && skip < n; skip++) hash_all(text + skip, n - skip, seed); /* any alignment */
-    uint8_t host[MQI_LOG_HOST_SIZE];
+    uint8_t host[MQI_HOST_SIZE_IPV6];
     int parsed = mqi_log_parse_host(text, (int64_t)n, host);
     HOLDS(parsed == 0 || parsed == 8 || parsed == 20);
     free(text);

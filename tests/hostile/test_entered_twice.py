@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mqindex._native.kafka_log import Recovered
+from mqindex._native.kafka_recovery import Recovered
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, messages
 from tests.support.own_process import run_apart
 

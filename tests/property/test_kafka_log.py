@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mqindex._native.kafka_log import BatchScan, find_batch, recover
+from mqindex._native.kafka_log import BatchScan, find_batch
 from mqindex._native.kafka_records import RecordColumns, compressed_part, find_record
+from mqindex._native.kafka_recovery import recover
 from mqindex.errors import FormatError, IndexFullError, MQIndexError, OffsetOverflowError, OutOfOrderError
 from mqindex.kafka.log.batches import BATCH, batch_rows
 from mqindex.kafka.log.codecs import decompress
@@ -105,7 +106,7 @@ def test_a_search_finds_the_first_batch_of_the_twin(log: bytes, target: int, ski
 def test_a_recovery_gives_the_bytes_of_the_twin(
     given_log: tuple[int, bytes], interval: int, size: int, check_crc: bool, step: int
 ) -> None:
-    from mqindex._native.kafka_log import Recovered
+    from mqindex._native.kafka_recovery import Recovered
 
     base, log = given_log
     options: Any = {"index_interval_bytes": interval, "max_index_size": size, "check_crc": check_crc}

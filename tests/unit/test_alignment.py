@@ -10,9 +10,8 @@ import pytest
 
 from mqindex._native.commit_log import frame_dtype, scan_at
 from mqindex._native.consume_queue import are_sound, encode_units, group_units, select_tags
-from mqindex._native.kafka_log import BatchScan
+from mqindex._native.kafka_log import BatchScan, batches_at, find_batches, first_not_below
 from mqindex._native.kafka_records import RecordColumns
-from mqindex._native.kafka_search import batches_at, find_batches, first_not_below
 from mqindex._native.log_text import msg_ids
 from mqindex._native.pieces import pieces_of_offsets
 from mqindex.kafka import OffsetIndex, TimeIndex

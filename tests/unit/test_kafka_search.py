@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from mqindex._native.kafka_search import batches_at, find_batches, first_not_below
+from mqindex._native.kafka_log import batches_at, find_batches, first_not_below
 from mqindex.kafka.log.batches import batch_rows
 from tests.reference.kafka_partition import batches
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, batch

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqindex._native.kafka_log import Recovered
+from mqindex._native.kafka_recovery import Recovered
 from mqindex.errors import (
     BadMagicError,
     ClosedFileError,

@@ -6,7 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-from mqindex._native.kafka_log import Recovered, find_batch
+from mqindex._native.kafka_log import find_batch
+from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files.regular import regular

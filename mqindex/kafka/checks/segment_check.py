@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.kafka_log import Recovered
+from mqindex._native.kafka_recovery import Recovered
 from mqindex.errors import MQIndexError, OutOfOrderError
 from mqindex.files import disk
 from mqindex.files.regular import regular

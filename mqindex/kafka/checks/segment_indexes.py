@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.kafka_log import Recovered
+from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
 from mqindex.files import disk
 from mqindex.files.regular import regular

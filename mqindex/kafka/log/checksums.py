@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mqindex._native.kafka_log import BatchScan, Recovered
+from mqindex._native.kafka_log import BatchScan
+from mqindex._native.kafka_recovery import Recovered
 from mqindex.kafka.log.log_segment import LogSegment
 
 __all__ = ["recover_with_threads"]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from mqindex._native.kafka_log import Recovered
+from mqindex._native.kafka_recovery import Recovered
 from mqindex.files.regular import regular
 
 __all__ = ["WINDOW", "last_offsets_are_indexed", "run_by_headers", "run_with_checksums"]

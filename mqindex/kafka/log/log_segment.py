@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.kafka_log import BatchScan, Recovered, find_batch
+from mqindex._native.kafka_log import BatchScan, find_batch
+from mqindex._native.kafka_recovery import Recovered
 from mqindex._native.numbers import milliseconds, whole_number
 from mqindex.columns.columns import Columns
 from mqindex.columns.numbers import Time

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.kafka_search import batches_at, find_batches, first_not_below
+from mqindex._native.kafka_log import batches_at, find_batches, first_not_below
 from mqindex.kafka.index.time_index import TimestampOffset
 from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.record_search import find_timestamp

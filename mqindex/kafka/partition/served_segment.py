@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.kafka_index import Entries
-from mqindex._native.kafka_log import BatchScan, Recovered, find_batch
+from mqindex._native.kafka_log import BatchScan, find_batch
+from mqindex._native.kafka_recovery import Recovered
 from mqindex.errors import CorruptIndexError, MQIndexError, TruncatedFileError
 from mqindex.kafka.index.abstract_index import AbstractIndex
 from mqindex.kafka.index.offset_index import OffsetPosition

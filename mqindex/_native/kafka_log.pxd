@@ -1,0 +1,49 @@
+# cython: language_level=3
+
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
+
+from mqindex._native.crc cimport mqi_checksum
+from mqindex._native.memory cimport Source
+
+
+cdef extern from "mqi_kafka_batch.h" nogil:
+    ctypedef struct mqi_kafka_log:
+        const uint8_t* buf
+        int64_t len
+        mqi_checksum* crc32
+        mqi_checksum* crc32c
+
+    int MQI_BATCH_FINE
+    int MQI_BATCH_BAD_CRC
+
+    ctypedef struct mqi_batch_fault:
+        int64_t at
+        int64_t expected
+        int64_t got
+        int32_t kind
+
+    ctypedef struct mqi_kafka_batch:
+        int64_t position
+        int64_t base_offset
+        int64_t last_offset
+        int64_t base_timestamp
+        int64_t max_timestamp
+        int64_t producer_id
+        int32_t size
+        int32_t leader_epoch
+        uint32_t crc
+        int32_t count
+        int32_t base_sequence
+        int16_t attributes
+        int16_t producer_epoch
+        int8_t magic
+
+
+cdef class BatchSource(Source):
+    cdef mqi_kafka_log log
+
+    cdef int64_t position(self, int64_t at, str name) except -1
+    cdef int64_t limit(self, object stop) except? -1
+
+
+cdef object fault_of(const mqi_batch_fault* fault)

@@ -1,0 +1,258 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
+# cython: autotestdict=False
+"""What a broker's recovery makes of one Kafka segment's log. `buf` is the log; a fault is as in `kafka_log`."""
+
+cimport cython
+from libc.stdint cimport INT32_MAX, INT64_MAX, int64_t, uint8_t
+
+import os
+
+from mqindex._native.guard cimport still_whole
+from mqindex._native.kafka_log cimport BatchSource, fault_of, mqi_batch_fault, mqi_kafka_log
+
+from mqindex.errors import IndexFullError, OffsetOverflowError, OutOfOrderError, TruncatedFileError
+
+
+cdef extern from "mqi_kafka_recovery.h" nogil:
+    int MQI_RECOVERY_RUNS
+    int MQI_RECOVERY_DONE
+    int MQI_RECOVERY_NEEDS_FIRST
+    int MQI_RECOVERY_OVERFLOW
+    int MQI_RECOVERY_FULL
+    int MQI_RECOVERY_ORDER
+    int MQI_RECOVERY_NO_MEMORY
+    int MQI_RECOVERY_UNREADABLE
+
+    ctypedef struct mqi_buffer:
+        uint8_t* data
+        int64_t size
+
+    int MQI_ODDITIES
+
+    ctypedef struct mqi_batch_odd:
+        int64_t count
+        int64_t at
+        int64_t expected
+        int64_t got
+
+    ctypedef struct mqi_kafka_recovery:
+        mqi_kafka_log log
+        int64_t base_offset
+        int64_t index_interval
+        int64_t max_index_size
+        int fd
+        int first_offsets
+        int state
+        int error
+        int in_time_index
+        int64_t valid
+        int64_t batches
+        int64_t last_offset
+        int64_t max_timestamp
+        int64_t max_timestamp_offset
+        int64_t first_offset
+        int64_t refused
+        int64_t limit
+        mqi_buffer offset_index
+        mqi_buffer time_index
+        mqi_buffer transactional
+        mqi_buffer epochs
+        mqi_batch_odd odd[4]
+        mqi_batch_fault fault
+
+    void mqi_kafka_recover_start(mqi_kafka_recovery* r) noexcept
+    void mqi_kafka_recover(mqi_kafka_recovery* r, int64_t stop) noexcept
+    void mqi_kafka_recover_free(mqi_kafka_recovery* r) noexcept
+
+
+_INDEXES = ("offset index", "time index")
+_ODDITIES = ("order", "base", "magic", "count")  # as MQI_ODD_*
+
+
+@cython.final
+cdef class Recovered:
+    """What a broker's recovery makes of a segment's log: run it with `recover`, or in steps of `run`.
+
+    offset_index, time_index : bytes of the two files, trimmed, the closing entry included. valid_bytes : where the log
+    is cut. batches : how many there are before. max_timestamp : the greatest, -1: none; last_offset : of the last
+    batch, None: there is none. transactional : packed rows of the batches of magic 2 that have a producer id and are
+    transactional or control batches. fault : why the log is cut; None: it ends there, or with a part of a batch.
+    oddities, epochs : what no checksum covers and a recovery passes over. For one thread at a time.
+    """
+
+    cdef BatchSource log
+    cdef mqi_kafka_recovery r
+    cdef object first_offset, path
+    cdef bint busy
+
+    def __init__(
+        self, buf, int64_t base_offset, /, *, int64_t index_interval_bytes, int64_t max_index_size,
+        bint check_crc=True, first_offset=None, path=None
+    ):
+        if self.log is not None:
+            raise TypeError("a Recovered is made once")
+        if not 0 <= base_offset <= INT64_MAX - INT32_MAX:
+            raise ValueError(f"base_offset: expected 0..{INT64_MAX - INT32_MAX}, got {base_offset}")
+        if index_interval_bytes < 0:
+            raise ValueError(f"index_interval_bytes: expected 0 or more, got {index_interval_bytes}")
+        if max_index_size < 12:
+            raise ValueError(f"max_index_size: expected 12 or more, got {max_index_size}")
+        cdef BatchSource log = BatchSource(buf, check_crc)
+        self.r.log = log.log
+        self.r.base_offset, self.r.index_interval = base_offset, index_interval_bytes
+        self.r.max_index_size, self.r.first_offsets = max_index_size, first_offset is not None
+        self.first_offset, self.path = first_offset, path
+        mqi_kafka_recover_start(&self.r)
+        self.log = log
+
+    def __dealloc__(self):
+        mqi_kafka_recover_free(&self.r)
+
+    def run(self, int64_t stop, int fd=-1, /):
+        """Go over the batches that begin before position `stop`; False: there is nothing left to do.
+
+        fd : of the same log, to read headers from it instead of the buffer, -1: none. Only without checksums.
+
+        Raises
+        ------
+        OffsetOverflowError, OutOfOrderError, IndexFullError : what a broker's recovery does not survive
+        TruncatedFileError, OSError : the file was cut, or cannot be read
+        """
+        if fd >= 0 and self.r.log.crc32 != NULL:
+            raise ValueError("fd: expected none where checksums are compared")
+        with cython.critical_section(self):
+            if self.busy or self.log is None:
+                raise RuntimeError("a Recovered serves one thread at a time")
+            self.busy = True
+        self.r.fd = fd
+        try:
+            while True:
+                if self.r.state == MQI_RECOVERY_NEEDS_FIRST:  # also what was asked before, and ended in an error
+                    self.r.first_offset = self.first_offset(self.r.valid)
+                with nogil:
+                    mqi_kafka_recover(&self.r, stop)
+                still_whole(self.log.range)
+                if self.r.state != MQI_RECOVERY_NEEDS_FIRST:
+                    break
+            if self.r.state == MQI_RECOVERY_RUNS:
+                return True
+            self.log.release()
+            if self.r.state != MQI_RECOVERY_DONE:
+                self._refuse()
+            return False
+        finally:
+            self.busy = False
+
+    cdef int _refuse(self) except -1:
+        cdef str index = _INDEXES[self.r.in_time_index]
+        if self.r.state == MQI_RECOVERY_OVERFLOW:
+            raise OffsetOverflowError(
+                "the batch's last offset is too far from the base offset", path=self.path, at=self.r.valid,
+                field="offset", expected=f"{self.r.base_offset}..{self.r.base_offset + INT32_MAX}", got=self.r.refused)
+        if self.r.state == MQI_RECOVERY_ORDER:
+            raise OutOfOrderError(
+                f"the batch's offset is not after the last one in the {index}", path=self.path, at=self.r.valid,
+                field="offset", expected=f"{'' if self.r.in_time_index else 'more than '}{self.r.limit}"
+                f"{' or more' if self.r.in_time_index else ''}", got=self.r.refused)
+        if self.r.state == MQI_RECOVERY_FULL:
+            raise IndexFullError(
+                f"the {index} is full before the log ends", path=self.path, at=self.r.valid, field="max_index_size",
+                expected="more bytes", got=self.r.max_index_size)
+        if self.r.state == MQI_RECOVERY_NO_MEMORY:
+            raise MemoryError
+        if self.r.error:
+            raise OSError(self.r.error, os.strerror(self.r.error), self.path)
+        raise TruncatedFileError(
+            "the log was cut while it was read", path=self.path, at=self.r.valid, expected=f"{self.r.log.len} bytes")
+
+    cdef bytes _copied(self, const mqi_buffer* what):
+        with cython.critical_section(self):
+            if self.busy:
+                raise RuntimeError("a Recovered serves one thread at a time")
+            return (<const char*>what.data)[:what.size] if what.size else b""
+
+    @property
+    def offset_index(self):
+        """The bytes of the `.index`."""
+        return self._copied(&self.r.offset_index)
+
+    @property
+    def time_index(self):
+        """The bytes of the `.timeindex`."""
+        return self._copied(&self.r.time_index)
+
+    @property
+    def transactional(self):
+        """Packed rows of the batches that transactions are made of."""
+        return self._copied(&self.r.transactional)
+
+    @property
+    def valid_bytes(self):
+        """The position after the last good batch."""
+        return self.r.valid
+
+    @property
+    def truncated_bytes(self):
+        """How many bytes the broker would cut."""
+        return self.r.log.len - self.r.valid
+
+    @property
+    def batches(self):
+        """How many good batches there are."""
+        return self.r.batches
+
+    @property
+    def max_timestamp(self):
+        """The greatest timestamp, ms since the epoch; -1: none."""
+        return self.r.max_timestamp
+
+    @property
+    def offset_of_max_timestamp(self):
+        """The last offset of the first batch that has it; the base offset where there is none."""
+        return self.r.max_timestamp_offset
+
+    @property
+    def last_offset(self):
+        """The last offset of the last batch; None: there is no batch."""
+        return self.r.last_offset if self.r.batches else None
+
+    @property
+    def fault(self):
+        """`(kind, at, field, expected, got)` of the bad batch at which the log is cut, or None."""
+        return fault_of(&self.r.fault)
+
+    @property
+    def oddities(self):
+        """Tuples of `(kind, count, at, expected, got)`: how many batches of the kind there are, and the first.
+
+        "order" : the base offset is not after the batch before; "base" : it is below the segment's; "magic" : none of
+        0, 1 and 2; "count" : more records than offsets (expected: the most that may be), or less than none.
+        """
+        return [
+            (_ODDITIES[n], self.r.odd[n].count, self.r.odd[n].at, self.r.odd[n].expected, self.r.odd[n].got)
+            for n in range(MQI_ODDITIES)
+            if self.r.odd[n].count
+        ]
+
+    @property
+    def epochs(self):
+        """Packed rows of neighbours with one leader epoch (`RUN` of `mqindex.kafka.partition.leader_epochs`).
+        """
+        return self._copied(&self.r.epochs)
+
+
+def recover(
+    buf, int64_t base_offset, /, *, int64_t index_interval_bytes, int64_t max_index_size, bint check_crc=True,
+    first_offset=None, path=None
+):
+    """A whole log at once: see `Recovered`.
+
+    first_offset : None, or for the rule up to 1.1 a function of the position of a compressed wrapper that gives the
+    offset of the first message in it; entries of the offset index have first offsets then. path : of the log, for errors.
+    """
+    made = Recovered(
+        buf, base_offset, index_interval_bytes=index_interval_bytes, max_index_size=max_index_size,
+        check_crc=check_crc, first_offset=first_offset, path=path)
+    made.run(INT64_MAX)
+    return made

@@ -1,0 +1,9 @@
+/* What the compiler is told about a branch or a function. */
+#ifndef MQI_COMPILER_H
+#define MQI_COMPILER_H
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
+#endif

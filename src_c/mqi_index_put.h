@@ -1,0 +1,13 @@
+/* Putting entries into an index file, as the broker's IndexFile.putKey does: one, columns of them, or a run. */
+#ifndef MQI_INDEX_PUT_H
+#define MQI_INDEX_PUT_H
+
+#include "mqi_index_file.h"
+
+/* Return how many were stored, in order from the first; fewer than n: the file is full. */
+size_t mqi_index_put(mqi_index_file *f, int32_t key_hash, int64_t phy_offset, int64_t store_timestamp);
+size_t mqi_index_put_columns(mqi_index_file *f, const int32_t *key_hashes, const int64_t *phy_offsets,
+                             const int64_t *store_timestamps, size_t n);
+size_t mqi_index_put_run(mqi_index_file *f, const uint8_t *run, size_t n);
+
+#endif
