@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.commit_log import Scanner, find_frame
+from mqindex._native.commit_log import Scanner
 from mqindex.engines import Engine
 from mqindex.errors import MQIndexError
 from mqindex.files.mapped_file import MappedFile
@@ -21,8 +22,9 @@ from mqindex.report import Finding
 from mqindex.rocketmq.checks.entry_check import EntryCheck, EntryRun, EntryStretch
 from mqindex.rocketmq.checks.queue_wants import QueueWants, needs_again
 from mqindex.rocketmq.checks.unit_check import ExtReader, QueueRun, UnitCheck
-from mqindex.rocketmq.log.log_entries import Damage, FileWalk, LogSpan
+from mqindex.rocketmq.log.log_entries import Damage, FileWalk
 from mqindex.rocketmq.pipeline.log_end import find_behind
+from mqindex.rocketmq.pipeline.split_walk import SplitRange, SplitWalk, counts, walk_split
 from mqindex.rocketmq.pipeline.splits import Stitched, Stretch, cut, damage_finding, stitch
 from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
@@ -32,19 +34,14 @@ from mqindex.rocketmq.queue.queue_rules import QueueRules
 __all__ = ["LogCheck", "LogRun", "Walked", "check_split", "walk_log"]
 
 
-@dataclass(frozen=True, slots=True)
-class LogCheck:
-    """Frames that begin in [start, stop) of one log file, and what to compare with them.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogCheck(SplitRange):
+    """A split of the log, and what to compare with it.
 
     `queues`: the directory of the consume queues, None: leave them out. `stretches`: of index files.
     `before`: what other splits gave to queues that go on here, where it matters.
     """
 
-    span: LogSpan
-    start: int
-    stop: int
-    resync: bool
-    tags: bool
     check_crc: bool
     rules: QueueRules
     queues: str | None
@@ -53,21 +50,14 @@ class LogCheck:
     before: tuple[tuple[QueueName, tuple[int, int]], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LogRun:
-    """What a split of the file `path` holds; `first` (-1: no frame) and those named alike as in `stages.Run`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRun(SplitWalk):
+    """A split of the file `path`, compared."""
 
     path: str
-    messages: int
-    entries: int
-    first: int
-    end: int | None
-    fault: Damage | None
-    damage: tuple[Damage, ...]
-    max_timestamp: int
-    queues: tuple[QueueRun, ...]
-    stretches: tuple[EntryRun, ...]
-    gone: bool = False
+    max_timestamp: int = 0
+    queues: tuple[QueueRun, ...] = ()
+    stretches: tuple[EntryRun, ...] = ()
 
 
 @dataclass(slots=True)
@@ -145,47 +135,34 @@ def _checks(
 
 def check_split(check: LogCheck) -> LogRun:
     """Walk a split, and compare what its frames ask for."""
-    try:
-        log = MappedFile.open(check.span.path)
-    except FileNotFoundError:
-        return LogRun(check.span.path, 0, 0, -1, None, None, (), 0, (), (), gone=True)
-    with log:
-        first = check.start
-        if check.resync:
-            first = find_frame(log.map, check.span.file_start, check.start, check.stop)
-            if first < 0:
-                return LogRun(check.span.path, 0, 0, -1, None, None, (), 0, (), ())
-        table = check.rules.table() if check.queues is not None else None
-        walk = FileWalk(log, check.span, first, check.stop, tags=check.tags, queues=table, check_crc=check.check_crc)
-        units = None
-        if table is not None and check.queues is not None:
-            units = UnitCheck(
-                check.queues, table.names, check.rules.file_size, dict(check.before), _ext_reader(check.ext)
-            )
-        with EntryCheck(check.stretches, first, check.stop) as entries:
-            latest = 0
-            for chunk in walk:
-                if len(chunk):
-                    entries.add(chunk)
-                if units is not None and len(walk.units):
-                    latest = max(latest, int(walk.units["store_timestamp"].max()))
-                    units.add(walk.units)
-            stretches = entries.finish()
-        if walk.last_message >= 0:  # which may have neither entries nor units
-            last = Scanner(log.map, check.span.file_start, walk.last_message, walk.last_message + 1)
-            latest = max(latest, int(next(last)["store_timestamp"][0]))
-        return LogRun(
-            path=check.span.path,
-            messages=walk.messages,
-            entries=walk.entries,
-            first=first,
-            end=walk.end,
-            fault=walk.fault,
-            damage=tuple(walk.damage),
-            max_timestamp=latest,
-            queues=tuple(units.finish()) if units is not None else (),
-            stretches=tuple(stretches),
-        )
+    return walk_split(check, partial(_check_split, check), LogRun(path=check.span.path))
+
+
+def _check_split(check: LogCheck, log: MappedFile, first: int) -> LogRun:
+    table = check.rules.table() if check.queues is not None else None
+    walk = FileWalk(log, check.span, first, check.stop, tags=check.tags, queues=table, check_crc=check.check_crc)
+    units = None
+    if table is not None and check.queues is not None:
+        units = UnitCheck(check.queues, table.names, check.rules.file_size, dict(check.before), _ext_reader(check.ext))
+    latest = 0
+    with EntryCheck(check.stretches, first, check.stop) as entries:
+        for chunk in walk:
+            if len(chunk):
+                entries.add(chunk)
+            if units is not None and len(walk.units):
+                latest = max(latest, int(walk.units["store_timestamp"].max()))
+                units.add(walk.units)
+        stretches = entries.finish()
+    if walk.last_message >= 0:  # which may have neither entries nor units
+        last = Scanner(log.map, check.span.file_start, walk.last_message, walk.last_message + 1)
+        latest = max(latest, int(next(last)["store_timestamp"][0]))
+    return LogRun(
+        path=check.span.path,
+        max_timestamp=latest,
+        queues=tuple(units.finish()) if units is not None else (),
+        stretches=tuple(stretches),
+        **counts(walk, first),
+    )
 
 
 def _ext_reader(directory: str | None) -> ExtReader | None:

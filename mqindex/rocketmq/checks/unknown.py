@@ -17,7 +17,7 @@ from mqindex.report import Finding
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
 from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM, QUEUE_FILE_SIZE
-from mqindex.rocketmq.log.log_entries import FileWalk
+from mqindex.rocketmq.log.log_entries import FileWalk, drained
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, Stretch, cut
 from mqindex.rocketmq.pipeline.stages import Split
 from mqindex.rocketmq.pipeline.survey import Survey
@@ -120,10 +120,7 @@ def _tags_matter(split: Split) -> bool:
         at: int | None = find_frame(log.map, start, split.start, split.stop) if split.resync else split.start
         while at is not None and 0 <= at < split.stop:
             stop = min(at + _STEP, split.stop)
-            walks = [FileWalk(log, split.span, at, stop, tags=tags) for tags in (False, True)]
-            for walk in walks:
-                for _ in walk:
-                    pass
+            walks = [drained(FileWalk(log, split.span, at, stop, tags=tags)) for tags in (False, True)]
             if walks[0].entries != walks[1].entries:
                 return True
             at = walks[0].end if walks[0].fault is None else None

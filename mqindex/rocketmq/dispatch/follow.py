@@ -30,6 +30,7 @@ from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush, Stored
 from mqindex.rocketmq.dispatch.dispatched import dispatched_offset
 from mqindex.rocketmq.dispatch.follow_home import FollowHome, settle
 from mqindex.rocketmq.dispatch.follow_repair import mend
+from mqindex.rocketmq.dispatch.outputs import open_outputs
 from mqindex.rocketmq.dispatch.reput import OnReput, Reput, ReputProgress, ReputResult, Stop
 from mqindex.rocketmq.index.index_service import IndexService
 from mqindex.rocketmq.log.growing_log import LogChangedError
@@ -164,14 +165,6 @@ def _dispatched(home: FollowHome, index: IndexService | None, queues: ConsumeQue
     return of_index, of_queues
 
 
-def _open_index(home: FollowHome) -> IndexService | None:
-    """None: a switch of the configuration turns it off."""
-    if home.options.index_switch is not None:
-        return None
-    slots, entries = home.geometry
-    return IndexService.open(home.index, hash_slot_num=slots, index_num=entries, writable=True)
-
-
 def _run(
     home: FollowHome,
     stop: Stop,
@@ -185,12 +178,7 @@ def _run(
     """Follow until the stop. `abort` stays unless all went well."""
     with stores.hold_lock(home.out), AbortMark(home.out) as mark, ExitStack() as opened:
         mark.set(str(os.getpid()).encode())
-        index = _open_index(home)
-        if index is not None:
-            opened.enter_context(index)
-        queues = opened.enter_context(
-            ConsumeQueueTable.open(home.consume_queue, file_size=home.rules.file_size, writable=True)
-        )
+        index, queues = open_outputs(opened, home.options, home.geometry, file_size=home.rules.file_size)
         done = _dispatched(home, index, queues)
         # A repair of a log that grows meanwhile may see more of it for the queues than for the index, or less.
         start = min(done) if mended else max(done)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
     from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 
-__all__ = ["OnReput", "Reput", "ReputProgress", "ReputResult", "Stop"]
+__all__ = ["OnReput", "ProgressMeter", "Reput", "ReputProgress", "ReputResult", "Stop"]
 
 _GATHERED = 1 << 15  # units put at a time, at least: so many that their queues cost little
 _PER_QUEUE = 64  # the same for each queue, where there are many
@@ -38,8 +38,8 @@ _MOST_GATHERED = 1 << 20
 _LOG_PER_ENTRY = 1024  # bytes, about
 _LONGEST_SLEEP = 0.004  # seconds between looks while nothing comes
 _PATIENCE = 1.0  # seconds without a message until the sleeps get longer
-_TOLD = 1.0  # seconds between progress
-_FIRST_TOLD = 0.05  # seconds until the first
+_REPORT_EVERY = 1.0  # seconds between reports of progress
+_FIRST_REPORT = 0.05  # seconds until the first
 
 
 class ReputResult(NamedTuple):
@@ -51,6 +51,15 @@ class ReputResult(NamedTuple):
     from_phy_offset: int
     phy_offset: int
     store_timestamp: int
+
+    def since(self, before: ReputResult) -> ReputResult:
+        """What was done after `before`."""
+        return self._replace(
+            messages=self.messages - before.messages,
+            entries=self.entries - before.entries,
+            units=self.units - before.units,
+            from_phy_offset=before.phy_offset,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +156,7 @@ class Reput(Closable):
         self._turn(stop)
         while self._log.settle():
             self._turn(stop)
-        return _since(before, self.result())
+        return self.result().since(before)
 
     def follow(self, stop: Stop, *, interval: float = 0.001, progress: OnReput | None = None) -> ReputResult:
         """Dispatch whatever comes until `stop` is set; then all that was read is dispatched.
@@ -157,16 +166,16 @@ class Reput(Closable):
         """
         before = self.result()
         pace = _Pace(interval)
-        meter = _Meter(self, progress)
+        meter = ProgressMeter(self, progress, self.lag)
         while not stop.is_set():
             messages = self.messages
             self._turn(None)
-            meter.tell()
+            meter.report()
             if not self._log.more:
                 stop.wait(pace.sleep(busy=self.messages > messages or self._log.waiting))
         self._put_units()
-        meter.tell(last=True)
-        return _since(before, self.result())
+        meter.report(last=True)
+        return self.result().since(before)
 
     def watch(self) -> None:
         """From now on what was dispatched by others must stay as it is in the log."""
@@ -279,15 +288,6 @@ class Reput(Closable):
                 self._twins[number] = first
 
 
-def _since(before: ReputResult, now: ReputResult) -> ReputResult:
-    return now._replace(
-        messages=now.messages - before.messages,
-        entries=now.entries - before.entries,
-        units=now.units - before.units,
-        from_phy_offset=before.phy_offset,
-    )
-
-
 class _Pace:
     """How long to sleep between looks: `interval` while messages come, and longer when none did for a while."""
 
@@ -302,19 +302,20 @@ class _Pace:
         return self._interval if now - self._busy < _PATIENCE else max(self._interval, _LONGEST_SLEEP)
 
 
-class _Meter:
-    """Tells progress soon, and then now and again."""
+class ProgressMeter:
+    """Reports progress soon, then about once a second. `lag`: bytes of log that wait to be dispatched."""
 
-    def __init__(self, reput: Reput, progress: OnReput | None) -> None:
-        self._reput, self._progress = reput, progress
-        self._told, self._messages = time.monotonic(), reput.messages
-        self._due = self._told + _FIRST_TOLD
+    def __init__(self, reput: Reput, progress: OnReput | None, lag: Callable[[], int]) -> None:
+        self._reput, self._progress, self._lag = reput, progress, lag
+        self._reported, self._messages = time.monotonic(), reput.messages
+        self._next = self._reported + _FIRST_REPORT
 
-    def tell(self, *, last: bool = False) -> None:
+    def report(self, *, last: bool = False) -> None:
+        """Unless it is too early; the last time always."""
         now = time.monotonic()
-        if self._progress is None or (now < self._due and not last):
+        if self._progress is None or (now < self._next and not last):
             return
         reput = self._reput
-        rate = (reput.messages - self._messages) / max(now - self._told, 1e-9)
-        self._told, self._messages, self._due = now, reput.messages, now + _TOLD
-        self._progress(ReputProgress(reput.phy_offset, reput.lag(), reput.messages, rate, reput.store_timestamp))
+        rate = (reput.messages - self._messages) / max(now - self._reported, 1e-9)
+        self._reported, self._messages, self._next = now, reput.messages, now + _REPORT_EVERY
+        self._progress(ReputProgress(reput.phy_offset, self._lag(), reput.messages, rate, reput.store_timestamp))

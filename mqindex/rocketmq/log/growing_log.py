@@ -24,7 +24,7 @@ from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.expiry import read_again
-from mqindex.rocketmq.log.log_entries import RUN_ENTRY, UNIT, Damage
+from mqindex.rocketmq.log.log_entries import RUN_ENTRY, UNIT, Damage, drained
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames, list_log_files
 
 __all__ = ["Chunk", "GrowingLog", "LogChangedError"]
@@ -209,9 +209,7 @@ class GrowingLog(Closable):
     def _is_good(self, at: int, end: int) -> bool:
         """Whether a frame stands there, its body's checksum included; a torn one may come to be good."""
         start = self._file.start if self._file is not None else 0
-        walk = Extractor(self._open_map().map, start, at, end, check_crc=True, queues=self._queues)
-        for _ in walk:
-            pass
+        walk = drained(Extractor(self._open_map().map, start, at, end, check_crc=True, queues=self._queues))
         return walk.messages == 1 and walk.end == end
 
     def _stays(self, at: int, end: int) -> bool:
@@ -297,10 +295,8 @@ class GrowingLog(Closable):
         limit = file.stop if stop is None else min(stop, file.stop)
         at, log = self.phy_offset, self._open_map().map
         found = find_frame(log, file.start, at + 1, limit) if at < limit else -1
-        walk = Extractor(log, file.start, at, at + 1)
-        for _ in walk:
-            pass
-        kind, field, expected, got = walk.fault[1:] if walk.fault is not None else ("truncated", None, None, None)
+        fault = drained(Extractor(log, file.start, at, at + 1)).fault
+        kind, field, expected, got = fault[1:] if fault is not None else ("truncated", None, None, None)
         self.damage.append(Damage(file.path, at, found if found >= 0 else None, kind, field, expected, got))
         self.phy_offset = found if found >= 0 else limit
         return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -132,6 +132,16 @@ class FileWalk:
         self.last_message = max(self.last_message, step.last_message)
         self.last_entry = max(self.last_entry, step.last_entry)
         self.end = step.end
+
+
+AnyWalk = TypeVar("AnyWalk", Extractor, FileWalk)
+
+
+def drained(walk: AnyWalk) -> AnyWalk:
+    """A walk when it is at its end: for who wants what it has counted and met, not what it yields."""
+    for _ in walk:
+        pass
+    return walk
 
 
 class LogEntries(Closable):

@@ -13,6 +13,7 @@ from mqindex.files.lock import hold_directory
 from mqindex.files.mapped_file import MappedFile
 from mqindex.files.regular import regular
 from mqindex.files.staging import backup_name, unused
+from mqindex.rocketmq.log.log_entries import drained
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames
 from mqindex.rocketmq.store import hold_lock
 
@@ -57,10 +58,7 @@ def recovered_end(files: Sequence[LogFile]) -> int:
     end = files[0].start if files else 0
     for file in files[max(last + 1 - _RECOVERED_FILES, 0) : last + 1]:
         with MappedFile.open(file.path) as mapped:
-            walk = Extractor(mapped.map, file.start, file.start, file.stop, check_crc=True)
-            for _ in walk:
-                pass
-        end = walk.end
+            end = drained(Extractor(mapped.map, file.start, file.start, file.stop, check_crc=True)).end
         if end < file.stop:
             break
     return end

@@ -12,6 +12,7 @@ from mqindex.columns.columns import Columns
 from mqindex.errors import TruncatedFileError
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq.log.log_columns import columns_of
+from mqindex.rocketmq.log.log_entries import drained
 from mqindex.rocketmq.log.log_files import LogFile, data_end
 
 __all__ = ["DamagedStretch", "end_of_file", "first_frame", "open_whole", "require_whole", "scan_file"]
@@ -79,9 +80,7 @@ def first_frame(buf: Any, file_start: int, start: int, stop: int) -> int:
     if at > file_start:
         at = find_frame(buf, file_start, at, start)
     while 0 <= at < start:
-        walk = Extractor(buf, file_start, at, start)
-        for _ in walk:
-            pass
+        walk = drained(Extractor(buf, file_start, at, start))
         at = walk.end if walk.fault is None else find_frame(buf, file_start, walk.end + 1, start)
     if at < 0:
         return find_frame(buf, file_start, start, stop)

@@ -13,7 +13,7 @@ from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding
-from mqindex.rocketmq.log.log_entries import Damage, LogSpan
+from mqindex.rocketmq.log.log_entries import Damage, LogSpan, drained
 from mqindex.rocketmq.pipeline.splits import Stretch, cut, extract
 from mqindex.rocketmq.pipeline.survey import Survey
 
@@ -58,9 +58,7 @@ def _behind(item: tuple[LogSpan, int]) -> list[Finding]:
 def _whole_frames(log: MappedFile, span: LogSpan, at: int) -> int:
     frames = 0
     while at + 1 < span.stop and (at := find_frame(log.map, span.file_start, at + 1, span.stop)) >= 0:
-        walk = Extractor(log.map, span.file_start, at, span.stop)
-        for _ in walk:
-            pass
+        walk = drained(Extractor(log.map, span.file_start, at, span.stop))
         frames += walk.messages
         at = max(walk.end, at)
     return frames

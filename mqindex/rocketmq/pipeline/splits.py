@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Protocol, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from mqindex.engines import Engine
 from mqindex.report import Finding
@@ -12,6 +13,7 @@ from mqindex.rocketmq.log.expiry import expired_finding, still_there
 from mqindex.rocketmq.log.log_entries import Damage, LogSpan
 from mqindex.rocketmq.pipeline import stages
 from mqindex.rocketmq.pipeline.queue_stages import UnitRun
+from mqindex.rocketmq.pipeline.split_walk import SplitWalk
 from mqindex.rocketmq.pipeline.stages import Part, Run, Slice, Split
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules
@@ -29,29 +31,14 @@ class Stretch:
     stop: int
 
 
-class Walk(Protocol):
-    """What the driver must know of a split that a task has walked; see `stages.Run`."""
-
-    @property
-    def first(self) -> int: ...
-    @property
-    def end(self) -> int | None: ...
-    @property
-    def fault(self) -> Damage | None: ...
-    @property
-    def damage(self) -> tuple[Damage, ...]: ...
-    @property
-    def gone(self) -> bool: ...
-
-
-AnyWalk = TypeVar("AnyWalk", bound=Walk)
+AnyWalk = TypeVar("AnyWalk", bound=SplitWalk)
 
 
 @dataclass
 class Stitched(Generic[AnyWalk]):
     """What the tasks of one stretch gave, in the log's order, and what was met on the way.
 
-    `spans`: the log's files without those that were deleted meanwhile; these are left out, and told in `gone`.
+    `spans`: the log's files without those that were deleted meanwhile; these are left out; `gone` says so.
     """
 
     runs: list[AnyWalk] = field(default_factory=list)
@@ -130,13 +117,14 @@ def cut(
     only: frozenset[QueueName] | None = None,
 ) -> list[Split]:
     """Byte ranges of at most `split_size`, never over a file's border; see `Split`."""
+    split = partial(Split, tags=tags, out=out, index=index, rules=rules, only=only)
     splits = []
     for span in spans:
         at, stop = max(span.file_start, stretch.start), min(span.stop, stretch.stop)
         resync = False  # the first byte of a file, or of the stretch, is a frame's
         while at < stop:
             border = min(at - (at - span.file_start) % split_size + split_size, stop)
-            splits.append(Split(span, at, border, resync, tags, out, index, rules, only))
+            splits.append(split(span=span, start=at, stop=border, resync=resync))
             at, resync = border, True
     return splits
 

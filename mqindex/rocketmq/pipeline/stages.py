@@ -14,63 +14,47 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.commit_log import find_frame
 from mqindex._native.index_file import IndexCore
 from mqindex.errors import RebuildError
 from mqindex.files import disk
 from mqindex.files.copying import copy
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
-from mqindex.rocketmq.log.log_entries import RUN_ENTRY, Damage, FileWalk, LogSpan
+from mqindex.rocketmq.log.log_entries import RUN_ENTRY, FileWalk
 from mqindex.rocketmq.pipeline.queue_stages import UnitCollector, UnitRun
+from mqindex.rocketmq.pipeline.split_walk import SplitRange, SplitWalk, counts, walk_split
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 
 __all__ = ["Built", "Part", "Run", "Slice", "Split", "as_bytes", "build", "extract"]
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
-    """Frames that begin in [start, stop) of one log file. `resync`: `start` may lie inside a frame, find the first.
-
-    `out`: the directory of the run; None: count only. `index`: write its entries. `rules`: write the units too, `only`
-    those of these queues.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split(SplitRange):
+    """`out`: the directory of the run; None: count only. `index`: write its entries. `rules`: write the units too,
+    `only` those of these queues.
     """
 
-    span: LogSpan
-    start: int
-    stop: int
-    resync: bool
-    tags: bool
     out: str | None
     index: bool = True
     rules: QueueRules | None = None
     only: frozenset[QueueName] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What a split holds. `first`: its first frame (-1: none); the other fields as in `FileWalk`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run(SplitWalk):
+    """The files that hold the split's entries and units. `last_message`, `last_entry`: as in `FileWalk`."""
 
-    `gone`: nothing, the file was deleted meanwhile.
-    """
-
-    path: str | None
-    entries: int
-    messages: int
-    first: int
-    end: int | None
-    last_message: int
-    last_entry: int
-    fault: Damage | None
-    damage: tuple[Damage, ...]
+    path: str | None = None
+    last_message: int = -1
+    last_entry: int = -1
     units: UnitRun | None = None
-    gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,33 +96,21 @@ class Built:
 
 def extract(split: Split) -> Run:
     """Walk a split and write its run."""
-    try:
-        log = MappedFile.open(split.span.path)
-    except FileNotFoundError:
-        return Run(None, 0, 0, -1, None, -1, -1, None, (), gone=True)
-    with log:
-        first = split.start
-        if split.resync:
-            first = find_frame(log.map, split.span.file_start, split.start, split.stop)
-            if first < 0:
-                return Run(None, 0, 0, -1, None, -1, -1, None, ())
-        table = split.rules.table() if split.rules is not None else None
-        walk = FileWalk(log, split.span, first, split.stop, tags=split.tags, queues=table)
-        units = None
-        if split.rules is not None and table is not None:
-            units = UnitCollector(table, split.rules, split.only)
-        path = _write_run(walk, split.out if split.index else None, units)
+    return walk_split(split, partial(_extract, split), Run())
+
+
+def _extract(split: Split, log: MappedFile, first: int) -> Run:
+    table = split.rules.table() if split.rules is not None else None
+    walk = FileWalk(log, split.span, first, split.stop, tags=split.tags, queues=table)
+    units = None
+    if split.rules is not None and table is not None:
+        units = UnitCollector(table, split.rules, split.only)
     return Run(
-        path=path,
-        entries=walk.entries,
-        messages=walk.messages,
-        first=first,
-        end=walk.end,
+        path=_write_run(walk, split.out if split.index else None, units),
         last_message=walk.last_message,
         last_entry=walk.last_entry,
-        fault=walk.fault,
-        damage=tuple(walk.damage),
         units=units.write(split.out) if units is not None and split.out is not None else None,
+        **counts(walk, first),
     )
 
 

@@ -6,7 +6,6 @@ import contextlib
 import functools
 import os
 import threading
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import NamedTuple, TypeVar
@@ -22,7 +21,8 @@ from mqindex.rocketmq import store
 from mqindex.rocketmq.dispatch.abort_mark import AbortMark
 from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush, Stored
 from mqindex.rocketmq.dispatch.dispatched import dispatched_offset
-from mqindex.rocketmq.dispatch.reput import OnReput, Reput, ReputProgress, ReputResult, Stop
+from mqindex.rocketmq.dispatch.outputs import open_outputs
+from mqindex.rocketmq.dispatch.reput import OnReput, ProgressMeter, Reput, ReputResult, Stop
 from mqindex.rocketmq.index.index_service import IndexService
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.growing_log import GrowingLog, LogChangedError
@@ -39,7 +39,6 @@ __all__ = ["PutMessagesResult", "StoreWriter"]
 
 _T = TypeVar("_T")
 _INTERVAL = 0.001  # seconds between looks of a follower
-_TOLD = 1.0  # seconds between progress
 
 
 class PutMessagesResult(NamedTuple):
@@ -70,8 +69,16 @@ class StoreWriter(Closable):
         require_log(found)
         require_directories(found)
         _require_queue_files(found)
-        self.index, self.queues = _opened_parts(options, opened, found)
         rules, batch_topics = found.queues.rules, found.queues.batch_topics
+        self.index, self.queues = open_outputs(
+            opened,
+            options,
+            found.geometry.value,
+            file_size=rules.file_size,
+            ext_directory=options.consume_queue_ext_directory,
+        )
+        for name in self.queues:
+            self.queues[name]  # whatever may be refused is refused here, while nothing is written
         self._mark.set()
         self.queues.truncate_dirty_logic_files(self.log.max_phy_offset)
         if self.log.min_phy_offset > 0:
@@ -195,20 +202,15 @@ class StoreWriter(Closable):
 
     def follow(self, stop: Stop, progress: OnReput | None) -> ReputResult:
         """Dispatch what comes until `stop` is set, then what is left."""
-        before, meter, last = self._reput.result(), _Meter(progress), False
+        before, last = self._reput.result(), False
+        meter = ProgressMeter(self._reput, progress, lambda: max(self.log.max_phy_offset - self._reput.phy_offset, 0))
         while not last:
             last = stop.is_set()
             self.dispatch()
-            meter.tell(self._reput, self.log, last=last)
+            meter.report(last=last)
             if not last:
                 stop.wait(_INTERVAL)
-        now = self._reput.result()
-        return now._replace(
-            messages=now.messages - before.messages,
-            entries=now.entries - before.entries,
-            units=now.units - before.units,
-            from_phy_offset=before.phy_offset,
-        )
+        return self._reput.result().since(before)
 
     # ---- to the disk
 
@@ -261,52 +263,6 @@ class StoreWriter(Closable):
                 f"an earlier call failed half-way ({self._failure}): queues and index may lack what the log has",
                 path=self._root, hint="close the store and open it again, which repairs it; nothing in the log is lost",
             ) from self._failure  # fmt: skip
-
-
-class _Meter:
-    """Tells progress now and then."""
-
-    def __init__(self, progress: OnReput | None) -> None:
-        self._progress = progress
-        self._told, self._messages = time.monotonic(), -1
-
-    def tell(self, reput: Reput, log: CommitLog, *, last: bool) -> None:
-        now, done = time.monotonic(), reput.result()
-        if self._messages < 0:
-            self._messages = done.messages
-        seconds = now - self._told
-        if self._progress is None or (seconds < _TOLD and not last):
-            return
-        rate = (done.messages - self._messages) / max(seconds, 1e-9)
-        self._told, self._messages = now, done.messages
-        behind = max(log.max_phy_offset - done.phy_offset, 0)
-        self._progress(ReputProgress(done.phy_offset, behind, done.messages, rate, done.store_timestamp))
-
-
-def _opened_parts(
-    options: StoreOptions, opened: ExitStack, found: Survey
-) -> tuple[IndexService | None, ConsumeQueueTable]:
-    """Index and queues; whatever may be refused is refused here, while nothing is written.
-
-    No index where a switch of the configuration turns it off: the broker writes none either.
-    """
-    index = None
-    if options.index_switch is None:
-        slots, entries = found.geometry.value
-        index = opened.enter_context(
-            IndexService.open(options.index, hash_slot_num=slots, index_num=entries, writable=True)
-        )
-    queues = opened.enter_context(
-        ConsumeQueueTable.open(
-            options.consume_queue,
-            file_size=found.queues.rules.file_size,
-            writable=True,
-            ext_directory=options.consume_queue_ext_directory,
-        )
-    )
-    for name in queues:
-        queues[name]
-    return index, queues
 
 
 def _require_queue_files(found: Survey) -> None:

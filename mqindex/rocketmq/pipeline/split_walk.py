@@ -1,0 +1,68 @@
+"""A byte range of one log file, and what is known of it when a task has walked it: the same for every such task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from mqindex._native.commit_log import find_frame
+from mqindex.files.mapped_file import MappedFile
+from mqindex.rocketmq.log.log_entries import Damage, FileWalk, LogSpan
+
+__all__ = ["SplitRange", "SplitWalk", "counts", "walk_split"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitRange:
+    """Frames that begin in [start, stop) of one log file. `resync`: `start` may lie inside a frame, find the first."""
+
+    span: LogSpan
+    start: int
+    stop: int
+    resync: bool
+    tags: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitWalk:
+    """What a split holds. `first`: its first frame (-1: none); the other fields as in `FileWalk`.
+
+    `gone`: nothing, the file was deleted meanwhile.
+    """
+
+    entries: int = 0
+    messages: int = 0
+    first: int = -1
+    end: int | None = None
+    fault: Damage | None = None
+    damage: tuple[Damage, ...] = ()
+    gone: bool = False
+
+
+AnyWalk = TypeVar("AnyWalk", bound=SplitWalk)
+
+
+def walk_split(split: SplitRange, work: Callable[[MappedFile, int], AnyWalk], nothing: AnyWalk) -> AnyWalk:
+    """Map the file and find the first frame: `work(log, first)`. `nothing`: where there is no frame, or no file."""
+    try:
+        log = MappedFile.open(split.span.path)
+    except FileNotFoundError:
+        return replace(nothing, gone=True)
+    with log:
+        first = split.start
+        if split.resync:
+            first = find_frame(log.map, split.span.file_start, split.start, split.stop)
+        return work(log, first) if first >= 0 else nothing
+
+
+def counts(walk: FileWalk, first: int) -> dict[str, Any]:
+    """The fields of `SplitWalk` after a walk from `first`."""
+    return {
+        "entries": walk.entries,
+        "messages": walk.messages,
+        "first": first,
+        "end": walk.end,
+        "fault": walk.fault,
+        "damage": tuple(walk.damage),
+    }
