@@ -151,18 +151,22 @@ three are zeros:
 from __future__ import annotations
 
 import os
-from typing import Final
+import struct
+from typing import Final, NamedTuple
 
 from mqindex.errors import GeometryError
 
 __all__ = [
     "BATCH_QUEUE_FILE_SIZE",
     "BATCH_UNIT_SIZE",
+    "BLANK_UNIT_SIZE",
     "COMMIT_LOG_FILE_SIZE",
     "EXT_FILE_SIZE",
     "EXT_UNIT_SIZE",
     "HASH_SLOT_NUM",
+    "INDEX_ENTRY_FIELDS",
     "INDEX_ENTRY_SIZE",
+    "INDEX_HEADER_FIELDS",
     "INDEX_HEADER_SIZE",
     "INDEX_NUM",
     "INDEX_SLOT_SIZE",
@@ -175,13 +179,23 @@ __all__ = [
     "QUEUE_FILE_SIZE",
     "QUEUE_UNIT_SIZE",
     "RUN_ENTRY_SIZE",
+    "IndexHeader",
     "index_file_size",
     "number_of",
 ]
 
 INDEX_HEADER_SIZE: Final = 40
+INDEX_HEADER_FIELDS: Final = {
+    "begin_timestamp": 0,
+    "end_timestamp": 8,
+    "begin_phy_offset": 16,
+    "end_phy_offset": 24,
+    "hash_slot_count": 32,
+    "index_count": 36,
+}
 INDEX_SLOT_SIZE: Final = 4
 INDEX_ENTRY_SIZE: Final = 20
+INDEX_ENTRY_FIELDS: Final = {"key_hash": 0, "phy_offset": 4, "time_diff": 12, "prev_index": 16}
 HASH_SLOT_NUM: Final = 5_000_000
 INDEX_NUM: Final = 20_000_000
 
@@ -194,6 +208,7 @@ RUN_ENTRY_SIZE: Final = 20  # key_hash i32, phy_offset i64, store_timestamp i64:
 MAX_TIMESTAMP: Final = 2**63 - 1
 
 QUEUE_UNIT_SIZE: Final = 20
+BLANK_UNIT_SIZE: Final = 2**31 - 1  # as the size in a blank unit, whose other fields are 0
 QUEUE_FILE_SIZE: Final = 6_000_000
 EXT_UNIT_SIZE: Final = 20  # without a bitmap
 EXT_FILE_SIZE: Final = 48 << 20
@@ -202,6 +217,29 @@ BATCH_UNIT_SIZE: Final = 46
 BATCH_QUEUE_FILE_SIZE: Final = 13_800_000
 
 MAX_INDEX_FILE_SIZE: Final = 2**31 - 1  # the broker computes positions in 32 bits
+
+
+class IndexHeader(NamedTuple):
+    """The header of an index file, as the broker's `IndexHeader` has it in memory."""
+
+    begin_timestamp: int
+    """Store timestamp of the first entry, ms; in a rolled file without entries the seed."""
+    end_timestamp: int
+    """Store timestamp of the entry written last, which need not be the largest."""
+    begin_phy_offset: int
+    end_phy_offset: int
+    hash_slot_count: int
+    """Used slots; up to broker 4.7.0 the entries."""
+    index_count: int
+    """Number of the next entry, 1 in a file without entries (whose bytes may still say 0)."""
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> IndexHeader:
+        """The fields as they are in a file's first bytes."""
+        return cls(*_INDEX_HEADER.unpack_from(data))
+
+
+_INDEX_HEADER = struct.Struct(">4q2i")
 
 
 def index_file_size(hash_slot_num: int, index_num: int) -> int:

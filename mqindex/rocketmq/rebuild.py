@@ -24,13 +24,13 @@ from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.options import Config, StoreOptions, store_options
 from mqindex.rocketmq.pipeline import queue_stages, stages
 from mqindex.rocketmq.pipeline.log_end import find_behind
-from mqindex.rocketmq.pipeline.queue_build import EXT_UNIT
 from mqindex.rocketmq.pipeline.queue_splits import assign_queues, oddities_told, queue_space, skipped_findings
 from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, BuiltQueues, QueueBatch
 from mqindex.rocketmq.pipeline.queue_survey import queues_elsewhere
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, Extracted, Stretch, assign, cut, extract
 from mqindex.rocketmq.pipeline.stages import Built, Part
 from mqindex.rocketmq.pipeline.survey import Survey, estimated_entries, index_switched_off, require_log, survey
+from mqindex.rocketmq.queue.consume_queue_ext import EXT_UNIT
 
 __all__ = ["PARTS", "rebuild"]
 

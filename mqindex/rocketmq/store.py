@@ -17,6 +17,7 @@ __all__ = [
     "index_directories",
     "index_paths",
     "is_left_of_store",
+    "names_in",
     "require_parts",
     "require_store",
     "strangers",
@@ -38,7 +39,7 @@ def strangers(directory: str, digits: int | None = None) -> list[str]:
 
     What file systems put into directories, and hidden names, do not count.
     """
-    names = _names(directory)
+    names = names_in(directory)
     if any(_is_number(name) and digits in (None, len(name)) for name in names):
         return []
     return [name for name in names if name != "lost+found" and not name.startswith(".")]
@@ -92,7 +93,7 @@ def file_size(path: str) -> int:
 
 def stray_index_names(directory: str) -> list[str]:
     """Names that the broker logs and skips."""
-    return [name for name in _names(directory) if not _is_number(name)]
+    return [name for name in names_in(directory) if not _is_number(name)]
 
 
 def require_store(root: str) -> None:
@@ -115,10 +116,11 @@ def is_left_of_store(root: str) -> bool:
 
 
 def _numbered(directory: str) -> list[str]:
-    return [os.path.join(directory, name) for name in _names(directory) if _is_number(name)]
+    return [os.path.join(directory, name) for name in names_in(directory) if _is_number(name)]
 
 
-def _names(directory: str) -> list[str]:
+def names_in(directory: str) -> list[str]:
+    """All names in a directory, sorted; none where there is no directory."""
     try:
         return sorted(os.listdir(directory))
     except (FileNotFoundError, NotADirectoryError):  # as a broker, which finds no file there

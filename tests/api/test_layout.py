@@ -69,6 +69,8 @@ def test_the_fields_of_the_index_header_and_entry_stand_where_the_layout_says() 
     constants = c_constants()
     header, entry = drawn("header"), drawn("entry")
     assert len(header) == 6 and len(entry) == 4
+    assert {name: int(at) for at, name in header.items()} == layout.INDEX_HEADER_FIELDS
+    assert {name: int(at) for at, name in entry.items()} == layout.INDEX_ENTRY_FIELDS
     assert {name: constants[f"MQI_{name.upper()}"] for name in header.values()} == {
         name: int(at) for at, name in header.items()
     }

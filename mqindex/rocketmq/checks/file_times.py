@@ -7,7 +7,6 @@ writes the entry before the header): of the file before it, of an older one if t
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,24 +16,22 @@ from mqindex.files.regular import regular
 from mqindex.report import Finding
 from mqindex.rocketmq.index.compare import Place, time_diffs
 from mqindex.rocketmq.index.index_file import IndexFile
-from mqindex.rocketmq.layout import INDEX_HEADER_SIZE
+from mqindex.rocketmq.layout import INDEX_HEADER_FIELDS, INDEX_HEADER_SIZE, IndexHeader
 from mqindex.rocketmq.log.log_entries import LogEntries
 
 __all__ = ["wrong_times"]
-
-_HEADER = struct.Struct(">4q2i")
 
 
 def wrong_times(index: IndexFile, log: LogEntries, begin: Place, earlier: Sequence[str]) -> list[Finding]:
     """What the header's times or entry 1 say wrongly; `begin`: where entry 1 stands in the log."""
     header = index.header
-    wanted = {
-        ("begin_timestamp", 0): _stored(log, header.begin_phy_offset),
-        ("end_timestamp", 8): _stored(log, header.end_phy_offset),
+    times = {
+        "begin_timestamp": _stored(log, header.begin_phy_offset),
+        "end_timestamp": _stored(log, header.end_phy_offset),
     }
     found = [
-        _wrong(index, at, field, expected, getattr(header, field))
-        for (field, at), expected in wanted.items()
+        _wrong(index, INDEX_HEADER_FIELDS[field], field, expected, getattr(header, field))
+        for field, expected in times.items()
         if expected is not None and expected != getattr(header, field)
     ]
     return found or _wrong_seed(index, log, begin, earlier)
@@ -75,8 +72,8 @@ def _end_of(path: str) -> tuple[int, int] | None:
         return None
     if len(head) < INDEX_HEADER_SIZE:
         return None
-    _, end_timestamp, _, end_phy_offset, _, _ = _HEADER.unpack(head)
-    return end_phy_offset, end_timestamp
+    header = IndexHeader.from_bytes(head)
+    return header.end_phy_offset, header.end_timestamp
 
 
 def _wrong(index: IndexFile, at: int | None, field: str, expected: int, got: int) -> Finding:

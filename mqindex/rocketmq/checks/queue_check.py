@@ -17,11 +17,12 @@ from mqindex.errors import MQIndexError
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding
-from mqindex.rocketmq.checks.unit_check import BLANK_SIZE, queue_files
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.expiry import read_again, was_deleted
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.options import parse_version
+from mqindex.rocketmq.queue.queue_files import queue_files
+from mqindex.rocketmq.queue.queue_units import are_blank
 
 __all__ = ["MENDED", "QueueCheck", "QueueChecked", "check_queue"]
 
@@ -69,7 +70,7 @@ def check_queue(check: QueueCheck) -> QueueChecked:
 
 def _check_queue(check: QueueCheck) -> QueueChecked:
     checked = QueueChecked(check.topic, check.queue_id)
-    files, skipped = queue_files(check.path)
+    files, skipped = queue_files(check.path, QUEUE_UNIT_SIZE)
     checked.findings += [_stray(check, one) for one in skipped]
     checked.files = len(files)
     if files:
@@ -183,7 +184,7 @@ class _Places:
                 return
 
     def _judge(self, file: LogFile, first: int, start: int, phys: Array, sizes: Array, codes: Array) -> None:
-        blank = (phys == 0) & (sizes == BLANK_SIZE) & (codes == 0)
+        blank = are_blank(phys, sizes, codes)
         invalid = (phys < 0) | (sizes <= 0)
         unit = ~(blank | invalid)
         expired = unit & (phys < self._check.low)

@@ -17,6 +17,7 @@ from mqindex.rocketmq.layout import number_of
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.queue_survey import is_rocksdb, queues_elsewhere
 from mqindex.rocketmq.pipeline.survey import Survey
+from mqindex.rocketmq.queue.consume_queue_table import list_queues
 from mqindex.rocketmq.queue.queue_files import queue_file_paths
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 
@@ -114,20 +115,14 @@ class _Listed:
 def _list_queues(options: StoreOptions) -> _Listed:
     """The queues that have a directory, `<topic>/<queueId>/`, and the batch queues that have a file."""
     directory = options.consume_queue
-    queues: set[QueueName] = set()
-    findings: list[Finding] = []
-    rocksdb = is_rocksdb(directory)  # a broker may write its queues twice, into one directory
-    for topic in _entries(directory):
-        if not topic.is_dir():
-            findings += [] if rocksdb else [_skipped(topic.path)]
-            continue
-        for queue in _entries(topic.path):
-            queue_id = number_of(queue.name)
-            if queue_id is None or queue_id >= 2**31 or not queue.is_dir() or queue.name != str(queue_id):
-                findings.append(_skipped(queue.path))
-            else:
-                queues.add((topic.name, queue_id))
-    return _Listed(tuple(sorted(queues)), tuple(findings), frozenset(_batch_queues(options.batch_consume_queue)))
+    queues, skipped = list_queues(directory)
+    if is_rocksdb(directory):  # a broker may write its queues twice, into one directory
+        skipped = [one for one in skipped if os.path.dirname(one.path) != directory]
+    return _Listed(
+        tuple(queues),
+        tuple(_skipped(one.path) for one in skipped),
+        frozenset(_batch_queues(options.batch_consume_queue)),
+    )
 
 
 def _batch_queues(directory: str) -> Iterator[QueueName]:
@@ -136,13 +131,6 @@ def _batch_queues(directory: str) -> Iterator[QueueName]:
         queue_id = number_of(queue)
         if queue_id is not None and os.path.getsize(path):
             yield os.path.basename(os.path.dirname(queue)), queue_id
-
-
-def _entries(directory: str) -> list[os.DirEntry[str]]:
-    try:
-        return sorted(os.scandir(directory), key=lambda entry: entry.name)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
 
 
 def _skipped(path: str) -> Finding:

@@ -24,7 +24,7 @@ from mqindex.rocketmq import layout
 from mqindex.rocketmq.checks import start_files
 from mqindex.rocketmq.checks.recovery import OFFSET_SINCE, needs_offset, read_again_from
 from mqindex.rocketmq.checks.side_check import CONFIG_FILES, checkpoint_is_directory, content_problem, json_findings
-from mqindex.rocketmq.checks.start_files import Entry, IndexHeader, listed
+from mqindex.rocketmq.checks.start_files import Entry, listed
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import Version, parse_version
@@ -229,7 +229,7 @@ class _Look:
         hint = "start it once with enableAcceleratedRecovery=false"
         self._tell("error", "checkpoint-no-offset", path, "a logicsPhysicalOffset", 0, hint)
 
-    def _prune(self, files: Sequence[tuple[Entry, IndexHeader]], checkpoint: Checkpoint) -> None:
+    def _prune(self, files: Sequence[tuple[Entry, layout.IndexHeader]], checkpoint: Checkpoint) -> None:
         """`IndexService.load`."""
         kept = [header for _, header in files if header.end_timestamp <= checkpoint.index_msg_timestamp]
         begins = read_again_from(self._found, checkpoint, listed(self._options.commitlog))
@@ -237,14 +237,14 @@ class _Look:
         again = {max([begin, *(header.end_phy_offset for header in kept[-1:])]) for begin in begins}
         for one, header in files:
             if header.end_timestamp > checkpoint.index_msg_timestamp:
-                entries = min(max(header.next_entry - 1, 0), self._found.geometry.value[1])
+                entries = min(max(header.index_count - 1, 0), self._found.geometry.value[1])
                 lost = self._lost_of(one.path, entries, again)
                 self._deletes.append(one.path)
                 self._deleted += entries
                 self._lost = None if lost is None or self._lost is None else self._lost + lost
                 self._findings.append(self._doomed(one, header, checkpoint.index_msg_timestamp, entries, lost))
 
-    def _doomed(self, one: Entry, header: IndexHeader, known: int, entries: int, lost: int | None) -> Finding:
+    def _doomed(self, one: Entry, header: layout.IndexHeader, known: int, entries: int, lost: int | None) -> Finding:
         severity: Severity = "info" if self._running else "warning" if lost == 0 else "error"
         if self._running:
             hint = "a broker runs; were it killed now, its next start would delete this file"
@@ -314,7 +314,7 @@ class _Look:
 
 
 def _queue_directories(home: str) -> Iterator[str]:
-    """`<topic>/<queueId>/`, the number as Java reads it."""
+    """What a broker loads as queues: `<topic>/<queueId>/`, the number as Java reads it; `list_queues` takes fewer."""
     for topic in listed([home]):
         if topic.directory:
             for queue in listed([topic.path]):

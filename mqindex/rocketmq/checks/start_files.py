@@ -17,7 +17,6 @@ from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 
 __all__ = [
     "Entry",
-    "IndexHeader",
     "MessageHead",
     "checkpoint_of",
     "entries_below",
@@ -31,7 +30,6 @@ __all__ = [
 
 _RECORD_HEAD = 80  # bytes of a record that hold its store timestamp, whatever its hosts
 _IPV6 = 0x10
-_HEADER = struct.Struct(">4q2i")
 
 
 class Entry(NamedTuple):
@@ -86,20 +84,9 @@ def usual(sizes: Sequence[int]) -> int | None:
 # ---- a few bytes
 
 
-class IndexHeader(NamedTuple):
-    """Of an index file; `next_entry`: the number of the first entry that it does not have."""
-
-    begin_timestamp: int
-    end_timestamp: int
-    begin_phy_offset: int
-    end_phy_offset: int
-    slots: int
-    next_entry: int
-
-
-def index_header(path: str) -> IndexHeader:
+def index_header(path: str) -> layout.IndexHeader:
     """What a broker reads of an index file: zeros where it is too short, for the broker makes it long enough."""
-    return IndexHeader(*_HEADER.unpack(_head(path, _HEADER.size).ljust(_HEADER.size, b"\0")))
+    return layout.IndexHeader.from_bytes(_head(path, layout.INDEX_HEADER_SIZE).ljust(layout.INDEX_HEADER_SIZE, b"\0"))
 
 
 def checkpoint_of(root: str) -> Checkpoint:

@@ -24,18 +24,17 @@ from mqindex.errors import MQIndexError
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_entries import UNIT
-from mqindex.rocketmq.log.log_files import LogFile, Skipped
-from mqindex.rocketmq.queue.queue_files import list_queue_files
+from mqindex.rocketmq.queue.queue_files import queue_files
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
+from mqindex.rocketmq.queue.queue_units import are_blank
 from mqindex.rocketmq.queue.unit_places import Oddities, UnitPlaces, stretches
 
-__all__ = ["BLANK_SIZE", "QueueRun", "UnitCheck", "UnitDifference", "joined", "queue_files"]
+__all__ = ["QueueRun", "UnitCheck", "UnitDifference", "joined"]
 
 Array = npt.NDArray[Any]
 ExtReader = Callable[[QueueName, Array], tuple[Array, Array]]
 
-BLANK_SIZE = 2**31 - 1
 _HELD = 1 << 16  # units in memory before they are compared
 _MAX_LISTED = 20  # differences of one queue in one stretch that are listed one by one
 _RANGES = 1000  # stretches of queue offsets of one queue in one stretch of the log; a broker makes one
@@ -89,14 +88,6 @@ class QueueRun:
         self.anew = True
         self.absent = self.wrong = self.wrong_ext = self.tag_hashes = 0
         self.ranges, self.differences, self.scattered = [], [], False
-
-
-def queue_files(directory: str) -> tuple[list[LogFile], list[Skipped]]:
-    """The files of one queue by their start, and what else is there. No directory: none."""
-    try:
-        return list_queue_files(directory, QUEUE_UNIT_SIZE)
-    except (FileNotFoundError, NotADirectoryError):
-        return [], []
 
 
 class UnitCheck:
@@ -158,7 +149,7 @@ class _Queue(UnitPlaces):
         super().__init__(file_size, before)
         self._run = QueueRun(*name, follows=before is not None)
         usable = name_problem(*name) is None
-        self._files = queue_files(os.path.join(directory, name[0], str(name[1])))[0] if usable else []
+        self._files = queue_files(os.path.join(directory, name[0], str(name[1])), QUEUE_UNIT_SIZE)[0] if usable else []
         self._starts = np.array([file.start // QUEUE_UNIT_SIZE for file in self._files], np.int64)
         self._ext = ext
 
@@ -246,7 +237,7 @@ class _Queue(UnitPlaces):
         places = units["queue_offset"] - first
         low = int(places[0])
         phys, sizes, codes = (column[places - low] for column in decode_units(file.map, low, int(places[-1]) + 1))
-        nothing = (phys < 0) | (sizes <= 0) | ((phys == 0) & (sizes == BLANK_SIZE) & (codes == 0))
+        nothing = (phys < 0) | (sizes <= 0) | are_blank(phys, sizes, codes)
         self._absent(units[nothing], file.path)
         message = ~nothing & (phys == units["phy_offset"]) & (sizes == units["size"])
         wrong = ~nothing & ~self._explained(units, codes, message)

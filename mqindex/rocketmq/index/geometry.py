@@ -8,7 +8,6 @@ is the newest of its slot, which leaves one, seldom more.
 from __future__ import annotations
 
 import os
-import struct
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -21,7 +20,15 @@ from mqindex.errors import GeometryError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout, store
-from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, INDEX_NUM
+from mqindex.rocketmq.layout import (
+    HASH_SLOT_NUM,
+    INDEX_ENTRY_FIELDS,
+    INDEX_ENTRY_SIZE,
+    INDEX_HEADER_SIZE,
+    INDEX_NUM,
+    INDEX_SLOT_SIZE,
+    IndexHeader,
+)
 
 __all__ = ["Geometry", "candidates", "fits", "infer", "require", "resolve"]
 
@@ -31,7 +38,11 @@ Array = npt.NDArray[Any]
 _DEFAULT: Geometry = (HASH_SLOT_NUM, INDEX_NUM)
 _DEFAULT_SIZE = layout.index_file_size(*_DEFAULT)
 _SMALLEST = layout.index_file_size(1, 1)
-_BLOCK = 5 << 20  # words of slots tried in one go
+_ENTRY = INDEX_ENTRY_SIZE // INDEX_SLOT_SIZE  # in words, of a slot each
+_KEY_HASH, _PHY_OFFSET, _PREV_INDEX = (
+    INDEX_ENTRY_FIELDS[name] // INDEX_SLOT_SIZE for name in ("key_hash", "phy_offset", "prev_index")
+)
+_BLOCK = _ENTRY << 20  # words of slots tried in one go
 _NEWEST = 16  # entries checked in a quick look at a file of the default length
 _HINT = (
     "pass hash_slot_num= and index_num= (--hash-slot-num, --index-num), or the broker's configuration (--broker-conf); "
@@ -75,9 +86,9 @@ def resolve(hash_slot_num: int | None, index_num: int | None, size: int) -> Geom
         return None
     slots, entries = hash_slot_num, index_num
     if entries is None:
-        entries = max((size - INDEX_HEADER_SIZE - layout.INDEX_SLOT_SIZE * (slots or 0)) // INDEX_ENTRY_SIZE, 1)
+        entries = max((size - INDEX_HEADER_SIZE - INDEX_SLOT_SIZE * (slots or 0)) // INDEX_ENTRY_SIZE, 1)
     if slots is None:
-        slots = max((size - INDEX_HEADER_SIZE - INDEX_ENTRY_SIZE * entries) // layout.INDEX_SLOT_SIZE, 1)
+        slots = max((size - INDEX_HEADER_SIZE - INDEX_ENTRY_SIZE * entries) // INDEX_SLOT_SIZE, 1)
     return slots, entries
 
 
@@ -107,7 +118,8 @@ def candidates(path: str, *, thorough: bool = True) -> list[Geometry]:
     with MappedFile.open(path) as file:
         if not _SMALLEST <= file.size <= layout.MAX_INDEX_FILE_SIZE or file.size % 4:
             return []
-        begin, end, _, count = struct.unpack(">qqii", file.map[16:40])
+        header = IndexHeader.from_bytes(file.map[:INDEX_HEADER_SIZE])
+        count = header.index_count
         if not 2 <= count <= (file.size - INDEX_HEADER_SIZE) // INDEX_ENTRY_SIZE:
             return []
         if file.size == _DEFAULT_SIZE:
@@ -116,7 +128,7 @@ def candidates(path: str, *, thorough: bool = True) -> list[Geometry]:
             if _fits(file, _DEFAULT, None if thorough else _NEWEST):
                 return [_DEFAULT]
         file.populate()
-        slots = _plausible(np.frombuffer(memoryview(file.map), np.uint8), begin, end, count)
+        slots = _plausible(np.frombuffer(memoryview(file.map), np.uint8), header)
         return [pair for pair in _pairs(slots, file.size) if _fits(file, pair, None)]
 
 
@@ -127,8 +139,9 @@ def fits(path: str, geometry: Geometry) -> bool:
             if file.size != layout.index_file_size(*geometry):
                 return False
             file.advise_random()
-            count = struct.unpack(">i", file.map[36:40])[0]
-            return count > 1 and _fits(file, geometry, _NEWEST)
+            return IndexHeader.from_bytes(file.map[:INDEX_HEADER_SIZE]).index_count > 1 and _fits(
+                file, geometry, _NEWEST
+            )
     except (MQIndexError, OSError):
         return False
 
@@ -143,36 +156,39 @@ def _fits(file: MappedFile, geometry: Geometry, newest: int | None) -> bool:
         core.close()
 
 
-def _plausible(view: Array, begin: int, end: int, count: int) -> list[int]:
+def _plausible(view: Array, header: IndexHeader) -> list[int]:
     """The hash_slot_nums for which entries 0, 1 and count-1 and the newest entry's slot look as they must."""
     words = view[INDEX_HEADER_SIZE:].view(">i4")
-    first = len(words) % 5 or 5  # 4S + 20N = size - 40, so S is fixed modulo 5
-    stop = len(words) - 5 * count + 1
-    blocks = (np.arange(at, min(at + _BLOCK, stop), 5) for at in range(first, stop, _BLOCK))
-    return [slots for block in blocks for slots in _plausible_in(words, block, begin, end, count).tolist()]
+    first = len(words) % _ENTRY or _ENTRY  # the words are slots and whole entries, so S is fixed modulo an entry's
+    stop = len(words) - _ENTRY * header.index_count + 1
+    blocks = (np.arange(at, min(at + _BLOCK, stop), _ENTRY) for at in range(first, stop, _BLOCK))
+    return [slots for block in blocks for slots in _plausible_in(words, block, header).tolist()]
 
 
-def _plausible_in(words: Array, zeroth: Array, begin: int, end: int, count: int) -> Array:
+def _plausible_in(words: Array, zeroth: Array, header: IndexHeader) -> Array:
     """`zeroth`: the word of entry 0, which is hash_slot_num."""
-    zeroth = zeroth[_phy_offset(words, zeroth + 5 * (count - 1)) == end]
-    keep = (_phy_offset(words, zeroth + 5) == begin) & (words[zeroth + 9] == 0)
-    for word in range(5):
+    newest = header.index_count - 1
+    zeroth = zeroth[_phy_offset(words, zeroth + _ENTRY * newest) == header.end_phy_offset]
+    first = zeroth + _ENTRY
+    keep = (_phy_offset(words, first) == header.begin_phy_offset) & (words[first + _PREV_INDEX] == 0)
+    for word in range(_ENTRY):
         keep &= words[zeroth + word] == 0
     zeroth = zeroth[keep]
-    newest = words[zeroth + 5 * (count - 1)]
-    zeroth, newest = zeroth[newest >= 0], newest[newest >= 0]
-    fitting: Array = zeroth[words[newest % zeroth] == count - 1]
+    key_hash = words[zeroth + _ENTRY * newest + _KEY_HASH]
+    zeroth, key_hash = zeroth[key_hash >= 0], key_hash[key_hash >= 0]
+    fitting: Array = zeroth[words[key_hash % zeroth] == newest]
     return fitting
 
 
 def _phy_offset(words: Array, entry: Array) -> Array:
-    high, low = words[entry + 1].astype(np.int64), words[entry + 2].astype(np.int64)
+    at = entry + _PHY_OFFSET
+    high, low = words[at].astype(np.int64), words[at + 1].astype(np.int64)
     offset: Array = (high << 32) | (low & 0xFFFFFFFF)
     return offset
 
 
 def _pairs(slots: Iterable[int], size: int) -> list[Geometry]:
-    return [(int(s), (size - INDEX_HEADER_SIZE - layout.INDEX_SLOT_SIZE * int(s)) // INDEX_ENTRY_SIZE) for s in slots]
+    return [(int(s), (size - INDEX_HEADER_SIZE - INDEX_SLOT_SIZE * int(s)) // INDEX_ENTRY_SIZE) for s in slots]
 
 
 def _vote(path: str, thorough: bool) -> set[Geometry]:

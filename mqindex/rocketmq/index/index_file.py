@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
-from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM, MAX_TIMESTAMP
+from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_ENTRY_FIELDS, INDEX_NUM, MAX_TIMESTAMP, IndexHeader
 
 if TYPE_CHECKING:
     from mqindex._native.keys import KeyBatch
@@ -36,21 +36,6 @@ __all__ = ["IndexFile", "IndexHeader"]
 _MANY = 1000  # look-ups, or entries to decode, from which reading the whole file ahead is cheaper than single faults
 _BULK = 100_000  # puts from which huge pages pay; fewer would spread over 2 MiB each
 _RESERVED_AHEAD = 1 << 20  # bytes of a sparse file that single puts reserve at a time
-
-
-class IndexHeader(NamedTuple):
-    """The header of an index file, as the broker's `IndexHeader` has it in memory."""
-
-    begin_timestamp: int
-    """Store timestamp of the first entry, ms; in a rolled file without entries the seed."""
-    end_timestamp: int
-    """Store timestamp of the entry written last, which need not be the largest."""
-    begin_phy_offset: int
-    end_phy_offset: int
-    hash_slot_count: int
-    """Used slots; up to broker 4.7.0 the entries."""
-    index_count: int
-    """Number of the next entry, 1 in a file without entries (whose bytes may still say 0)."""
 
 
 class IndexFile(SingleCalls, Closable):
@@ -307,8 +292,7 @@ class IndexFile(SingleCalls, Closable):
         start, stop = whole_number("start", start), None if stop is None else whole_number("stop", stop)
         if (self.index_num if stop is None else stop) - start > _MANY:
             self._populate()
-        names = ("key_hash", "phy_offset", "time_diff", "prev_index")
-        return Columns(dict(zip(names, self._core.entries(start, stop), strict=True)))
+        return Columns(dict(zip(INDEX_ENTRY_FIELDS, self._core.entries(start, stop), strict=True)))
 
     def compare_run(self, start: int, run: npt.NDArray[Any]) -> int:
         """How many records of a run (`RUN_ENTRY`), from the first on, are the entries from number `start` on.

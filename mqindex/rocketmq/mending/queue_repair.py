@@ -20,8 +20,8 @@ from mqindex.rocketmq.pipeline import queue_stages
 from mqindex.rocketmq.pipeline.queue_splits import assign_queues, queue_space
 from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, OldQueues, QueueBatch
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, Extracted, Stretch, cut, extract
-from mqindex.rocketmq.queue.old_queue import entries
 from mqindex.rocketmq.queue.queue_names import QueueName
+from mqindex.rocketmq.store import names_in
 
 __all__ = ["MendedQueue", "mend_queues", "planned_queue_actions"]
 
@@ -139,13 +139,13 @@ def _compared(item: _Mend, queue: BuiltQueue) -> MendedQueue:
             if queue.files:
                 changes.append(Change(below, source))
             continue
-        names = entries(source)
+        names = names_in(source)
         changes += [
             Change(os.path.join(below, name), os.path.join(source, name))
             for name in names
             if not _same(os.path.join(source, name), os.path.join(target, name))
         ]
-        changes += [Change(os.path.join(below, name)) for name in entries(target) if name not in set(names)]
+        changes += [Change(os.path.join(below, name)) for name in names_in(target) if name not in set(names)]
     return MendedQueue(queue.name, queue.units, tuple(changes))
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import itertools
 import os
-import struct
 from collections.abc import Iterator, Sequence
 
 from mqindex.files import disk
 from mqindex.files.regular import regular
 from mqindex.report import Finding
 from mqindex.rocketmq import store
-from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, QUEUE_UNIT_SIZE
+from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, QUEUE_UNIT_SIZE, IndexHeader
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.options import StoreOptions
@@ -78,6 +77,6 @@ def _indexed(options: StoreOptions) -> Iterator[tuple[str, int]]:
     for path in store.index_paths(options.index):
         if disk.is_file(path):
             with open(path, "rb", opener=regular) as file:
-                header = file.read(INDEX_HEADER_SIZE)
-            if len(header) == INDEX_HEADER_SIZE and struct.unpack_from(">i", header, 36)[0] > 1:
-                yield path, struct.unpack_from(">q", header, 24)[0]
+                head = file.read(INDEX_HEADER_SIZE)
+            if len(head) == INDEX_HEADER_SIZE and (header := IndexHeader.from_bytes(head)).index_count > 1:
+                yield path, header.end_phy_offset

@@ -12,15 +12,14 @@ import numpy.typing as npt
 from mqindex._native.consume_queue import encode_units
 from mqindex.files import disk
 from mqindex.rocketmq import layout
+from mqindex.rocketmq.queue.consume_queue_ext import EXT_UNIT
 from mqindex.rocketmq.queue.old_queue import BLANK_UNIT, OldQueue
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 from mqindex.rocketmq.queue.unit_places import UnitPlaces, stretches
 
-__all__ = ["EXT_UNIT", "NO_EXT", "QueueBuilder"]
+__all__ = ["NO_EXT", "QueueBuilder"]
 
 Units = npt.NDArray[Any]
-
-EXT_UNIT = np.dtype([("size", ">i2"), ("tags_code", ">i8"), ("store_timestamp", ">i8"), ("bitmap_size", ">i2")])
 
 NO_EXT = -(2**63)
 """As a unit's store_timestamp: it never has an extension unit (the units of multi-dispatch)."""

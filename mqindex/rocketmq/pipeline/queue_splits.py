@@ -12,8 +12,8 @@ import numpy.typing as npt
 from mqindex._words import plural
 from mqindex.report import Finding
 from mqindex.rocketmq import layout
-from mqindex.rocketmq.pipeline.queue_build import EXT_UNIT
 from mqindex.rocketmq.pipeline.queue_stages import OldQueues, QueueBatch, QueuePiece, UnitRun
+from mqindex.rocketmq.queue.consume_queue_ext import EXT_UNIT
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 from mqindex.rocketmq.queue.unit_places import Oddities, fits_hole

@@ -18,12 +18,13 @@ from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue.queue_files import FileMaps, UnitFiles
 from mqindex.rocketmq.wrong_place import refuse_strangers
 
-__all__ = ["ConsumeQueueExt", "ExtUnit"]
+__all__ = ["EXT_UNIT", "ConsumeQueueExt", "ExtUnit"]
 
 _Ints = npt.NDArray[np.int64]
 
 _ADDRESS = -(2**63)  # of byte 0
-_HEAD = np.dtype([("size", ">i2"), ("tags_code", ">i8"), ("store_timestamp", ">i8"), ("bitmap_size", ">i2")])
+EXT_UNIT = np.dtype([("size", ">i2"), ("tags_code", ">i8"), ("store_timestamp", ">i8"), ("bitmap_size", ">i2")])
+"""An extension unit without its bitmap, as it is in the file."""
 
 
 class ExtUnit(NamedTuple):
@@ -151,7 +152,7 @@ class ConsumeQueueExt(Closable):
             # Copied in one go: a mapping is not to be held longer than a call.
             bytes_of = np.frombuffer(part.buf, np.uint8)[at[:, None] + np.arange(EXT_UNIT_SIZE)]
             check_whole(part.buf)
-            heads = np.ascontiguousarray(bytes_of).view(_HEAD)[:, 0]
+            heads = np.ascontiguousarray(bytes_of).view(EXT_UNIT)[:, 0]
             size, bitmap_size = heads["size"].astype(np.int64), heads["bitmap_size"].astype(np.int64)
             good = (size >= 1) & (at + EXT_UNIT_SIZE + np.maximum(bitmap_size, 0) <= part.stop)
             out["found"][rows[good]] = True
@@ -178,7 +179,7 @@ class ConsumeQueueExt(Closable):
 def _unit_at(buf: Any, at: int) -> ExtUnit | None:
     if at + EXT_UNIT_SIZE > len(buf):
         return None
-    (head,) = np.frombuffer(buf[at : at + EXT_UNIT_SIZE], _HEAD)
+    (head,) = np.frombuffer(buf[at : at + EXT_UNIT_SIZE], EXT_UNIT)
     bitmap_size = max(int(head["bitmap_size"]), 0)
     if int(head["size"]) < 1 or at + EXT_UNIT_SIZE + bitmap_size > len(buf):
         return None

@@ -276,7 +276,7 @@ def remove_scraps(directory: str) -> None:
 def _directories(directory: str, skipped: list[Skipped]) -> Iterator[os.DirEntry[str]]:
     try:
         entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
-    except FileNotFoundError:  # deleted meanwhile
+    except (FileNotFoundError, NotADirectoryError):  # deleted meanwhile
         return
     for entry in entries:
         if entry.name.startswith(".mqindex-"):

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mqindex.errors import MQIndexError
-from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_UNIT_SIZE
+from mqindex.rocketmq.layout import BLANK_UNIT_SIZE, MAX_EXT_ADDRESS, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
-from mqindex.rocketmq.queue.queue_files import list_queue_files
+from mqindex.rocketmq.queue.queue_files import queue_files
 
 __all__ = ["BLANK_UNIT", "STORED_UNIT", "OldQueue"]
 
 Units = npt.NDArray[Any]
 
 STORED_UNIT = np.dtype([("phy_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
-BLANK_UNIT = np.array([(0, 2**31 - 1, 0)], STORED_UNIT)
+BLANK_UNIT = np.array([(0, BLANK_UNIT_SIZE, 0)], STORED_UNIT)
 _AT_ONCE = 1 << 16
 
 
@@ -32,10 +31,7 @@ class OldQueue:
         self._ext_directory = ext_directory
         self._lost = lost
         self._in_file = file_size // QUEUE_UNIT_SIZE
-        try:
-            files, _ = list_queue_files(directory, QUEUE_UNIT_SIZE)
-        except (FileNotFoundError, NotADirectoryError):
-            files = []
+        files, _ = queue_files(directory, QUEUE_UNIT_SIZE)
         right = [file for file in files if file.size == file_size and file.start % file_size == 0]
         self._paths = {file.start // QUEUE_UNIT_SIZE: file.path for file in right}
 
@@ -62,7 +58,7 @@ class OldQueue:
         kept = np.zeros(len(units), bool)
         for begin, end in self._lost:
             kept |= (phy_offset >= max(begin, low)) & (phy_offset + size <= min(end, high))
-        kept &= (phy_offset >= 0) & (size > 0) & (size < BLANK_UNIT["size"][0])
+        kept &= (phy_offset >= 0) & (size > 0) & (size < BLANK_UNIT_SIZE)
         units[~kept] = BLANK_UNIT[0]
         return units, kept
 
@@ -93,11 +89,3 @@ class OldQueue:
                 read = np.fromfile(path, STORED_UNIT, high - low, offset=at)
                 units[low - first : low - first + len(read)] = read
         return units
-
-
-def entries(directory: str) -> list[str]:
-    """All names in a directory; none where there is none."""
-    try:
-        return sorted(os.listdir(directory))
-    except (FileNotFoundError, NotADirectoryError):
-        return []

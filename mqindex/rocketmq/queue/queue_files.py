@@ -27,6 +27,7 @@ __all__ = [
     "file_size_of",
     "list_queue_files",
     "queue_file_paths",
+    "queue_files",
     "subdirectories",
 ]
 
@@ -61,6 +62,14 @@ def list_queue_files(directory: str, unit_size: int = 1) -> tuple[list[LogFile],
         skipped += [Skipped(file.path, f"it does not start at a unit of {unit_size} bytes") for file in odd]
         files = _up_to_the_next([file for file in files if file.start % unit_size == 0])
     return files, skipped
+
+
+def queue_files(directory: str, unit_size: int) -> tuple[list[LogFile], list[Skipped]]:
+    """`list_queue_files` of a queue that may have no directory: none then."""
+    try:
+        return list_queue_files(directory, unit_size)
+    except (FileNotFoundError, NotADirectoryError):
+        return [], []
 
 
 def _up_to_the_next(files: list[LogFile]) -> list[LogFile]:

@@ -8,15 +8,25 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.consume_queue import UnitTaker, decode_units, unit_at
+from mqindex.rocketmq.layout import BLANK_UNIT_SIZE
 from mqindex.rocketmq.queue.queue_files import End, UnitFiles
 
-__all__ = ["BLANK", "Taken", "all_columns", "columns_of_file", "count_blanks", "last_end", "tag_hash", "take_units"]
+__all__ = [
+    "BLANK",
+    "Taken",
+    "all_columns",
+    "are_blank",
+    "columns_of_file",
+    "count_blanks",
+    "last_end",
+    "tag_hash",
+    "take_units",
+]
 
 _Ints: TypeAlias = npt.NDArray[np.int64]
 _Sizes: TypeAlias = npt.NDArray[np.int32]
 
-_BLANK_SIZE = 2**31 - 1
-BLANK: Final = (0).to_bytes(8, "big") + _BLANK_SIZE.to_bytes(4, "big") + (0).to_bytes(8, "big")
+BLANK: Final = (0).to_bytes(8, "big") + BLANK_UNIT_SIZE.to_bytes(4, "big") + (0).to_bytes(8, "big")
 """A unit that leads nowhere: with such a broker fills a queue that begins later than its first file."""
 
 
@@ -103,12 +113,18 @@ def take_units(
     return Taken(*taker.columns(), stop, taker.gone > 0)
 
 
+def are_blank(phys: _Ints, sizes: _Sizes, codes: _Ints) -> npt.NDArray[np.bool_]:
+    """Which units lead nowhere."""
+    blank: npt.NDArray[np.bool_] = (phys == 0) & (sizes == BLANK_UNIT_SIZE) & (codes == 0)
+    return blank
+
+
 def count_blanks(units: UnitFiles, start: int, stop: int) -> int:
     """How many of the units [start, stop) are blanks, before the first that is none."""
     at, step = start, 1
     while at < stop:
         phys, sizes, codes = columns_of_file(units, at, min(at + step, stop))
-        blank = (phys == 0) & (sizes == _BLANK_SIZE) & (codes == 0)
+        blank = are_blank(phys, sizes, codes)
         if not len(blank) or not blank.all():
             return at - start + (int(np.argmin(blank)) if len(blank) else 0)
         at, step = at + len(blank), min(4 * step, 1 << 16)
