@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from mqindex._native.owner import Owner
 from mqindex.errors import FileStateError, StoreInUseError
 from mqindex.files import disk
-from mqindex.files.tmpfile import give_name, open_nameless
+from mqindex.files.tmpfile import link_into_place, open_nameless
 
 __all__ = ["Holder", "State", "hold", "hold_directory", "hold_file", "holder", "lock_whole", "program", "state"]
 
@@ -121,7 +121,7 @@ def _made(path: str) -> int:
     if fd is not None:
         try:
             disk.own_like(f"/proc/self/fd/{fd}", home)
-            if give_name(fd, path):
+            if link_into_place(fd, path):
                 return fd
         except FileExistsError:  # made by another at this moment
             disk.close(fd)

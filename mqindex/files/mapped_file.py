@@ -14,7 +14,7 @@ from mqindex.files import disk
 from mqindex.files.backup import neighbour_of
 from mqindex.files.believed import Believed
 from mqindex.files.disk import exists, named
-from mqindex.files.tmpfile import give_name, open_nameless
+from mqindex.files.tmpfile import link_into_place, open_nameless
 
 __all__ = ["MappedFile"]
 
@@ -84,7 +84,7 @@ class MappedFile:
                 reserve(fd, size, sparse=sparse)
                 disk.own_like(f"/proc/self/fd/{fd}", neighbour_of(name))
                 mapping = mmap.mmap(fd, size, access=mmap.ACCESS_WRITE)
-            return cls(name, mapping, True) if give_name(fd, name) else None
+            return cls(name, mapping, True) if link_into_place(fd, name) else None
         finally:
             os.close(fd)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-__all__ = ["give_name", "open_nameless"]
+__all__ = ["link_into_place", "open_nameless"]
 
 _NAMELESS = getattr(os, "O_TMPFILE", None)  # Linux
 _NO_SUCH_FILES = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)  # of the file system; of the kernel
@@ -24,7 +24,7 @@ def open_nameless(directory: str) -> int | None:
         raise
 
 
-def give_name(fd: int, path: str) -> bool:
+def link_into_place(fd: int, path: str) -> bool:
     """Let it appear there, where nothing stands yet (`FileExistsError`); False: the system cannot.
 
     Its directory is not synced.

@@ -24,7 +24,7 @@ from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.options import Config, StoreOptions, store_options
 from mqindex.rocketmq.pipeline import queue_stages, stages
 from mqindex.rocketmq.pipeline.log_end import find_behind
-from mqindex.rocketmq.pipeline.queue_splits import assign_queues, oddities_told, queue_space, skipped_findings
+from mqindex.rocketmq.pipeline.queue_splits import assign_queues, oddity_findings, queue_space, skipped_findings
 from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, BuiltQueues, QueueBatch
 from mqindex.rocketmq.pipeline.queue_survey import queues_elsewhere
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, Extracted, Stretch, assign, cut, extract
@@ -309,5 +309,5 @@ def _fill_queues(report: RebuildReport, built: Sequence[BuiltQueues], out: str) 
         for queue in task.queues:
             topic, queue_id = queue.name
             report.units += queue.units
-            report.findings += oddities_told(queue.oddities, os.path.join(out, "consumequeue", topic, str(queue_id)))
+            report.findings += oddity_findings(queue.oddities, os.path.join(out, "consumequeue", topic, str(queue_id)))
         report.fsync_seconds += task.fsync_seconds

@@ -1,4 +1,4 @@
-"""What is right and wrong with the index of a store: found once, told by verify, mended by repair."""
+"""What is right and wrong with the index of a store: found once, reported by verify, mended by repair."""
 
 from __future__ import annotations
 

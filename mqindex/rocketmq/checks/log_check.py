@@ -20,7 +20,7 @@ from mqindex.errors import MQIndexError
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq.checks.entry_check import EntryCheck, EntryRun, EntryStretch
-from mqindex.rocketmq.checks.queue_wants import QueueWants, needs_again
+from mqindex.rocketmq.checks.expected_units import ExpectedUnits, needs_again
 from mqindex.rocketmq.checks.unit_check import ExtReader, QueueRun, UnitCheck
 from mqindex.rocketmq.log.log_entries import Damage, FileWalk
 from mqindex.rocketmq.pipeline.log_end import find_behind
@@ -185,10 +185,10 @@ def _again(engine: Engine, checks: Sequence[LogCheck], runs: Sequence[LogRun]) -
 
     An uninterrupted broker writes none.
     """
-    wants: dict[QueueName, QueueWants] = {}
+    expected: dict[QueueName, ExpectedUnits] = {}
     done = []
     for run in runs:
-        before = needs_again(wants, run.queues)
+        before = needs_again(expected, run.queues)
         if before:
             check = next(one for one in checks if one.span.path == run.path and one.start <= run.first < one.stop)
             again = replace(check, start=run.first, resync=False, stretches=(), before=tuple(before.items()))
@@ -199,6 +199,6 @@ def _again(engine: Engine, checks: Sequence[LogCheck], runs: Sequence[LogRun]) -
                 run, queues=kept + tuple(one for one in fresh if (one.topic, one.queue_id) in before)
             )
         for queue in run.queues:
-            wants.setdefault((queue.topic, queue.queue_id), QueueWants()).take(queue)
+            expected.setdefault((queue.topic, queue.queue_id), ExpectedUnits()).take(queue)
         done.append(run)
     return done

@@ -1,4 +1,4 @@
-"""What is right and wrong with the consume queues of a store: found once, told by verify, mended by repair."""
+"""What is right and wrong with the consume queues of a store: found once, reported by verify, mended by repair."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.report import Finding
 from mqindex.rocketmq.checks import queue_check
+from mqindex.rocketmq.checks.expected_units import ExpectedUnits, gather_expected
 from mqindex.rocketmq.checks.log_check import Walked, walk_log
 from mqindex.rocketmq.checks.queue_check import QueueCheck, QueueChecked
-from mqindex.rocketmq.checks.queue_wants import QueueWants, gather_wants
 from mqindex.rocketmq.layout import number_of
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.queue_survey import is_rocksdb, queues_elsewhere
@@ -75,17 +75,21 @@ def diagnose_queues(
         walked = walk_log(engine, found, split_size, check_crc=deep)
     if found.queues.rocksdb is not None:
         return _elsewhere(walked, found.queues.rocksdb)
-    wants = gather_wants([run.queues for run in walked.runs])
+    all_expected = gather_expected([run.queues for run in walked.runs])
     listed = engine.map(_list_queues, [found.options], name="list the queues")[0]
     batch = found.queues.batch_topics
     present = [name for name in listed.queues if name[0] not in batch]
-    checks = [_check(walked, name, wants.get(name)) for name in present]
+    checks = [_check(walked, name, all_expected.get(name)) for name in present]
     weights = [1 + len(check.ranges) for check in checks]
     looked = engine.map(queue_check.check_queue, checks, name="check the queues", weights=weights)
-    queues = [_judged(found, one, wants.get((one.topic, one.queue_id))) for one in looked]
-    wanted = [name for name, want in sorted(wants.items()) if name not in set(present) and want.units]
+    queues = [_judged(found, one, all_expected.get((one.topic, one.queue_id))) for one in looked]
+    wanted = [name for name, expected in sorted(all_expected.items()) if name not in set(present) and expected.units]
     missing = [name for name in wanted if name_problem(*name) is None and name[0] not in batch]
-    findings = [*listed.findings, *_missing(found, wants, missing), *_left_out(found, wants, listed.batch_queues)]
+    findings = [
+        *listed.findings,
+        *_missing(found, all_expected, missing),
+        *_left_out(found, all_expected, listed.batch_queues),
+    ]
     return QueueDiagnosis(
         survey=walked.survey,
         queues=tuple(queues),
@@ -137,14 +141,14 @@ def _skipped(path: str) -> Finding:
     return Finding("warning", "stray-file", path, hint="the broker skips it")
 
 
-def _check(walked: Walked, name: QueueName, want: QueueWants | None) -> QueueCheck:
+def _check(walked: Walked, name: QueueName, expected: ExpectedUnits | None) -> QueueCheck:
     found = walked.survey
     damaged = tuple((one.at, walked.end if one.stop is None else one.stop) for one in walked.damage)
     return QueueCheck(
         topic=name[0],
         queue_id=name[1],
         path=os.path.join(found.options.consume_queue, name[0], str(name[1])),
-        ranges=want.places if want else (),
+        ranges=expected.places if expected else (),
         low=found.min_phy_offset,
         high=walked.end,
         damaged=damaged + tuple(_gaps(found)),
@@ -165,11 +169,11 @@ def _gaps(found: Survey) -> Iterable[tuple[int, int]]:
 _NOT_OF_UNITS = ("stray-queue-file", "queue-began-again")  # the queue is what the log gives, there is nothing to write
 
 
-def _judged(found: Survey, looked: QueueChecked, want: QueueWants | None) -> CheckedQueue:
+def _judged(found: Survey, looked: QueueChecked, expected: ExpectedUnits | None) -> CheckedQueue:
     findings = list(looked.findings)
-    if want is not None:
+    if expected is not None:
         path = os.path.join(found.options.consume_queue, looked.topic, str(looked.queue_id))
-        findings += want.findings(path)
+        findings += expected.findings(path)
     spoilt = any(one.severity == "error" and one.kind not in _NOT_OF_UNITS for one in findings)
     expired = sum(one.got for one in findings if one.kind == "queue-units-expired")
     if expired and not looked.units and not spoilt:
@@ -177,7 +181,7 @@ def _judged(found: Survey, looked: QueueChecked, want: QueueWants | None) -> Che
     return CheckedQueue(
         topic=looked.topic,
         queue_id=looked.queue_id,
-        good=not spoilt and not (want is not None and want.tag_hashes),
+        good=not spoilt and not (expected is not None and expected.tag_hashes),
         findings=tuple(findings),
         files=looked.files,
         units=looked.units,
@@ -197,11 +201,13 @@ def _all_expired(found: Survey, looked: QueueChecked) -> Finding:
     )
 
 
-def _missing(found: Survey, wants: dict[QueueName, QueueWants], missing: Sequence[QueueName]) -> list[Finding]:
+def _missing(
+    found: Survey, all_expected: dict[QueueName, ExpectedUnits], missing: Sequence[QueueName]
+) -> list[Finding]:
     root = found.options.consume_queue
-    units = {name: wants[name].units for name in missing}
+    units = {name: all_expected[name].units for name in missing}
     hint = "`mqindex repair` writes them; a broker without any queue reads its whole log again at its start"
-    if missing and len(missing) == len([name for name in wants if name_problem(*name) is None]) > 1:
+    if missing and len(missing) == len([name for name in all_expected if name_problem(*name) is None]) > 1:
         expected = f"{plural(len(missing), 'queue')}, {plural(sum(units.values()), 'unit')}"
         return [Finding("error", "queue-missing", root, expected=expected, got="none", hint=hint)]
     return [
@@ -222,20 +228,22 @@ def _batch_missing(path: str, messages: int) -> Finding:
     return Finding("error", "batch-queue-missing", path, expected=plural(messages, "message"), got="none", hint=hint)
 
 
-def _left_out(found: Survey, wants: dict[QueueName, QueueWants], batch_queues: Collection[QueueName]) -> list[Finding]:
+def _left_out(
+    found: Survey, all_expected: dict[QueueName, ExpectedUnits], batch_queues: Collection[QueueName]
+) -> list[Finding]:
     """Queues that can have no directory here, or are of another kind."""
     findings = []
-    for (topic, queue_id), want in sorted(wants.items()):
+    for (topic, queue_id), expected in sorted(all_expected.items()):
         problem = name_problem(topic, queue_id)
         if problem is not None:
             got = f"{problem}: {topic[:80]!r} queue {queue_id}"
-            hint = f"{plural(want.units, 'unit of this queue is', 'units of this queue are')} nowhere"
+            hint = f"{plural(expected.units, 'unit of this queue is', 'units of this queue are')} nowhere"
             findings.append(Finding("warning", "queue-name", found.options.consume_queue, got=got, hint=hint))
         elif topic in found.queues.batch_topics:
             path = os.path.join(found.options.root, "batchconsumequeue", topic, str(queue_id))
-            if want.units and (topic, queue_id) not in batch_queues:
-                findings.append(_batch_missing(path, want.units))
+            if expected.units and (topic, queue_id) not in batch_queues:
+                findings.append(_batch_missing(path, expected.units))
                 continue
-            hint = f"queue.type of this topic is BatchCQ, which is not compared: {plural(want.units, 'message')}"
+            hint = f"queue.type of this topic is BatchCQ, which is not compared: {plural(expected.units, 'message')}"
             findings.append(Finding("info", "batch-queue", path, hint=hint))
     return findings

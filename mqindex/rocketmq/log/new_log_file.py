@@ -11,7 +11,7 @@ from mqindex._native.group_commit import allocate
 from mqindex.errors import FileStateError
 from mqindex.files import disk
 from mqindex.files.staging import scratch
-from mqindex.files.tmpfile import give_name, open_nameless
+from mqindex.files.tmpfile import link_into_place, open_nameless
 
 __all__ = ["SpareFile", "allocate_file", "create_log_file"]
 
@@ -55,7 +55,7 @@ class SpareFile:
         if self._fd is None:
             return False
         with contextlib.suppress(OSError):
-            return give_name(self._fd, path)
+            return link_into_place(self._fd, path)
         return False
 
     def close(self) -> None:

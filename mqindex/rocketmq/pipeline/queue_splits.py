@@ -18,7 +18,7 @@ from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 from mqindex.rocketmq.queue.unit_places import Oddities, fits_hole
 
-__all__ = ["assign_queues", "oddities_told", "queue_space", "skipped_findings"]
+__all__ = ["assign_queues", "oddity_findings", "queue_space", "skipped_findings"]
 
 _BATCH_UNITS = 1 << 20
 _BATCH_QUEUES = 256
@@ -138,7 +138,7 @@ _GIVEN_TWICE = (
 )
 
 
-def oddities_told(odd: Oddities, path: str) -> list[Finding]:
+def oddity_findings(odd: Oddities, path: str) -> list[Finding]:
     """What the units of the queue at `path` had that an uninterrupted broker would not have met."""
     return [finding for finding in _oddities(odd, path) if finding.got]
 

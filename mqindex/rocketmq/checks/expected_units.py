@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from mqindex._words import plural
 from mqindex.report import Finding
 from mqindex.rocketmq.checks.unit_check import QueueRun, UnitDifference, joined
-from mqindex.rocketmq.pipeline.queue_splits import oddities_told
+from mqindex.rocketmq.pipeline.queue_splits import oddity_findings
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.unit_places import Oddities, fits_hole
 
-__all__ = ["QueueWants", "gather_wants", "needs_again"]
+__all__ = ["ExpectedUnits", "gather_expected", "needs_again"]
 
 _TOLD = 20
 _MENDED = "repair writes this queue's files from the log"
 
 
 @dataclass(slots=True)
-class QueueWants:
+class ExpectedUnits:
     """`ranges`: the places of all units, ascending; the counts as in `QueueRun`."""
 
     units: int = 0
@@ -65,7 +65,7 @@ class QueueWants:
 
     def findings(self, path: str) -> list[Finding]:
         """Everything that differs in the queue whose directory is `path`."""
-        return [*self._absent(path), *self._wrong(), *self._other(path), *oddities_told(self.oddities, path)]
+        return [*self._absent(path), *self._wrong(), *self._other(path), *oddity_findings(self.oddities, path)]
 
     def _absent(self, path: str) -> list[Finding]:
         first = next((one for one in self.differences if one.field is None), None)
@@ -111,11 +111,11 @@ class QueueWants:
         return found
 
 
-def needs_again(wants: dict[QueueName, QueueWants], runs: Iterable[QueueRun]) -> dict[QueueName, tuple[int, int]]:
+def needs_again(expected: dict[QueueName, ExpectedUnits], runs: Iterable[QueueRun]) -> dict[QueueName, tuple[int, int]]:
     """Queues of a split whose places hang on what came before: (next, last_end) of these."""
     found = {}
     for run in runs:
-        before = wants.get((run.topic, run.queue_id))
+        before = expected.get((run.topic, run.queue_id))
         if before is None or before.next < 0 or run.next < 0 or run.first in (0, before.next):
             continue
         hole = run.first - before.next
@@ -124,10 +124,10 @@ def needs_again(wants: dict[QueueName, QueueWants], runs: Iterable[QueueRun]) ->
     return found
 
 
-def gather_wants(runs: Sequence[Sequence[QueueRun]]) -> dict[QueueName, QueueWants]:
+def gather_expected(runs: Sequence[Sequence[QueueRun]]) -> dict[QueueName, ExpectedUnits]:
     """Of all queues; `runs`: those of each split, in the log's order."""
-    wants: dict[QueueName, QueueWants] = {}
+    expected: dict[QueueName, ExpectedUnits] = {}
     for split in runs:
         for run in split:
-            wants.setdefault((run.topic, run.queue_id), QueueWants()).take(run)
-    return wants
+            expected.setdefault((run.topic, run.queue_id), ExpectedUnits()).take(run)
+    return expected
