@@ -9,6 +9,7 @@ from typing import Any, Literal
 from mqindex.errors import sentence
 
 __all__ = [
+    "Catalogue",
     "Finding",
     "Kind",
     "Obstacle",
@@ -48,25 +49,71 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What all findings of one kind have in common, as a broker's catalogue has it: kind -> `Kind`.
+    """What all findings of one kind have in common. A broker's catalogue has every kind; checks only fill in the rest.
 
-    `severity`: the usual one; a finding may be milder or worse by its circumstances, and its own counts. `meaning`: one
-    plain sentence, whatever the file. `hint`: what to do; None: nothing need be done.
+    `meaning`: one plain sentence, whatever the file. `hint`: what follows or what to do, with `{names}` that each
+    finding fills in; None: nothing. A `name` may have several severities and hints, one for each situation.
+
+    >>> missing = Kind("missing-entries", "error", "Messages have no index entries.", "{count} are missing; run repair")
+    >>> print(missing.finding("index/1", at=40, expected=3, got=1, count=2))
+    error missing-entries: index/1 at byte 40: expected 3, got 1; 2 are missing; run repair
     """
 
+    name: str
     severity: Severity
     meaning: str
     hint: str | None = None
 
+    def finding(
+        self,
+        path: str | None,
+        at: int | None = None,
+        field: str | None = None,
+        expected: Any = None,
+        got: Any = None,
+        *,
+        many: str | None = None,
+        **names: object,
+    ) -> Finding:
+        """A finding of this kind; `names`: what the hint's `{names}` are. `many`: how many more it is said for."""
+        hint = None if self.hint is None else self.hint.format(**names)
+        if many is not None:
+            hint = "; ".join(filter(None, [f"{many} of this kind", hint]))
+        return Finding(self.severity, self.name, path, at, field, expected, got, hint)
 
-def catalogue_rows(catalogue: Mapping[str, Kind]) -> list[tuple[str, str, str, str]]:
-    """(kind, severity, meaning, hint) of a catalogue, errors first, then by name: the table of the documents.
+    @staticmethod
+    def by_name(module: Mapping[str, Any]) -> Catalogue:
+        """The kinds that a module defines, alone or in tuples or dicts: of each name the usual one first.
 
-    >>> catalogue_rows({"stray-file": Kind("warning", "A file that the broker skips.")})
-    [('stray-file', 'warning', 'A file that the broker skips.', '')]
+        >>> Kind.by_name({"STRAY_FILE": Kind("stray-file", "warning", "A file that the broker skips.")}).keys()
+        dict_keys(['stray-file'])
+        """
+        found: dict[str, tuple[Kind, ...]] = {}
+        for value in module.values():
+            held = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else (value,)
+            for kind in held:
+                if isinstance(kind, Kind):
+                    found[kind.name] = (*found.get(kind.name, ()), kind)
+        return found
+
+
+Catalogue = Mapping[str, tuple[Kind, ...]]
+"""A broker's kinds of findings, by name."""
+
+
+def catalogue_rows(catalogue: Catalogue) -> list[tuple[str, str, str, str]]:
+    """(kind, severities, meaning, hints) of a catalogue, errors first, then by name: the table of the documents.
+
+    >>> stray = Kind("stray-file", "warning", "A file that the broker skips.", "delete it")
+    >>> catalogue_rows({"stray-file": (stray, Kind("stray-file", "info", stray.meaning, "a broker is making it"))})
+    [('stray-file', 'warning, info', 'A file that the broker skips.', 'delete it / a broker is making it')]
     """
-    rows = [(name, kind.severity, kind.meaning, kind.hint or "") for name, kind in catalogue.items()]
-    return sorted(rows, key=lambda row: (("error", "warning", "info").index(row[1]), row[0]))
+    rows = []
+    for name, kinds in catalogue.items():
+        severities = ", ".join(dict.fromkeys(kind.severity for kind in kinds))
+        hints = " / ".join(dict.fromkeys(kind.hint for kind in kinds if kind.hint))
+        rows.append((name, severities, kinds[0].meaning, hints))
+    return sorted(rows, key=lambda row: (("error", "warning", "info").index(row[1].split(",")[0]), row[0]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,7 +12,7 @@ from mqindex.cli.options import BrokerOptions
 if TYPE_CHECKING:
     from mqindex.engines import Engine
     from mqindex.kafka.partition.partition_log import IsolationLevel
-    from mqindex.report import Kind, RebuildReport, RepairReport, Report
+    from mqindex.report import Catalogue, RebuildReport, RepairReport, Report
 
 __all__ = ["MOST_HITS", "Broker", "Question"]
 
@@ -82,5 +82,5 @@ class Broker(Protocol):
     def undo(self, path: str, backup: str) -> RepairReport:
         """The report of `repair --undo`."""
 
-    def catalogue(self) -> Mapping[str, Kind]:
+    def catalogue(self) -> Catalogue:
         """What each kind of finding means."""

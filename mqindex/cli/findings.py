@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import groupby
 
 from mqindex._words import plural
 from mqindex.cli.output import print_line, print_paragraph
 from mqindex.cli.text import iso
-from mqindex.report import Finding, Kind
+from mqindex.report import Catalogue, Finding
 
 __all__ = ["print_findings", "shortened"]
 
@@ -17,7 +17,7 @@ _SHOWN = 4  # of a kind; one that is alone among them is shown rather than count
 _ORDER = ("error", "warning", "info")
 
 
-def print_findings(findings: Iterable[Finding], catalogue: Mapping[str, Kind], root: str) -> None:
+def print_findings(findings: Iterable[Finding], catalogue: Catalogue, root: str) -> None:
     """A paragraph a kind, the errors first; paths as seen from `root`."""
     order = {key: number for number, key in enumerate(dict.fromkeys(map(_key, findings)))}
     ranked = sorted(findings, key=lambda one: (_ORDER.index(one.severity), order[_key(one)]))
@@ -29,9 +29,9 @@ def _key(finding: Finding) -> tuple[str, str]:
     return finding.severity, finding.kind
 
 
-def _print_kind(severity: str, kind: str, found: list[Finding], catalogue: Mapping[str, Kind], root: str) -> None:
+def _print_kind(severity: str, kind: str, found: list[Finding], catalogue: Catalogue, root: str) -> None:
     title = f"{severity}: {kind}" if len(found) == 1 else f"{severity}: {kind}, {len(found)} times"
-    meaning = catalogue[kind].meaning if kind in catalogue else ""
+    meaning = catalogue[kind][0].meaning if kind in catalogue else ""
     print_paragraph(f"{title}. {meaning}" if meaning else title, style=severity)
     hints = list(dict.fromkeys(one.hint for one in found if one.hint))
     shown = found if len(found) <= _SHOWN + 1 else found[:_SHOWN]

@@ -1,32 +1,130 @@
-"""What holds for the catalogue of findings of every broker; which kinds are in it, the tests of each say."""
+"""Each finding is made of a kind of its broker's catalogue; no kind is defined in vain, or filled in wrongly."""
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from mqindex.kafka.checks import catalogue as of_kafka
-from mqindex.report import Kind
-from mqindex.rocketmq.checks import catalogue as of_rocketmq
+import mqindex
+from mqindex.report import Catalogue, Kind, catalogue_rows
+from mqindex.rocketmq import catalogue as rocketmq
 
-KINDS = {**of_rocketmq.CATALOGUE, **of_kafka.CATALOGUE}
-EACH = [(name, kind) for module in (of_rocketmq, of_kafka) for name, kind in sorted(module.CATALOGUE.items())]
+PACKAGE = Path(mqindex.__file__).parent
+BROKERS = pytest.mark.parametrize("broker", [rocketmq], ids=["rocketmq"])
+EACH = [(name, kinds) for module in (rocketmq,) for name, kinds in sorted(module.CATALOGUE.items())]
+ALWAYS = {"path", "at", "field", "expected", "got", "many"}  # parameters of `Kind.finding`
 
 
-@pytest.mark.parametrize(("name", "kind"), EACH, ids=[name for name, _ in EACH])
-def test_a_kind_is_said_in_a_plain_sentence(name: str, kind: Kind) -> None:
+@pytest.mark.parametrize(("name", "kinds"), EACH, ids=[name for name, _ in EACH])
+def test_a_kind_has_a_plain_sentence(name: str, kinds: tuple[Kind, ...]) -> None:
     assert re.fullmatch(r"[a-z]+(-[a-z]+)+", name)
-    assert kind.meaning[0].isupper()
-    assert kind.meaning.endswith(".")
-    assert kind.severity != "error" or kind.hint, "what is to be done?"
-    assert kind.hint is None or not kind.hint.endswith(".")
+    for kind in kinds:
+        assert kind.meaning == kinds[0].meaning
+        assert kind.meaning[0].isupper()
+        assert kind.meaning.endswith(".")
+        assert kind.severity != "error" or kind.hint, "what is to be done?"
+        assert kind.hint is None or not kind.hint.endswith(".")
 
 
-@pytest.mark.parametrize("module", [of_rocketmq, of_kafka], ids=["rocketmq", "kafka"])
-def test_the_table_has_a_row_for_each_and_the_errors_first(module: object) -> None:
-    rows: Callable[[], list[tuple[str, str, str, str]]] = module.rows  # type: ignore[attr-defined]
-    assert {row[0] for row in rows()} == set(module.CATALOGUE)  # type: ignore[attr-defined]
-    severities = [row[1] for row in rows()]
+@BROKERS
+def test_the_table_has_a_row_for_each_kind_and_the_errors_first(broker: ModuleType) -> None:
+    catalogue: Catalogue = broker.CATALOGUE
+    rows = catalogue_rows(catalogue)
+    assert {row[0] for row in rows} == set(catalogue)
+    severities = [row[1].split(", ")[0] for row in rows]
     assert severities == sorted(severities, key=("error", "warning", "info").index)
+
+
+# ---- who makes findings of them
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def test_every_finding_is_made_of_a_kind() -> None:
+    makers = {
+        path.name
+        for path, tree in trees().items()
+        if "kafka" not in path.parts
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Finding", "Kind")
+    }
+    assert makers == {"report.py", "catalogue.py"}
+
+
+def modules_of(broker: ModuleType) -> Iterator[tuple[Path, ast.Module]]:
+    """The broker's modules, and those of the shell that are its own."""
+    name = broker.__name__.split(".")[1]
+    for path, tree in trees().items():
+        if name in path.parts and path.name != "catalogue.py":
+            yield path, tree
+
+
+def kind_named(broker: ModuleType, node: ast.AST | None) -> str | None:
+    """`NAME` of an expression `catalogue.NAME`."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "catalogue":
+        assert hasattr(broker, node.attr)
+        return node.attr
+    return None
+
+
+@BROKERS
+def test_every_kind_is_used(broker: ModuleType) -> None:
+    used = {kind_named(broker, node) for _, tree in modules_of(broker) for node in ast.walk(tree)}
+    assert {name for name, value in vars(broker).items() if name.isupper() and name[0] != "_"} - used == {"CATALOGUE"}
+
+
+@BROKERS
+def test_a_hint_gets_the_names_that_it_asks_for(broker: ModuleType) -> None:
+    """Where a call does not name its kind, the kinds that its module names go to such calls."""
+    for path, tree in modules_of(broker):
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and maker(node) is not None]
+        direct = {id(maker(call)): call for call in calls if kind_named(broker, maker(call)) is not None}
+        others = [given(call) for call in calls if id(maker(call)) not in direct]
+        parts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "name"}
+        for node in ast.walk(tree):
+            name = kind_named(broker, node)
+            wanted = asked(getattr(broker, name)) if name is not None else []
+            if id(node) in direct:
+                assert [given(direct[id(node)])] == wanted, f"{path.name}: {name}"
+            elif id(node) not in parts:
+                assert all(any(names <= those for those in others) for names in wanted if names), f"{path.name}: {name}"
+
+
+def maker(call: ast.Call) -> ast.expr | None:
+    """`X` of a call `X.finding(…)`."""
+    return call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr == "finding" else None
+
+
+def given(call: ast.Call) -> set[str]:
+    return {str(keyword.arg) for keyword in call.keywords} - ALWAYS
+
+
+def asked(value: object) -> list[set[str]]:
+    """What the hint of a kind has filled in, or of each kind that a name stands for."""
+    kinds = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else [value]
+    return [set(re.findall(r"\{(\w+)\}", kind.hint or "")) for kind in kinds if isinstance(kind, Kind)]
+
+
+# ---- faults that a kernel names
+
+
+def native(module: str, name: str) -> set[str]:
+    """The texts of a tuple in a Cython module."""
+    source = (PACKAGE / "_native" / module).read_text()
+    text = re.search(rf"^(?:cdef tuple )?{name} = \((.*?)\)", source, re.DOTALL | re.MULTILINE)
+    assert text is not None
+    return set(re.findall(r'"([^"]+)"', text[1]))
+
+
+def test_every_fault_of_a_kernel_has_its_kind() -> None:
+    assert set(rocketmq.INDEX_FAULTS) == native("index_file.pyx", "FAULT_KINDS")
+    assert set(rocketmq.LOG_DAMAGE) == native("commit_log.pyx", "_KINDS")

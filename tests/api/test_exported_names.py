@@ -21,6 +21,7 @@ EXPORTS = {
     "mqindex": {"__version__", "engines", "errors", "kafka", "kernels", "report", "rocketmq"},
     "mqindex.engines": {"Engine", "LocalEngine", "OnProgress", "Progress"},
     "mqindex.report": {
+        "Catalogue",
         "Finding",
         "Kind",
         "Obstacle",

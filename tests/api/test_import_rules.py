@@ -30,7 +30,7 @@ LEVELS = {
 }
 INSIDE = {  # the rooms of a room from the bottom to the top; modules without one of their own stand by themselves
     "rocketmq": [
-        {"layout", "store", "wrong_place"},
+        {"catalogue", "layout", "store", "wrong_place"},
         {"options", "settings"},
         {"metadata"},
         {"log"},
@@ -43,7 +43,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"serving"},
     ],
     "kafka": [
-        {"layout", "options"},
+        {"catalogue", "layout", "options"},
         {"index"},
         {"log"},
         {"partition"},

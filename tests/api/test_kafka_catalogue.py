@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 
 import mqindex.kafka
+from mqindex.kafka.catalogue import CATALOGUE
 from mqindex.kafka.checks import index_check, log_check, segment_indexes
-from mqindex.kafka.checks.catalogue import CATALOGUE
 from mqindex.kafka.partition.leader_epochs import CHECKPOINT
 from tests.support.emitted_kinds import filled, kinds_named
 

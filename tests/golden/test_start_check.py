@@ -116,7 +116,9 @@ def test_where_the_version_decides_what_is_lost_it_is_asked_for(
     report = verify(root, broker_version=version)
     assert (report.ok, start_of(report).entries_lost) == (lost == 0, lost)
     hints = [one.hint or "" for one in told(report, "deleted-at-next-start")]
-    assert any("perhaps not all come back (--broker-version may tell)" in hint for hint in hints) is (version is None)
+    assert any("perhaps not all come back (--broker-version may decide it)" in hint for hint in hints) is (
+        version is None
+    )
 
 
 @pytest.mark.parametrize(("version", "offset", "starts"), [("5.5.0", 0, False), ("5.5.0", 9, True), ("5.4.0", 0, True)])

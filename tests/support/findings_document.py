@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from mqindex.kafka.checks import catalogue as kafka
-from mqindex.rocketmq.checks import catalogue as rocketmq
+from mqindex.kafka import catalogue as kafka
+from mqindex.report import catalogue_rows
+from mqindex.rocketmq import catalogue as rocketmq
 
 __all__ = ["PATH", "document"]
 
@@ -14,16 +16,19 @@ _INTRODUCTION = """\
 # What verify, repair and rebuild find
 
 A finding has a severity, a kind, a place, what was expected and what is there. Only errors make a report not ok, and
-the exit code 1. The severity here is the usual one: a finding may be milder or worse by its circumstances, beside a
-broker that runs, for one. This page is made from the catalogues (`mqindex.rocketmq.checks.catalogue`,
-`mqindex.kafka.checks.catalogue`); a test holds that both have every kind there is.
+the exit code 1. Where a kind has several severities, the first one is the usual one; the others are for other
+situations, for example while a broker is running. `…` is what a finding fills in. This page is made from the
+catalogues `mqindex.rocketmq.catalogue` and `mqindex.kafka.catalogue`.
 """
 
 
 def document() -> str:
     """The whole page."""
     parts = [_INTRODUCTION]
-    for broker, rows in (("RocketMQ", rocketmq.rows()), ("Kafka", kafka.rows())):
+    for broker, rows in (
+        ("RocketMQ", catalogue_rows(rocketmq.CATALOGUE)),
+        ("Kafka", catalogue_rows(kafka.CATALOGUE)),
+    ):
         parts.append(f"\n## {broker}\n\n| kind | severity | what it means | what to do |\n|---|---|---|---|\n")
         parts += [
             f"| `{kind}` | {severity} | {_cell(meaning)} | {_cell(hint)} |\n" for kind, severity, meaning, hint in rows
@@ -32,7 +37,7 @@ def document() -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    return re.sub(r"\{\w+\}", "…", text).replace("|", "\\|")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 
 import click
 
@@ -24,7 +23,7 @@ from mqindex.cli.options import (
 from mqindex.cli.output import print_fields, print_json, print_line
 from mqindex.cli.reports import counts, exit_code, print_actions, settings, work_done
 from mqindex.cli.trouble import Interrupted
-from mqindex.report import Kind, RepairReport
+from mqindex.report import Catalogue, RepairReport
 
 __all__ = ["command"]
 
@@ -87,7 +86,7 @@ def command(
     return exit_code(report)
 
 
-def _print(report: RepairReport, catalogue: Mapping[str, Kind], *, undone: bool) -> None:
+def _print(report: RepairReport, catalogue: Catalogue, *, undone: bool) -> None:
     print_findings(report.findings, catalogue, report.path)
     if report.actions:
         print_line("would:" if report.dry_run else "done:")

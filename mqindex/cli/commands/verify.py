@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import click
 
@@ -25,7 +25,7 @@ from mqindex.cli.output import print_fields, print_json, print_line
 from mqindex.cli.reports import counts, exit_code, print_actions, settings, work_done
 from mqindex.cli.rocketmq.kinds import STORE
 from mqindex.cli.verdict import verdict
-from mqindex.report import Kind, Report
+from mqindex.report import Catalogue, Report
 
 __all__ = ["command"]
 
@@ -73,7 +73,7 @@ def _kind(path: str, forced: str | None) -> str:
     return require_kind(path, forced, *VERIFIED)
 
 
-def _print(report: Report, home: str, catalogue: Mapping[str, Kind], repair: Sequence[str]) -> None:
+def _print(report: Report, home: str, catalogue: Catalogue, repair: Sequence[str]) -> None:
     """`home`: what can be repaired, by the command `repair`."""
     told = f", {counts(report.findings)}" if report.findings else ""
     print_line(f"{home}: {'clean' if report.ok else 'not clean'}{told}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from mqindex.cli.broker import Question
@@ -17,7 +17,7 @@ from mqindex.cli.trouble import Trouble
 if TYPE_CHECKING:
     from mqindex.engines import Engine
     from mqindex.kafka.partition.partition_log import IsolationLevel
-    from mqindex.report import Kind, RebuildReport, RepairReport, Report
+    from mqindex.report import Catalogue, RebuildReport, RepairReport, Report
 
 __all__ = ["catalogue", "columns", "facts", "query", "rebuild", "repair", "undo", "verify"]
 
@@ -93,9 +93,9 @@ def undo(path: str, backup: str) -> RepairReport:
     return kafka.undo_repair(path, backup)
 
 
-def catalogue() -> Mapping[str, Kind]:
+def catalogue() -> Catalogue:
     """What each kind of finding means."""
-    from mqindex.kafka.checks.catalogue import CATALOGUE
+    from mqindex.kafka.catalogue import CATALOGUE
 
     return CATALOGUE
 

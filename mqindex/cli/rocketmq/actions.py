@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,7 +22,7 @@ from mqindex.cli.trouble import Trouble
 if TYPE_CHECKING:
     from mqindex.engines import Engine
     from mqindex.kafka.partition.partition_log import IsolationLevel
-    from mqindex.report import Kind, RebuildReport, RepairReport, Report
+    from mqindex.report import Catalogue, RebuildReport, RepairReport, Report
 
 __all__ = ["catalogue", "columns", "facts", "query", "rebuild", "repair", "require_log", "undo", "verify"]
 
@@ -107,9 +107,9 @@ def undo(path: str, backup: str) -> RepairReport:
     return undo_repair(path, backup)
 
 
-def catalogue() -> Mapping[str, Kind]:
+def catalogue() -> Catalogue:
     """What each kind of finding means."""
-    from mqindex.rocketmq.checks.catalogue import CATALOGUE
+    from mqindex.rocketmq.catalogue import CATALOGUE
 
     return CATALOGUE
 

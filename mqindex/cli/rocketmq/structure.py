@@ -44,7 +44,7 @@ def verify_structure(path: str, options: StoreOptions, *, deep: bool, engine: En
 
 
 def _check(task: _Task) -> _Result:
-    from mqindex.rocketmq import IndexFile
+    from mqindex.rocketmq import IndexFile, catalogue
     from mqindex.rocketmq.checks.check import structural_finding
 
     path, slots, entries = task
@@ -53,4 +53,4 @@ def _check(task: _Task) -> _Result:
             count = min(max(file.header.index_count, 1), entries) - 1
             return [structural_finding(path, fault) for fault in file.check()], count
     except (MQIndexError, OSError) as error:
-        return [Finding("error", "index-unreadable", path, hint=str(error))], 0
+        return [catalogue.INDEX_UNREADABLE.finding(path, error=error)], 0

@@ -9,8 +9,8 @@ from itertools import pairwise
 from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files import disk
-from mqindex.report import Finding, Severity
-from mqindex.rocketmq import layout, store
+from mqindex.report import Finding
+from mqindex.rocketmq import catalogue, layout, store
 from mqindex.rocketmq.checks.file_times import wrong_times
 from mqindex.rocketmq.index.compare import Comparison, Difference, Place, first_in_log, next_entry
 from mqindex.rocketmq.index.index_file import IndexFile
@@ -21,7 +21,6 @@ from mqindex.rocketmq.pipeline.splits import damage_finding
 __all__ = ["Checked", "FileCheck", "check_file", "structural_finding"]
 
 _ENDS = 100  # entries compared at both ends of a file
-_NOT_GOOD = "repair replaces this file from the log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,7 @@ def check_file(check: FileCheck) -> Checked:
 def _check_file(check: FileCheck) -> Checked:
     size, wanted = store.file_size(check.path), layout.index_file_size(*check.geometry)
     if size != wanted:
-        return _bad(check, Finding("error", "index-size", check.path, None, None, wanted, size, _NOT_GOOD))
+        return _bad(check, catalogue.INDEX_SIZE.finding(check.path, expected=wanted, got=size))
     try:
         with (
             IndexFile.open(check.path, hash_slot_num=check.geometry[0], index_num=check.geometry[1]) as index,
@@ -88,7 +87,7 @@ def _check_file(check: FileCheck) -> Checked:
                 return _bad(check, *faults)
             return _against_log(check, index, log, faults)
     except MQIndexError as error:
-        return _bad(check, Finding("error", "index-unreadable", check.path, hint=str(error)))
+        return _bad(check, catalogue.INDEX_UNREADABLE.finding(check.path, error=error))
 
 
 def _bad(check: FileCheck, *findings: Finding) -> Checked:
@@ -96,19 +95,9 @@ def _bad(check: FileCheck, *findings: Finding) -> Checked:
 
 
 def structural_finding(path: str, fault: tuple[str, int, int, object, object]) -> Finding:
-    """A contradiction inside an index file, as `IndexFile.check` tells it."""
+    """A contradiction inside an index file, as `IndexFile.check` gives it."""
     kind, number, at, expected, got = fault
-    severity: Severity = "warning" if kind == "hash_slot_count" else "error"  # nothing reads that count back
-    return Finding(
-        severity,
-        f"index-{kind.replace('_', '-')}",
-        path,
-        at,
-        f"entry {number}" if number else None,
-        expected,
-        got,
-        _NOT_GOOD if severity == "error" else None,
-    )
+    return catalogue.INDEX_FAULTS[kind].finding(path, at, f"entry {number}" if number else None, expected, got)
 
 
 def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: list[Finding]) -> Checked:
@@ -124,18 +113,14 @@ def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: 
     )
     below = first_in_log(index, log) - 1
     if below:
-        hint = "their messages are below the log's minimum offset"
-        findings.append(Finding("info", "index-entries-expired", check.path, got=below, hint=hint))
+        findings.append(catalogue.INDEX_ENTRIES_EXPIRED.finding(check.path, got=below))
         checked = replace(checked, first=below + 1)
     if below == next_entry(index) - 1:
         return replace(checked, findings=tuple(findings))
     if header.end_phy_offset >= check.log_end:
         limit, got = f"below {check.log_end}", header.end_phy_offset
-        return _bad(
-            check,
-            *findings,
-            Finding("error", "index-beyond-log", check.path, 24, "end_phy_offset", limit, got, _NOT_GOOD),
-        )
+        beyond = catalogue.INDEX_BEYOND_LOG.finding(check.path, 24, "end_phy_offset", limit, got)
+        return _bad(check, *findings, beyond)
     comparisons = list(_comparisons(check, index, log))
     wrong = [_differing(check.path, each) for one in comparisons for each in one.differences]
     if not wrong and not below:
@@ -148,8 +133,7 @@ def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: 
 
 def _repeated(check: FileCheck, comparisons: list[Comparison]) -> list[Finding]:
     repeated = max(one.repeated for one in comparisons)
-    hint = "a restarted broker indexes its last message again"
-    return [Finding("info", "message-indexed-twice", check.path, got=repeated, hint=hint)] if repeated else []
+    return [catalogue.MESSAGE_INDEXED_TWICE.finding(check.path, got=repeated)] if repeated else []
 
 
 def _comparisons(check: FileCheck, index: IndexFile, log: LogEntries) -> Iterator[Comparison]:
@@ -169,14 +153,14 @@ def _over_a_hole(spans: Sequence[LogSpan], index: IndexFile, first: int) -> bool
 
 
 def _differing(path: str, difference: Difference) -> Finding:
-    kind = {"missing": "missing-entries", "foreign": "foreign-entry", "wrong": "wrong-entry"}[difference.kind]
     place = (
         f"entry {difference.number}" if difference.field is None else f"{difference.field} of entry {difference.number}"
     )
     if difference.kind == "missing":
-        expected, got = f"{plural(difference.count, 'entry')} from phy offset {difference.phy_offset} on", "none"
+        kind, got = catalogue.MISSING_IN_FILE, "none"
+        expected = f"{plural(difference.count, 'entry')} from phy offset {difference.phy_offset} on"
     elif difference.kind == "foreign":
-        expected, got = "an entry of this log", f"phy offset {difference.phy_offset}"
+        kind, expected, got = catalogue.FOREIGN_ENTRY, "an entry of this log", f"phy offset {difference.phy_offset}"
     else:
-        expected, got = str(difference.expected), str(difference.got)
-    return Finding("error", kind, path, None, place, expected, got, _NOT_GOOD)
+        kind, expected, got = catalogue.WRONG_ENTRY, str(difference.expected), str(difference.got)
+    return kind.finding(path, None, place, expected, got)

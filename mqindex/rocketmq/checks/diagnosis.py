@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.report import Finding, Start
+from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks import check, coverage
 from mqindex.rocketmq.checks.check import Checked, FileCheck
 from mqindex.rocketmq.checks.coverage import Filled, Gap
@@ -136,16 +137,8 @@ def _settle(checked: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]:
         if one is checked[-1] and (one.end_phy_offset, one.end_timestamp) == seeds and not (good and good[-1].room):
             good.append(one)
         else:
-            findings.append(
-                Finding(
-                    "error",
-                    "index-empty",
-                    one.path,
-                    expected=f"entries, or seeds {seeds} at the end",
-                    got="no entry",
-                    hint="repair replaces this file from the log",
-                )
-            )
+            expected = f"entries, or seeds {seeds} at the end"
+            findings.append(catalogue.INDEX_EMPTY.finding(one.path, expected=expected, got="no entry"))
     return good, findings
 
 
@@ -160,16 +153,7 @@ def _disjoint(ordered: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]
             good.append(one)
             end = one.end or end
         else:
-            findings.append(
-                Finding(
-                    "error",
-                    "index-overlap",
-                    one.path,
-                    expected=f"from {end} on",
-                    got=str(begin),
-                    hint="another file has these entries too; repair moves this one to the backup",
-                )
-            )
+            findings.append(catalogue.INDEX_OVERLAP.finding(one.path, expected=f"from {end} on", got=str(begin)))
     return good, findings
 
 
@@ -183,21 +167,12 @@ def _order(good: Sequence[Checked]) -> list[Finding]:
     if paths == sorted(paths):
         return []
     names = ", ".join(map(os.path.basename, paths))
-    return [
-        Finding(
-            "warning",
-            "index-order",
-            os.path.dirname(paths[0]),
-            expected=names,
-            got="another order by name",
-            hint="the broker loads by name and answers the last name first",
-        )
-    ]
+    return [catalogue.INDEX_ORDER.finding(os.path.dirname(paths[0]), expected=names, got="another order by name")]
 
 
 def _repeated(good: Sequence[Checked]) -> list[Finding]:
     return [
-        Finding("info", "message-indexed-twice", two.path, expected=f"from {one.end} on", got=str(two.begin))
+        catalogue.MESSAGE_INDEXED_TWICE.finding(two.path, expected=f"from {one.end} on", got=str(two.begin))
         for one, two in itertools.pairwise(good)
         if one.end is not None and two.begin is not None and two.begin < one.end
     ]
@@ -207,16 +182,9 @@ def _missing(found: Survey, filled: Filled) -> list[Finding]:
     gap = filled.gap
     if not filled.entries:
         return []
-    return [
-        Finding(
-            "error",
-            "missing-entries",
-            found.options.index,
-            expected=f"{plural(filled.entries, 'entry')} from phy offset {gap.stretch.start} on",
-            got="none " + _between(gap.after, gap.before),
-            hint="`mqindex repair` writes them",
-        )
-    ]
+    expected = f"{plural(filled.entries, 'entry')} from phy offset {gap.stretch.start} on"
+    got = "none " + _between(gap.after, gap.before)
+    return [catalogue.MISSING_ENTRIES.finding(found.options.index, expected=expected, got=got)]
 
 
 def _between(after: Checked | None, before: Checked | None) -> str:
@@ -224,5 +192,5 @@ def _between(after: Checked | None, before: Checked | None) -> str:
     if names[0] and names[1]:
         return f"between {names[0]} and {names[1]}"
     if names[0]:
-        return f"behind {names[0]}"
+        return f"after {names[0]}"
     return f"before {names[1]}" if names[1] else "in any index file"

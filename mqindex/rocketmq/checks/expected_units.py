@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from mqindex._words import plural
 from mqindex.report import Finding
+from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.unit_check import QueueRun, UnitDifference, joined
 from mqindex.rocketmq.pipeline.queue_splits import oddity_findings
 from mqindex.rocketmq.queue.queue_names import QueueName
@@ -15,7 +16,6 @@ from mqindex.rocketmq.queue.unit_places import Oddities, fits_hole
 __all__ = ["ExpectedUnits", "gather_expected", "needs_again"]
 
 _TOLD = 20
-_MENDED = "repair writes this queue's files from the log"
 
 
 @dataclass(slots=True)
@@ -72,42 +72,29 @@ class ExpectedUnits:
         if not self.absent:
             return []
         where = f" from queue offset {first.queue_offset}, phy offset {first.phy_offset} on" if first else ""
-        hint = _MENDED
-        return [
-            Finding(
-                "error", "missing-units", path, expected=f"{plural(self.absent, 'unit')}{where}", got="none", hint=hint
-            )
-        ]
+        expected = f"{plural(self.absent, 'unit')}{where}"
+        return [catalogue.MISSING_UNITS.finding(path, expected=expected, got="none")]
 
     def _wrong(self) -> list[Finding]:
-        told = [one for one in self.differences if one.field is not None]
-        hint = _MENDED if self.wrong <= len(told) else f"{plural(self.wrong, 'unit')} of this queue differ; {_MENDED}"
+        listed = [one for one in self.differences if one.field is not None]
+        kind, units = catalogue.WRONG_UNIT, plural(self.wrong, "unit")
+        if self.wrong > len(listed):
+            kind = catalogue.MANY_WRONG_UNITS
         return [
-            Finding(
-                "error",
-                "wrong-unit",
-                one.path,
-                one.at,
-                f"{one.field} of unit {one.queue_offset}",
-                one.expected,
-                one.got,
-                hint,
+            kind.finding(
+                one.path, one.at, f"{one.field} of unit {one.queue_offset}", one.expected, one.got, units=units
             )
-            for one in told
+            for one in listed
         ]
 
     def _other(self, path: str) -> list[Finding]:
         found = []
         if self.wrong_ext:
-            hint = f"consumers filter these messages wrongly; {_MENDED}"
             got = f"{plural(self.wrong_ext, 'unit')} whose extension does not"
-            found.append(Finding("error", "wrong-ext-unit", path, expected="extensions that agree", got=got, hint=hint))
+            found.append(catalogue.WRONG_EXT_UNIT.finding(path, expected="extensions that agree", got=got))
         if self.tag_hashes:
-            hint = (
-                "brokers 4.9.2 to 4.9.8 write these after an unclean exit and deliver at once; repair writes the times"
-            )
             got = f"a tag's hash in {plural(self.tag_hashes, 'unit')}"
-            found.append(Finding("warning", "no-deliver-time", path, expected="times of delivery", got=got, hint=hint))
+            found.append(catalogue.NO_DELIVER_TIME.finding(path, expected="times of delivery", got=got))
         return found
 
 

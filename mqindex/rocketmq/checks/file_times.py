@@ -14,6 +14,7 @@ import numpy as np
 from mqindex.files import disk
 from mqindex.files.regular import regular
 from mqindex.report import Finding
+from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.index.compare import Place, time_diffs
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.layout import INDEX_HEADER_FIELDS, INDEX_HEADER_SIZE, IndexHeader
@@ -77,5 +78,4 @@ def _end_of(path: str) -> tuple[int, int] | None:
 
 
 def _wrong(index: IndexFile, at: int | None, field: str, expected: int, got: int) -> Finding:
-    hint = "repair replaces this file from the log"
-    return Finding("error", "wrong-time", index.path, at, field, expected, got, hint)
+    return catalogue.WRONG_TIME.finding(index.path, at, field, expected, got)

@@ -16,7 +16,8 @@ from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
-from mqindex.report import Finding
+from mqindex.report import Finding, Kind
+from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.expiry import read_again, was_deleted
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
@@ -24,11 +25,10 @@ from mqindex.rocketmq.options import parse_version
 from mqindex.rocketmq.queue.queue_files import queue_files
 from mqindex.rocketmq.queue.queue_units import are_blank
 
-__all__ = ["MENDED", "QueueCheck", "QueueChecked", "check_queue"]
+__all__ = ["QueueCheck", "QueueChecked", "check_queue"]
 
 Array = npt.NDArray[Any]
 
-MENDED = "repair writes this queue's files from the log"
 _BLOCK = 1 << 20  # units looked at together
 
 
@@ -87,35 +87,22 @@ def _stray(check: QueueCheck, one: Skipped) -> Finding:
     harmless = version >= (
         (5, 1) if disk.is_directory(one.path) else (5, 1, 3) if one.reason == "an empty file" else (99,)
     )
-    hint = "the broker passes over it" if harmless else "a broker refuses to start: move it elsewhere"
-    return Finding("warning" if harmless else "error", "stray-queue-file", one.path, got=one.reason, hint=hint)
+    kind = catalogue.IGNORED_QUEUE_FILE if harmless else catalogue.STRAY_QUEUE_FILE
+    return kind.finding(one.path, got=one.reason, who="a broker")
 
 
 def _wrong_length(check: QueueCheck, file: LogFile, last: bool) -> Iterator[Finding]:
     size = os.path.getsize(file.path)
     if size != check.file_size:
-        hint = f"a broker refuses to start; {MENDED}"
-        yield Finding("error", "queue-size", file.path, expected=check.file_size, got=size, hint=hint)
+        yield catalogue.QUEUE_SIZE.finding(file.path, expected=check.file_size, got=size)
     elif file.start % check.file_size:
-        yield Finding(
-            "error",
-            "queue-name",
-            file.path,
-            expected=f"a multiple of {check.file_size}",
-            got=file.start,
-            hint=MENDED,
-        )
+        yield catalogue.QUEUE_NAME.finding(file.path, expected=f"a multiple of {check.file_size}", got=file.start)
 
 
 def _holes(files: list[LogFile]) -> list[Finding]:
     return [
-        Finding(
-            "error",
-            "queue-file-missing",
-            one.path,
-            expected=f"the next file at byte {one.stop}",
-            got=following.start,
-            hint=MENDED,
+        catalogue.QUEUE_FILE_MISSING.finding(
+            one.path, expected=f"the next file at byte {one.stop}", got=following.start
         )
         for one, following in itertools.pairwise(files)
         if one.stop < following.start
@@ -128,7 +115,7 @@ class _Places:
     def __init__(self, check: QueueCheck, files: list[LogFile], checked: QueueChecked) -> None:
         self._check, self._files, self._checked = check, files, checked
         self._behind = check.ranges[-1][1] if check.ranges else None  # the place behind the log's last unit
-        self._seen: dict[str, tuple[int, str, int, int]] = {}  # kind: how many, path, at, phy offset of the first
+        self._seen: dict[Kind, tuple[int, str, int, int]] = {}  # kind: how many, path, at, phy offset of the first
 
     def look(self) -> None:
         checked = self._checked
@@ -141,7 +128,7 @@ class _Places:
             except (MQIndexError, FileNotFoundError) as error:
                 if isinstance(error, FileNotFoundError) and was_deleted(error):
                     raise
-                checked.findings.append(Finding("error", "queue-unreadable", file.path, hint=str(error)))
+                checked.findings.append(catalogue.QUEUE_UNREADABLE.finding(file.path, error=error))
         checked.findings += [self._finding(kind, *seen) for kind, seen in self._seen.items()]
 
     def _look_at(self, file: LogFile, mapped: MappedFile) -> None:
@@ -180,7 +167,7 @@ class _Places:
             data = np.frombuffer(memoryview(mapped.map), np.uint8)[here]
             if data.any():
                 place = here.start + int(data.argmax())
-                self._see("stale-queue-bytes", file, place, 0, 1)
+                self._see(catalogue.STALE_QUEUE_BYTES, file, place, 0, 1)
                 return
 
     def _judge(self, file: LogFile, first: int, start: int, phys: Array, sizes: Array, codes: Array) -> None:
@@ -193,11 +180,11 @@ class _Places:
         for low, high in self._check.damaged:
             damaged |= unit & (phys >= low) & (phys < high)
         kinds = {
-            "queue-units-expired": expired,
-            "queue-beyond-log": beyond,
-            "queue-units-of-damaged-log": damaged,
-            "foreign-unit": unit & ~(expired | beyond | damaged),
-            "invalid-unit": invalid,
+            catalogue.QUEUE_UNITS_EXPIRED: expired,
+            catalogue.QUEUE_BEYOND_LOG: beyond,
+            catalogue.QUEUE_UNITS_OF_DAMAGED_LOG: damaged,
+            catalogue.FOREIGN_UNIT: unit & ~(expired | beyond | damaged),
+            catalogue.INVALID_UNIT: invalid,
         }
         for kind, which in kinds.items():
             if which.any():
@@ -205,30 +192,20 @@ class _Places:
                 place = (start + at - first) * QUEUE_UNIT_SIZE
                 self._see(kind, file, place, int(phys[at]), int(np.count_nonzero(which)))
 
-    def _see(self, kind: str, file: LogFile, at: int, phy_offset: int, count: int) -> None:
+    def _see(self, kind: Kind, file: LogFile, at: int, phy_offset: int, count: int) -> None:
         known = self._seen.get(kind)
         self._seen[kind] = (count, file.path, at, phy_offset) if known is None else (known[0] + count, *known[1:])
 
-    def _finding(self, kind: str, count: int, path: str, at: int, phy_offset: int) -> Finding:
+    def _finding(self, kind: Kind, count: int, path: str, at: int, phy_offset: int) -> Finding:
         low, high = self._check.low, self._check.high
-        if kind == "queue-units-expired":
-            hint = "their messages are below the log's minimum offset"
-            return Finding("info", kind, path, at, got=count, hint=hint)
-        if kind == "queue-units-of-damaged-log":
-            return Finding("info", kind, path, at, got=count, hint="their messages are in damaged stretches of the log")
-        if kind == "stale-queue-bytes":
-            hint = "of an earlier life, behind the queue's end; new units overwrite them"
-            return Finding("info", kind, path, at, hint=hint)
-        if kind == "queue-beyond-log":
-            hint = f"{plural(count, 'unit')} behind the log's end, which a broker cuts off, and so does repair"
-            return Finding("error", kind, path, at, "phy_offset", f"below {high}", phy_offset, hint)
-        if kind == "invalid-unit":
-            hint = f"{plural(count, 'place')} without a unit, where a broker would end the queue; {MENDED}"
-            return Finding("error", kind, path, at, expected="a unit", got="none", hint=hint)
-        hint = f"{plural(count, 'unit')} for no message of this queue; {MENDED}"
-        return Finding(
-            "error", kind, path, at, "phy_offset", f"a message of this queue from {low} on", phy_offset, hint
-        )
+        if kind in (catalogue.QUEUE_UNITS_EXPIRED, catalogue.QUEUE_UNITS_OF_DAMAGED_LOG):
+            return kind.finding(path, at, got=count)
+        if kind == catalogue.STALE_QUEUE_BYTES:
+            return kind.finding(path, at)
+        if kind == catalogue.INVALID_UNIT:
+            return kind.finding(path, at, expected="a unit", got="none", places=plural(count, "place"))
+        expected = f"below {high}" if kind == catalogue.QUEUE_BEYOND_LOG else f"a message of this queue from {low} on"
+        return kind.finding(path, at, "phy_offset", expected, phy_offset, units=plural(count, "unit"))
 
 
 def _uncovered(ranges: tuple[tuple[int, int], ...], start: int, stop: int) -> Iterator[tuple[int, int]]:

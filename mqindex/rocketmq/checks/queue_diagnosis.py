@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.report import Finding
+from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks import queue_check
 from mqindex.rocketmq.checks.expected_units import ExpectedUnits, gather_expected
 from mqindex.rocketmq.checks.log_check import Walked, walk_log
@@ -138,7 +139,7 @@ def _batch_queues(directory: str) -> Iterator[QueueName]:
 
 
 def _skipped(path: str) -> Finding:
-    return Finding("warning", "stray-file", path, hint="the broker skips it")
+    return catalogue.STRAY_FILE.finding(path)
 
 
 def _check(walked: Walked, name: QueueName, expected: ExpectedUnits | None) -> QueueCheck:
@@ -166,7 +167,8 @@ def _gaps(found: Survey) -> Iterable[tuple[int, int]]:
 
 # ---- what to make of it
 
-_NOT_OF_UNITS = ("stray-queue-file", "queue-began-again")  # the queue is what the log gives, there is nothing to write
+# with these alone the queue is what the log gives: there is nothing to write
+_NOT_OF_UNITS = (catalogue.STRAY_QUEUE_FILE.name, catalogue.QUEUE_BEGAN_AGAIN.name)
 
 
 def _judged(found: Survey, looked: QueueChecked, expected: ExpectedUnits | None) -> CheckedQueue:
@@ -175,7 +177,7 @@ def _judged(found: Survey, looked: QueueChecked, expected: ExpectedUnits | None)
         path = os.path.join(found.options.consume_queue, looked.topic, str(looked.queue_id))
         findings += expected.findings(path)
     spoilt = any(one.severity == "error" and one.kind not in _NOT_OF_UNITS for one in findings)
-    expired = sum(one.got for one in findings if one.kind == "queue-units-expired")
+    expired = sum(one.got for one in findings if one.kind == catalogue.QUEUE_UNITS_EXPIRED.name)
     if expired and not looked.units and not spoilt:
         findings.append(_all_expired(found, looked))
     return CheckedQueue(
@@ -191,14 +193,9 @@ def _judged(found: Survey, looked: QueueChecked, expected: ExpectedUnits | None)
 
 
 def _all_expired(found: Survey, looked: QueueChecked) -> Finding:
-    return Finding(
-        "info",
-        "queue-min-offset-stale",
-        os.path.join(found.options.consume_queue, looked.topic, str(looked.queue_id)),
-        expected=f"min offset {looked.max_offset}",
-        got=looked.min_offset,
-        hint="every message of this queue is below the log's minimum; brokers before 5.0 do not move its min offset",
-    )
+    path = os.path.join(found.options.consume_queue, looked.topic, str(looked.queue_id))
+    expected = f"min offset {looked.max_offset}"
+    return catalogue.QUEUE_MIN_OFFSET_STALE.finding(path, expected=expected, got=looked.min_offset)
 
 
 def _missing(
@@ -206,26 +203,15 @@ def _missing(
 ) -> list[Finding]:
     root = found.options.consume_queue
     units = {name: all_expected[name].units for name in missing}
-    hint = "`mqindex repair` writes them; a broker without any queue reads its whole log again at its start"
     if missing and len(missing) == len([name for name in all_expected if name_problem(*name) is None]) > 1:
         expected = f"{plural(len(missing), 'queue')}, {plural(sum(units.values()), 'unit')}"
-        return [Finding("error", "queue-missing", root, expected=expected, got="none", hint=hint)]
+        return [catalogue.QUEUES_MISSING.finding(root, expected=expected, got="none")]
     return [
-        Finding(
-            "error",
-            "queue-missing",
-            os.path.join(root, topic, str(queue_id)),
-            expected=plural(units[topic, queue_id], "unit"),
-            got="none",
-            hint="`mqindex repair` writes them",
+        catalogue.QUEUE_MISSING.finding(
+            os.path.join(root, topic, str(queue_id)), expected=plural(units[topic, queue_id], "unit"), got="none"
         )
         for topic, queue_id in missing
     ]
-
-
-def _batch_missing(path: str, messages: int) -> Finding:
-    hint = "batch queues are not written by mqindex; a broker without any queue reads its whole log again at its start"
-    return Finding("error", "batch-queue-missing", path, expected=plural(messages, "message"), got="none", hint=hint)
 
 
 def _left_out(
@@ -237,13 +223,14 @@ def _left_out(
         problem = name_problem(topic, queue_id)
         if problem is not None:
             got = f"{problem}: {topic[:80]!r} queue {queue_id}"
-            hint = f"{plural(expected.units, 'unit of this queue is', 'units of this queue are')} nowhere"
-            findings.append(Finding("warning", "queue-name", found.options.consume_queue, got=got, hint=hint))
+            units = plural(expected.units, "unit of this queue is", "units of this queue are")
+            name = catalogue.IMPOSSIBLE_QUEUE_NAME.finding(found.options.consume_queue, got=got, units=units)
+            findings.append(name)
         elif topic in found.queues.batch_topics:
             path = os.path.join(found.options.root, "batchconsumequeue", topic, str(queue_id))
+            messages = plural(expected.units, "message")
             if expected.units and (topic, queue_id) not in batch_queues:
-                findings.append(_batch_missing(path, expected.units))
-                continue
-            hint = f"queue.type of this topic is BatchCQ, which is not compared: {plural(expected.units, 'message')}"
-            findings.append(Finding("info", "batch-queue", path, hint=hint))
+                findings.append(catalogue.BATCH_QUEUE_MISSING.finding(path, expected=messages, got="none"))
+            else:
+                findings.append(catalogue.BATCH_QUEUE_NOT_COMPARED.finding(path, messages=messages))
     return findings

@@ -12,6 +12,8 @@ from mqindex._words import plural
 from mqindex.errors import FormatError
 from mqindex.files import disk
 from mqindex.report import Finding
+from mqindex.rocketmq import catalogue
+from mqindex.rocketmq.catalogue import OffsetKinds
 from mqindex.rocketmq.metadata.checkpoint import CHECKPOINT_SIZE, LATEST_TIME, Checkpoint
 from mqindex.rocketmq.metadata.config_json import parse_side_json
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets, read_delay_offsets
@@ -42,7 +44,7 @@ CONFIG_FILES = (
     "topics.json",
 )
 """Those of which a broker does not start when neither the file nor its `.bak` can be read, and the latter is there."""
-_TOLD = 20  # offsets of one file that are told one by one
+_MAX_LISTED = 20  # offsets of one file, each with a finding of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,44 +84,37 @@ def _checkpoint(check: SideCheck, path: str) -> Iterator[Finding]:
         known = Checkpoint.read(path)
     except FileNotFoundError:
         if check.unclean and check.max_timestamp:
-            hint = "after its unclean exit the broker reads the whole log again"
-            yield Finding("info", "checkpoint-missing", path, hint=hint)
+            yield catalogue.CHECKPOINT_MISSING.finding(path)
         return
     except IsADirectoryError:
         yield checkpoint_is_directory(path)
         return
     except OSError as error:
-        yield Finding("error", "checkpoint-unreadable", path, hint=str(error))
+        yield catalogue.CHECKPOINT_UNREADABLE.finding(path, error=error)
         return
     if size != CHECKPOINT_SIZE:
-        hint = "the broker makes it as long as it should be, with zeros"
-        yield Finding("warning", "checkpoint-size", path, expected=CHECKPOINT_SIZE, got=size, hint=hint)
+        yield catalogue.CHECKPOINT_SIZE.finding(path, expected=CHECKPOINT_SIZE, got=size)
     if known is None:
         return
     times = {"physicMsgTimestamp": known[0], "logicsMsgTimestamp": known[1], "indexMsgTimestamp": known[2]}
     for at, (name, time) in enumerate(times.items()):
         if not 0 <= time < LATEST_TIME:
-            hint = "no time; remove the file: after an unclean exit the broker then reads the whole log"
-            yield Finding("error", "checkpoint-garbage", path, 8 * at, name, "ms since the epoch", time, hint)
+            yield catalogue.CHECKPOINT_GARBAGE.finding(path, 8 * at, name, "ms since the epoch", time)
         elif check.max_timestamp and time > check.max_timestamp:
             limit = f"at most {check.max_timestamp}, the log's latest"
-            hint = "the log lost its end, or this is another store's; after an unclean exit messages would be left out"
-            yield Finding("warning", "checkpoint-ahead", path, 8 * at, name, limit, time, hint)
+            yield catalogue.CHECKPOINT_AHEAD.finding(path, 8 * at, name, limit, time)
     first = min(known.physic_msg_timestamp, known.logics_msg_timestamp)
     if check.unclean and 0 <= first < check.max_timestamp:
-        hint = "where the broker begins to read its log again after its unclean exit"
-        yield Finding("info", "checkpoint-behind", path, expected=check.max_timestamp, got=first, hint=hint)
+        yield catalogue.CHECKPOINT_BEHIND.finding(path, expected=check.max_timestamp, got=first)
     offsets = {"confirmPhyOffset": known.confirm_phy_offset, "logicsPhysicalOffset": known.logics_physical_offset}
     for at, (name, offset) in enumerate(offsets.items(), 4):
         if offset > check.end and check.max_timestamp:
-            limit, hint = f"at most {check.end}", "the log ends earlier"
-            yield Finding("warning", "checkpoint-ahead", path, 8 * at, name, limit, offset, hint)
+            yield catalogue.CHECKPOINT_OFFSET_AHEAD.finding(path, 8 * at, name, f"at most {check.end}", offset)
 
 
 def checkpoint_is_directory(path: str) -> Finding:
-    """What is said where a directory stands in the checkpoint's place."""
-    hint = "no broker starts with it; without a checkpoint it does"
-    return Finding("error", "checkpoint-unreadable", path, expected="a file", got="a directory", hint=hint)
+    """A directory is in the checkpoint's place."""
+    return catalogue.CHECKPOINT_IS_DIRECTORY.finding(path, expected="a file", got="a directory")
 
 
 # ---- JSON
@@ -134,13 +129,10 @@ def json_findings(path: str) -> Iterator[Finding]:
     if problem == "missing" and backup == "missing":
         return
     if backup is None:
-        hint = f"the broker takes {os.path.basename(path)}.bak, which is one save older"
-        yield Finding("warning", "side-file-invalid", path, expected="JSON", got=problem, hint=hint)
+        kind, backup = catalogue.SIDE_FILE_HAS_BACKUP, f"{os.path.basename(path)}.bak"
     else:
-        hint = "there is no .bak to take: the broker starts without, or not at all; restore the file"
-        if backup != "missing":
-            hint = f"the .bak is no better ({backup}): the broker starts without, or not at all; restore the file"
-        yield Finding("error", "side-file-invalid", path, expected="JSON", got=problem, hint=hint)
+        kind = catalogue.SIDE_FILE_INVALID if backup == "missing" else catalogue.SIDE_FILES_INVALID
+    yield kind.finding(path, expected="JSON", got=problem, backup=backup)
 
 
 def content_problem(path: str) -> str | None:
@@ -166,11 +158,9 @@ def _readable(read: Callable[[str], Any], config: str, name: str) -> list[Findin
         read(config)
     except FormatError as error:
         if error.what.startswith("no JSON"):
-            return []  # told already
-        path = error.path or os.path.join(config, name)
-        return [
-            Finding("error", "side-file-invalid", path, error.at, error.field, error.expected, error.got, error.hint)
-        ]
+            return []  # found already
+        path, kind = error.path or os.path.join(config, name), catalogue.SIDE_FILE_CONTENT
+        return [kind.finding(path, error.at, error.field, error.expected, error.got, error=error.hint)]
     except OSError:
         return []
     return []
@@ -188,7 +178,7 @@ def _consumer_offsets(check: SideCheck, config: str) -> list[Finding]:
             offsets.extend((name, (topic, queue_id), offset) for queue_id, offset in table.items())
 
     found = _readable(read, config, "consumerOffset.json")
-    return found + _ranges(check, os.path.join(config, "consumerOffset.json"), "consumer-offset", offsets)
+    return found + _ranges(check, os.path.join(config, "consumerOffset.json"), catalogue.CONSUMER_OFFSET, offsets)
 
 
 def _delay_offsets(check: SideCheck, config: str) -> list[Finding]:
@@ -199,33 +189,32 @@ def _delay_offsets(check: SideCheck, config: str) -> list[Finding]:
         offsets.extend((f"level {level}", (SCHEDULE_TOPIC, level - 1), offset) for level, offset in levels.items())
 
     found = _readable(read, config, "delayOffset.json")
-    return found + _ranges(check, os.path.join(config, "delayOffset.json"), "delay-offset", offsets)
+    return found + _ranges(check, os.path.join(config, "delayOffset.json"), catalogue.DELAY_OFFSET, offsets)
 
 
-def _ranges(check: SideCheck, path: str, kind: str, offsets: list[tuple[str, QueueName, int]]) -> list[Finding]:
-    found = [finding for one in offsets for finding in _range(check, path, kind, *one)]
-    more = len(found) - _TOLD
-    if more > 1:
-        worst = [one for one in found if one.severity != "info"][:_TOLD] or found[:_TOLD]
-        hint = f"{plural(len(found), 'offset')} of this file out of range; the first are told"
-        return [*worst, Finding("info", f"{kind}-more", path, got=len(found), hint=hint)]
+def _ranges(
+    check: SideCheck, path: str, kinds: OffsetKinds, offsets: list[tuple[str, QueueName, int]]
+) -> list[Finding]:
+    found = [finding for one in offsets for finding in _range(check, path, kinds, *one)]
+    if len(found) - _MAX_LISTED > 1:
+        worst = [one for one in found if one.severity != "info"][:_MAX_LISTED] or found[:_MAX_LISTED]
+        return [*worst, kinds.more.finding(path, got=len(found), offsets=plural(len(found), "offset"))]
     return found
 
 
-def _range(check: SideCheck, path: str, kind: str, name: str, queue: QueueName, offset: int) -> Iterator[Finding]:
-    field = f"{name} queue {queue[1]}" if kind == "consumer-offset" else name
+def _range(
+    check: SideCheck, path: str, kinds: OffsetKinds, name: str, queue: QueueName, offset: int
+) -> Iterator[Finding]:
+    field = f"{name} queue {queue[1]}" if kinds is catalogue.CONSUMER_OFFSET else name
     if check.unsure is None or queue[0] in check.unsure:
         return
     if queue not in check.queues:
         if offset > 0:
-            hint = "the store has no such queue any more"
-            yield Finding("info", f"{kind}-without-queue", path, None, field, 0, offset, hint)
+            yield kinds.without_queue.finding(path, None, field, 0, offset)
         return
     low, high = check.queues[queue]
     if offset > high or offset < 0:
-        hint = "the queue lost its end, or this is another store's; messages up to there would be left out"
-        yield Finding("warning", f"{kind}-beyond-queue", path, None, field, f"0..{high}", offset, hint)
+        yield kinds.beyond_queue.finding(path, None, field, f"0..{high}", offset)
     elif offset < low:
         gone = plural(low - offset, "message is", "messages are")
-        hint = f"{gone} gone unread; the consumer goes on at the queue's min offset"
-        yield Finding("info", f"{kind}-expired", path, None, field, f"{low}..{high}", offset, hint)
+        yield kinds.expired.finding(path, None, field, f"{low}..{high}", offset, messages=gone)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from mqindex._words import plural
@@ -19,8 +19,8 @@ from mqindex.errors import FormatError
 from mqindex.files import lock
 from mqindex.files.regular import regular
 from mqindex.files.rights import is_shut, rights
-from mqindex.report import Finding, Obstacle, Severity, Start
-from mqindex.rocketmq import layout
+from mqindex.report import Finding, Kind, Obstacle, Start
+from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.checks import start_files
 from mqindex.rocketmq.checks.recovery import OFFSET_SINCE, needs_offset, read_again_from
 from mqindex.rocketmq.checks.side_check import CONFIG_FILES, checkpoint_is_directory, content_problem, json_findings
@@ -35,7 +35,9 @@ __all__ = ["Started", "check_start"]
 _DIRECTORIES_SINCE = (5, 1, 0)  # a directory among the files of a log or queue is passed over
 _EMPTY_SINCE = (5, 1, 3)  # an empty file is deleted, if it is the last by name
 _INDEX_SINCE = (5, 1, 0)  # a store whose index cannot be loaded is not opened
-_ELSEWHERE = "move it elsewhere, or give the log a directory of its own below the volume's root"
+_STRAY = {"log": catalogue.STRAY_LOG_FILE, "queue": catalogue.STRAY_QUEUE_FILE}
+_EMPTY = {"log": catalogue.LOG_FILE_EMPTY, "queue": catalogue.QUEUE_FILE_EMPTY}
+_LENGTH = {"log": catalogue.LOG_FILE_LENGTH, "queue": catalogue.OTHER_QUEUE_SIZE}
 _QUEUE_ID = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 _BATCH = "BatchCQ"
 
@@ -109,11 +111,6 @@ class _Look:
         self._obstacles.append(Obstacle(path, reason, brokers))
         self._stops.append(stops)
 
-    def _tell(
-        self, severity: Severity, kind: str, path: str, expected: object = None, got: object = None, hint: str = ""
-    ) -> None:
-        self._findings.append(Finding(severity, kind, path, expected=expected, got=got, hint=hint))
-
     # ---- files of a log or a queue
 
     def at_log(self) -> None:
@@ -126,41 +123,39 @@ class _Look:
         queues = [path for path in _queue_directories(home) if any(one.size for one in listed([path]))]
         if queues:
             self._deletes.append(home)
-            hint = "is its volume mounted? A broker that starts without a log deletes every consume queue"
-            self._tell("error", "queues-deleted-at-next-start", home, "a commit log", "none", hint)
+            none = catalogue.QUEUES_DELETED_AT_NEXT_START.finding(home, expected="a commit log", got="none")
+            self._findings.append(none)
 
-    def _load(self, entries: Sequence[Entry], size: int | None, what: str | None) -> None:
-        """`MappedFileQueue.doLoad`; `what` they are files of, None: others say what is wrong with them."""
+    def _load(self, entries: Sequence[Entry], size: int | None, what: str) -> None:
+        """`MappedFileQueue.doLoad`; `what` they are files of: of a "simple queue" other checks make the findings."""
+        stray = _STRAY.get(what)
         self._files += [one for one in entries if not one.directory]
         for at, one in enumerate(entries):
             if one.directory:
-                self._refuse(one, "a directory", f"stray-{what}-file", what, since=_DIRECTORIES_SINCE)
+                self._refuse(one, "a directory", stray, since=_DIRECTORIES_SINCE)
             elif one.size == 0 and at == len(entries) - 1:
                 if self._running and what == "log":  # the broker is making it
                     continue
                 named = layout.number_of(one.name) is not None
-                kind = f"{what}-file-empty" if named else f"stray-{what}-file"
-                self._refuse(one, "an empty file", kind, what, since=_EMPTY_SINCE)
+                self._refuse(one, "an empty file", _EMPTY.get(what) if named else stray, since=_EMPTY_SINCE)
                 if self._broker.is_before(_EMPTY_SINCE) is False:
                     self._deletes.append(one.path)
             elif layout.number_of(one.name) is None:
-                self._refuse(one, "not named by a number", f"stray-{what}-file", what)
+                self._refuse(one, "not named by a number", stray)
             elif size is not None and one.size != size:
-                kind = "log-file-length" if what == "log" else "queue-size"
-                self._refuse(one, f"{plural(one.size, 'byte')}, not {size}", kind, what, expected=size)
+                self._refuse(one, f"{plural(one.size, 'byte')}, not {size}", _LENGTH.get(what), expected=size)
             elif what == "log" and not start_files.is_log_file(one):
-                hint = f"a broker takes it for a file of the log, behind all others by its name: {_ELSEWHERE}"
-                self._tell("error", "stray-log-file", one.path, "20 digits", one.name, hint)
+                named_otherwise = catalogue.LOADED_AS_LOG_FILE.finding(one.path, expected="20 digits", got=one.name)
+                self._findings.append(named_otherwise)
             elif what == "log" and at and entries[at - 1].name == one.name:
-                hint = "a broker takes both, one behind the other: move the one that is not whole elsewhere"
-                self._tell("error", "stray-log-file", one.path, "one file of this name", entries[at - 1].path, hint)
+                expected, got = "one file of this name", entries[at - 1].path
+                self._findings.append(catalogue.DUPLICATE_LOG_FILE.finding(one.path, expected=expected, got=got))
 
     def _refuse(
         self,
         one: Entry,
         reason: str,
-        kind: str,
-        what: str | None,
+        kind: Kind | None,
         *,
         since: Version | None = None,
         expected: int | None = None,
@@ -171,13 +166,13 @@ class _Look:
             return
         brokers = "every" if since is None or self._broker.known else f"before {_text(since)}"
         self._stop(one.path, reason, brokers, stops)
-        if what is None:
+        if kind is None:
             return
         who = "the broker" if self._broker.known else "a broker" if since is None else f"a broker {brokers}"
-        todo = _ELSEWHERE if kind.startswith("stray") else "delete it" if one.size == 0 else "is the setting another?"
-        severity: Severity = "warning" if stops is None and self._running else "error"
+        if stops is None and self._running:  # so it is the other version
+            kind = replace(kind, severity="warning")
         got = reason if expected is None else one.size
-        self._tell(severity, kind, one.path, expected, got, f"{who} refuses to start: {todo}")
+        self._findings.append(kind.finding(one.path, expected=expected, got=got, who=who))
 
     def at_queues(self) -> None:
         """Consume queues, their extension files where these are on, and batch queues."""
@@ -185,7 +180,7 @@ class _Look:
             return
         rules, batch = self._found.queues.rules, _batch_topics(self._options.root)
         for path in _queue_directories(self._options.consume_queue):
-            self._load(listed([path]), rules.file_size, None)
+            self._load(listed([path]), rules.file_size, "simple queue")
             self._require_type(path, "SimpleCQ", _topic_of(path) not in batch)
         if rules.ext_file_size is not None:
             for path in _queue_directories(self._options.consume_queue_ext_directory):
@@ -198,8 +193,8 @@ class _Look:
     def _require_type(self, path: str, kind: str, said: bool) -> None:
         if not said:
             self._stop(path, f"a queue of type {kind}, which config/topics.json does not say of its topic")
-            hint = "the broker refuses to start: restore config/topics.json, or move this directory elsewhere"
-            self._tell("error", "queue-type", path, f"queue.type {kind} in config/topics.json", "another", hint)
+            expected = f"queue.type {kind} in config/topics.json"
+            self._findings.append(catalogue.QUEUE_TYPE.finding(path, expected=expected, got="another"))
 
     # ---- the index
 
@@ -226,8 +221,7 @@ class _Look:
         path = os.path.join(self._options.root, "checkpoint")
         brokers = "every" if self._broker.known else f"{_text(OFFSET_SINCE)} and later"
         self._stop(path, "no logicsPhysicalOffset for enableAcceleratedRecovery", brokers, before is False or None)
-        hint = "start it once with enableAcceleratedRecovery=false"
-        self._tell("error", "checkpoint-no-offset", path, "a logicsPhysicalOffset", 0, hint)
+        self._findings.append(catalogue.CHECKPOINT_NO_OFFSET.finding(path, expected="a logicsPhysicalOffset", got=0))
 
     def _prune(self, files: Sequence[tuple[Entry, layout.IndexHeader]], checkpoint: Checkpoint) -> None:
         """`IndexService.load`."""
@@ -245,20 +239,16 @@ class _Look:
                 self._findings.append(self._doomed(one, header, checkpoint.index_msg_timestamp, entries, lost))
 
     def _doomed(self, one: Entry, header: layout.IndexHeader, known: int, entries: int, lost: int | None) -> Finding:
-        severity: Severity = "info" if self._running else "warning" if lost == 0 else "error"
+        kind = catalogue.DELETED_AT_NEXT_START
         if self._running:
-            hint = "a broker runs; were it killed now, its next start would delete this file"
+            kind = catalogue.DELETED_AFTER_A_KILL
         elif lost == 0:
-            hint = f"`abort` exists: the next start deletes this file and writes its {plural(entries, 'entry')} again"
-        else:
-            hint = f"`abort` exists: the next start deletes this file, and of its {plural(entries, 'entry')} "
-            gone = "perhaps not all come back" if lost is None else f"{lost} do not come back"
-            told = " (--broker-version may tell)" if lost is None and self._options.broker_version is None else ""
-            hint += f"{gone}{told}; `mqindex repair` moves the checkpoint up"
-        limit = f"at most {known}"
-        return Finding(
-            severity, "deleted-at-next-start", one.path, 8, "end_timestamp", limit, header.end_timestamp, hint
-        )
+            kind = catalogue.WRITTEN_AGAIN_AT_NEXT_START
+        gone = "perhaps not all come back" if lost is None else f"{lost} do not come back"
+        if lost is None and self._options.broker_version is None:
+            gone += " (--broker-version may decide it)"
+        limit, got = f"at most {known}", header.end_timestamp
+        return kind.finding(one.path, 8, "end_timestamp", limit, got, entries=plural(entries, "entry"), lost=gone)
 
     def _lost_of(self, path: str, entries: int, again: set[int]) -> int | None:
         """How many entries of a deleted file have messages that the log still holds, and that are not read again.
@@ -289,8 +279,8 @@ class _Look:
                 continue
             self._stop(one.path, "a directory, not a file")
             if one.name == "lock":
-                hint = "no broker starts with it: move it elsewhere"
-                self._tell("error", "lock-unreadable", one.path, "a file", "a directory", hint)
+                no_file = catalogue.LOCK_UNREADABLE.finding(one.path, expected="a file", got="a directory")
+                self._findings.append(no_file)
             else:
                 self._findings.append(checkpoint_is_directory(one.path))
         for name in CONFIG_FILES:
@@ -308,9 +298,9 @@ class _Look:
         if owner is None or not shut or shut[0].status is None:
             return
         self._stop(shut[0].path, "the owner of the log may not write it")
-        hint = f"a broker opens every file to write: chown or chmod what it cannot, {len(shut)} in all"
         wanted, got = f"writable for user {owner.st_uid}", rights(shut[0].status)
-        self._tell("error", "not-writable", shut[0].path, wanted, got, hint)
+        finding = catalogue.NOT_WRITABLE.finding(shut[0].path, expected=wanted, got=got, count=len(shut))
+        self._findings.append(finding)
 
 
 def _queue_directories(home: str) -> Iterator[str]:

@@ -13,7 +13,8 @@ from mqindex._native.commit_log import find_frame
 from mqindex.engines import Engine
 from mqindex.errors import FileStateError, GeometryError
 from mqindex.files.mapped_file import MappedFile
-from mqindex.report import Finding
+from mqindex.report import Finding, Kind
+from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
 from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM, QUEUE_FILE_SIZE
@@ -31,16 +32,15 @@ _STEP = 4 << 20  # bytes of log; most logs show in the first few messages whethe
 class Unknown:
     """A setting that is not known: what, where it decides, what was taken meanwhile, and how to give it."""
 
-    kind: str
+    kind: Kind
     what: str
     path: str
     taken: str
     option: str
 
     def finding(self) -> Finding:
-        """As `verify` and `rebuild` say it."""
-        hint = f"nothing in the store tells it: give {self.option}"
-        return Finding("warning", f"{self.kind}-unknown", self.path, expected=self.what, got=self.taken, hint=hint)
+        """As `verify` and `rebuild` report it."""
+        return self.kind.finding(self.path, expected=self.what, got=self.taken, option=self.option)
 
 
 def unknown_settings(found: Survey, *, index: bool, tags: bool, queues: bool) -> list[Unknown]:
@@ -50,7 +50,7 @@ def unknown_settings(found: Survey, *, index: bool, tags: bool, queues: bool) ->
     if index and not found.geometry_known:
         unknown.append(
             Unknown(
-                "geometry",
+                catalogue.GEOMETRY_UNKNOWN,
                 "the geometry of the index files",
                 options.index,
                 "the broker's default",
@@ -61,7 +61,7 @@ def unknown_settings(found: Survey, *, index: bool, tags: bool, queues: bool) ->
     if tags and not found.version.known:
         unknown.append(
             Unknown(
-                "broker-version",
+                catalogue.BROKER_VERSION_UNKNOWN,
                 "the broker's version, since TAGS are indexed from 5.4 on",
                 options.index,
                 "the rules before 5.4",
@@ -71,7 +71,7 @@ def unknown_settings(found: Survey, *, index: bool, tags: bool, queues: bool) ->
     if queues and not found.queues.size_known:
         unknown.append(
             Unknown(
-                "queue-file-size",
+                catalogue.QUEUE_FILE_SIZE_UNKNOWN,
                 "the length of the queues' files",
                 options.consume_queue,
                 "the broker's default",
@@ -96,7 +96,7 @@ def wanted_settings(engine: Engine, index: Diagnosis | None, queues: QueueDiagno
 def refuse(unknown: Sequence[Unknown]) -> None:
     """Refuse to write by a guess; all that has to be given is said at once."""
     if unknown:
-        kind = GeometryError if any(one.kind == "geometry" for one in unknown) else FileStateError
+        kind = GeometryError if any(one.kind is catalogue.GEOMETRY_UNKNOWN for one in unknown) else FileStateError
         raise kind(
             "nothing tells " + ", nor ".join(one.what for one in unknown),
             path=unknown[0].path,

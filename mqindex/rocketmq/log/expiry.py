@@ -14,6 +14,7 @@ from typing import TypeVar
 from mqindex.errors import FormatError
 from mqindex.files import disk
 from mqindex.report import Finding
+from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.log.log_entries import LogSpan
 
 __all__ = ["LogExpiredError", "expired_finding", "present", "read_again", "still_there", "was_deleted"]
@@ -64,5 +65,4 @@ def expired_finding(before: Sequence[LogSpan], left: Sequence[LogSpan]) -> list[
         return []
     files, directory = len(before) - len(left), os.path.dirname(left[0].path)
     wanted, got = f"from phy offset {before[0].file_start} on", f"from {left[0].file_start} on"
-    hint = f"a broker deleted {files} of its oldest files while they were read; they are left out"
-    return [Finding("info", "log-expired-meanwhile", directory, expected=wanted, got=got, hint=hint)]
+    return [catalogue.LOG_EXPIRED_MEANWHILE.finding(directory, expected=wanted, got=got, files=files)]

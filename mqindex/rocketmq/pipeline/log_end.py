@@ -1,4 +1,4 @@
-"""Where a log ends, and what stands behind its end."""
+"""Where a log ends, and what follows its end."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding
+from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.log.log_entries import Damage, LogSpan, drained
 from mqindex.rocketmq.pipeline.splits import Stretch, cut, extract
 from mqindex.rocketmq.pipeline.survey import Survey
@@ -49,10 +50,9 @@ def _behind(item: tuple[LogSpan, int]) -> list[Finding]:
         frames = _whole_frames(log, span, end)
         stale = frames > 0 or _any_byte(log, end - span.file_start, span.stop - span.file_start)
     if frames:
-        hint = "the frame here is bad: a broker cuts the log, so they are not indexed"
-        got = f"{plural(frames, 'whole frame')} behind it"
-        return [Finding("warning", "frames-behind-log-end", span.path, end - span.file_start, got=got, hint=hint)]
-    return [Finding("info", "stale-bytes-behind-log-end", span.path, end - span.file_start)] if stale else []
+        got = f"{plural(frames, 'complete frame')} after it"
+        return [catalogue.FRAMES_AFTER_LOG_END.finding(span.path, end - span.file_start, got=got)]
+    return [catalogue.STALE_BYTES_AFTER_LOG_END.finding(span.path, end - span.file_start)] if stale else []
 
 
 def _whole_frames(log: MappedFile, span: LogSpan, at: int) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from mqindex.files import disk
 from mqindex.files.regular import regular
 from mqindex.report import Finding
-from mqindex.rocketmq import store
+from mqindex.rocketmq import catalogue, store
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, QUEUE_UNIT_SIZE, IndexHeader
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.log.log_files import LogFile
@@ -21,8 +21,6 @@ from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.queue_files import queue_file_paths
 
 __all__ = ["find_log_gone"]
-
-_HINT = "is its volume mounted? commitlog= (--commitlog) says where the log is"
 
 
 def find_log_gone(options: StoreOptions, files: Sequence[LogFile], spans: Sequence[LogSpan]) -> Finding | None:
@@ -38,7 +36,7 @@ def find_log_gone(options: StoreOptions, files: Sequence[LogFile], spans: Sequen
         if witness is None:
             return None
         got = f"no message in it, but entries in {os.path.relpath(witness, options.root)}"
-        return Finding("error", "log-missing", options.commitlog[0], expected="the commit log", got=got, hint=_HINT)
+        return catalogue.LOG_MISSING.finding(options.commitlog[0], expected="the commit log", got=got)
     empty = [directory for directory in options.commitlog if not _has_files(directory)]
     if len(options.commitlog) < 2 or not empty:
         return None
@@ -48,7 +46,7 @@ def find_log_gone(options: StoreOptions, files: Sequence[LogFile], spans: Sequen
     if hole is None:
         return None  # a directory whose turn has not come yet
     got = f"no file in it, and no log from phy offset {hole} on"
-    return Finding("error", "log-missing", empty[0], expected="its share of the commit log", got=got, hint=_HINT)
+    return catalogue.LOG_MISSING.finding(empty[0], expected="its share of the commit log", got=got)
 
 
 def _has_files(directory: str) -> bool:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from mqindex._words import plural
 from mqindex.report import Finding
-from mqindex.rocketmq import layout
+from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.pipeline.queue_stages import OldQueues, QueueBatch, QueuePiece, UnitRun
 from mqindex.rocketmq.queue.consume_queue_ext import EXT_UNIT
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
@@ -114,28 +114,14 @@ def skipped_findings(runs: Sequence[UnitRun], root: str, batch_topics: Collectio
         topic, queue_id = name
         problem = name_problem(topic, queue_id)
         if problem is not None:
-            found[name] = Finding(
-                "warning",
-                "queue-name",
-                os.path.join(root, "consumequeue"),
-                got=f"{problem}: {topic[:80]!r} queue {queue_id}",
-                hint=f"{plural(count, 'unit of this queue is', 'units of this queue are')} left out",
+            left = plural(count, "unit of this queue is", "units of this queue are")
+            found[name] = catalogue.IMPOSSIBLE_QUEUE_NAME.finding(
+                os.path.join(root, "consumequeue"), got=f"{problem}: {topic[:80]!r} queue {queue_id}", units=left
             )
         elif topic in batch_topics:
-            left = plural(count, "message is", "messages are")
-            found[name] = Finding(
-                "warning",
-                "batch-queue",
-                os.path.join(root, "batchconsumequeue", topic, str(queue_id)),
-                hint=f"queue.type of this topic is BatchCQ, which is not rebuilt: {left} left out",
-            )
+            path = os.path.join(root, "batchconsumequeue", topic, str(queue_id))
+            found[name] = catalogue.BATCH_QUEUE.finding(path, messages=plural(count, "message is", "messages are"))
     return found
-
-
-_GIVEN_TWICE = (
-    "these queue offsets were given twice, and the older messages are in no queue: right if the topic was deleted and"
-    " created again; else a writer lost its queues, and nobody consumes these messages"
-)
 
 
 def oddity_findings(odd: Oddities, path: str) -> list[Finding]:
@@ -146,44 +132,27 @@ def oddity_findings(odd: Oddities, path: str) -> list[Finding]:
 def _oddities(odd: Oddities, path: str) -> list[Finding]:
     where = f"from phy offset {odd.at} on"
     return [
-        Finding(
-            "warning",
-            "queue-offset-hole",
+        catalogue.QUEUE_OFFSET_HOLE.finding(
             path,
             expected="queue offsets without a gap",
             got=odd.blanks and f"{odd.blanks} that no message has, {where}",
-            hint="they are filled with blank units, so that every other message keeps its queue offset",
         ),
-        Finding(
-            "warning",
-            "queue-offset-jump",
+        catalogue.QUEUE_OFFSET_JUMP.finding(
             path,
             expected="queue offsets that messages could have had",
             got=odd.misplaced and f"{odd.misplaced} far beyond, {where}",
-            hint="their units stand at the next place, as a broker writes them",
         ),
-        Finding(
-            "warning",
-            "queue-offset-repeated",
-            path,
-            expected="each queue offset once",
-            got=odd.repeated and f"{odd.repeated} again, {where}",
-            hint="the first message stays, as in a broker",
+        catalogue.QUEUE_OFFSET_REPEATED.finding(
+            path, expected="each queue offset once", got=odd.repeated and f"{odd.repeated} again, {where}"
         ),
-        Finding(
-            "error" if odd.twice else "info",
-            "queue-began-again",
+        (catalogue.QUEUE_BEGAN_AGAIN if odd.twice else catalogue.TOPIC_CREATED_AGAIN).finding(
             path,
             expected="one life of the topic",
             got=odd.early and f"{plural(odd.early, 'unit')} before queue offset 0, {where}",
-            hint=_GIVEN_TWICE if odd.twice else "the topic was deleted and created again; the older units are left out",
         ),
-        Finding(
-            "warning",
-            "queue-offset-impossible",
+        catalogue.QUEUE_OFFSET_IMPOSSIBLE.finding(
             path,
             expected="queue offsets that a file can hold",
             got=odd.impossible and f"{plural(odd.impossible, 'other')}, {where}",
-            hint="these messages are in no queue",
         ),
     ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from mqindex.errors import FormatError
 from mqindex.files import disk
 from mqindex.report import Finding, Value
-from mqindex.rocketmq import layout
+from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.delay_survey import seen_delay_levels
@@ -84,9 +84,8 @@ def _rocksdb(options: StoreOptions) -> str | None:
 
 
 def queues_elsewhere(rocksdb: str) -> Finding:
-    """What is said where no queue is read or written."""
-    hint = "the consume queues are in RocksDB (storeType=defaultRocksDB): they are neither compared nor written"
-    return Finding("info", "queues-elsewhere", rocksdb, hint=hint)
+    """No queue is read or written."""
+    return catalogue.QUEUES_ELSEWHERE.finding(rocksdb)
 
 
 def is_rocksdb(directory: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from mqindex.engines import Engine
 from mqindex.report import Finding
+from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.log.expiry import expired_finding, still_there
 from mqindex.rocketmq.log.log_entries import Damage, LogSpan
 from mqindex.rocketmq.pipeline import stages
@@ -92,17 +93,9 @@ class Extracted(Stitched[Run]):
 
 def damage_finding(damage: Damage) -> Finding:
     """A stretch of an earlier log file that could not be read."""
-    stop = "the end of the file" if damage.stop is None else f"phy offset {damage.stop}"
-    return Finding(
-        "error",
-        f"log-{damage.kind}",
-        path=damage.path,
-        at=damage.at,
-        field=damage.field,
-        expected=damage.expected,
-        got=damage.got,
-        hint=f"the log is damaged here; it was read on from {stop}",
-    )
+    resumed = "the end of the file" if damage.stop is None else f"phy offset {damage.stop}"
+    kind = catalogue.LOG_DAMAGE[damage.kind]
+    return kind.finding(damage.path, damage.at, damage.field, damage.expected, damage.got, resumed=resumed)
 
 
 def cut(
@@ -203,8 +196,7 @@ def _without_deleted(
 
 
 def _deleted(span: LogSpan) -> Finding:
-    hint = "it was deleted while the log was read, and files before it are still there"
-    return Finding("error", "log-file-missing", span.path, expected="this file of the log", got="none", hint=hint)
+    return catalogue.LOG_FILE_DELETED.finding(span.path, expected="this file of the log", got="none")
 
 
 def _close(done: Stitched[Any], stop: int | None, *, file_end: bool = False) -> None:

@@ -14,7 +14,7 @@ from mqindex.errors import FileStateError, GeometryError
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding, Value
-from mqindex.rocketmq import layout, store
+from mqindex.rocketmq import catalogue, layout, store
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan
@@ -34,7 +34,6 @@ __all__ = [
     "survey_in_place",
 ]
 
-_NO_DIRECTORY = "not-a-directory"
 _INFERRED = "inferred"
 _SAMPLE_BYTES = 4 << 20
 _NAME_DIGITS = 20
@@ -133,14 +132,13 @@ def require_log(found: Survey) -> None:
 def require_directories(found: Survey) -> None:
     """What stands in the place of the index or of the queues is somebody's: it is not replaced."""
     for one in found.findings:
-        if one.kind == _NO_DIRECTORY:
+        if one.kind == catalogue.NOT_A_DIRECTORY.name:
             raise FileStateError("not a directory", path=one.path, expected=one.expected, got=one.got, hint=one.hint)
 
 
 def index_switched_off(options: StoreOptions) -> Finding:
-    """What is said where no index file is asked for or written."""
-    hint = "a broker that is configured so writes no index files"
-    return Finding("info", "index-switched-off", options.index, field=options.index_switch, got="false", hint=hint)
+    """No index file is expected or written."""
+    return catalogue.INDEX_SWITCHED_OFF.finding(options.index, field=options.index_switch, got="false")
 
 
 def estimated_entries(found: Survey) -> tuple[int, int]:
@@ -196,13 +194,8 @@ def _spans(files: list[LogFile]) -> tuple[LogSpan, ...]:
 
 def _holes(files: list[LogFile], spans: tuple[LogSpan, ...]) -> list[Finding]:
     return [
-        Finding(
-            "error",
-            "log-file-missing",
-            path=one.path,
-            expected=f"the next file at phy offset {one.stop}",
-            got=following.file_start,
-            hint="messages between the two are not in this store",
+        catalogue.LOG_FILE_MISSING.finding(
+            one.path, expected=f"the next file at phy offset {one.stop}", got=following.file_start
         )
         for one, following in itertools.pairwise(spans)
         if one.stop != following.file_start
@@ -210,26 +203,21 @@ def _holes(files: list[LogFile], spans: tuple[LogSpan, ...]) -> list[Finding]:
 
 
 def _no_directories(options: StoreOptions) -> list[Finding]:
-    hint = "move it elsewhere; where it is a link, see whether a volume is not mounted"
     return [
-        Finding("error", _NO_DIRECTORY, path, expected="a directory", got=disk.kind_of(path), hint=hint)
+        catalogue.NOT_A_DIRECTORY.finding(path, expected="a directory", got=disk.kind_of(path))
         for path in (options.index, options.consume_queue)
         if disk.exists(path) and not disk.is_directory(path)
     ]
 
 
 def _strays(directory: str) -> list[Finding]:
-    return [
-        Finding("warning", "stray-file", path=os.path.join(directory, name), hint="the broker skips it")
-        for name in store.stray_index_names(directory)
-    ]
+    names = store.stray_index_names(directory)
+    return [catalogue.STRAY_FILE.finding(os.path.join(directory, name)) for name in names]
 
 
 def _directories(paths: list[str]) -> list[Finding]:
-    hint = "a broker loads no index file behind it, from 5.1 on it does not start; repair moves it to the backup"
-    return [
-        Finding("error", "index-unreadable", path, expected="a file", got="a directory", hint=hint) for path in paths
-    ]
+    kind = catalogue.INDEX_IS_DIRECTORY
+    return [kind.finding(path, expected="a file", got="a directory") for path in paths]
 
 
 def _geometry(options: StoreOptions, index_files: list[str]) -> tuple[Value, bool]:

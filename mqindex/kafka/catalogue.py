@@ -6,20 +6,18 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from mqindex.report import Kind, Severity, catalogue_rows
-
-__all__ = ["CATALOGUE", "rows"]
+from mqindex.report import Kind, Severity
 
 _INDEX = "`mqindex repair` writes the index from the log"
 _RESTORE = "restore the segment from another replica"
 _ALONE = "nothing need be done"
 
 
-def _kinds(severity: Severity, hint: str | None, meanings: Mapping[str, str]) -> dict[str, Kind]:
-    return {name: Kind(severity, meaning, hint) for name, meaning in meanings.items()}
+def _kinds(severity: Severity, hint: str | None, meanings: Mapping[str, str]) -> dict[str, tuple[Kind]]:
+    return {name: (Kind(name, severity, meaning, hint),) for name, meaning in meanings.items()}
 
 
-CATALOGUE: Final[Mapping[str, Kind]] = MappingProxyType(
+CATALOGUE: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
     {
         # ---- the log of a segment
         **_kinds(
@@ -192,12 +190,3 @@ CATALOGUE: Final[Mapping[str, Kind]] = MappingProxyType(
         ),
     }
 )
-
-
-def rows() -> list[tuple[str, str, str, str]]:
-    """(kind, severity, meaning, hint), errors first, then by name: the table of the documents.
-
-    >>> rows()[0][:2]
-    ('leader-epoch-checkpoint', 'error')
-    """
-    return catalogue_rows(CATALOGUE)

@@ -1,0 +1,340 @@
+"""Every kind of finding that verify, rebuild and repair make of a RocketMQ store: severity, meaning, and what to do.
+
+A kind whose severity or hint depends on the situation has one name for each situation; the usual one comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from mqindex.report import Kind
+
+_REWRITE_INDEX = "`mqindex repair` replaces this file from the log"
+_REWRITE_QUEUE = "`mqindex repair` writes this queue's files from the log"
+_RESTORE = "restore the file from a copy or a replica, where there is one"
+_OWN_DIRECTORY = "move it elsewhere, or give the log a directory of its own below the volume's root"
+_NO_START = "a broker without any queue reads its whole log again when it starts"
+
+# fmt: off
+# ---- the start of a broker
+
+STRAY_LOG_FILE = Kind("stray-log-file", "error",
+    "A file or directory that is not a log file is in the log's directory, and no broker starts (5.1 and later "
+    "ignore directories).",
+    f"{{who}} refuses to start: {_OWN_DIRECTORY}")
+LOADED_AS_LOG_FILE = replace(STRAY_LOG_FILE,
+    hint=f"a broker loads it as a log file, after all others by its name: {_OWN_DIRECTORY}")
+DUPLICATE_LOG_FILE = replace(STRAY_LOG_FILE,
+    hint="a broker loads both, one after the other: move the one that is incomplete elsewhere")
+STRAY_QUEUE_FILE = Kind("stray-queue-file", "error",
+    "A file or directory that is not a file of the queue is in its directory, and no broker starts (5.1 and later "
+    "ignore directories).",
+    "{who} refuses to start: move it elsewhere")
+IGNORED_QUEUE_FILE = replace(STRAY_QUEUE_FILE, severity="warning", hint="the broker ignores it")
+LOG_FILE_EMPTY = Kind("log-file-empty", "error",
+    "A log file has no bytes, and brokers before 5.1.3 do not start.",
+    "{who} refuses to start: delete it")
+QUEUE_FILE_EMPTY = Kind("queue-file-empty", "error",
+    "A file of a queue has no bytes, and brokers before 5.1.3 do not start.",
+    "{who} refuses to start: delete it")
+LOG_FILE_LENGTH = Kind("log-file-length", "error",
+    "The length of a log file is not mappedFileSizeCommitLog, and no broker starts.",
+    "{who} refuses to start: if the setting is another, give it with --broker-conf; if the file was cut, restore it")
+QUEUE_TYPE = Kind("queue-type", "error",
+    "The type of a queue is not the type of its topic, and brokers 5.0 and later do not start.",
+    "the broker refuses to start: restore config/topics.json, or move this directory elsewhere")
+CHECKPOINT_NO_OFFSET = Kind("checkpoint-no-offset", "error",
+    "After an unclean exit enableAcceleratedRecovery starts at an offset that is not in the checkpoints of brokers "
+    "before 5.5, and brokers 5.5 and later do not start.",
+    "start the broker once with enableAcceleratedRecovery=false")
+NOT_WRITABLE = Kind("not-writable", "error",
+    "The owner of the log has no permission to write a file that a broker opens for writing, so it does not start.",
+    "a broker opens every file for writing: chown or chmod those that it cannot open, {count} in all")
+LOCK_UNREADABLE = Kind("lock-unreadable", "error",
+    "The store's lock is not a file, and no broker starts.",
+    "no broker starts with it: move it elsewhere")
+QUEUES_DELETED_AT_NEXT_START = Kind("queues-deleted-at-next-start", "error",
+    "The commit log is empty, and a broker that starts with an empty log deletes every consume queue.",
+    "is its volume mounted? A broker that starts without a log deletes every consume queue")
+DELETED_AT_NEXT_START = Kind("deleted-at-next-start", "error",
+    "The last exit was unclean and the checkpoint is older than this index file, so the next start deletes the file.",
+    "`abort` exists: the next start deletes this file, and of its {entries} {lost}; `mqindex repair` moves the "
+    "checkpoint up")
+WRITTEN_AGAIN_AT_NEXT_START = replace(DELETED_AT_NEXT_START, severity="warning",
+    hint="`abort` exists: the next start deletes this file and writes its {entries} again")
+DELETED_AFTER_A_KILL = replace(DELETED_AT_NEXT_START, severity="info",
+    hint="a broker is running; if it were killed now, its next start would delete this file")
+NOT_A_DIRECTORY = Kind("not-a-directory", "error",
+    "Something else is in the place of the directory of the index or of the queues, and a broker can write none of "
+    "their files.",
+    "move it elsewhere; if it is a link, check whether a volume is not mounted")
+
+# ---- the commit log
+
+LOG_DAMAGE: Final[Mapping[str, Kind]] = {
+    name: Kind(
+        f"log-{name}", "error", meaning, f"the log is damaged here; reading continued at {{resumed}}; {_RESTORE}"
+    )
+    for name, meaning in {
+        "bad-magic": "A record of the log has no magic code: the log is damaged there.",
+        "bad-size": "A record of the log has an impossible size: the log is damaged there.",
+        "bad-length": "A part of a record is longer than the record: the log is damaged there.",
+        "foreign": "A record contains another offset than its own: it is stale or from another log.",
+        "bad-crc": "A message's body does not match its checksum; its keys and its unit are used nevertheless.",
+        "truncated": "A log file ends inside a record.",
+        "bad-delay": "A message's delay level is not a number, which stops a broker's dispatch.",
+    }.items()
+}
+LOG_MISSING = Kind("log-missing", "error",
+    "The commit log, or one of its directories, is missing, but the index or queues have entries for it.",
+    "is its volume mounted? commitlog= (--commitlog) says where the log is")
+LOG_FILE_MISSING = Kind("log-file-missing", "error",
+    "One or more files are missing inside the log, with their messages.",
+    f"the messages between the two files are not in this store; {_RESTORE}")
+LOG_FILE_DELETED = replace(LOG_FILE_MISSING,
+    hint="it was deleted while the log was read, and files before it still exist")
+FRAMES_AFTER_LOG_END = Kind("frames-behind-log-end", "warning",
+    "Complete records follow the first bad one of the last file; no broker indexes them.",
+    "the record here is bad: a broker cuts the log here and never indexes them; compare the log with a replica first")
+STALE_BYTES_AFTER_LOG_END = Kind("stale-bytes-behind-log-end", "info",
+    "Old bytes follow the log's end; new messages overwrite them.")
+LOG_EXPIRED_MEANWHILE = Kind("log-expired-meanwhile", "info",
+    "A broker deleted the log's oldest files while they were read; they are left out.",
+    "a broker deleted {files} of its oldest files while they were read; they are left out")
+
+# ---- the index
+
+INDEX_FAULTS: Final[Mapping[str, Kind]] = {
+    name: Kind(f"index-{name.replace('_', '-')}", "error", meaning, _REWRITE_INDEX)
+    for name, meaning in {
+        "index_count": "The header of an index file counts more entries than the file can hold, or a negative number.",
+        "begin_phy_offset": "The header's first offset is not that of the first entry.",
+        "end_phy_offset": "The header's last offset is not that of the last entry.",
+        "end_timestamp": "The header's last time is not that of the last entry.",
+        "slot": "A slot points to an entry that the file does not have.",
+        "slot_head": "A slot does not point to its newest entry, so look-ups miss entries.",
+        "key_hash": "An entry's key hash is negative; no broker writes such a hash.",
+        "time_diff": "An entry's time is before the first entry's; no broker writes such a time.",
+        "prev_index": "An entry does not point to the previous one of its slot, so look-ups miss entries.",
+    }.items()
+} | {
+    "hash_slot_count": Kind(
+        "index-hash-slot-count", "warning", "The header's count of used slots is wrong; nothing ever reads it."
+    )
+}
+"""By the names of `IndexFile.check`."""
+INDEX_SIZE = Kind("index-size", "error", "The length of an index file does not match the geometry.", _REWRITE_INDEX)
+INDEX_UNREADABLE = Kind("index-unreadable", "error", "An index file cannot be read.", "{error}")
+INDEX_IS_DIRECTORY = replace(INDEX_UNREADABLE,
+    hint="a broker loads no index file after it, and 5.1 and later do not start; `mqindex repair` moves it to the "
+         "backup")
+INDEX_BEYOND_LOG = Kind("index-beyond-log", "error",
+    "An index file has entries for offsets after the log's end.",
+    _REWRITE_INDEX)
+INDEX_EMPTY = Kind("index-empty", "error",
+    "An index file has no entries, but is not the last one, or not seeded by the one before it.",
+    _REWRITE_INDEX)
+WRONG_ENTRY = Kind("wrong-entry", "error",
+    "An entry has another hash, offset or time than its message in the log.",
+    _REWRITE_INDEX)
+FOREIGN_ENTRY = Kind("foreign-entry", "error", "An entry is for no message of this log.", _REWRITE_INDEX)
+WRONG_TIME = Kind("wrong-time", "error",
+    "A time in the header, or of the first entry, is not what a broker writes for this log.",
+    _REWRITE_INDEX)
+MISSING_ENTRIES = Kind("missing-entries", "error",
+    "Messages of the log have no index entries.",
+    "`mqindex repair` writes them")
+MISSING_IN_FILE = replace(MISSING_ENTRIES, hint=_REWRITE_INDEX)
+INDEX_OVERLAP = Kind("index-overlap", "error",
+    "Two index files hold the same entries.",
+    "another file has these entries too; `mqindex repair` moves this one to the backup")
+INDEX_ORDER = Kind("index-order", "warning",
+    "The order of index files by name is not the log's order; a broker answers from the last name first.",
+    "the broker loads by name and answers from the last name first")
+STRAY_FILE = Kind("stray-file", "warning",
+    "A file or directory that a broker ignores is among its own.",
+    "the broker ignores it")
+INDEX_ENTRIES_EXPIRED = Kind("index-entries-expired", "info",
+    "Entries are for messages that are no longer in the log.",
+    "their messages are below the log's minimum offset")
+MESSAGE_INDEXED_TWICE = Kind("message-indexed-twice", "info",
+    "A message has its entries twice: a broker indexes its last message again after a crash.",
+    "a restarted broker indexes its last message again")
+INDEX_SWITCHED_OFF = Kind("index-switched-off", "info",
+    "The broker is configured to write no index files.",
+    "a broker with this configuration writes no index files")
+
+# ---- settings that are not known
+
+_GIVE = "nothing in the store shows it: give {option}"
+GEOMETRY_UNKNOWN = Kind("geometry-unknown", "warning",
+    "Index files are to be written, and nothing shows their number of slots and entries.",
+    _GIVE)
+BROKER_VERSION_UNKNOWN = Kind("broker-version-unknown", "warning",
+    "Messages have TAGS, and nothing shows whether the broker indexes them.",
+    _GIVE)
+QUEUE_FILE_SIZE_UNKNOWN = Kind("queue-file-size-unknown", "warning",
+    "Queues are to be written, and nothing shows the length of their files.",
+    _GIVE)
+
+# ---- the consume queues
+
+QUEUE_MISSING = Kind("queue-missing", "error",
+    "A queue that has messages in the log has no files.",
+    "`mqindex repair` writes them")
+QUEUES_MISSING = replace(QUEUE_MISSING, hint=f"`mqindex repair` writes them; {_NO_START}")
+QUEUE_SIZE = Kind("queue-size", "error",
+    "The length of a queue's file is not mappedFileSizeConsumeQueue, and no broker starts.",
+    f"a broker refuses to start; {_REWRITE_QUEUE}")
+OTHER_QUEUE_SIZE = replace(QUEUE_SIZE, hint="{who} refuses to start: is the setting another?")
+QUEUE_FILE_MISSING = Kind("queue-file-missing", "error",
+    "One or more files are missing inside a queue.",
+    _REWRITE_QUEUE)
+QUEUE_UNREADABLE = Kind("queue-unreadable", "error", "A queue's file cannot be read.", "{error}")
+QUEUE_BEYOND_LOG = Kind("queue-beyond-log", "error",
+    "Units are for offsets after the log's end; a broker cuts them off when it starts.",
+    "{units} after the log's end: a broker cuts them off, and so does `mqindex repair`")
+MISSING_UNITS = Kind("missing-units", "error",
+    "Messages of the log have no unit in their queue, so consumers miss them.",
+    _REWRITE_QUEUE)
+WRONG_UNIT = Kind("wrong-unit", "error", "A unit has another offset, size or tag than its message.", _REWRITE_QUEUE)
+MANY_WRONG_UNITS = replace(WRONG_UNIT, hint=f"{{units}} of this queue differ; {_REWRITE_QUEUE}")
+WRONG_EXT_UNIT = Kind("wrong-ext-unit", "error",
+    "Extension units do not match their messages, so consumers filter them wrongly.",
+    f"consumers filter these messages wrongly; {_REWRITE_QUEUE}")
+FOREIGN_UNIT = Kind("foreign-unit", "error",
+    "Units are for no message of this queue.",
+    f"{{units}} for no message of this queue; {_REWRITE_QUEUE}")
+INVALID_UNIT = Kind("invalid-unit", "error",
+    "Places between units hold none; a broker would end the queue there.",
+    f"{{places}} without a unit, where a broker would end the queue; {_REWRITE_QUEUE}")
+QUEUE_NAME = Kind("queue-name", "error",
+    "The name of a queue's file is not a multiple of its length, or the name of a topic cannot be a directory's.",
+    _REWRITE_QUEUE)
+IMPOSSIBLE_QUEUE_NAME = replace(QUEUE_NAME, severity="warning", hint="{units} in no file")
+NO_DELIVER_TIME = Kind("no-deliver-time", "warning",
+    "Units of delayed messages hold a tag's hash instead of the time of delivery, as brokers 4.9.2 to 4.9.8 write "
+    "them after a crash: they are delivered at once.",
+    "brokers 4.9.2 to 4.9.8 write these after an unclean exit and deliver at once; `mqindex repair` writes the times")
+QUEUE_OFFSET_HOLE = Kind("queue-offset-hole", "warning",
+    "No message of the log has these queue offsets; they are filled with blank units.",
+    "they are filled with blank units, so that every other message keeps its queue offset")
+QUEUE_OFFSET_JUMP = Kind("queue-offset-jump", "warning",
+    "Messages have queue offsets that are far too large; their units are written at the next place.",
+    "their units are written at the next place, as a broker writes them")
+QUEUE_OFFSET_REPEATED = Kind("queue-offset-repeated", "warning",
+    "Messages have the queue offset of an earlier one; the first one stays.",
+    "the first message stays, as in a broker")
+QUEUE_OFFSET_IMPOSSIBLE = Kind("queue-offset-impossible", "warning",
+    "Messages have queue offsets that no file can hold; they are in no queue.",
+    "these messages are in no queue")
+QUEUE_BEGAN_AGAIN = Kind("queue-began-again", "error",
+    "The offsets of a queue start again at 0; the older messages are in no queue.",
+    "these queue offsets were given twice, and the older messages are in no queue: correct if the topic was deleted "
+    "and created again; otherwise a writer lost its queues, and nobody consumes these messages")
+TOPIC_CREATED_AGAIN = replace(QUEUE_BEGAN_AGAIN, severity="info",
+    hint="the topic was deleted and created again; the older units are left out")
+BATCH_QUEUE_MISSING = Kind("batch-queue-missing", "error",
+    "A batch queue that has messages in the log has no files.",
+    f"batch queues are not written by mqindex; {_NO_START}")
+BATCH_QUEUE = Kind("batch-queue", "warning",
+    "The queues of a topic are batch queues, which are not compared and not rebuilt.",
+    "queue.type of this topic is BatchCQ, which is not rebuilt: {messages} left out")
+BATCH_QUEUE_NOT_COMPARED = replace(BATCH_QUEUE, severity="info",
+    hint="queue.type of this topic is BatchCQ, which is not compared: {messages}")
+QUEUE_UNITS_EXPIRED = Kind("queue-units-expired", "info",
+    "Units are for messages that are no longer in the log.",
+    "their messages are below the log's minimum offset")
+QUEUE_UNITS_OF_DAMAGED_LOG = Kind("queue-units-of-damaged-log", "info",
+    "Units are for messages in damaged parts of the log.",
+    "their messages are in damaged parts of the log")
+QUEUE_MIN_OFFSET_STALE = Kind("queue-min-offset-stale", "info",
+    "All messages of a queue have expired, and its minimum offset has not moved.",
+    "every message of this queue is below the log's minimum; brokers before 5.0 do not move its min offset")
+QUEUES_ELSEWHERE = Kind("queues-elsewhere", "info",
+    "The consume queues are in RocksDB, which is not read.",
+    "the consume queues are in RocksDB (storeType=defaultRocksDB): they are neither compared nor written")
+STALE_QUEUE_BYTES = Kind("stale-queue-bytes", "info",
+    "Old bytes follow a queue's end; new units overwrite them.",
+    "old bytes after the queue's end; new units overwrite them")
+
+# ---- the small files
+
+CHECKPOINT_UNREADABLE = Kind("checkpoint-unreadable", "error",
+    "The checkpoint is not a file, or cannot be read.",
+    "{error}")
+CHECKPOINT_IS_DIRECTORY = replace(CHECKPOINT_UNREADABLE,
+    hint="no broker starts with it; without a checkpoint a broker starts")
+CHECKPOINT_GARBAGE = Kind("checkpoint-garbage", "error",
+    "A time in the checkpoint is not a time.",
+    "not a time; remove the file: after an unclean exit the broker then reads the whole log")
+CHECKPOINT_SIZE = Kind("checkpoint-size", "warning",
+    "The checkpoint is not 4096 bytes long; the broker makes it so.",
+    "the broker extends or cuts it to its length, with zeros")
+CHECKPOINT_AHEAD = Kind("checkpoint-ahead", "warning",
+    "The checkpoint is later than the log; after an unclean exit a broker would leave messages out.",
+    "the log lost its end, or this is another store's; after an unclean exit messages would be left out")
+CHECKPOINT_OFFSET_AHEAD = replace(CHECKPOINT_AHEAD, hint="the log ends earlier")
+CHECKPOINT_MISSING = Kind("checkpoint-missing", "info",
+    "There is no checkpoint; after an unclean exit the broker reads the whole log.",
+    "after its unclean exit the broker reads the whole log again")
+CHECKPOINT_BEHIND = Kind("checkpoint-behind", "info",
+    "The checkpoint is where the broker starts to read its log after its unclean exit.",
+    "where the broker starts to read its log again after its unclean exit")
+SIDE_FILE_INVALID = Kind("side-file-invalid", "error",
+    "A file of config/ is not JSON.",
+    "there is no .bak to use: the broker starts without, or not at all; restore the file")
+SIDE_FILES_INVALID = replace(SIDE_FILE_INVALID,
+    hint="the .bak is no better ({backup}): the broker starts without, or not at all; restore the file")
+SIDE_FILE_HAS_BACKUP = replace(SIDE_FILE_INVALID, severity="warning",
+    hint="the broker uses {backup}, which is one save older")
+SIDE_FILE_CONTENT = replace(SIDE_FILE_INVALID, hint="{error}")
+
+
+class OffsetKinds(NamedTuple):
+    """The kinds of one file of offsets."""
+
+    beyond_queue: Kind
+    expired: Kind
+    without_queue: Kind
+    more: Kind
+
+
+def _offsets(name: str, beyond: str, expired: str, without: str, whose: str) -> OffsetKinds:
+    return OffsetKinds(
+        Kind(
+            f"{name}-beyond-queue",
+            "warning",
+            beyond,
+            "the queue lost its end, or this is another store's; messages up to there would be left out",
+        ),
+        Kind(f"{name}-expired", "info", expired, "{messages} gone unread; the consumer continues at the min offset"),
+        Kind(f"{name}-without-queue", "info", without, "the store no longer has this queue"),
+        Kind(
+            f"{name}-more",
+            "info",
+            f"More offsets of {whose} are out of range than are listed.",
+            "{offsets} of this file out of range; the first are listed",
+        ),
+    )
+
+
+CONSUMER_OFFSET: Final = _offsets(
+    "consumer-offset",
+    "A group has consumed more messages than its queue holds.",
+    "Messages that a group has not consumed are gone.",
+    "A group has an offset in a queue that the store does not have.",
+    "groups",
+)
+DELAY_OFFSET: Final = _offsets(
+    "delay-offset",
+    "More delayed messages have been delivered than their queue holds.",
+    "Delayed messages that were not delivered are gone.",
+    "There is an offset for a delay level that has no queue.",
+    "delay levels",
+)
+
+CATALOGUE: Final = Kind.by_name(globals())
+"""Kind -> what is said of it: of each name the usual severity and hint first, then those of other situations."""
