@@ -160,7 +160,7 @@ def _readable(read: Callable[[str], Any], config: str, name: str) -> list[Findin
         if error.what.startswith("no JSON"):
             return []  # found already
         path, kind = error.path or os.path.join(config, name), catalogue.SIDE_FILE_CONTENT
-        return [kind.finding(path, error.at, error.field, error.expected, error.got, error=error.hint)]
+        return [kind.finding(path, error.at, error.field, error.expected, error.got, what=error.what)]
     except OSError:
         return []
     return []
