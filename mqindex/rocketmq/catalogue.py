@@ -290,7 +290,8 @@ SIDE_FILES_INVALID = replace(SIDE_FILE_INVALID,
     hint="the .bak is no better ({backup}): the broker starts without, or not at all; restore the file")
 SIDE_FILE_HAS_BACKUP = replace(SIDE_FILE_INVALID, severity="warning",
     hint="the broker uses {backup}, which is one save older")
-SIDE_FILE_CONTENT = replace(SIDE_FILE_INVALID, hint="{what}: restore the file")
+SIDE_FILE_CONTENT = replace(SIDE_FILE_INVALID,
+    hint="{what}; restore the file, or remove it: the broker then starts without")
 
 
 class OffsetKinds(NamedTuple):
