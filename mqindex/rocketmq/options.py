@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from mqindex.report import Value
 from mqindex.rocketmq import layout
@@ -18,6 +18,7 @@ from mqindex.rocketmq.settings import Config, blamed_on, read_settings, whole_se
 __all__ = [
     "DEFAULTS",
     "Config",
+    "StoreArguments",
     "StoreOptions",
     "Version",
     "parse_delay_levels",
@@ -36,6 +37,22 @@ DEFAULTS: Final[dict[str, Any]] = {
 _BY_CONFIG = ("consume_queue_file_size", "consume_queue_ext_file_size")
 _INDEX_SWITCHES = ("messageIndexEnable", "indexFileWriteEnable")
 _UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+class StoreArguments(TypedDict, total=False):
+    """The options of everything that opens a store, by keyword. What is not given is inferred from the files.
+
+    config : the broker's settings by its own names: a mapping, or the path of a broker.conf. The others win over it.
+    commitlog : where the log is, one directory or several; else `<store>/commitlog`.
+    hash_slot_num, index_num : the geometry of index files, maxHashSlotNum and maxIndexNum.
+    broker_version : as "4.9.3"; from 5.4 on TAGS are indexed too.
+    """
+
+    config: Config | None
+    commitlog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None
+    hash_slot_num: int | None
+    index_num: int | None
+    broker_version: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ import os
 import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
+from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
@@ -21,7 +22,7 @@ from mqindex.rocketmq.checks.unknown import Unknown, tags_matter, unknown_settin
 from mqindex.rocketmq.index.names import names_between
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import UNIT
-from mqindex.rocketmq.options import Config, StoreOptions, store_options
+from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
 from mqindex.rocketmq.pipeline import queue_stages, stages
 from mqindex.rocketmq.pipeline.log_end import find_behind
 from mqindex.rocketmq.pipeline.queue_splits import assign_queues, oddity_findings, queue_space, skipped_findings
@@ -48,19 +49,16 @@ class _Order:
     parts: frozenset[str]
 
 
+@with_options_of(store_options)
 def rebuild(
     store: str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
     parts: Iterable[str] | None = None,
-    config: Config | None = None,
-    commitlog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
-    hash_slot_num: int | None = None,
-    index_num: int | None = None,
-    broker_version: str | None = None,
     split_size: int = SPLIT_SIZE,
     overwrite: bool = False,
     engine: Engine | None = None,
+    **given: Unpack[StoreArguments],
 ) -> RebuildReport:
     """Write the index and the consume queues of a store's commit log to `out`, byte for byte as the broker would have.
 
@@ -72,7 +70,8 @@ def rebuild(
     store : path of a store's root; it is only read.
     out : path; must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`.
     parts : names of what to build, of "index" and "consumequeue"; None: both.
-    config, commitlog, hash_slot_num, index_num, broker_version : store options; what is not given is inferred from
+    config, commitlog, hash_slot_num, index_num, broker_version : store options
+        (`mqindex.rocketmq.options.StoreArguments`); what is not given is inferred from
         the files that survive, else the broker's defaults hold.
     split_size : bytes of log for one task, 4096 or more; the result does not depend on it.
     engine : where the stages run; None: `LocalEngine()`.
@@ -95,14 +94,7 @@ def rebuild(
     if split_size < 4096:
         raise ValueError(f"split_size: expected 4096 or more, got {split_size}")
     engine = chosen_engine(engine)
-    options = store_options(
-        store,
-        config=config,
-        commitlog=commitlog,
-        hash_slot_num=hash_slot_num,
-        index_num=index_num,
-        broker_version=broker_version,
-    )
+    options = store_options(store, **given)
     order = _Order(options, os.path.abspath(os.fspath(out)), overwrite, wanted)
     require_seen(engine, [options.root, *options.commitlog, os.path.dirname(order.out)])
     found, space = run_one(engine, _begin, order, "survey")

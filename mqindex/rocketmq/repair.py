@@ -8,7 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Unpack
 
+from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import held, require_seen, run_one, scratch_in
@@ -22,7 +24,7 @@ from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis, diagnose_que
 from mqindex.rocketmq.checks.unknown import refuse, wanted_settings
 from mqindex.rocketmq.mending.index_repair import mend_index, planned_actions
 from mqindex.rocketmq.mending.queue_repair import mend_queues, planned_queue_actions
-from mqindex.rocketmq.options import Config, StoreOptions, store_options
+from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
 from mqindex.rocketmq.pipeline.survey import Survey, require_directories, require_log, survey_in_place
 from mqindex.rocketmq.rebuild import check_parts, require_capacity, start_report
@@ -31,18 +33,15 @@ from mqindex.undo import take_back
 __all__ = ["planned_actions", "planned_queue_actions", "repair", "undo_repair"]
 
 
+@with_options_of(store_options)
 def repair(
     store: str | os.PathLike[str],
     *,
     parts: Iterable[str] | None = None,
     deep: bool = False,
     dry_run: bool = False,
-    config: Config | None = None,
-    commitlog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
-    hash_slot_num: int | None = None,
-    index_num: int | None = None,
-    broker_version: str | None = None,
     engine: Engine | None = None,
+    **given: Unpack[StoreArguments],
 ) -> RepairReport:
     """Give a stopped broker's store every index entry and every unit of its consume queues back, in place.
 
@@ -86,14 +85,7 @@ def repair(
     started = time.perf_counter()
     wanted = check_parts(parts)
     engine = chosen_engine(engine)
-    options = store_options(
-        store,
-        config=config,
-        commitlog=commitlog,
-        hash_slot_num=hash_slot_num,
-        index_num=index_num,
-        broker_version=broker_version,
-    )
+    options = store_options(store, **given)
     require_seen(engine, [options.root, *options.commitlog])
     found = run_one(engine, survey_in_place, options, "survey")
     require_log(found)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from typing import Unpack
 
+from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import require_seen, run_one
@@ -15,7 +16,7 @@ from mqindex.rocketmq.checks.start_check import check_start
 from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis, diagnose_store
 from mqindex.rocketmq.checks.unknown import wanted_settings
 from mqindex.rocketmq.mending.queue_repair import planned_queue_actions
-from mqindex.rocketmq.options import Config, store_options
+from mqindex.rocketmq.options import StoreArguments, store_options
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
 from mqindex.rocketmq.pipeline.survey import survey_in_place
 from mqindex.rocketmq.rebuild import start_report
@@ -24,16 +25,13 @@ from mqindex.rocketmq.repair import planned_actions
 __all__ = ["verify"]
 
 
+@with_options_of(store_options)
 def verify(
     store: str | os.PathLike[str],
     *,
     deep: bool = False,
-    config: Config | None = None,
-    commitlog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
-    hash_slot_num: int | None = None,
-    index_num: int | None = None,
-    broker_version: str | None = None,
     engine: Engine | None = None,
+    **given: Unpack[StoreArguments],
 ) -> Report:
     """Check a whole store: its log, its index, its consume queues, and the small files beside them.
 
@@ -62,14 +60,7 @@ def verify(
     """
     started = time.perf_counter()
     engine = chosen_engine(engine)
-    options = store_options(
-        store,
-        config=config,
-        commitlog=commitlog,
-        hash_slot_num=hash_slot_num,
-        index_num=index_num,
-        broker_version=broker_version,
-    )
+    options = store_options(store, **given)
     require_seen(engine, [options.root, *options.commitlog])
     found = run_one(engine, survey_in_place, options, "survey")
     report = start_report(Report(options.root), found)

@@ -12,6 +12,7 @@ import pytest
 
 import mqindex
 from mqindex import errors
+from mqindex.rocketmq.options import StoreArguments, store_options
 
 STORE_OPTIONS = "config=None, commitlog=None, hash_slot_num=None, index_num=None, broker_version=None"
 PARTITION_OPTIONS = "kafka_version=None, index_interval_bytes=4096, max_index_size=10485760, check_crc=True"
@@ -283,6 +284,21 @@ def test_parameters(path: str) -> None:
         assert name in parameters, f"{path} has no parameter {name}"
         got = parameters[name].default
         assert default == ("" if got is inspect.Parameter.empty else repr(got)), name
+
+
+def test_shared_options_are_typed_as_they_are_taken() -> None:
+    """A type checker sees the options of `**given`, a reader those of the function that takes them: the same ones."""
+    taken = {name: p for name, p in inspect.signature(store_options).parameters.items() if p.kind is p.KEYWORD_ONLY}
+    types = {name: p.annotation for name, p in taken.items()}
+    assert {name: one.__forward_arg__ for name, one in StoreArguments.__annotations__.items()} == types
+
+
+@pytest.mark.parametrize("path", ["mqindex.rocketmq.verify", "mqindex.rocketmq.MessageStore.open"])
+def test_a_misspelt_option_is_refused_with_the_nearest_name(path: str) -> None:
+    with pytest.raises(
+        TypeError, match=r"\(\) got an unexpected keyword argument 'index_nun'. Did you mean 'index_num'"
+    ):
+        find(path)("nowhere", index_nun=1)
 
 
 @pytest.mark.parametrize("path", PROPERTIES)

@@ -15,10 +15,12 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Unpack
 
+from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import announce
@@ -35,7 +37,7 @@ from mqindex.rocketmq.dispatch.reput import OnReput, Reput, ReputProgress, Reput
 from mqindex.rocketmq.index.index_service import IndexService
 from mqindex.rocketmq.log.growing_log import LogChangedError
 from mqindex.rocketmq.log.log_files import list_log_files
-from mqindex.rocketmq.options import Config, store_options
+from mqindex.rocketmq.options import StoreArguments, store_options
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 
 __all__ = ["FollowReport", "follow"]
@@ -66,6 +68,7 @@ class FollowReport:
     seconds: float = 0.0
 
 
+@with_options_of(store_options)
 def follow(
     store: str | os.PathLike[str],
     out: str | os.PathLike[str],
@@ -73,12 +76,8 @@ def follow(
     stop: Stop,
     progress: OnReput | None = None,
     interval: float = 0.001,
-    config: Config | None = None,
-    commitlog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
-    hash_slot_num: int | None = None,
-    index_num: int | None = None,
-    broker_version: str | None = None,
     engine: Engine | None = None,
+    **given: Unpack[StoreArguments],
 ) -> FollowReport:
     """Keep an index and consume queues in `out` up to date with a store's growing commit log, until `stop` is set.
 
@@ -111,14 +110,7 @@ def follow(
     """
     started = time.perf_counter()
     engine = chosen_engine(engine)
-    options = store_options(
-        store,
-        config=config,
-        commitlog=commitlog,
-        hash_slot_num=hash_slot_num,
-        index_num=index_num,
-        broker_version=broker_version,
-    )
+    options = store_options(store, **given)
     home = settle(options, os.path.abspath(os.fspath(out)))
     report = FollowReport(options.root, home.out)
     tries = 0

@@ -6,9 +6,11 @@ import os
 import threading
 from collections.abc import Iterable
 from contextlib import ExitStack, nullcontext
+from typing import Unpack
 
 from mqindex._native.numbers import period
 from mqindex._native.owner import Owner
+from mqindex._options import with_options_of
 from mqindex.columns.columns import Columns
 from mqindex.columns.numbers import Time
 from mqindex.errors import FileStateError, ReadOnlyFileError
@@ -26,7 +28,7 @@ from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets, read_delay_offsets
 from mqindex.rocketmq.metadata.topic_configs import TopicConfig, read_topic_configs
-from mqindex.rocketmq.options import Config, StoreOptions, store_options
+from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue, QueueBounds
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.queue.queue_names import QueueName
@@ -96,16 +98,9 @@ class MessageStore(Closable):
         self._lock = threading.RLock()
 
     @classmethod
+    @with_options_of(store_options)
     def open(
-        cls,
-        root: str | os.PathLike[str],
-        *,
-        config: Config | None = None,
-        commitlog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
-        hash_slot_num: int | None = None,
-        index_num: int | None = None,
-        broker_version: str | None = None,
-        writable: bool = False,
+        cls, root: str | os.PathLike[str], *, writable: bool = False, **given: Unpack[StoreArguments]
     ) -> MessageStore:
         """Open a store.
 
@@ -124,14 +119,7 @@ class MessageStore(Closable):
         BadMagicError : the root is no store
         GeometryError : files and settings disagree
         """
-        options = store_options(
-            root,
-            config=config,
-            commitlog=commitlog,
-            hash_slot_num=hash_slot_num,
-            index_num=index_num,
-            broker_version=broker_version,
-        )
+        options = store_options(root, **given)
         with ExitStack() as failing:
             if writable:
                 writer = StoreWriter.open(options)
