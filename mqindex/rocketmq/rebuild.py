@@ -6,37 +6,41 @@ import os
 import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, Unpack
+from typing import Unpack
 
 from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
-from mqindex.errors import GeometryError
 from mqindex.files import disk, staging
 from mqindex.files.publication import Publication, publish
-from mqindex.report import Finding, RebuildReport, Report
+from mqindex.report import Finding, RebuildReport
 from mqindex.rocketmq import layout
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.unknown import Unknown, tags_matter, unknown_settings
-from mqindex.rocketmq.index.names import names_between
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
-from mqindex.rocketmq.pipeline import queue_stages, stages
+from mqindex.rocketmq.pipeline.builds import build_index_files, build_queue_files, index_moves, require_room
 from mqindex.rocketmq.pipeline.log_end import find_behind
+from mqindex.rocketmq.pipeline.parts import PARTS, check_parts
 from mqindex.rocketmq.pipeline.queue_splits import assign_queues, oddity_findings, queue_space, skipped_findings
-from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, BuiltQueues, QueueBatch
+from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, BuiltQueues
 from mqindex.rocketmq.pipeline.queue_survey import queues_elsewhere
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, Extracted, Stretch, assign, cut, extract
 from mqindex.rocketmq.pipeline.stages import Built, Part
-from mqindex.rocketmq.pipeline.survey import Survey, estimated_entries, index_switched_off, require_log, survey
+from mqindex.rocketmq.pipeline.survey import (
+    Survey,
+    estimated_entries,
+    index_switched_off,
+    require_capacity,
+    require_log,
+    start_report,
+    survey,
+)
 from mqindex.rocketmq.queue.consume_queue_ext import EXT_UNIT
 
-__all__ = ["PARTS", "rebuild"]
-
-PARTS = ("index", "consumequeue")
-"""What this version builds."""
+__all__ = ["rebuild"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +122,7 @@ def rebuild(
         report.findings += [one.finding() for one in _unknown(engine, found, extracted, wanted)]
         left_out = skipped_findings(extracted.units, options.root, found.queues.batch_topics)
         batches = assign_queues(extracted.units, found.queues.rules, scratch, skip=left_out)
-        sizes = [layout.index_file_size(part.hash_slot_num, part.index_num) for part in planned]
-        run_one(
-            engine,
-            _check_room,
-            (scratch, sum(sizes) + queue_space(extracted.units, found.queues.rules, found.log_bytes)),
-            "check",
-        )
+        require_room(engine, scratch, planned, queue_space(extracted.units, found.queues.rules, found.log_bytes))
         built = build_index_files(engine, planned)
         queues = build_queue_files(engine, batches)
         publication = Publication(
@@ -141,17 +139,6 @@ def rebuild(
     report.findings += left_out.values()
     report.seconds = time.perf_counter() - started
     return report
-
-
-def check_parts(parts: Iterable[str] | None) -> frozenset[str]:
-    """The parts that are wanted; what this version cannot build is refused."""
-    if isinstance(parts, str):
-        raise TypeError(f"parts: expected a sequence of names, got one str, {parts!r:.80}")
-    wanted = frozenset(PARTS if parts is None else parts)
-    if not wanted or wanted - set(PARTS):
-        got = ", ".join(sorted(wanted - set(PARTS))) or "none"
-        raise ValueError(f"parts: expected some of {', '.join(PARTS)}, got {got}")
-    return wanted
 
 
 def _elsewhere(found: Survey, wanted: frozenset[str]) -> dict[str, Finding]:
@@ -182,12 +169,6 @@ def _index_files(found: Survey, extracted: Extracted, scratch: str) -> list[Part
     )
 
 
-def index_moves(built: Sequence[Built]) -> list[tuple[str, str]]:
-    """Built index files, and where they go: their names are theirs to choose, by their first times."""
-    names = names_between(None, None, [part.begin_timestamp for part in built])
-    return [(part.path, os.path.join("index", name)) for part, name in zip(built, names, strict=True)]
-
-
 def _moves(queue: BuiltQueue) -> list[tuple[str, str]]:
     """A queue's directories, and where they go."""
     topic, queue_id = queue.name
@@ -195,9 +176,6 @@ def _moves(queue: BuiltQueue) -> list[tuple[str, str]]:
     if queue.ext is not None:
         found.append((queue.ext, os.path.join("consumequeue_ext", topic, str(queue_id))))
     return found
-
-
-AnyReport = TypeVar("AnyReport", bound=Report)
 
 
 def _begin(order: _Order) -> tuple[Survey, str]:
@@ -226,12 +204,6 @@ def _look(order: _Order) -> tuple[Survey, int]:
     return found, needed_space(found, order.parts)
 
 
-def require_capacity(found: Survey) -> None:
-    """An index file of one entry slot takes no entry: the broker would create files for ever."""
-    if found.geometry.value[1] < 2:
-        raise GeometryError("a file of this geometry holds no entry", expected="index_num 2 or more", got=1)
-
-
 def needed_space(found: Survey, parts: Collection[str]) -> int:
     """Bytes of what is built and of the runs on the way to it, estimated from samples of the log."""
     entries, units = estimated_entries(found)
@@ -248,43 +220,6 @@ def needed_space(found: Survey, parts: Collection[str]) -> int:
 
 def _whole(found: Survey) -> Stretch:
     return Stretch(found.min_phy_offset, found.spans[-1].stop if found.spans else 0)
-
-
-def build_all(engine: Engine, planned: Sequence[Part], scratch: str) -> list[Built]:
-    """Build every file, if there is room for all of them."""
-    sizes = [layout.index_file_size(part.hash_slot_num, part.index_num) for part in planned]
-    run_one(engine, _check_room, (scratch, sum(sizes)), "check")
-    return build_index_files(engine, planned)
-
-
-def build_index_files(engine: Engine, planned: Sequence[Part]) -> list[Built]:
-    """Build every index file, a task each."""
-    weights = [1 + sum(piece.count for piece in part.slices) for part in planned]
-    return engine.map(stages.build, planned, name="build", weights=weights)
-
-
-def build_queue_files(engine: Engine, batches: Sequence[QueueBatch]) -> list[BuiltQueues]:
-    """Build every queue, many in a task."""
-    if not batches:
-        return []
-    weights = [len(batch.queues) + batch.units for batch in batches]
-    return engine.map(queue_stages.build_queues, batches, name="build queues", weights=weights)
-
-
-def _check_room(item: tuple[str, int]) -> None:
-    staging.check_space(*item)
-
-
-def start_report(report: AnyReport, found: Survey) -> AnyReport:
-    """What a survey says belongs in every report."""
-    report.settings = {
-        "geometry": found.geometry,
-        "broker_version": found.version.told,
-        **dict(found.queues.settings),
-    }
-    report.findings += found.findings
-    report.bytes = found.log_bytes
-    return report
 
 
 def _fill(report: RebuildReport, extracted: Extracted, built: Sequence[Built]) -> None:

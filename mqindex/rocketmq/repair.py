@@ -25,12 +25,19 @@ from mqindex.rocketmq.checks.unknown import refuse, wanted_settings
 from mqindex.rocketmq.mending.index_repair import mend_index, planned_actions
 from mqindex.rocketmq.mending.queue_repair import mend_queues, planned_queue_actions
 from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
+from mqindex.rocketmq.pipeline.parts import check_parts
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
-from mqindex.rocketmq.pipeline.survey import Survey, require_directories, require_log, survey_in_place
-from mqindex.rocketmq.rebuild import check_parts, require_capacity, start_report
+from mqindex.rocketmq.pipeline.survey import (
+    Survey,
+    require_capacity,
+    require_directories,
+    require_log,
+    start_report,
+    survey_in_place,
+)
 from mqindex.undo import take_back
 
-__all__ = ["planned_actions", "planned_queue_actions", "repair", "undo_repair"]
+__all__ = ["repair", "undo_repair"]
 
 
 @with_options_of(store_options)

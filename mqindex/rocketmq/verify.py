@@ -15,12 +15,11 @@ from mqindex.rocketmq.checks.side_check import SideCheck, check_sides
 from mqindex.rocketmq.checks.start_check import check_start
 from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis, diagnose_store
 from mqindex.rocketmq.checks.unknown import wanted_settings
+from mqindex.rocketmq.mending.index_repair import planned_actions
 from mqindex.rocketmq.mending.queue_repair import planned_queue_actions
 from mqindex.rocketmq.options import StoreArguments, store_options
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
-from mqindex.rocketmq.pipeline.survey import survey_in_place
-from mqindex.rocketmq.rebuild import start_report
-from mqindex.rocketmq.repair import planned_actions
+from mqindex.rocketmq.pipeline.survey import start_report, survey_in_place
 
 __all__ = ["verify"]
 

@@ -21,9 +21,9 @@ from mqindex.files.publication import Publication, publish
 from mqindex.report import RebuildReport, RepairReport, Report, Value
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM
+from mqindex.rocketmq.pipeline.builds import index_moves
 from mqindex.rocketmq.pipeline.sorted_runs import SortedPart, SortedRun, SortedRunWriter, assign_sorted, build_sorted
 from mqindex.rocketmq.pipeline.stages import Built
-from mqindex.rocketmq.rebuild import index_moves
 from mqindex.spark.engine import SparkEngine
 from mqindex.spark.options import local_path
 from mqindex.spark.rows import index_keys, int64_column

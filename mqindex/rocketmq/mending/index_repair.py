@@ -15,9 +15,9 @@ from mqindex.rocketmq.checks.coverage import Filled
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
 from mqindex.rocketmq.index.names import names_between
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
+from mqindex.rocketmq.pipeline.builds import build_index_files, require_room
 from mqindex.rocketmq.pipeline.splits import assign
 from mqindex.rocketmq.pipeline.stages import Built, Part
-from mqindex.rocketmq.rebuild import build_all
 
 __all__ = ["mend_index", "planned_actions"]
 
@@ -71,12 +71,14 @@ def _planned(diagnosis: Diagnosis, scratch: str) -> list[list[Part]]:
 
 
 def mend_index(engine: Engine, diagnosis: Diagnosis, scratch: str, report: RepairReport) -> list[Change]:
-    """Build what is missing in `scratch`, and say what has to change below the store; the report is told.
+    """Build what is missing in `scratch`, and say what has to change below the store; the report says it too.
 
     A bad file goes after all new ones have come, or is replaced where a new one takes its name; the checkpoint is last.
     """
     planned = _planned(diagnosis, scratch)
-    built = iter(build_all(engine, [part for parts in planned for part in parts], scratch))
+    files = [part for parts in planned for part in parts]
+    require_room(engine, scratch, files)
+    built = iter(build_index_files(engine, files))
     placed: list[tuple[Built, str]] = []
     for filled, parts in zip(diagnosis.gaps, planned, strict=True):
         placed += _named(filled, parts, [next(built) for _ in parts])

@@ -9,11 +9,12 @@ from __future__ import annotations
 import itertools
 import os
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from mqindex.errors import FileStateError, GeometryError
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
-from mqindex.report import Finding, Value
+from mqindex.report import Finding, Report, Value
 from mqindex.rocketmq import catalogue, layout, store
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.log.expiry import read_again
@@ -28,8 +29,10 @@ __all__ = [
     "Survey",
     "estimated_entries",
     "index_switched_off",
+    "require_capacity",
     "require_directories",
     "require_log",
+    "start_report",
     "survey",
     "survey_in_place",
 ]
@@ -134,6 +137,27 @@ def require_directories(found: Survey) -> None:
     for one in found.findings:
         if one.kind == catalogue.NOT_A_DIRECTORY.name:
             raise FileStateError("not a directory", path=one.path, expected=one.expected, got=one.got, hint=one.hint)
+
+
+def require_capacity(found: Survey) -> None:
+    """An index file of one entry slot takes no entry: the broker would create files for ever."""
+    if found.geometry.value[1] < 2:
+        raise GeometryError("a file of this geometry holds no entry", expected="index_num 2 or more", got=1)
+
+
+AnyReport = TypeVar("AnyReport", bound=Report)
+
+
+def start_report(report: AnyReport, found: Survey) -> AnyReport:
+    """What a survey says belongs in every report."""
+    report.settings = {
+        "geometry": found.geometry,
+        "broker_version": found.version.told,
+        **dict(found.queues.settings),
+    }
+    report.findings += found.findings
+    report.bytes = found.log_bytes
+    return report
 
 
 def index_switched_off(options: StoreOptions) -> Finding:

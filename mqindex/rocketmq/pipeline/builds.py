@@ -1,0 +1,47 @@
+"""The stages that build files, mapped over all files by an engine, and where index files go."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from mqindex.engines import Engine
+from mqindex.engines.tasks import run_one
+from mqindex.files import staging
+from mqindex.rocketmq import layout
+from mqindex.rocketmq.index.names import names_between
+from mqindex.rocketmq.pipeline import queue_stages, stages
+from mqindex.rocketmq.pipeline.queue_stages import BuiltQueues, QueueBatch
+from mqindex.rocketmq.pipeline.stages import Built, Part
+
+__all__ = ["build_index_files", "build_queue_files", "index_moves", "require_room"]
+
+
+def require_room(engine: Engine, scratch: str, planned: Sequence[Part], more: int = 0) -> None:
+    """Refuse what would not fit: the files that are planned, and so many bytes more."""
+    sizes = [layout.index_file_size(part.hash_slot_num, part.index_num) for part in planned]
+    run_one(engine, _check_room, (scratch, sum(sizes) + more), "check")
+
+
+def _check_room(item: tuple[str, int]) -> None:
+    staging.check_space(*item)
+
+
+def build_index_files(engine: Engine, planned: Sequence[Part]) -> list[Built]:
+    """Build every index file, a task each."""
+    weights = [1 + sum(piece.count for piece in part.slices) for part in planned]
+    return engine.map(stages.build, planned, name="build", weights=weights)
+
+
+def build_queue_files(engine: Engine, batches: Sequence[QueueBatch]) -> list[BuiltQueues]:
+    """Build every queue, many in a task."""
+    if not batches:
+        return []
+    weights = [len(batch.queues) + batch.units for batch in batches]
+    return engine.map(queue_stages.build_queues, batches, name="build queues", weights=weights)
+
+
+def index_moves(built: Sequence[Built]) -> list[tuple[str, str]]:
+    """Built index files, and where they go: their names are theirs to choose, by their first times."""
+    names = names_between(None, None, [part.begin_timestamp for part in built])
+    return [(part.path, os.path.join("index", name)) for part, name in zip(built, names, strict=True)]

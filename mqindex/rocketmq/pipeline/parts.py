@@ -1,0 +1,21 @@
+"""The parts of a store that can be built from its log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["PARTS", "check_parts"]
+
+PARTS = ("index", "consumequeue")
+"""What this version builds."""
+
+
+def check_parts(parts: Iterable[str] | None) -> frozenset[str]:
+    """The parts that are wanted; what this version cannot build is refused."""
+    if isinstance(parts, str):
+        raise TypeError(f"parts: expected a sequence of names, got one str, {parts!r:.80}")
+    wanted = frozenset(PARTS if parts is None else parts)
+    if not wanted or wanted - set(PARTS):
+        got = ", ".join(sorted(wanted - set(PARTS))) or "none"
+        raise ValueError(f"parts: expected some of {', '.join(PARTS)}, got {got}")
+    return wanted
