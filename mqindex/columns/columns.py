@@ -9,19 +9,18 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.arrow import export_array, export_stream
+from mqindex._native.arrow import export_stream
 from mqindex._words import plural
+from mqindex.columns.ragged import Node, Ragged
 
 __all__ = ["BinaryColumn", "Columns", "HeadersColumn", "StringColumn"]
 
-Node: TypeAlias = tuple[Any, ...]  # an array as `_native.arrow` exports it
 Column: TypeAlias = "npt.NDArray[Any] | StringColumn | HeadersColumn"
 
-_INT32_MAX = 2**31 - 1
 _FORMATS = dict(zip(("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"), "cCsSiIlLfg", strict=True))
 
 
-class StringColumn(Sequence["str | None"]):
+class StringColumn(Ragged, Sequence["str | None"]):
     """A column of text: UTF-8 bytes one after the other, and where each string starts.
 
     Attributes
@@ -37,17 +36,17 @@ class StringColumn(Sequence["str | None"]):
     ['one', None, 'two']
     """
 
-    __slots__ = ("data", "offsets", "valid")
+    __slots__ = ("data", "valid")
+
+    _row = "string"
+    _formats = "uU"  # of Arrow: with 32-bit offsets, with 64-bit ones
 
     def __init__(
         self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], valid: npt.NDArray[np.bool_] | None = None
     ) -> None:
+        super().__init__(offsets)
         self.data = data
-        self.offsets = offsets
         self.valid = valid
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
 
     @overload
     def __getitem__(self, i: int) -> str | None: ...
@@ -56,21 +55,14 @@ class StringColumn(Sequence["str | None"]):
     def __getitem__(self, i: int | slice) -> str | StringColumn | None:
         if isinstance(i, slice):
             return self._part(i)
-        n = len(self)
-        if not -n <= i < n:
-            raise IndexError(f"string {i} of {n}")
-        i %= n
+        i = self._number(i)
         if self.valid is not None and not self.valid[i]:
             return None
         return self.data[self.offsets[i] : self.offsets[i + 1]].tobytes().decode(errors="replace")
 
     def _part(self, part: slice) -> StringColumn:
-        start, stop, step = part.indices(len(self))
-        if step != 1:
-            raise ValueError(f"a part of a column: expected step 1, got {step}")
-        bounds = self.offsets[start : max(start, stop) + 1]
-        valid = None if self.valid is None else self.valid[start:stop]
-        return StringColumn(self.data[bounds[0] : bounds[-1]], bounds - bounds[0], valid)
+        rows, items, offsets = self._rows(part)
+        return type(self)(self.data[items], offsets, None if self.valid is None else self.valid[rows])
 
     def to_pylist(self) -> list[str | None]:
         """Every string, None where there is none."""
@@ -80,20 +72,21 @@ class StringColumn(Sequence["str | None"]):
             return list(texts)
         return [text if there else None for text, there in zip(texts, self.valid.tolist(), strict=True)]
 
-    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        """An Arrow string array; a large one from 2^31 bytes on."""
-        return export_array(self._node(""))
-
     def _node(self, name: str) -> Node:
         column = self if self._is_utf8() else self._replaced()
         bitmap, nulls = None, 0
         if column.valid is not None:
             bitmap = np.packbits(column.valid, bitorder="little")
             nulls = len(column) - int(np.count_nonzero(column.valid))
-        kind, offsets = "U", np.ascontiguousarray(column.offsets)
-        if len(column.data) <= _INT32_MAX:
-            kind, offsets = "u", offsets.astype(np.int32)
-        return (kind, name, len(column), nulls, (bitmap, offsets, np.ascontiguousarray(column.data)), ())
+        large, offsets = column._arrow_offsets(len(column.data))
+        return (
+            self._formats[large],
+            name,
+            len(column),
+            nulls,
+            (bitmap, offsets, np.ascontiguousarray(column.data)),
+            (),
+        )
 
     def _is_utf8(self) -> bool:
         # Arrow consumers trust strings to be UTF-8. The whole is, and no string starts inside a character.
@@ -127,14 +120,14 @@ class BinaryColumn(StringColumn):
 
     __slots__ = ()
 
+    _row = "value"
+    _formats = "zZ"
+
     def __getitem__(self, i: Any) -> Any:
         if isinstance(i, slice):
-            part = self._part(i)
-            return BinaryColumn(part.data, part.offsets, part.valid)
-        n = len(self)
-        if not -n <= i < n:
-            raise IndexError(f"value {i} of {n}")
-        return self.to_pylist()[i] if self.valid is not None else self._bytes(i % n)
+            return self._part(i)
+        i = self._number(i)
+        return self._bytes(i) if self.valid is None or self.valid[i] else None
 
     def _bytes(self, i: int) -> bytes:
         return self.data[self.offsets[i] : self.offsets[i + 1]].tobytes()
@@ -147,12 +140,8 @@ class BinaryColumn(StringColumn):
     def _is_utf8(self) -> bool:
         return True  # nothing is ever replaced
 
-    def _node(self, name: str) -> Node:
-        kind, *rest = super()._node(name)
-        return ({"u": "z", "U": "Z"}[kind], *rest)
 
-
-class HeadersColumn:  # no Sequence: of one, polars asks each pair to have values of one type
+class HeadersColumn(Ragged):  # no Sequence: of one, polars asks each pair to have values of one type
     """A column of headers: for each row a list of (key, value), Arrow type list of structs.
 
     Attributes
@@ -168,35 +157,24 @@ class HeadersColumn:  # no Sequence: of one, polars asks each pair to have value
     [[('a', b'1'), ('b', None)], []]
     """
 
-    __slots__ = ("keys", "offsets", "values")
+    __slots__ = ("keys", "values")
+
+    _row = "headers"
 
     def __init__(self, offsets: npt.NDArray[np.int64], keys: StringColumn, values: BinaryColumn) -> None:
-        self.offsets = offsets
+        super().__init__(offsets)
         self.keys = keys
         self.values = values
 
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
     def __getitem__(self, i: Any) -> Any:
         if isinstance(i, slice):
-            start, stop, step = i.indices(len(self))
-            if step != 1:
-                raise ValueError(f"a part of a column: expected step 1, got {step}")
-            bounds = self.offsets[start : max(start, stop) + 1]
-            inside = slice(int(bounds[0]), int(bounds[-1]))
-            return HeadersColumn(bounds - bounds[0], self.keys._part(inside), self.values[inside])
-        n = len(self)
-        if not -n <= i < n:
-            raise IndexError(f"headers {i} of {n}")
-        return self[i % n : i % n + 1].to_pylist()[0]
+            _, items, offsets = self._rows(i)
+            return HeadersColumn(offsets, self.keys[items], self.values[items])
+        i = self._number(i)
+        return self[i : i + 1].to_pylist()[0]
 
     def __iter__(self) -> Iterator[list[tuple[str, bytes | None]]]:
         return iter(self.to_pylist())
-
-    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        """An Arrow list of structs of key and value; a large one from 2^31 headers on."""
-        return export_array(self._node(""))
 
     def to_pylist(self) -> list[list[tuple[str, bytes | None]]]:
         """The headers of every row."""
@@ -204,8 +182,7 @@ class HeadersColumn:  # no Sequence: of one, polars asks each pair to have value
         return [pairs[start:stop] for start, stop in pairwise(self.offsets.tolist())]
 
     def _node(self, name: str) -> Node:
-        large = len(self.keys) > _INT32_MAX
-        offsets = np.ascontiguousarray(self.offsets) if large else self.offsets.astype(np.int32)
+        large, offsets = self._arrow_offsets(len(self.keys))
         pair: Node = (
             "+s", "item", len(self.keys), 0, (None,), (self.keys._node("key"), self.values._node("value")),
         )  # fmt: skip

@@ -9,15 +9,12 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.arrow import export_array
-from mqindex.columns.columns import Node
+from mqindex.columns.ragged import Node, Ragged
 
 __all__ = ["Hits"]
 
-_INT32_MAX = 2**31 - 1
 
-
-class Hits(Sequence[npt.NDArray[np.int64]]):
+class Hits(Ragged, Sequence[npt.NDArray[np.int64]]):
     """The offsets found for each key of a batch, in the order of the keys.
 
     Attributes
@@ -32,14 +29,13 @@ class Hits(Sequence[npt.NDArray[np.int64]]):
     (3, [7, 8], [[7, 8], [], [9]])
     """
 
-    __slots__ = ("offsets", "values")
+    __slots__ = ("values",)
+
+    _row = "key"
 
     def __init__(self, values: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> None:
+        super().__init__(offsets)
         self.values = values
-        self.offsets = offsets
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
 
     @overload
     def __getitem__(self, i: int) -> npt.NDArray[np.int64]: ...
@@ -47,18 +43,10 @@ class Hits(Sequence[npt.NDArray[np.int64]]):
     def __getitem__(self, i: slice) -> Hits: ...
     def __getitem__(self, i: int | slice) -> npt.NDArray[np.int64] | Hits:
         if isinstance(i, slice):
-            return self._part(i)
-        n = len(self)
-        if not -n <= i < n:
-            raise IndexError(f"key {i} of {n}")
-        return self.values[self.offsets[i % n] : self.offsets[i % n + 1]]
-
-    def _part(self, part: slice) -> Hits:
-        start, stop, step = part.indices(len(self))
-        if step != 1:
-            raise ValueError(f"a part of the hits: expected step 1, got {step}")
-        bounds = self.offsets[start : max(start, stop) + 1]
-        return Hits(self.values[bounds[0] : bounds[-1]], bounds - bounds[0])
+            _, items, offsets = self._rows(i)
+            return Hits(self.values[items], offsets)
+        i = self._number(i)
+        return self.values[self.offsets[i] : self.offsets[i + 1]]
 
     def __iter__(self) -> Iterator[npt.NDArray[np.int64]]:
         bounds = self.offsets.tolist()
@@ -69,14 +57,10 @@ class Hits(Sequence[npt.NDArray[np.int64]]):
         values, bounds = self.values.tolist(), self.offsets.tolist()
         return [values[start:stop] for start, stop in pairwise(bounds)]
 
-    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        """An Arrow `list<int64>`; `large_list<int64>` from 2^31 hits on."""
-        if len(self.values) > _INT32_MAX:
-            kind, offsets = "+L", self.offsets
-        else:
-            kind, offsets = "+l", self.offsets.astype(np.int32)
+    def _node(self, name: str) -> Node:
+        large, offsets = self._arrow_offsets(len(self.values))
         child: Node = ("l", "item", len(self.values), 0, (None, np.ascontiguousarray(self.values)), ())
-        return export_array((kind, "", len(self), 0, (None, offsets), (child,)))
+        return ("+L" if large else "+l", name, len(self), 0, (None, offsets), (child,))
 
     def __repr__(self) -> str:
         return f"Hits(keys={len(self)}, values={len(self.values)})"
