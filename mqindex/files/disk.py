@@ -22,12 +22,10 @@ from typing import Concatenate, ParamSpec, TypeVar
 from mqindex._native import names
 
 __all__ = [
-    "appearing",
     "append",
     "close",
     "create",
     "exists",
-    "have_file",
     "is_directory",
     "is_file",
     "is_there",
@@ -46,7 +44,6 @@ __all__ = [
     "remove_temporaries",
     "rename",
     "replace",
-    "replace_content",
     "resize",
     "status",
     "swap",
@@ -232,65 +229,6 @@ def append(path: str, data: memoryview) -> None:
     fd = open_to_write(path)
     try:
         pwrite_all(fd, data, os.fstat(fd).st_size)
-    finally:
-        os.close(fd)
-
-
-def replace_content(path: str, data: bytes, *, like: str | None = None) -> None:
-    """Let `path` hold exactly these bytes, durably: the old content or the new one, never a part.
-
-    like : whose owner and mode the file takes; None: its own, where it exists, else its directory's.
-    """
-    directory = os.path.dirname(path) or "."
-    neighbour = like if like is not None else path if exists(path) else directory
-    fresh = temporary(directory, f".{os.path.basename(path)}")
-    try:
-        fd = create(fresh)
-        try:
-            write_all(fd, data)
-            sync(fd)
-        finally:
-            os.close(fd)
-        own_like(fresh, neighbour)
-        replace(fresh, path)
-    except BaseException:
-        if exists(fresh):
-            os.unlink(fresh)
-        raise
-
-
-@contextlib.contextmanager
-def appearing(path: str, *, like: str, aside: str) -> Iterator[int]:
-    """A new file to fill, which appears at `path` when the block has ended well; else nothing is left of it.
-
-    Its directory is not synced. What SIGKILL leaves is a file `.mqindex-*` in the directory `aside`.
-
-    like : whose owner and mode it takes.
-    """
-    fresh = temporary(aside, f".mqindex-{os.path.basename(path)}")
-    fd = create(fresh)
-    try:
-        try:
-            yield fd
-        finally:
-            os.close(fd)
-        own_like(fresh, like)
-        os.rename(fresh, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(fresh)
-        raise
-
-
-def have_file(path: str, data: bytes) -> None:
-    """A file is there afterwards: a new one holds `data`, and has owner and mode of its directory."""
-    try:
-        fd = create(path)
-    except FileExistsError:
-        return
-    try:
-        write_all(fd, data)
-        own_like(path, os.path.dirname(path) or ".")
     finally:
         os.close(fd)
 

@@ -18,6 +18,7 @@ import pytest
 
 from mqindex.errors import FileStateError, StoreInUseError
 from mqindex.files import disk
+from mqindex.files.whole_file import have_file, replace_content
 from mqindex.kafka import AbortedTxn, OffsetIndex, TimeIndex, TransactionIndex
 from mqindex.rocketmq import ConsumeQueue, ConsumeQueueTable, IndexFile, IndexService, MessageStore
 from tests.support.forked import in_child
@@ -228,9 +229,9 @@ def test_who_may_not_give_files_away_keeps_them(number: int, tmp_path: Path, mon
         os.chown(tmp_path, 65534, 65534)
     monkeypatch.setattr(os, "chown", refuse)
     monkeypatch.setattr(os, "chmod", refuse)
-    disk.have_file(str(tmp_path / "lock"), b"lock")
+    have_file(str(tmp_path / "lock"), b"lock")
     disk.make_directories(str(tmp_path / "a" / "b"), inherit=True)
-    disk.replace_content(str(tmp_path / "checkpoint"), b"new", like=str(tmp_path))
+    replace_content(str(tmp_path / "checkpoint"), b"new", like=str(tmp_path))
     with service(tmp_path) as index:
         index.build_index("T", ["k"], [0], [0])
     assert sorted(os.listdir(tmp_path)) == ["a", "checkpoint", "index", "lock"]

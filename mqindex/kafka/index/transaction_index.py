@@ -16,6 +16,7 @@ from mqindex.files import disk, lock
 from mqindex.files.believed import Believed
 from mqindex.files.closable import Closable
 from mqindex.files.regular import regular
+from mqindex.files.whole_file import have_file
 from mqindex.kafka.layout import TRANSACTION_ENTRY_SIZE, base_offset_of, require_file
 
 __all__ = ["AbortedTxn", "TransactionIndex", "TxnIndexSearchResult", "search_aborted"]
@@ -115,7 +116,7 @@ class TransactionIndex(Closable):
         """Append a transaction, which must end behind the last one; brought to the disk by `flush`."""
         with self._lock:
             self._require_writable()
-            disk.have_file(self.path, b"")
+            have_file(self.path, b"")
             self._hold()
             known = self._read()
             if known and known[-1].last_offset >= txn.last_offset:

@@ -7,6 +7,7 @@ from types import TracebackType
 
 from mqindex._native.owner import Owner
 from mqindex.files import disk
+from mqindex.files.whole_file import have_file
 
 __all__ = ["AbortMark"]
 
@@ -26,7 +27,7 @@ class AbortMark:
     def set(self, text: bytes = b"") -> None:
         """Durably, before anything is written; a 4.x broker's is empty."""
         self._stands = True
-        disk.have_file(self._path, text)
+        have_file(self._path, text)
         disk.sync_directory(os.path.dirname(self._path))
 
     def __enter__(self) -> AbortMark:

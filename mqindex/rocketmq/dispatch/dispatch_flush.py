@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from mqindex.files import disk
+from mqindex.files.whole_file import replace_content
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ THOROUGH_SECONDS = 60.0
 
 def write_checkpoint(path: str, checkpoint: Checkpoint) -> None:
     """Exchange the checkpoint's file, durably."""
-    disk.replace_content(path, checkpoint.to_bytes())
+    replace_content(path, checkpoint.to_bytes())
 
 
 class Stored(NamedTuple):

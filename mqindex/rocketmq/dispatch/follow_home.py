@@ -11,6 +11,7 @@ from typing import Any
 from mqindex.errors import BadMagicError, OutputExistsError
 from mqindex.files import disk
 from mqindex.files.regular import regular
+from mqindex.files.whole_file import have_file, replace_content
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.options import StoreOptions, store_options, tags_indexed
 from mqindex.rocketmq.pipeline.survey import survey
@@ -112,9 +113,7 @@ def settle(options: StoreOptions, out: str) -> FollowHome:
     )
     if not disk.is_directory(out):
         disk.make_directory(out)  # one only: a parent that does not exist is a misspelt path
-    disk.have_file(
-        os.path.join(out, "lock"), b"lock"
-    )  # as in a broker's store; it stays: everybody locks the same file
+    have_file(os.path.join(out, "lock"), b"lock")  # as in a broker's store; it stays: everybody locks the same file
     disk.remove_temporaries(out, rf"\.{_FILE}")
     _write(path, home)
     return home
@@ -185,4 +184,4 @@ def _write(path: str, home: FollowHome) -> None:
         "config": dict(home.config),
         "batch_topics": sorted(home.batch_topics),
     }
-    disk.replace_content(path, f"{json.dumps(kept, indent=1)}\n".encode())
+    replace_content(path, f"{json.dumps(kept, indent=1)}\n".encode())

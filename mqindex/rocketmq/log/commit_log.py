@@ -32,7 +32,7 @@ from mqindex.rocketmq.log.log_files import (
     list_log_files,
     survey_directories,
 )
-from mqindex.rocketmq.log.log_recovery import clear_behind, hold_directories, log_file_size, recovered_end, sync_files
+from mqindex.rocketmq.log.log_recovery import clear_behind, hold_directories, log_file_size, recovered_end
 from mqindex.rocketmq.log.log_scan import (
     DamagedStretch,
     end_of_file,
@@ -178,7 +178,7 @@ class CommitLog(Closable):
             position = recovered_end(files)
             clear_behind(files, position, size)
             log = cls(*survey_directories(options.commitlog))
-            sync_files(log.files)
+            disk.sync_files([file.path for file in log.files])  # what a killed writer left in memory
             writer = LogWriter(_places(options), log.files, position, size, log._add)
             log._appender = LogAppender(writer, rules, flushing, failing.pop_all())
         return log

@@ -13,6 +13,7 @@ from mqindex.files.lock import hold_directory
 from mqindex.files.mapped_file import MappedFile
 from mqindex.files.regular import regular
 from mqindex.files.staging import backup_name, unused
+from mqindex.files.whole_file import appearing
 from mqindex.rocketmq.log.log_entries import drained
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames
 from mqindex.rocketmq.store import hold_lock
@@ -22,7 +23,6 @@ __all__ = [
     "hold_directories",
     "log_file_size",
     "recovered_end",
-    "sync_files",
     "zero_range",
 ]
 
@@ -97,12 +97,6 @@ def clear_behind(files: Sequence[LogFile], position: int, file_size: int) -> lis
     return backups
 
 
-def sync_files(files: Sequence[LogFile]) -> None:
-    """What a killed writer left in memory goes to the disk."""
-    for file in files:
-        disk.sync_file(file.path)
-
-
 def _lengthen(path: str, size: int) -> None:
     fd = disk.open_to_write(path)
     try:
@@ -147,7 +141,7 @@ def _save(path: str, start: int, stop: int) -> str:
     with (
         disk.named(path),
         open(path, "rb", buffering=0, opener=regular) as source,
-        disk.appearing(target, like=path, aside=folder) as copy,
+        appearing(target, like=path, aside=folder) as copy,
     ):
         for at in range(start, stop, _BLOCK):
             disk.write_all(copy, os.pread(source.fileno(), min(_BLOCK, stop - at), at))

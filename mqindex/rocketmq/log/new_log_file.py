@@ -12,6 +12,7 @@ from mqindex.errors import FileStateError
 from mqindex.files import disk
 from mqindex.files.staging import scratch
 from mqindex.files.tmpfile import link_into_place, open_nameless
+from mqindex.files.whole_file import appearing
 
 __all__ = ["SpareFile", "allocate_file", "create_log_file"]
 
@@ -23,7 +24,7 @@ def create_log_file(path: str, size: int) -> None:
     if disk.exists(path) and (not stat.S_ISREG(os.lstat(path).st_mode) or os.path.getsize(path) > 0):
         raise FileStateError("something stands where the next file of the log goes", path=path)
     directory = os.path.dirname(path)
-    with scratch(os.path.dirname(directory)) as place, disk.appearing(path, like=directory, aside=place) as fd:
+    with scratch(os.path.dirname(directory)) as place, appearing(path, like=directory, aside=place) as fd:
         disk.resize(fd, size)
         disk.sync(fd)
 

@@ -11,7 +11,6 @@ Queues are in one order everywhere, that of (topic, queue_id): what a run holds 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -197,7 +196,7 @@ def build_queues(batch: QueueBatch) -> BuiltQueues:
         if name is not None:
             old = batch.old.of(name, batch.rules.file_size) if batch.old is not None else None
             built.append(_build_queue(name, os.path.join(home, str(number)), batch.rules, units, old, written))
-    return BuiltQueues(tuple(built), sync_files(written))
+    return BuiltQueues(tuple(built), disk.sync_files(written))
 
 
 def _build_queue(
@@ -248,11 +247,3 @@ def _stream(batch: QueueBatch) -> Iterator[Iterator[npt.NDArray[Any]]]:
 def read_units(path: str, first: int, count: int) -> npt.NDArray[Any]:
     """Units [first, first + count) of a run."""
     return np.fromfile(path, UNIT, count, offset=first * UNIT.itemsize)
-
-
-def sync_files(paths: list[str]) -> float:
-    """Bring files to the disk, together: the first takes the names of all along; the seconds."""
-    started = time.perf_counter()
-    for path in paths:
-        disk.sync_file(path)
-    return time.perf_counter() - started

@@ -17,6 +17,7 @@ from mqindex._native.consume_queue import encode_units
 from mqindex.errors import FileStateError, GeometryError, OffsetOverflowError
 from mqindex.files import disk
 from mqindex.files.believed import Believed
+from mqindex.files.whole_file import appearing
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, data_end
 from mqindex.rocketmq.queue.queue_files import UnitFiles
@@ -196,7 +197,7 @@ class QueueTail:
         home = os.path.abspath(self._units.directory)
         like = self._units.files[-1].path if self._units.files else home
         path = self._units.path_of(start)
-        with disk.appearing(path, like=like, aside=os.path.dirname(home)) as fd:
+        with appearing(path, like=like, aside=os.path.dirname(home)) as fd:
             disk.resize(fd, self._file_size)
             disk.pwrite_all(fd, head, 0)
         self._units.maps.forget(path)

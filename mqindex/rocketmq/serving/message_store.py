@@ -385,6 +385,9 @@ class MessageStore(Closable):
             raise ReadOnlyFileError("the store is read-only", path=self.root, hint="open it with writable=True")
         return self._writer
 
+    def _open_log(self) -> CommitLog:
+        return CommitLog.open(self._options.commitlog, mapped_file_size=self._options.mapped_file_size)
+
     def _up_to_date(self) -> None:
         if self._writer is not None:
             self._writer.dispatch()
@@ -417,7 +420,7 @@ class MessageStore(Closable):
         with self._lock:
             if wanted > self._looked_for:
                 self._looked_for = wanted
-                self._log = CommitLog.open(self._options.commitlog, mapped_file_size=self._options.mapped_file_size)
+                self._log = self._open_log()
             return self._log
 
     def _begin_later(self, log: CommitLog) -> None:
@@ -427,7 +430,7 @@ class MessageStore(Closable):
             raise FileStateError("the oldest file of a log that is written is gone", path=log.files[0].path, hint=hint)
         with self._lock:
             if self._log is log:
-                self._log = CommitLog.open(self._options.commitlog, mapped_file_size=self._options.mapped_file_size)
+                self._log = self._open_log()
             self._corrected.clear()
 
     def _index_service(self) -> IndexService | None:

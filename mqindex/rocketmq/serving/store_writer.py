@@ -17,6 +17,7 @@ from mqindex._native.owner import Owner
 from mqindex.errors import FileStateError
 from mqindex.files import disk
 from mqindex.files.closable import Closable
+from mqindex.files.whole_file import have_file
 from mqindex.rocketmq import store
 from mqindex.rocketmq.dispatch.abort_mark import AbortMark
 from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush, Stored
@@ -110,7 +111,7 @@ class StoreWriter(Closable):
     def open(cls, options: StoreOptions) -> StoreWriter:
         """Open a store, or make one."""
         disk.make_directories(options.root)
-        disk.have_file(os.path.join(options.root, "lock"), b"lock")  # it stays: everybody locks the same file
+        have_file(os.path.join(options.root, "lock"), b"lock")  # it stays: everybody locks the same file
         with store.hold_lock(options.root):
             pass  # before a repair of a store that somebody holds begins
         if store.was_unclean(options.root):

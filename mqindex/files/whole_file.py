@@ -1,0 +1,70 @@
+"""Small files written as a whole: they appear complete, or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from mqindex.files import disk
+
+__all__ = ["appearing", "have_file", "replace_content"]
+
+
+def replace_content(path: str, data: bytes, *, like: str | None = None) -> None:
+    """Let `path` hold exactly these bytes, durably: the old content or the new one, never a part.
+
+    like : whose owner and mode the file takes; None: its own, where it exists, else its directory's.
+    """
+    directory = os.path.dirname(path) or "."
+    neighbour = like if like is not None else path if disk.exists(path) else directory
+    fresh = disk.temporary(directory, f".{os.path.basename(path)}")
+    try:
+        fd = disk.create(fresh)
+        try:
+            disk.write_all(fd, data)
+            disk.sync(fd)
+        finally:
+            os.close(fd)
+        disk.own_like(fresh, neighbour)
+        disk.replace(fresh, path)
+    except BaseException:
+        if disk.exists(fresh):
+            os.unlink(fresh)
+        raise
+
+
+@contextlib.contextmanager
+def appearing(path: str, *, like: str, aside: str) -> Iterator[int]:
+    """A new file to fill, which appears at `path` when the block has ended well; else nothing is left of it.
+
+    Its directory is not synced. What SIGKILL leaves is a file `.mqindex-*` in the directory `aside`.
+
+    like : whose owner and mode it takes.
+    """
+    fresh = disk.temporary(aside, f".mqindex-{os.path.basename(path)}")
+    fd = disk.create(fresh)
+    try:
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+        disk.own_like(fresh, like)
+        os.rename(fresh, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(fresh)
+        raise
+
+
+def have_file(path: str, data: bytes) -> None:
+    """A file is there afterwards: a new one holds `data`, and has owner and mode of its directory."""
+    try:
+        fd = disk.create(path)
+    except FileExistsError:
+        return
+    try:
+        disk.write_all(fd, data)
+        disk.own_like(path, os.path.dirname(path) or ".")
+    finally:
+        os.close(fd)
