@@ -84,7 +84,7 @@ def recorded(root: str) -> dict[str, Record]:
             try:
                 found[name] = _read(path)
             except (OSError, FileStateError):
-                continue  # it is told to who asks for that one
+                continue  # who asks for that one gets the error
     return found
 
 

@@ -38,7 +38,7 @@ def _read(fd: int) -> bytes:
 
 
 def _copied_inside(old: int, new: int) -> bool:
-    """False: the kernel does not copy between these two, or (special files) finds nothing; go on where they stand."""
+    """False: the kernel does not copy between these two, or (special files) finds nothing; go on where they are."""
     if not hasattr(os, "copy_file_range"):  # Linux only
         return False
     try:

@@ -96,7 +96,7 @@ def telling(call: Callable[Concatenate[int, _P], _T]) -> Callable[Concatenate[in
 
 
 def _path_of(fd: int) -> str | None:
-    """The path of an open file, where the system tells it."""
+    """The path of an open file, where the system knows it."""
     with contextlib.suppress(OSError):
         if hasattr(fcntl, "F_GETPATH"):  # macOS
             return os.fsdecode(fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
@@ -179,7 +179,7 @@ def close(fd: int) -> None:
 
 @telling
 def write_all(fd: int, data: bytes | memoryview) -> None:
-    """Every byte, where the descriptor stands."""
+    """Every byte, at the descriptor's position."""
     rest = memoryview(data)
     while rest:
         rest = rest[_progress(os.write(fd, rest)) :]

@@ -98,7 +98,7 @@ def _new_directory(scratch: str, like: str) -> str:
 
 
 def _entry(root: str, name: str) -> Entry:
-    """The topmost name that changes: a directory that must be made for it, a file that stands in place of one."""
+    """The topmost name that changes: a directory that must be made for it, a file that is in place of one."""
     for above in _above(name):
         if not disk.is_directory(os.path.join(root, above)):
             return Entry(above, disk.exists(os.path.join(root, above)))
@@ -221,7 +221,7 @@ def put_back(root: str, backup: str, aside: str) -> tuple[Change, ...]:
 
 
 def _remove_spent(backup: str, entries: Sequence[Entry]) -> None:
-    """The record and the empty directories; a name of a stranger keeps what it stands in."""
+    """The record and the empty directories; a name of a stranger keeps what it is in."""
     homes = {above for entry in entries for above in (*_above(entry.name), entry.name)}
     for home in sorted(homes, key=len, reverse=True):
         _remove_empty(os.path.join(backup, home))

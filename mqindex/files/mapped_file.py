@@ -67,7 +67,7 @@ class MappedFile:
         The space is reserved first, because a full disk is then an `OSError` and not a SIGBUS in the middle of a
         store. `sparse=True` leaves that out. A failed create leaves no file; and where files can be made without a
         name (Linux), nobody sees this one before it has its length, nor before it has the owner and the mode of what
-        stands beside it, as far as this process may give them.
+        is beside it, as far as this process may give them.
         """
         name = os.fspath(path)
         if exists(name):
@@ -139,7 +139,7 @@ class MappedFile:
                 self.advise_random()
 
     def read_ahead(self, start: int, stop: int) -> None:
-        """Bring the bytes [start, stop) into memory at once, and ask for as many behind them.
+        """Bring the bytes [start, stop) into memory at once, and ask for as many after them.
 
         One call instead of a fault every 64 KiB; it also notices a file that others cut (`TruncatedFileError`).
         """
@@ -210,7 +210,7 @@ def reserve(fd: int, size: int, *, sparse: bool = False) -> None:
 def fill_holes(fd: int) -> None:
     """Every byte of a file that is there gets its disk space, and none changes.
 
-    Where a file system cannot, a page that finds none is told by the mapping's guard.
+    Where a file system cannot, a page that finds none is reported by the mapping's guard.
     """
     status = os.fstat(fd)
     if status.st_blocks * 512 >= status.st_size or not hasattr(os, "posix_fallocate"):

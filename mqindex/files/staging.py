@@ -86,7 +86,7 @@ def home_of(directory: str) -> str:
 
 
 def exchange(source: str, target: str, aside: str | None) -> str | None:
-    """Rename a directory into place, durably; what stands there goes `aside`. Where it is now; None: nothing was there.
+    """Rename a directory into place, durably; what is there goes `aside`. Where it is now; None: nothing was there.
 
     Where the system can swap two names, `target` leads to the old or to the new directory at every moment, whatever
     fails. Elsewhere the old one comes back when the new one cannot take its place; if that fails too, the error says

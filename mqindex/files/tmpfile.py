@@ -25,7 +25,7 @@ def open_nameless(directory: str) -> int | None:
 
 
 def link_into_place(fd: int, path: str) -> bool:
-    """Let it appear there, where nothing stands yet (`FileExistsError`); False: the system cannot.
+    """Let it appear there, where nothing is yet (`FileExistsError`); False: the system cannot.
 
     Its directory is not synced.
     """

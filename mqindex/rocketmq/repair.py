@@ -58,7 +58,7 @@ def repair(
     next start.
 
     A queue that is missing or disagrees with the log is written anew beside, and the files that differ are exchanged;
-    units of messages that the log does not hold any more are kept. What stands in a queue's directory and keeps the
+    units of messages that the log does not hold any more are kept. What is in a queue's directory and keeps the
     broker from starting is moved away. Replaced files and the old checkpoint go to `<store>/mqindex-backup-<UTC>/`, and
     `undo_repair` puts them back.
 
@@ -79,9 +79,9 @@ def repair(
     StoreInUseError
         A broker holds the store.
     GeometryError
-        New index files would need a geometry that nobody gave and nothing tells; or the files refute what was given.
+        New index files would need a geometry that nobody gave and nothing says; or the files refute what was given.
     FileStateError
-        Likewise the broker's version, or the length of queue files; or the commit log is not there, or what stands in
+        Likewise the broker's version, or the length of queue files; or the commit log is not there, or what is in
         the place of the index or the queues is no directory.
 
     Notes
@@ -116,7 +116,7 @@ def repair(
 def undo_repair(store: str | os.PathLike[str], backup: str | os.PathLike[str]) -> RepairReport:
     """Take a repair of a stopped broker's store back: its files are again what and where they were before.
 
-    What stands in their places goes to a backup of its own, so that this can be taken back too. Of several repairs the
+    What is in their places goes to a backup of its own, so that this can be taken back too. Of several repairs the
     last one is taken back first.
 
     Parameters
@@ -237,7 +237,7 @@ def _publish(engine: Engine, changes: Sequence[Change], report: RepairReport) ->
 
 
 def _after_repair(finding: Finding, changed: Collection[str]) -> Finding:
-    """What was mended is told, but is no error any more; what only the log itself could give back stays one."""
+    """What was mended is reported, but is no error any more; what only the log itself could give back stays one."""
     kept = finding.kind.startswith(_NOT_MENDED) or (finding.kind == "queue-name" and finding.severity == "warning")
     if finding.kind == "checkpoint-unreadable":
         kept = finding.path not in changed

@@ -77,7 +77,7 @@ def index_paths(directory: str) -> list[str]:
 
 
 def index_directories(directory: str) -> list[str]:
-    """Directories named as index files are: a broker loads none of the files behind, one of 5.1 or later not at all."""
+    """Directories named as index files are: a broker loads no file after them, one of 5.1 or later does not start."""
     return [path for path in _numbered(directory) if disk.is_directory(path)]
 
 

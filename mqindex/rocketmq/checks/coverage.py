@@ -20,7 +20,7 @@ __all__ = ["Filled", "Gap", "gaps", "measure"]
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Entries between two places that no good file holds: behind the good file `after`, before the good file `before`.
+    """Entries between two places that no good file holds: after the good file `after`, before the good file `before`.
 
     `stretch`: the frames to read; of their entries the first `skip` and the last `drop` are covered.
     """
@@ -45,13 +45,13 @@ class Filled:
 
     @property
     def message_follows(self) -> bool:
-        """A message comes behind the last entry, so a broker has created the file behind a full one."""
+        """A message comes after the last entry, so a broker has created the file after a full one."""
         covered = self.gap.after.end.phy_offset if self.gap.after is not None and self.gap.after.end else -1
         return self.extracted.last_message > max(self.extracted.last_entry, covered)
 
 
 def gaps(good: Sequence[Checked], spans: Sequence[LogSpan], *, tags: bool) -> list[Gap]:
-    """The stretches before, between and behind the good files, in the log's order, empty ones included."""
+    """The stretches before, between and after the good files, in the log's order, empty ones included."""
     if not spans:
         return []
     low, high = spans[0].file_start, spans[-1].stop

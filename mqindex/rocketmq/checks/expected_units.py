@@ -15,7 +15,7 @@ from mqindex.rocketmq.queue.unit_places import Oddities, fits_hole
 
 __all__ = ["ExpectedUnits", "gather_expected", "needs_again"]
 
-_TOLD = 20
+_MAX_LISTED = 20
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class ExpectedUnits:
         self.wrong += run.wrong
         self.wrong_ext += run.wrong_ext
         self.tag_hashes += run.tag_hashes
-        self.differences += run.differences[: _TOLD - len(self.differences)]
+        self.differences += run.differences[: _MAX_LISTED - len(self.differences)]
 
     def _forget(self) -> None:
         self.units = self.absent = self.wrong = self.wrong_ext = self.tag_hashes = 0

@@ -24,7 +24,7 @@ __all__ = ["wrong_times"]
 
 
 def wrong_times(index: IndexFile, log: LogEntries, begin: Place, earlier: Sequence[str]) -> list[Finding]:
-    """What the header's times or entry 1 say wrongly; `begin`: where entry 1 stands in the log."""
+    """What the header's times or entry 1 say wrongly; `begin`: where entry 1 is in the log."""
     header = index.header
     times = {
         "begin_timestamp": _stored(log, header.begin_phy_offset),
@@ -52,7 +52,7 @@ def _wrong_seed(index: IndexFile, log: LogEntries, begin: Place, earlier: Sequen
 
 
 def _adjoins(log: LogEntries, end_phy_offset: int, begin: Place) -> bool:
-    """Whether the entries behind the message at `end_phy_offset` begin at `begin`."""
+    """Whether the entries after the message at `end_phy_offset` begin at `begin`."""
     if end_phy_offset == begin.phy_offset:
         return True
     last = len(log.of(end_phy_offset))

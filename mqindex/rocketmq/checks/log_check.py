@@ -80,7 +80,7 @@ class Walked:
 
     @property
     def end(self) -> int:
-        """The phy offset behind the last frame."""
+        """The phy offset after the last frame."""
         spans = self.survey.spans
         return spans[-1].stop if spans else 0
 

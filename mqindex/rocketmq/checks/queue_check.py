@@ -1,4 +1,4 @@
-"""One queue's files: their names and lengths, and what stands at the places that no message of the log asks for."""
+"""One queue's files: their names and lengths, and what is at the places that no message of the log asks for."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class QueueCheck:
 
 @dataclass(slots=True)
 class QueueChecked:
-    """`min_offset` and `max_offset`: the places from the first file's begin, behind the last unit that is valid."""
+    """`min_offset` and `max_offset`: the places from the first file's begin, after the last unit that is valid."""
 
     topic: str
     queue_id: int
@@ -110,11 +110,11 @@ def _holes(files: list[LogFile]) -> list[Finding]:
 
 
 class _Places:
-    """What stands at the places of a queue that the log does not ask for."""
+    """What is at the places of a queue that the log does not ask for."""
 
     def __init__(self, check: QueueCheck, files: list[LogFile], checked: QueueChecked) -> None:
         self._check, self._files, self._checked = check, files, checked
-        self._behind = check.ranges[-1][1] if check.ranges else None  # the place behind the log's last unit
+        self._behind = check.ranges[-1][1] if check.ranges else None  # the place after the log's last unit
         self._seen: dict[Kind, tuple[int, str, int, int]] = {}  # kind: how many, path, at, phy offset of the first
 
     def look(self) -> None:
@@ -152,7 +152,7 @@ class _Places:
             self._judge(file, first, at, *block)
 
     def _look_behind(self, file: LogFile, mapped: MappedFile, first: int, start: int, stop: int) -> None:
-        """Behind the log's last unit: what is valid on end makes the queue too long, what comes later is stale."""
+        """After the log's last unit: what is valid in a row makes the queue too long, what comes later is stale."""
         end = start
         if start == self._checked.max_offset:
             end = first + check_units(mapped.map, start - first, stop - first)

@@ -1,7 +1,7 @@
 """Where a broker begins to read its log again after an unclean end: what it does not read is not indexed again.
 
 Source: RocketMQ `CommitLog.recoverAbnormally`, `CommitLog.isMappedFileMatchedRecover`, `StoreCheckpoint`,
-4.1 to 5.5.0. They are alike up to 5.3.4; what is new in 5.4.0 and 5.5.0 stands at the thresholds below.
+4.1 to 5.5.0. They are alike up to 5.3.4; what is new in 5.4.0 and 5.5.0 is at the thresholds below.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FILES_SINCE = (5, 4, 0)
 OFFSET_SINCE = (5, 5, 0)
 """`ConsumeQueueStore.isMappedFileMatchedRecover` goes by the checkpoint's logicsPhysicalOffset, if there is one."""
 _FILES = 10
-_SAFETY = 3000  # ms that a broker goes back behind its checkpoint's times
+_SAFETY = 3000  # ms that a broker goes back before its checkpoint's times
 _OTHERWISE = (
     "duplicationEnable",
     "enableControllerMode",
@@ -38,7 +38,7 @@ _OTHERWISE = (
 def read_again_from(found: Survey, checkpoint: Checkpoint, log: Sequence[Entry]) -> set[int]:
     """The phy offset from which recovery reads, one for each rule that the broker may follow; none: it is not known.
 
-    log : what stands in the directories of the log, by name.
+    log : what is in the directories of the log, by name.
     """
     options, files = found.options, [one for one in log if is_log_file(one) and one.size]
     if not found.spans or not files or options.index_switch is not None:

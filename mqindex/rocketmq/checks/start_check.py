@@ -267,7 +267,7 @@ class _Look:
         lost = {max(stand - expired, 0) for stand in below}
         return lost.pop() if len(lost) == 1 else None
 
-    # ---- what stands beside
+    # ---- what is beside
 
     def at_side_files(self) -> None:
         """Checkpoint and lock are files; of each configuration it or its `.bak` can be read, or there is no `.bak`."""

@@ -33,7 +33,7 @@ _IPV6 = 0x10
 
 
 class Entry(NamedTuple):
-    """What stands in a directory; what cannot be looked at is as long as Java says it is: 0."""
+    """What is in a directory; what cannot be looked at is as long as Java says it is: 0."""
 
     path: str
     name: str
@@ -114,7 +114,7 @@ def message_at(path: str, position: int = 0) -> MessageHead | None:
 
 
 def entries_below(fd: int, first: int, entries: int, phy_offset: int) -> int:
-    """How many entries of an index file stand before the first one of a message at `phy_offset` or behind it.
+    """How many entries of an index file are before the first one of a message at `phy_offset` or after it.
 
     first : the byte at which the entries begin, with the unused entry 0.
     """

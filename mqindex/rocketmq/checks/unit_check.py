@@ -42,7 +42,7 @@ _RANGES = 1000  # stretches of queue offsets of one queue in one stretch of the 
 
 @dataclass(frozen=True, slots=True)
 class UnitDifference:
-    """What is at a unit's place: nothing (`field` None, for `count` units on end), or another value of `field`."""
+    """What is at a unit's place: nothing (`field` None, for `count` units in a row), or another value of `field`."""
 
     queue_offset: int
     phy_offset: int

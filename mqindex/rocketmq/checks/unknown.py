@@ -1,4 +1,4 @@
-"""Settings that decide what would be written, and that nobody and nothing tells.
+"""Settings that decide what would be written, and that nobody gave and no file says.
 
 `repair` refuses to guess them, `verify` says them, `rebuild`, which writes elsewhere, takes the broker's defaults and
 warns. A setting is asked for only where an answer hangs on it.
@@ -83,7 +83,7 @@ def unknown_settings(found: Survey, *, index: bool, tags: bool, queues: bool) ->
 
 
 def wanted_settings(engine: Engine, index: Diagnosis | None, queues: QueueDiagnosis | None) -> list[Unknown]:
-    """What a repair of what was found would have to know, and nobody told."""
+    """What a repair of what was found would have to know, and nobody gave."""
     found = index.survey if index is not None else queues.survey if queues is not None else None
     assert found is not None
     gaps = [filled for filled in index.gaps if filled.extracted.messages] if index is not None else []

@@ -13,7 +13,7 @@ __all__ = ["AbortMark"]
 
 
 class AbortMark:
-    """The file `abort` of a store, as a broker's: whoever opens the store next repairs it where it stands.
+    """The file `abort` of a store, as a broker's: whoever opens the store next repairs it where it is.
 
     Leaving the block takes it away if `proven` was set, nothing was raised, and this is the process that made it.
     """

@@ -33,7 +33,7 @@ def dispatched_offset(
     tags: bool,
     rules: QueueRules | None = None,
 ) -> int:
-    """The phy offset behind the last message that index and queues have; where they have none, the log's minimum.
+    """The phy offset after the last message that index and queues have; where they have none, the log's minimum.
 
     Both must be as a clean exit leaves them: what the one has beyond the other is taken for messages without keys, or
     without units.
@@ -64,7 +64,7 @@ def _dispatched_offset(
 
 
 def _end_of_index(files: Sequence[LogFile], index: IndexService, *, tags: bool) -> int:
-    """Behind the message of the newest entry, which must have the entries that the index ends with."""
+    """After the message of the newest entry, which must have the entries that the index ends with."""
     filled = [file for file in index.files if file.header.index_count > 1]
     if not filled:
         return 0
@@ -87,7 +87,7 @@ def _end_of_index(files: Sequence[LogFile], index: IndexService, *, tags: bool) 
 
 
 def _end_of_queues(files: Sequence[LogFile], queues: ConsumeQueueTable, rules: QueueRules | None) -> int:
-    """Behind the message of the unit that lies furthest in the log, which must be that message's."""
+    """After the message of the unit that lies furthest in the log, which must be that message's."""
     filled = [queue for queue in queues.values() if queue.max_offset_in_queue > queue.min_offset_in_queue]
     furthest = max(filled, key=lambda queue: queue.max_phy_offset, default=None)
     if furthest is None or furthest.max_phy_offset < 0:

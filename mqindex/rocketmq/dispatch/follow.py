@@ -151,7 +151,7 @@ def _require_log(home: FollowHome) -> None:
 
 
 def _dispatched(home: FollowHome, index: IndexService | None, queues: ConsumeQueueTable) -> tuple[int, int]:
-    """How far the index reaches, and how far the queues; one that is not written is never behind."""
+    """How far the index reaches, and how far the queues; one that is not written is never the shorter one."""
     of_queues = dispatched_offset(home.commitlog, None, queues, tags=home.tags, rules=home.rules)
     of_index = of_queues if index is None else dispatched_offset(home.commitlog, index, None, tags=home.tags)
     return of_index, of_queues
@@ -216,7 +216,7 @@ def _told_if_slow(engine: Engine, home: FollowHome) -> Iterator[None]:
 
 
 class _Housekeeping:
-    """Once a second: errors of the flush come up, what the log has lost goes, and whoever watches is told."""
+    """Once a second: errors of the flush come up, what the log has lost goes, and whoever watches gets a report."""
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ def mend(home: FollowHome, engine: Engine) -> bool:
 def _drop_newest(home: FollowHome, engine: Engine) -> None:
     """Remove the newest index files from the first bad one on: then the repair continues as an uninterrupted follower.
 
-    A repair keeps every good file, also one behind a bad file, whose gap then gets files that are not full.
+    A repair keeps every good file, also one after a bad file, whose gap then gets files that are not full.
     """
     found, _ = fix_log_end(engine, survey(home.options), SPLIT_SIZE)
     count = len(found.index_files)

@@ -123,7 +123,7 @@ class _Expected:
         return self._base + int(np.searchsorted(offsets, offsets[-1], "left")) if len(offsets) else at
 
     def place(self, at: int) -> Place:
-        """The place before entry `at`, told as one behind the entry before it."""
+        """The place before entry `at`, given as the one after the entry before it."""
         start = self.message_start(at - 1)
         return Place(int(self._kept["phy_offset"][start - self._base]), at - start)
 

@@ -150,7 +150,7 @@ class IndexFile(SingleCalls, Closable):
         Raises
         ------
         GeometryError
-            The file has not the size of this geometry, or its content does not tell the geometry.
+            The file's size does not match this geometry, or the geometry cannot be found from its content.
         TruncatedFileError
             The file is empty.
         StoreInUseError
@@ -369,7 +369,7 @@ def _check_size(file: MappedFile, hash_slot_num: int, index_num: int) -> None:
     expected = layout.index_file_size(hash_slot_num, index_num)
     if file.size != expected:
         raise GeometryError(
-            f"the file has not the size of {plural(hash_slot_num, 'slot')} and {plural(index_num, 'entry')}",
+            f"file size does not match {plural(hash_slot_num, 'slot')} and {plural(index_num, 'entry')}",
             path=file.path,
             expected=expected,
             got=file.size,

@@ -98,8 +98,8 @@ class IndexService(Closable):
         """Open every index file of a directory.
 
         Geometry that is not given is inferred over all files; without files the broker's defaults hold. A writable
-        service creates the directory. A read-only one passes over a newest file that is empty, with a warning: so
-        stands, for a moment, what a running broker creates; and refuses a store's root (`BadMagicError`).
+        service creates the directory. A read-only one passes over a newest file that is empty, with a warning: a
+        file that a running broker creates is empty for a moment; and refuses a store's root (`BadMagicError`).
         """
         where = os.fspath(directory)
         if writable:
@@ -138,7 +138,7 @@ class IndexService(Closable):
 
         Notes
         -----
-        The walk stops behind the first file that begins before `begin`. Only hashes are compared: an offset may be
+        The walk stops after the first file that begins before `begin`. Only hashes are compared: an offset may be
         of another key, the message settles it. Source: RocketMQ 4.9.3, `IndexService.queryOffset`.
         """
         return self.answer(topic, key, max_num, *period(begin, end))
@@ -228,7 +228,7 @@ class IndexService(Closable):
             raise GeometryError("a file of this geometry holds no entry", expected="index_num 2 or more", got=1)
 
     def _current(self) -> IndexFile:
-        """The last file, or a new one behind it when there is none or it is full."""
+        """The last file, or a new one after it when there is none or it is full."""
         files = self.files
         if files and not files[-1].is_write_full():
             return files[-1]

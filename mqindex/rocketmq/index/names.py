@@ -19,7 +19,7 @@ _END = 100_000_000_000_000_000
 
 
 def next_name(previous: str | None) -> str:
-    """The name of a file that is created now, behind `previous`."""
+    """The name of a file that is created now, after `previous`."""
     return names_between(previous, None, [int(time.time() * 1000)])[0]
 
 
@@ -47,11 +47,11 @@ def names_between(previous: str | None, following: str | None, times: Sequence[i
 
 
 def _lowest(previous: str | None) -> int:
-    """The first number whose 17 digits sort behind `previous`."""
+    """The first number whose 17 digits sort after `previous`."""
     if previous is None:
         return 0
     if not previous.isascii():
-        return _END  # the digits of other scripts sort behind all of ours
+        return _END  # the digits of other scripts sort after all of ours
     digits = previous.ljust(_DIGITS, "0")[:_DIGITS]
     return int(digits) + (digits <= previous)
 

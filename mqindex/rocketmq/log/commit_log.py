@@ -138,7 +138,7 @@ class CommitLog(Closable):
         Notes
         -----
         A writable log is recovered first, as a broker recovers it: the first bad record in its last three files
-        is its end, and bodies are checked there. What stands behind the end goes to `mqindex-backup-<UTC>` beside the
+        is its end, and bodies are checked there. What follows the end goes to `mqindex-backup-<UTC>` beside the
         directory and becomes zeros, so that nothing stale is ever taken for a message.
         Settings, by the broker's names: mappedFileSizeCommitLog, maxMessageSize, enabledAppendPropCRC,
         autoMessageVersionOnTopicLen, brokerIP1 and listenPort (the store host), flushDiskType, flushIntervalCommitLog,
@@ -190,7 +190,7 @@ class CommitLog(Closable):
 
     @property
     def max_phy_offset(self) -> int:
-        """The end of the log: behind its last message. Found once, by reading the last file; appending moves it."""
+        """The end of the log: after its last message. Found once, by reading the last file; appending moves it."""
         if self._appender is not None:
             return self._appender.writer.position
         if self._end is None:
@@ -212,7 +212,7 @@ class CommitLog(Closable):
         Parameters
         ----------
         start, stop : int or None; None: the log's begin and end. A start inside a message leaves that message out.
-            Files that a broker deletes before the scan comes to them are left out, and stand in `expired`.
+            Files that a broker deletes before the scan comes to them are left out, and are in `expired`.
         columns : names; None: all but `body` (bytes as stored) and `properties` (text as stored)
         check_crc : bool; True: compare bodies with their checksums in every file, not only in the last
 
@@ -298,7 +298,7 @@ class CommitLog(Closable):
         messages : columns by name: a mapping of arrays, lists and single values, a batch of `scan`, an Arrow, polars or
             pandas table; or a list of `NewMessage`. Columns: topic and queue_offset, which must be there, body,
             queue_id, tags, keys, uniq_key, properties (a block as stored; what it lacks of keys, tags and uniq_key is
-            put behind it), flag, sys_flag, born_timestamp, born_host, store_timestamp, store_host, reconsume_times,
+            put after it), flag, sys_flag, born_timestamp, born_host, store_timestamp, store_host, reconsume_times,
             prepared_transaction_offset. phy_offset, size, body_crc and msg_id may be there, and are made anew.
         queue_offset : int64[n], instead of the column
         whole : bool; True: one request of a producer, which moves to the next file as a whole where it does not fit
@@ -315,7 +315,7 @@ class CommitLog(Closable):
         return self._writing().append_messages(messages, queue_offset=queue_offset, whole=whole)
 
     def flush(self) -> int:
-        """Bring everything that was appended to the disk; returns the phy offset behind it."""
+        """Bring everything that was appended to the disk; returns the phy offset after it."""
         return self._writing().flush()
 
     @property

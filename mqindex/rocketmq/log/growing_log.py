@@ -1,8 +1,8 @@
 """A commit log that somebody else may be writing, read from one phy offset on: every frame once, and none torn.
 
 A broker copies a frame into the mapped file, and a reader may come while it does. So the log's end is found first, by
-sizes alone, and only what is whole then is read: a frame with another record behind it, and the last one when it looked
-the same at an earlier look. What lies behind the end may be zeros, or stale bytes of an earlier life. The log may also
+sizes alone, and only what is whole then is read: a frame with another record after it, and the last one when it looked
+the same at an earlier look. What lies after the end may be zeros, or stale bytes of an earlier life. The log may also
 be cut and written anew below what was read already: a checksum over what was read last tells.
 """
 
@@ -75,7 +75,7 @@ class GrowingLog(Closable):
 
     Attributes
     ----------
-    phy_offset : behind the last frame that was given.
+    phy_offset : after the last frame that was given.
     messages : how many were given. last_message : the phy offset of the last one; -1: none.
     more : whether the last `read` ended because it had enough, and not for want of log.
     damage : stretches of earlier files that hold no readable frames; they were passed over.
@@ -148,7 +148,7 @@ class GrowingLog(Closable):
         self._set_seal()
 
     def lag(self) -> int:
-        """About how many bytes of log lie behind `phy_offset`: up to where its files were ever written."""
+        """About how many bytes of log lie after `phy_offset`: up to where its files were ever written."""
         return read_again(self._lag)
 
     def _lag(self) -> int:
@@ -207,7 +207,7 @@ class GrowingLog(Closable):
         return last
 
     def _is_good(self, at: int, end: int) -> bool:
-        """Whether a frame stands there, its body's checksum included; a torn one may come to be good."""
+        """Whether a frame is there, its body's checksum included; a torn one may come to be good."""
         start = self._file.start if self._file is not None else 0
         walk = drained(Extractor(self._open_map().map, start, at, end, check_crc=True, queues=self._queues))
         return walk.messages == 1 and walk.end == end
@@ -239,7 +239,7 @@ class GrowingLog(Closable):
         return _DOUBT_SECONDS if frames["properties_len"][0] > 0 else _SETTLE_SECONDS
 
     def _record_at(self, at: int) -> bool:
-        """Whether the head of a record stands there, whatever comes behind it."""
+        """Whether the head of a record is there, whatever follows it."""
         start = at - self._file.start if self._file is not None else 0
         head = self._open_map().map[start : start + 8]
         return head[:4] != b"\0\0\0\0" and head[4:] in _MAGICS

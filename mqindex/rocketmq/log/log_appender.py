@@ -25,7 +25,7 @@ _BUFFER = 2 << 20  # of frames, half of it for each of two threads: it stays in 
 
 
 class AppendMessagesResult(NamedTuple):
-    """Where many messages stand: phy offsets int64[n] and sizes int32[n], in the order of the rows."""
+    """Where many messages are: phy offsets int64[n] and sizes int32[n], in the order of the rows."""
 
     phy_offsets: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.int32]

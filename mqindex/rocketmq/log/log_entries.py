@@ -62,7 +62,7 @@ class FileWalk:
     An array is valid until the next one. With `queues`, `units` are the units of the same frames, an array of `UNIT`.
     `check_crc`: bodies are checked, as they always are in the log's last file; in an earlier file a bad body is damage,
     but its message counts, because dispatch never looks at bodies. Afterwards: `messages`, `entries`, `last_message`
-    and `last_entry` (phy offsets, -1: none), `end` (behind the last frame; None: lost in damage), `fault` (last file:
+    and `last_entry` (phy offsets, -1: none), `end` (after the last frame; None: lost in damage), `fault` (last file:
     why the log ends at `end`), `damage`.
     """
 
@@ -178,7 +178,7 @@ class LogEntries(Closable):
             at = None  # the next file, from its start
 
     def of(self, phy_offset: int) -> npt.NDArray[Any]:
-        """The entries of the one message at `phy_offset`; empty where it has none, or where no frame stands there."""
+        """The entries of the one message at `phy_offset`; empty where it has none, or where no frame is there."""
         chunks = list(self.forward(phy_offset, phy_offset + 1))
         return np.concatenate(chunks) if chunks else np.empty(0, RUN_ENTRY)
 

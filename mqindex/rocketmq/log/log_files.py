@@ -28,7 +28,7 @@ class LogFile:
 
     @property
     def stop(self) -> int:
-        """The phy offset behind its last byte."""
+        """The phy offset after its last byte."""
         return self.start + self.size
 
 
@@ -106,7 +106,7 @@ def data_end(path: str | os.PathLike[str]) -> int:
                 at = os.lseek(file.fileno(), at, os.SEEK_DATA)
                 end = at = os.lseek(file.fileno(), at, os.SEEK_HOLE)
             except OSError as error:
-                if error.errno == errno.ENXIO:  # no data behind `at`
+                if error.errno == errno.ENXIO:  # no data after `at`
                     return end
                 return size  # this file system does not tell
         return end

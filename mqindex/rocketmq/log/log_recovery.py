@@ -1,4 +1,4 @@
-"""Opening a log to write: the end of what is whole, and nothing behind it that a later frame could bring back."""
+"""Opening a log to write: the end of what is whole, and nothing after it that a later frame could bring back."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def log_file_size(files: Sequence[LogFile], given: int | None, default: int) -> 
 
 
 def recovered_end(files: Sequence[LogFile]) -> int:
-    """The end of what is whole: behind the last good record before the first bad one in the last three files.
+    """The end of what is whole: after the last good record before the first bad one in the last three files.
 
-    A bad record that no file end follows may stand in an earlier file: what was written behind it was on the disk when
-    the power went, and it was not. A broker would cut there, and lose what was appended behind it.
+    A bad record that no file end follows may be in an earlier file: what was written after it was on the disk when
+    the power went, and it was not. A broker would cut there, and lose what was appended after it.
     Source: RocketMQ 4.9.3 `CommitLog.recoverNormally`, which reads those three and compares checksums.
     """
     last = last_file_with_frames(files)
@@ -80,7 +80,7 @@ def hold_directories(directories: Sequence[str], *, store: bool = True) -> Itera
 
 
 def clear_behind(files: Sequence[LogFile], position: int, file_size: int) -> list[str]:
-    """Make all bytes behind a log's end zeros, after they were saved; returns the paths of the backups.
+    """Make all bytes after a log's end zeros, after they were saved; returns the paths of the backups.
 
     A backup holds only that range, and is named by the file and the byte where it stood there.
     """
@@ -120,7 +120,7 @@ def zero_range(path: str, start: int, stop: int) -> None:
 
 
 def _last_byte(path: str, start: int) -> int:
-    """Behind the last byte from `start` on that is not zero; `start`: there is none."""
+    """After the last byte from `start` on that is not zero; `start`: there is none."""
     stop = data_end(path)
     with disk.named(path), open(path, "rb", buffering=0, opener=regular) as file:
         while stop > start:

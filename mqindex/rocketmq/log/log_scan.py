@@ -1,4 +1,4 @@
-"""Messages of one file of a commit log, as columns and up to its end; what is damaged is told, and passed over."""
+"""Messages of one file of a commit log, as columns and up to its end; what is damaged is reported, and passed over."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def first_frame(buf: Any, file_start: int, start: int, stop: int) -> int:
 
 
 def end_of_file(file: LogFile) -> int:
-    """The phy offset behind the last message of a log's last file; bodies are checked."""
+    """The phy offset after the last message of a log's last file; bodies are checked."""
     with open_whole(file) as mapped:
         walk = Extractor(mapped.map, file.start, file.start, file.stop, check_crc=True)
         for _ in walk:

@@ -25,7 +25,7 @@ class LogTail:
         return LogTail, (self._directories,)
 
     def end(self) -> int:
-        """The phy offset behind the last whole message; 0 for a log without files.
+        """The phy offset after the last whole message; 0 for a log without files.
 
         Raises
         ------

@@ -31,11 +31,11 @@ _ZEROS = memoryview(bytes(1 << 14))  # at a time: a page cache in larger pieces 
 
 
 class LogWriter(Closable):
-    """Writes whole frames behind the end of a log, file after file, each at full length from the start.
+    """Writes whole frames after the end of a log, file after file, each at full length from the start.
 
     With `lock` held, a caller writes what belongs together by `write` and `roll`, then `commit`s it; `position` is the
     end of what was committed, `at` that of what was written; `group` brings it to the disk. After a write that failed
-    `take_back` makes everything behind `position` zeros again, so no part of it is ever found. Bytes go through
+    `take_back` makes everything after `position` zeros again, so no part of it is ever found. Bytes go through
     `pwrite`: a full disk is an exception. A file takes space as it fills; but short writes that are synced one by one
     find a megabyte of blocks ready, and a file that is written in bulk takes all of its own at once, where the disk has
     plenty.
@@ -72,7 +72,7 @@ class LogWriter(Closable):
         base = files[0].start if files else 0
         self._start = position - (position - base) % file_size
         self._fd: int | None = None
-        self._prepared = position  # behind the zeros that were written ahead
+        self._prepared = position  # after the zeros that were written ahead
         self._allocated = -1  # the start of the file that has all its blocks of the disk
         self._spare: SpareFile | None = None
         self._unsynced: str | None = None  # a directory with a new name
@@ -88,7 +88,7 @@ class LogWriter(Closable):
         return self._paths.get(self._start, self._directories[0])
 
     def fits(self, size: int) -> bool:
-        """Whether a frame of that size, and a blank behind it, stand in the current file."""
+        """Whether a frame of that size, and a blank after it, are in the current file."""
         return self.at + size + BLANK_SIZE <= self._start + self.file_size
 
     def write(self, data: Any) -> None:

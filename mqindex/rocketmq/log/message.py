@@ -92,7 +92,7 @@ class Message:
 
 
 def read_message(buf: Any, file_start: int, phy_offset: int, path: str | os.PathLike[str] | None = None) -> Message:
-    """The message at a phy offset of one file's bytes; what stands there instead is a `FormatError`."""
+    """The message at a phy offset of one file's bytes; what is there instead is a `FormatError`."""
     scanner = Scanner(buf, file_start, phy_offset, phy_offset + 1, check_crc=True, max_frames=1)
     frames = next(scanner, None)
     if frames is None:

@@ -22,7 +22,7 @@ _TIMES = ("born_timestamp", "store_timestamp")
 
 
 class AppendMessageResult(NamedTuple):
-    """Where a message stands. `msg_id`: the broker's offset id; times in ms; `status` as the broker names it.
+    """Where a message is. `msg_id`: the broker's offset id; times in ms; `status` as the broker names it.
 
     Source: RocketMQ 4.9.3 `AppendMessageResult`.
     """
@@ -42,7 +42,7 @@ class NewMessage:
     Parameters
     ----------
     properties : mapping of names to values (None: left out), in the order of the file; or a block as stored. What it
-        does not have of KEYS, TAGS and UNIQ_KEY is put behind it: `keys`, `tags`, `uniq_key`.
+        does not have of KEYS, TAGS and UNIQ_KEY is put after it: `keys`, `tags`, `uniq_key`.
     body : bytes as they are stored; `sys_flag` says whether they are compressed
     born_timestamp, store_timestamp : int, ms since the epoch, or an aware datetime or a datetime64, which becomes that;
         None: the time of the append

@@ -36,7 +36,7 @@ def allocate_file(fd: int, size: int, at: int = 0) -> bool:
 
 
 class SpareFile:
-    """The next file, made without a name while the one before it fills: its sync waits behind all that is flushed.
+    """The next file, made without a name while the one before it fills: its sync waits for all that is flushed.
 
     Where that cannot be done, `place` says so. The file is gone with the process that has not placed it.
     `allocated`: it has its blocks of the disk already.

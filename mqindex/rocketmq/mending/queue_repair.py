@@ -26,7 +26,7 @@ from mqindex.rocketmq.store import names_in
 __all__ = ["MendedQueue", "mend_queues", "planned_queue_actions"]
 
 _STRAY = "stray-queue-file"
-_TOLD = 20
+_MAX_LISTED = 20
 _SIDES = ("consumequeue", "consumequeue_ext")
 
 
@@ -49,8 +49,8 @@ def planned_queue_actions(diagnosis: QueueDiagnosis) -> list[str]:
         if queue.good
         for name in _strays(queue, diagnosis.survey.options.root)
     ]
-    more = len(actions) - _TOLD
-    return actions if more < 2 else [*actions[:_TOLD], f"and so on with {more} more"]
+    more = len(actions) - _MAX_LISTED
+    return actions if more < 2 else [*actions[:_MAX_LISTED], f"and so on with {more} more"]
 
 
 def _rewrite(queue: CheckedQueue) -> str:

@@ -18,7 +18,7 @@ __all__ = ["load_side_json", "parse_side_json", "table_of", "whole_number"]
 
 _T = TypeVar("_T")
 
-# A string as a whole, so that nothing inside one is touched; else a name without quotes behind `{` or `,`.
+# A string as a whole, so that nothing inside one is touched; else a name without quotes after `{` or `,`.
 _BARE_NAME = re.compile(r'"(?:[^"\\]|\\.)*"|([{,]\s*)(-?[^\W\d][\w%$-]*|-?\d+)(?=\s*:)', re.DOTALL)
 
 

@@ -24,7 +24,7 @@ _BLOCK = 1 << 24
 
 
 def fix_log_end(engine: Engine, found: Survey, split_size: int) -> tuple[Survey, list[Finding]]:
-    """Fix where the log ends: behind the last good frame of its last file. From here on nothing lies behind that."""
+    """Fix where the log ends: after the last good frame of its last file. From here on nothing lies after that."""
     if not found.spans:
         return found, []
     last = found.spans[-1]
@@ -38,7 +38,7 @@ def fix_log_end(engine: Engine, found: Survey, split_size: int) -> tuple[Survey,
 
 
 def find_behind(engine: Engine, spans: Sequence[LogSpan], fault: Damage | None) -> list[Finding]:
-    """Findings behind the bad frame that ends the log: stale bytes, or whole frames that are never indexed."""
+    """Findings after the bad frame that ends the log: stale bytes, or whole frames that are never indexed."""
     if fault is None:
         return []
     return engine.map(_behind, [(spans[-1], fault.at)], name="read behind the log's end")[0]

@@ -83,7 +83,7 @@ def _pieces(run: UnitRun, queues: npt.NDArray[np.int64], borders: Sequence[int])
 
 
 def queue_space(runs: Sequence[UnitRun], rules: QueueRules, log_bytes: int) -> int:
-    """Bytes that the files of all queues will take; they are sparse behind their units."""
+    """Bytes that the files of all queues will take; they are sparse after their units."""
     ends: dict[QueueName, list[int]] = {}
     units = 0
     for run in runs:

@@ -44,7 +44,7 @@ _READ_AT_ONCE = 1 << 16  # units
 
 QUEUE_RUN = np.dtype([("topic", "=i4"), ("queue_id", "=i4"), ("units", "=i8"), ("first", "=i8"), ("stop", "=i8")])
 """A queue's share of a run: its topic's number in `UnitRun.topics`, how many units, the queue offset of the first, and
-that behind the last."""
+that after the last."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +82,7 @@ class UnitCollector:
         units = np.concatenate(self._chunks) if self._chunks else np.empty(0, UNIT)
         self._chunks.clear()
         if self._rules.ext_file_size is not None and len(units):
-            more = np.diff(units["phy_offset"], prepend=-1) == 0  # behind the message's own unit: multi-dispatch
+            more = np.diff(units["phy_offset"], prepend=-1) == 0  # after the message's own unit: multi-dispatch
             units["store_timestamp"][more] = NO_EXT
         names, units = self._renumber(units)
         units, borders = group_units(units, len(names))

@@ -21,7 +21,7 @@ __all__ = ["QueueSurvey", "is_rocksdb", "queues_elsewhere", "survey_queues"]
 
 _QUEUE_TYPE, _BATCH = "queue.type", "BatchCQ"
 _DEFAULT, _USUAL = "the broker's default", "the usual length of the files"
-_SMALLEST_EXT_FILE = 24  # one unit and the mark behind the last
+_SMALLEST_EXT_FILE = 24  # one unit and the mark after the last
 
 
 @dataclass(frozen=True, slots=True)

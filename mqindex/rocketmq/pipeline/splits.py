@@ -150,7 +150,7 @@ def stitch(
     though the walks found all of theirs: what else was read meanwhile may have been deleted with one.
     """
     given, pairs = pairs, _without_deleted(engine, pairs, done, spans, look)
-    at: int | None = None  # where the next frame begins; None: unknown, at a start or behind damage
+    at: int | None = None  # where the next frame begins; None: unknown, at a start or after damage
     file = None
     for split, run in pairs:
         if split.span.path != file:
@@ -206,7 +206,7 @@ def _close(done: Stitched[Any], stop: int | None, *, file_end: bool = False) -> 
 
 
 def take(slices: Iterable[Slice], skip: int, count: int) -> list[Slice]:
-    """`count` entries behind the first `skip`, over the borders of slices."""
+    """`count` entries after the first `skip`, over the borders of slices."""
     taken = []
     for piece in slices:
         first = min(skip, piece.count)
@@ -233,7 +233,7 @@ def assign(
 
     seed : (phy_offset, timestamp) at which the file before ended; None: there is none. room : entries that the file
     before still takes, in a continued copy of `base`. more : a message follows the last entry, so the broker has
-    created the file behind a full one. empty : without any entry there is still one file.
+    created the file after a full one. empty : without any entry there is still one file.
     """
     hash_slot_num, index_num = geometry
     before: Slice | tuple[int, int] | None = seed

@@ -48,7 +48,7 @@ class Survey:
 
     `geometry` says where it came from; `geometry_known`: not from a guess. `log_gone`: why the log cannot be all of it.
     `held`: by the repair that asked for it, so that no broker runs.
-    `index_directories`: they stand where index files do.
+    `index_directories`: they are where index files belong.
     """
 
     options: StoreOptions
@@ -133,7 +133,7 @@ def require_log(found: Survey) -> None:
 
 
 def require_directories(found: Survey) -> None:
-    """What stands in the place of the index or of the queues is somebody's: it is not replaced."""
+    """What is in the place of the index or of the queues is somebody's: it is not replaced."""
     for one in found.findings:
         if one.kind == catalogue.NOT_A_DIRECTORY.name:
             raise FileStateError("not a directory", path=one.path, expected=one.expected, got=one.got, hint=one.hint)

@@ -1,6 +1,6 @@
 """Which broker wrote a store, as far as what survives of it tells; no file records the version.
 
-The version decides which messages give index entries: from 5.4 on those with TAGS too. It is told, in this order, by
+The version decides which messages give index entries: from 5.4 on those with TAGS too. It is found, in this order, by
 the newest entries of the index files; by what only 5.4 or newer leaves in the root; by the newest messages, whose
 properties brokers before 5.2 (from 4.9.1 on) end without the separator that all later ones write.
 """

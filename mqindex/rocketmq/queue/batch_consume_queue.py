@@ -54,7 +54,7 @@ class BatchUnit(NamedTuple):
 class BatchConsumeQueue(Closable):
     """The units of one batch queue. Read-only; for several threads, and beside a broker that writes.
 
-    A unit stands where the one before it ends, so its place tells nothing of the queue offsets in it; they ascend.
+    A unit is where the one before it ends, so its place tells nothing of the queue offsets in it; they ascend.
 
     Notes
     -----
@@ -152,7 +152,7 @@ class BatchConsumeQueue(Closable):
 
         The file is the last one that begins at that time or before, so equal times in an earlier file are not seen.
         In it the first ("lower") or last ("upper") unit of that time, "lower" else the next newer one; at the time of
-        the file's last unit or behind it, that one. Where "upper" met no unit of that time, and where there is none at
+        the file's last unit or after it, that one. Where "upper" met no unit of that time, and where there is none at
         all, the minimum.
         Source: RocketMQ 5.3.3 `BatchConsumeQueue.getOffsetInQueueByTime`, `binarySearchRight`,
         `DefaultMessageStore.getOffsetInQueueByTime`.
@@ -171,7 +171,7 @@ class BatchConsumeQueue(Closable):
         return max(int(self._at(found)["msg_base_offset"]) if found >= 0 else -1, self.min_offset_in_queue)
 
     def correct_min_offset(self, min_phy_offset: int) -> int:
-        """Move the minimum behind the units whose frames the log has no longer; returns it. Nothing is written.
+        """Move the minimum after the units whose frames the log has no longer; returns it. Nothing is written.
 
         Source: RocketMQ 5.3.3 `BatchConsumeQueue.correctMinOffset`.
         """
@@ -191,7 +191,7 @@ class BatchConsumeQueue(Closable):
         return f"BatchConsumeQueue({self.directory!r}, {plural(len(self._files.files), 'file')})"
 
     def _look(self) -> int:
-        """The number behind the last unit, as it is now."""
+        """The number after the last unit, as it is now."""
         self._require_open()
         with self._lock:
             end = self._files.end(_check, self._end).number
@@ -201,7 +201,7 @@ class BatchConsumeQueue(Closable):
             return end
 
     def _bounds(self) -> tuple[int, int]:
-        """The numbers of the first unit and behind the last."""
+        """The numbers of the first unit and after the last."""
         end = self._look()
         return min(self._files.first, end), end
 
@@ -252,7 +252,7 @@ class BatchConsumeQueue(Closable):
 
 
 def _stop_of(unit: Any) -> int:
-    """The queue offset behind a unit."""
+    """The queue offset after a unit."""
     return int(unit["msg_base_offset"]) + int(unit["batch_size"])
 
 

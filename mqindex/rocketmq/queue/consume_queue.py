@@ -113,7 +113,7 @@ class ConsumeQueue(Closable):
             where there are none.
         writable : bool; True: also creates the directory.
         ext : ConsumeQueueExt or None
-            Where the addresses lead that stand in place of tags codes. None: they stay what they are.
+            Where the addresses lead that are in place of tags codes. None: they stay what they are.
 
         Raises
         ------
@@ -179,12 +179,12 @@ class ConsumeQueue(Closable):
 
     @property
     def min_logic_offset(self) -> int:
-        """The byte of the queue at which its first unit stands."""
+        """The byte of the queue at which its first unit is."""
         return self.min_offset_in_queue * QUEUE_UNIT_SIZE
 
     @property
     def max_phy_offset(self) -> int:
-        """The phy offset behind the last unit's message; -1: there is no unit."""
+        """The phy offset after the last unit's message; -1: there is no unit."""
         return self.bounds().max_phy_offset
 
     def bounds(self) -> QueueBounds:
@@ -309,7 +309,7 @@ class ConsumeQueue(Closable):
         Notes
         -----
         As in the broker, a message that ends where the last one does or before it is there already, and one whose
-        queue offset lies before the end, unless that offset is 0; a queue offset behind the end is ignored and the
+        queue offset lies before the end, unless that offset is 0; a queue offset after the end is ignored and the
         unit is written at the end; the first unit of all is preceded by blank units from the file's start on.
         Source: RocketMQ 4.9.3 `ConsumeQueue.putMessagePositionInfo`.
         """
@@ -324,7 +324,7 @@ class ConsumeQueue(Closable):
 
         Returns
         -------
-        PutUnits : counts of the units written, repeated (there already) and misplaced (written behind a hole)
+        PutUnits : counts of the units written, repeated (there already) and misplaced (written after a hole)
 
         Raises
         ------
@@ -336,7 +336,7 @@ class ConsumeQueue(Closable):
         return self._write(lambda tail: tail.put(units))
 
     def truncate_dirty_logic_files(self, phy_offset: int) -> None:
-        """Cut off the units from the first one on that leads to `phy_offset` or behind it, and zero their bytes.
+        """Cut off the units from the first one on that leads to `phy_offset` or after it, and zero their bytes.
 
         Files without a unit left are deleted. Source: RocketMQ 4.9.3 `ConsumeQueue.truncateDirtyLogicFiles`, which
         moves the position of writing only.

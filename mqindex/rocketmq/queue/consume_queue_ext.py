@@ -81,7 +81,7 @@ class ConsumeQueueExt(Closable):
         return tuple(self._files.skipped)
 
     def get(self, address: int) -> ExtUnit | None:
-        """The unit at an address; None: no unit stands there, or the number is no address but a tags code."""
+        """The unit at an address; None: no unit is there, or the number is no address but a tags code."""
         if address > MAX_EXT_ADDRESS:
             return None
         buf, at = self._place(address - _ADDRESS)

@@ -122,7 +122,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
 
     @property
     def max_phy_offset(self) -> int:
-        """The phy offset behind the last message of all queues; -1: there is no unit. Opens every queue."""
+        """The phy offset after the last message of all queues; -1: there is no unit. Opens every queue."""
         return max((self[name].max_phy_offset for name in self.queues()), default=-1)
 
     def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:  # type: ignore[override]

@@ -42,7 +42,7 @@ class OldQueue:
         return place
 
     def last_stretch(self) -> tuple[int, int]:
-        """The places from the last hole between files, to behind the last unit that is kept."""
+        """The places from the last hole between files, to after the last unit that is kept."""
         last = max(self._paths, default=0)
         first, stop = self.first_place(last), 0
         for at in range(first, last + self._in_file, _AT_ONCE):

@@ -141,7 +141,7 @@ class Stretch(NamedTuple):
 
 
 class End(NamedTuple):
-    """Where a queue ends: the number behind its last valid unit, and of the file in which that was found the bytes and
+    """Where a queue ends: the number after its last valid unit, and of the file in which that was found the bytes and
     the number of its first unit."""
 
     number: int

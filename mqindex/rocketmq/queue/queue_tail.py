@@ -55,7 +55,7 @@ class QueueTail:
                 )  # fmt: skip
         self._units = units
         self._file_size = file_size
-        self._clean = False  # nothing stands behind the end
+        self._clean = False  # nothing follows the end
         self._dirty: set[str] = set()
         self._renamed = False
         self._syncs = Believed()
@@ -84,7 +84,7 @@ class QueueTail:
         return PutUnits(len(data) // QUEUE_UNIT_SIZE, repeated, misplaced)
 
     def truncate(self, phy_offset: int) -> None:
-        """Cut off the units from the first one on that lies at `phy_offset` or behind it in its file."""
+        """Cut off the units from the first one on that lies at `phy_offset` or after it in its file."""
         end, dropped = self.end, []
         for file in reversed(self._units.files):
             first = file.start // QUEUE_UNIT_SIZE
@@ -129,7 +129,7 @@ class QueueTail:
     # ---- before the first write
 
     def _begin(self, start: int) -> None:
-        """Make the first file, blank up to where its first unit will stand; what was there held no unit."""
+        """Make the first file, blank up to where its first unit will be; what was there held no unit."""
         self._empty(self.max_phy_offset)
         at = start * QUEUE_UNIT_SIZE
         self._create(at - at % self._file_size, BLANK * (at % self._file_size // QUEUE_UNIT_SIZE))
@@ -143,7 +143,7 @@ class QueueTail:
         self.max_phy_offset = max_phy_offset
 
     def _clear_behind(self) -> None:
-        """What stands behind the end would be taken for units once those before it are there: it goes first."""
+        """What follows the end would be taken for units once those before it are there: it goes first."""
         if self._clean:
             return
         end = self.end * QUEUE_UNIT_SIZE

@@ -67,7 +67,7 @@ def columns_of_file(units: UnitFiles, start: int, stop: int) -> tuple[_Ints, _Si
 
 
 def last_end(units: UnitFiles, end: End) -> int:
-    """The phy offset behind the message of the last unit before an end; -1: no file holds it any more."""
+    """The phy offset after the message of the last unit before an end; -1: no file holds it any more."""
     last = end.number - 1
     if 0 <= last - end.first < len(end.buf) // units.unit_size:
         phy_offset, size, _ = unit_at(end.buf, last - end.first)
@@ -79,7 +79,7 @@ def last_end(units: UnitFiles, end: End) -> int:
 class Taken(NamedTuple):
     """Columns of units. Those that the log does not have (`gone`: there are some) have the size 0.
 
-    `tags_codes`: None where they were not asked for. `stop`: the queue offset behind the last unit that was looked at.
+    `tags_codes`: None where they were not asked for. `stop`: the queue offset after the last unit that was looked at.
     """
 
     queue_offsets: _Ints

@@ -107,7 +107,7 @@ def goes_back_to_min(options: StoreOptions) -> bool:
 def refusal(
     queue: ConsumeQueue | None, bounds: QueueBounds, offset: int, back_to_min: bool
 ) -> tuple[GetMessageStatus, int] | None:
-    """The status and the next offset where no message can be given at `offset`; None: one may stand there."""
+    """The status and the next offset where no message can be given at `offset`; None: one may be there."""
     low, high, _ = bounds
     if queue is None or high == 0:
         return GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0

@@ -43,7 +43,7 @@ _INTERVAL = 0.001  # seconds between looks of a follower
 
 
 class PutMessagesResult(NamedTuple):
-    """Where many messages stand, in the order of the rows."""
+    """Where many messages are, in the order of the rows."""
 
     phy_offsets: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.int32]
@@ -53,7 +53,7 @@ class PutMessagesResult(NamedTuple):
 class StoreWriter(Closable):
     """Log, queues and index of one store, open for writing. Safe from several threads.
 
-    A store whose last exit was not clean is repaired first. `abort` stands while it is open, as a broker's does.
+    A store whose last exit was not clean is repaired first. `abort` is there while it is open, as a broker's is.
     Source: RocketMQ 4.9.3 `DefaultMessageStore.load`, `start`, `shutdown`.
     """
 
@@ -242,7 +242,7 @@ class StoreWriter(Closable):
                 return
             with self._opened:
                 try:
-                    if self._failure is None:  # else its caller was told
+                    if self._failure is None:  # else its caller got the error
                         self.dispatch()
                         self._whole(self._last_to_disk)
                         self._mark.proven = True
@@ -295,7 +295,7 @@ def _mend(options: StoreOptions) -> None:
 def _first_to_dispatch(
     options: StoreOptions, index: IndexService | None, queues: ConsumeQueueTable, found: Survey
 ) -> int:
-    """Where dispatch goes on: behind the queues' last message, as the broker does.
+    """Where dispatch goes on: after the queues' last message, as the broker does.
 
     An index that reaches further is believed where what lies between goes to no queue, and else passed over again.
     """
