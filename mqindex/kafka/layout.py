@@ -113,51 +113,90 @@ from __future__ import annotations
 
 import errno
 import os
+from enum import StrEnum
 from typing import Final
+
+import numpy as np
 
 from mqindex.errors import BadMagicError
 
 __all__ = [
+    "MAX_BASE_OFFSET",
     "MAX_INDEX_SIZE",
     "MAX_LOG_SIZE",
-    "OFFSET_ENTRY_SIZE",
-    "TIME_ENTRY_SIZE",
-    "TRANSACTION_ENTRY_SIZE",
+    "MIN_BATCH_SIZE",
+    "IndexKind",
     "base_offset_of",
     "require_file",
 ]
 
-OFFSET_ENTRY_SIZE: Final = 8
-TIME_ENTRY_SIZE: Final = 12
-TRANSACTION_ENTRY_SIZE: Final = 34
 MAX_INDEX_SIZE: Final = 10_485_760
 MAX_LOG_SIZE: Final = 2**31 - 1  # positions have 32 bits
 MAX_BASE_OFFSET: Final = 2**63 - 2**31
+MIN_BATCH_SIZE: Final = 26  # bytes: a message of magic 0 without key and value
 
 
-_OPENERS: Final = {
-    "log": "LogSegment", "index": "OffsetIndex", "timeindex": "TimeIndex", "txnindex": "TransactionIndex",
-}  # fmt: skip
+class IndexKind(StrEnum):
+    """The index files of a segment; the value is the ending of a file's name.
+
+    >>> IndexKind.TIME, IndexKind.TIME.label, [kind.entry_size for kind in IndexKind]
+    (<IndexKind.TIME: 'timeindex'>, 'time-index', [8, 12, 34])
+    """
+
+    OFFSET = "index"
+    TIME = "timeindex"
+    TRANSACTION = "txnindex"
+
+    @property
+    def label(self) -> str:
+        """Its name in findings and in the shell."""
+        return f"{self.name.lower()}-index"
+
+    @property
+    def entry(self) -> np.dtype[np.void]:
+        """The fields of an entry on the disk."""
+        return _ENTRIES[self]
+
+    @property
+    def entry_size(self) -> int:
+        """Bytes of an entry."""
+        return self.entry.itemsize
 
 
-def require_file(path: str | os.PathLike[str], kind: str) -> str:
+_ENTRIES: Final = {
+    IndexKind.OFFSET: np.dtype([("offset", ">i4"), ("position", ">i4")]),
+    IndexKind.TIME: np.dtype([("timestamp", ">i8"), ("offset", ">i4")]),
+    IndexKind.TRANSACTION: np.dtype(
+        [
+            ("version", ">i2"),
+            ("producer_id", ">i8"),
+            ("first_offset", ">i8"),
+            ("last_offset", ">i8"),
+            ("last_stable_offset", ">i8"),
+        ]
+    ),
+}
+_OPENERS: Final = {"log": "LogSegment", **{kind.value: f"{kind.name.title()}Index" for kind in IndexKind}}
+
+
+def require_file(path: str | os.PathLike[str], ending: str) -> str:
     """The path as str. `BadMagicError`: the name is of another file of a segment. A directory is an error, too."""
     where = os.fspath(path)
     if os.path.isdir(where):
         raise IsADirectoryError(
-            errno.EISDIR, f"a directory; expected a .{kind} file. PartitionLog.open takes a directory", where
+            errno.EISDIR, f"a directory; expected a .{ending} file. PartitionLog.open takes a directory", where
         )
     number, found, *_ = (*os.path.basename(where).split("."), "")
-    if number.isdigit() and found in _OPENERS and found != kind:  # a copy may have any name
+    if number.isdigit() and found in _OPENERS and found != ending:  # a copy may have any name
         raise BadMagicError(
-            "another file of a segment", path=where, expected=f"a .{kind} file", got=f".{found}",
+            "another file of a segment", path=where, expected=f"a .{ending} file", got=f".{found}",
             hint=f"{_OPENERS[found]}.open takes it",
         )  # fmt: skip
     return where
 
 
 def base_offset_of(path: str | os.PathLike[str]) -> int:
-    """The base offset in a segment file's name: what stands before the first dot.
+    """The base offset in a segment file's name: the digits before the first dot.
 
     >>> base_offset_of("orders-0/00000000000000000042.index.deleted")
     42

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from mqindex.kafka.layout import MAX_INDEX_SIZE, TIME_ENTRY_SIZE
+from mqindex.kafka.layout import MAX_INDEX_SIZE, IndexKind
 from mqindex.report import Value
 
 __all__ = ["INDEX_INTERVAL_BYTES", "PartitionOptions", "partition_options"]
@@ -51,7 +51,7 @@ def partition_options(
     return PartitionOptions(
         kafka_version,
         _whole("index_interval_bytes", index_interval_bytes, 0),
-        _whole("max_index_size", max_index_size, TIME_ENTRY_SIZE),
+        _whole("max_index_size", max_index_size, IndexKind.TIME.entry_size),
         bool(check_crc),
     )
 

@@ -14,11 +14,11 @@ from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
 from mqindex.files import disk, staging
 from mqindex.files.publication import Publication, publish
 from mqindex.kafka.checks.diagnosis import map_segments, replay
-from mqindex.kafka.layout import MAX_INDEX_SIZE
+from mqindex.kafka.index.transaction_index import aborted_bytes
+from mqindex.kafka.layout import MAX_INDEX_SIZE, IndexKind
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
 from mqindex.kafka.partition.partition_files import hold_lock, log_dir_of
-from mqindex.kafka.partition.survey import INDEXES, Order, Partition, Survey, gone, survey
-from mqindex.kafka.partition.transactions import aborted_bytes
+from mqindex.kafka.partition.survey import Order, Partition, Survey, gone, survey
 from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space, recover_segments, write_transactions
 from mqindex.kafka.verify import start_report
 from mqindex.report import RebuildReport
@@ -143,7 +143,7 @@ def _begin(begin: _Begin) -> tuple[Survey, str]:
 
 def _recover_all(engine: Engine, found: Survey, scratch: str) -> list[list[RecoveredSegment]]:
     items = [
-        SegmentRecovery(files, found.options, scratch, files is partition.segments[-1], frozenset(INDEXES[:2]))
+        SegmentRecovery(files, found.options, scratch, files is partition.segments[-1], frozenset(IndexKind))
         for partition in found.partitions
         for files in partition.segments
     ]
@@ -167,8 +167,8 @@ def _moves(
         paths = dict(zip((base for base, _ in aborted), next(written) if aborted else [], strict=True))
         for segment in segments:
             base = segment.files.base_offset
-            here = segment.paths | ({INDEXES[2]: paths[base]} if base in paths else {})
-            moves += [(path, os.path.join(home, f"{base:020d}.{ending}")) for ending, path in here.items()]
+            here = segment.paths | ({IndexKind.TRANSACTION: paths[base]} if base in paths else {})
+            moves += [(path, os.path.join(home, f"{base:020d}.{kind}")) for kind, path in here.items()]
     return moves
 
 

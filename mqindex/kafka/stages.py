@@ -21,7 +21,7 @@ from mqindex.errors import MQIndexError
 from mqindex.files import disk
 from mqindex.kafka.checks.log_check import log_findings, refused
 from mqindex.kafka.checks.segment_check import events_in
-from mqindex.kafka.layout import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
+from mqindex.kafka.layout import MIN_BATCH_SIZE, IndexKind
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.partition.partition_files import SegmentFiles
@@ -30,26 +30,24 @@ from mqindex.report import Finding
 
 __all__ = ["RecoveredSegment", "SegmentRecovery", "needed_space", "recover_segments", "write_transactions"]
 
-_LEAST_BATCH = 26  # bytes
-
 
 @dataclass(frozen=True, slots=True)
 class SegmentRecovery:
-    """One segment to recover. `out`: the directory of the new files, `endings`: which; `last`: of its partition."""
+    """One segment to recover. `out`: the directory of the new files, `kinds`: which; `last`: of its partition."""
 
     files: SegmentFiles
     options: PartitionOptions
     out: str
     last: bool
-    endings: frozenset[str]
+    kinds: frozenset[IndexKind]
 
 
 @dataclass(slots=True)
 class RecoveredSegment:
-    """`paths`: the new files by their endings, under temporary names; the other fields as in `CheckedSegment`."""
+    """`paths`: the new files by kind, under temporary names; the other fields as in `CheckedSegment`."""
 
     files: SegmentFiles
-    paths: dict[str, str] = field(default_factory=dict)
+    paths: dict[IndexKind, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     readable: bool = False
     events: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, EVENT))
@@ -61,8 +59,8 @@ class RecoveredSegment:
 
 def needed_space(options: PartitionOptions, sizes: Sequence[int]) -> int:
     """Bytes of offset and time indexes of logs of these lengths, at most."""
-    apart = max(options.index_interval_bytes + 1, _LEAST_BATCH)
-    entry = OFFSET_ENTRY_SIZE + TIME_ENTRY_SIZE
+    apart = max(options.index_interval_bytes + 1, MIN_BATCH_SIZE)
+    entry = IndexKind.OFFSET.entry_size + IndexKind.TIME.entry_size
     return sum(min((size // apart + 1) * entry, 2 * options.max_index_size) for size in sizes)
 
 
@@ -95,23 +93,22 @@ def _recover(item: SegmentRecovery) -> RecoveredSegment:
     done.readable = made.fault is None and (made.truncated_bytes == 0 or item.last)
     done.findings = log_findings(item.files.log, made, last=item.last)
     done.batches = made.batches
-    written = (("index", made.offset_index, OFFSET_ENTRY_SIZE), ("timeindex", made.time_index, TIME_ENTRY_SIZE))
-    for ending, data, entry_size in written:
-        if ending in item.endings:
-            done.paths[ending] = _write(item.out, f"{item.files.base_offset:020d}.{ending}", data)
-            done.entries += len(data) // entry_size
+    for kind, data in ((IndexKind.OFFSET, made.offset_index), (IndexKind.TIME, made.time_index)):
+        if kind in item.kinds:
+            done.paths[kind] = _write(item.out, item.files.base_offset, kind, data)
+            done.entries += len(data) // kind.entry_size
     return done
 
 
 def write_transactions(item: tuple[str, tuple[tuple[int, bytes], ...]]) -> list[str]:
     """Write the `.txnindex` of each base offset; the temporary names."""
     out, wanted = item
-    paths = [_write(out, f"{base_offset:020d}.txnindex", data) for base_offset, data in wanted]
+    paths = [_write(out, base_offset, IndexKind.TRANSACTION, data) for base_offset, data in wanted]
     disk.sync_files(paths)
     return paths
 
 
-def _write(out: str, name: str, data: bytes) -> str:
-    path = disk.temporary(out, name)
+def _write(out: str, base_offset: int, kind: IndexKind, data: bytes) -> str:
+    path = disk.temporary(out, f"{base_offset:020d}.{kind}")
     disk.write_new(path, data)
     return path

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mqindex.kafka import layout as kafka_layout
+from mqindex.kafka.layout import IndexKind
 from mqindex.rocketmq import layout
 from tests.support.golden import case
 
@@ -30,7 +30,7 @@ CONSTANT = re.compile(
 in_repository = pytest.mark.skipif(not SRC_C.is_dir(), reason="an installed package is tested without its C sources")
 
 
-KAFKA_TWINS = {"MQI_OFFSET_ENTRY_SIZE": "OFFSET_ENTRY_SIZE", "MQI_TIME_ENTRY_SIZE": "TIME_ENTRY_SIZE"}
+KAFKA_TWINS = {"MQI_OFFSET_ENTRY_SIZE": IndexKind.OFFSET, "MQI_TIME_ENTRY_SIZE": IndexKind.TIME}
 
 
 def c_constants() -> dict[str, int]:
@@ -46,9 +46,9 @@ def c_constants() -> dict[str, int]:
 
 
 @in_repository
-@pytest.mark.parametrize(("c_name", "python_name"), KAFKA_TWINS.items())
-def test_both_layouts_of_kafka_agree(c_name: str, python_name: str) -> None:
-    assert c_constants()[c_name] == getattr(kafka_layout, python_name)
+@pytest.mark.parametrize(("c_name", "kind"), KAFKA_TWINS.items())
+def test_both_layouts_of_kafka_agree(c_name: str, kind: IndexKind) -> None:
+    assert c_constants()[c_name] == kind.entry_size
 
 
 @in_repository

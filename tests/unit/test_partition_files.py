@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mqindex.errors import StoreInUseError
+from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.partition.partition_files import (
     PartitionFiles,
     hold_lock,
@@ -40,7 +41,9 @@ def make_log(directory: Path, file_name: str, last_offset: int) -> None:
 
 def served(files: PartitionFiles) -> dict[int, list[str | None]]:
     return {
-        each.base_offset: [None if path is None else os.path.basename(path) for path in each[1:]]
+        each.base_offset: [
+            None if path is None else os.path.basename(path) for path in (each.log, *map(each.indexes.get, IndexKind))
+        ]
         for each in files.segments
     }
 

@@ -34,22 +34,22 @@ def _offsets(path: str) -> Iterator[Columns]:
     from mqindex.kafka import OffsetIndex
 
     with OffsetIndex.open(path) as index:
-        yield from _places(index)
+        yield from _blocks(index)
 
 
 def _times(path: str) -> Iterator[Columns]:
     from mqindex.kafka import TimeIndex
 
     with TimeIndex.open(path) as index:
-        yield from _places(index)
+        yield from _blocks(index)
 
 
-def _places(index: OffsetIndex | TimeIndex) -> Iterator[Columns]:
+def _blocks(index: OffsetIndex | TimeIndex) -> Iterator[Columns]:
     import numpy as np
 
-    from mqindex.kafka.index.zero_tail import entries_before_zeros
+    from mqindex.kafka.index.index_entries import entries_before_zeros
 
-    stop = min(entries_before_zeros(index.path, index.entry_size), len(index))
+    stop = min(entries_before_zeros(index.path, index.kind), len(index))
     for first in range(0, max(stop, 1), _BLOCK):  # at least once: columns without rows have names, too
         last = min(first + _BLOCK, stop)
         yield {"number": np.arange(first, last), **index.entries(first, last)}
@@ -58,11 +58,12 @@ def _places(index: OffsetIndex | TimeIndex) -> Iterator[Columns]:
 def _transactions(path: str) -> Iterator[Columns]:
     import numpy as np
 
-    from mqindex.kafka import AbortedTxn, TransactionIndex
+    from mqindex.kafka import TransactionIndex
+    from mqindex.kafka.index.transaction_index import aborted_columns
 
     with TransactionIndex.open(path) as index:
-        rows = np.array(list(index.entries()), np.int64).reshape(-1, len(AbortedTxn._fields))
-    yield {"number": np.arange(len(rows)), **{name: rows[:, i].copy() for i, name in enumerate(AbortedTxn._fields)}}
+        columns = aborted_columns(index.entries())
+    yield {"number": np.arange(columns.num_rows), **columns}
 
 
 def batch_columns(

@@ -15,7 +15,7 @@ from mqindex.errors import MQIndexError
 from mqindex.files import lock
 
 if TYPE_CHECKING:
-    from mqindex.kafka import LogSegment
+    from mqindex.kafka import LogSegment, OffsetIndex, TimeIndex
     from mqindex.kafka.partition.partition_files import PartitionDirectory, PartitionFiles, SegmentFiles
 
 __all__ = ["Facts", "kafka_facts"]
@@ -32,7 +32,7 @@ def _offset_index(path: str) -> Facts:
     from mqindex.kafka import OffsetIndex
 
     with OffsetIndex.open(path) as index:
-        facts = _places(path, index)
+        facts = _entry_counts(path, index)
         if facts["entries"]:
             first, last = index.entry(0), index.entry(facts["entries"] - 1)
             facts |= {"first_offset": first.offset, "last_offset": last.offset, "last_position": last.position}
@@ -43,17 +43,17 @@ def _time_index(path: str) -> Facts:
     from mqindex.kafka import TimeIndex
 
     with TimeIndex.open(path) as index:
-        facts = _places(path, index)
+        facts = _entry_counts(path, index)
         if facts["entries"]:
             first, last = index.entry(0), index.entry(facts["entries"] - 1)
             facts |= {"first_timestamp": first.timestamp, "last_timestamp": last.timestamp, "last_offset": last.offset}
     return facts
 
 
-def _places(path: str, index: Any) -> Facts:
-    from mqindex.kafka.index.zero_tail import entries_before_zeros
+def _entry_counts(path: str, index: OffsetIndex | TimeIndex) -> Facts:
+    from mqindex.kafka.index.index_entries import entries_before_zeros
 
-    entries = min(entries_before_zeros(path, index.entry_size), len(index))
+    entries = min(entries_before_zeros(path, index.kind), len(index))
     return {
         "base_offset": index.base_offset,
         "size": os.path.getsize(path),
@@ -91,6 +91,7 @@ def _snapshot(path: str) -> Facts:
 
 
 def _segment(path: str) -> Facts:
+    from mqindex.kafka.layout import IndexKind
     from mqindex.kafka.log.live_segment import greatest_timestamp
 
     with open_segment(path) as segment:
@@ -101,9 +102,7 @@ def _segment(path: str) -> Facts:
             "largest_timestamp": greatest_timestamp(segment),
         }
     stem = os.path.splitext(path)[0]
-    for extension, tell in (("index", _offset_index), ("timeindex", _time_index), ("txnindex", _transaction_index)):
-        facts[extension] = _part(f"{stem}.{extension}", tell)
-    return facts
+    return facts | {kind.value: _part(f"{stem}.{kind}", _FACTS[kind.label]) for kind in IndexKind}
 
 
 def _part(path: str, tell: Callable[[str], Facts]) -> Facts | None:
@@ -148,15 +147,15 @@ def _name(named: PartitionDirectory) -> Facts:
 
 def _row(segment: SegmentFiles) -> Facts:
     """One segment: the entries of its indexes, None where one is not there."""
-    from mqindex.kafka.index.zero_tail import entries_before_zeros
-    from mqindex.kafka.layout import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TRANSACTION_ENTRY_SIZE
+    from mqindex.kafka.index.index_entries import entries_before_zeros
+    from mqindex.kafka.layout import IndexKind
 
-    sizes = {"index": OFFSET_ENTRY_SIZE, "timeindex": TIME_ENTRY_SIZE, "txnindex": TRANSACTION_ENTRY_SIZE}
-    row: Facts = {"base_offset": segment.base_offset, "size": os.path.getsize(segment.log)}
-    for name, size in sizes.items():
-        path = getattr(segment, name)
-        row[name] = None if path is None else entries_before_zeros(path, size)
-    return row
+    entries = {kind: entries_before_zeros(path, kind) for kind, path in segment.indexes.items()}
+    return {
+        "base_offset": segment.base_offset,
+        "size": os.path.getsize(segment.log),
+        **{kind.value: entries.get(kind) for kind in IndexKind},
+    }
 
 
 def _end(files: PartitionFiles) -> Facts:

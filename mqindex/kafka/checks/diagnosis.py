@@ -13,12 +13,12 @@ from mqindex.engines.tasks import run_one
 from mqindex.kafka.checks.partition_check import known_epochs, overlaps
 from mqindex.kafka.checks.segment_check import CheckedSegment, SegmentCheck, check_segment
 from mqindex.kafka.checks.transaction_check import Markers, check_transactions
-from mqindex.kafka.index.transaction_index import AbortedTxn
-from mqindex.kafka.layout import TRANSACTION_ENTRY_SIZE
+from mqindex.kafka.index.transaction_index import AbortedTxn, aborted_bytes
+from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.partition.leader_epochs import Epochs, check_epochs
 from mqindex.kafka.partition.producer_state import OpenTransactions, open_transactions_at
-from mqindex.kafka.partition.survey import INDEXES, Partition, Survey, gone, index_path
-from mqindex.kafka.partition.transactions import Replay, aborted_bytes
+from mqindex.kafka.partition.survey import Partition, Survey, gone
+from mqindex.kafka.partition.transactions import Replay
 from mqindex.report import Finding
 
 __all__ = ["DiagnosedPartition", "Diagnosis", "diagnose", "map_segments", "replay", "unlike"]
@@ -146,7 +146,7 @@ def _diagnosed(
     for segment in segments:
         if segment.contradictory:
             segment.leave_indexes()
-        segment.entries += len(segment.transactions or b"") // TRANSACTION_ENTRY_SIZE
+        segment.entries += len(segment.transactions or b"") // IndexKind.TRANSACTION.entry_size
         done.findings += segment.findings
     done.findings += overlaps(segments, partition.next_base)
     done.findings += unread + check_epochs([(segment.files.log, segment.epochs) for segment in segments], epochs)
@@ -155,20 +155,20 @@ def _diagnosed(
 
 
 def _check_transactions(segment: CheckedSegment, due: list[AbortedTxn], markers: Markers, log_start: int) -> None:
-    path = index_path(segment.files, INDEXES[2])
+    path = segment.files.place_of(IndexKind.TRANSACTION)
     found = check_transactions(path, segment.transactions, due, markers, open_end=segment.open, log_start=log_start)
     segment.findings += found
     if any(finding.severity == "error" for finding in found):
-        segment.wrong.add(INDEXES[2])
+        segment.wrong.add(IndexKind.TRANSACTION)
 
 
 def unlike(path: str, segments: Sequence[CheckedSegment]) -> list[Finding]:
     """Sound indexes that are not what a rebuild writes: one word for all of them."""
     found = []
-    for ending in INDEXES[:2]:
-        wanted = [segment.files for segment in segments if ending in segment.unlike and not segment.open]
+    for kind in (IndexKind.OFFSET, IndexKind.TIME):
+        wanted = [segment.files for segment in segments if kind in segment.unlike and not segment.open]
         if wanted:
-            got = f"{len(wanted)} of {plural(len(segments), f'.{ending} file')} that a rebuild would write otherwise"
+            got = f"{len(wanted)} of {plural(len(segments), f'.{kind} file')} that a rebuild would write otherwise"
             hint = (
                 "look-ups are answered rightly; another index.interval.bytes, version or kind of append explains them"
             )

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from mqindex._words import plural
 from mqindex.kafka.index.index_entries import Entries
-from mqindex.kafka.layout import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
+from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.log_facts import LogFacts
 from mqindex.report import Finding, Severity
 
@@ -36,7 +36,7 @@ class Against:
     valid_bytes: int
     last_offset: int
     max_timestamp: int
-    due: dict[str, int]
+    due: dict[IndexKind, int]
     open: bool
 
     def closed(self) -> Against:
@@ -45,33 +45,34 @@ class Against:
 
     def of_a_longer_interval(self) -> Against:
         """The same where no entry of the offset index is due yet."""
-        return replace(self, due={**self.due, "index": 0})
+        return replace(self, due={**self.due, IndexKind.OFFSET: 0})
 
 
 # ---- one file for itself
 
 
-def check_shape(path: str, ending: str, entries: Entries, *, may_be_longer: bool) -> list[Finding]:
+def check_shape(path: str, kind: IndexKind, entries: Entries, *, may_be_longer: bool) -> list[Finding]:
     """Length and order: what a file shows without its log. `may_be_longer`: than its entries, as an open index."""
-    what = _WHAT[ending]
     findings = []
     if entries.fragment:
-        size = _SIZES[ending]
+        size = kind.entry_size
         got = entries.places * size + entries.fragment
         findings.append(
-            Finding("error", f"{what}-length", path, None, None, f"a multiple of {size} bytes", got, _REPAIR)
+            Finding("error", f"{kind.label}-length", path, None, None, f"a multiple of {size} bytes", got, _REPAIR)
         )
     behind = entries.places - len(entries)
     if entries.tail == "zeros":
         severity: Severity = "info" if may_be_longer else "error"
         hint = "no broker has closed this file yet" if may_be_longer else f"a broker takes zeros as entries; {_REPAIR}"
         zeros = f"{plural(behind, 'place')} of zeros"
-        findings.append(Finding(severity, f"{what}-unwritten", path, entries.at, None, "nothing", zeros, hint))
+        findings.append(Finding(severity, f"{kind.label}-unwritten", path, entries.at, None, "nothing", zeros, hint))
     elif entries.tail == "stale":
         severity = "warning" if may_be_longer else "error"
         strange = plural(behind, "place that does not follow", "places that do not follow")
         hint = "what was cut from an open index stays in its file" if may_be_longer else _REPAIR
-        findings.append(Finding(severity, f"{what}-order", path, entries.at, None, "entries in order", strange, hint))
+        findings.append(
+            Finding(severity, f"{kind.label}-order", path, entries.at, None, "entries in order", strange, hint)
+        )
     return findings
 
 
@@ -118,7 +119,7 @@ def _looked_up(
 
 
 def _check_offsets(path: str, entries: Entries, facts: LogFacts, against: Against) -> Iterator[Finding]:
-    kind = "offset-index"
+    kind, size = IndexKind.OFFSET.label, IndexKind.OFFSET.entry_size
     if not len(entries):
         yield from _empty(path, kind, against)
         return
@@ -127,29 +128,29 @@ def _check_offsets(path: str, entries: Entries, facts: LogFacts, against: Agains
     offsets = entries.first + against.base_offset
     beyond = entries.second >= against.valid_bytes
     severity: Severity = "warning" if against.open else "error"
-    yield from _told(severity, f"{kind}-beyond-log", path, OFFSET_ENTRY_SIZE, beyond, "position",
+    yield from _told(severity, f"{kind}-beyond-log", path, size, beyond, "position",
                      f"below {against.valid_bytes}", entries.second)  # fmt: skip
     cut = _cut(offsets, against) & ~beyond
-    yield from _told("warning", f"{kind}-beyond-log", path, OFFSET_ENTRY_SIZE, cut, "offset",
+    yield from _told("warning", f"{kind}-beyond-log", path, size, cut, "offset",
                      f"{against.last_offset} or less", offsets)  # fmt: skip
     beyond |= cut
     inside = ~at.found[row] & ~beyond
-    yield from _told("error", f"{kind}-position", path, OFFSET_ENTRY_SIZE, inside, "position", "the begin of a batch",
+    yield from _told("error", f"{kind}-position", path, size, inside, "position", "the begin of a batch",
                      entries.second)  # fmt: skip
     whole = at.found[row] & ~beyond
     passed = whole & (at.offset_before[row] >= offsets)
-    yield from _told("error", f"{kind}-offset", path, OFFSET_ENTRY_SIZE, passed, "offset",
+    yield from _told("error", f"{kind}-offset", path, size, passed, "offset",
                      at.offset_before[row] + 1, offsets, "at least ")  # fmt: skip
     until = np.concatenate([at.offset_before[row[1:]], [facts.last_offset]])
     odd = whole & ~passed & ((offsets < at.base_offset[row]) | (offsets > until))
-    yield from _told("warning", f"{kind}-origin", path, OFFSET_ENTRY_SIZE, odd, "offset", at.last_offset[row],
+    yield from _told("warning", f"{kind}-origin", path, size, odd, "offset", at.last_offset[row],
                      offsets)  # fmt: skip
 
 
 def _check_times(
     path: str, entries: Entries, positions: npt.NDArray[np.int64], least: int, facts: LogFacts, against: Against
 ) -> Iterator[Finding]:
-    kind, times = "time-index", entries.first
+    kind, size, times = IndexKind.TIME.label, IndexKind.TIME.entry_size, entries.first
     last = int(times[-1]) if len(times) else -1
     if last < least:
         what = "incomplete" if len(times) else "empty"
@@ -159,22 +160,22 @@ def _check_times(
         yield Finding("error", f"{kind}-{what}", path, None, "timestamp", expected, got, hint)
     beyond = times > against.max_timestamp
     severity: Severity = "warning" if against.open else "error"
-    yield from _told(severity, f"{kind}-beyond-log", path, TIME_ENTRY_SIZE, beyond, "timestamp",
+    yield from _told(severity, f"{kind}-beyond-log", path, size, beyond, "timestamp",
                      f"{against.max_timestamp} or less", times)  # fmt: skip
     offsets = entries.second + against.base_offset
     cut = _cut(offsets, against) & ~beyond
-    yield from _told("warning", f"{kind}-beyond-log", path, TIME_ENTRY_SIZE, cut, "offset",
+    yield from _told("warning", f"{kind}-beyond-log", path, size, cut, "offset",
                      f"{against.last_offset} or less", offsets)  # fmt: skip
     beyond |= cut
     at = facts.positions
     before = at.timestamp_before[at.rows_of(positions)]
     passed = (before >= times) & ~beyond
-    yield from _told("error", f"{kind}-offset", path, TIME_ENTRY_SIZE, passed, "timestamp", before, times,
+    yield from _told("error", f"{kind}-offset", path, size, passed, "timestamp", before, times,
                      "more than ")  # fmt: skip
     first = facts.times
     reached = first.max_timestamp == times
     odd = ~(reached & (first.base_offset <= offsets) & (offsets <= first.last_offset)) & ~beyond & ~passed
-    yield from _told("warning", f"{kind}-origin", path, TIME_ENTRY_SIZE, odd, "offset", first.last_offset,
+    yield from _told("warning", f"{kind}-origin", path, size, odd, "offset", first.last_offset,
                      offsets)  # fmt: skip
 
 
@@ -188,7 +189,7 @@ def _least(facts: LogFacts, last_position: npt.NDArray[np.int64], against: Again
 
     Where that one has none, though some are due, it is as if this one were closed.
     """
-    if not against.open or (not len(last_position) and against.due["index"]):
+    if not against.open or (not len(last_position) and against.due[IndexKind.OFFSET]):
         return against.max_timestamp
     before = facts.positions.timestamp_before[facts.positions.rows_of(last_position)]
     return int(before.max(initial=-1))
@@ -196,9 +197,9 @@ def _least(facts: LogFacts, last_position: npt.NDArray[np.int64], against: Again
 
 def _empty(path: str, kind: str, against: Against) -> Iterator[Finding]:
     """No entry where a rebuild writes some: every answer is right, and slow; a follower's one append leaves it so."""
-    if against.due["index"]:
+    if against.due[IndexKind.OFFSET]:
         hint = f"every look-up reads the log from its begin; {_REPAIR}"
-        expected = plural(against.due["index"], "entry")
+        expected = plural(against.due[IndexKind.OFFSET], "entry")
         yield Finding("warning", f"{kind}-empty", path, None, None, expected, "no entry", hint)
 
 
@@ -222,7 +223,3 @@ def _told(
     if severity == "error":
         hint = f"{hint}; {_REPAIR}" if hint else _REPAIR
     yield Finding(severity, kind, path, at * size, field, wanted, int(got[at]), hint)
-
-
-_WHAT = {"index": "offset-index", "timeindex": "time-index", "txnindex": "transaction-index"}
-_SIZES = {"index": OFFSET_ENTRY_SIZE, "timeindex": TIME_ENTRY_SIZE}

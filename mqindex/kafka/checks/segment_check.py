@@ -21,14 +21,13 @@ from mqindex.files.regular import regular
 from mqindex.kafka.checks.log_check import end_findings, is_contradictory, log_findings, refused
 from mqindex.kafka.checks.record_check import check_records
 from mqindex.kafka.checks.segment_indexes import CheckedIndexes, check_indexes
-from mqindex.kafka.layout import TIME_ENTRY_SIZE, TRANSACTION_ENTRY_SIZE
+from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.checksums import recover_with_threads
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.partition.leader_epochs import RUN
 from mqindex.kafka.partition.partition_files import SegmentFiles
-from mqindex.kafka.partition.survey import INDEXES, index_path, index_paths
 from mqindex.kafka.partition.transactions import EVENT, events_of
 from mqindex.report import Finding
 
@@ -57,7 +56,7 @@ class SegmentCheck:
 class CheckedSegment:
     """What was found.
 
-    `wrong`: endings of the indexes that a repair writes anew; `unlike`: sound ones that a rebuild would write
+    `wrong`: the indexes that a repair writes anew; `unlike`: sound ones that a rebuild would write
     otherwise. `readable`: the log is good to its last batch, so `events` are all there are. `transactions`: bytes of
     the `.txnindex`, None: there is none. `epochs`: runs of leader epochs. `contradictory`: the log's batches contradict
     each other. `refusal`: why a broker's recovery does not survive the log, `out_of_order`: because offsets go back;
@@ -66,8 +65,8 @@ class CheckedSegment:
 
     files: SegmentFiles
     findings: list[Finding] = field(default_factory=list)
-    wrong: set[str] = field(default_factory=set)
-    unlike: set[str] = field(default_factory=set)
+    wrong: set[IndexKind] = field(default_factory=set)
+    unlike: set[IndexKind] = field(default_factory=set)
     readable: bool = False
     events: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, EVENT))
     epochs: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, RUN))
@@ -92,8 +91,8 @@ class CheckedSegment:
 
     def leave_indexes(self) -> None:
         """Where the log contradicts itself, an index that is there may be of the log as it was: it is not replaced."""
-        there = {path for path in self.files[2:] if path is not None}
-        self.wrong = {ending for ending, path in index_paths(self.files).items() if path is None} & self.wrong
+        there = set(self.files.indexes.values())
+        self.wrong -= self.files.indexes.keys()
         self.findings = [
             replace(one, hint=_LEFT) if one.path in there and one.severity == "error" else one for one in self.findings
         ]
@@ -122,7 +121,7 @@ _TRIES = 8
 
 
 def _identities(files: SegmentFiles) -> list[tuple[int, int] | None]:
-    return [None if path is None else _identity(path) for path in files[1:]]
+    return [_identity(path) for path in files.paths]
 
 
 def _identity(path: str) -> tuple[int, int] | None:
@@ -135,13 +134,13 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 def _there(files: SegmentFiles) -> SegmentFiles:
     """The names of a segment's indexes as they are now."""
-    paths = (path or index_path(files, ending) for ending, path in index_paths(files).items())
-    return SegmentFiles(files.base_offset, files.log, *(path if disk.is_there(path) else None for path in paths))
+    paths = {kind: files.indexes.get(kind, files.place_of(kind)) for kind in IndexKind}
+    return replace(files, indexes={kind: path for kind, path in paths.items() if disk.is_there(path)})
 
 
 def _checked(check: SegmentCheck) -> CheckedSegment:
     done = CheckedSegment(check.files)
-    done.index_files = sum(path is not None for path in check.files[2:])
+    done.index_files = len(check.files.indexes)
     try:
         with LogSegment.open(check.files.log, base_offset=check.files.base_offset) as segment:
             made = _recovered(segment, check)
@@ -171,7 +170,7 @@ def _recovered(segment: LogSegment, check: SegmentCheck) -> Recovered:
     recover = partial(
         segment.recover,
         index_interval_bytes=options.index_interval_bytes,
-        max_index_size=max(options.max_index_size, 2 * TIME_ENTRY_SIZE + segment.size),
+        max_index_size=max(options.max_index_size, 2 * IndexKind.TIME.entry_size + segment.size),
         kafka_version=options.kafka_version,
     )
     return recover_with_threads(segment, check.threads, recover) if options.check_crc else recover(check_crc=False)
@@ -185,9 +184,9 @@ def events_in(segment: LogSegment, made: Recovered) -> npt.NDArray[Any]:
 
 def _transactions(check: SegmentCheck, done: CheckedSegment) -> bytes | None:
     """The bytes of the `.txnindex`, as many as there can be transactions, and one entry more."""
-    path = index_paths(check.files)[INDEXES[2]]
+    path = check.files.indexes.get(IndexKind.TRANSACTION)
     if path is None:
         return None
     with disk.named(path), open(path, "rb", buffering=0, opener=regular) as file:
-        data = file.read((done.batches + 2) * TRANSACTION_ENTRY_SIZE)
+        data = file.read((done.batches + 2) * IndexKind.TRANSACTION.entry_size)
         return data if data is not None else b""

@@ -21,26 +21,17 @@ from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis, diagno
 from mqindex.kafka.checks.segment_check import CheckedSegment
 from mqindex.kafka.checks.segment_indexes import check_alone
 from mqindex.kafka.checks.transaction_check import check_transactions_alone
-from mqindex.kafka.layout import base_offset_of
+from mqindex.kafka.layout import IndexKind, base_offset_of
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.partition.partition_files import PartitionFiles, SegmentFiles, list_segments
 from mqindex.kafka.partition.producer_state import log_start_offset, read_snapshot
-from mqindex.kafka.partition.survey import (
-    INDEXES,
-    Order,
-    Partition,
-    Survey,
-    index_path,
-    index_paths,
-    surveyed_partition,
-    was_clean,
-)
+from mqindex.kafka.partition.survey import Order, Partition, Survey, surveyed_partition, was_clean
 from mqindex.report import Finding
 
 __all__ = ["diagnose_file", "survey_file"]
 
 _NAME: Final = re.compile(r"[0-9]{20}\.(log|index|timeindex|txnindex)((?:\.(?:deleted|cleaned|swap))?)", re.ASCII)
-_WITH_TRANSACTIONS: Final = ("log", "txnindex")
+_WITH_TRANSACTIONS: Final = ("log", IndexKind.TRANSACTION)
 
 
 # ---- which segments are looked at
@@ -78,14 +69,14 @@ def _name_of(path: str) -> re.Match[str] | None:
 def _segment_of(path: str, name: re.Match[str] | None, known: PartitionFiles) -> SegmentFiles | None:
     """The segment that a file is of: one that a broker would serve, else what has such a name; None: it has no log."""
     if name is None:
-        return SegmentFiles(_first_offset(path), path, None, None, None)
+        return SegmentFiles(_first_offset(path), path)
     for files in known.segments:
-        if path in files[1:]:
+        if path in files.paths:
             return files
     base = base_offset_of(path)
-    paths = [os.path.join(known.directory, f"{base:020d}.{ending}{name[2]}") for ending in ("log", *INDEXES)]
-    log, *indexes = (there if disk.is_file(there) else None for there in paths)
-    return None if log is None else SegmentFiles(base, log, *indexes)
+    log, *indexes = (os.path.join(known.directory, f"{base:020d}.{kind}{name[2]}") for kind in ("log", *IndexKind))
+    there = {kind: index for kind, index in zip(IndexKind, indexes, strict=True) if disk.is_file(index)}
+    return SegmentFiles(base, log, there) if disk.is_file(log) else None
 
 
 def _first_offset(path: str) -> int:
@@ -132,7 +123,7 @@ def diagnose_file(engine: Engine, found: Survey, *, deep: bool) -> Diagnosis:
     if not found.partitions:
         return _alone(engine, found, found.file)
     diagnosis = diagnose(engine, found, deep=deep)
-    transactions = index_path(_last(diagnosis).files, INDEXES[2])
+    transactions = _last(diagnosis).files.place_of(IndexKind.TRANSACTION)
     if any(finding.path == transactions for finding in _last(diagnosis).findings):
         whole = run_one(engine, _survey_from_start, Order(found.file, found.options), "survey")
         if whole != found:  # what hides committed records of earlier segments, only those tell
@@ -150,22 +141,22 @@ def _last(diagnosis: Diagnosis) -> CheckedSegment:
 
 def _narrowed(diagnosis: Diagnosis, path: str) -> Diagnosis:
     """Of the last segment that was looked at, what belongs to the file."""
-    (home,), segment, endings = diagnosis.partitions, _last(diagnosis), _endings(path)
+    (home,), segment, kinds = diagnosis.partitions, _last(diagnosis), _kinds(path)
     told = {segment.files.log}
-    for ending in endings:
-        told |= {index_path(segment.files, ending), index_paths(segment.files)[ending] or path}
+    for kind in kinds:
+        told |= {segment.files.place_of(kind), segment.files.indexes.get(kind, path)}
     segment.findings = [finding for finding in segment.findings if finding.path in told]
-    segment.wrong &= endings
-    segment.unlike &= endings
+    segment.wrong &= kinds
+    segment.unlike &= kinds
     partition = replace(home.partition, segments=(segment.files,), sizes=home.partition.sizes[-1:])
     findings = [finding for finding in home.findings if finding.path in told] + unlike(path, [segment])
     return Diagnosis(diagnosis.survey, [DiagnosedPartition(partition, [segment], home.due[-1:], findings)])
 
 
-def _endings(path: str) -> set[str]:
-    """Which indexes of its segment are told of with a file."""
+def _kinds(path: str) -> set[IndexKind]:
+    """Which indexes of its segment are reported with a file."""
     name = _name_of(path)
-    return set() if name is None else set(INDEXES) if name[1] == "log" else {name[1]}
+    return set() if name is None else set(IndexKind) if name[1] == "log" else {IndexKind(name[1])}
 
 
 # ---- an index without a log
@@ -178,11 +169,11 @@ def _alone(engine: Engine, found: Survey, path: str) -> Diagnosis:
 
 
 def _check_alone(path: str) -> CheckedSegment:
-    base, ending = base_offset_of(path), os.path.basename(path).split(".")[1]
-    done = CheckedSegment(SegmentFiles(base, "", None, None, None), index_files=1)
-    if ending == INDEXES[2]:
+    base, kind = base_offset_of(path), IndexKind(os.path.basename(path).split(".")[1])
+    done = CheckedSegment(SegmentFiles(base, ""), index_files=1)
+    if kind is IndexKind.TRANSACTION:
         done.findings, done.entries = check_transactions_alone(path, base)
     else:
-        indexes = check_alone(path, ending)
+        indexes = check_alone(path, kind)
         done.findings, done.entries = indexes.findings, indexes.entries
     return done

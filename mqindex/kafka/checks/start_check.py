@@ -19,7 +19,7 @@ from mqindex.errors import CorruptIndexError
 from mqindex.files import lock
 from mqindex.files.regular import regular
 from mqindex.kafka.checks.start_rights import shut_files
-from mqindex.kafka.layout import MAX_LOG_SIZE
+from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind
 from mqindex.kafka.partition.leader_epochs import read_epochs
 from mqindex.kafka.partition.offset_checkpoint import Offsets, read_offsets
 from mqindex.kafka.partition.partition_files import list_segments, partition_name
@@ -29,7 +29,7 @@ from mqindex.report import Finding, Obstacle
 __all__ = ["StartFiles", "look_at_start"]
 
 _CACHE: Final = "remote-log-index-cache"
-_NUMBERED: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".cleaned", ".swap")
+_NUMBERED: Final = (".log", *(f".{kind}" for kind in IndexKind), ".snapshot", ".cleaned", ".swap")
 _LARGEST: Final = 1 << 20
 _OFFLINE: Final = "a broker puts the log dir offline, and stops where it has no other"
 

@@ -38,7 +38,7 @@ def _opened(partitions: Iterable[str]) -> Iterator[str]:
     for directory in partitions:
         yield directory
         for segment in list_segments(directory).segments:
-            yield from filter(None, (segment.log, segment.index, segment.timeindex, segment.txnindex))
+            yield from segment.paths
 
 
 def _looked_at(paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:

@@ -8,6 +8,7 @@ from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis
 from mqindex.kafka.checks.segment_check import CheckedSegment
 from mqindex.kafka.checks.start_check import StartFiles
 from mqindex.kafka.checks.transaction_check import refused_version
+from mqindex.kafka.layout import IndexKind
 from mqindex.report import Finding, Obstacle, Start
 
 __all__ = ["verdict"]
@@ -55,15 +56,16 @@ def _load(one: DiagnosedPartition, point: int, done: _Recovery) -> None:
     """
     segments = [segment for segment in one.segments if not segment.gone]
     for segment in segments:
-        if segment.files.index is not None and segment.files.txnindex is not None:
+        aborted = segment.files.indexes.get(IndexKind.TRANSACTION)
+        if IndexKind.OFFSET in segment.files.indexes and aborted is not None:
             version = refused_version(segment.transactions or b"", segment.files.base_offset)
             if version is not None:
                 reason = f"an aborted transaction of version {version}, which no broker reads"
-                done.obstacles.append(Obstacle(segment.files.txnindex, reason))
+                done.obstacles.append(Obstacle(aborted, reason))
     unclean = one.partition.clean is False
     first = max((n for n, each in enumerate(segments) if each.files.base_offset <= point), default=0)
     for segment in segments if not unclean else segments[:first]:
-        if segment.files.index is None:
+        if IndexKind.OFFSET not in segment.files.indexes:
             done.recovers += 1
             if segment.refusal is not None:
                 done.obstacles.append(Obstacle(segment.files.log, f"{segment.refusal}, and its .index is missing"))

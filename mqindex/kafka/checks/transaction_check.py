@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -13,15 +12,15 @@ import numpy.typing as npt
 
 from mqindex._words import plural
 from mqindex.files.regular import regular
-from mqindex.kafka.index.transaction_index import AbortedTxn
-from mqindex.kafka.layout import TRANSACTION_ENTRY_SIZE
+from mqindex.kafka.index.transaction_index import AbortedTxn, read_aborted
+from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.partition.transactions import ABORT, BEGIN, EVENT
 from mqindex.report import Finding, Severity
 
 __all__ = ["Markers", "check_transactions", "check_transactions_alone", "refused_version"]
 
-_ENTRY = struct.Struct(">h4q")
-_KIND = "transaction-index"
+_ENTRY_SIZE = IndexKind.TRANSACTION.entry_size
+_KIND = IndexKind.TRANSACTION.label
 _REPAIR = "`mqindex repair` writes it from the log"
 
 
@@ -75,9 +74,9 @@ def check_transactions_alone(path: str, base_offset: int) -> tuple[list[Finding]
     """
     with open(path, "rb", opener=regular) as file:
         data = file.read()
-    entries = _entries(data)
+    entries = read_aborted(data)
     early = [
-        Finding("error", f"{_KIND}-offset", path, number * TRANSACTION_ENTRY_SIZE, "last_offset",
+        Finding("error", f"{_KIND}-offset", path, number * _ENTRY_SIZE, "last_offset",
                 f"{base_offset} or more", txn.last_offset, _REPAIR)
         for number, txn in enumerate(entries) if txn.last_offset < base_offset
     ]  # fmt: skip
@@ -90,7 +89,7 @@ def refused_version(data: bytes, base_offset: int) -> int | None:
     At an entry that ends before the segment begins it stops to look, and writes the file anew.
     Source: Kafka 4.1.0 `TransactionIndex.sanityCheck`, `LogLoader.loadSegmentFiles`.
     """
-    for txn in _entries(data):
+    for txn in read_aborted(data):
         if txn.version >> 8 > 0:
             return txn.version >> 8
         if txn.last_offset < base_offset:
@@ -115,12 +114,12 @@ def _first_of_each(findings: Iterable[Finding]) -> list[Finding]:
 def _findings(
     path: str, data: bytes | None, due: Sequence[AbortedTxn], markers: Markers, open_end: bool, log_start: int
 ) -> Iterator[Finding]:
-    entries = _entries(data or b"")
+    entries = read_aborted(data or b"")
     yield from _shape(path, data or b"", entries)
     known = {(txn.producer_id, txn.last_offset): txn for txn in due}
     found = set()
     for number, txn in enumerate(entries):
-        at = number * TRANSACTION_ENTRY_SIZE
+        at = number * _ENTRY_SIZE
         wanted = known.get((txn.producer_id, txn.last_offset))
         if wanted is None:
             yield _unknown(path, at, txn, markers, log_start)
@@ -133,26 +132,18 @@ def _findings(
 
 def _shape(path: str, data: bytes, entries: Sequence[AbortedTxn]) -> Iterator[Finding]:
     """What a file shows without its log."""
-    if len(data) % TRANSACTION_ENTRY_SIZE:
-        expected = f"a multiple of {TRANSACTION_ENTRY_SIZE} bytes"
+    if len(data) % _ENTRY_SIZE:
+        expected = f"a multiple of {_ENTRY_SIZE} bytes"
         yield Finding("error", f"{_KIND}-length", path, None, None, expected, len(data), _REPAIR)
     last = -1
     for number, txn in enumerate(entries):
-        at = number * TRANSACTION_ENTRY_SIZE
+        at = number * _ENTRY_SIZE
         if txn.version != 0:
             yield Finding("error", f"{_KIND}-version", path, at, "version", 0, txn.version, _REPAIR)
         if txn.last_offset <= last:
             expected = f"more than {last}"
             yield Finding("error", f"{_KIND}-order", path, at, "last_offset", expected, txn.last_offset, _REPAIR)
         last = max(last, txn.last_offset)
-
-
-def _entries(data: bytes) -> list[AbortedTxn]:
-    whole = data[: len(data) - len(data) % TRANSACTION_ENTRY_SIZE]
-    return [
-        AbortedTxn(producer, first, last, stable, version)
-        for version, producer, first, last, stable in _ENTRY.iter_unpack(whole)
-    ]
 
 
 def _missing(path: str, data: bytes | None, missing: Sequence[AbortedTxn], open_end: bool) -> Iterator[Finding]:

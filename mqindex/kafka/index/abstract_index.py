@@ -21,7 +21,7 @@ from mqindex.errors import CorruptIndexError, IndexFullError, ReadOnlyFileError,
 from mqindex.files import disk, lock
 from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile, reserve
-from mqindex.kafka.layout import MAX_INDEX_SIZE, base_offset_of, require_file
+from mqindex.kafka.layout import MAX_INDEX_SIZE, IndexKind, base_offset_of, require_file
 
 __all__ = ["AbstractIndex"]
 
@@ -41,8 +41,7 @@ class AbstractIndex(Closable):
     _thing = "index"
 
     entry_size: ClassVar[int]
-    _suffix: ClassVar[str]
-    _times: ClassVar[bool]
+    kind: ClassVar[IndexKind]
     _entry: ClassVar[Any]  # the NamedTuple of an entry
 
     def __init__(self, path: str, base_offset: int, *, writable: bool) -> None:
@@ -73,7 +72,7 @@ class AbstractIndex(Closable):
         StoreInUseError : `writable`, and somebody has it open for writing.
         OSError : `writable`, and no space is left for what is sparse of it, as brokers leave it; nothing has changed.
         """
-        name = require_file(path, cls._suffix)
+        name = require_file(path, cls.kind)
         return cls(name, base_offset_of(name) if base_offset is None else base_offset, writable=writable)
 
     @classmethod
@@ -140,7 +139,7 @@ class AbstractIndex(Closable):
     def lookup_many(self, targets: Times) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
         """`lookup` of each target, as two arrays. Many are looked up side by side, increasing ones by a merge."""
         self._require_whole()
-        first, second = self._core.lookup_many((times if self._times else int64s)("targets", targets))
+        first, second = self._core.lookup_many((times if self.kind is IndexKind.TIME else int64s)("targets", targets))
         return first, second
 
     # ---- changes
@@ -157,10 +156,10 @@ class AbstractIndex(Closable):
         offset = whole_number("offset", offset)
         with self._lock:
             self._require_writable()
-            column = 1 if self._times else 0
+            column = self._entry._fields.index("offset")
             at = self._core.search(column, min(max(offset - self.base_offset, -(2**31) - 1), 2**31), False)
             if at >= 0:
-                at += self._offset(at) != offset
+                at += self._core.entry(at)[column] != offset
             self._core.keep(max(at, 0))
 
     def resize(self, new_size: int) -> bool:
@@ -204,9 +203,6 @@ class AbstractIndex(Closable):
 
     # ---- inside
 
-    def _offset(self, number: int) -> int:
-        return int(self._core.entry(number)[1 if self._times else 0])
-
     def _keep(self, entries: int) -> None:
         with self._lock:
             self._require_writable()
@@ -221,7 +217,8 @@ class AbstractIndex(Closable):
     def _map_entries(self) -> None:
         self._file = MappedFile.open(self.path, writable=self.writable) if os.path.getsize(self.path) else None
         buffer = None if self._file is None else self._file.map
-        self._core = Entries(buffer, self._times, self.base_offset, self._entry, self.writable, self.path)
+        times = self.kind is IndexKind.TIME
+        self._core = Entries(buffer, times, self.base_offset, self._entry, self.writable, self.path)
         self.__dict__["lookup"] = self._core.lookup  # the same as the method, less a call from Python to Python
 
     def _unmap(self) -> None:

@@ -1,4 +1,4 @@
-"""The entries of an offset or time index file as arrays: those in order, and what stands behind them."""
+"""The entries of an offset or time index file as arrays: those in order, and what follows them in the file."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ import numpy.typing as npt
 
 from mqindex.files import disk
 from mqindex.files.regular import regular
-from mqindex.kafka.index.zero_tail import entries_before_zeros
-from mqindex.kafka.layout import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
+from mqindex.kafka.layout import IndexKind
 
-__all__ = ["Entries", "Tail", "read_entries"]
+__all__ = ["Entries", "Tail", "entries_before_zeros", "read_entries"]
 
-_OFFSETS = np.dtype([("offset", ">i4"), ("position", ">i4")])
-_TIMES = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
+_BLOCK = 1 << 20
 
 Tail = Literal["none", "zeros", "stale"]
 
@@ -26,8 +24,8 @@ Tail = Literal["none", "zeros", "stale"]
 class Entries:
     """`first` and `second`: the columns of the entries in order, offsets relative, int64.
 
-    `tail`: what stands behind them. `fragment`: bytes that are no whole entry. `places`: how many entries the file is
-    long, `zeros`: how many of them at the end are zeros. `at`: the byte at which the order ends, or the file.
+    `tail`: what follows them. `fragment`: bytes that are no whole entry. `places`: the file's length in entries,
+    `zeros`: how many of them at the end are zeros. `at`: the byte at which the order ends, or the file.
     """
 
     first: npt.NDArray[np.int64]
@@ -42,27 +40,52 @@ class Entries:
         return len(self.first)
 
 
-def read_entries(path: str, ending: str, most: int) -> Entries:
-    """The entries of a file whose log bears out `most` at most: more are not looked at."""
-    kind, size = (_OFFSETS, OFFSET_ENTRY_SIZE) if ending == "index" else (_TIMES, TIME_ENTRY_SIZE)
-    length = os.path.getsize(path)
-    places, fragment = divmod(length, size)
+def entries_before_zeros(path: str | os.PathLike[str], kind: IndexKind) -> int:
+    """How many places of an index file are left when its tail of zeros, and part of an entry, are cut.
+
+    The index of an active segment is as long as the broker allows, and zeros follow its entries. Whether the places
+    before them are entries that agree with the log is another question: `mqindex.kafka.verify` answers it.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `DumpLogSegments`, which ends at the first entry of the base offset that follows another.
+    """
+    with disk.named(path), open(path, "rb", buffering=0, opener=regular) as file:
+        places = os.fstat(file.fileno()).st_size // kind.entry_size
+        end = places * kind.entry_size
+        while end > 0:
+            start = max(end - _BLOCK, 0)
+            block = os.pread(file.fileno(), end - start, start).rstrip(b"\0")
+            if block:
+                return -(-(start + len(block)) // kind.entry_size)
+            end = start
+    return 0
+
+
+def read_entries(path: str, kind: IndexKind, most: int) -> Entries:
+    """The entries of a file whose log has `most` at most: more are not looked at."""
+    size = kind.entry_size
+    places, fragment = divmod(os.path.getsize(path), size)
     none = np.empty(0, np.int64)
     if places == 0:
         return Entries(none, none, 0, 0, fragment, "none", 0)
-    used = entries_before_zeros(path, size)
+    used = entries_before_zeros(path, kind)
     # Not mapped: a broker trims the file when it likes.
     with disk.named(path), open(path, "rb", opener=regular) as file:
         data = file.read(min(used, most + 1) * size)
-    raw = np.frombuffer(data[: len(data) - len(data) % size], kind)
-    first, second = (raw[name].astype(np.int64) for name in kind.names or ())
-    kept = _in_order(first, second, times=kind is _TIMES)
+    raw = np.frombuffer(data[: len(data) - len(data) % size], kind.entry)
+    first, second = (raw[name].astype(np.int64) for name in kind.entry.names or ())
+    kept = _in_order(first, second, times=kind is IndexKind.TIME)
     tail: Tail = "none" if kept == places else "zeros" if kept == used else "stale"
     return Entries(first[:kept], second[:kept], places, places - used, fragment, tail, kept * size)
 
 
 def _in_order(first: npt.NDArray[Any], second: npt.NDArray[Any], *, times: bool) -> int:
-    """How many entries from the first on could be a broker's: sections 2.8 and 3.6 of what is known of the format."""
+    """How many entries from the first on could be a broker's.
+
+    Source: Kafka 4.1.0 `OffsetIndex.append` (offsets and positions increase), `TimeIndex.maybeAppend` (timestamps
+    increase, offsets do not decrease).
+    """
     good = (first >= 0) & (second >= 0)
     good[1:] &= first[1:] > first[:-1]
     good[1:] &= second[1:] >= second[:-1] if times else second[1:] > second[:-1]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from mqindex.columns.numbers import int64s
 from mqindex.errors import OffsetOverflowError, OutOfOrderError
 from mqindex.kafka.index.abstract_index import AbstractIndex
-from mqindex.kafka.layout import OFFSET_ENTRY_SIZE
+from mqindex.kafka.layout import IndexKind
 
 __all__ = ["OffsetIndex", "OffsetPosition"]
 
@@ -43,9 +43,8 @@ class OffsetIndex(AbstractIndex):
     (2, [[120, 100], [9000, 0]])
     """
 
-    _suffix = "index"
-    entry_size = OFFSET_ENTRY_SIZE
-    _times = False
+    kind = IndexKind.OFFSET
+    entry_size = kind.entry_size
     _entry = OffsetPosition
 
     @property

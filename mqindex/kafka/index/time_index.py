@@ -9,7 +9,7 @@ import numpy.typing as npt
 from mqindex.columns.numbers import Time, Times, int64s, times
 from mqindex.errors import OffsetOverflowError, OutOfOrderError
 from mqindex.kafka.index.abstract_index import AbstractIndex
-from mqindex.kafka.layout import TIME_ENTRY_SIZE
+from mqindex.kafka.layout import IndexKind
 
 __all__ = ["TimeIndex", "TimestampOffset"]
 
@@ -38,9 +38,8 @@ class TimeIndex(AbstractIndex):
     (2, TimestampOffset(timestamp=1000, offset=105), TimestampOffset(timestamp=-1, offset=100))
     """
 
-    _suffix = "timeindex"
-    entry_size = TIME_ENTRY_SIZE
-    _times = True
+    kind = IndexKind.TIME
+    entry_size = kind.entry_size
     _entry = TimestampOffset
 
     @property

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import os
-import struct
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
+import numpy as np
+
 from mqindex._native.numbers import whole_number
 from mqindex._native.owner import Owner
+from mqindex.columns.columns import Columns
 from mqindex.errors import CorruptIndexError, OutOfOrderError, ReadOnlyFileError
 from mqindex.files import disk, lock
 from mqindex.files.believed import Believed
 from mqindex.files.closable import Closable
 from mqindex.files.regular import regular
 from mqindex.files.whole_file import have_file
-from mqindex.kafka.layout import TRANSACTION_ENTRY_SIZE, base_offset_of, require_file
+from mqindex.kafka.layout import IndexKind, base_offset_of, require_file
 
-__all__ = ["AbortedTxn", "TransactionIndex", "TxnIndexSearchResult", "search_aborted"]
+__all__ = [
+    "AbortedTxn",
+    "TransactionIndex",
+    "TxnIndexSearchResult",
+    "aborted_bytes",
+    "aborted_columns",
+    "read_aborted",
+    "search_aborted",
+]
 
-_ENTRY = struct.Struct(">h4q")
+_ENTRY_SIZE = IndexKind.TRANSACTION.entry_size
 
 
 class AbortedTxn(NamedTuple):
@@ -39,6 +49,27 @@ class TxnIndexSearchResult(NamedTuple):
 
     aborted_transactions: list[AbortedTxn]
     is_complete: bool
+
+
+def read_aborted(data: bytes) -> list[AbortedTxn]:
+    """The whole entries in the bytes of a `.txnindex`."""
+    entries = np.frombuffer(data, IndexKind.TRANSACTION.entry, len(data) // _ENTRY_SIZE)
+    return list(map(AbortedTxn._make, entries[list(AbortedTxn._fields)].tolist()))
+
+
+def aborted_bytes(aborted: Iterable[AbortedTxn]) -> bytes:
+    """The bytes of a `.txnindex`.
+
+    >>> len(aborted_bytes([AbortedTxn(5, 102, 106, 107)]))
+    34
+    """
+    return np.array([(txn.version, *txn[:4]) for txn in aborted], IndexKind.TRANSACTION.entry).tobytes()
+
+
+def aborted_columns(aborted: Iterable[AbortedTxn]) -> Columns:
+    """The fields of `AbortedTxn` as columns, int64."""
+    rows = np.array(list(aborted), np.int64).reshape(-1, len(AbortedTxn._fields))
+    return Columns({name: rows[:, i].copy() for i, name in enumerate(AbortedTxn._fields)})
 
 
 def search_aborted(entries: Iterable[AbortedTxn], fetch_offset: int, upper_bound_offset: int) -> TxnIndexSearchResult:
@@ -95,7 +126,7 @@ class TransactionIndex(Closable):
         cls, path: str | os.PathLike[str], *, base_offset: int | None = None, writable: bool = False
     ) -> TransactionIndex:
         """Open an index, read-only unless asked. `base_offset` None: from the file's name."""
-        name = require_file(path, "txnindex")
+        name = require_file(path, IndexKind.TRANSACTION)
         return cls(name, base_offset_of(name) if base_offset is None else base_offset, writable=writable)
 
     def entries(self) -> Iterator[AbortedTxn]:
@@ -124,7 +155,7 @@ class TransactionIndex(Closable):
                     "the transaction is not behind the last one", path=self.path, field="last_offset",
                     expected=f"more than {known[-1].last_offset}", got=txn.last_offset,
                 )  # fmt: skip
-            _write(self.path, _ENTRY.pack(txn.version, *txn[:4]), len(known) * TRANSACTION_ENTRY_SIZE)
+            _write(self.path, aborted_bytes([txn]), len(known) * _ENTRY_SIZE)
 
     def truncate_to(self, offset: int) -> None:
         """Cut the file at the first transaction that ends at `offset` or behind."""
@@ -135,7 +166,7 @@ class TransactionIndex(Closable):
             kept = next((at for at, txn in enumerate(known) if txn.last_offset >= offset), len(known))
             if kept < len(known):
                 self._hold()
-                _cut(self.path, kept * TRANSACTION_ENTRY_SIZE)
+                _cut(self.path, kept * _ENTRY_SIZE)
 
     def sanity_check(self) -> None:
         """Raise `CorruptIndexError` where the broker would: a transaction that ends before the segment begins."""
@@ -164,11 +195,7 @@ class TransactionIndex(Closable):
                 data = file.read()
         except FileNotFoundError:
             return []
-        whole = len(data) - len(data) % TRANSACTION_ENTRY_SIZE
-        unpacked = _ENTRY.iter_unpack(data[:whole])
-        found = [
-            AbortedTxn(producer, first, last, stable, version) for version, producer, first, last, stable in unpacked
-        ]
+        found = read_aborted(data)
         for number, txn in enumerate(found):
             if txn.version >> 8 > 0:  # the broker looks at the first byte of the version only
                 raise self._corrupt(number, "version", "0", txn.version)
@@ -176,7 +203,7 @@ class TransactionIndex(Closable):
 
     def _corrupt(self, number: int, field: str, expected: str, got: int) -> CorruptIndexError:
         return CorruptIndexError(
-            "the index contradicts itself", path=self.path, at=number * TRANSACTION_ENTRY_SIZE, field=field,
+            "the index contradicts itself", path=self.path, at=number * _ENTRY_SIZE, field=field,
             expected=expected, got=got,
         )  # fmt: skip
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from mqindex._native.kafka_log import BatchScan
 from mqindex._native.kafka_recovery import Recovered
+from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.log_segment import LogSegment
 
 __all__ = ["recover_with_threads"]
@@ -29,7 +30,7 @@ def recover_with_threads(segment: LogSegment, threads: int, recover: Callable[..
 
 
 def _checksums_hold(segment: LogSegment, made: Recovered, threads: int) -> bool:
-    positions = np.frombuffer(made.offset_index, ">i4")[1::2]
+    positions = np.frombuffer(made.offset_index, IndexKind.OFFSET.entry)["position"]
     inner = [int(positions[len(positions) * n // threads]) for n in range(1, threads) if len(positions)]
     cuts = sorted({0, *inner, made.valid_bytes})
     log = segment.log_bytes()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mqindex.kafka.index.zero_tail import entries_before_zeros
+from mqindex.kafka.index.index_entries import entries_before_zeros
+from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.log_segment import LogSegment
 
 __all__ = ["greatest_timestamp"]
@@ -15,10 +16,10 @@ def greatest_timestamp(segment: LogSegment) -> int:
     the batches behind the offset index's last entry tell; none of them has a time: the log's last change does.
     """
     times, offsets = segment.time_index, segment.offset_index
-    if times is None or (known := entries_before_zeros(times.path, times.entry_size)) == len(times):
+    if times is None or (known := entries_before_zeros(times.path, IndexKind.TIME)) == len(times):
         return segment.largest_timestamp
     greatest, position = times.entry(known - 1).timestamp if known else -1, 0
-    if offsets is not None and (entries := entries_before_zeros(offsets.path, offsets.entry_size)):
+    if offsets is not None and (entries := entries_before_zeros(offsets.path, IndexKind.OFFSET)):
         position = offsets.entry(entries - 1).position
     start = position if 0 <= position < segment.size else 0
     greatest = max([greatest, *(int(rows["max_timestamp"].max()) for rows in segment.batch_arrays(start))])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from mqindex.files.mapped_file import MappedFile
 from mqindex.kafka.index.offset_index import OffsetIndex, OffsetPosition
 from mqindex.kafka.index.time_index import TimeIndex, TimestampOffset
 from mqindex.kafka.index.transaction_index import TransactionIndex
-from mqindex.kafka.layout import MAX_INDEX_SIZE, MAX_LOG_SIZE, base_offset_of, require_file
+from mqindex.kafka.layout import MAX_INDEX_SIZE, MAX_LOG_SIZE, IndexKind, base_offset_of, require_file
 from mqindex.kafka.log.batches import BATCH, batch_columns, batch_rows
 from mqindex.kafka.log.log_recovery import WINDOW, last_offsets_are_indexed, run_by_headers, run_with_checksums
 from mqindex.kafka.log.record_search import find_timestamp, first_offset_at
@@ -35,7 +35,11 @@ __all__ = ["BatchFault", "LogOffsetPosition", "LogSegment"]
 _INDEX_INTERVAL_BYTES: Final = 4096
 _MAX_BYTES: Final = 1 << 20
 _T = TypeVar("_T")
-_INDEXES: Final = ("index", "timeindex", "txnindex")
+_OPENERS: Final[dict[IndexKind, Any]] = {
+    IndexKind.OFFSET: OffsetIndex,
+    IndexKind.TIME: TimeIndex,
+    IndexKind.TRANSACTION: TransactionIndex,
+}
 
 
 class BatchFault(NamedTuple):
@@ -99,15 +103,15 @@ class LogSegment(Closable):
         self._file = MappedFile.open(path) if self.size else None
         self.size = 0 if self._file is None else self._file.size
         self._lock = threading.Lock()
-        self._opened: dict[str, Any] = {}
+        self._opened: dict[IndexKind, Any] = {}
         stem = os.path.splitext(path)[0]
-        self._index_paths: dict[str, str | None] = {suffix: f"{stem}.{suffix}" for suffix in _INDEXES}
+        self._index_paths: Mapping[IndexKind, str] = {kind: f"{stem}.{kind}" for kind in IndexKind}
 
     @classmethod
     def of_files(cls, files: SegmentFiles) -> LogSegment:
         """Open a segment of a listed partition, whose files may still have the names of an exchange (`.swap`)."""
         segment = cls(files.log, files.base_offset)
-        segment._index_paths = dict(zip(_INDEXES, files[2:], strict=True))
+        segment._index_paths = files.indexes
         return segment
 
     @classmethod
@@ -132,46 +136,45 @@ class LogSegment(Closable):
     @property
     def offset_index(self) -> OffsetIndex | None:
         """The `.index`, read-only; None: it is missing."""
-        found: OffsetIndex | None = self._index("index", OffsetIndex)
+        found: OffsetIndex | None = self._index(IndexKind.OFFSET)
         return found
 
     @property
     def time_index(self) -> TimeIndex | None:
         """The `.timeindex`, read-only; None: it is missing."""
-        found: TimeIndex | None = self._index("timeindex", TimeIndex)
+        found: TimeIndex | None = self._index(IndexKind.TIME)
         return found
 
     @property
     def transaction_index(self) -> TransactionIndex | None:
         """The `.txnindex`, read-only; None: it is missing, as where no transaction was aborted."""
-        found: TransactionIndex | None = self._index("txnindex", TransactionIndex)
+        found: TransactionIndex | None = self._index(IndexKind.TRANSACTION)
         return found
 
-    def _index(self, suffix: str, kind: Any) -> Any:
+    def _index(self, kind: IndexKind) -> Any:
         with self._lock:
             self._require_open()
-            if suffix not in self._opened:
-                path = self._index_paths[suffix]
-                self._opened[suffix] = None
+            if kind not in self._opened:
+                path = self._index_paths.get(kind)
+                self._opened[kind] = None
                 if path is not None and disk.is_there(path):  # a broker may take it away at any time
                     with contextlib.suppress(FileNotFoundError):
-                        self._opened[suffix] = kind.open(path, base_offset=self.base_offset)
-            return self._opened[suffix]
+                        self._opened[kind] = _OPENERS[kind].open(path, base_offset=self.base_offset)
+            return self._opened[kind]
 
-    def ask_index(self, suffix: str, question: Callable[[Any], _T]) -> _T | None:
-        """What the `.index` or `.timeindex` answers; None: it is missing.
+    def ask_index(self, kind: IndexKind, question: Callable[[Any], _T]) -> _T | None:
+        """What an index answers; None: it is missing.
 
         One that its broker trimmed meanwhile, as it does when it rolls, is mapped afresh.
         """
-        kind = TimeIndex if suffix == "timeindex" else OffsetIndex
-        index = self._index(suffix, kind)
+        index = self._index(kind)
         try:
             return None if index is None else question(index)
         except TruncatedFileError:
             with self._lock:
-                if self._opened.get(suffix) is index:
-                    del self._opened[suffix]  # not closed: another thread may be asking it
-        index = self._index(suffix, kind)
+                if self._opened.get(kind) is index:
+                    del self._opened[kind]  # not closed: another thread may be asking it
+        index = self._index(kind)
         return None if index is None else question(index)
 
     # ---- batches
@@ -329,7 +332,7 @@ class LogSegment(Closable):
 
         Only bounds a search for aborted transactions. Source: Kafka 4.1.0, `fetchUpperBoundOffset`.
         """
-        entry = self.ask_index("index", lambda index: index.fetch_upper_bound_offset(fetch, fetch_size))
+        entry = self.ask_index(IndexKind.OFFSET, lambda index: index.fetch_upper_bound_offset(fetch, fetch_size))
         return None if entry is None else entry.offset
 
     @property
@@ -338,7 +341,7 @@ class LogSegment(Closable):
 
         Source: Kafka 4.1.0, `readNextOffset`.
         """
-        indexed = self.ask_index("index", lambda index: index.last_offset)
+        indexed = self.ask_index(IndexKind.OFFSET, lambda index: index.last_offset)
         found = self.translate_offset(self.base_offset if indexed is None else indexed)
         last = self.base_offset - 1
         for rows in self.batch_arrays(self.size if found is None else found.position):
@@ -350,7 +353,7 @@ class LogSegment(Closable):
     @property
     def max_timestamp_so_far(self) -> TimestampOffset:
         """The time index's last entry; (-1, base_offset) without any."""
-        last = self.ask_index("timeindex", lambda index: index.last_entry)
+        last = self.ask_index(IndexKind.TIME, lambda index: index.last_entry)
         return TimestampOffset(-1, self.base_offset) if last is None else last
 
     @property
@@ -388,7 +391,7 @@ class LogSegment(Closable):
         """
         first = self.base_offset if starting_offset is None else whole_number("starting_offset", starting_offset)
         wanted = _int64(milliseconds("ms", ms))
-        entry = self.ask_index("timeindex", lambda index: index.lookup(wanted))
+        entry = self.ask_index(IndexKind.TIME, lambda index: index.lookup(wanted))
         entry_offset = self.base_offset if entry is None else entry.offset
         start = self._position_of(max(entry_offset, first))
         found, fault = find_timestamp(self._map(), start, wanted, _int64(first), path=self.path)
@@ -447,12 +450,12 @@ class LogSegment(Closable):
         return buffer
 
     def _position_of(self, offset: int) -> int:
-        entry = self.ask_index("index", lambda index: index.lookup(_int64(offset)))
+        entry = self.ask_index(IndexKind.OFFSET, lambda index: index.lookup(_int64(offset)))
         if entry is None:
             return 0
         if not 0 <= entry.position <= self.size:
             raise CorruptIndexError(
-                "an entry leads outside the log", path=self._index_paths["index"], field="position",
+                "an entry leads outside the log", path=self._index_paths[IndexKind.OFFSET], field="position",
                 expected=f"0..{self.size}", got=entry.position, hint="rebuild it from the segment's log",
             )  # fmt: skip
         return int(entry.position)

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mqindex.kafka.layout import IndexKind
 
 __all__ = ["SegmentFiles"]
 
 
-class SegmentFiles(NamedTuple):
-    """The files of one base offset; None: there is none. After a crash a name may still end in `.swap`."""
+@dataclass(frozen=True, slots=True)
+class SegmentFiles:
+    """The files of one base offset. `indexes`: those that exist. After a crash a name may still end in `.swap`."""
 
     base_offset: int
     log: str
-    index: str | None  # type: ignore[assignment]  # a tuple's own method, which nobody calls here
-    timeindex: str | None
-    txnindex: str | None
+    indexes: Mapping[IndexKind, str] = field(default_factory=dict)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Of all files that exist, the log's first."""
+        return (self.log, *self.indexes.values())
+
+    def place_of(self, kind: IndexKind) -> str:
+        """The path where an index belongs, whether it exists or not."""
+        return os.path.join(os.path.dirname(self.log), f"{self.base_offset:020d}.{kind}")

@@ -14,9 +14,9 @@ from mqindex.files import staging
 from mqindex.files.backup import backup_in
 from mqindex.files.exchange import Change, Exchange, exchange_files
 from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis, map_segments
+from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.mending.repair_plan import Mend, planned_mends
 from mqindex.kafka.options import PartitionOptions
-from mqindex.kafka.partition.survey import INDEXES, index_path
 from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space, recover_segments, write_transactions
 from mqindex.report import Finding, RepairReport
 
@@ -40,7 +40,7 @@ def _mend_all(engine: Engine, diagnosis: Diagnosis, wanted: Wanted, report: Repa
     options = diagnosis.survey.options
     needed = [(each.partition.path, needed_space(options, [mend.size for mend in mends])) for each, mends in wanted]
     name = run_one(engine, _prepare, tuple(needed), "check")
-    files = sum(len(planned.endings) for _, mends in wanted for planned in mends)
+    files = sum(len(planned.kinds) for _, mends in wanted for planned in mends)
     announce(engine, f"writes {plural(files, 'index file')}")
     mended: set[str] = set()
     for start in range(0, len(wanted), _AT_ONCE):
@@ -85,16 +85,16 @@ def _recover(
         for planned in mends:
             if planned.from_log:
                 last = planned.files == each.partition.segments[-1]
-                items.append(SegmentRecovery(planned.files, options, home, last, planned.endings))
+                items.append(SegmentRecovery(planned.files, options, home, last, planned.kinds))
                 sizes.append(planned.size)
     recovered = map_segments(engine, recover_segments, items, sizes, name="recover segments")
     _tell(report, recovered)
     done = iter(recovered)
     return [
         [
-            (path, index_path(segment.files, ending), segment.files.log)
+            (path, segment.files.place_of(kind), segment.files.log)
             for segment in itertools.islice(done, sum(planned.from_log for planned in mends))
-            for ending, path in segment.paths.items()
+            for kind, path in segment.paths.items()
         ]
         for _, mends in wanted
     ]
@@ -111,7 +111,7 @@ def _write_transactions(engine: Engine, wanted: Wanted, homes: Sequence[str]) ->
     written = iter(engine.map(write_transactions, items, name="write transactions") if items else [])
     return [
         [
-            (path, index_path(each.files, INDEXES[2]), each.files.log)
+            (path, each.files.place_of(IndexKind.TRANSACTION), each.files.log)
             for path, each in zip(next(written) if some else [], some, strict=True)
         ]
         for some in planned
@@ -120,9 +120,9 @@ def _write_transactions(engine: Engine, wanted: Wanted, homes: Sequence[str]) ->
 
 def _exchange(each: DiagnosedPartition, mends: Sequence[Mend], place: Place, backup: str) -> Exchange:
     """Which files change their places in one partition."""
-    gone = [planned for planned in mends if INDEXES[2] in planned.endings and not planned.transactions]
+    gone = [planned for planned in mends if IndexKind.TRANSACTION in planned.kinds and not planned.transactions]
     changes = [Change(os.path.basename(target), path, log) for path, target, log in place]
-    changes += [Change(os.path.basename(index_path(planned.files, INDEXES[2]))) for planned in gone]
+    changes += [Change(os.path.basename(planned.files.place_of(IndexKind.TRANSACTION))) for planned in gone]
     home = each.partition.path
     return Exchange(home, os.path.join(home, backup), tuple(changes))
 

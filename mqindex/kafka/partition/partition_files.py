@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from mqindex.errors import BadMagicError
 from mqindex.files import lock
-from mqindex.kafka.layout import MAX_BASE_OFFSET
+from mqindex.kafka.layout import MAX_BASE_OFFSET, IndexKind
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_files import SegmentFiles
 
@@ -33,7 +33,6 @@ _SEGMENT_FILE = re.compile(r"([0-9]{20})\.(log|index|timeindex|txnindex|snapshot
 _NUMBERED = re.compile(r"([0-9]+)\.", re.ASCII)
 _PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})(?:\.\S+-(?P<state>delete|future|stray))?", re.ASCII)
 _MOST_NAMED = 5
-_INDEXES = ("index", "timeindex", "txnindex")
 _OTHERS = {"leader-epoch-checkpoint", "partition.metadata", "quorum-state"}
 _OTHER_ENDINGS = (".checkpoint", ".checkpoint.deleted", ".checkpoint.part")  # the metadata log's own snapshots
 
@@ -92,11 +91,11 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
             segments.setdefault(int(match[1]), {})[match[2]] = os.path.join(root, kept[name])
         elif name not in _OTHERS and not name.endswith(_OTHER_ENDINGS):
             skipped.append(os.path.join(root, kept[name]))
-    orphans = [files[kind] for files in segments.values() if "log" not in files for kind in _INDEXES if kind in files]
+    orphans = [files[kind] for files in segments.values() if "log" not in files for kind in IndexKind if kind in files]
     return PartitionFiles(
         root,
         tuple(
-            SegmentFiles(base, files["log"], *(files.get(kind) for kind in _INDEXES))
+            SegmentFiles(base, files["log"], {kind: files[kind] for kind in IndexKind if kind in files})
             for base, files in sorted(segments.items())
             if "log" in files
         ),
@@ -135,7 +134,7 @@ def _swapped(root: str, names: set[str]) -> tuple[dict[str, str], set[str]]:
     gone |= cleaned
     swaps -= gone
     logs = [
-        SegmentFiles(int(match[1]), os.path.join(root, name), None, None, None)
+        SegmentFiles(int(match[1]), os.path.join(root, name))
         for name in swaps
         if (match := _segment_file(name.removesuffix(".swap"))) is not None and match[2] == "log"
     ]

@@ -14,9 +14,10 @@ from mqindex._native.kafka_log import BatchScan, find_batch
 from mqindex._native.kafka_recovery import Recovered
 from mqindex.errors import CorruptIndexError, MQIndexError, TruncatedFileError
 from mqindex.kafka.index.abstract_index import AbstractIndex
+from mqindex.kafka.index.index_entries import entries_before_zeros
 from mqindex.kafka.index.offset_index import OffsetPosition
 from mqindex.kafka.index.time_index import TimestampOffset
-from mqindex.kafka.index.zero_tail import entries_before_zeros
+from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.batches import BATCH, batch_rows, is_control, is_transactional
 from mqindex.kafka.log.log_segment import LogSegment
 
@@ -33,21 +34,21 @@ class _Lookups(Protocol):
 class _OfFile:
     """Look-ups in an index file, also while its broker trims it."""
 
-    def __init__(self, segment: LogSegment, suffix: str) -> None:
-        self._segment, self._suffix = segment, suffix
+    def __init__(self, segment: LogSegment, kind: IndexKind) -> None:
+        self._segment, self._kind = segment, kind
 
     def lookup(self, target: int) -> Any:
-        return self._there(self._segment.ask_index(self._suffix, lambda index: index.lookup(target)))
+        return self._there(self._segment.ask_index(self._kind, lambda index: index.lookup(target)))
 
     def lookup_many(self, targets: npt.NDArray[np.int64], /) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
         found: tuple[npt.NDArray[np.int64], npt.NDArray[Any]] = self._there(
-            self._segment.ask_index(self._suffix, lambda index: index.lookup_many(targets))
+            self._segment.ask_index(self._kind, lambda index: index.lookup_many(targets))
         )
         return found
 
     def _there(self, found: Any) -> Any:
         if found is None:
-            raise FileNotFoundError(errno.ENOENT, f"its .{self._suffix} was removed", self._segment.path)
+            raise FileNotFoundError(errno.ENOENT, f"its .{self._kind} was removed", self._segment.path)
         return found
 
 
@@ -101,12 +102,12 @@ class ServedSegment:
     @cached_property
     def offsets(self) -> _Lookups:
         """Look-ups in the offset index."""
-        return self._lookups(self.segment.offset_index, False)
+        return self._lookups(IndexKind.OFFSET, self.segment.offset_index, OffsetPosition)
 
     @cached_property
     def times(self) -> _Lookups:
         """Look-ups in the time index."""
-        return self._lookups(self.segment.time_index, True)
+        return self._lookups(IndexKind.TIME, self.segment.time_index, TimestampOffset)
 
     @cached_property
     def last_time(self) -> TimestampOffset:
@@ -186,15 +187,12 @@ class ServedSegment:
             pass
         return scan.end != self.segment.size
 
-    def _lookups(self, index: AbstractIndex | None, times: bool) -> _Lookups:
-        kind = TimestampOffset if times else OffsetPosition
-        made = self.recovered
-        if made is not None:
-            entries = made.time_index if times else made.offset_index
-            return Entries(entries or None, times, self.base_offset, kind, False, self.segment.path)
-        if index is None or self.is_to_recover:
-            return Entries(None, times, self.base_offset, kind, False, self.segment.path)
-        return _OfFile(self.segment, "timeindex" if times else "index")
+    def _lookups(self, kind: IndexKind, index: AbstractIndex | None, entry: type) -> _Lookups:
+        made, times = self.recovered, kind is IndexKind.TIME
+        if made is None and index is not None and not self.is_to_recover:
+            return _OfFile(self.segment, kind)
+        entries = b"" if made is None else made.time_index if times else made.offset_index
+        return Entries(entries or None, times, self.base_offset, entry, False, self.segment.path)
 
     def _greatest(self) -> TimestampOffset:
         found = TimestampOffset(-1, self.base_offset)
@@ -209,6 +207,6 @@ def _has_zeros(index: AbstractIndex | None) -> bool:
     if index is None:
         return False
     try:
-        return entries_before_zeros(index.path, index.entry_size) < len(index)
+        return entries_before_zeros(index.path, index.kind) < len(index)
     except FileNotFoundError:  # deleted meanwhile: what the log tells is right in any case
         return True

@@ -27,21 +27,15 @@ from mqindex.kafka.partition.producer_state import OpenTransactions, log_start_o
 from mqindex.report import Finding
 
 __all__ = [
-    "INDEXES",
     "Order",
     "Partition",
     "Survey",
     "gone",
-    "index_path",
-    "index_paths",
     "partitions_at",
     "survey",
     "surveyed_partition",
     "was_clean",
 ]
-
-INDEXES = ("index", "timeindex", "txnindex")
-"""The endings of a segment's index files."""
 
 _CLEAN = ".kafka_cleanshutdown"
 _OF_A_LOG_DIR = (".lock", "meta.properties", _CLEAN, "recovery-point-offset-checkpoint")
@@ -140,16 +134,6 @@ def partitions_at(root: str) -> tuple[PartitionDirectory, ...]:
             "neither a partition nor a log dir", path=root, expected="segments, or directories named <topic>-<number>"
         )
     return found
-
-
-def index_paths(files: SegmentFiles) -> dict[str, str | None]:
-    """The index files of a segment that are there, by their endings."""
-    return dict(zip(INDEXES, files[2:], strict=True))
-
-
-def index_path(files: SegmentFiles, ending: str) -> str:
-    """Where an index file of a segment belongs."""
-    return os.path.join(os.path.dirname(files.log), f"{files.base_offset:020d}.{ending}")
 
 
 def was_clean(log_dir: str) -> bool | None:

@@ -7,8 +7,6 @@ of all segments in their order they tell which transactions each abort marker en
 from __future__ import annotations
 
 import bisect
-import struct
-from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +19,7 @@ from mqindex.kafka.log.batches import codec_of, is_control
 from mqindex.kafka.log.records import payload_of
 from mqindex.kafka.partition.producer_state import OpenTransactions
 
-__all__ = ["ABORT", "BEGIN", "COMMIT", "EVENT", "Replay", "aborted_bytes", "events_of"]
+__all__ = ["ABORT", "BEGIN", "COMMIT", "EVENT", "Replay", "events_of"]
 
 EVENT: Final = np.dtype([("producer_id", "=i8"), ("offset", "=i8"), ("kind", "i1")])
 """offset: the batch's base offset. kind: BEGIN, ABORT, COMMIT, or what else a marker says, which ends nothing."""
@@ -33,7 +31,6 @@ _NEITHER: Final = 2
 
 _RECORDS = 61
 _MARKER = (0x00, 0x00, 0x00, 0x08)  # behind its length: attributes, time and offset delta 0, a key of 4 bytes
-_ENTRY = struct.Struct(">h4q")
 
 
 def events_of(rows: npt.NDArray[Any], log: Any) -> npt.NDArray[Any]:
@@ -148,12 +145,3 @@ class Replay:
 
     def _oldest_but(self, producer: int, default: int) -> int:
         return next((first for first, other in self._by_offset if other != producer), default)
-
-
-def aborted_bytes(aborted: Iterable[AbortedTxn]) -> bytes:
-    """The bytes of a `.txnindex`.
-
-    >>> len(aborted_bytes([AbortedTxn(5, 102, 106, 107)]))
-    34
-    """
-    return b"".join(_ENTRY.pack(txn.version, *txn[:4]) for txn in aborted)

@@ -63,8 +63,9 @@ def _segments(home: PartitionDirectory, root: str) -> Iterator[SegmentOf]:
         _LOG.warning("%s: a broker deleted it before it was read; it is left out", home.path)
         return
     for files in listed:
-        there = tuple((name, path) for name, path in files._asdict().items() if isinstance(path, str))
-        yield SegmentOf(home.topic, home.partition, files.base_offset, there, root)
+        yield SegmentOf(
+            home.topic, home.partition, files.base_offset, (("log", files.log), *files.indexes.items()), root
+        )
 
 
 def with_place(of: SegmentOf, table: pa.Table) -> pa.Table:

@@ -13,8 +13,9 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from mqindex.files import disk
 from mqindex.kafka import AbortedTxn, OffsetIndex, TimeIndex, TransactionIndex
-from mqindex.kafka.index.zero_tail import entries_before_zeros
-from mqindex.kafka.layout import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TRANSACTION_ENTRY_SIZE
+from mqindex.kafka.index.index_entries import entries_before_zeros
+from mqindex.kafka.index.transaction_index import aborted_columns
+from mqindex.kafka.layout import IndexKind
 from mqindex.spark.gone import left_out
 from mqindex.spark.options import SourceOptions
 from mqindex.spark.sources.kafka_files import PLACE, SegmentOf, segments_in, with_place
@@ -43,17 +44,16 @@ class KafkaIndexSource(FileSource):
         return "kafka_index"
 
     def schema(self) -> str:
-        return ddl(_kind_of(SourceOptions(self.options)).columns)
+        return ddl(_table_of(SourceOptions(self.options)).columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return _IndexReader(self.options, schema)
 
 
-class _Kind(NamedTuple):
-    """One kind of index: the file's extension, the columns, and how entries are read."""
+class _Table(NamedTuple):
+    """What the entries of one kind of index are as rows: the columns, and how they are read."""
 
-    extension: str
-    entry_size: int
+    kind: IndexKind
     columns: dict[str, str]
     entries: Callable[[str, int, int, int], Mapping[str, Any]]
 
@@ -70,30 +70,27 @@ def _by_time(path: str, base_offset: int, start: int, stop: int) -> Mapping[str,
 
 def _aborted(path: str, base_offset: int, start: int, stop: int) -> Mapping[str, Any]:
     with TransactionIndex.open(path, base_offset=base_offset) as index:
-        rows = list(index.entries())[start:stop]
-    table = np.array(rows, np.int64).reshape(-1, len(AbortedTxn._fields))
-    return {name: table[:, i].copy() for i, name in enumerate(AbortedTxn._fields)}
+        return aborted_columns(list(index.entries())[start:stop])
 
 
-_KINDS = {
-    "offset": _Kind("index", OFFSET_ENTRY_SIZE, {**NUMBERED, "offset": "bigint", "position": "int"}, _by_offset),
-    "time": _Kind("timeindex", TIME_ENTRY_SIZE, {**NUMBERED, "timestamp": "bigint", "offset": "bigint"}, _by_time),
-    "transaction": _Kind(
-        "txnindex",
-        TRANSACTION_ENTRY_SIZE,
+_TABLES = {
+    "offset": _Table(IndexKind.OFFSET, {**NUMBERED, "offset": "bigint", "position": "int"}, _by_offset),
+    "time": _Table(IndexKind.TIME, {**NUMBERED, "timestamp": "bigint", "offset": "bigint"}, _by_time),
+    "transaction": _Table(
+        IndexKind.TRANSACTION,
         {**NUMBERED, **{name: "int" if name == "version" else "bigint" for name in AbortedTxn._fields}},
         _aborted,
     ),
 }
 
 
-def _kind_of(options: SourceOptions) -> _Kind:
+def _table_of(options: SourceOptions) -> _Table:
     """As the option says, else as the first path's name."""
-    asked = options.one_of("index", list(_KINDS), None)
+    asked = options.one_of("index", list(_TABLES), None)
     if asked is not None:
-        return _KINDS[asked]
-    extension = os.path.basename(options.paths()[0]).partition(".")[2]
-    return next((kind for kind in _KINDS.values() if kind.extension == extension), _KINDS["offset"])
+        return _TABLES[asked]
+    ending = os.path.basename(options.paths()[0]).partition(".")[2]
+    return next((table for table in _TABLES.values() if table.kind == ending), _TABLES["offset"])
 
 
 @dataclass(frozen=True)
@@ -115,8 +112,8 @@ class _EntryRanges(InputPartition):
 
 class _IndexReader(RangeReader):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
-        self.kind = _kind_of(SourceOptions(options))
-        super().__init__(options, schema, self.kind.columns)
+        self.table = _table_of(SourceOptions(options))
+        super().__init__(options, schema, self.table.columns)
 
     def plan(self) -> Iterator[_EntryRanges]:
         for ranges in grouped(self._ranges(), lambda one: one.stop - one.start, TASK_ENTRIES):
@@ -124,14 +121,14 @@ class _IndexReader(RangeReader):
 
     def _ranges(self) -> Iterator[_EntryRange]:
         for path in self.paths:
-            for of in segments_in(path, self.kind.extension):
-                index = of.file(self.kind.extension)
+            for of in segments_in(path, self.table.kind):
+                index = of.file(self.table.kind)
                 if index is None:
                     continue
                 try:
-                    stop = entries_before_zeros(index, self.kind.entry_size)
+                    stop = entries_before_zeros(index, self.table.kind)
                 except FileNotFoundError:
-                    left_out(index, of.root, _tells(of))
+                    left_out(index, of.root, _proof(of))
                     continue
                 for start in range(0, stop, TASK_ENTRIES):
                     yield _EntryRange(of, index, start, min(start + TASK_ENTRIES, stop))
@@ -141,13 +138,13 @@ class _IndexReader(RangeReader):
             for start in range(one.start, one.stop, BATCH_ROWS):
                 stop = min(start + BATCH_ROWS, one.stop)
                 if not disk.exists(one.path):  # an index of transactions that is not there would have none
-                    left_out(one.path, one.of.root, _tells(one.of))
+                    left_out(one.path, one.of.root, _proof(one.of))
                     break
-                entries = self.kind.entries(one.path, one.of.base_offset, start, stop)
+                entries = self.table.entries(one.path, one.of.base_offset, start, stop)
                 n = len(next(iter(entries.values())))  # fewer where it was cut meanwhile
                 yield with_place(one.of, pa.table({"number": np.arange(start, start + n), **entries}))
 
 
-def _tells(of: SegmentOf) -> str:
-    """The ending of the files that tell whether a segment was deleted: its log's, of which each has one."""
+def _proof(of: SegmentOf) -> str:
+    """The ending of the file without which a segment counts as deleted: its log's, which each segment has."""
     return ".log" if of.file("log") is not None else ".index"
