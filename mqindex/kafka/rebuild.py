@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import time
 from collections.abc import Sequence
@@ -13,14 +12,14 @@ from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
 from mqindex.files import disk, staging
 from mqindex.files.publication import Publication, publish
-from mqindex.kafka.checks.diagnosis import map_segments, replay
+from mqindex.kafka.building import recover_partitions, write_transaction_indexes
+from mqindex.kafka.checks.diagnosis import replay
 from mqindex.kafka.index.transaction_index import aborted_bytes
 from mqindex.kafka.layout import MAX_INDEX_SIZE, IndexKind
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
 from mqindex.kafka.partition.partition_files import hold_lock, log_dir_of
-from mqindex.kafka.partition.survey import Order, Partition, Survey, gone, survey
-from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space, recover_segments, write_transactions
-from mqindex.kafka.verify import start_report
+from mqindex.kafka.partition.survey import Order, Partition, Survey, gone, start_report, survey
+from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space
 from mqindex.report import RebuildReport
 
 __all__ = ["rebuild"]
@@ -142,33 +141,30 @@ def _begin(begin: _Begin) -> tuple[Survey, str]:
 
 
 def _recover_all(engine: Engine, found: Survey, scratch: str) -> list[list[RecoveredSegment]]:
+    kinds = frozenset({IndexKind.OFFSET, IndexKind.TIME})
     items = [
-        SegmentRecovery(files, found.options, scratch, files is partition.segments[-1], frozenset(IndexKind))
+        [
+            SegmentRecovery(files, size, found.options, scratch, partition.is_last(files), kinds)
+            for files, size in zip(partition.segments, partition.sizes, strict=True)
+        ]
         for partition in found.partitions
-        for files in partition.segments
     ]
-    sizes = [size for partition in found.partitions for size in partition.sizes]
-    done = iter(map_segments(engine, recover_segments, items, sizes, name="recover segments"))
-    return [list(itertools.islice(done, len(partition.segments))) for partition in found.partitions]
+    return recover_partitions(engine, items)
 
 
 def _moves(
     engine: Engine, found: Survey, recovered: Sequence[Sequence[RecoveredSegment]], scratch: str
 ) -> list[tuple[str, str]]:
     """New files and their names below `out`, segment by segment."""
-    wanted = [
-        _aborted(engine, partition, segments) for partition, segments in zip(found.partitions, recovered, strict=True)
-    ]
-    items = [(scratch, aborted) for aborted in wanted if aborted]
-    written = iter(engine.map(write_transactions, items, name="write transactions") if items else [])
+    pairs = list(zip(found.partitions, recovered, strict=True))
+    aborted = [(scratch, _aborted(engine, partition, segments)) for partition, segments in pairs]
     moves = []
-    for partition, segments, aborted in zip(found.partitions, recovered, wanted, strict=True):
+    for (partition, segments), written in zip(pairs, write_transaction_indexes(engine, aborted), strict=True):
         home = "" if found.single else partition.name
-        paths = dict(zip((base for base, _ in aborted), next(written) if aborted else [], strict=True))
         for segment in segments:
             base = segment.files.base_offset
-            here = segment.paths | ({IndexKind.TRANSACTION: paths[base]} if base in paths else {})
-            moves += [(path, os.path.join(home, f"{base:020d}.{kind}")) for kind, path in here.items()]
+            paths = segment.paths | ({IndexKind.TRANSACTION: written[base]} if base in written else {})
+            moves += [(path, os.path.join(home, f"{base:020d}.{kind}")) for kind, path in paths.items()]
     return moves
 
 
@@ -178,10 +174,10 @@ def _aborted(
     """Base offsets and contents of the `.txnindex` files of a partition that have entries."""
     if not any(len(segment.events) for segment in segments):
         return ()
-    due = replay(engine, partition, [one.events for one in segments], [one.readable for one in segments])
-    for segment, aborted in zip(segments, due, strict=True):
+    replayed = replay(engine, partition, [one.events for one in segments], [one.readable for one in segments])
+    pairs = list(zip(segments, replayed, strict=True))
+    for segment, aborted in pairs:
         segment.entries += len(aborted)
-    pairs = zip(segments, due, strict=True)
     return tuple((segment.files.base_offset, aborted_bytes(aborted)) for segment, aborted in pairs if aborted)
 
 

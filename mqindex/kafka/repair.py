@@ -10,13 +10,12 @@ from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import held, require_seen, run_one
 from mqindex.kafka.checks.diagnosis import diagnose
+from mqindex.kafka.checks.repair_plan import planned_actions
 from mqindex.kafka.layout import MAX_INDEX_SIZE
-from mqindex.kafka.mending.mend import mend
-from mqindex.kafka.mending.repair_plan import planned_actions
+from mqindex.kafka.mending.index_repair import repair_indexes
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
 from mqindex.kafka.partition.partition_files import hold_lock, log_dir_of
-from mqindex.kafka.partition.survey import Order, partitions_at, survey
-from mqindex.kafka.verify import count, start_report
+from mqindex.kafka.partition.survey import Order, partitions_at, start_report, survey
 from mqindex.report import RepairReport
 from mqindex.undo import take_back
 
@@ -84,10 +83,8 @@ def repair(
         with held(engine, hold_lock, found.log_dir):
             diagnosis = diagnose(engine, found, deep=deep)
             report.findings, report.actions = diagnosis.findings(), planned_actions(diagnosis)
-            mend(engine, diagnosis, report)
-    counted = RepairReport(root)
-    count(counted, diagnosis)
-    report.batches = counted.batches
+            repair_indexes(engine, diagnosis, report)
+    report.batches = sum(segment.batches for segment in diagnosis.segments())
     report.seconds = time.perf_counter() - started
     return report
 

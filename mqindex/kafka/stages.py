@@ -33,9 +33,12 @@ __all__ = ["RecoveredSegment", "SegmentRecovery", "needed_space", "recover_segme
 
 @dataclass(frozen=True, slots=True)
 class SegmentRecovery:
-    """One segment to recover. `out`: the directory of the new files, `kinds`: which; `last`: of its partition."""
+    """One segment to recover. `size`: of its log; `out`: the directory of the new files, `kinds`: which ones;
+    `last`: of its partition.
+    """
 
     files: SegmentFiles
+    size: int
     options: PartitionOptions
     out: str
     last: bool
@@ -100,11 +103,11 @@ def _recover(item: SegmentRecovery) -> RecoveredSegment:
     return done
 
 
-def write_transactions(item: tuple[str, tuple[tuple[int, bytes], ...]]) -> list[str]:
+def write_transactions(item: tuple[str, tuple[tuple[int, bytes], ...]]) -> dict[int, str]:
     """Write the `.txnindex` of each base offset; the temporary names."""
-    out, wanted = item
-    paths = [_write(out, base_offset, IndexKind.TRANSACTION, data) for base_offset, data in wanted]
-    disk.sync_files(paths)
+    out, contents = item
+    paths = {base_offset: _write(out, base_offset, IndexKind.TRANSACTION, data) for base_offset, data in contents}
+    disk.sync_files(list(paths.values()))
     return paths
 
 

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TypeVar
 
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import require_seen, run_one
 from mqindex.files import disk
-from mqindex.kafka.checks.diagnosis import Diagnosis, diagnose
+from mqindex.kafka.checks.diagnosis import count_checked, diagnose
+from mqindex.kafka.checks.repair_plan import planned_actions
 from mqindex.kafka.checks.single_file import diagnose_file, survey_file
 from mqindex.kafka.checks.start_check import look_at_start
 from mqindex.kafka.checks.start_verdict import verdict
 from mqindex.kafka.layout import MAX_INDEX_SIZE
-from mqindex.kafka.mending.repair_plan import planned_actions
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
-from mqindex.kafka.partition.survey import Order, Survey, survey
+from mqindex.kafka.partition.survey import Order, Survey, start_report, survey
 from mqindex.report import Report
 
-__all__ = ["count", "start_report", "verify"]
+__all__ = ["verify"]
 
 
 def verify(
@@ -101,30 +100,10 @@ def verify(
         look = run_one(engine, look_at_start, found, "look at the start")
         report.start, more = verdict(look, diagnosis)
         report.findings += more
-    count(report, diagnosis)
+    count_checked(report, diagnosis)
     report.seconds = time.perf_counter() - started
     return report
 
 
 def _survey(order: Order) -> Survey:
     return survey_file(order) if disk.is_file(order.directory) else survey(order)
-
-
-AnyReport = TypeVar("AnyReport", bound=Report)
-
-
-def start_report(report: AnyReport, found: Survey) -> AnyReport:
-    """What a survey says belongs in every report."""
-    report.settings = found.options.settings()
-    report.findings += found.findings
-    report.bytes = found.bytes
-    report.segments = sum(len(partition.segments) for partition in found.partitions)
-    return report
-
-
-def count(report: Report, diagnosis: Diagnosis) -> None:
-    """What there is of indexes and batches."""
-    segments = diagnosis.segments()
-    report.files = sum(segment.index_files for segment in segments)
-    report.entries = sum(segment.entries for segment in segments)
-    report.batches = sum(segment.batches for segment in segments)

@@ -51,6 +51,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"partition"},
         {"checks"},
         {"stages"},
+        {"building"},
         {"mending"},
         {"verify", "rebuild", "repair"},
     ],

@@ -19,9 +19,9 @@ from mqindex.kafka.partition.leader_epochs import Epochs, check_epochs
 from mqindex.kafka.partition.producer_state import OpenTransactions, open_transactions_at
 from mqindex.kafka.partition.survey import Partition, Survey, gone
 from mqindex.kafka.partition.transactions import Replay
-from mqindex.report import Finding
+from mqindex.report import Finding, Report
 
-__all__ = ["DiagnosedPartition", "Diagnosis", "diagnose", "map_segments", "replay", "unlike"]
+__all__ = ["DiagnosedPartition", "Diagnosis", "count_checked", "diagnose", "map_segments", "replay", "unlike"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -77,6 +77,14 @@ def diagnose(engine: Engine, found: Survey, *, deep: bool) -> Diagnosis:
             for each, told in zip(found.partitions, known, strict=True)
         ],
     )
+
+
+def count_checked(report: Report, diagnosis: Diagnosis) -> None:
+    """Fill in how many indexes, entries and batches were checked."""
+    segments = diagnosis.segments()
+    report.files = sum(segment.index_files for segment in segments)
+    report.entries = sum(segment.entries for segment in segments)
+    report.batches = sum(segment.batches for segment in segments)
 
 
 def check_segments(checks: Sequence[SegmentCheck]) -> list[CheckedSegment]:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from mqindex._words import plural
 from mqindex.errors import BadMagicError
@@ -24,7 +25,7 @@ from mqindex.kafka.partition.partition_files import (
     while_files_go,
 )
 from mqindex.kafka.partition.producer_state import OpenTransactions, log_start_offset, open_transactions_at
-from mqindex.report import Finding
+from mqindex.report import Finding, Report
 
 __all__ = [
     "Order",
@@ -32,10 +33,13 @@ __all__ = [
     "Survey",
     "gone",
     "partitions_at",
+    "start_report",
     "survey",
     "surveyed_partition",
     "was_clean",
 ]
+
+AnyReport = TypeVar("AnyReport", bound=Report)
 
 _CLEAN = ".kafka_cleanshutdown"
 _OF_A_LOG_DIR = (".lock", "meta.properties", _CLEAN, "recovery-point-offset-checkpoint")
@@ -68,8 +72,8 @@ class Partition:
     next_base: int | None = None
 
     def is_last(self, files: SegmentFiles) -> bool:
-        """Whether behind one of `segments` the partition has no more."""
-        return self.next_base is None and files is self.segments[-1]
+        """Whether one of `segments` is the partition's last."""
+        return self.next_base is None and files.base_offset == self.segments[-1].base_offset
 
     def ends(self, files: SegmentFiles) -> tuple[int, ...]:
         """Where the last segment has ended before, by the snapshots that a broker wrote when it stopped."""
@@ -119,6 +123,15 @@ def survey(order: Order) -> Survey:
             partitions.append(partition)
             findings += told
     return Survey(root, log_dir, single, order.options, tuple(partitions), tuple(findings))
+
+
+def start_report(report: AnyReport, found: Survey) -> AnyReport:
+    """Fill in what every report says of the directory that was surveyed."""
+    report.settings = found.options.settings()
+    report.findings += found.findings
+    report.bytes = found.bytes
+    report.segments = sum(len(partition.segments) for partition in found.partitions)
+    return report
 
 
 def _surveyed(path: str, clean: bool | None, files: PartitionFiles) -> tuple[Partition, list[Finding]]:

@@ -1,4 +1,4 @@
-"""What a repair would do with each segment, in words and in files."""
+"""What a repair would do to each segment, in words and in files."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from mqindex.kafka.index.transaction_index import aborted_bytes
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.partition.partition_files import SegmentFiles
 
-__all__ = ["Mend", "planned_actions", "planned_mends"]
+__all__ = ["SegmentRepair", "planned_actions", "planned_repairs"]
 
 
 @dataclass(frozen=True, slots=True)
-class Mend:
-    """The indexes of one segment that are written anew. `transactions`: the bytes of the `.txnindex`, where it is."""
+class SegmentRepair:
+    """The indexes of one segment to write anew. `size`: of its log. `transactions`: the bytes of the new `.txnindex`;
+    none: no transaction was aborted, and the file is removed.
+    """
 
     files: SegmentFiles
     kinds: frozenset[IndexKind]
@@ -28,28 +30,28 @@ class Mend:
         return bool(self.kinds - {IndexKind.TRANSACTION})
 
 
-def planned_mends(diagnosed: DiagnosedPartition) -> list[Mend]:
-    """Segment by segment, where there is anything to do. A segment that the broker is exchanging stays its own."""
-    mends = []
+def planned_repairs(diagnosed: DiagnosedPartition) -> list[SegmentRepair]:
+    """Segment by segment, where there is anything to do. A segment whose files a broker exchanges is left to it."""
+    repairs = []
     sizes = diagnosed.partition.sizes
     for segment, due, size in zip(diagnosed.segments, diagnosed.due, sizes, strict=True):
         if segment.wrong and segment.files.log.endswith(".log"):
             aborted = aborted_bytes(due) if IndexKind.TRANSACTION in segment.wrong else b""
-            mends.append(Mend(segment.files, frozenset(segment.wrong), size, aborted))
-    return mends
+            repairs.append(SegmentRepair(segment.files, frozenset(segment.wrong), size, aborted))
+    return repairs
 
 
 def planned_actions(diagnosis: Diagnosis) -> list[str]:
     """One sentence for each file."""
     actions = []
     for one in diagnosis.partitions:
-        for mend in planned_mends(one):
-            for kind in filter(mend.kinds.__contains__, IndexKind):
-                name = os.path.basename(mend.files.place_of(kind))
+        for repair in planned_repairs(one):
+            for kind in filter(repair.kinds.__contains__, IndexKind):
+                name = os.path.basename(repair.files.place_of(kind))
                 path = name if diagnosis.survey.single else os.path.join(one.partition.name, name)
-                if kind is IndexKind.TRANSACTION and not mend.transactions:
+                if kind is IndexKind.TRANSACTION and not repair.transactions:
                     actions.append(f"move {path} to the backup")
-                elif kind not in mend.files.indexes:
+                elif kind not in repair.files.indexes:
                     actions.append(f"write {path}")
                 else:
                     actions.append(f"write {path} anew")

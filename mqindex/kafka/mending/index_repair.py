@@ -1,0 +1,143 @@
+"""A planned repair, done: new files are built in a scratch of each partition, then all are exchanged."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from mqindex._words import plural
+from mqindex.engines import Engine
+from mqindex.engines.tasks import announce, run_one, scratches_in
+from mqindex.files import staging
+from mqindex.files.backup import backup_in
+from mqindex.files.exchange import Change, Exchange, exchange_files
+from mqindex.kafka.building import recover_partitions, write_transaction_indexes
+from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis
+from mqindex.kafka.checks.repair_plan import SegmentRepair, planned_repairs
+from mqindex.kafka.layout import IndexKind
+from mqindex.kafka.options import PartitionOptions
+from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space
+from mqindex.report import Finding, RepairReport
+
+__all__ = ["repair_indexes"]
+
+_AT_ONCE = 100  # partitions whose scratch is held at a time
+
+Planned = Sequence[tuple[DiagnosedPartition, list[SegmentRepair]]]
+
+
+def repair_indexes(engine: Engine, diagnosis: Diagnosis, report: RepairReport) -> None:
+    """Write anew what is wrong, and add to the report what was done."""
+    planned = [(one, repairs) for one in diagnosis.partitions if (repairs := planned_repairs(one))]
+    if planned:
+        _repair_all(engine, diagnosis, planned, report)
+    run_one(engine, _sweep, tuple(partition.path for partition in diagnosis.survey.partitions), "clean")
+
+
+def _repair_all(engine: Engine, diagnosis: Diagnosis, planned: Planned, report: RepairReport) -> None:
+    options = diagnosis.survey.options
+    needed = [(one.partition.path, needed_space(options, [each.size for each in repairs])) for one, repairs in planned]
+    backup = run_one(engine, _prepare, tuple(needed), "check")
+    files = sum(len(each.kinds) for _, repairs in planned for each in repairs)
+    announce(engine, f"writes {plural(files, 'index file')}")
+    written: set[str] = set()
+    for start in range(0, len(planned), _AT_ONCE):
+        some = planned[start : start + _AT_ONCE]
+        with scratches_in(engine, [one.partition.path for one, _ in some]) as scratches:
+            exchanges = _build(engine, options, some, scratches, backup, report)
+            placed = engine.map(exchange_files, exchanges, name="exchange files")
+        report.out_files += [path for paths in placed for path in paths]
+        written |= {os.path.join(each.root, change.name) for each in exchanges for change in each.changes}
+        if written:
+            report.backup = os.path.join(report.path, *([] if diagnosis.survey.single else ["*"]), backup)
+    report.files = len(report.out_files)
+    report.findings = [_after_repair(finding, written) for finding in report.findings]
+
+
+def _sweep(partitions: tuple[str, ...]) -> None:
+    """Remove what a killed run left, also where nothing is left to repair."""
+    for path in partitions:
+        staging.sweep(path)
+
+
+def _prepare(needed: tuple[tuple[str, int], ...]) -> str:
+    """Check that there is room, in each file system for all its partitions; a name for their backups, still unused."""
+    devices: dict[int, tuple[str, int]] = {}
+    for path, size in needed:
+        device = os.stat(path).st_dev
+        devices[device] = path, size + devices.get(device, (path, 0))[1]
+    for path, size in devices.values():
+        staging.check_space(path, size)
+    return backup_in([path for path, _ in needed])
+
+
+def _build(
+    engine: Engine,
+    options: PartitionOptions,
+    planned: Planned,
+    scratches: Sequence[str],
+    backup: str,
+    report: RepairReport,
+) -> list[Exchange]:
+    """Build the new files of some partitions, each in its own scratch; what to exchange in each."""
+    homes = list(zip(planned, scratches, strict=True))
+    recoveries = [
+        [
+            SegmentRecovery(each.files, each.size, options, scratch, one.partition.is_last(each.files), each.kinds)
+            for each in repairs
+            if each.from_log
+        ]
+        for (one, repairs), scratch in homes
+    ]
+    recovered = recover_partitions(engine, recoveries)
+    _report_recovered(report, list(itertools.chain.from_iterable(recovered)))
+    contents = [
+        (scratch, tuple((each.files.base_offset, each.transactions) for each in repairs if each.transactions))
+        for (_, repairs), scratch in homes
+    ]
+    aborted = write_transaction_indexes(engine, contents)
+    return [
+        _exchange(one.partition.path, repairs, segments, paths, backup)
+        for (one, repairs), segments, paths in zip(planned, recovered, aborted, strict=True)
+    ]
+
+
+def _exchange(
+    home: str,
+    repairs: Sequence[SegmentRepair],
+    recovered: Sequence[RecoveredSegment],
+    aborted: Mapping[int, str],
+    backup: str,
+) -> Exchange:
+    """Which files are exchanged in one partition; new ones take owner and mode of their segment's log."""
+    changes = [
+        Change(os.path.basename(segment.files.place_of(kind)), path, segment.files.log)
+        for segment in recovered
+        for kind, path in segment.paths.items()
+    ]
+    changes += [
+        Change(
+            os.path.basename(each.files.place_of(IndexKind.TRANSACTION)),
+            aborted.get(each.files.base_offset),
+            each.files.log,
+        )
+        for each in repairs
+        if IndexKind.TRANSACTION in each.kinds
+    ]
+    return Exchange(home, os.path.join(home, backup), tuple(changes))
+
+
+def _report_recovered(report: RepairReport, segments: Sequence[RecoveredSegment]) -> None:
+    report.entries += sum(segment.entries for segment in segments)
+    report.fsync_seconds += sum(segment.fsync_seconds for segment in segments)
+    known = set(report.findings)
+    report.findings += [finding for segment in segments for finding in segment.findings if finding not in known]
+
+
+def _after_repair(finding: Finding, written: set[str]) -> Finding:
+    """A finding of a file that was written anew stays in the report, as an info."""
+    if finding.severity == "info" or finding.path not in written:
+        return finding
+    return replace(finding, severity="info", hint="repaired")
