@@ -31,7 +31,8 @@ from __future__ import annotations
 from mqindex.kafka.index.offset_index import OffsetIndex, OffsetPosition
 from mqindex.kafka.index.time_index import TimeIndex, TimestampOffset
 from mqindex.kafka.index.transaction_index import AbortedTxn, TransactionIndex, TxnIndexSearchResult
-from mqindex.kafka.log.log_segment import BatchFault, LogOffsetPosition, LogSegment
+from mqindex.kafka.log.log_segment import BatchFault, LogSegment
+from mqindex.kafka.log.segment_search import LogOffsetPosition
 from mqindex.kafka.partition.partition_log import PartitionLog, PartitionOffsetPosition
 from mqindex.kafka.rebuild import rebuild
 from mqindex.kafka.repair import repair, undo_repair

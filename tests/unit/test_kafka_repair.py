@@ -544,7 +544,7 @@ def test_an_unfinished_exchange_of_the_broker_is_left_to_it(tmp_path: Path) -> N
 def test_checksums_compared_side_by_side_find_the_same(
     workers: int, partition: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mqindex.kafka.log.checksums._WORTH_IT", 100)
+    monkeypatch.setattr("mqindex.kafka.log.log_recovery._WORTH_A_THREAD", 100)
     for path in list(partition.iterdir()):
         if not path.name.startswith(f"{10:020d}."):
             path.unlink()

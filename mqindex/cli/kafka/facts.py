@@ -92,7 +92,7 @@ def _snapshot(path: str) -> Facts:
 
 def _segment(path: str) -> Facts:
     from mqindex.kafka.layout import IndexKind
-    from mqindex.kafka.log.live_segment import greatest_timestamp
+    from mqindex.kafka.log.active_segment import greatest_timestamp
 
     with open_segment(path) as segment:
         facts: Facts = {

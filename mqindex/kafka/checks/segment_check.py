@@ -23,7 +23,7 @@ from mqindex.kafka.checks.record_check import check_records
 from mqindex.kafka.checks.segment_indexes import CheckedIndexes, check_indexes
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.batches import batch_rows
-from mqindex.kafka.log.checksums import recover_with_threads
+from mqindex.kafka.log.log_recovery import recover_with_threads
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.partition.leader_epochs import RUN

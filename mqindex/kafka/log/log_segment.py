@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.kafka_log import BatchScan, find_batch
+from mqindex._native.kafka_log import BatchScan
 from mqindex._native.kafka_recovery import Recovered
-from mqindex._native.numbers import milliseconds, whole_number
+from mqindex._native.numbers import whole_number
 from mqindex.columns.columns import Columns
-from mqindex.columns.numbers import Time
 from mqindex.errors import CorruptIndexError, OffsetOverflowError, TruncatedFileError
-from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile
 from mqindex.kafka.index.offset_index import OffsetIndex, OffsetPosition
@@ -26,20 +23,15 @@ from mqindex.kafka.index.transaction_index import TransactionIndex
 from mqindex.kafka.layout import MAX_INDEX_SIZE, MAX_LOG_SIZE, IndexKind, base_offset_of, require_file
 from mqindex.kafka.log.batches import BATCH, batch_columns, batch_rows
 from mqindex.kafka.log.log_recovery import WINDOW, last_offsets_are_indexed, run_by_headers, run_with_checksums
-from mqindex.kafka.log.record_search import find_timestamp, first_offset_at
+from mqindex.kafka.log.opened_indexes import OpenedIndexes
 from mqindex.kafka.log.records import no_records, read_records, records_from, require_columns
 from mqindex.kafka.log.segment_files import SegmentFiles
+from mqindex.kafka.log.segment_search import Fault, LogOffsetPosition, SegmentSearch, first_offset_at, int64
 
 __all__ = ["BatchFault", "LogOffsetPosition", "LogSegment"]
 
 _INDEX_INTERVAL_BYTES: Final = 4096
 _MAX_BYTES: Final = 1 << 20
-_T = TypeVar("_T")
-_OPENERS: Final[dict[IndexKind, Any]] = {
-    IndexKind.OFFSET: OffsetIndex,
-    IndexKind.TIME: TimeIndex,
-    IndexKind.TRANSACTION: TransactionIndex,
-}
 
 
 class BatchFault(NamedTuple):
@@ -52,15 +44,7 @@ class BatchFault(NamedTuple):
     got: str
 
 
-class LogOffsetPosition(NamedTuple):
-    """Where a batch begins, how many bytes it has, and its base offset."""
-
-    position: int
-    size: int
-    base_offset: int
-
-
-class LogSegment(Closable):
+class LogSegment(SegmentSearch, Closable):
     """The batches of one segment, and its indexes, as far as they are there. Nothing is ever written.
 
     Safe from several threads. What was appended after opening is not seen.
@@ -89,6 +73,8 @@ class LogSegment(Closable):
 
     _thing = "segment"
 
+    size: int = 0
+
     def __init__(self, path: str, base_offset: int) -> None:
         self.path = path
         self.base_offset = base_offset
@@ -103,15 +89,14 @@ class LogSegment(Closable):
         self._file = MappedFile.open(path) if self.size else None
         self.size = 0 if self._file is None else self._file.size
         self._lock = threading.Lock()
-        self._opened: dict[IndexKind, Any] = {}
         stem = os.path.splitext(path)[0]
-        self._index_paths: Mapping[IndexKind, str] = {kind: f"{stem}.{kind}" for kind in IndexKind}
+        self.indexes = OpenedIndexes(path, base_offset, {kind: f"{stem}.{kind}" for kind in IndexKind})
 
     @classmethod
     def of_files(cls, files: SegmentFiles) -> LogSegment:
         """Open a segment of a listed partition, whose files may still have the names of an exchange (`.swap`)."""
         segment = cls(files.log, files.base_offset)
-        segment._index_paths = files.indexes
+        segment.indexes = OpenedIndexes(files.log, files.base_offset, files.indexes)
         return segment
 
     @classmethod
@@ -136,46 +121,20 @@ class LogSegment(Closable):
     @property
     def offset_index(self) -> OffsetIndex | None:
         """The `.index`, read-only; None: it is missing."""
-        found: OffsetIndex | None = self._index(IndexKind.OFFSET)
+        found: OffsetIndex | None = self.indexes.get(IndexKind.OFFSET)
         return found
 
     @property
     def time_index(self) -> TimeIndex | None:
         """The `.timeindex`, read-only; None: it is missing."""
-        found: TimeIndex | None = self._index(IndexKind.TIME)
+        found: TimeIndex | None = self.indexes.get(IndexKind.TIME)
         return found
 
     @property
     def transaction_index(self) -> TransactionIndex | None:
         """The `.txnindex`, read-only; None: it is missing, as where no transaction was aborted."""
-        found: TransactionIndex | None = self._index(IndexKind.TRANSACTION)
+        found: TransactionIndex | None = self.indexes.get(IndexKind.TRANSACTION)
         return found
-
-    def _index(self, kind: IndexKind) -> Any:
-        with self._lock:
-            self._require_open()
-            if kind not in self._opened:
-                path = self._index_paths.get(kind)
-                self._opened[kind] = None
-                if path is not None and disk.is_there(path):  # a broker may take it away at any time
-                    with contextlib.suppress(FileNotFoundError):
-                        self._opened[kind] = _OPENERS[kind].open(path, base_offset=self.base_offset)
-            return self._opened[kind]
-
-    def ask_index(self, kind: IndexKind, question: Callable[[Any], _T]) -> _T | None:
-        """What an index answers; None: it is missing.
-
-        One that its broker trimmed meanwhile, as it does when it rolls, is mapped afresh.
-        """
-        index = self._index(kind)
-        try:
-            return None if index is None else question(index)
-        except TruncatedFileError:
-            with self._lock:
-                if self._opened.get(kind) is index:
-                    del self._opened[kind]  # not closed: another thread may be asking it
-        index = self._index(kind)
-        return None if index is None else question(index)
 
     # ---- batches
 
@@ -246,7 +205,7 @@ class LogSegment(Closable):
         """
         first_offset = None if last_offsets_are_indexed(kafka_version) else self._first_offset
         made = Recovered(
-            b"" if self._file is None else self._map(), self.base_offset, index_interval_bytes=index_interval_bytes,
+            self.log_bytes(), self.base_offset, index_interval_bytes=index_interval_bytes,
             max_index_size=max_index_size, check_crc=check_crc, first_offset=first_offset, path=self.path,
         )  # fmt: skip
         if check_crc:
@@ -293,7 +252,7 @@ class LogSegment(Closable):
         """
         chosen = require_columns(columns)
         arrays = self.batch_arrays(start, stop, check_crc=check_crc)
-        return read_records(((self._map(), rows) for rows in arrays), chosen, path=self.path)
+        return read_records(((self.log_bytes(), rows) for rows in arrays), chosen, path=self.path)
 
     def read(self, offset: int, *, max_bytes: int = _MAX_BYTES, columns: Iterable[str] | None = None) -> Columns:
         """The records from `offset` on, of whole batches of at most `max_bytes` together; of one batch at least.
@@ -306,33 +265,21 @@ class LogSegment(Closable):
         found = self.translate_offset(offset)
         if found is None:
             return no_records(chosen)
-        return records_from(offset, self._map(), self._whole_batches(found, max_bytes), chosen, path=self.path)
+        return records_from(offset, self.log_bytes(), self._whole_batches(found, max_bytes), chosen, path=self.path)
 
     def _whole_batches(self, found: LogOffsetPosition, max_bytes: int) -> npt.NDArray[Any]:
         stop = found.position + max(max_bytes, found.size)
         taken = [rows[rows["position"] + rows["size"] <= stop] for rows in self.batch_arrays(found.position, stop)]
         return np.concatenate(taken)
 
-    # ---- one batch
-
-    def translate_offset(self, offset: int, starting_position: int = 0) -> LogOffsetPosition | None:
-        """The first batch whose last offset is not below `offset`; None: the segment ends before.
-
-        Source: Kafka 4.1.0, `translateOffset`.
-        """
-        offset = whole_number("offset", offset)
-        start = max(self._position_of(offset), whole_number("starting_position", starting_position))
-        row, _ = self._find(start, "last_offset", offset)
-        return (
-            None if row is None else LogOffsetPosition(int(row["position"]), int(row["size"]), int(row["base_offset"]))
-        )
+    # ---- offsets and times
 
     def fetch_upper_bound_offset(self, fetch: OffsetPosition, fetch_size: int) -> int | None:
         """The offset of the first index entry at or behind `fetch.position + fetch_size`; None: there is none.
 
         Only bounds a search for aborted transactions. Source: Kafka 4.1.0, `fetchUpperBoundOffset`.
         """
-        entry = self.ask_index(IndexKind.OFFSET, lambda index: index.fetch_upper_bound_offset(fetch, fetch_size))
+        entry = self.indexes.ask(IndexKind.OFFSET, lambda index: index.fetch_upper_bound_offset(fetch, fetch_size))
         return None if entry is None else entry.offset
 
     @property
@@ -341,19 +288,17 @@ class LogSegment(Closable):
 
         Source: Kafka 4.1.0, `readNextOffset`.
         """
-        indexed = self.ask_index(IndexKind.OFFSET, lambda index: index.last_offset)
+        indexed = self.indexes.ask(IndexKind.OFFSET, lambda index: index.last_offset)
         found = self.translate_offset(self.base_offset if indexed is None else indexed)
         last = self.base_offset - 1
         for rows in self.batch_arrays(self.size if found is None else found.position):
             last = int(rows["last_offset"][-1])
         return last + 1
 
-    # ---- times
-
     @property
     def max_timestamp_so_far(self) -> TimestampOffset:
         """The time index's last entry; (-1, base_offset) without any."""
-        last = self.ask_index(IndexKind.TIME, lambda index: index.last_entry)
+        last = self.indexes.ask(IndexKind.TIME, lambda index: index.last_entry)
         return TimestampOffset(-1, self.base_offset) if last is None else last
 
     @property
@@ -383,56 +328,8 @@ class LogSegment(Closable):
             return True
         return (stat.st_dev, stat.st_ino) != self._identity
 
-    def find_offset_by_timestamp(self, ms: Time, starting_offset: int | None = None) -> TimestampOffset | None:
-        """The first record that is not before `ms` (since the epoch), nor below `starting_offset`; None: there is none.
-
-        `ms` may be an aware datetime or a datetime64. Errors as of `records`.
-        Source: Kafka 4.1.0, `findOffsetByTimestamp`.
-        """
-        first = self.base_offset if starting_offset is None else whole_number("starting_offset", starting_offset)
-        wanted = _int64(milliseconds("ms", ms))
-        entry = self.ask_index(IndexKind.TIME, lambda index: index.lookup(wanted))
-        entry_offset = self.base_offset if entry is None else entry.offset
-        start = self._position_of(max(entry_offset, first))
-        found, fault = find_timestamp(self._map(), start, wanted, _int64(first), path=self.path)
-        self._record(fault)
-        return found
-
-    def find_offset_of_max_timestamp(self) -> TimestampOffset | None:
-        """The first record that has the greatest timestamp, as the time index's last entry tells it; None: none has.
-
-        Source: Kafka 4.1.0 `UnifiedLog.fetchOffsetByTimestamp` (a timestamp of -3), `RecordBatch.offsetOfMaxTimestamp`.
-        """
-        timestamp, offset = self.max_timestamp_so_far
-        start = self._position_of(offset)
-        found, fault = find_timestamp(self._map(), start, timestamp, -(2**63), exact=True, path=self.path)
-        self._record(fault)
-        return found
-
     def log_bytes(self) -> Any:
         """The log, mapped, for kernels; empty bytes where it is empty. Positions are those of this buffer."""
-        return self._map()
-
-    # ---- closing
-
-    def close(self) -> None:
-        """Close the log and its indexes. May be called twice; a read that still runs ends as it would."""
-        with self._lock:
-            self._closed = True
-            opened, self._opened = self._opened, {}
-        for index in opened.values():
-            if index is not None:
-                index.close()
-        if self._file is not None:
-            self._file.close()
-
-    def __repr__(self) -> str:
-        return f"LogSegment({self.path!r}, base_offset={self.base_offset}, size={self.size})"
-
-    # ---- inside
-
-    def _map(self) -> Any:
-        """The log's bytes, mapped while somebody has them."""
         with self._lock:
             self._require_open()
             if self._file is None:
@@ -443,36 +340,46 @@ class LogSegment(Closable):
             raise TruncatedFileError("the log was cut while it was open", path=self.path, expected=self.size, got=size)
         return pinned
 
-    def _ahead(self, start: int, stop: int) -> Any:
-        buffer = self._map()
-        if self._file is not None and start < self.size:
-            self._file.read_ahead(start, min(stop, self.size))
-        return buffer
-
-    def _position_of(self, offset: int) -> int:
-        entry = self.ask_index(IndexKind.OFFSET, lambda index: index.lookup(_int64(offset)))
+    def position_of(self, offset: int) -> int:
+        """Where to begin to look for an offset, by the offset index; 0 without one."""
+        entry = self.indexes.ask(IndexKind.OFFSET, lambda index: index.lookup(int64(offset)))
         if entry is None:
             return 0
         if not 0 <= entry.position <= self.size:
             raise CorruptIndexError(
-                "an entry leads outside the log", path=self._index_paths[IndexKind.OFFSET], field="position",
+                "an entry leads outside the log", path=self.indexes.paths[IndexKind.OFFSET], field="position",
                 expected=f"0..{self.size}", got=entry.position, hint="rebuild it from the segment's log",
             )  # fmt: skip
         return int(entry.position)
 
-    def _find(self, start: int, column: str, target: int) -> tuple[Any | None, int]:
-        """The first batch from a position on that is not below the target, and the position behind it."""
-        row, end, fault = find_batch(self._map(), min(start, self.size), None, column, _int64(target))
-        self._record(fault)
-        return None if row is None else batch_rows([row])[0], end
+    # ---- closing
 
-    def _record(self, fault: tuple[str, int, str, str, str] | None) -> None:
+    def close(self) -> None:
+        """Close the log and its indexes. May be called twice; a read that still runs ends as it would."""
+        with self._lock:
+            self._closed = True
+        self.indexes.close()
+        if self._file is not None:
+            self._file.close()
+
+    def __repr__(self) -> str:
+        return f"LogSegment({self.path!r}, base_offset={self.base_offset}, size={self.size})"
+
+    # ---- inside
+
+    def _ahead(self, start: int, stop: int) -> Any:
+        buffer = self.log_bytes()
+        if self._file is not None and start < self.size:
+            self._file.read_ahead(start, min(stop, self.size))
+        return buffer
+
+    def _offset_before(self, timestamp: int) -> int:
+        entry = self.indexes.ask(IndexKind.TIME, lambda index: index.lookup(timestamp))
+        return self.base_offset if entry is None else entry.offset
+
+    def _record(self, fault: Fault | None) -> None:
         if fault is not None and BatchFault(*fault) not in self.damage:
             self.damage.append(BatchFault(*fault))
 
     def _first_offset(self, position: int) -> int:
-        return first_offset_at(self._map(), position, path=self.path)
-
-
-def _int64(number: int) -> int:
-    return min(max(number, -(2**63)), 2**63 - 1)
+        return first_offset_at(self.log_bytes(), position, path=self.path)

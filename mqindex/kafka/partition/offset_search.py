@@ -8,35 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.kafka_log import batches_at, find_batches, first_not_below
-from mqindex.kafka.index.time_index import TimestampOffset
 from mqindex.kafka.log.batches import batch_rows
-from mqindex.kafka.log.record_search import find_timestamp
 from mqindex.kafka.log.records import read_records
 from mqindex.kafka.partition.served_segment import ServedSegment
 
-__all__ = ["find_offset_by_timestamp", "find_offset_of_max_timestamp", "find_offsets_by_timestamps"]
+__all__ = ["find_offsets_by_timestamps"]
 
 _Array = npt.NDArray[np.int64]
 _NARROW: Final = ("offset", "timestamp", "position")
 _LEAST: Final = -(2**63)
-
-
-def find_offset_by_timestamp(segment: ServedSegment, ms: int, starting_offset: int) -> TimestampOffset | None:
-    """The first record that is not before `ms`, nor below `starting_offset`; None: there is none."""
-    start = segment.position_of(max(segment.times.lookup(ms).offset, starting_offset))
-    with memoryview(segment.segment.log_bytes()) as log, log[: segment.size] as served:
-        found, _ = find_timestamp(served, start, ms, starting_offset, path=segment.segment.path)
-    return found
-
-
-def find_offset_of_max_timestamp(segment: ServedSegment) -> TimestampOffset | None:
-    """The first record that has the greatest timestamp, as the time index's last entry tells it; None: none has."""
-    timestamp, offset = segment.last_time
-    with memoryview(segment.segment.log_bytes()) as log, log[: segment.size] as served:
-        found, _ = find_timestamp(
-            served, segment.position_of(offset), timestamp, _LEAST, exact=True, path=segment.segment.path
-        )
-    return found
 
 
 def find_offsets_by_timestamps(

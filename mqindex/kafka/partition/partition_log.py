@@ -20,12 +20,9 @@ from mqindex.kafka.index.time_index import TimestampOffset
 from mqindex.kafka.index.transaction_index import AbortedTxn
 from mqindex.kafka.log.batches import is_control
 from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.log.segment_search import int64
 from mqindex.kafka.partition.aborted import AbortedTransactions
-from mqindex.kafka.partition.offset_search import (
-    find_offset_by_timestamp,
-    find_offset_of_max_timestamp,
-    find_offsets_by_timestamps,
-)
+from mqindex.kafka.partition.offset_search import find_offsets_by_timestamps
 from mqindex.kafka.partition.partition_files import PartitionFiles, require_partition, while_files_go
 from mqindex.kafka.partition.partition_read import read_partition
 from mqindex.kafka.partition.producer_state import log_start_offset
@@ -167,10 +164,10 @@ class PartitionLog(Closable):
         ms = milliseconds("ms", ms)
         if ms in _SPECIAL:
             return self._special(ms)
-        ms = min(max(ms, -(2**63)), 2**63 - 1)
+        ms = int64(ms)
         for served in self._served:
             if served.largest_timestamp >= ms:
-                return find_offset_by_timestamp(served, ms, self.log_start_offset)
+                return served.find_offset_by_timestamp(ms, self.log_start_offset)
         return None
 
     def offsets_for_timestamps(self, ms: Times) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -212,7 +209,8 @@ class PartitionLog(Closable):
         if ms in (EARLIEST, EARLIEST_LOCAL):
             return TimestampOffset(-1, self.log_start_offset)
         if ms == MAX_TIMESTAMP and self._served:
-            return find_offset_of_max_timestamp(max(self._served, key=lambda served: served.last_time.timestamp))
+            latest = max(self._served, key=lambda served: served.max_timestamp_so_far.timestamp)
+            return latest.find_offset_of_max_timestamp()
         return None
 
     # ---- transactions

@@ -74,7 +74,7 @@ def _fetches(
     if segment.base_offset >= stop:
         return
     found = segment.translate_offset(offset)
-    start = segment.position_of(offset) if found is None else found[0]
+    start = segment.position_of(offset) if found is None else found.position
     reached = max(offset, segment.base_offset)
     while found is not None and start < segment.size:
         end = min(start + max(max_bytes, 1), segment.size)

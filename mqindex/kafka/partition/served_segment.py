@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.kafka_index import Entries
-from mqindex._native.kafka_log import BatchScan, find_batch
+from mqindex._native.kafka_log import BatchScan
 from mqindex._native.kafka_recovery import Recovered
 from mqindex.errors import CorruptIndexError, MQIndexError, TruncatedFileError
 from mqindex.kafka.index.abstract_index import AbstractIndex
@@ -20,6 +20,7 @@ from mqindex.kafka.index.time_index import TimestampOffset
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.batches import BATCH, batch_rows, is_control, is_transactional
 from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.log.segment_search import Fault, SegmentSearch
 
 __all__ = ["ServedSegment"]
 
@@ -38,11 +39,11 @@ class _OfFile:
         self._segment, self._kind = segment, kind
 
     def lookup(self, target: int) -> Any:
-        return self._there(self._segment.ask_index(self._kind, lambda index: index.lookup(target)))
+        return self._there(self._segment.indexes.ask(self._kind, lambda index: index.lookup(target)))
 
     def lookup_many(self, targets: npt.NDArray[np.int64], /) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
         found: tuple[npt.NDArray[np.int64], npt.NDArray[Any]] = self._there(
-            self._segment.ask_index(self._kind, lambda index: index.lookup_many(targets))
+            self._segment.indexes.ask(self._kind, lambda index: index.lookup_many(targets))
         )
         return found
 
@@ -52,7 +53,7 @@ class _OfFile:
         return found
 
 
-class ServedSegment:
+class ServedSegment(SegmentSearch):
     """Look-ups and facts of one segment, after what a starting broker does to it.
 
     A segment without `.index`, or whose `.txnindex` is corrupt, is recovered; so is one that a broker deletes after it
@@ -67,11 +68,9 @@ class ServedSegment:
 
     def __init__(self, segment: LogSegment, *, last: bool) -> None:
         self.segment = segment
+        self.path = segment.path
+        self.base_offset = segment.base_offset
         self._last = last
-
-    @property
-    def base_offset(self) -> int:
-        return self.segment.base_offset
 
     @cached_property
     def is_to_recover(self) -> bool:
@@ -110,7 +109,7 @@ class ServedSegment:
         return self._lookups(IndexKind.TIME, self.segment.time_index, TimestampOffset)
 
     @cached_property
-    def last_time(self) -> TimestampOffset:
+    def max_timestamp_so_far(self) -> TimestampOffset:
         """The last entry of the time index; (-1, base_offset) without any."""
         if self.recovered is not None:
             return TimestampOffset(self.recovered.max_timestamp, self.recovered.offset_of_max_timestamp)
@@ -121,7 +120,7 @@ class ServedSegment:
     @cached_property
     def largest_timestamp(self) -> int:
         """What decides which segment a search by time reads, ms since the epoch."""
-        timestamp = self.last_time.timestamp
+        timestamp = self.max_timestamp_so_far.timestamp
         return timestamp if timestamp >= 0 else self.segment.modified
 
     @cached_property
@@ -137,21 +136,13 @@ class ServedSegment:
         last = self.recovered.last_offset
         return self.base_offset if last is None else min(last + 1, _MOST)
 
-    def translate_offset(self, offset: int) -> tuple[int, int, int] | None:
-        """Position, size and base offset of the first batch whose last offset is not below `offset`."""
-        offset = min(max(offset, -_MOST), _MOST)
-        position = self.position_of(offset)
-        row, _, _ = find_batch(self.segment.log_bytes(), position, self.size, "last_offset", offset)
-        return None if row is None else batch_rows([row])[["position", "size", "base_offset"]][0].item()
+    def log_bytes(self) -> Any:
+        """The log's own, with what a recovery cuts."""
+        return self.segment.log_bytes()
 
     def position_of(self, offset: int) -> int:
-        """Where to look for an offset.
-
-        Raises
-        ------
-        CorruptIndexError : the index leads outside the log.
-        """
-        return int(self.positions_of(np.array([offset], np.int64))[0])
+        """Where to begin to look for an offset."""
+        return int(self.positions_of(np.array([min(max(offset, -_MOST), _MOST)], np.int64))[0])
 
     def positions_of(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """`position_of` many."""
@@ -176,6 +167,12 @@ class ServedSegment:
         return np.concatenate(parts) if parts else np.empty(0, BATCH)
 
     # ---- inside
+
+    def _offset_before(self, timestamp: int) -> int:
+        return int(self.times.lookup(timestamp).offset)
+
+    def _record(self, fault: Fault | None) -> None:
+        """Nothing: the log counts as cut where a recovery cuts it."""
 
     def _is_torn(self, index: AbstractIndex) -> bool:
         """Whether the log does not go on from the index's last entry, batch behind batch, to its very end."""

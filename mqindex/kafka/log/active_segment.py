@@ -1,4 +1,4 @@
-"""A segment whose broker has not closed its indexes: zeros stand behind their entries, and count as none here."""
+"""The active segment, whose indexes no broker has trimmed yet: the zeros that follow their entries are no entries."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ __all__ = ["greatest_timestamp"]
 def greatest_timestamp(segment: LogSegment) -> int:
     """What `LogSegment.largest_timestamp` will be when the segment is closed, ms since the epoch.
 
-    Where zeros stand behind the time index's entries, the last of which the broker's own class takes for a time of 0,
-    the batches behind the offset index's last entry tell; none of them has a time: the log's last change does.
+    Where zeros follow the entries of the time index (`TimeIndex` takes the last of them for a time of 0), it is the
+    greatest time of the entries and of the batches from the offset index's last entry on; where none of them has a
+    time, that of the log's last change.
     """
     times, offsets = segment.time_index, segment.offset_index
     if times is None or (known := entries_before_zeros(times.path, IndexKind.TIME)) == len(times):

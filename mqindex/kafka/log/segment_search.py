@@ -1,0 +1,147 @@
+"""Where an offset or a time is in one segment: an index entry leads to a position, from which headers are read."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+from mqindex._native.kafka_log import find_batch
+from mqindex._native.kafka_records import find_record, first_offset
+from mqindex._native.numbers import milliseconds, whole_number
+from mqindex.columns.numbers import Time
+from mqindex.kafka.index.time_index import TimestampOffset
+from mqindex.kafka.log.batches import batch_rows
+from mqindex.kafka.log.records import payload_of
+
+__all__ = ["Fault", "LogOffsetPosition", "SegmentSearch", "find_timestamp", "first_offset_at"]
+
+Fault = tuple[str, int, str, str, str]
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
+
+
+class LogOffsetPosition(NamedTuple):
+    """Where a batch begins, how many bytes it has, and its base offset."""
+
+    position: int
+    size: int
+    base_offset: int
+
+
+class SegmentSearch(ABC):
+    """Look-ups in a segment by two indexes: those of its files, or those that a recovery would write.
+
+    Attributes
+    ----------
+    path : str, of the log. base_offset : int.
+    """
+
+    path: str
+    base_offset: int
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Bytes of the log that are searched."""
+
+    @property
+    @abstractmethod
+    def max_timestamp_so_far(self) -> TimestampOffset:
+        """The time index's last entry; (-1, base_offset) without any."""
+
+    @abstractmethod
+    def log_bytes(self) -> Any:
+        """The log, mapped, for kernels; empty bytes where it is empty. Positions are those of this buffer."""
+
+    @abstractmethod
+    def position_of(self, offset: int) -> int:
+        """The position in the offset index's entry for an offset: no batch before it has the offset, or a greater one.
+
+        Raises
+        ------
+        CorruptIndexError : an entry leads outside the log.
+        """
+
+    @abstractmethod
+    def _offset_before(self, timestamp: int) -> int:
+        """The offset in the time index's entry for a timestamp."""
+
+    @abstractmethod
+    def _record(self, fault: Fault | None) -> None:
+        """Remember why a search ended early, if at a bad batch."""
+
+    def translate_offset(self, offset: int, starting_position: int = 0) -> LogOffsetPosition | None:
+        """The first batch whose last offset is not below `offset`; None: the segment ends before.
+
+        Source: Kafka 4.1.0 `LogSegment.translateOffset`.
+        """
+        offset = whole_number("offset", offset)
+        start = max(self.position_of(offset), whole_number("starting_position", starting_position))
+        start = min(start, self.size)
+        row, _, fault = find_batch(self.log_bytes(), start, self.size, "last_offset", int64(offset))
+        self._record(fault)
+        if row is None:
+            return None
+        batch = batch_rows([row])[0]
+        return LogOffsetPosition(int(batch["position"]), int(batch["size"]), int(batch["base_offset"]))
+
+    def find_offset_by_timestamp(self, ms: Time, starting_offset: int | None = None) -> TimestampOffset | None:
+        """The first record that is not before `ms` (since the epoch), nor below `starting_offset`; None: there is none.
+
+        `ms` may be an aware datetime or a datetime64. Errors as of `records`.
+        Source: Kafka 4.1.0 `LogSegment.findOffsetByTimestamp`.
+        """
+        first = self.base_offset if starting_offset is None else whole_number("starting_offset", starting_offset)
+        timestamp = int64(milliseconds("ms", ms))
+        return self._find(max(self._offset_before(timestamp), first), timestamp, int64(first))
+
+    def find_offset_of_max_timestamp(self) -> TimestampOffset | None:
+        """The first record that has the greatest timestamp, which the time index's last entry names; None: none has.
+
+        Source: Kafka 4.1.0 `UnifiedLog.fetchOffsetByTimestamp` (a timestamp of -3), `RecordBatch.offsetOfMaxTimestamp`.
+        """
+        timestamp, offset = self.max_timestamp_so_far
+        return self._find(offset, timestamp, _LEAST, exact=True)
+
+    def _find(self, offset: int, timestamp: int, min_offset: int, *, exact: bool = False) -> TimestampOffset | None:
+        start, log = self.position_of(offset), self.log_bytes()
+        found, fault = find_timestamp(log, start, self.size, timestamp, min_offset, exact=exact, path=self.path)
+        self._record(fault)
+        return found
+
+
+def find_timestamp(
+    buffer: Any, start: int, stop: int, timestamp: int, min_offset: int, *, exact: bool, path: str
+) -> tuple[TimestampOffset | None, Fault | None]:
+    """The first record at the positions [start, stop) that is not before `timestamp`, nor below `min_offset`.
+
+    exact : the first record of the first batch whose greatest timestamp it is, that has it; none of a batch of magic 0,
+    which has no times. The second value is why the search ended where it did, if at a bad batch.
+    """
+    while True:
+        row, end, fault = find_batch(buffer, start, stop, "max_timestamp", timestamp)
+        if row is None:
+            return None, fault
+        batch = batch_rows([row])
+        if not exact or batch["max_timestamp"][0] == timestamp:
+            if exact and batch["magic"][0] == 0:
+                return None, None
+            payload = payload_of(buffer, batch, 0, path=path)
+            found = find_record(buffer, payload, batch, 0, timestamp, min_offset, exact, path=path)
+            if found is not None or exact:
+                return None if found is None else TimestampOffset(*found), None
+        start = end
+
+
+def first_offset_at(buffer: Any, position: int, *, path: str | None = None) -> int:
+    """The offset of the first message in the compressed message at a position."""
+    row, _, _ = find_batch(buffer, position, position + 1, "last_offset", _LEAST)
+    if row is None:
+        raise ValueError(f"position: expected that of a batch, got {position}")
+    batch = batch_rows([row])
+    payload = payload_of(buffer, batch, 0, path=path)
+    return int(batch["base_offset"][0]) if payload is None else first_offset(payload, batch, 0, path=path)
+
+
+def int64(number: int) -> int:
+    """The nearest number of 64 bits."""
+    return min(max(number, _LEAST), _GREATEST)
