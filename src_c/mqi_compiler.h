@@ -1,4 +1,4 @@
-/* What the compiler is told about a branch or a function. */
+/* Hints for the compiler. */
 #ifndef MQI_COMPILER_H
 #define MQI_COMPILER_H
 

@@ -2,7 +2,7 @@
  *
  *   unit   | 0 phy_offset i64 | 8 size i32, of the whole frame | 12 tags_code i64 |      big-endian, 20 bytes
  *
- * The unit of queue offset q stands at byte 20 * q of its queue. Nothing outside the given bytes is read. */
+ * The unit of queue offset q is at byte 20 * q of its queue. Nothing outside the given bytes is read. */
 #ifndef MQI_CONSUME_QUEUE_H
 #define MQI_CONSUME_QUEUE_H
 
@@ -40,16 +40,16 @@ void mqi_units_sort(const mqi_queue_unit *units, int64_t n, int64_t queues, mqi_
 /* Whether all have a phy_offset of 0 or more and a size above 0. */
 int64_t mqi_units_sound(const mqi_queue_unit *units, int64_t n);
 
-/* How many of the units, from the first on, follow each other without anything odd: each message behind the one before
- * it, the first behind `phy_offset`; queue offsets on end, from 0 on and below `limit`. */
+/* How many of the units, from the first on, follow each other without anything odd: each message after the one before
+ * it, the first after `phy_offset`; queue offsets consecutive, 0 or more and below `limit`. */
 int64_t mqi_units_line(const mqi_queue_unit *units, int64_t n, int64_t phy_offset, int64_t limit);
 
 /* Appending as the broker does: state of one queue's end, and what became of the units. */
 typedef struct mqi_unit_append {
-    int64_t next_offset;    /* the queue offset at which the next unit will stand */
+    int64_t next_offset;    /* the queue offset of the next unit */
     int64_t max_phy_offset; /* the end of the last unit's frame; a frame that ends no later is there already */
     int64_t repeated;       /* passed over: there already, or its queue offset lies before next_offset */
-    int64_t misplaced;      /* written, although their queue offsets lie behind next_offset: the broker does so too */
+    int64_t misplaced;      /* written, although their queue offsets are greater than next_offset: as the broker does */
 } mqi_unit_append;
 
 /* Encodes the units that are to be written; `out` has room for all. Returns how many they are. */
@@ -83,7 +83,7 @@ int64_t mqi_units_take(mqi_unit_take *t, const int32_t *hashes, int64_t k, const
 /* How many units from the first on are valid: phy_offset >= 0, size > 0. */
 int64_t mqi_units_check(const uint8_t *units, int64_t n);
 
-/* Numbers of `units` that do not stand in `queue`, whose `places` units begin with `first_offset`; `out` has room for
+/* Numbers of `units` that are not in `queue`, whose `places` units begin with `first_offset`; `out` has room for
  * n. Returns how many. */
 int64_t mqi_units_compare(const uint8_t *queue, int64_t places, int64_t first_offset, const mqi_queue_unit *units,
                           int64_t n, int64_t *out);

@@ -129,7 +129,7 @@ static void choose_hardware(void) {
 #include <sys/auxv.h>
 #endif
 
-/* The instructions by name: the intrinsics' header differs between compilers in what it needs to be told. */
+/* The instructions by name: the intrinsics' header needs different flags from different compilers. */
 #define CRC_STEP(instruction, width, modifier)                                                                         \
     static inline uint32_t instruction##_step(uint32_t crc, width v) {                                                 \
         __asm__(".arch_extension crc\n\t" #instruction " %w0, %w0, %" modifier "1" : "+r"(crc) : "r"(v));              \

@@ -8,7 +8,7 @@
 
 typedef uint32_t mqi_checksum(const uint8_t *p, size_t n, uint32_t crc);
 
-/* The tables are filled, and the kernels chosen, when the code is loaded: nobody can forget it.
+/* The tables are filled, and the kernels chosen, when the code is loaded: no caller can forget it.
  * `crc` is the checksum of what comes before, 0 for nothing: crc(a + b) == f(b, crc(a)).
  *
  * Other units do not call these: they get a function from their callers, so that this code and its tables are compiled

@@ -51,7 +51,7 @@ static void sleep_through(mqi_group *group) {
 #endif
 }
 
-/* Ends the round. Called and left with the lock held, but nobody who wakes has to wait for it. */
+/* Ends the round. Called and left with the lock held, but who wakes does not have to wait for it. */
 static void wake_all(mqi_group *group) {
     __atomic_add_fetch(&group->round, 1, __ATOMIC_RELEASE);
 #if defined(__linux__)
@@ -148,7 +148,7 @@ static void forget_files(mqi_group *group, int n) {
     memmove(group->fds, group->fds + n, (size_t)group->n_fds * sizeof *group->fds);
 }
 
-/* Takes up whom the callers of this round wait for, syncs, and tells them. Called and left with the lock held. */
+/* One round: gathers its callers, syncs what they wait for, wakes them. Called and left with the lock held. */
 static void lead(mqi_group *group) {
     group->leading = 1;
     gather(group);

@@ -2,8 +2,8 @@
  * their bytes written.
  *
  * A leader gives the callers of the round before a moment to come back, no longer than twice the last sync: eight callers
- * in a loop make one sync of eight, and a lone one never waits. After a sync that failed nobody knows which
- * bytes the disk has, and a second one would not tell: every later call gets the same error. */
+ * in a loop make one sync of eight, and a lone one never waits. After a sync that failed it is not known which
+ * bytes the disk has, and a second sync would not show it: every later call gets the same error. */
 #ifndef MQI_GROUP_COMMIT_H
 #define MQI_GROUP_COMMIT_H
 
@@ -29,7 +29,7 @@ static inline int64_t mqi_group_flushed(const mqi_group *group) {
 }
 
 int mqi_group_start(mqi_group *group, int64_t written); /* 0, or an errno */
-void mqi_group_end(mqi_group *group);                   /* closes every file; nobody may wait */
+void mqi_group_end(mqi_group *group);                   /* closes every file; no caller may be waiting */
 void mqi_group_drop(mqi_group *group);                  /* closes every file, whatever threads of a parent were at */
 
 /* From now on bytes go to this file, which the group closes; the ones before are closed after a sync. 0, or ENOMEM. */

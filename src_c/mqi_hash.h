@@ -2,7 +2,7 @@
  *
  *   hash = sum over the UTF-16 units u[i] of u[i] * 31^(n-1-i)   (mod 2^32)
  *
- * `seed` is the hash of what stands before the text: hash("T#" + key) == hash(key, seed = hash("T#")), so a topic is
+ * `seed` is the hash of what precedes the text: hash("T#" + key) == hash(key, seed = hash("T#")), so a topic is
  * hashed once and no concatenated string is ever built. No function reads outside [p, p+n).
  *
  * Powers of 31 are written as products on purpose: a mistyped constant passes every test whose lengths happen not
@@ -69,7 +69,7 @@ static inline uint64_t mqi_hash_load64(const uint8_t *p) { /* first byte lowest,
     return v;
 }
 
-/* Up to 8 bytes, right-aligned behind zeros: leading zeros add nothing to a hash. */
+/* Up to 8 bytes, right-aligned after zeros: leading zeros add nothing to a hash. */
 static inline uint64_t mqi_hash_short(const uint8_t *p, size_t n) {
     uint64_t v = 0;
     if (n >= 4) {

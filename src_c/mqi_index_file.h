@@ -8,7 +8,7 @@
  * index_count is the number of the next entry. It starts at 1 (0 or less on disk means 1), entry 0 is never used.
  *
  * Any bytes are safe to read: counts are clamped to the capacity and every walk goes strictly downwards. Writers must
- * exclude each other; readers may run beside one writer: an entry is complete before it is counted and counted before
+ * exclude each other; readers may run while one writer does: an entry is complete before it is counted and counted before
  * a slot leads to it. */
 #ifndef MQI_INDEX_FILE_H
 #define MQI_INDEX_FILE_H

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 /* A slot's value as the start of a walk, 0 where there is none. `count` is the header's, `cap` the capacity: the
- * broker accepts a head equal to the count (a put that a kill cut short), but nothing lies behind the capacity. */
+ * broker accepts a head equal to the count (a put that a kill cut short), but there is nothing after the capacity. */
 static inline int32_t chain_head(int32_t value, int32_t count, int32_t cap) {
     return count > 1 && value > 0 && value <= count && value < cap ? value : 0;
 }

@@ -48,9 +48,10 @@ int mqi_kafka_tree_grow(mqi_kafka_tree *tree, const mqi_kafka_index *x) {
         tree->keys[layer] = next;
         for (int64_t i = 0; i < room; i++) { /* after the last a key that is never less */
             int64_t key = INT64_MAX;
-            if (i < tree->count[layer])
+            if (i < tree->count[layer]) {
                 key = layer == 0 ? mqi_kafka_key_at(x->buf, x->times, i * leaf_of(x->times))
                                  : in_layer(tree, x->times, layer - 1, i * nodes);
+            }
             if (x->times) ((int64_t *)tree->keys[layer])[i] = key;
             else ((int32_t *)tree->keys[layer])[i] = key > INT32_MAX ? INT32_MAX : (int32_t)key;
         }
@@ -81,8 +82,8 @@ static inline int64_t rank(const void *keys, int times, int64_t node, int64_t ta
     }
     const four *k = (const four *)keys + node * (LINE / 16);
     int32_t t = (int32_t)target;
-    const four want = {t, t, t, t};
-    four found = (k[0] <= want) + (k[1] <= want) + (k[2] <= want) + (k[3] <= want); /* -1 for each */
+    const four sought = {t, t, t, t};
+    four found = (k[0] <= sought) + (k[1] <= sought) + (k[2] <= sought) + (k[3] <= sought); /* -1 for each */
     return -(int64_t)(found[0] + found[1] + found[2] + found[3]);
 }
 
@@ -104,13 +105,13 @@ WIDE static inline int64_t wide_rank(const void *keys, int times, int64_t node, 
     const __m256i *k = (const __m256i *)((const uint8_t *)keys + node * LINE);
     unsigned greater;
     if (times) {
-        const __m256i want = _mm256_set1_epi64x(target);
-        greater = 1U << 8 | (unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(k[0], want))) |
-                  (unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(k[1], want))) << 4;
+        const __m256i sought = _mm256_set1_epi64x(target);
+        greater = 1U << 8 | (unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(k[0], sought))) |
+                  (unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(k[1], sought))) << 4;
     } else {
-        const __m256i want = _mm256_set1_epi32((int32_t)target);
-        greater = 1U << 16 | (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(k[0], want))) |
-                  (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(k[1], want))) << 8;
+        const __m256i sought = _mm256_set1_epi32((int32_t)target);
+        greater = 1U << 16 | (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(k[0], sought))) |
+                  (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(k[1], sought))) << 8;
     }
     return __builtin_ctz(greater);
 }
@@ -121,11 +122,11 @@ WIDE static inline int64_t wide_last_in(const mqi_kafka_index *x, int times, int
     const __m256i *entries = (const __m256i *)(x->buf + leaf * LEAF * MQI_OFFSET_ENTRY_SIZE);
     const __m256i swap = _mm256_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12, 3, 2, 1, 0, 7, 6, 5, 4,
                                           11, 10, 9, 8, 15, 14, 13, 12);
-    const __m256i want = _mm256_set1_epi32((int32_t)target);
+    const __m256i sought = _mm256_set1_epi32((int32_t)target);
     __m256i low = _mm256_shuffle_epi8(_mm256_loadu_si256(entries), swap);
     __m256i high = _mm256_shuffle_epi8(_mm256_loadu_si256(entries + 1), swap);
-    unsigned greater = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(low, want))) |
-                       (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(high, want))) << 8;
+    unsigned greater = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(low, sought))) |
+                       (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(high, sought))) << 8;
     return leaf * LEAF + __builtin_ctz((greater & 0x5555) | 1U << 16) / 2 - 1;
 }
 #endif

@@ -30,7 +30,7 @@ enum mqi_kafka_column { MQI_KAFKA_KEY = 0, MQI_KAFKA_VALUE };
 
 static inline int mqi_kafka_width(int times) { return times ? MQI_TIME_ENTRY_SIZE : MQI_OFFSET_ENTRY_SIZE; }
 
-/* `times` beside `buf`: where it is a constant, a loop has a copy for each kind. */
+/* `times` is an argument of its own: where it is a constant, a loop has a copy for each kind. */
 static inline int64_t mqi_kafka_key_at(const uint8_t *buf, int times, int64_t i) {
     const uint8_t *entry = buf + i * mqi_kafka_width(times);
     return times ? mqi_get64(entry) : mqi_get32(entry);

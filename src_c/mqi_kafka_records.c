@@ -64,8 +64,9 @@ static inline int next_record(mqi_kafka_records *x, mqi_kafka_record *r) {
     p++; /* attributes: none are defined */
     if (UNLIKELY(!read_varint(x, &p, end, 10, &timestamp) || !read_varint(x, &p, end, 5, &offset) ||
                  !read_piece(x, &p, end, &r->key, &r->key_len) || !read_piece(x, &p, end, &r->value, &r->value_len) ||
-                 !read_varint(x, &p, end, 5, &r->n_headers)))
+                 !read_varint(x, &p, end, 5, &r->n_headers))) {
         return 0;
+    }
     if (UNLIKELY(r->n_headers < 0)) return fail(x, MQI_RECORD_COUNT);
     r->headers = p;
     if (UNLIKELY(r->n_headers > 0) && !skip_headers(x, &p, end, r->n_headers)) return 0;
@@ -217,8 +218,9 @@ int mqi_kafka_columns_add(mqi_kafka_columns *c, mqi_kafka_records *x, int32_t ba
         if (!mqi_kafka_records_next(x, &r)) return MQI_COLUMNS_ENDED;
         if ((c->keys && !put(&c->key_data, r.key, r.key_len)) ||
             (c->values && !put(&c->value_data, r.value, r.value_len)) ||
-            (c->headers_wanted && r.n_headers > 0 && !put_headers(c, &r, x->p)))
+            (c->headers_wanted && r.n_headers > 0 && !put_headers(c, &r, x->p))) {
             return MQI_COLUMNS_NO_MEMORY;
+        }
         mqi_kafka_row *row = grown(&c->rows, sizeof *row);
         if (!row) return MQI_COLUMNS_NO_MEMORY;
         *row = (mqi_kafka_row){.offset = r.offset,

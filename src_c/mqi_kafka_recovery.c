@@ -71,8 +71,9 @@ static int index_offset(mqi_kafka_recovery *r, const uint8_t *p, const mqi_batch
 static int keep_row(mqi_kafka_recovery *r, const uint8_t *p, const mqi_batch_head *h) {
     int attributes = p[MQI_BATCH_ATTRIBUTES + 1];
     if (LIKELY(!(attributes & (MQI_BATCH_TRANSACTIONAL | MQI_BATCH_CONTROL)) ||
-               mqi_get64(p + MQI_BATCH_PRODUCER_ID) < 0))
+               mqi_get64(p + MQI_BATCH_PRODUCER_ID) < 0)) {
         return 1;
+    }
     if (!mqi_buffer_reserve(&r->transactional, sizeof(mqi_kafka_batch))) {
         r->state = MQI_RECOVERY_NO_MEMORY;
         return 0;
@@ -147,8 +148,9 @@ static int read_header(mqi_kafka_recovery *r) {
     int64_t left = r->log.len - r->valid;
     size_t wanted = left < MQI_BATCH_RECORDS ? (size_t)left : MQI_BATCH_RECORDS;
     ssize_t n;
-    do n = pread(r->fd, r->header, wanted, (off_t)r->valid);
-    while (n < 0 && errno == EINTR);
+    do {
+        n = pread(r->fd, r->header, wanted, (off_t)r->valid);
+    } while (n < 0 && errno == EINTR);
     if (LIKELY(n == (ssize_t)wanted)) return 1;
     r->state = MQI_RECOVERY_UNREADABLE;
     r->error = n < 0 ? errno : 0;

@@ -19,7 +19,7 @@ typedef struct {
     int64_t stop; /* phy offset */
     pthread_mutex_t lock;
     pthread_cond_t turned;
-    mqi_log_progress progress; /* behind the parts that were taken */
+    mqi_log_progress progress; /* after the parts that were taken */
     int64_t taken, written;
     int failed;
 } append_work;
@@ -57,7 +57,7 @@ static void wait_for_turn(append_work *work, int64_t number) {
 static void write_part(append_work *work, const part_of_it *part, const uint8_t *frames) {
     const mqi_log_file *file = work->file;
     wait_for_turn(work, part->number);
-    int failed = work->failed; /* in turn: nobody else changes it */
+    int failed = work->failed; /* in turn: no other thread changes it now */
     if (!failed) failed = mqi_write_all(file->fd, frames, part->size, part->progress.phy_offset - file->start);
     pthread_mutex_lock(&work->lock);
     work->failed = failed;

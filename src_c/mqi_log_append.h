@@ -16,7 +16,7 @@ typedef struct {
 } mqi_log_file;
 
 /* Appends rows from progress->row on, to the file's end or until `most` bytes are written, about. Returns 0 or the errno
- * of a write: then nobody knows how much of the frames up to `progress` is in the file. */
+ * of a write: then it is not known how much of the frames up to `progress` is in the file. */
 int mqi_log_append(const mqi_log_rows *rows, const int32_t *sizes, const uint8_t *parts, mqi_log_progress *progress,
                    const mqi_log_file *file, int64_t most, int64_t *phy_offsets);
 

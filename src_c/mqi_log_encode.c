@@ -52,7 +52,7 @@ static int ends_with_crc(const uint8_t *p, int64_t n) {
            (n == MQI_LOG_CRC_SIZE || tail[-1] == SEPARATOR);
 }
 
-/* Which of the columns' values go behind the block: those that it does not hold itself. */
+/* Which of the columns' values are appended to the block: those that it does not have itself. */
 static int choose_parts(const mqi_log_rows *rows, int64_t row, const mqi_piece *block, int64_t n, uint8_t *parts,
                         mqi_log_refusal *why) {
     mqi_log_keys held = {0};
@@ -75,19 +75,20 @@ static int choose_parts(const mqi_log_rows *rows, int64_t row, const mqi_piece *
     return 0;
 }
 
-/* Bytes of the properties: the block, the values behind it, the checksum. */
+/* Bytes of the properties: the block, the values appended to it, the checksum. */
 static int64_t properties_size(const mqi_log_rows *rows, int64_t row, int64_t n, uint8_t parts) {
     int open = (parts & PART_OPEN) != 0;
-    for (int i = 0; i < N_NAMED; i++)
+    for (int i = 0; i < N_NAMED; i++) {
         if (parts & NAMED[i].part) {
             n += open + NAMED[i].name_len + named_cell(rows, i, row)->len;
             open = 1;
         }
+    }
     if (parts & (PART_KEYS | PART_TAGS | PART_UNIQ_KEY) && rows->rules.separator) n += open, open = 0;
     return rows->rules.append_crc ? n + open + MQI_LOG_CRC_SIZE : n;
 }
 
-/* A message that waits for its time tells its level in the block. Neither is too long. */
+/* A delayed message has its level in the block. Neither is too long. */
 static int has_bad_delay(const mqi_piece *topic, const mqi_piece *block) {
     return mqi_log_is_scheduled(topic->p, (int32_t)topic->len) && block->len > 0 &&
            mqi_log_delay_level(block->p, (int32_t)block->len) == MQI_NO_LEVEL;
@@ -171,13 +172,15 @@ static uint8_t *put_properties(const mqi_log_rows *rows, int64_t row, uint8_t pa
     if (parts & PART_STALE_CRC) n -= MQI_LOG_CRC_SIZE;
     int open = (parts & PART_OPEN) != 0;
     out = put(out, block->p, n);
-    for (int i = 0; i < N_NAMED; i++)
+    if (n > 0 && !open) out[-1] = SEPARATOR; /* as measured: or what follows would become part of the last value */
+    for (int i = 0; i < N_NAMED; i++) {
         if (parts & NAMED[i].part) {
             const mqi_piece *value = named_cell(rows, i, row);
             if (open) *out++ = SEPARATOR;
             out = put(put(out, NAMED[i].name, NAMED[i].name_len), value->p, value->len);
             open = 1;
         }
+    }
     int ends = parts & (PART_KEYS | PART_TAGS | PART_UNIQ_KEY) && rows->rules.separator;
     if ((ends || rows->rules.append_crc) && open) *out++ = SEPARATOR;
     return out;
@@ -220,9 +223,13 @@ static void encode_row(const mqi_log_rows *rows, int64_t row, int64_t size, uint
     if (parts & PART_VERSION_2) *out++ = (uint8_t)(topic->len >> 8);
     *out++ = (uint8_t)topic->len;
     out = put(out, topic->p, topic->len);
-    int64_t properties = size - (out + 2 - frame);
-    mqi_set16(out, (int16_t)properties);
-    out = put_properties(rows, row, parts, out + 2);
+    uint8_t *properties = out + 2;
+    mqi_set16(out, (int16_t)(size - (properties - frame)));
+    out = put_properties(rows, row, parts, properties);
+    /* Every reader would end the log before a scheduled message whose DELAY is no number. Measuring refuses such a row,
+     * but the caller's bytes may have become one since: so what was written is looked at again. */
+    if (UNLIKELY(mqi_log_is_scheduled(properties - 2 - topic->len, (int32_t)topic->len)))
+        mqi_log_settle_delay(properties, (int32_t)(out - properties));
     if (rows->rules.append_crc) put_crc(rows->crc32, out, frame);
 }
 

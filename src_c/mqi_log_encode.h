@@ -2,8 +2,8 @@
  * checksum as in 5.x), straight into the bytes that go to the file. The layout is drawn in mqi_log_frame.h.
  *
  * First measure: every row's size, or the first row that no broker would take. Then encode as often as the buffer is
- * full or a file ends. Nothing outside the given cells is read. Bytes that change in between change
- * what a message says, never a frame's size, and a body has its checksum. */
+ * full or a file ends. Nothing outside the given cells is read. Bytes that change in between
+ * change what a message says, never a frame's size; a body has its checksum, and every reader takes the frame. */
 #ifndef MQI_LOG_ENCODE_H
 #define MQI_LOG_ENCODE_H
 
@@ -43,7 +43,7 @@ typedef struct {
     mqi_log_rules rules;
     mqi_checksum *crc32;
     mqi_pieces topic, body;
-    mqi_pieces properties; /* a block as stored; what it has not yet of the next three is put behind it */
+    mqi_pieces properties; /* a block as stored; of the next three it gets what it does not have */
     mqi_pieces keys, tags, uniq_key;
     mqi_pieces born_host, store_host; /* 8 or 20 bytes */
     mqi_numbers queue_id, queue_offset, flag, sys_flag, born_timestamp, store_timestamp, reconsume_times;

@@ -17,12 +17,13 @@ static inline void emit(mqi_log_cursor *c, uint32_t hash, int64_t phy_offset, in
 static inline void emit_keys(mqi_log_cursor *c, const uint8_t *p, int64_t n, const uint8_t *limit, uint32_t seed,
                              int64_t phy_offset, int64_t timestamp) {
     const uint8_t *key = p, *end = p + n;
-    for (; p < end; p += 64)
+    for (; p < end; p += 64) {
         for (uint64_t mask = mqi_mask_of(p, end - p, limit, ' '); mask; mask &= mask - 1) {
             const uint8_t *space = p + __builtin_ctzll(mask);
             if (space > key) emit(c, mqi_hash_utf8(key, (size_t)(space - key), seed), phy_offset, timestamp);
             key = space + 1;
         }
+    }
     if (key < end) emit(c, mqi_hash_utf8(key, (size_t)(end - key), seed), phy_offset, timestamp);
 }
 
@@ -47,7 +48,7 @@ static int allows_multi_dispatch(const mqi_log_queues *queues, const uint8_t *to
                                       (n >= 8 && memcmp(topic, "rmq_sys_", 8) == 0) || mqi_log_is_scheduled(topic, n));
 }
 
-/* The same unit in every queue that the message names, at the offset that it names beside. A live file may have lost a
+/* The same unit in every queue that the message names, at the offset that it names for it. A live file may have lost a
  * comma since they were counted: then there are fewer. */
 static void emit_multi_dispatch(mqi_log_queues *queues, mqi_log_cursor *c, const mqi_log_keys *keys,
                                 mqi_queue_unit unit, int32_t queue_id) {
@@ -69,7 +70,7 @@ static void emit_multi_dispatch(mqi_log_queues *queues, mqi_log_cursor *c, const
     }
 }
 
-/* When a delayed message is due. A level above the last counts as the last; one below the first as no delay. */
+/* When a delayed message is to be delivered. A level above the last counts as the last; one below the first as no delay. */
 static int64_t deliver_time(const mqi_log_queues *queues, int64_t level, int64_t timestamp) {
     if (level > queues->n_delay_levels) level = queues->n_delay_levels;
     return mqi_add64(timestamp, queues->delay_levels[level - 1]);
@@ -93,8 +94,9 @@ static inline void emit_units(const mqi_log *log, mqi_log_queues *queues, mqi_lo
     }
     c->units[c->n_units++] = unit;
     if (UNLIKELY(keys->queues && keys->queue_offsets) && queues->multi_dispatch &&
-        allows_multi_dispatch(queues, topic, tail->topic_len))
+        allows_multi_dispatch(queues, topic, tail->topic_len)) {
         emit_multi_dispatch(queues, c, keys, unit, queue_id);
+    }
 }
 
 /* What dispatch makes of one message. Entries: its unique key, its keys in order, then the tag; none of a rolled-back
@@ -177,16 +179,18 @@ static void begin(const mqi_log *log, mqi_log_cursor *c, int64_t at, int64_t sto
 static void finish_all(const mqi_log *log, int tags, mqi_log_queues *queues, mqi_log_cursor *c, int n) {
     if (n == MQI_LOG_CURSORS) {
         while (c[0].state == MQI_CURSOR_RUNS && c[1].state == MQI_CURSOR_RUNS && c[2].state == MQI_CURSOR_RUNS &&
-               c[3].state == MQI_CURSOR_RUNS)
+               c[3].state == MQI_CURSOR_RUNS) {
             for (int i = 0; i < MQI_LOG_CURSORS; i++) turn(log, tags, queues, c + i);
+        }
     }
     for (int running = 1; running;) {
         running = 0;
-        for (int i = 0; i < n; i++)
+        for (int i = 0; i < n; i++) {
             if (c[i].state == MQI_CURSOR_RUNS) {
                 turn(log, tags, queues, c + i);
                 running = 1;
             }
+        }
     }
     for (int i = 0; i < n; i++) c[i].entries = (c[i].next - c[i].run) / MQI_RUN_SIZE;
 }

@@ -32,9 +32,10 @@ static unsigned magic_mask(const uint8_t *p) {
 
 int64_t mqi_log_find(const mqi_log *log, int64_t at, int64_t stop) {
     if (stop > log->len - MQI_BLANK_SIZE + 1) stop = log->len - MQI_BLANK_SIZE + 1;
-    for (; stop - at >= 16 && log->len - at >= 32; at += 16)
+    for (; stop - at >= 16 && log->len - at >= 32; at += 16) {
         for (unsigned mask = magic_mask(log->buf + at + MQI_FRAME_MAGIC_CODE); mask; mask &= mask - 1)
             if (is_record(log, at + __builtin_ctz(mask))) return at + __builtin_ctz(mask);
+    }
     for (; at < stop; at++)
         if (begins_magic(log->buf + at + MQI_FRAME_MAGIC_CODE) && is_record(log, at)) return at;
     return -1;

@@ -149,21 +149,24 @@ static inline int mqi_log_read_head(const mqi_log *log, int64_t at, mqi_log_head
         }
         return mqi_log_blame(fault, at, MQI_LOG_BAD_MAGIC, MQI_FIELD_MAGIC_CODE, MQI_EXACTLY, MQI_MAGIC_1, magic);
     }
-    if (UNLIKELY(size < MQI_HEAD_SIZE + 2 + width))
+    if (UNLIKELY(size < MQI_HEAD_SIZE + 2 + width)) {
         return mqi_log_blame(fault, at, MQI_LOG_BAD_SIZE, MQI_FIELD_TOTAL_SIZE, MQI_AT_LEAST, MQI_HEAD_SIZE + 2 + width,
                              size);
+    }
     if (UNLIKELY(size > left))
         return mqi_log_blame(fault, at, MQI_LOG_TRUNCATED, MQI_FIELD_TOTAL_SIZE, MQI_AT_MOST, left, size);
-    if (UNLIKELY(mqi_get64(p + MQI_FRAME_PHY_OFFSET) != log->start + at))
+    if (UNLIKELY(mqi_get64(p + MQI_FRAME_PHY_OFFSET) != log->start + at)) {
         return mqi_log_blame(fault, at, MQI_LOG_FOREIGN, MQI_FIELD_PHY_OFFSET, MQI_EXACTLY, log->start + at,
                              mqi_get64(p + MQI_FRAME_PHY_OFFSET));
+    }
     int32_t sys_flag = mqi_get32(p + MQI_FRAME_SYS_FLAG);
     int32_t body_at = MQI_HEAD_SIZE;
     if (UNLIKELY(sys_flag & (MQI_SYS_BORN_IPV6 | MQI_SYS_STORE_IPV6))) {
         body_at += mqi_log_born_size(sys_flag) + mqi_log_store_size(sys_flag) - 2 * MQI_HOST_SIZE;
-        if (size < body_at + 2 + width)
+        if (size < body_at + 2 + width) {
             return mqi_log_blame(fault, at, MQI_LOG_BAD_SIZE, MQI_FIELD_TOTAL_SIZE, MQI_AT_LEAST, body_at + 2 + width,
                                  size);
+        }
     }
     int32_t body_len = mqi_get32(p + body_at - 4), room = size - body_at - 2 - width;
     if (UNLIKELY(body_len < 0)) body_len = 0;
@@ -181,6 +184,8 @@ static inline int mqi_log_is_scheduled(const uint8_t *topic, int32_t n) {
 #define MQI_NO_LEVEL INT64_MIN
 
 int64_t mqi_log_delay_level(const uint8_t *properties, int32_t n); /* 0: no DELAY; MQI_NO_LEVEL: it is no int32 */
+/* A DELAY that is no int32 becomes level 0, in as many bytes. */
+void mqi_log_settle_delay(uint8_t *properties, int32_t n);
 
 /* Topic and properties; `head` has been read without a fault. */
 static inline int mqi_log_read_tail(const mqi_log *log, const mqi_log_head *head, mqi_log_tail *tail,
@@ -189,18 +194,21 @@ static inline int mqi_log_read_tail(const mqi_log *log, const mqi_log_head *head
     const uint8_t *p = log->buf + at;
     int32_t width = head->width, room = head->size - head->body_at - head->body_len - 2 - width;
     int32_t topic_len = width == 1 ? (int8_t)p[0] : mqi_get16(p);
-    if (UNLIKELY((uint32_t)topic_len > (uint32_t)room))
+    if (UNLIKELY((uint32_t)topic_len > (uint32_t)room)) {
         return mqi_log_blame(fault, head->at, MQI_LOG_BAD_LENGTH, MQI_FIELD_TOPIC_LEN,
                              topic_len < 0 ? MQI_AT_LEAST : MQI_AT_MOST, topic_len < 0 ? 0 : room, topic_len);
+    }
     int32_t properties_len = mqi_get16(p + width + topic_len);
     if (UNLIKELY(properties_len < 0)) properties_len = 0;
-    if (UNLIKELY(topic_len + properties_len != room))
+    if (UNLIKELY(topic_len + properties_len != room)) {
         return mqi_log_blame(fault, head->at, MQI_LOG_BAD_SIZE, MQI_FIELD_TOTAL_SIZE, MQI_EXACTLY,
                              (int64_t)head->size - room + topic_len + properties_len, head->size);
+    }
     *tail = (mqi_log_tail){at + width, at + width + topic_len + 2, topic_len, properties_len};
     if (UNLIKELY(mqi_log_is_scheduled(p + width, topic_len)) &&
-        mqi_log_delay_level(p + width + topic_len + 2, properties_len) == MQI_NO_LEVEL)
+        mqi_log_delay_level(p + width + topic_len + 2, properties_len) == MQI_NO_LEVEL) {
         return mqi_log_blame(fault, head->at, MQI_LOG_BAD_DELAY, MQI_FIELD_DELAY, MQI_EXACTLY, 0, 0);
+    }
     return MQI_FOUND_FRAME;
 }
 
@@ -219,20 +227,20 @@ static inline int mqi_log_read_rest(const mqi_log *log, const mqi_log_head *head
 /* Bit i: p[i] == c, for the 64 bytes at p; all of them must be readable. */
 static inline uint64_t mqi_mask64(const uint8_t *p, uint8_t c) {
 #if defined(__SSE2__)
-    const __m128i want = _mm_set1_epi8((char)c);
+    const __m128i sought = _mm_set1_epi8((char)c);
     uint64_t mask = 0;
     for (int i = 0; i < 4; i++) {
-        __m128i equal = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)(p + 16 * i)), want);
+        __m128i equal = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)(p + 16 * i)), sought);
         mask |= (uint64_t)(uint32_t)_mm_movemask_epi8(equal) << (16 * i);
     }
     return mask;
 #elif defined(__aarch64__)
     static const uint8_t weights[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
-    const uint8x16_t want = vdupq_n_u8(c), weight = vld1q_u8(weights);
-    uint8x16_t a = vandq_u8(vceqq_u8(vld1q_u8(p), want), weight),
-               b = vandq_u8(vceqq_u8(vld1q_u8(p + 16), want), weight);
-    uint8x16_t d = vandq_u8(vceqq_u8(vld1q_u8(p + 32), want), weight);
-    uint8x16_t e = vandq_u8(vceqq_u8(vld1q_u8(p + 48), want), weight);
+    const uint8x16_t sought = vdupq_n_u8(c), weight = vld1q_u8(weights);
+    uint8x16_t a = vandq_u8(vceqq_u8(vld1q_u8(p), sought), weight),
+               b = vandq_u8(vceqq_u8(vld1q_u8(p + 16), sought), weight);
+    uint8x16_t d = vandq_u8(vceqq_u8(vld1q_u8(p + 32), sought), weight);
+    uint8x16_t e = vandq_u8(vceqq_u8(vld1q_u8(p + 48), sought), weight);
     uint8x16_t sum = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(d, e));
     return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(sum, sum)), 0);
 #else

@@ -77,8 +77,9 @@ int32_t mqi_log_queue_number(mqi_log_queues *t, const uint8_t *topic, int32_t to
         for (; t->slots[at]; at = (at + 1) & t->mask) {
             const mqi_log_queue *q = t->queues + t->slots[at] - 1;
             if (q->hash == hash && q->queue_id == queue_id && q->topic_len == topic_len &&
-                (topic_len == 0 || memcmp(t->topics + q->topic_at, topic, (size_t)topic_len) == 0))
+                (topic_len == 0 || memcmp(t->topics + q->topic_at, topic, (size_t)topic_len) == 0)) {
                 return (int32_t)(t->slots[at] - 1);
+            }
         }
     }
     if (t->no_memory || ((!t->slots || t->n == t->room) && !grow(t)) || !keep_topic(t, topic, topic_len)) {

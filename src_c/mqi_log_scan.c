@@ -3,12 +3,13 @@
 static int32_t count_keys(const uint8_t *p, int32_t n, const uint8_t *limit) {
     const uint8_t *key = p, *end = p + n;
     int32_t count = 0;
-    for (; p < end; p += 64)
+    for (; p < end; p += 64) {
         for (uint64_t mask = mqi_mask_of(p, end - p, limit, ' '); mask; mask &= mask - 1) {
             const uint8_t *space = p + __builtin_ctzll(mask);
             count += space > key;
             key = space + 1;
         }
+    }
     return count + (key < end);
 }
 

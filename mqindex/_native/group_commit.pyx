@@ -68,7 +68,7 @@ def allocate(int fd, int64_t at, int64_t size, /):
 cdef class GroupCommit:
     """The files that a log's writer has written to, and those who wait for them to be on the disk.
 
-    After a sync that failed nobody knows which bytes the disk has: every later call raises too. Safe from several
+    After a sync that failed it is not known which bytes the disk has: every later call raises too. Safe from several
     threads; closing while some wait is: the last of them closes.
     """
 
@@ -119,7 +119,7 @@ cdef class GroupCommit:
 
     @property
     def written(self):
-        """The phy offset behind what was committed."""
+        """The phy offset after what was committed."""
         return self.group.written
 
     @property

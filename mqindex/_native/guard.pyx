@@ -33,7 +33,7 @@ cdef extern from "mqi_guard.h" nogil:
 cdef class Mapping:
     """A mapped file whose bytes others may take away: a buffer, as `mmap.mmap` is.
 
-    It is unmapped when nobody refers to it any more, neither by name nor by an exported buffer: so its range stays
+    It is unmapped when nothing refers to it any more, neither by name nor by an exported buffer: so its range stays
     guarded as long as a call may be reading there.
     """
 
@@ -79,7 +79,7 @@ cdef class Mapping:
         return mqi_guard_was_cut(self.range)
 
     cpdef int check(self) except -1:
-        """`TruncatedFileError` if the file was cut, also where nobody noticed: in its last page it reads as zeros.
+        """`TruncatedFileError` if the file was cut, also where no read noticed: in its last page it reads as zeros.
 
         `OSError(ENOSPC)` if a page that was written to found no room on the disk.
         """

@@ -42,14 +42,14 @@ cdef class IndexEntries:
     cdef const mqi_guard_range* range
     cdef pthread_mutex_t writers
     cdef Py_ssize_t running  # calls inside the buffer without the GIL
-    cdef Py_ssize_t putting  # those of them that hold or want the mutex
+    cdef Py_ssize_t putting  # those of them that hold the mutex or wait for it
     cdef bint has_mutex, open, writable, exported
     cdef object path
     cdef Owner owner
 
     cdef int leave_buffer(self) except -1
-    cdef int want_open(self) except -1
-    cdef int want_writable(self) except -1
+    cdef int require_open(self) except -1
+    cdef int require_writable(self) except -1
     cdef int enter(self, bint writing) except -1
     cdef int leave(self, bint writing) except -1
     cdef object put_key(self, object key, int64_t phy_offset, int64_t store_timestamp)

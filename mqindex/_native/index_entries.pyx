@@ -133,13 +133,13 @@ cdef class IndexEntries:
             PyBuffer_Release(&self.view)
         return 0
 
-    cdef int want_open(self) except -1:
+    cdef int require_open(self) except -1:
         if not self.open:
             raise ClosedFileError("the index file is closed", path=self.path)
         return 0
 
-    cdef int want_writable(self) except -1:
-        self.want_open()
+    cdef int require_writable(self) except -1:
+        self.require_open()
         if not self.writable:
             raise ReadOnlyFileError("the file is read-only", path=self.path, hint="open it with writable=True")
         self.owner.require()
@@ -149,9 +149,9 @@ cdef class IndexEntries:
         """Pin the buffer for a call that drops the GIL; every `enter` has its `leave`."""
         with cython.critical_section(self):
             if writing:
-                self.want_writable()
+                self.require_writable()
             else:
-                self.want_open()
+                self.require_open()
             self.running += 1
             self.putting += writing
         return 0
@@ -172,7 +172,7 @@ cdef class IndexEntries:
         cdef int32_t h = hash_of(key)
         cdef size_t stored
         with cython.critical_section(self):
-            self.want_writable()
+            self.require_writable()
             if MQI_HAS_GIL and self.putting == 0:  # then the GIL is mutex enough
                 stored = mqi_index_put(&self.file, h, phy_offset, store_timestamp)
                 still_whole(self.range)
@@ -203,7 +203,7 @@ cdef class IndexEntries:
         if max_num < 0:
             refuse_max_num(max_num)
         with cython.critical_section(self):
-            self.want_open()
+            self.require_open()
             mqi_index_walk_start(&self.file, &walk, h, max_num, begin, end)
             found = mqi_index_walk(&self.file, &walk, few, FEW)
             if found == 0:  # a slot or a chain's head may be zeros that were cut off

@@ -66,7 +66,7 @@ cdef class IndexCore(IndexEntries):
         """The six fields of the header as they are in the file."""
         cdef mqi_index_header h
         with cython.critical_section(self):
-            self.want_open()
+            self.require_open()
             mqi_index_read_header(&self.file, &h)
             still_whole(self.range)
         return (
@@ -75,7 +75,7 @@ cdef class IndexCore(IndexEntries):
     def is_write_full(self):
         """True when there is no room for another entry."""
         with cython.critical_section(self):
-            self.want_open()
+            self.require_open()
             full = mqi_index_next(&self.file) >= self.file.index_num
             still_whole(self.range)
             return full
@@ -134,7 +134,7 @@ cdef class IndexCore(IndexEntries):
     def seed(self, int64_t end_phy_offset, int64_t end_timestamp):
         """Start a rolled file where its predecessor ended; values of 0 or less change nothing."""
         with cython.critical_section(self):
-            self.want_writable()
+            self.require_writable()
             mqi_index_seed(&self.file, end_phy_offset, end_timestamp)
             still_whole(self.range)
 

@@ -92,7 +92,7 @@ _WHY = (None, "full", "order", "overflow")
 cdef class Entries:
     """The entries of one index file, and where its next one goes. `buf` None: a file of no bytes.
 
-    kind : the NamedTuple that a look-up gives. Look-ups from several threads are safe, also beside one that appends;
+    kind : the NamedTuple that a look-up gives. Look-ups from several threads are safe, also while one appends;
     closing while a call runs is. What others do to the bytes meanwhile changes answers, and never leads out of the
     buffer.
     """

@@ -249,7 +249,7 @@ def recover(
     """A whole log at once: see `Recovered`.
 
     first_offset : None, or for the rule up to 1.1 a function of the position of a compressed wrapper that gives the
-    offset of the first message in it; entries of the offset index have first offsets then. path : of the log, for errors.
+    offset of the first message in it; entries of the offset index have first offsets then. path : for errors.
     """
     made = Recovered(
         buf, base_offset, index_interval_bytes=index_interval_bytes, max_index_size=max_index_size,

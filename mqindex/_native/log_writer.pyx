@@ -274,7 +274,7 @@ def encode_frame(
     message, bytes properties, bytes born_host, bytes store_host, int64_t queue_offset, int64_t born_timestamp,
     int64_t store_timestamp, int64_t phy_offset, rules, /
 ):
-    """The frame of one message, a `NewMessage`: its properties as a block, and what it leaves open, stand beside it."""
+    """The frame of one message, a `NewMessage`: its properties as a block, and what it leaves open, are given apart."""
     cdef mqi_log_rows rows
     cdef mqi_log_refusal why
     cdef mqi_log_progress progress

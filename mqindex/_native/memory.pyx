@@ -34,7 +34,7 @@ cdef class Block:
 
 
 cdef Block new_block(size_t size, bint readonly=True):
-    """So many bytes, which nobody has written yet."""
+    """So many bytes, not yet written."""
     return block_of(malloc(size if size > 0 else 1), size, readonly)
 
 

@@ -7,9 +7,10 @@ enum { MOST_UNITS = 48, QUEUES = 5, MOST_HASHES = 9 };
 
 static mqi_queue_unit *make_units(tape *t, int64_t n) {
     mqi_queue_unit *units = fresh((size_t)n * sizeof *units);
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
         units[i] = (mqi_queue_unit){
             tape_field(t), tape_field(t), tape_field(t), i, (int32_t)tape_field(t), tape_byte(t) % (QUEUES + 1)};
+    }
     return units;
 }
 
@@ -66,11 +67,12 @@ static void group(const mqi_queue_unit *units, int64_t n) {
     int64_t line = mqi_units_line(units, n, -1, INT64_MAX);
     for (int64_t i = 1; i < line; i++) HOLDS(units[i].queue_offset == units[i - 1].queue_offset + 1);
     HOLDS(offsets[0] == 0 && offsets[QUEUES + 1] == n);
-    for (int k = 0; k <= QUEUES; k++)
+    for (int k = 0; k <= QUEUES; k++) {
         for (int64_t i = offsets[k]; i < offsets[k + 1]; i++) {
             HOLDS(out[i].queue == k); /* store_timestamp is the unit's number: stable */
             HOLDS(i == offsets[k] || out[i - 1].store_timestamp < out[i].store_timestamp);
         }
+    }
     free(out);
 }
 

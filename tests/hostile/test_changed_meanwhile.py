@@ -6,8 +6,12 @@ import random
 import struct
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from mqindex._native.commit_log import Scanner
+from mqindex._native.log_writer import NUMBERS, Frames
+from mqindex._native.pieces import constant_piece, pieces_of_offsets
 from mqindex.kafka import OffsetIndex, TimeIndex
 from tests.support.own_process import run_apart
 
@@ -176,3 +180,34 @@ FLAGS_CHANGE = """
 def test_the_hosts_of_a_message_change_their_width() -> None:
     """The flags were read once for the frame's size and again for its fields: those then began behind the file."""
     run_apart(FLAGS_CHANGE)
+
+
+@pytest.mark.parametrize("append_crc", [False, True])
+@pytest.mark.parametrize(
+    ("given", "changed", "written"),
+    [
+        (b"DELAY\x013\x02", b"DELAY\x01x\x02", b"DELAY\x010\x02"),
+        (b"DELAY\x0113", b"DELAY\x01-x", b"DELAY\x0100"),
+        (b"DELAY\x013\x02", b"DELAY\x0133", b"DELAY\x013\x02"),
+        (b"DELAY\x013\x02a\x01b7890\x02", b"DELAY\x013\x02DELAY\x01?\x02", b"DELAY\x013\x02DELAY\x010\x02"),
+        (b"a\x01b\x02DELAY\x0112\x02", b"a\x01b\x02DELAX\x01??\x02", b"a\x01b\x02DELAX\x01??\x02"),
+    ],
+)
+def test_a_delay_that_became_none_after_it_was_measured_does_not_end_the_log(
+    given: bytes, changed: bytes, written: bytes, append_crc: bool
+) -> None:
+    """Another thread may write into an array of properties while its rows are appended."""
+    data = np.frombuffer(bytearray(given), np.uint8)
+    block = pieces_of_offsets("properties", data, np.array([0, len(given)]), None)
+    topic, body, host, none = map(constant_piece, (b"SCHEDULE_TOPIC_XXXX", b"body", bytes(8), None))
+    texts = (topic, body, block, none, none, none, host, host)
+    numbers = tuple(np.zeros(1, np.int64) for _ in NUMBERS)
+    sizes = {"max_body": 1 << 20, "max_frame": 1 << 20}
+    frames = Frames(1, texts, numbers, separator=True, append_crc=append_crc, long_topics=False, **sizes)
+    data[:] = np.frombuffer(changed, np.uint8)
+    out = bytearray(frames.total)
+    assert frames.encode(out, 0, 1 << 20) == (len(out), False)
+    scan = Scanner(bytes(out), 0, 0, len(out), check_crc=True)
+    ((row,),) = list(scan)
+    properties = bytes(out[row["properties_pos"] :][: row["properties_len"]])
+    assert scan.fault is None and scan.end == len(out) and properties.startswith(written)
