@@ -1,7 +1,8 @@
 /* Loads and stores: the only place that swaps bytes. And sums that wrap, as Java's.
  *
- * Plain forms are big-endian, `native` ones scratch of this machine; both accept any alignment. The acquire/release forms need a 4-byte aligned address: they publish the
- * slot and count words of a live index file to readers of other threads and processes. */
+ * Plain forms are big-endian, `native` ones are in this machine's order; both accept any alignment. The acquire/release
+ * forms are big-endian and need a 4-byte aligned address: they publish the slot and count words of a live index file to
+ * readers of other threads and processes. */
 #ifndef MQI_BYTES_H
 #define MQI_BYTES_H
 
