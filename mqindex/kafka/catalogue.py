@@ -1,192 +1,255 @@
-"""Every kind of finding that verify, rebuild and repair make of Kafka's partitions, and what it means."""
+"""Every kind of finding that verify, rebuild and repair make of Kafka's partitions: severity, meaning, and what to do.
+
+A kind whose severity or hint depends on the situation has one name for each situation; the usual one comes first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
-from mqindex.report import Kind, Severity
+from mqindex.kafka.layout import IndexKind
+from mqindex.report import Kind
 
-_INDEX = "`mqindex repair` writes the index from the log"
+_REPAIR = "`mqindex repair` writes it from the log"
 _RESTORE = "restore the segment from another replica"
-_ALONE = "nothing need be done"
+_UNSEEN = "a broker does not check it when it starts, and its recovery only where the index gets an entry"
+_STUCK = "a consumer gets no further than this batch"
+_OFFLINE = "a broker puts the log dir offline, and stops if it has no other"
+
+# fmt: off
+# ---- the log of a segment
 
 
-def _kinds(severity: Severity, hint: str | None, meanings: Mapping[str, str]) -> dict[str, tuple[Kind]]:
-    return {name: (Kind(name, severity, meaning, hint),) for name, meaning in meanings.items()}
+class TailKinds(NamedTuple):
+    """What a recovery cuts at the end of a log's good batches, by what follows."""
+
+    followed: Kind  # by other segments
+    zeros_followed: Kind
+    last: Kind  # of the partition, and something follows the bad batch
+    unfinished: Kind  # the bad batch is the last thing in the log, as a crash leaves it
 
 
-CATALOGUE: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
-    {
-        # ---- the log of a segment
-        **_kinds(
-            "error",
-            _RESTORE,
-            {
-                "log-bad-crc": "A batch's checksum is wrong: a broker's recovery cuts the log there, and drops "
-                "all later segments; at the log's very end it is what a crash leaves, and a warning.",
-                "log-bad-length": "A batch's length cannot be: a broker's recovery cuts the log there, and drops "
-                "all later segments; at the log's very end it is what a crash leaves, and a warning.",
-                "log-count": "A batch says that it has more records than offsets, or less than none; its "
-                "consumers fail.",
-                "log-leader-epoch": "The leader epoch of batches goes back, or is not the one that the "
-                "partition's leader-epoch-checkpoint has for their offsets: replicas that diverged are cut at "
-                "the wrong place.",
-                "log-magic": "A batch has a format that no broker knows; no checksum covers it, and consumers "
-                "fail there.",
-                "log-not-a-file": "A directory, or a link that leads nowhere, has the name of a segment's log, and a "
-                "broker passes over it: the segment's records are not there.",
-                "log-offset-order": "A batch's offsets are not behind those of the batch before, or below the "
-                "segment's base offset, or not what a broker's snapshot of the log's end says; no checksum "
-                "covers a base offset.",
-                "log-records": "A batch's checksum is right, but its records cannot be read to the last one.",
-                "log-refused": "A broker's recovery does not survive this log: it empties the segment, or does "
-                "not start.",
-                "segment-overlap": "A segment has offsets that belong to the one behind it.",
-            },
-        ),
-        **_kinds(
-            "warning",
-            _RESTORE,
-            {
-                "log-end": "The log ends before an offset that a broker's snapshot says it had reached: records "
-                "are lost.",
-                "log-max-timestamp": "Records of a batch are later than it says; searches by time pass over them.",
-                "log-tail": "Behind the last whole batch stands a part of one, or zeros; a broker's recovery cuts "
-                "them. In the middle of a partition an error, zeros at its end an info.",
-            },
-        ),
-        # ---- the offset index
-        **_kinds(
-            "error",
-            _INDEX,
-            {
-                "offset-index-beyond-log": "An entry leads behind the log's end; in an index that is open, what a "
-                "truncation left, and a warning.",
-                "offset-index-length": "The file's length is no multiple of an entry's, or more than any broker reads.",
-                "offset-index-missing": "The file is missing; brokers from 2.3 on recover the segment when they start.",
-                "offset-index-offset": "An entry leads behind batches that its offset belongs to: look-ups miss them.",
-                "offset-index-order": "Entries that do not follow the ones before stand behind them.",
-                "offset-index-position": "An entry leads into the middle of a batch.",
-                "offset-index-unwritten": "Zeros stand behind the entries of a closed index, and a broker takes "
-                "them for entries; of an index that is open an info.",
-            },
-        ),
-        **_kinds(
-            "warning",
-            _ALONE,
-            {"offset-index-origin": "An entry's offset is none of the batches that it leads to; look-ups are right."},
-        ),
-        **_kinds(
-            "warning",
-            _INDEX,
-            {
-                "offset-index-empty": "There is no entry where some are due: every look-up reads the log from its "
-                "begin, and is right. A follower that got the segment in one append leaves it so.",
-            },
-        ),
-        # ---- the time index
-        **_kinds(
-            "error",
-            _INDEX,
-            {
-                "time-index-beyond-log": "An entry is later than every record, or for an offset behind the log's "
-                "end; in an index that is open, what a truncation left, and a warning.",
-                "time-index-empty": "There is no entry, though records have times: searches by time begin in the "
-                "wrong segment, and retention goes by the file's time.",
-                "time-index-incomplete": "The last entry is not the segment's greatest time, by which searches "
-                "choose a segment and retention deletes.",
-                "time-index-length": "The file's length is no multiple of an entry's, or more than any broker reads.",
-                "time-index-missing": "The file is missing; a broker makes an empty one, and never writes its entries.",
-                "time-index-offset": "An entry leads searches by time behind records that they look for.",
-                "time-index-order": "Entries that do not follow the ones before stand behind them.",
-                "time-index-unwritten": "Zeros stand behind the entries of a closed index, and a broker takes "
-                "them for entries, so that retention may delete the segment; of an index that is open an info.",
-            },
-        ),
-        **_kinds(
-            "warning",
-            _ALONE,
-            {"time-index-origin": "An entry is not for the first batch with its time; searches are right."},
-        ),
-        # ---- the transaction index
-        **_kinds(
-            "error",
-            _INDEX,
-            {
-                "transaction-index-first-offset": "An entry begins behind its transaction, whose first records "
-                "consumers get though they were aborted; where the cleaner took them away an info.",
-                "transaction-index-incomplete": "Aborted transactions have no entry: consumers of committed "
-                "records get aborted ones.",
-                "transaction-index-last-stable-offset": "An entry says that no transaction was open where one "
-                "was, and a search may end too early.",
-                "transaction-index-length": "The file's length is no multiple of an entry's.",
-                "transaction-index-missing": "Transactions were aborted, and the file is missing: consumers of "
-                "committed records get aborted ones.",
-                "transaction-index-offset": "An entry's transaction ends before the segment begins; a broker "
-                "recovers the segment.",
-                "transaction-index-order": "Entries do not follow the ones before.",
-                "transaction-index-unknown": "An entry is for a transaction that the log does not show aborted: "
-                "records that were committed are hidden. A warning where none is left.",
-                "transaction-index-version": "An entry has a version that no broker writes, and a broker fails to "
-                "load it.",
-            },
-        ),
-        # ---- the files of a partition
-        **_kinds(
-            "error",
-            "delete the file: a broker makes a new one, from what it recovers or appends",
-            {
-                "leader-epoch-checkpoint": "A partition's leader-epoch-checkpoint cannot be read: a broker puts "
-                "the whole log dir offline, or does not start.",
-            },
-        ),
-        **_kinds(
-            "error",
-            "move it elsewhere",
-            {
-                "stray-directory": "A directory of a log dir is no partition, and no broker starts.",
-                "stray-segment-file": "A file has a segment's ending and no offset before it, and no broker starts.",
-            },
-        ),
-        **_kinds(
-            "error",
-            "restore the file",
-            {
-                "log-start-beyond-end": "A log ends below the offset at which it is said to start: a broker that "
-                "starts deletes every segment.",
-                "meta-properties": "The log dir's meta.properties cannot be read, and no broker starts.",
-                "partition-metadata": "A partition.metadata cannot be read: a broker puts the whole log dir offline.",
-            },
-        ),
-        **_kinds(
-            "error",
-            "chown or chmod the files for the user that the broker runs as",
-            {
-                "not-writable": "The owner of the newest segment may not write a file or directory of the log dir, so "
-                "a broker puts the log dir offline.",
-            },
-        ),
-        **_kinds(
-            "warning",
-            "delete the file",
-            {"offset-checkpoint": "A checkpoint of the log dir cannot be read, and a broker passes over it."},
-        ),
-        **_kinds("warning", _ALONE, {"orphan-index": "An index has no log; a broker deletes it when it starts."}),
-        **_kinds(
-            "info",
-            None,
-            {
-                "index-unlike-rebuilt": "Indexes answer rightly, and a rebuild would write others: followers, the "
-                "cleaner, older versions and other settings do.",
-                "indexes-unknown": "The file has no segment's name, so that no index beside it could be its own.",
-                "leftover-file": "A broker deletes the file when it starts.",
-                "log-missing": "An index was checked by itself: its log does not stand beside it.",
-                "partition-gone": "A partition was deleted while it was looked at.",
-                "segment-swapping": "A broker was exchanging the segment's files, and ends that when it starts.",
-                "segments-gone": "Segments were deleted while the partition was read; the others were checked.",
-            },
-        ),
-    }
-)
+def _tail(name: str, meaning: str) -> TailKinds:
+    cut = "a broker's recovery cuts {bytes} here"
+    followed = Kind(name, "error", meaning, f"{cut}, and drops every later segment; {_RESTORE}")
+    return TailKinds(
+        followed,
+        replace(followed, hint=f"{cut}; they are zeros, as in a preallocated log"),
+        replace(followed, hint=cut),
+        replace(followed, severity="warning", hint=cut),
+    )
+
+
+_TAIL: Final = _tail("log-tail",
+    "A part of a batch, or zeros, follow the last complete batch; a broker's recovery cuts them.")
+LOG_ENDS_IN_ZEROS = replace(_TAIL.zeros_followed, severity="info")
+_BAD_CRC: Final = _tail("log-bad-crc",
+    "A batch's checksum is wrong: a broker's recovery cuts the log there, and drops all later segments.")
+_BAD_LENGTH: Final = _tail("log-bad-length",
+    "A batch's length is impossible: a broker's recovery cuts the log there, and drops all later segments.")
+LOG_TAILS: Final = {"tail": _TAIL, "bad-crc": _BAD_CRC, "bad-length": _BAD_LENGTH}
+"""By the kernel's name of what is wrong with the first batch that is not good; "tail": there is no whole one."""
+
+LOG_OFFSET_ORDER = Kind("log-offset-order", "error",
+    "A batch's offsets do not follow those of the batch before, or are below the segment's base offset, or do not "
+    "match a broker's snapshot of the log's end; no checksum covers a base offset.",
+    f"{_UNSEEN}; followers refuse the batch; {_RESTORE}")
+LOG_BELOW_BASE = replace(LOG_OFFSET_ORDER, hint=f"{_UNSEEN}; {_RESTORE}")
+LOG_NOT_AT_SNAPSHOT = replace(LOG_OFFSET_ORDER,
+    hint=f"a snapshot says that the log once ended there; {_UNSEEN}; {_RESTORE}")
+LOG_MAGIC = Kind("log-magic", "error",
+    "A batch has a format that no broker knows; no checksum covers it, and consumers fail there.",
+    f"a broker reads it as 1 or 2; {_STUCK}; {_RESTORE}")
+LOG_COUNT = Kind("log-count", "error",
+    "A batch claims more records than it has offsets, or a negative number; its consumers fail.",
+    f"{_STUCK}; {_RESTORE}")
+LOG_LEADER_EPOCH = Kind("log-leader-epoch", "error",
+    "The leader epoch of batches decreases, or is not the one that the partition's leader-epoch-checkpoint has for "
+    "their offsets: replicas that diverged are cut at the wrong place.",
+    f"no checksum covers it, and a broker that starts does not check it; replicas are cut by it: {_RESTORE}")
+LOG_RECORDS = Kind("log-records", "error",
+    "A batch's checksum is right, but its records cannot be read to the last one.",
+    f"{{what}}; {_STUCK}")
+LOG_REFUSED = Kind("log-refused", "error",
+    "A broker's recovery fails on this log: it empties the segment, or does not start.",
+    "{what}; a broker that recovers this segment empties it, or does not start")
+LOG_CANNOT_BE_READ = replace(LOG_REFUSED, hint="{what}; {hint}")
+LOG_NOT_A_FILE = Kind("log-not-a-file", "error",
+    "A directory, or a link without a target, has the name of a segment's log, and a broker ignores it: the segment's "
+    "records are missing.",
+    "restore the file")
+SEGMENT_OVERLAP = Kind("segment-overlap", "error",
+    "A segment has offsets that belong to the next one.",
+    "the next segment begins there; one of the two has offsets that are not its own")
+LOG_END = Kind("log-end", "warning",
+    "The log ends before an offset that it had reached according to a broker's snapshot: records are lost.",
+    "a snapshot says that the log continued up to there: records are lost; the broker deletes the snapshot")
+LOG_MAX_TIMESTAMP = Kind("log-max-timestamp", "warning",
+    "Records of a batch are later than its header says; searches by time miss them.",
+    "searches by time miss such records")
+
+# ---- offset and time index
+
+
+class IndexKinds(NamedTuple):
+    """What both can have."""
+
+    length: Kind
+    order: Kind
+    order_while_open: Kind
+    unwritten: Kind
+    unwritten_while_open: Kind
+    missing: Kind
+    beyond_log: Kind
+    beyond_open_log: Kind
+    offset: Kind
+    origin: Kind
+
+
+def _index(name: str, unwritten: str, beyond: str, missing: Kind, offset: str, origin: str) -> IndexKinds:
+    order = Kind(f"{name}-order", "error", "Entries that are not in order follow the others.", _REPAIR)
+    zeros = Kind(f"{name}-unwritten", "error", unwritten, f"a broker takes zeros as entries; {_REPAIR}")
+    behind = Kind(f"{name}-beyond-log", "error", beyond, _REPAIR)
+    return IndexKinds(
+        Kind(f"{name}-length", "error",
+            "The file's length is not a multiple of an entry's, or more than any broker reads.", _REPAIR),
+        order,
+        replace(order, severity="warning", hint="what was cut from an open index stays in its file"),
+        zeros,
+        replace(zeros, severity="info", hint="no broker has closed this file yet"),
+        missing,
+        behind,
+        replace(behind, severity="warning", hint=None),
+        Kind(f"{name}-offset", "error", offset, _REPAIR),
+        Kind(f"{name}-origin", "warning", origin),
+    )
+
+
+OFFSET_INDEX: Final = _index("offset-index",
+    "Zeros follow the entries of a closed index, and a broker takes them as entries.",
+    "An entry is for an offset or position after the log's end, as a truncation leaves it in an open index.",
+    Kind("offset-index-missing", "error",
+        "The file is missing; brokers 2.3 and later recover the segment when they start.",
+        "`mqindex repair` writes it; a broker reads the whole segment for it, but not from 1.1 to 2.2"),
+    "An entry's position is after batches that its offset belongs to: look-ups miss them.",
+    "An entry's offset is not one of the batch at its position; look-ups are right.")
+OFFSET_INDEX_POSITION = Kind("offset-index-position", "error",
+    "An entry's position is in the middle of a batch.", _REPAIR)
+OFFSET_INDEX_EMPTY = Kind("offset-index-empty", "warning",
+    "There are no entries where some are expected: every look-up reads the log from its beginning, and is right. A "
+    "follower that got the segment in one append leaves it so.",
+    f"every look-up reads the log from its beginning; {_REPAIR}")
+TIME_INDEX: Final = _index("time-index",
+    "Zeros follow the entries of a closed index, and a broker takes them as entries, so that retention may delete the "
+    "segment.",
+    "An entry is later than every record, or for an offset after the log's end, as a truncation leaves it in an open "
+    "index.",
+    Kind("time-index-missing", "error",
+        "The file is missing; a broker makes an empty one, and never writes its entries.",
+        "a broker creates an empty one, and then answers searches by time wrongly; `mqindex repair` writes it"),
+    "An entry leads searches by time past records that they look for.",
+    "An entry is not for the first batch with its time; searches are right.")
+NO_TIMES_INDEXED = replace(TIME_INDEX.missing, severity="info",
+    hint="a broker creates an empty one, which is correct here")
+TIME_INDEX_EMPTY = Kind("time-index-empty", "error",
+    "There are no entries, but records have times: searches by time begin in the wrong segment, and retention uses the "
+    "file's time.",
+    f"searches by time and retention use the last entry; {_REPAIR}")
+TIME_INDEX_INCOMPLETE = Kind("time-index-incomplete", "error",
+    "The last entry is not the segment's greatest time, by which searches choose a segment and retention deletes.",
+    f"searches by time and retention use the last entry; {_REPAIR}")
+INDEXES: Final = {IndexKind.OFFSET: OFFSET_INDEX, IndexKind.TIME: TIME_INDEX}
+INDEX_DIFFERS = Kind("index-unlike-rebuilt", "info",
+    "Indexes give the right answers, but a rebuild would write others, as followers, the cleaner, older versions and "
+    "other settings do.",
+    "look-ups are answered correctly; another index.interval.bytes, version or kind of append is the reason")
+
+# ---- the transaction index
+
+_ABORTED_READ = f"consumers that read only committed records get aborted ones; {_REPAIR}"
+TRANSACTION_INDEX_LENGTH = Kind("transaction-index-length", "error",
+    "The file's length is not a multiple of an entry's.", _REPAIR)
+TRANSACTION_INDEX_VERSION = Kind("transaction-index-version", "error",
+    "An entry has a version that no broker writes, and a broker fails to load it.", _REPAIR)
+TRANSACTION_INDEX_ORDER = Kind("transaction-index-order", "error",
+    "Entries are not in order.", _REPAIR)
+TRANSACTION_INDEX_OFFSET = Kind("transaction-index-offset", "error",
+    "An entry's transaction ends before the segment begins; a broker recovers the segment.", _REPAIR)
+TRANSACTION_INDEX_MISSING = Kind("transaction-index-missing", "error",
+    "Transactions were aborted, and the file is missing: consumers of committed records get aborted ones.",
+    _ABORTED_READ)
+TRANSACTION_INDEX_INCOMPLETE = Kind("transaction-index-incomplete", "error",
+    "Aborted transactions have no entry: consumers of committed records get aborted ones.",
+    _ABORTED_READ)
+TRANSACTION_INDEX_UNKNOWN = Kind("transaction-index-unknown", "error",
+    "An entry is for a transaction that the log does not show as aborted.",
+    f"it hides records that were committed; {_REPAIR}")
+TRANSACTION_GONE = replace(TRANSACTION_INDEX_UNKNOWN, severity="warning",
+    hint="nothing of it is in the log any more")
+TRANSACTION_INDEX_FIRST_OFFSET = Kind("transaction-index-first-offset", "error",
+    "An entry begins after its transaction, whose first records consumers get though they were aborted.",
+    _REPAIR)
+TRANSACTION_CLEANED = replace(TRANSACTION_INDEX_FIRST_OFFSET, severity="info",
+    hint="the cleaner removed the batches at its beginning")
+TRANSACTION_INDEX_LAST_STABLE_OFFSET = Kind("transaction-index-last-stable-offset", "error",
+    "An entry says that no transaction was open where one was, and a search may end too early.",
+    f"a search may end too early; {_REPAIR}")
+LAST_STABLE_OFFSET_EARLIER = replace(TRANSACTION_INDEX_LAST_STABLE_OFFSET, severity="warning", hint=None)
+LAST_STABLE_OFFSET_OF_FOLLOWER = replace(TRANSACTION_INDEX_LAST_STABLE_OFFSET, severity="info",
+    hint="as a follower writes it")
+
+# ---- the files of a partition and of a log dir
+
+LEADER_EPOCH_CHECKPOINT = Kind("leader-epoch-checkpoint", "error",
+    "A partition's leader-epoch-checkpoint cannot be read: a broker puts the whole log dir offline, or does not start.",
+    "a broker puts the whole log dir offline, or does not start; delete the file: a broker creates a new one")
+STRAY_DIRECTORY = Kind("stray-directory", "error",
+    "A directory of a log dir is not a partition, and no broker starts.",
+    "move it elsewhere, or give the log dir a directory of its own below the volume's root")
+STRAY_SEGMENT_FILE = Kind("stray-segment-file", "error",
+    "A file has a segment's extension without an offset before it, and no broker starts.",
+    "move it elsewhere")
+LOG_START_BEYOND_END = Kind("log-start-beyond-end", "error",
+    "A log ends below its start offset: a broker that starts deletes every segment.",
+    "a broker that starts deletes every segment: are all segments there, and is the checkpoint this log dir's?")
+META_PROPERTIES = Kind("meta-properties", "error",
+    "The log dir's meta.properties cannot be read, and no broker starts.",
+    "restore the file; every log dir of a broker has the same ids")
+PARTITION_METADATA = Kind("partition-metadata", "error",
+    "A partition.metadata cannot be read: a broker puts the whole log dir offline.",
+    f"{_OFFLINE}; restore it from a replica, where the topic has the same id")
+NOT_WRITABLE = Kind("not-writable", "error",
+    "The owner of the newest segment has no permission to write a file or directory of the log dir, so a broker puts "
+    "the log dir offline.",
+    "a broker opens every file for writing: chown or chmod those that it cannot open, {count} in all")
+RECOVERY_POINTS = Kind("offset-checkpoint", "warning",
+    "A checkpoint of the log dir cannot be read, and a broker ignores it.",
+    "after an unclean stop a broker reads every segment; delete the file")
+LOG_START_OFFSETS = replace(RECOVERY_POINTS,
+    hint="a broker starts every log at its first segment; delete the file")
+ORPHAN_INDEX = Kind("orphan-index", "warning",
+    "An index has no log; a broker deletes it when it starts.",
+    "it has no log; the broker deletes it when it starts")
+LEFTOVER_FILE = Kind("leftover-file", "info",
+    "A broker deletes the file when it starts.",
+    "the broker deletes it when it starts")
+INDEXES_UNKNOWN = Kind("indexes-unknown", "info",
+    "The file does not have a segment's name, so no index next to it could be its own.",
+    "not a segment's name: no index next to it could be its own")
+LOG_MISSING = Kind("log-missing", "info",
+    "An index was checked by itself: its log is not next to it.",
+    "there is no log next to it: it was checked by itself")
+PARTITION_GONE = Kind("partition-gone", "info",
+    "A partition was deleted while it was read.",
+    "a broker deleted it, or is about to: it was there a moment ago")
+SEGMENT_SWAPPING = Kind("segment-swapping", "info",
+    "A broker was exchanging the segment's files, and completes that when it starts.",
+    "the broker completes this exchange of files when it starts")
+SEGMENTS_GONE = Kind("segments-gone", "info",
+    "Segments were deleted while the partition was read; the others were checked.",
+    "a broker deleted them meanwhile; the log begins at {start}")
+NO_SEGMENT_LEFT = replace(SEGMENTS_GONE, hint="a broker deleted them meanwhile; nothing is left")
+
+CATALOGUE: Final = Kind.by_name(globals())
+"""Kind -> what is said of it: of each name the usual severity and hint first, then those of other situations."""

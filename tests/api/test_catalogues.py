@@ -12,12 +12,14 @@ from types import ModuleType
 import pytest
 
 import mqindex
+from mqindex.kafka import catalogue as kafka
+from mqindex.kafka.checks import log_check
 from mqindex.report import Catalogue, Kind, catalogue_rows
 from mqindex.rocketmq import catalogue as rocketmq
 
 PACKAGE = Path(mqindex.__file__).parent
-BROKERS = pytest.mark.parametrize("broker", [rocketmq], ids=["rocketmq"])
-EACH = [(name, kinds) for module in (rocketmq,) for name, kinds in sorted(module.CATALOGUE.items())]
+BROKERS = pytest.mark.parametrize("broker", [rocketmq, kafka], ids=["rocketmq", "kafka"])
+EACH = [(name, kinds) for module in (rocketmq, kafka) for name, kinds in sorted(module.CATALOGUE.items())]
 ALWAYS = {"path", "at", "field", "expected", "got", "many"}  # parameters of `Kind.finding`
 
 
@@ -53,7 +55,6 @@ def test_every_finding_is_made_of_a_kind() -> None:
     makers = {
         path.name
         for path, tree in trees().items()
-        if "kafka" not in path.parts
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Finding", "Kind")
     }
@@ -128,3 +129,6 @@ def native(module: str, name: str) -> set[str]:
 def test_every_fault_of_a_kernel_has_its_kind() -> None:
     assert set(rocketmq.INDEX_FAULTS) == native("index_file.pyx", "FAULT_KINDS")
     assert set(rocketmq.LOG_DAMAGE) == native("commit_log.pyx", "_KINDS")
+    faults = set(re.findall(r'return "(bad-[a-z]+)"', (PACKAGE / "_native" / "kafka_log.pyx").read_text()))
+    assert set(kafka.LOG_TAILS) == faults | {"tail"}
+    assert set(log_check._ODD) == native("kafka_log.pyx", "_ODDITIES")

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
+from mqindex.kafka import catalogue
 from mqindex.kafka.checks.partition_check import known_epochs, overlaps
 from mqindex.kafka.checks.segment_check import CheckedSegment, SegmentCheck, check_segment
 from mqindex.kafka.checks.transaction_check import Markers, check_transactions
@@ -177,8 +178,5 @@ def unlike(path: str, segments: Sequence[CheckedSegment]) -> list[Finding]:
         wanted = [segment.files for segment in segments if kind in segment.unlike and not segment.open]
         if wanted:
             got = f"{len(wanted)} of {plural(len(segments), f'.{kind} file')} that a rebuild would write otherwise"
-            hint = (
-                "look-ups are answered rightly; another index.interval.bytes, version or kind of append explains them"
-            )
-            found.append(Finding("info", "index-unlike-rebuilt", path, got=got, hint=hint))
+            found.append(catalogue.INDEX_DIFFERS.finding(path, got=got))
     return found

@@ -14,14 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._words import plural
+from mqindex.kafka import catalogue
 from mqindex.kafka.index.index_entries import Entries
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.log_facts import LogFacts
-from mqindex.report import Finding, Severity
+from mqindex.report import Finding, Kind
 
 __all__ = ["Against", "check_entries", "check_shape"]
-
-_REPAIR = "`mqindex repair` writes it from the log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +52,20 @@ class Against:
 
 def check_shape(path: str, kind: IndexKind, entries: Entries, *, may_be_longer: bool) -> list[Finding]:
     """Length and order: what a file shows without its log. `may_be_longer`: than its entries, as an open index."""
-    findings = []
+    kinds, findings = catalogue.INDEXES[kind], []
     if entries.fragment:
         size = kind.entry_size
         got = entries.places * size + entries.fragment
-        findings.append(
-            Finding("error", f"{kind.label}-length", path, None, None, f"a multiple of {size} bytes", got, _REPAIR)
-        )
+        findings.append(kinds.length.finding(path, expected=f"a multiple of {size} bytes", got=got))
     behind = entries.places - len(entries)
     if entries.tail == "zeros":
-        severity: Severity = "info" if may_be_longer else "error"
-        hint = "no broker has closed this file yet" if may_be_longer else f"a broker takes zeros as entries; {_REPAIR}"
+        unwritten = kinds.unwritten_while_open if may_be_longer else kinds.unwritten
         zeros = f"{plural(behind, 'place')} of zeros"
-        findings.append(Finding(severity, f"{kind.label}-unwritten", path, entries.at, None, "nothing", zeros, hint))
+        findings.append(unwritten.finding(path, entries.at, expected="nothing", got=zeros))
     elif entries.tail == "stale":
-        severity = "warning" if may_be_longer else "error"
+        order = kinds.order_while_open if may_be_longer else kinds.order
         strange = plural(behind, "place that does not follow", "places that do not follow")
-        hint = "what was cut from an open index stays in its file" if may_be_longer else _REPAIR
-        findings.append(
-            Finding(severity, f"{kind.label}-order", path, entries.at, None, "entries in order", strange, hint)
-        )
+        findings.append(order.finding(path, entries.at, expected="entries in order", got=strange))
     return findings
 
 
@@ -119,63 +112,62 @@ def _looked_up(
 
 
 def _check_offsets(path: str, entries: Entries, facts: LogFacts, against: Against) -> Iterator[Finding]:
-    kind, size = IndexKind.OFFSET.label, IndexKind.OFFSET.entry_size
+    kinds, size = catalogue.OFFSET_INDEX, IndexKind.OFFSET.entry_size
     if not len(entries):
-        yield from _empty(path, kind, against)
+        yield from _empty(path, against)
         return
     at = facts.positions
     row = at.rows_of(entries.second)
     offsets = entries.first + against.base_offset
     beyond = entries.second >= against.valid_bytes
-    severity: Severity = "warning" if against.open else "error"
-    yield from _told(severity, f"{kind}-beyond-log", path, size, beyond, "position",
+    beyond_log = kinds.beyond_open_log if against.open else kinds.beyond_log
+    yield from _first(beyond_log, path, size, beyond, "position",
                      f"below {against.valid_bytes}", entries.second)  # fmt: skip
     cut = _cut(offsets, against) & ~beyond
-    yield from _told("warning", f"{kind}-beyond-log", path, size, cut, "offset",
+    yield from _first(kinds.beyond_open_log, path, size, cut, "offset",
                      f"{against.last_offset} or less", offsets)  # fmt: skip
     beyond |= cut
     inside = ~at.found[row] & ~beyond
-    yield from _told("error", f"{kind}-position", path, size, inside, "position", "the begin of a batch",
+    yield from _first(catalogue.OFFSET_INDEX_POSITION, path, size, inside, "position", "the beginning of a batch",
                      entries.second)  # fmt: skip
     whole = at.found[row] & ~beyond
     passed = whole & (at.offset_before[row] >= offsets)
-    yield from _told("error", f"{kind}-offset", path, size, passed, "offset",
+    yield from _first(kinds.offset, path, size, passed, "offset",
                      at.offset_before[row] + 1, offsets, "at least ")  # fmt: skip
     until = np.concatenate([at.offset_before[row[1:]], [facts.last_offset]])
     odd = whole & ~passed & ((offsets < at.base_offset[row]) | (offsets > until))
-    yield from _told("warning", f"{kind}-origin", path, size, odd, "offset", at.last_offset[row],
+    yield from _first(kinds.origin, path, size, odd, "offset", at.last_offset[row],
                      offsets)  # fmt: skip
 
 
 def _check_times(
     path: str, entries: Entries, positions: npt.NDArray[np.int64], least: int, facts: LogFacts, against: Against
 ) -> Iterator[Finding]:
-    kind, size, times = IndexKind.TIME.label, IndexKind.TIME.entry_size, entries.first
+    kinds, size, times = catalogue.TIME_INDEX, IndexKind.TIME.entry_size, entries.first
     last = int(times[-1]) if len(times) else -1
     if last < least:
-        what = "incomplete" if len(times) else "empty"
-        hint = f"searches by time and retention go by the last entry; {_REPAIR}"
+        kind = catalogue.TIME_INDEX_INCOMPLETE if len(times) else catalogue.TIME_INDEX_EMPTY
         got = last if len(times) else "no entry"
         expected = f"last timestamp {least}{' or more' if against.open else ''}"
-        yield Finding("error", f"{kind}-{what}", path, None, "timestamp", expected, got, hint)
+        yield kind.finding(path, None, "timestamp", expected, got)
     beyond = times > against.max_timestamp
-    severity: Severity = "warning" if against.open else "error"
-    yield from _told(severity, f"{kind}-beyond-log", path, size, beyond, "timestamp",
+    beyond_log = kinds.beyond_open_log if against.open else kinds.beyond_log
+    yield from _first(beyond_log, path, size, beyond, "timestamp",
                      f"{against.max_timestamp} or less", times)  # fmt: skip
     offsets = entries.second + against.base_offset
     cut = _cut(offsets, against) & ~beyond
-    yield from _told("warning", f"{kind}-beyond-log", path, size, cut, "offset",
+    yield from _first(kinds.beyond_open_log, path, size, cut, "offset",
                      f"{against.last_offset} or less", offsets)  # fmt: skip
     beyond |= cut
     at = facts.positions
     before = at.timestamp_before[at.rows_of(positions)]
     passed = (before >= times) & ~beyond
-    yield from _told("error", f"{kind}-offset", path, size, passed, "timestamp", before, times,
+    yield from _first(kinds.offset, path, size, passed, "timestamp", before, times,
                      "more than ")  # fmt: skip
     first = facts.times
     reached = first.max_timestamp == times
     odd = ~(reached & (first.base_offset <= offsets) & (offsets <= first.last_offset)) & ~beyond & ~passed
-    yield from _told("warning", f"{kind}-origin", path, size, odd, "offset", first.last_offset,
+    yield from _first(kinds.origin, path, size, odd, "offset", first.last_offset,
                      offsets)  # fmt: skip
 
 
@@ -195,17 +187,15 @@ def _least(facts: LogFacts, last_position: npt.NDArray[np.int64], against: Again
     return int(before.max(initial=-1))
 
 
-def _empty(path: str, kind: str, against: Against) -> Iterator[Finding]:
+def _empty(path: str, against: Against) -> Iterator[Finding]:
     """No entry where a rebuild writes some: every answer is right, and slow; a follower's one append leaves it so."""
     if against.due[IndexKind.OFFSET]:
-        hint = f"every look-up reads the log from its begin; {_REPAIR}"
         expected = plural(against.due[IndexKind.OFFSET], "entry")
-        yield Finding("warning", f"{kind}-empty", path, None, None, expected, "no entry", hint)
+        yield catalogue.OFFSET_INDEX_EMPTY.finding(path, expected=expected, got="no entry")
 
 
-def _told(
-    severity: Severity,
-    kind: str,
+def _first(
+    kind: Kind,
     path: str,
     size: int,
     wrong: npt.NDArray[np.bool_],
@@ -219,7 +209,5 @@ def _told(
         return
     at, count = int(np.argmax(wrong)), int(wrong.sum())
     wanted = expected if isinstance(expected, str) else f"{words}{int(expected[at])}"
-    hint = f"{plural(count, 'entry')} of this kind" if count > 1 else None
-    if severity == "error":
-        hint = f"{hint}; {_REPAIR}" if hint else _REPAIR
-    yield Finding(severity, kind, path, at * size, field, wanted, int(got[at]), hint)
+    many = plural(count, "entry") if count > 1 else None
+    yield kind.finding(path, at * size, field, wanted, int(got[at]), many=many)

@@ -11,9 +11,10 @@ from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files.regular import regular
+from mqindex.kafka import catalogue
 from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.log_segment import LogSegment
-from mqindex.report import Finding, Severity
+from mqindex.report import Finding
 
 __all__ = ["end_findings", "is_contradictory", "log_findings", "refused"]
 
@@ -22,10 +23,8 @@ _ZEROS: Final = 1 << 20
 
 def refused(path: str, error: MQIndexError) -> Finding:
     """A log that a broker's recovery does not survive, or that cannot be opened."""
-    hint = error.hint or "a broker that recovers this segment empties it, or does not start"
-    return Finding(
-        "error", "log-refused", path, error.at, error.field, error.expected, error.got, f"{error.what}; {hint}"
-    )
+    kind = catalogue.LOG_CANNOT_BE_READ if error.hint else catalogue.LOG_REFUSED
+    return kind.finding(path, error.at, error.field, error.expected, error.got, what=error.what, hint=error.hint)
 
 
 def log_findings(path: str, made: Recovered, *, last: bool) -> list[Finding]:
@@ -40,13 +39,11 @@ def is_contradictory(made: Recovered) -> bool:
 
 # ---- what no checksum covers
 
-_RESTORE = "restore the segment from another replica"
-_UNSEEN = "a broker's start passes over it, its recovery too unless the index gets an entry there"
 _ODD: Final = {
-    "order": ("offset-order", "base_offset", "{} or more", f"{_UNSEEN}; followers refuse the batch"),
-    "base": ("offset-order", "base_offset", "the segment's base offset {} or more", _UNSEEN),
-    "magic": ("magic", "magic", "0, 1 or 2", "a broker reads it as 1 or 2; a consumer gets no further than this batch"),
-    "count": ("count", "count", "0..{}", "a consumer gets no further than this batch"),
+    "order": (catalogue.LOG_OFFSET_ORDER, "base_offset", "{} or more"),
+    "base": (catalogue.LOG_BELOW_BASE, "base_offset", "the segment's base offset {} or more"),
+    "magic": (catalogue.LOG_MAGIC, "magic", "0, 1 or 2"),
+    "count": (catalogue.LOG_COUNT, "count", "0..{}"),
 }
 
 
@@ -59,11 +56,10 @@ def _oddities(path: str, made: Recovered) -> list[Finding]:
     `ByteBufferLogInputStream`, `DefaultRecordBatch`. The checksum of magic 2 begins behind these fields.
     """
     found = []
-    for kind, count, at, expected, got in made.oddities:
-        name, field, words, hint = _ODD[kind]
-        many = f"{plural(count, 'batch')} of this kind; " if count > 1 else ""
-        hint = f"{many}{hint}; {_RESTORE}"
-        found.append(Finding("error", f"log-{name}", path, at, field, words.format(expected), got, hint))
+    for oddity, count, at, expected, got in made.oddities:
+        kind, field, words = _ODD[oddity]
+        many = plural(count, "batch") if count > 1 else None
+        found.append(kind.finding(path, at, field, words.format(expected), got, many=many))
     return found
 
 
@@ -82,19 +78,13 @@ def end_findings(segment: LogSegment, made: Recovered, ends: Sequence[int]) -> l
     for end in ends:
         row, _, _ = find_batch(log, 0, made.valid_bytes, "last_offset", end - 1)
         if row is None:
-            hint = "a snapshot says that the log went on to there: records are lost; the broker deletes the snapshot"
             next_offset = segment.base_offset if made.last_offset is None else made.last_offset + 1
-            return [
-                Finding("warning", "log-end", segment.path, None, "next_offset", f"{end} or more", next_offset, hint)
-            ]
+            return [catalogue.LOG_END.finding(segment.path, None, "next_offset", f"{end} or more", next_offset)]
         batch = batch_rows([row])[0]
         if batch["last_offset"] != end - 1:
             got = f"{batch['base_offset']} to {batch['last_offset']}"
-            hint = f"a snapshot says that the log ended there once; {_UNSEEN}; {_RESTORE}"
-            at = int(batch["position"])
-            return [
-                Finding("error", "log-offset-order", segment.path, at, "offset", f"a batch to {end - 1}", got, hint)
-            ]
+            kind, at = catalogue.LOG_NOT_AT_SNAPSHOT, int(batch["position"])
+            return [kind.finding(segment.path, at, "offset", f"a batch to {end - 1}", got)]
     return []
 
 
@@ -106,25 +96,16 @@ def _tail(path: str, made: Recovered, *, last: bool) -> list[Finding]:
     cut = made.truncated_bytes
     if not cut:
         return []
-    kind, at, name, expected, got = made.fault or (
-        "tail",
-        made.valid_bytes,
-        None,
-        "the end of the log",
-        plural(cut, "byte"),
-    )
-    zeros = _is_zeros(path, made.valid_bytes)
-    severity: Severity = "error"
-    if zeros and last:
-        severity, kind = "info", "tail"
-    elif last and (made.fault is None or _reaches_end(path, made.valid_bytes)):
-        severity = "warning"
-    hint = f"a broker's recovery cuts {plural(cut, 'byte')} here"
-    if zeros:
-        hint += "; they are zeros, as of a log that was given its length beforehand"
+    nothing = "tail", made.valid_bytes, None, "the end of the log", plural(cut, "byte")
+    fault, at, name, expected, got = made.fault or nothing
+    kinds = catalogue.LOG_TAILS[fault]
+    if _is_zeros(path, made.valid_bytes):
+        kind = catalogue.LOG_ENDS_IN_ZEROS if last else kinds.zeros_followed
     elif not last:
-        hint += ", and drops every later segment"
-    return [Finding(severity, f"log-{kind}", path, at, name, expected, got, hint)]
+        kind = kinds.followed
+    else:
+        kind = kinds.unfinished if made.fault is None or _reaches_end(path, made.valid_bytes) else kinds.last
+    return [kind.finding(path, at, name, expected, got, bytes=plural(cut, "byte"))]
 
 
 def _is_zeros(path: str, start: int) -> bool:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from mqindex._words import plural
 from mqindex.errors import FormatError, was_cut
+from mqindex.kafka import catalogue
 from mqindex.kafka.log.batches import has_append_time
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.report import Finding
@@ -38,10 +39,8 @@ def check_records(segment: LogSegment, stop: int) -> list[Finding]:
         count += int(wrong.sum())
     if first is not None:
         at, said, got = first
-        hint = f"{plural(count, 'batch')} of this kind; searches by time pass over such records"
-        findings.append(
-            Finding("warning", "log-max-timestamp", segment.path, at, "max_timestamp", f"{got} or more", said, hint)
-        )
+        many, kind = plural(count, "batch"), catalogue.LOG_MAX_TIMESTAMP
+        findings.append(kind.finding(segment.path, at, "max_timestamp", f"{got} or more", said, many=many))
     return findings
 
 
@@ -60,10 +59,8 @@ def _greatest_times(segment: LogSegment, rows: npt.NDArray[Any]) -> tuple[npt.ND
             if was_cut(error):
                 raise
             at = int(rows["position"][first]) if error.at is None else error.at
-            hint = f"{error.what}; a consumer gets no further than this batch"
-            findings.append(
-                Finding("error", "log-records", segment.path, at, error.field, error.expected, error.got, hint)
-            )
+            kind = catalogue.LOG_RECORDS
+            findings.append(kind.finding(segment.path, at, error.field, error.expected, error.got, what=error.what))
             first = max(int(np.searchsorted(rows["position"], at, "right")), first + 1)
     return times, findings
 

@@ -14,12 +14,13 @@ from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
 from mqindex.files import disk
 from mqindex.files.regular import regular
+from mqindex.kafka import catalogue
 from mqindex.kafka.checks.index_check import Against, check_entries, check_shape
 from mqindex.kafka.index.index_entries import Entries, read_entries
 from mqindex.kafka.layout import MAX_LOG_SIZE, MIN_BATCH_SIZE, IndexKind
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.partition.partition_files import SegmentFiles
-from mqindex.report import Finding, Severity
+from mqindex.report import Finding
 
 __all__ = ["CheckedIndexes", "check_alone", "check_indexes"]
 
@@ -138,19 +139,15 @@ def _same(path: str, wanted: bytes) -> bool:
 
 def _missing(files: SegmentFiles, kind: IndexKind, wanted: bytes, *, empty: bool) -> Finding:
     """Without a `.index` a broker rebuilds all indexes of the segment; a lost `.timeindex` it makes empty, for good."""
-    hint = "a broker makes an empty one, and then answers searches by time wrongly; `mqindex repair` writes it"
+    lost = catalogue.INDEXES[kind].missing
     if kind is IndexKind.TIME and not wanted:
-        hint = "a broker makes an empty one, as it is due here"
-    elif kind is IndexKind.OFFSET:
-        hint = "`mqindex repair` writes it; a broker reads the whole segment for it, from 1.1 to 2.2 it does not"
-    expected = plural(len(wanted) // kind.entry_size, "entry")
-    severity: Severity = "info" if kind is IndexKind.TIME and not wanted else "warning" if empty else "error"
-    path = files.place_of(kind)
-    return Finding(severity, f"{kind.label}-missing", path, None, None, expected, "no file", hint)
+        lost = catalogue.NO_TIMES_INDEXED
+    elif empty:
+        lost = replace(lost, severity="warning")
+    return lost.finding(files.place_of(kind), expected=plural(len(wanted) // kind.entry_size, "entry"), got="no file")
 
 
 def _endless(path: str, kind: IndexKind) -> Finding:
     """Not read: no broker could."""
-    hint = "`mqindex repair` writes it from the log"
     expected, got = f"at most {MAX_LOG_SIZE} bytes", os.path.getsize(path)
-    return Finding("error", f"{kind.label}-length", path, None, None, expected, got, hint)
+    return catalogue.INDEXES[kind].length.finding(path, expected=expected, got=got)

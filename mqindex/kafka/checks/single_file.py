@@ -17,6 +17,7 @@ from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
 from mqindex.errors import BadMagicError, CorruptIndexError
 from mqindex.files import disk
+from mqindex.kafka import catalogue
 from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis, diagnose, unlike
 from mqindex.kafka.checks.segment_check import CheckedSegment
 from mqindex.kafka.checks.segment_indexes import check_alone
@@ -26,7 +27,6 @@ from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.partition.partition_files import PartitionFiles, SegmentFiles, list_segments
 from mqindex.kafka.partition.producer_state import log_start_offset, read_snapshot
 from mqindex.kafka.partition.survey import Order, Partition, Survey, surveyed_partition, was_clean
-from mqindex.report import Finding
 
 __all__ = ["diagnose_file", "survey_file"]
 
@@ -47,7 +47,7 @@ def survey_file(order: Order, *, from_start: bool = False) -> Survey:
     known = list_segments(home) if name else PartitionFiles(home, (), {}, (), (), ())
     files = _segment_of(path, name, known)
     if files is None:
-        return Survey(path, home, True, order.options, (), (_no_log(path),), path)
+        return Survey(path, home, True, order.options, (), (catalogue.LOG_MISSING.finding(path),), path)
     before = tuple(each for each in known.segments if each.base_offset < files.base_offset)
     segments = known.segments if files in known.segments else (*before, files)
     first = number = segments.index(files)
@@ -57,7 +57,7 @@ def survey_file(order: Order, *, from_start: bool = False) -> Survey:
     partition = surveyed_partition(home, needed, was_clean(os.path.dirname(home)))
     behind = (each.base_offset for each in segments[number + 1 :])
     partition = replace(partition, next_base=next(behind, None))
-    findings = () if name else (_no_name(path),)
+    findings = () if name else (catalogue.INDEXES_UNKNOWN.finding(path),)
     return Survey(path, os.path.dirname(home), True, order.options, (partition,), findings, path)
 
 
@@ -104,14 +104,6 @@ def _tells(snapshots: Mapping[int, str], base_offset: int, log_start: int) -> bo
             read_snapshot(snapshots[base_offset])
             return True
     return False
-
-
-def _no_log(path: str) -> Finding:
-    return Finding("info", "log-missing", path, hint="no log stands beside it: it was checked by itself")
-
-
-def _no_name(path: str) -> Finding:
-    return Finding("info", "indexes-unknown", path, hint="no segment's name: no index beside it could be its own")
 
 
 # ---- what is told

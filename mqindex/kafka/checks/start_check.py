@@ -18,20 +18,21 @@ from typing import Final
 from mqindex.errors import CorruptIndexError
 from mqindex.files import lock
 from mqindex.files.regular import regular
+from mqindex.kafka import catalogue
 from mqindex.kafka.checks.start_rights import shut_files
 from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind
 from mqindex.kafka.partition.leader_epochs import read_epochs
 from mqindex.kafka.partition.offset_checkpoint import Offsets, read_offsets
 from mqindex.kafka.partition.partition_files import list_segments, partition_name
 from mqindex.kafka.partition.survey import Survey
-from mqindex.report import Finding, Obstacle
+from mqindex.report import Finding, Kind, Obstacle
 
 __all__ = ["StartFiles", "look_at_start"]
 
 _CACHE: Final = "remote-log-index-cache"
 _NUMBERED: Final = (".log", *(f".{kind}" for kind in IndexKind), ".snapshot", ".cleaned", ".swap")
 _LARGEST: Final = 1 << 20
-_OFFLINE: Final = "a broker puts the log dir offline, and stops where it has no other"
+_OFFLINE: Final = "a broker puts the log dir offline, and stops if it has no other"
 
 
 @dataclass(slots=True)
@@ -48,10 +49,10 @@ class StartFiles:
     findings: list[Finding] = field(default_factory=list)
     points: Offsets = field(default_factory=dict)
 
-    def stop(self, kind: str, path: str, reason: str, hint: str, brokers: str = "every") -> None:
+    def stop(self, kind: Kind, path: str, reason: str, brokers: str = "every") -> None:
         """A file with which no broker starts."""
         self.obstacles.append(Obstacle(path, reason, brokers))
-        self.findings.append(Finding("error", kind, path, got=reason, hint=hint))
+        self.findings.append(kind.finding(path, got=reason))
 
 
 def look_at_start(found: Survey) -> StartFiles:
@@ -83,8 +84,7 @@ def _look_at_directories(log_dir: str, look: StartFiles) -> None:
         path = os.path.join(log_dir, name)
         named = partition_name(path)
         if named is None:
-            hint = "move it elsewhere, or give the log dir a directory of its own below the volume's root"
-            look.stop("stray-directory", path, "a directory that is no partition", hint)
+            look.stop(catalogue.STRAY_DIRECTORY, path, "a directory that is not a partition")
         elif named.state == "delete":
             look.deletes.append(path)
 
@@ -98,7 +98,7 @@ def _look_at_properties(path: str, look: StartFiles) -> None:
     told = dict(_property(line.strip()) for line in lines if line.strip() and line.strip()[0] not in "#!")
     reason = _wrong_property(told)
     if reason is not None:
-        look.stop("meta-properties", path, reason, "restore the file; every log dir of a broker has the same ids")
+        look.stop(catalogue.META_PROPERTIES, path, reason)
 
 
 def _property(line: str) -> tuple[str, str]:
@@ -119,18 +119,15 @@ def _wrong_property(told: dict[str, str]) -> str | None:
 
 
 def _look_at_checkpoints(log_dir: str, look: StartFiles) -> None:
-    for name, consequence in (
-        ("recovery-point-offset-checkpoint", "after an unclean stop a broker reads every segment"),
-        ("log-start-offset-checkpoint", "a broker lets every log start at its first segment"),
+    for name, kind in (
+        ("recovery-point-offset-checkpoint", catalogue.RECOVERY_POINTS),
+        ("log-start-offset-checkpoint", catalogue.LOG_START_OFFSETS),
     ):
         path = os.path.join(log_dir, name)
         try:
             offsets = read_offsets(path)
         except CorruptIndexError as error:
-            hint = f"{consequence}; delete the file"
-            look.findings.append(
-                Finding("warning", "offset-checkpoint", path, None, None, error.expected, error.got, hint)
-            )
+            look.findings.append(kind.finding(path, expected=error.expected, got=error.got))
         else:
             if name.startswith("recovery"):
                 look.points = offsets
@@ -145,7 +142,7 @@ def _look_at_partition(path: str, look: StartFiles) -> None:
     for stray in (*files.skipped, *files.leftovers):
         name = os.path.basename(stray)
         if name.endswith(_NUMBERED) and not _is_long(name.partition(".")[0]):
-            look.stop("stray-segment-file", stray, "a segment's ending, and no offset before it", "move it elsewhere")
+            look.stop(catalogue.STRAY_SEGMENT_FILE, stray, "a segment's extension without an offset before it")
     for segment in files.segments:
         if os.path.getsize(segment.log) > MAX_LOG_SIZE:
             reason = f"longer than {MAX_LOG_SIZE} bytes"
@@ -156,8 +153,7 @@ def _look_at_partition(path: str, look: StartFiles) -> None:
         look.obstacles.append(Obstacle(str(error.path), f"no checkpoint that a broker reads: {_OFFLINE}"))
     metadata = os.path.join(path, "partition.metadata")
     for reason in _wrong_metadata(metadata):
-        hint = f"{_OFFLINE}; restore it from a replica, where the topic has the same id"
-        look.stop("partition-metadata", metadata, reason, hint, brokers="from 2.8 on")
+        look.stop(catalogue.PARTITION_METADATA, metadata, reason, brokers="from 2.8 on")
 
 
 def _is_long(text: str) -> bool:

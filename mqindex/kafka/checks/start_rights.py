@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from mqindex.files.rights import is_shut, rights
+from mqindex.kafka import catalogue
 from mqindex.kafka.partition.partition_files import list_segments
 from mqindex.report import Finding, Obstacle
 
@@ -26,11 +27,10 @@ def shut_files(log_dir: str, partitions: Iterable[str], *, single: bool) -> tupl
     if owner is None or not shut:
         return None
     path, status = shut[0]
-    hint = f"a broker opens every file to write: chown or chmod what it cannot, {len(shut)} in all"
     wanted, got = f"writable for user {owner.st_uid}", rights(status)
     return (
         Obstacle(path, "the owner of the log may not write it"),
-        Finding("error", "not-writable", path, expected=wanted, got=got, hint=hint),
+        catalogue.NOT_WRITABLE.finding(path, expected=wanted, got=got, count=len(shut)),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from mqindex.kafka import catalogue
 from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis
 from mqindex.kafka.checks.segment_check import CheckedSegment
 from mqindex.kafka.checks.start_check import StartFiles
@@ -93,6 +94,5 @@ def _check_start(one: DiagnosedPartition, segments: list[CheckedSegment], done: 
     if end < start:
         logs = [segment.files.log for segment in segments]
         done.deletes += logs
-        hint = "a broker that starts deletes every segment: are they all there, and the checkpoint this log dir's?"
-        path = one.partition.path
-        done.findings.append(Finding("error", "log-start-beyond-end", path, None, "log_start_offset", end, start, hint))
+        finding = catalogue.LOG_START_BEYOND_END.finding(one.partition.path, None, "log_start_offset", end, start)
+        done.findings.append(finding)

@@ -12,16 +12,15 @@ import numpy.typing as npt
 
 from mqindex._words import plural
 from mqindex.files.regular import regular
+from mqindex.kafka import catalogue
 from mqindex.kafka.index.transaction_index import AbortedTxn, read_aborted
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.partition.transactions import ABORT, BEGIN, EVENT
-from mqindex.report import Finding, Severity
+from mqindex.report import Finding
 
 __all__ = ["Markers", "check_transactions", "check_transactions_alone", "refused_version"]
 
 _ENTRY_SIZE = IndexKind.TRANSACTION.entry_size
-_KIND = IndexKind.TRANSACTION.label
-_REPAIR = "`mqindex repair` writes it from the log"
 
 
 class Markers:
@@ -75,11 +74,12 @@ def check_transactions_alone(path: str, base_offset: int) -> tuple[list[Finding]
     with open(path, "rb", opener=regular) as file:
         data = file.read()
     entries = read_aborted(data)
+    kind, expected = catalogue.TRANSACTION_INDEX_OFFSET, f"{base_offset} or more"
     early = [
-        Finding("error", f"{_KIND}-offset", path, number * _ENTRY_SIZE, "last_offset",
-                f"{base_offset} or more", txn.last_offset, _REPAIR)
-        for number, txn in enumerate(entries) if txn.last_offset < base_offset
-    ]  # fmt: skip
+        kind.finding(path, number * _ENTRY_SIZE, "last_offset", expected, txn.last_offset)
+        for number, txn in enumerate(entries)
+        if txn.last_offset < base_offset
+    ]
     return _first_of_each([*_shape(path, data, entries), *early]), len(entries)
 
 
@@ -103,10 +103,9 @@ def _first_of_each(findings: Iterable[Finding]) -> list[Finding]:
     for finding in findings:
         first.setdefault((finding.severity, finding.kind), finding)
         count[finding.severity, finding.kind] += 1
+    many = {alike: f"{plural(number, 'entry')} of this kind" for alike, number in count.items() if number > 1}
     return [
-        finding
-        if count[alike] == 1
-        else replace(finding, hint=f"{plural(count[alike], 'entry')} of this kind; {finding.hint}")
+        replace(finding, hint="; ".join(filter(None, [many.get(alike), finding.hint]))) if alike in many else finding
         for alike, finding in first.items()
     ]
 
@@ -134,26 +133,28 @@ def _shape(path: str, data: bytes, entries: Sequence[AbortedTxn]) -> Iterator[Fi
     """What a file shows without its log."""
     if len(data) % _ENTRY_SIZE:
         expected = f"a multiple of {_ENTRY_SIZE} bytes"
-        yield Finding("error", f"{_KIND}-length", path, None, None, expected, len(data), _REPAIR)
+        yield catalogue.TRANSACTION_INDEX_LENGTH.finding(path, expected=expected, got=len(data))
     last = -1
     for number, txn in enumerate(entries):
         at = number * _ENTRY_SIZE
         if txn.version != 0:
-            yield Finding("error", f"{_KIND}-version", path, at, "version", 0, txn.version, _REPAIR)
+            yield catalogue.TRANSACTION_INDEX_VERSION.finding(path, at, "version", 0, txn.version)
         if txn.last_offset <= last:
             expected = f"more than {last}"
-            yield Finding("error", f"{_KIND}-order", path, at, "last_offset", expected, txn.last_offset, _REPAIR)
+            yield catalogue.TRANSACTION_INDEX_ORDER.finding(path, at, "last_offset", expected, txn.last_offset)
         last = max(last, txn.last_offset)
 
 
 def _missing(path: str, data: bytes | None, missing: Sequence[AbortedTxn], open_end: bool) -> Iterator[Finding]:
     if not missing:
         return
-    severity: Severity = "warning" if open_end else "error"
     expected = f"{plural(len(missing), 'aborted transaction')} more, the first at offset {missing[0].last_offset}"
-    hint = f"consumers that read committed records only get aborted ones; {_REPAIR}"
-    kind, got = ("missing", "no file") if data is None else ("incomplete", "none")
-    yield Finding(severity, f"{_KIND}-{kind}", path, None, None, expected, got, hint)
+    kind, got = catalogue.TRANSACTION_INDEX_INCOMPLETE, "none"
+    if data is None:
+        kind, got = catalogue.TRANSACTION_INDEX_MISSING, "no file"
+    if open_end:  # a broker may still be writing them
+        kind = replace(kind, severity="warning")
+    yield kind.finding(path, expected=expected, got=got)
 
 
 def _unknown(path: str, at: int, txn: AbortedTxn, markers: Markers, log_start: int) -> Finding:
@@ -162,10 +163,8 @@ def _unknown(path: str, at: int, txn: AbortedTxn, markers: Markers, log_start: i
     misleads = txn.last_offset >= log_start and (
         said not in (None, ABORT) or markers.any_in(txn.producer_id, txn.first_offset, txn.last_offset)
     )
-    severity: Severity = "error" if misleads else "warning"
-    hint = f"it hides records that were committed; {_REPAIR}" if misleads else "nothing of it is in the log any more"
-    expected = "a transaction that was aborted"
-    return Finding(severity, f"{_KIND}-unknown", path, at, None, expected, _said(txn), hint)
+    kind = catalogue.TRANSACTION_INDEX_UNKNOWN if misleads else catalogue.TRANSACTION_GONE
+    return kind.finding(path, at, None, "a transaction that was aborted", _said(txn))
 
 
 def _compare(
@@ -175,20 +174,17 @@ def _compare(
         hides = txn.last_offset >= log_start and (
             txn.first_offset > due.first_offset or markers.any_in(due.producer_id, txn.first_offset, due.first_offset)
         )
-        severity: Severity = "error" if hides else "info"
-        hint = _REPAIR if hides else "the cleaner took the batches at its begin away"
-        yield Finding(severity, f"{_KIND}-first-offset", path, at + 10, "first_offset", due.first_offset,
-                      txn.first_offset, hint)  # fmt: skip
+        kind = catalogue.TRANSACTION_INDEX_FIRST_OFFSET if hides else catalogue.TRANSACTION_CLEANED
+        yield kind.finding(path, at + 10, "first_offset", due.first_offset, txn.first_offset)
     stable = txn.last_stable_offset
     if stable != due.last_stable_offset:
         early = stable > max(due.last_stable_offset, log_start)
         alone = due.last_stable_offset == due.last_offset + 1 and not markers.began_in(due.last_offset + 1, stable)
         followed = early and alone and stable <= markers.end
-        severity = "info" if followed else "error" if early else "warning"
-        early_end = f"a search may end too early; {_REPAIR}" if early else None
-        hint_of = "as a follower writes it" if followed else early_end
-        yield Finding(severity, f"{_KIND}-last-stable-offset", path, at + 26, "last_stable_offset",
-                      due.last_stable_offset, stable, hint_of)  # fmt: skip
+        kind = catalogue.TRANSACTION_INDEX_LAST_STABLE_OFFSET if early else catalogue.LAST_STABLE_OFFSET_EARLIER
+        if followed:
+            kind = catalogue.LAST_STABLE_OFFSET_OF_FOLLOWER
+        yield kind.finding(path, at + 26, "last_stable_offset", due.last_stable_offset, stable)
 
 
 def _said(txn: AbortedTxn) -> str:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files.regular import regular
+from mqindex.kafka import catalogue
 from mqindex.report import Finding
 
 __all__ = ["CHECKPOINT", "RUN", "Epochs", "check_epochs", "read_epochs"]
@@ -128,9 +129,5 @@ def check_epochs(logs: Sequence[tuple[str, npt.NDArray[Any]]], epochs: Epochs) -
 
 
 def _wrong(path: str, at: int | None, expected: str, got: int, count: int) -> Finding:
-    many = f"{count} stretches of this kind; " if count > 1 else ""
-    hint = (
-        f"{many}no checksum covers it, and a broker that starts does not look; replicas are cut by it: "
-        "restore the segment from another one"
-    )
-    return Finding("error", "log-leader-epoch", path, at, "leader_epoch", expected, got, hint)
+    many = f"{count} stretches" if count > 1 else None
+    return catalogue.LOG_LEADER_EPOCH.finding(path, at, "leader_epoch", expected, got, many=many)

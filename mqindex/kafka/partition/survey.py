@@ -14,6 +14,7 @@ from typing import TypeVar
 from mqindex._words import plural
 from mqindex.errors import BadMagicError
 from mqindex.files import disk
+from mqindex.kafka import catalogue
 from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.partition.partition_files import (
     PartitionDirectory,
@@ -117,8 +118,7 @@ def survey(order: Order) -> Survey:
         except FileNotFoundError:
             if one.path == root:
                 raise
-            hint = "a broker deleted it, or is about to: it was there a moment ago"
-            findings.append(Finding("info", "partition-gone", one.path, hint=hint))
+            findings.append(catalogue.PARTITION_GONE.finding(one.path))
         else:
             partitions.append(partition)
             findings += told
@@ -179,23 +179,22 @@ def gone(path: str, segments: Sequence[SegmentFiles], missed: Sequence[SegmentFi
     if not missed:
         return []
     start = min((files.base_offset for files in segments if files not in missed), default=None)
-    hint = "a broker deleted them meanwhile; " + ("nothing is left" if start is None else f"the log begins at {start}")
-    told = f"{plural(len(missed), 'segment')}, from offset {missed[0].base_offset} on"
-    return [Finding("info", "segments-gone", path, expected=told, got="no files", hint=hint)]
+    kind = catalogue.NO_SEGMENT_LEFT if start is None else catalogue.SEGMENTS_GONE
+    expected = f"{plural(len(missed), 'segment')}, from offset {missed[0].base_offset} on"
+    return [kind.finding(path, expected=expected, got="no files", start=start)]
 
 
 def _findings(files: PartitionFiles) -> list[Finding]:
     """Files that a starting broker deletes or renames."""
-    hint = "the broker deletes it when it starts"
-    found = [Finding("info", "leftover-file", path, hint=hint) for path in files.leftovers]
-    found += [Finding("warning", "orphan-index", path, hint=f"it has no log; {hint}") for path in files.orphans]
+    found = [catalogue.LEFTOVER_FILE.finding(path) for path in files.leftovers]
+    found += [catalogue.ORPHAN_INDEX.finding(path) for path in files.orphans]
     found += [
-        Finding("error", "log-not-a-file", path, expected="a file", got=disk.kind_of(path), hint="restore the file")
+        catalogue.LOG_NOT_A_FILE.finding(path, expected="a file", got=disk.kind_of(path))
         for path in files.not_files
         if disk.exists(path)  # else deleted meanwhile
     ]
     found += [
-        Finding("info", "segment-swapping", segment.log, hint="the broker ends this exchange of files when it starts")
+        catalogue.SEGMENT_SWAPPING.finding(segment.log)
         for segment in files.segments
         if not segment.log.endswith(".log")
     ]
