@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TypedDict
 
 from mqindex.kafka.layout import MAX_INDEX_SIZE, IndexKind
 from mqindex.report import Value
 
-__all__ = ["INDEX_INTERVAL_BYTES", "PartitionOptions", "partition_options"]
+__all__ = ["INDEX_INTERVAL_BYTES", "PartitionArguments", "PartitionOptions", "partition_options"]
 
 INDEX_INTERVAL_BYTES = 4096
 _REFERENCE = "4.1.0"
 _OLDEST = (0, 11)
+
+
+class PartitionArguments(TypedDict, total=False):
+    """The options of everything that reads a partition's index files or writes them, by keyword.
+
+    kafka_version : as "3.9.1"; None: the rules of 4.1. Up to 1.1 the offset index gets first offsets.
+    index_interval_bytes : the topic's index.interval.bytes; no file of a partition has it.
+    max_index_size : bytes (segment.index.bytes); a segment with more entries is refused, as by the broker.
+    check_crc : False: batches with a wrong checksum count as good, and only headers are read.
+    """
+
+    kafka_version: str | None
+    index_interval_bytes: int
+    max_index_size: int
+    check_crc: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
+from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
@@ -15,8 +17,8 @@ from mqindex.files.publication import Publication, publish
 from mqindex.kafka.building import recover_partitions, write_transaction_indexes
 from mqindex.kafka.checks.diagnosis import replay
 from mqindex.kafka.index.transaction_index import aborted_bytes
-from mqindex.kafka.layout import MAX_INDEX_SIZE, IndexKind
-from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
+from mqindex.kafka.layout import IndexKind
+from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.kafka.partition.partition_files import hold_lock, log_dir_of
 from mqindex.kafka.partition.survey import Order, Partition, Survey, gone, start_report, survey
 from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space
@@ -34,16 +36,14 @@ class _Begin:
     overwrite: bool
 
 
+@with_options_of(partition_options)
 def rebuild(
     directory: str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
     overwrite: bool = False,
-    kafka_version: str | None = None,
-    index_interval_bytes: int = INDEX_INTERVAL_BYTES,
-    max_index_size: int = MAX_INDEX_SIZE,
-    check_crc: bool = True,
     engine: Engine | None = None,
+    **given: Unpack[PartitionArguments],
 ) -> RebuildReport:
     """Write the indexes of a partition, or of every partition of a log dir, byte for byte as a broker's recovery would.
 
@@ -54,10 +54,8 @@ def rebuild(
     ----------
     directory : path of a partition or of a log dir; it is only read.
     out : path; must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`.
-    kafka_version : str or None; None: the rules of 4.1. Up to 1.1 the offset index gets first offsets.
-    index_interval_bytes : int, the topic's index.interval.bytes; no file of a partition holds it.
-    max_index_size : int, bytes (segment.index.bytes); a segment with more entries is refused, as by the broker.
-    check_crc : False: batches with a wrong checksum count as good, and only headers are read.
+    kafka_version, index_interval_bytes, max_index_size, check_crc : partition options, explained in
+        `mqindex.kafka.options.PartitionArguments`.
     engine : where the stages run; None: `LocalEngine()`.
 
     Returns
@@ -90,12 +88,7 @@ def rebuild(
     """
     started = time.perf_counter()
     engine = chosen_engine(engine)
-    options = partition_options(
-        kafka_version=kafka_version,
-        index_interval_bytes=index_interval_bytes,
-        max_index_size=max_index_size,
-        check_crc=check_crc,
-    )
+    options = partition_options(**given)
     order = Order(os.path.abspath(os.fspath(directory)), options)
     place = os.path.abspath(os.fspath(out))
     require_seen(engine, [order.directory, os.path.dirname(place)])

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import time
 from functools import partial
+from typing import Unpack
 
+from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import held, require_seen, run_one
 from mqindex.kafka.checks.diagnosis import diagnose
 from mqindex.kafka.checks.repair_plan import planned_actions
-from mqindex.kafka.layout import MAX_INDEX_SIZE
 from mqindex.kafka.mending.index_repair import repair_indexes
-from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
+from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.kafka.partition.partition_files import hold_lock, log_dir_of
 from mqindex.kafka.partition.survey import Order, partitions_at, start_report, survey
 from mqindex.report import RepairReport
@@ -22,16 +23,14 @@ from mqindex.undo import take_back
 __all__ = ["repair", "undo_repair"]
 
 
+@with_options_of(partition_options)
 def repair(
     directory: str | os.PathLike[str],
     *,
     deep: bool = False,
     dry_run: bool = False,
-    kafka_version: str | None = None,
-    index_interval_bytes: int = INDEX_INTERVAL_BYTES,
-    max_index_size: int = MAX_INDEX_SIZE,
-    check_crc: bool = True,
     engine: Engine | None = None,
+    **given: Unpack[PartitionArguments],
 ) -> RepairReport:
     """Write anew what is wrong with the indexes of a stopped broker's partition, or of its whole log dir, in place.
 
@@ -66,12 +65,7 @@ def repair(
     """
     started = time.perf_counter()
     engine = chosen_engine(engine)
-    options = partition_options(
-        kafka_version=kafka_version,
-        index_interval_bytes=index_interval_bytes,
-        max_index_size=max_index_size,
-        check_crc=check_crc,
-    )
+    options = partition_options(**given)
     root = os.path.abspath(os.fspath(directory))
     require_seen(engine, [root])
     found = run_one(engine, survey, Order(root, options), "survey")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Unpack
 
+from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import require_seen, run_one
@@ -14,23 +16,20 @@ from mqindex.kafka.checks.repair_plan import planned_actions
 from mqindex.kafka.checks.single_file import diagnose_file, survey_file
 from mqindex.kafka.checks.start_check import look_at_start
 from mqindex.kafka.checks.start_verdict import verdict
-from mqindex.kafka.layout import MAX_INDEX_SIZE
-from mqindex.kafka.options import INDEX_INTERVAL_BYTES, partition_options
+from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.kafka.partition.survey import Order, Survey, start_report, survey
 from mqindex.report import Report
 
 __all__ = ["verify"]
 
 
+@with_options_of(partition_options)
 def verify(
     directory: str | os.PathLike[str],
     *,
     deep: bool = False,
-    kafka_version: str | None = None,
-    index_interval_bytes: int = INDEX_INTERVAL_BYTES,
-    max_index_size: int = MAX_INDEX_SIZE,
-    check_crc: bool = True,
     engine: Engine | None = None,
+    **given: Unpack[PartitionArguments],
 ) -> Report:
     """Check the indexes of a partition, of every partition of a log dir, or of one segment against the log, in both
     directions.
@@ -83,12 +82,7 @@ def verify(
     """
     started = time.perf_counter()
     engine = chosen_engine(engine)
-    options = partition_options(
-        kafka_version=kafka_version,
-        index_interval_bytes=index_interval_bytes,
-        max_index_size=max_index_size,
-        check_crc=check_crc,
-    )
+    options = partition_options(**given)
     root = os.path.abspath(os.fspath(directory))
     require_seen(engine, [root])
     found = run_one(engine, _survey, Order(root, options), "survey")

@@ -6,12 +6,14 @@ import importlib
 import inspect
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import mqindex
 from mqindex import errors
+from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.rocketmq.options import StoreArguments, store_options
 
 STORE_OPTIONS = "config=None, commitlog=None, hash_slot_num=None, index_num=None, broker_version=None"
@@ -286,11 +288,14 @@ def test_parameters(path: str) -> None:
         assert default == ("" if got is inspect.Parameter.empty else repr(got)), name
 
 
-def test_shared_options_are_typed_as_they_are_taken() -> None:
+@pytest.mark.parametrize(
+    ("arguments", "home"), [(StoreArguments, store_options), (PartitionArguments, partition_options)]
+)
+def test_shared_options_are_typed_as_they_are_taken(arguments: type, home: Callable[..., object]) -> None:
     """A type checker sees the options of `**given`, a reader those of the function that takes them: the same ones."""
-    taken = {name: p for name, p in inspect.signature(store_options).parameters.items() if p.kind is p.KEYWORD_ONLY}
+    taken = {name: p for name, p in inspect.signature(home).parameters.items() if p.kind is p.KEYWORD_ONLY}
     types = {name: p.annotation for name, p in taken.items()}
-    assert {name: one.__forward_arg__ for name, one in StoreArguments.__annotations__.items()} == types
+    assert {name: one.__forward_arg__ for name, one in arguments.__annotations__.items()} == types
 
 
 @pytest.mark.parametrize("path", ["mqindex.rocketmq.verify", "mqindex.rocketmq.MessageStore.open"])

@@ -27,10 +27,10 @@ from mqindex.kafka.log.opened_indexes import OpenedIndexes
 from mqindex.kafka.log.records import no_records, read_records, records_from, require_columns
 from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.log.segment_search import Fault, LogOffsetPosition, SegmentSearch, first_offset_at, int64
+from mqindex.kafka.options import INDEX_INTERVAL_BYTES
 
 __all__ = ["BatchFault", "LogOffsetPosition", "LogSegment"]
 
-_INDEX_INTERVAL_BYTES: Final = 4096
 _MAX_BYTES: Final = 1 << 20
 
 
@@ -176,7 +176,7 @@ class LogSegment(SegmentSearch, Closable):
     def recover(
         self,
         *,
-        index_interval_bytes: int = _INDEX_INTERVAL_BYTES,
+        index_interval_bytes: int = INDEX_INTERVAL_BYTES,
         max_index_size: int = MAX_INDEX_SIZE,
         kafka_version: str | None = None,
         check_crc: bool = True,
