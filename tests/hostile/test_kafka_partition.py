@@ -246,5 +246,5 @@ def test_closing_while_others_ask(tmp_path: Path) -> None:
     threads[0].join(0.2)
     log.close()
     for thread in threads:
-        thread.join(30)
+        thread.join(300)
     assert wrong == [] and not any(thread.is_alive() for thread in threads)

@@ -344,7 +344,7 @@ def test_async_flush_is_thorough_now_and_then(tmp_path: Path) -> None:
 
 
 def wait_for(condition: Any) -> None:
-    for _ in range(3000):
+    for _ in range(12_000):
         if condition():
             return
         threading.Event().wait(0.01)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -180,7 +181,8 @@ def test_following_ends_when_the_event_is_set(store: GrowingStore, out: Path) ->
 
     def tell(progress: ReputProgress) -> None:
         told.append(progress)
-        stop.set()
+        if progress.messages == 10:
+            stop.set()
 
     with dispatching(store, out) as dispatch:
         done = dispatch.follow(stop, progress=tell)
@@ -201,6 +203,9 @@ def test_it_looks_less_often_when_nothing_comes(
         def wait(self, timeout: float) -> None:
             self.slept.append(timeout)
             super().wait(timeout)
+
+    clock = SimpleNamespace(monotonic=lambda: sum(Counted.slept))  # nothing but a sleep takes time
+    monkeypatch.setattr(reput, "time", clock)
 
     with dispatching(store, out) as dispatch:
         dispatch.follow(Counted(80), interval=0.001)
