@@ -15,12 +15,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 
 import pytest
 
 from mqindex.kafka import PartitionLog, verify
 from mqindex.report import Report
+from tests.peer.jvm import PATIENCE
 from tests.peer.kafka.broker import Broker
 from tests.peer.kafka.client import Acknowledged
 from tests.peer.kafka.conftest import VERSIONS
@@ -139,8 +140,19 @@ def flood_and_kill(broker: Broker) -> tuple[dict[int, tuple[int, int]], list[Ack
     client.begin("paying-gzip")
     client.flood(["paying-gzip", *FLOODING], TOPIC, FLOOD_TIME)
     sleep(FLOOD_SECONDS)
+    until = monotonic() + PATIENCE
+    while not is_partly_flushed(broker) and monotonic() < until:
+        sleep(0.2)
     broker.kill()
     return by_time, client.drop_producers()
+
+
+def is_partly_flushed(broker: Broker) -> bool:
+    """Whether there are some segments, and the recovery point is behind the first ones."""
+    segments = sorted(int(path.stem) for path in broker.partition(TOPIC).glob("*.log"))
+    points = (broker.log_dir / "recovery-point-offset-checkpoint").read_text().splitlines()
+    (point,) = [int(line.split()[2]) for line in points if line.startswith(f"{TOPIC} ")] or [0]
+    return len(segments) > 5 and point > segments[2]
 
 
 def repair(log_dir: Path, version: str) -> subprocess.CompletedProcess[str]:

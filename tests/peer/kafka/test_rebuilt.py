@@ -129,7 +129,8 @@ def content(broker: Broker) -> dict[str, Content]:
 
 def files_of(partition: Path) -> Content:
     """Logs and indexes."""
-    return {path.name: path.read_bytes() for suffix in ("log", *SUFFIXES) for path in partition.glob(f"*.{suffix}")}
+    paths = sorted(path for suffix in ("log", *SUFFIXES) for path in partition.glob(f"*.{suffix}"))
+    return {path.name: path.read_bytes() for path in paths}
 
 
 def test_rebuilt_indexes_are_the_brokers_own(

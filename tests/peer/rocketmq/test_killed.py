@@ -24,7 +24,7 @@ pytestmark = pytest.mark.peer
 
 TOPIC = "Flood"
 DOUBTED = 3000  # ms before its checkpoint's times that a broker reads its log again from
-FILES_LOST = 6  # of 64 KiB, which it does not read again
+FILES_LOST = 2  # of 64 KiB, which it does not read again
 AFTER = 200
 GEOMETRY = 1000, 100_000
 SETTINGS = {

@@ -61,7 +61,7 @@ final class Sender {
                 String key = "flood-" + number;
                 Message message = new Message(topic, "TagF", key, key.getBytes(StandardCharsets.UTF_8));
                 try {
-                    acknowledged.addAll(result(producer.send(message, 1000)));
+                    acknowledged.addAll(result(producer.send(message)));
                     Thread.sleep(4);
                 } catch (Exception gone) {
                     return;
