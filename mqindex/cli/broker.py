@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mqindex.cli.formats import Columns
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mqindex.kafka.partition.partition_log import IsolationLevel
     from mqindex.report import Catalogue, RebuildReport, RepairReport, Report
 
-__all__ = ["MOST_HITS", "Broker", "Question"]
+__all__ = ["MOST_HITS", "Broker", "Library", "Listing", "Question"]
 
 MOST_HITS = 64  # of a key, where it is not said
 
@@ -37,24 +37,24 @@ class Question:
         return Question(offsets=self.offsets, timestamps=self.timestamps) != self
 
 
+@dataclass(frozen=True)
+class Listing:
+    """What `mqindex dump` is to print. `damage` takes sentences about what cannot be read."""
+
+    records: bool
+    isolation: IsolationLevel | None
+    for_people: bool
+    damage: list[str] = field(default_factory=list)
+
+
 class Broker(Protocol):
     """What the commands ask of a broker's module; `options` are those of the command line."""
 
     def facts(self, kind: str, path: str, options: BrokerOptions) -> dict[str, Any]:
-        """What `info` tells."""
+        """What `info` prints."""
 
-    def columns(
-        self,
-        kind: str,
-        path: str,
-        options: BrokerOptions,
-        *,
-        records: bool,
-        isolation: IsolationLevel | None,
-        for_people: bool,
-        damage: list[str],
-    ) -> Iterator[Columns]:
-        """What `dump` prints; sentences about what cannot be read are appended to `damage`."""
+    def columns(self, kind: str, path: str, listing: Listing, options: BrokerOptions) -> Iterator[Columns]:
+        """What `dump` prints."""
 
     def query(self, kind: str, path: str, question: Question, options: BrokerOptions, *, as_json: bool) -> int:
         """Print the answers, and say how many were found."""
@@ -62,25 +62,16 @@ class Broker(Protocol):
     def verify(self, kind: str, path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> Report:
         """The report of `verify`."""
 
-    def rebuild(
-        self, path: str, out: str, options: BrokerOptions, *, parts: list[str] | None, overwrite: bool, engine: Engine
-    ) -> RebuildReport:
-        """The report of `rebuild`."""
-
-    def repair(
-        self,
-        path: str,
-        options: BrokerOptions,
-        *,
-        parts: list[str] | None,
-        deep: bool,
-        dry_run: bool,
-        engine: Engine,
-    ) -> RepairReport:
-        """The report of `repair`."""
-
-    def undo(self, path: str, backup: str) -> RepairReport:
-        """The report of `repair --undo`."""
+    def keywords(self, path: str, options: BrokerOptions, parts: list[str] | None) -> dict[str, Any]:
+        """What the library's `rebuild` and `repair` take of the command line; a `Trouble` where it does not fit."""
 
     def catalogue(self) -> Catalogue:
         """What each kind of finding means."""
+
+
+class Library(Protocol):
+    """What the packages of both brokers have in common."""
+
+    def rebuild(self, path: str, out: str, *, overwrite: bool, engine: Engine, **options: Any) -> RebuildReport: ...
+    def repair(self, path: str, *, deep: bool, dry_run: bool, engine: Engine, **options: Any) -> RepairReport: ...
+    def undo_repair(self, path: str, backup: str) -> RepairReport: ...

@@ -1,16 +1,16 @@
-"""Whose files a kind is of: the one place where a command for both brokers parts ways."""
+"""Whose files a kind is of: the one place where a command for both brokers chooses."""
 
 from __future__ import annotations
 
 import importlib
 from typing import cast
 
-from mqindex.cli.broker import Broker
+from mqindex.cli.broker import Broker, Library
 from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.options import BrokerOptions
 from mqindex.cli.rocketmq import kinds as rocketmq_kinds
 
-__all__ = ["DUMPED", "HOMES", "QUERIED", "VERIFIED", "broker_of", "unseen_kind"]
+__all__ = ["DUMPED", "HOMES", "QUERIED", "VERIFIED", "broker_of", "library_of", "unseen_kind"]
 
 # The kinds of path that each command takes.
 HOMES = (rocketmq_kinds.STORE, kafka_kinds.PARTITION, kafka_kinds.LOG_DIR)
@@ -32,11 +32,19 @@ DUMPED = (*rocketmq_kinds.DUMPED, *kafka_kinds.DUMPED)
 
 
 def unseen_kind(forced: str | None, options: BrokerOptions) -> str:
-    """What a path is taken for that only a cluster's workers see: as was said, else as the options tell."""
+    """What a path is taken for that only a cluster's workers see: the `--kind`, else what the options are for."""
     return forced or (kafka_kinds.PARTITION if options.kafka else rocketmq_kinds.STORE)
 
 
 def broker_of(kind: str) -> Broker:
-    """The module of the broker that has files of this kind."""
-    name = "kafka" if kind in kafka_kinds.KINDS else "rocketmq"
-    return cast(Broker, importlib.import_module(f"mqindex.cli.{name}.actions"))
+    """What the shell does with files of this kind."""
+    return cast(Broker, importlib.import_module(f"mqindex.cli.{_name(kind)}.actions"))
+
+
+def library_of(kind: str) -> Library:
+    """The package of the broker that has files of this kind."""
+    return cast(Library, importlib.import_module(f"mqindex.{_name(kind)}"))
+
+
+def _name(kind: str) -> str:
+    return "kafka" if kind in kafka_kinds.KINDS else "rocketmq"

@@ -6,12 +6,12 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
 import click
 
 from mqindex.cli.group import COMMANDS
+from mqindex.cli.text import milliseconds
 from mqindex.cli.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -22,18 +22,17 @@ __all__ = [
     "EngineOptions",
     "PartitionOptions",
     "StoreOptions",
-    "broker_options",
-    "engine_options",
     "json_option",
-    "kind_option",
-    "milliseconds",
     "parts_option",
+    "path_options",
+    "report_options",
     "store_options",
     "subcommand",
     "time_option",
 ]
 
 Function = Callable[..., Any]
+Decorator = Callable[[Function], Function]
 
 
 class StoreOptions(TypedDict):
@@ -55,7 +54,7 @@ class PartitionOptions(TypedDict, total=False):
 
 
 class BrokerOptions(NamedTuple):
-    """What a command was told of the broker, before it knows whose files PATH holds."""
+    """What the command line says of the broker, before it is known whose files PATH holds."""
 
     rocketmq: StoreOptions
     kafka: PartitionOptions
@@ -94,14 +93,27 @@ def subcommand(name: str, *examples: str) -> Callable[[Function], click.Command]
     return click.command(name, short_help=COMMANDS[name], epilog="\n\n".join(f"Example: {one}" for one in examples))
 
 
+def path_options(*kinds: str) -> Decorator:
+    """What every command on a PATH takes: `--kind` as `kind`, those of both brokers as `options`, `--json`."""
+    return _together(_kind_option(*kinds), _broker_options, json_option)
+
+
+def report_options(*kinds: str) -> Decorator:
+    """The same of the commands that give a report, and the `engine` that works for them."""
+    return _together(_kind_option(*kinds), _engine_options, _broker_options, json_option)
+
+
+def _together(*decorators: Decorator) -> Decorator:
+    return lambda function: functools.reduce(lambda inner, outer: outer(inner), reversed(decorators), function)
+
+
 def json_option(function: Function) -> Function:
     """`--json`"""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")(function)
 
 
-def kind_option(*kinds: str) -> Callable[[Function], Function]:
-    """`--kind`, one of those that the command takes."""
-    return click.option("--kind", type=click.Choice(kinds), help="What PATH is, where content and place do not tell.")
+def _kind_option(*kinds: str) -> Decorator:
+    return click.option("--kind", type=click.Choice(kinds), help="What PATH is, where content and place do not say.")
 
 
 def parts_option(function: Function) -> Function:
@@ -114,13 +126,13 @@ def parts_option(function: Function) -> Function:
     )(function)
 
 
-def broker_options(function: Function) -> Function:
+def _broker_options(function: Function) -> Function:
     """The options of both brokers, gathered into one argument `options`; what PATH is decides which may be used."""
 
     @click.option("--kafka-version", metavar="V", help="Kafka's version; up to 1.1 other offsets are indexed.")
     @click.option(
         "--index-interval-bytes", type=click.IntRange(0), metavar="N",
-        help="Kafka's index.interval.bytes, which stands in no file.  [default: 4096]",
+        help="Kafka's index.interval.bytes, which no file holds.  [default: 4096]",
     )  # fmt: skip
     @click.option(
         "--max-index-size", type=click.IntRange(1), metavar="N",
@@ -128,21 +140,9 @@ def broker_options(function: Function) -> Function:
     )  # fmt: skip
     @store_options
     @functools.wraps(function)
-    def gathered(
-        *arguments: Any,
-        options: StoreOptions,
-        kafka_version: str | None,
-        index_interval_bytes: int | None,
-        max_index_size: int | None,
-        **rest: Any,
-    ) -> Any:
-        kafka = PartitionOptions()
-        if kafka_version is not None:
-            kafka["kafka_version"] = kafka_version
-        if index_interval_bytes is not None:
-            kafka["index_interval_bytes"] = index_interval_bytes
-        if max_index_size is not None:
-            kafka["max_index_size"] = max_index_size
+    def gathered(*arguments: Any, options: StoreOptions, **rest: Any) -> Any:
+        values = {name: rest.pop(name) for name in PartitionOptions.__annotations__}
+        kafka = cast(PartitionOptions, {name: value for name, value in values.items() if value is not None})
         return function(*arguments, options=BrokerOptions(options, kafka), **rest)
 
     return gathered
@@ -152,31 +152,19 @@ def store_options(function: Function) -> Function:
     """The options of a RocketMQ store, gathered into one argument `options`."""
 
     @click.option(
-        "--commitlog", "commitlog", multiple=True, metavar="DIR",
+        "--commitlog", multiple=True, metavar="DIR", callback=lambda context, option, value: list(value) or None,
         help="Where RocketMQ's commit log is; repeat it for several directories.  [default: STORE/commitlog]",
     )  # fmt: skip
     @click.option("--hash-slot-num", type=click.IntRange(1), metavar="N", help="RocketMQ's maxHashSlotNum.")
     @click.option("--index-num", type=click.IntRange(1), metavar="N", help="RocketMQ's maxIndexNum.")
     @click.option("--broker-version", metavar="V", help="RocketMQ's version: from 5.4 on TAGS are indexed too.")
-    @click.option("--broker-conf", metavar="FILE", help="A broker.conf of RocketMQ to take these settings from.")
+    @click.option(
+        "--broker-conf", "config", metavar="FILE", help="A broker.conf of RocketMQ to take these settings from."
+    )
     @functools.wraps(function)
-    def gathered(
-        *arguments: Any,
-        commitlog: tuple[str, ...],
-        hash_slot_num: int | None,
-        index_num: int | None,
-        broker_version: str | None,
-        broker_conf: str | None,
-        **rest: Any,
-    ) -> Any:
-        options = StoreOptions(
-            config=broker_conf,
-            commitlog=list(commitlog) or None,
-            hash_slot_num=hash_slot_num,
-            index_num=index_num,
-            broker_version=broker_version,
-        )
-        return function(*arguments, options=options, **rest)
+    def gathered(*arguments: Any, **rest: Any) -> Any:
+        options = {name: rest.pop(name) for name in StoreOptions.__annotations__}
+        return function(*arguments, options=cast(StoreOptions, options), **rest)
 
     return gathered
 
@@ -195,7 +183,7 @@ class EngineOptions:
         self.engine, self.workers, self.master = engine, workers, master
 
     def sees(self, path: str) -> bool:
-        """Whether this machine can tell what is at `path`: not where only the cluster's workers see it."""
+        """Whether this machine can see what is at `path`: not where only the cluster's workers do."""
         elsewhere = self.master is not None and not self.master.startswith("local")
         return not elsewhere or os.path.exists(path)
 
@@ -217,7 +205,7 @@ class EngineOptions:
                 yield LocalEngine(self.workers, progress=show)
 
 
-def engine_options(function: Function) -> Function:
+def _engine_options(function: Function) -> Function:
     """`--engine`, `--workers`, `--master`, gathered into one argument `engine`."""
 
     @click.option(
@@ -233,7 +221,7 @@ def engine_options(function: Function) -> Function:
     return gathered
 
 
-def time_option(flag: str, default: int | None, text: str) -> Callable[[Function], Function]:
+def time_option(flag: str, default: int | None, text: str) -> Decorator:
     """A time: milliseconds since the epoch, or a date and time as `mqindex info` prints it."""
     return click.option(
         flag,
@@ -251,25 +239,3 @@ def _time(context: click.Context, option: click.Parameter, value: str) -> int:
     if not -(2**63) <= moment < 2**63:
         raise click.BadParameter("expected 64 bits, got more", context, option)
     return moment
-
-
-def milliseconds(text: str) -> int:
-    """Milliseconds since the epoch, written as such or as ISO 8601.
-
-    >>> milliseconds("1700000000123"), milliseconds("2023-11-14T22:13:20.123Z")
-    (1700000000123, 1700000000123)
-    """
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        expected = "expected ms since the epoch, or a time such as 2023-11-14T22:13:20.123Z"
-        raise ValueError(f"{text!r}: {expected}") from None
-    from mqindex._native.numbers import milliseconds as of_time
-
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return of_time("TIME", moment)

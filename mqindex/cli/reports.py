@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from mqindex._words import plural
-from mqindex.cli.output import print_paragraph
+from mqindex.cli.output import print_fields, print_json, print_line, print_paragraph
 from mqindex.cli.text import size
 from mqindex.report import Finding, RebuildReport, RepairReport, Report
 
-__all__ = ["counts", "exit_code", "print_actions", "settings", "work_done"]
+__all__ = ["counts", "finished", "print_actions", "print_summary", "settings", "work_done"]
 
 _ACTIONS = 20
 
 
-def exit_code(report: Report) -> int:
-    """0: ok; 1: an error finding."""
+def finished(command: str, report: Report, as_json: bool, show: Callable[[], None]) -> int:
+    """Print a report, by `show` for people, and return the exit code, 0: ok; 1: an error finding."""
+    if as_json:
+        print_json(command, report.to_dict())
+    else:
+        show()
     return 0 if report.ok else 1
+
+
+def print_summary(report: Report) -> None:
+    """The settings that were used, and how much was found."""
+    print_fields(settings(report))
+    if report.findings:
+        print_line(f"found: {counts(report.findings)}")
 
 
 def print_actions(actions: Sequence[str]) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from mqindex._words import plural
 
-__all__ = ["iso", "printable", "size"]
+__all__ = ["iso", "milliseconds", "printable", "size"]
 
 _EPOCH = datetime(1970, 1, 1)
 
@@ -24,7 +24,7 @@ def printable(text: object) -> str:
 
 
 def iso(ms: int) -> str:
-    """A time in ms since the epoch as people write it, in UTC; absurd ones are told as such.
+    """A time in ms since the epoch as people write it, in UTC; absurd ones get words.
 
     >>> iso(1700000000123), iso(2**62)
     ('2023-11-14T22:13:20.123Z', 'beyond the calendar')
@@ -33,6 +33,26 @@ def iso(ms: int) -> str:
         return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds") + "Z"
     except OverflowError:
         return "beyond the calendar"
+
+
+def milliseconds(text: str) -> int:
+    """Milliseconds since the epoch, written as such or as ISO 8601.
+
+    >>> milliseconds("1700000000123"), milliseconds("2023-11-14T22:13:20.123Z")
+    (1700000000123, 1700000000123)
+    """
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        expected = "expected ms since the epoch, or a time such as 2023-11-14T22:13:20.123Z"
+        raise ValueError(f"{text!r}: {expected}") from None
+    from mqindex._native.numbers import milliseconds as of_time
+
+    return of_time("TIME", moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC))
 
 
 def size(count: int) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 from mqindex import kafka
 from mqindex._native.numbers import milliseconds, whole_number
-from mqindex.cli.options import milliseconds as of_text
+from mqindex.cli.text import milliseconds as of_text
 from mqindex.columns.numbers import int64s, times
 from mqindex.rocketmq import CommitLog, ConsumeQueue, IndexFile, IndexService, MessageStore, NewMessage
 

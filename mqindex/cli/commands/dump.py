@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mqindex.cli.broker import Listing
 from mqindex.cli.brokers import DUMPED, broker_of
 from mqindex.cli.formats import FORMATS
 from mqindex.cli.kinds import require_kind
-from mqindex.cli.options import BrokerOptions, broker_options, json_option, kind_option, subcommand
+from mqindex.cli.options import BrokerOptions, path_options, subcommand
 from mqindex.cli.trouble import say
 
 if TYPE_CHECKING:
@@ -37,9 +38,7 @@ __all__ = ["command"]
     type=click.Choice(["read_uncommitted", "read_committed"]),
     help="Kafka: what a consumer of this level gets, no control batch and no aborted record.  [default: all]",
 )
-@kind_option(*DUMPED)
-@broker_options
-@json_option
+@path_options(*DUMPED)
 def command(
     *,
     path: str,
@@ -61,11 +60,8 @@ def command(
     if as_json and form not in (None, "json"):
         raise click.UsageError(f"--json and --format {form}: expected one of the two", click.get_current_context())
     form = "json" if as_json else form or "table"
-    damage: list[str] = []
-    columns = broker_of(kind).columns(
-        kind, path, options, records=records, isolation=isolation, for_people=form == "table", damage=damage
-    )
-    FORMATS[form](columns)
-    for sentence in damage:
+    listing = Listing(records, isolation, for_people=form == "table")
+    FORMATS[form](broker_of(kind).columns(kind, path, listing, options))
+    for sentence in listing.damage:
         say(sentence)
-    return 1 if damage else 0
+    return 1 if listing.damage else 0

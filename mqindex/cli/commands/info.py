@@ -12,7 +12,7 @@ from mqindex._words import plural
 from mqindex.cli.brokers import broker_of
 from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.kinds import KINDS, require_kind
-from mqindex.cli.options import BrokerOptions, broker_options, json_option, kind_option, subcommand
+from mqindex.cli.options import BrokerOptions, path_options, subcommand
 from mqindex.cli.output import print_fields, print_json, print_line, print_table
 from mqindex.cli.text import iso, size
 from mqindex.cli.trouble import say
@@ -24,9 +24,7 @@ Facts = dict[str, Any]
 
 @subcommand("info", "mqindex info /data/store/index/20231114221320123", "mqindex info /data/kafka/orders-0")
 @click.argument("path", metavar="PATH")
-@kind_option(*KINDS)
-@broker_options
-@json_option
+@path_options(*KINDS)
 def command(*, path: str, kind: str | None, options: BrokerOptions, as_json: bool) -> int:
     """Say what PATH is, and what is in it.
 

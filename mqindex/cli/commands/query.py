@@ -7,7 +7,7 @@ import click
 from mqindex.cli.broker import MOST_HITS, Question
 from mqindex.cli.brokers import QUERIED, broker_of
 from mqindex.cli.kinds import require_kind
-from mqindex.cli.options import BrokerOptions, broker_options, json_option, kind_option, subcommand, time_option
+from mqindex.cli.options import BrokerOptions, path_options, subcommand, time_option
 
 __all__ = ["command"]
 
@@ -38,9 +38,7 @@ __all__ = ["command"]
     "--timestamp", "timestamps", multiple=True, metavar="TIME",
     help="Kafka: the first record at this time or later (-1 end, -2 begin, -3 greatest time); likewise.",
 )  # fmt: skip
-@kind_option(*QUERIED)
-@broker_options
-@json_option
+@path_options(*QUERIED)
 def command(
     *,
     path: str,

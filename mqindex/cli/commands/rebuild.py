@@ -6,23 +6,15 @@ import os
 
 import click
 
-from mqindex.cli.brokers import HOMES, broker_of, unseen_kind
+from mqindex.cli.brokers import HOMES, broker_of, library_of, unseen_kind
 from mqindex.cli.findings import print_findings
 from mqindex.cli.kinds import require_home
-from mqindex.cli.options import (
-    BrokerOptions,
-    EngineOptions,
-    broker_options,
-    engine_options,
-    json_option,
-    kind_option,
-    parts_option,
-    subcommand,
-)
-from mqindex.cli.output import print_fields, print_json, print_line
-from mqindex.cli.reports import counts, exit_code, settings, work_done
+from mqindex.cli.options import BrokerOptions, EngineOptions, parts_option, report_options, subcommand
+from mqindex.cli.output import print_line
+from mqindex.cli.reports import finished, print_summary, work_done
 from mqindex.cli.trouble import Interrupted
 from mqindex.files.staging import require_new
+from mqindex.report import Catalogue, RebuildReport
 
 __all__ = ["command"]
 
@@ -34,10 +26,7 @@ __all__ = ["command"]
 @click.option("--out", required=True, metavar="DIR", help="Where the result appears, complete.")
 @click.option("--force", is_flag=True, help="If DIR exists, move it to DIR.backup-<UTC>.")
 @parts_option
-@kind_option(*HOMES)
-@engine_options
-@broker_options
-@json_option
+@report_options(*HOMES)
 def command(
     *,
     store: str,
@@ -59,23 +48,23 @@ def command(
     if engine.sees(store):
         kind = require_home(store, kind, *HOMES)
         require_new(os.path.abspath(out), overwrite=force)  # at once, and not when Spark has started
-    broker, before = broker_of(unseen_kind(kind, options)), _identity(out)
+    kind, before = unseen_kind(kind, options), _identity(out)
+    broker, library = broker_of(kind), library_of(kind)
     try:
+        keywords = broker.keywords(store, options, parts)
         with engine.open() as chosen:
-            report = broker.rebuild(store, out, options, parts=parts, overwrite=force, engine=chosen)
+            report = library.rebuild(store, out, overwrite=force, engine=chosen, **keywords)
     except KeyboardInterrupt:
         raise Interrupted(_truth(out, before)) from None
-    if as_json:
-        print_json("rebuild", report.to_dict())
-        return exit_code(report)
-    print_findings(report.findings, broker.catalogue(), store)
+    return finished("rebuild", report, as_json, lambda: _print(report, broker.catalogue(), store, out))
+
+
+def _print(report: RebuildReport, catalogue: Catalogue, store: str, out: str) -> None:
+    print_findings(report.findings, catalogue, store)
     print_line(f"rebuilt {out}: {work_done(report)}")
     if report.backup is not None:
         print_line(f"what was at {out} is now {report.backup}")
-    print_fields(settings(report))
-    if report.findings:
-        print_line(f"found: {counts(report.findings)}")
-    return exit_code(report)
+    print_summary(report)
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -7,21 +7,12 @@ import shlex
 import click
 
 from mqindex._words import plural
-from mqindex.cli.brokers import HOMES, broker_of, unseen_kind
+from mqindex.cli.brokers import HOMES, broker_of, library_of, unseen_kind
 from mqindex.cli.findings import print_findings
 from mqindex.cli.kinds import require_home
-from mqindex.cli.options import (
-    BrokerOptions,
-    EngineOptions,
-    broker_options,
-    engine_options,
-    json_option,
-    kind_option,
-    parts_option,
-    subcommand,
-)
-from mqindex.cli.output import print_fields, print_json, print_line
-from mqindex.cli.reports import counts, exit_code, print_actions, settings, work_done
+from mqindex.cli.options import BrokerOptions, EngineOptions, parts_option, report_options, subcommand
+from mqindex.cli.output import print_line
+from mqindex.cli.reports import finished, print_actions, print_summary, work_done
 from mqindex.cli.trouble import Interrupted
 from mqindex.report import Catalogue, RepairReport
 
@@ -40,10 +31,7 @@ __all__ = ["command"]
     help="Put back what a repair moved to this backup, and do nothing else; without BACKUP: name those that are there.",
 )
 @parts_option
-@kind_option(*HOMES)
-@engine_options
-@broker_options
-@json_option
+@report_options(*HOMES)
 def command(
     *,
     store: str,
@@ -66,24 +54,22 @@ def command(
     """
     if engine.sees(store):
         kind = require_home(store, kind, *HOMES)
-    broker = broker_of(unseen_kind(kind, options))
+    kind = unseen_kind(kind, options)
+    broker, library = broker_of(kind), library_of(kind)
     if undo is not None and (deep or dry_run or parts is not None or engine.engine != "local"):
         raise click.UsageError("--undo takes a repair back as a whole, here: no --deep, --dry-run, --parts or --engine")
     try:
         if undo is not None:
-            report = broker.undo(store, undo)
+            report = library.undo_repair(store, undo)
         else:
+            keywords = broker.keywords(store, options, parts)
             with engine.open() as chosen:
-                report = broker.repair(store, options, parts=parts, deep=deep, dry_run=dry_run, engine=chosen)
+                report = library.repair(store, deep=deep, dry_run=dry_run, engine=chosen, **keywords)
     except KeyboardInterrupt:
         if dry_run:
             raise
         raise Interrupted("every file is the old or the new one; run it again to finish") from None
-    if as_json:
-        print_json("repair", report.to_dict())
-    else:
-        _print(report, broker.catalogue(), undone=undo is not None)
-    return exit_code(report)
+    return finished("repair", report, as_json, lambda: _print(report, broker.catalogue(), undone=undo is not None))
 
 
 def _print(report: RepairReport, catalogue: Catalogue, *, undone: bool) -> None:
@@ -101,6 +87,4 @@ def _print(report: RepairReport, catalogue: Catalogue, *, undone: bool) -> None:
         print_line(f"checked {report.path}; {report.seconds:.1f} s")
     else:
         print_line(f"repaired {report.path}: wrote {work_done(report)}")
-    print_fields(settings(report))
-    if report.findings:
-        print_line(f"found: {counts(report.findings)}")
+    print_summary(report)

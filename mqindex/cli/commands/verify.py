@@ -12,17 +12,9 @@ from mqindex.cli.brokers import VERIFIED, broker_of, unseen_kind
 from mqindex.cli.findings import print_findings
 from mqindex.cli.kafka.kinds import OF_SEGMENT
 from mqindex.cli.kinds import kind_of, require_kind
-from mqindex.cli.options import (
-    BrokerOptions,
-    EngineOptions,
-    broker_options,
-    engine_options,
-    json_option,
-    kind_option,
-    subcommand,
-)
-from mqindex.cli.output import print_fields, print_json, print_line
-from mqindex.cli.reports import counts, exit_code, print_actions, settings, work_done
+from mqindex.cli.options import BrokerOptions, EngineOptions, report_options, subcommand
+from mqindex.cli.output import print_fields, print_line
+from mqindex.cli.reports import counts, finished, print_actions, settings, work_done
 from mqindex.cli.rocketmq.kinds import STORE
 from mqindex.cli.verdict import verdict
 from mqindex.report import Catalogue, Report
@@ -38,10 +30,7 @@ _ASKED = ("geometry-unknown", "broker-version-unknown", "queue-file-size-unknown
     "--deep", is_flag=True,
     help="RocketMQ: compare every index entry with the log, and every body with its checksum. Kafka: every record.",
 )  # fmt: skip
-@kind_option(*VERIFIED)
-@engine_options
-@broker_options
-@json_option
+@report_options(*VERIFIED)
 def command(
     *, path: str, deep: bool, kind: str | None, engine: EngineOptions, options: BrokerOptions, as_json: bool
 ) -> int:
@@ -58,13 +47,9 @@ def command(
     broker = broker_of(kind)
     with engine.open() as chosen:
         report = broker.verify(kind, path, options, deep=deep, engine=chosen)
-    if as_json:
-        print_json("verify", report.to_dict())
-        return exit_code(report)
     home = os.path.dirname(os.path.abspath(path)) if kind in OF_SEGMENT else path
     repair = ["mqindex", "repair", home, *(["--deep"] if deep else []), *options.words()]
-    _print(report, home, broker.catalogue(), repair)
-    return exit_code(report)
+    return finished("verify", report, as_json, lambda: _print(report, home, broker.catalogue(), repair))
 
 
 def _kind(path: str, forced: str | None) -> str:
@@ -75,8 +60,8 @@ def _kind(path: str, forced: str | None) -> str:
 
 def _print(report: Report, home: str, catalogue: Catalogue, repair: Sequence[str]) -> None:
     """`home`: what can be repaired, by the command `repair`."""
-    told = f", {counts(report.findings)}" if report.findings else ""
-    print_line(f"{home}: {'clean' if report.ok else 'not clean'}{told}")
+    found = f", {counts(report.findings)}" if report.findings else ""
+    print_line(f"{home}: {'clean' if report.ok else 'not clean'}{found}")
     start = [] if report.start is None else verdict(report.start, home)
     print_fields([*start, ("checked", work_done(report)), *settings(report)])
     if report.findings or report.actions:

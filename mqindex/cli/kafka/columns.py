@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from mqindex._words import plural
+from mqindex.cli.broker import Listing
 from mqindex.cli.formats import Columns
 from mqindex.cli.kafka import kinds
 from mqindex.cli.kafka.segments import open_segment
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from mqindex.columns.columns import StringColumn
     from mqindex.kafka import LogSegment, OffsetIndex, TimeIndex
-    from mqindex.kafka.partition.partition_log import IsolationLevel
 
 __all__ = ["batch_columns", "entry_columns", "record_columns"]
 
@@ -66,9 +66,7 @@ def _transactions(path: str) -> Iterator[Columns]:
     yield {"number": np.arange(columns.num_rows), **columns}
 
 
-def batch_columns(
-    kind: str, path: str, *, isolation: IsolationLevel | None, for_people: bool, damage: list[str]
-) -> Iterator[Columns]:
+def batch_columns(kind: str, path: str, listing: Listing) -> Iterator[Columns]:
     """The batches of a segment, or of all segments of a partition with the base offset of each."""
     import numpy as np
 
@@ -76,38 +74,36 @@ def batch_columns(
     from mqindex.kafka.log.batches import batch_columns as columns_of
     from mqindex.kafka.partition.isolation import visible_to
 
-    told = _main_columns if for_people else columns_of
+    chosen = _main_columns if listing.for_people else columns_of
     nothing = True
-    with visible_to(isolation, _partition_of(kind, path)) as visible:
-        for base_offset, segment in _segments(kind, path, damage):
+    with visible_to(listing.isolation, _partition_of(kind, path)) as visible:
+        for base_offset, segment in _segments(kind, path, listing.damage):
             for rows in filter(len, map(visible, segment.batch_arrays())):
                 nothing = False
-                yield {**_segment_column(base_offset, len(rows)), **told(rows)}
-            damage += [_fault(segment, *fault) for fault in segment.damage]
+                yield {**_segment_column(base_offset, len(rows)), **chosen(rows)}
+            listing.damage.extend(_fault(segment, *fault) for fault in segment.damage)
     if nothing:
         empty = np.empty(0, BATCH)
-        yield {**_segment_column(0 if kind == kinds.PARTITION else None, 0), **told(empty)}
+        yield {**_segment_column(0 if kind == kinds.PARTITION else None, 0), **chosen(empty)}
 
 
-def record_columns(
-    kind: str, path: str, *, isolation: IsolationLevel | None, for_people: bool, damage: list[str]
-) -> Iterator[Columns]:
+def record_columns(kind: str, path: str, listing: Listing) -> Iterator[Columns]:
     """The records of a segment, or of all segments of a partition with the base offset of each."""
     from mqindex.kafka.log import records
     from mqindex.kafka.partition.isolation import visible_to
 
-    names = _MAIN_RECORD if for_people else tuple(records.COLUMNS)
+    names = _MAIN_RECORD if listing.for_people else tuple(records.COLUMNS)
     nothing = True
-    with visible_to(isolation, _partition_of(kind, path)) as visible:
-        for base_offset, segment in _segments(kind, path, damage):
+    with visible_to(listing.isolation, _partition_of(kind, path)) as visible:
+        for base_offset, segment in _segments(kind, path, listing.damage):
             batches = zip(itertools.repeat(segment.log_bytes()), map(visible, segment.batch_arrays()), strict=False)
             try:
                 for columns in records.read_records(batches, names, path=segment.path):
                     nothing = False
                     yield {**_segment_column(base_offset, columns.num_rows), **columns}
             except FormatError as error:
-                damage.append(f"{error}; the segment is not read further")
-            damage += [_fault(segment, *fault) for fault in segment.damage]
+                listing.damage.append(f"{error}; the segment is not read further")
+            listing.damage.extend(_fault(segment, *fault) for fault in segment.damage)
     if nothing:
         yield {**_segment_column(0 if kind == kinds.PARTITION else None, 0), **records.no_records(names)}
 

@@ -11,9 +11,8 @@ from mqindex.cli.broker import Question
 from mqindex.cli.kafka import kinds
 from mqindex.cli.kafka.segments import open_segment
 from mqindex.cli.keys import key_batches
-from mqindex.cli.options import milliseconds
 from mqindex.cli.output import Column, Rows, print_json
-from mqindex.cli.text import iso
+from mqindex.cli.text import iso, milliseconds
 from mqindex.cli.trouble import Trouble, say
 
 if TYPE_CHECKING:

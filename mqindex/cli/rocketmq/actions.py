@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mqindex.cli.broker import Question
+from mqindex.cli.broker import Listing, Question
 from mqindex.cli.formats import Columns
 from mqindex.cli.options import BrokerOptions, StoreOptions
 from mqindex.cli.rocketmq.index_files import open_index_file
@@ -21,10 +21,9 @@ from mqindex.cli.trouble import Trouble
 
 if TYPE_CHECKING:
     from mqindex.engines import Engine
-    from mqindex.kafka.partition.partition_log import IsolationLevel
-    from mqindex.report import Catalogue, RebuildReport, RepairReport, Report
+    from mqindex.report import Catalogue, Report
 
-__all__ = ["catalogue", "columns", "facts", "query", "rebuild", "repair", "require_log", "undo", "verify"]
+__all__ = ["catalogue", "columns", "facts", "keywords", "query", "require_log", "verify"]
 
 _BLOCK = 1 << 16
 _MAIN_COLUMNS = (
@@ -41,7 +40,7 @@ _MAIN_COLUMNS = (
 
 
 def facts(kind: str, path: str, options: BrokerOptions) -> dict[str, Any]:
-    """What `info` tells of a store, or of something in it."""
+    """The facts of a store, or of something in it."""
     return facts_of(kind, path, options.store())
 
 
@@ -80,31 +79,10 @@ def verify(kind: str, path: str, options: BrokerOptions, *, deep: bool, engine: 
     return verify_structure(path, options.store(), deep=deep, engine=engine)
 
 
-def rebuild(
-    path: str, out: str, options: BrokerOptions, *, parts: list[str] | None, overwrite: bool, engine: Engine
-) -> RebuildReport:
-    """Build index and consume queues anew."""
-    from mqindex.rocketmq.rebuild import rebuild as rebuild_store
-
+def keywords(path: str, options: BrokerOptions, parts: list[str] | None) -> dict[str, Any]:
+    """The options of a store, which has a commit log."""
     require_log(path, options.store())
-    return rebuild_store(path, out, parts=parts, overwrite=overwrite, engine=engine, **options.store())
-
-
-def repair(
-    path: str, options: BrokerOptions, *, parts: list[str] | None, deep: bool, dry_run: bool, engine: Engine
-) -> RepairReport:
-    """Bring back what index and consume queues lack."""
-    from mqindex.rocketmq.repair import repair as repair_store
-
-    require_log(path, options.store())
-    return repair_store(path, parts=parts, deep=deep, dry_run=dry_run, engine=engine, **options.store())
-
-
-def undo(path: str, backup: str) -> RepairReport:
-    """Put back what a repair moved to its backup."""
-    from mqindex.rocketmq.repair import undo_repair
-
-    return undo_repair(path, backup)
+    return {"parts": parts, **options.store()}
 
 
 def catalogue() -> Catalogue:
@@ -114,25 +92,15 @@ def catalogue() -> Catalogue:
     return CATALOGUE
 
 
-def columns(
-    kind: str,
-    path: str,
-    options: BrokerOptions,
-    *,
-    records: bool,
-    isolation: IsolationLevel | None,
-    for_people: bool,
-    damage: list[str],
-) -> Iterator[Columns]:
+def columns(kind: str, path: str, listing: Listing, options: BrokerOptions) -> Iterator[Columns]:
     """The entries of an index file, messages of a commit log, units of queues; messages for people are shortened."""
-    if records or isolation is not None:
-        raise Trouble(f"{'--records' if records else '--isolation-level'} is for Kafka's segments")
+    if listing.records or listing.isolation is not None:
+        raise Trouble(f"{'--records' if listing.records else '--isolation-level'} is for Kafka's segments")
+    store = options.store()
     if kind == INDEX_FILE:
-        return _entries(path, options.store())
+        return _entries(path, store)
     if kind in (COMMIT_LOG_DIR, COMMIT_LOG_FILE):
-        options.store()
-        return _messages(path, kind, _MAIN_COLUMNS if for_people else None, damage)
-    options.store()
+        return _messages(path, kind, _MAIN_COLUMNS if listing.for_people else None, listing.damage)
     return unit_columns(path, kind)
 
 
