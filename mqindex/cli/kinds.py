@@ -25,14 +25,15 @@ def kind_of(path: str) -> str | None:
     try:
         if os.path.isdir(path):
             return rocketmq_kinds.kind_of_directory(path) or kafka_kinds.kind_of_directory(path)
-        return kafka_kinds.kind_of_file(path) or rocketmq_kinds.kind_of_file(path)
+        named = kafka_kinds.kind_of_name(path)
+        return named or rocketmq_kinds.kind_of_file(path) or kafka_kinds.kind_of_content(path)
     except OSError as error:
         error.filename = error.filename or path  # a read that fails does not say of what
         raise
 
 
 def require_kind(path: str, forced: str | None, *expected: str) -> str:
-    """The kind of `path`, which must be one of `expected`; else a sentence that tells both."""
+    """The kind of `path`, which must be one of `expected`; else a sentence that names both."""
     _require_there(path, "file or directory")
     kind = forced or kind_of(path)
     if kind is None:
@@ -61,7 +62,7 @@ def require_store(path: str) -> None:
 
 
 def _require_there(path: str, what: str) -> None:
-    """`path` exists; an `OSError` where nobody can tell, as behind a directory that may not be searched."""
+    """`path` exists; an `OSError` where that cannot be known, as below a directory that may not be searched."""
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):

@@ -163,6 +163,7 @@ __all__ = [
     "COMMIT_LOG_FILE_SIZE",
     "EXT_FILE_SIZE",
     "EXT_UNIT_SIZE",
+    "FIRST_EXT_ADDRESS",
     "HASH_SLOT_NUM",
     "INDEX_ENTRY_FIELDS",
     "INDEX_ENTRY_SIZE",
@@ -212,6 +213,7 @@ BLANK_UNIT_SIZE: Final = 2**31 - 1  # as the size in a blank unit, whose other f
 QUEUE_FILE_SIZE: Final = 6_000_000
 EXT_UNIT_SIZE: Final = 20  # without a bitmap
 EXT_FILE_SIZE: Final = 48 << 20
+FIRST_EXT_ADDRESS: Final = -(2**63)  # of an extension's byte 0
 MAX_EXT_ADDRESS: Final = -(2**31) - 1  # a tags code up to here is the address of an extension unit
 BATCH_UNIT_SIZE: Final = 46
 BATCH_QUEUE_FILE_SIZE: Final = 13_800_000

@@ -1,4 +1,4 @@
-"""Where in a store the files are that a path stands for. What has none of them is an error and never without rows."""
+"""Where in a store the files are that a path names. What has none of them is an error, never a result without rows."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 from mqindex.errors import BadMagicError, FileStateError, MQIndexError
 from mqindex.files import disk
-from mqindex.files.regular import regular
 from mqindex.kafka.partition.partition_files import is_partition
 from mqindex.kafka.partition.survey import partitions_at
-from mqindex.rocketmq.layout import MAGIC_BLANK, MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2
+from mqindex.rocketmq.kinds import beginning_of
 from mqindex.rocketmq.pipeline.queue_survey import is_rocksdb
 from mqindex.rocketmq.queue.consume_queue_table import list_queues
 from mqindex.rocketmq.store import is_left_of_store
@@ -19,7 +18,6 @@ __all__ = ["BATCH_QUEUES", "index_directory", "log_directories", "queue_director
 
 LOG, INDEX, QUEUES, BATCH_QUEUES = "commitlog", "index", "consumequeue", "batchconsumequeue"
 _LOG_NAME, _INDEX_NAME = 20, 17  # digits
-_MAGICS = {MAGIC_BLANK, MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2}
 _A_LOG = "a store's root directory, or that of a commit log: files named by 20 digits"
 _AN_INDEX = "a store's root directory, or that of index files: names of 17 digits"
 _OF_QUEUES = "a store's root directory, or that of consume queues: consumequeue/"
@@ -82,9 +80,7 @@ def _is_called(path: str, *names: str) -> bool:
 
 def _begins_as_a_log(path: str) -> bool:
     """Whether a file begins with a message, or has not begun: a queue's file has the same name."""
-    with open(path, "rb", opener=regular) as file:
-        head = file.read(20)
-    return int.from_bytes(head[4:8], "big", signed=True) in _MAGICS or not any(head)
+    return beginning_of(path) in ("message", "zeros")
 
 
 def _holds_queues(home: str) -> bool:

@@ -36,6 +36,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"metadata"},
         {"log"},
         {"index"},
+        {"kinds"},
         {"queue"},
         {"pipeline"},
         {"checks"},
@@ -45,7 +46,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"serving"},
     ],
     "kafka": [
-        {"catalogue", "layout", "options"},
+        {"catalogue", "kinds", "layout", "options"},
         {"index"},
         {"log"},
         {"partition"},

@@ -144,14 +144,19 @@ def _main_columns(rows: npt.NDArray[Any]) -> dict[str, Any]:
     names = ("position", "size", "base_offset", "last_offset", "count", "max_timestamp", "magic", "producer_id")
     return {
         **{name: rows[name] for name in names},
-        "codec": _texts([_CODECS.get(number, str(number)) for number in batches.codec_of(rows).tolist()]),
+        "codec": _texts([_codec_name(number) for number in batches.codec_of(rows).tolist()]),
         "transactional": batches.is_transactional(rows),
         "control": batches.is_control(rows),
     }
 
 
 _MAIN_RECORD = ("position", "offset", "timestamp", "key", "value", "headers", "is_transactional", "is_control")
-_CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+
+
+def _codec_name(number: int) -> str:
+    from mqindex.kafka.log.codecs import CODECS
+
+    return CODECS[number] if number < len(CODECS) else str(number)
 
 
 def _texts(texts: list[str]) -> StringColumn:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import zlib
 from typing import Final
 
 from mqindex.files.regular import regular
@@ -21,8 +20,9 @@ __all__ = [
     "SNAPSHOT",
     "TIME_INDEX",
     "TRANSACTION_INDEX",
+    "kind_of_content",
     "kind_of_directory",
-    "kind_of_file",
+    "kind_of_name",
 ]
 
 LOG_DIR: Final = "log-dir"
@@ -62,8 +62,6 @@ _OF_LOG_DIR = (
     "recovery-point-offset-checkpoint",
     "replication-offset-checkpoint",
 )
-_LEAST = {0: 26, 1: 34, 2: 61}  # bytes of a batch, by its magic
-_LONGEST = 64 << 20  # the broker's default limit is 1 MiB
 
 
 def kind_of_directory(path: str) -> str | None:
@@ -77,24 +75,17 @@ def kind_of_directory(path: str) -> str | None:
     return LOG_DIR if any(is_partition(named.path) for named in list_partitions(path)) else None
 
 
-def kind_of_file(path: str) -> str | None:
-    """The kind of a file: by a segment's name, or by a whole batch at its beginning; None: none of ours."""
+def kind_of_name(path: str) -> str | None:
+    """The kind of a file that has the name of a segment's; None: its name does not say it."""
     name = os.path.basename(path)
-    if _NAME.fullmatch(name):
-        with open(path, "rb", opener=regular):  # or the error that says why not
-            return _EXTENSIONS[name.split(".")[1]]
-    return SEGMENT if _begins_with_a_batch(path) else None
+    if not _NAME.fullmatch(name):
+        return None
+    with open(path, "rb", opener=regular):  # or the error that says why not
+        return _EXTENSIONS[name.split(".")[1]]
 
 
-def _begins_with_a_batch(path: str) -> bool:
-    with open(path, "rb", opener=regular) as file:
-        head = file.read(17)
-        least = _LEAST.get(head[16]) if len(head) == 17 else None
-        if least is None:
-            return False
-        length = int.from_bytes(head[8:12], "big", signed=True) + 12
-        if not least <= length <= min(os.fstat(file.fileno()).st_size, _LONGEST):
-            return False
-        batch = head + file.read(length - len(head))
-    # A file of units of a RocketMQ queue looks like messages of magic 0, were it not for the checksum.
-    return head[16] == 2 or zlib.crc32(batch[16:]) == int.from_bytes(batch[12:16], "big")
+def kind_of_content(path: str) -> str | None:
+    """The kind of a file that begins with a whole batch; None: none of ours."""
+    from mqindex.kafka.kinds import begins_with_batch  # here: a command for RocketMQ does without
+
+    return SEGMENT if begins_with_batch(path) else None

@@ -107,10 +107,11 @@ def columns(kind: str, path: str, listing: Listing, options: BrokerOptions) -> I
 def _entries(path: str, options: StoreOptions) -> Iterator[Columns]:
     import numpy as np
 
+    from mqindex.rocketmq.index.compare import next_entry
+
     file, _ = open_index_file(path, options)
     with file:
-        header = file.header
-        stop = min(max(header.index_count, 1), max(file.index_num, 1))
+        begin, stop = file.header.begin_timestamp, next_entry(file)
         for first in range(1, max(stop, 2), _BLOCK):
             last = min(first + _BLOCK, stop)
             block = file.entries(first, last)
@@ -119,7 +120,7 @@ def _entries(path: str, options: StoreOptions) -> Iterator[Columns]:
                 "key_hash": block["key_hash"],
                 "phy_offset": block["phy_offset"],
                 "time_diff": block["time_diff"],
-                "time": header.begin_timestamp + 1000 * block["time_diff"].astype(np.int64),
+                "time": begin + 1000 * block["time_diff"].astype(np.int64),
                 "prev_index": block["prev_index"],
             }
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from mqindex.errors import MQIndexError
-from mqindex.files.regular import regular
-
 __all__ = [
     "BATCH_QUEUE",
     "BATCH_QUEUE_FILE",
@@ -99,45 +96,23 @@ def kind_of_directory(path: str) -> str | None:
 
 def kind_of_file(path: str) -> str | None:
     """The kind of a file, by its place, its name and its content; None: none of ours."""
-    from mqindex.rocketmq import layout  # here: a command for Kafka does without
+    from mqindex.rocketmq.kinds import beginning_of, is_index_file  # here: a command for Kafka does without
 
-    with open(path, "rb", opener=regular) as file:
-        head = file.read(2 * layout.QUEUE_UNIT_SIZE)
-        length = os.fstat(file.fileno()).st_size
-    return _by_head(os.path.abspath(path), head, length) or (INDEX_FILE if _fits_a_geometry(path) else None)
-
-
-def _by_head(path: str, head: bytes, length: int) -> str | None:
-    from mqindex.rocketmq import layout
-
-    *_, above, _, place, name = ("", "", "", *path.split(os.sep))
-    magics = {layout.MAGIC_MESSAGE_V1, layout.MAGIC_MESSAGE_V2, layout.MAGIC_BLANK}
-    if len(head) >= 8 and int.from_bytes(head[4:8], "big", signed=True) in magics:
-        return COMMIT_LOG_FILE
-    if name.isdecimal() and len(name) == _LOG_NAME:
-        in_log = COMMIT_LOG_FILE if place == "commitlog" or not any(head[:8]) else None
-        return _QUEUES[above][1] if above in _QUEUES else in_log or (QUEUE_FILE if _are_units(head) else None)
-    if name.isdecimal() and (place == "index" or len(name) == _INDEX_NAME):
-        return INDEX_FILE
-    if name == "checkpoint" and length == _CHECKPOINT_SIZE:
-        return CHECKPOINT
-    return CONSUMER_OFFSETS if name.removesuffix(".bak") in _OFFSETS else None
-
-
-def _are_units(head: bytes) -> bool:
-    """Whether a file begins as one of a consume queue does: two units in order, or one and nothing more."""
-    from mqindex.rocketmq import layout
-
-    units = [(head[at : at + 8], head[at + 8 : at + 12]) for at in range(0, len(head), layout.QUEUE_UNIT_SIZE)]
-    (first, size), *rest = [tuple(int.from_bytes(part, "big", signed=True) for part in unit) for unit in units]
-    second = rest[0] if rest else (0, 0)
-    return first >= 0 and size > 0 and (second == (0, 0) or (second[0] >= first and second[1] > 0))
-
-
-def _fits_a_geometry(path: str) -> bool:
-    from mqindex.rocketmq.index import geometry
-
-    try:
-        return bool(geometry.infer([path]))
-    except (MQIndexError, OSError):
-        return False
+    *_, above, _, place, name = ("", "", "", *os.path.abspath(path).split(os.sep))
+    beginning, digits = beginning_of(path), len(name) if name.isdecimal() else 0
+    kind = None
+    if beginning == "message":
+        kind = COMMIT_LOG_FILE
+    elif digits == _LOG_NAME and above in _QUEUES:
+        kind = _QUEUES[above][1]
+    elif digits == _LOG_NAME and (place == "commitlog" or beginning == "zeros"):
+        kind = COMMIT_LOG_FILE
+    elif digits == _LOG_NAME and beginning == "unit":
+        kind = QUEUE_FILE
+    elif digits == _INDEX_NAME or (digits not in (0, _LOG_NAME) and place == "index"):
+        kind = INDEX_FILE
+    elif name == "checkpoint" and os.path.getsize(path) == _CHECKPOINT_SIZE:
+        kind = CHECKPOINT
+    elif name.removesuffix(".bak") in _OFFSETS:
+        kind = CONSUMER_OFFSETS
+    return kind or (INDEX_FILE if is_index_file(path) else None)

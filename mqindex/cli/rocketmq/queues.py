@@ -21,7 +21,7 @@ _HOMES = ("consumequeue", "consumequeue_ext", _BATCH)
 
 
 def queue_of(path: str) -> dict[str, Any]:
-    """The topic and the queue id that a queue's directory is named by; nothing where its place does not tell."""
+    """The topic and the queue id that a queue's directory is named by; nothing where it lies elsewhere."""
     above, topic, number = ("", "", *os.path.abspath(path).split(os.sep))[-3:]
     return {"topic": topic, "queue_id": int(number)} if above in _HOMES and number.isdecimal() else {}
 
@@ -124,11 +124,12 @@ def _ext_units(directory: str, extent: tuple[int, int] | None) -> Columns:
     import numpy as np
 
     from mqindex.rocketmq import ConsumeQueueExt
+    from mqindex.rocketmq.layout import FIRST_EXT_ADDRESS
 
     with ConsumeQueueExt.open(directory) as ext:
         units = dict(ext.units())
     units["bitmap_size"] = np.diff(units.pop("bitmap").offsets).astype(np.int16)
     if extent is None:
         return units
-    start, stop = (np.searchsorted(units["address"], at - 2**63) for at in extent)
+    start, stop = (np.searchsorted(units["address"], at + FIRST_EXT_ADDRESS) for at in extent)
     return {name: column[start:stop] for name, column in units.items()}

@@ -48,9 +48,14 @@ def _index_file(path: str, options: StoreOptions) -> Facts:
 
 
 def _header(file: IndexFile) -> Facts:
-    header = file.header._asdict()
-    entries = min(max(header["index_count"], 1), max(file.index_num, 1)) - 1
-    return {**header, "entries": entries, "capacity": file.index_num - 1, "full": file.is_write_full()}
+    from mqindex.rocketmq.index.compare import next_entry
+
+    return {
+        **file.header._asdict(),
+        "entries": next_entry(file) - 1,
+        "capacity": file.index_num - 1,
+        "full": file.is_write_full(),
+    }
 
 
 def _index_directory(path: str, options: StoreOptions) -> Facts:

@@ -46,11 +46,11 @@ def verify_structure(path: str, options: StoreOptions, *, deep: bool, engine: En
 def _check(task: _Task) -> _Result:
     from mqindex.rocketmq import IndexFile, catalogue
     from mqindex.rocketmq.checks.check import structural_finding
+    from mqindex.rocketmq.index.compare import next_entry
 
     path, slots, entries = task
     try:
         with IndexFile.open(path, hash_slot_num=slots, index_num=entries) as file:
-            count = min(max(file.header.index_count, 1), entries) - 1
-            return [structural_finding(path, fault) for fault in file.check()], count
+            return [structural_finding(path, fault) for fault in file.check()], next_entry(file) - 1
     except (MQIndexError, OSError) as error:
         return [catalogue.INDEX_UNREADABLE.finding(path, error=error)], 0

@@ -13,7 +13,7 @@ from mqindex._native.guard import check_whole
 from mqindex._words import plural
 from mqindex.columns.columns import BinaryColumn, Columns
 from mqindex.files.closable import Closable
-from mqindex.rocketmq.layout import EXT_UNIT_SIZE, MAX_EXT_ADDRESS
+from mqindex.rocketmq.layout import EXT_UNIT_SIZE, FIRST_EXT_ADDRESS, MAX_EXT_ADDRESS
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue.queue_files import FileMaps, UnitFiles
 from mqindex.rocketmq.wrong_place import refuse_strangers
@@ -22,7 +22,6 @@ __all__ = ["EXT_UNIT", "ConsumeQueueExt", "ExtUnit"]
 
 _Ints = npt.NDArray[np.int64]
 
-_ADDRESS = -(2**63)  # of byte 0
 EXT_UNIT = np.dtype([("size", ">i2"), ("tags_code", ">i8"), ("store_timestamp", ">i8"), ("bitmap_size", ">i2")])
 """An extension unit without its bitmap, as it is in the file."""
 
@@ -84,7 +83,7 @@ class ConsumeQueueExt(Closable):
         """The unit at an address; None: no unit is there, or the number is no address but a tags code."""
         if address > MAX_EXT_ADDRESS:
             return None
-        buf, at = self._place(address - _ADDRESS)
+        buf, at = self._place(address - FIRST_EXT_ADDRESS)
         return _unit_at(buf, at)
 
     def get_many(self, addresses: npt.ArrayLike) -> Columns:
@@ -100,7 +99,7 @@ class ConsumeQueueExt(Closable):
             "bitmap_size": np.zeros(len(places), np.int16),
         }
         rows = np.flatnonzero(places <= MAX_EXT_ADDRESS)
-        offsets = places[rows] - _ADDRESS
+        offsets = places[rows] - FIRST_EXT_ADDRESS
         if len(rows) and int(offsets.max()) >= self._stop():
             self._files.relist()  # a broker may have gone on
         starts = np.array([file.start for file in self._files.files], np.int64)
@@ -117,7 +116,7 @@ class ConsumeQueueExt(Closable):
 
     def units(self) -> Columns:
         """All units, in order: address, tags_code, store_timestamp int64, bitmap (bytes)."""
-        rows = [(offset + _ADDRESS, *unit) for offset, unit in self._walk()]
+        rows = [(offset + FIRST_EXT_ADDRESS, *unit) for offset, unit in self._walk()]
         columns: dict[str, Any] = {
             name: np.array([row[n] for row in rows], np.int64)
             for n, name in enumerate(("address", "tags_code", "store_timestamp"))

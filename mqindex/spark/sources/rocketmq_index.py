@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from mqindex.rocketmq import IndexFile, IndexService
+from mqindex.rocketmq.index.compare import next_entry
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.spark.gone import left_out
 from mqindex.spark.places import index_directory
@@ -100,7 +101,7 @@ class _IndexReader(RangeReader):
 
 
 def _entry_ranges(file: IndexFile, root: str) -> Iterator[_EntryRange]:
-    stop = min(file.header.index_count, file.index_num)
+    stop = next_entry(file)
     for start in range(1, stop, PARTITION_ENTRIES):
         end = min(start + PARTITION_ENTRIES, stop)
         yield _EntryRange(os.path.abspath(file.path), file.hash_slot_num, file.index_num, start, end, root)
