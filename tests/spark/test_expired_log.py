@@ -10,13 +10,13 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.types import LongType, StructField, StructType
 
-from mqindex.spark.sources.rocketmq_commitlog import _LogReader
+from mqindex.spark.sources.rocketmq_commitlog import CommitLogSource
 from tests.support.small_store import make_small_store
 
 
 def test_a_task_whose_file_has_expired_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = make_small_store(tmp_path / "store")
-    reader = _LogReader({"path": str(store)}, StructType([StructField("phy_offset", LongType())]))
+    reader = CommitLogSource({"path": str(store)}).reader(StructType([StructField("phy_offset", LongType())]))
     parts = list(reader.plan())
     before = [at for part in parts for table in reader.tables(part) for at in table["phy_offset"].to_pylist()]
     assert caplog.messages == []

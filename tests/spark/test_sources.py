@@ -12,7 +12,7 @@ import pytest
 from mqindex.rocketmq import CommitLog, IndexService
 from mqindex.rocketmq.log.log_columns import COLUMNS, DEFAULT_COLUMNS
 from mqindex.spark.sources import rocketmq_commitlog as log_source
-from mqindex.spark.sources.reading import ARROW_TYPES, MAX_OFFSET
+from mqindex.spark.sources.reading import MAX_OFFSET, arrow_schema
 from tests.support.golden import case
 from tests.support.small_store import make_small_store
 
@@ -48,13 +48,16 @@ def test_columns_and_types_are_those_of_a_scan(golden: Path) -> None:
     assert tuple(log_source.MESSAGE_COLUMNS) == DEFAULT_COLUMNS
     assert set(log_source.MESSAGE_COLUMNS) | set(log_source.BULKY_COLUMNS) == set(COLUMNS)
     import pyarrow as pa
+    from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructType
 
     with CommitLog.open(golden / "commitlog") as opened:
         table = pa.table(next(opened.scan(columns=list(COLUMNS))))
     kinds = {**log_source.MESSAGE_COLUMNS, **log_source.BULKY_COLUMNS}
-    assert {name: table.schema.field(name).type for name in COLUMNS} == {
-        name: ARROW_TYPES[kind] for name, kind in kinds.items()
-    }
+    types = {"string": StringType(), "int": IntegerType(), "bigint": LongType(), "binary": BinaryType()}
+    schema = StructType()
+    for name, kind in kinds.items():
+        schema.add(name, types[kind])
+    assert [table.schema.field(name).type for name in kinds] == arrow_schema(schema, kinds).types
 
 
 def test_schema_of_the_user_is_the_projection(registered: Any, golden: Path) -> None:

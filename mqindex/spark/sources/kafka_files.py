@@ -15,7 +15,7 @@ from mqindex.kafka.layout import base_offset_of
 from mqindex.kafka.partition.partition_files import PartitionDirectory, while_files_go
 from mqindex.kafka.partition.survey import partitions_at
 
-__all__ = ["PLACE", "SegmentOf", "segments_in", "with_place"]
+__all__ = ["PLACE", "SegmentOf", "SegmentRange", "segments_in", "with_place"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -35,6 +35,16 @@ class SegmentOf:
     def file(self, extension: str) -> str | None:
         """The path of one of its files; None: it is missing."""
         return dict(self.files).get(extension)
+
+
+@dataclass(frozen=True)
+class SegmentRange:
+    """What begins in [start, stop) of a segment's file `path`: bytes of a log, entries of an index."""
+
+    of: SegmentOf
+    path: str
+    start: int
+    stop: int
 
 
 def segments_in(path: str, extension: str) -> Iterator[SegmentOf]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from mqindex.files import disk
 from mqindex.kafka import AbortedTxn, OffsetIndex, TimeIndex, TransactionIndex
@@ -18,8 +16,8 @@ from mqindex.kafka.index.transaction_index import aborted_columns
 from mqindex.kafka.layout import IndexKind
 from mqindex.spark.gone import left_out
 from mqindex.spark.options import SourceOptions
-from mqindex.spark.sources.kafka_files import PLACE, SegmentOf, segments_in, with_place
-from mqindex.spark.sources.reading import BATCH_ROWS, FileSource, RangeReader, ddl, grouped
+from mqindex.spark.sources.kafka_files import PLACE, SegmentOf, SegmentRange, segments_in, with_place
+from mqindex.spark.sources.reading import BATCH_ROWS, FileSource, RangeReader, Ranges, in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -28,26 +26,6 @@ __all__ = ["KafkaIndexSource"]
 
 NUMBERED = {**PLACE, "number": "bigint"}
 TASK_ENTRIES = 1 << 22
-
-
-class KafkaIndexSource(FileSource):
-    """The entries of index files, before their tails of zeros, as they are: whether they are right, `verify` tells.
-
-    The option `index` says which files of a directory are read: `offset` (the default), `time` or `transaction`. A path
-    may be a log dir, a partition, or one file, which says so itself. `segment` is the base offset.
-    """
-
-    OPTIONS = ("index",)
-
-    @classmethod
-    def name(cls) -> str:
-        return "kafka_index"
-
-    def schema(self) -> str:
-        return ddl(_table_of(SourceOptions(self.options)).columns)
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        return _IndexReader(self.options, schema)
 
 
 class _Table(NamedTuple):
@@ -93,33 +71,15 @@ def _table_of(options: SourceOptions) -> _Table:
     return next((table for table in _TABLES.values() if table.kind == ending), _TABLES["offset"])
 
 
-@dataclass(frozen=True)
-class _EntryRange:
-    """Entries [start, stop) of an index file."""
-
-    of: SegmentOf
-    path: str
-    start: int
-    stop: int
-
-
-@dataclass
-class _EntryRanges(InputPartition):
-    """What one task reads: a part of a long index, or many short ones."""
-
-    ranges: list[_EntryRange] = field(default_factory=list)
-
-
 class _IndexReader(RangeReader):
-    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
-        self.table = _table_of(SourceOptions(options))
-        super().__init__(options, schema, self.table.columns)
+    def __init__(self, options: Mapping[str, str], schema: StructType, columns: Mapping[str, str]) -> None:
+        super().__init__(options, schema, columns)
+        self.table = _table_of(self.options)
 
-    def plan(self) -> Iterator[_EntryRanges]:
-        for ranges in grouped(self._ranges(), lambda one: one.stop - one.start, TASK_ENTRIES):
-            yield _EntryRanges(ranges)
+    def plan(self) -> Iterator[Ranges]:
+        return in_tasks(self._ranges(), TASK_ENTRIES)
 
-    def _ranges(self) -> Iterator[_EntryRange]:
+    def _ranges(self) -> Iterator[SegmentRange]:
         for path in self.paths:
             for of in segments_in(path, self.table.kind):
                 index = of.file(self.table.kind)
@@ -131,9 +91,9 @@ class _IndexReader(RangeReader):
                     left_out(index, of.root, _proof(of))
                     continue
                 for start in range(0, stop, TASK_ENTRIES):
-                    yield _EntryRange(of, index, start, min(start + TASK_ENTRIES, stop))
+                    yield SegmentRange(of, index, start, min(start + TASK_ENTRIES, stop))
 
-    def tables(self, partition: _EntryRanges) -> Iterator[pa.Table]:
+    def tables(self, partition: Ranges) -> Iterator[pa.Table]:
         for one in partition.ranges:
             for start in range(one.start, one.stop, BATCH_ROWS):
                 stop = min(start + BATCH_ROWS, one.stop)
@@ -148,3 +108,19 @@ class _IndexReader(RangeReader):
 def _proof(of: SegmentOf) -> str:
     """The ending of the file without which a segment counts as deleted: its log's, which each segment has."""
     return ".log" if of.file("log") is not None else ".index"
+
+
+class KafkaIndexSource(FileSource):
+    """The entries of index files, before their tails of zeros, as they are: whether they are right, `verify` says.
+
+    The option `index` says which files of a directory are read: `offset` (the default), `time` or `transaction`. A path
+    may be a log dir, a partition, or one file, which says so itself. `segment` is the base offset.
+    """
+
+    NAME = "kafka_index"
+    OPTIONS = ("index",)
+    READER = _IndexReader
+
+    def columns(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """Of the kind of index that is read."""
+        return _table_of(SourceOptions(self.options)).columns, {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -13,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from mqindex.errors import FormatError, MQIndexError
 from mqindex.files.regular import regular
@@ -24,8 +22,8 @@ from mqindex.kafka.partition.isolation import visible_to
 from mqindex.kafka.partition.partition_log import IsolationLevel
 from mqindex.spark.gone import left_out
 from mqindex.spark.options import SourceOptions
-from mqindex.spark.sources.kafka_files import PLACE, SegmentOf, segments_in, with_place
-from mqindex.spark.sources.reading import MAX_OFFSET, FileSource, RangeReader, ddl, grouped
+from mqindex.spark.sources.kafka_files import PLACE, SegmentOf, SegmentRange, segments_in, with_place
+from mqindex.spark.sources.reading import MAX_OFFSET, FileSource, RangeReader, Ranges, in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -74,78 +72,30 @@ TASK_BYTES = 128 << 20
 Rows = Literal["records", "batches"]
 
 
-class KafkaLogSource(FileSource):
-    """The records of segments, or with the option `rows=batches` their batches, by headers alone.
-
-    A path is a log dir, a partition, or one `.log`. Records are those of the log: markers of transactions
-    (`is_control`) and aborted records are among them. `isolationLevel` leaves out what a consumer of that level does
-    not get: `read_uncommitted` markers, `read_committed` aborted records, too, and all from the first offset of the
-    oldest open transaction on; for that the partition's other files are read.
-
-    A schema may also name `segment` (its base offset), `position` (of the batch), `leader_epoch`, `producer_id`,
-    `producer_epoch` and `sequence`; only what it names is decoded. `startOffset` and `endOffset` limit the offsets.
-    `checkCrc=true` compares every batch with its checksum.
-
-    A bad batch fails the query, unless nothing but zeros follow; with `failOnDataLoss=false` its segment ends there,
-    as after a broker's recovery. `mqindex.kafka.verify` tells of it.
-    """
-
-    OPTIONS = ("rows", "isolationLevel", "startOffset", "endOffset", "checkCrc", "failOnDataLoss")
-
-    @classmethod
-    def name(cls) -> str:
-        return "kafka_log"
-
-    def schema(self) -> str:
-        return ddl(RECORD_COLUMNS if _rows(SourceOptions(self.options)) == "records" else BATCH_COLUMNS)
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        return _LogReader(self.options, schema)
-
-
 def _rows(options: SourceOptions) -> Rows:
     asked: Rows = options.one_of("rows", get_args(Rows), "records")
     return asked
 
 
-@dataclass(frozen=True)
-class _ByteRange:
-    """The batches of a segment's log that begin in [start, stop)."""
-
-    of: SegmentOf
-    path: str
-    start: int
-    stop: int
-
-
-@dataclass
-class _ByteRanges(InputPartition):
-    """What one task reads: a part of a long log, or many short ones."""
-
-    ranges: list[_ByteRange] = field(default_factory=list)
-
-
 class _LogReader(RangeReader):
-    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
-        self.rows = _rows(SourceOptions(options))
-        columns = {**RECORD_COLUMNS, **MORE_RECORD_COLUMNS} if self.rows == "records" else BATCH_COLUMNS
+    def __init__(self, options: Mapping[str, str], schema: StructType, columns: Mapping[str, str]) -> None:
         super().__init__(options, schema, columns)
+        self.rows = _rows(self.options)
         self.start = self.options.integer("startOffset", 0)
         self.stop = self.options.integer("endOffset", MAX_OFFSET)
         self.isolation: IsolationLevel | None = self.options.one_of("isolationLevel", get_args(IsolationLevel), None)
         self.check_crc = self.options.boolean("checkCrc")
         self.fail = self.options.boolean("failOnDataLoss", True)
 
-    def plan(self) -> Iterator[_ByteRanges]:
-        for ranges in grouped(self._ranges(), lambda one: one.stop - one.start, TASK_BYTES):
-            yield _ByteRanges(ranges)
+    def plan(self) -> Iterator[Ranges]:
+        return in_tasks(self._ranges(), TASK_BYTES)
 
-    def _ranges(self) -> Iterator[_ByteRange]:
+    def _ranges(self) -> Iterator[SegmentRange]:
         for path in self.paths:
             segments = list(segments_in(path, "log"))
             for of, next_of in zip_longest(segments, segments[1:]):
-                log, behind = of.file("log"), _first_behind(of, next_of)
-                if log is None or of.base_offset >= self.stop or behind <= self.start:
+                log, end = of.file("log"), _end_offset(of, next_of)
+                if log is None or of.base_offset >= self.stop or end <= self.start:
                     continue
                 try:
                     size = os.path.getsize(log)
@@ -154,9 +104,9 @@ class _LogReader(RangeReader):
                     continue
                 borders = [0, *(_borders(of, log, size) if self.fail else ()), size]
                 for start, stop in pairwise(borders):
-                    yield _ByteRange(of, log, start, stop)
+                    yield SegmentRange(of, log, start, stop)
 
-    def tables(self, partition: _ByteRanges) -> Iterator[pa.Table]:
+    def tables(self, partition: Ranges) -> Iterator[pa.Table]:
         for one in partition.ranges:
             try:
                 segment = LogSegment.open(one.path, base_offset=one.of.base_offset)
@@ -172,22 +122,22 @@ class _LogReader(RangeReader):
                 if self.fail:
                     _require_zeros(segment)
 
-    def _records(self, segment: LogSegment, one: _ByteRange) -> Iterator[pa.Table]:
-        wanted = tuple(sorted({"offset", *self.schema.names} - PLACE.keys()))
+    def _records(self, segment: LogSegment, one: SegmentRange) -> Iterator[pa.Table]:
+        names = tuple(sorted({"offset", *self.schema.names} - PLACE.keys()))
         with self._isolated(segment, one) as arrays:
             batches = ((segment.log_bytes(), rows) for rows in arrays)
-            for records in read_records(batches, wanted, path=segment.path):
+            for records in read_records(batches, names, path=segment.path):
                 table = with_place(one.of, pa.table(records))
                 yield self._within(table, table["offset"], table["offset"])
 
-    def _batches(self, segment: LogSegment, one: _ByteRange) -> Iterator[pa.Table]:
+    def _batches(self, segment: LogSegment, one: SegmentRange) -> Iterator[pa.Table]:
         with self._isolated(segment, one) as arrays:
             for rows in arrays:
                 table = with_place(one.of, pa.table(batch_columns(rows)))
                 yield self._within(table, table["base_offset"], table["last_offset"])
 
     @contextmanager
-    def _isolated(self, segment: LogSegment, one: _ByteRange) -> Iterator[Iterator[npt.NDArray[Any]]]:
+    def _isolated(self, segment: LogSegment, one: SegmentRange) -> Iterator[Iterator[npt.NDArray[Any]]]:
         """The batches of a range that a consumer of the isolation level gets."""
         with visible_to(self.isolation, os.path.dirname(one.path)) as visible:
             yield map(visible, segment.batch_arrays(one.start, one.stop, check_crc=self.check_crc))
@@ -198,7 +148,7 @@ class _LogReader(RangeReader):
         return table.filter(pc.and_(pc.less(first, self.stop), pc.greater_equal(last, self.start)))
 
 
-def _first_behind(of: SegmentOf, next_of: SegmentOf | None) -> int:
+def _end_offset(of: SegmentOf, next_of: SegmentOf | None) -> int:
     """An offset that the segment does not reach."""
     same = next_of is not None and (of.topic, of.partition) == (next_of.topic, next_of.partition)
     return next_of.base_offset if same and next_of is not None else MAX_OFFSET + 1
@@ -213,8 +163,8 @@ def _borders(of: SegmentOf, log: str, size: int) -> list[int]:
             index = segment.offset_index
             assert index is not None
             positions = np.unique(index.entries()["position"])
-            wanted = np.searchsorted(positions, np.arange(TASK_BYTES, size, TASK_BYTES))
-            chosen = np.unique(positions[wanted[wanted < len(positions)]]).tolist()
+            nearest = np.searchsorted(positions, np.arange(TASK_BYTES, size, TASK_BYTES))
+            chosen = np.unique(positions[nearest[nearest < len(positions)]]).tolist()
             return [border for border in chosen if _is_batch(segment, border)]
     except (MQIndexError, OSError, ValueError):
         return []  # the index is damaged: the log is read as one
@@ -238,5 +188,31 @@ def _require_zeros(segment: LogSegment) -> None:
             if block.strip(b"\0"):
                 raise FormatError(
                     f"the log ends too early: {kind}", path=segment.path, at=at, field=name, expected=expected,
-                    got=got, hint="`mqindex verify` tells more; failOnDataLoss=false reads what stands before",
+                    got=got, hint="`mqindex verify` says more; failOnDataLoss=false reads what is before it",
                 )  # fmt: skip
+
+
+class KafkaLogSource(FileSource):
+    """The records of segments, or with the option `rows=batches` their batches, by headers alone.
+
+    A path is a log dir, a partition, or one `.log`. Records are those of the log: markers of transactions
+    (`is_control`) and aborted records are among them. `isolationLevel` leaves out what a consumer of that level does
+    not get: `read_uncommitted` markers, `read_committed` aborted records, too, and all from the first offset of the
+    oldest open transaction on; for that the partition's other files are read.
+
+    A schema may also name `segment` (its base offset), `position` (of the batch), `leader_epoch`, `producer_id`,
+    `producer_epoch` and `sequence`; only what it names is decoded. `startOffset` and `endOffset` limit the offsets.
+    `checkCrc=true` compares every batch with its checksum.
+
+    A bad batch fails the query, unless nothing but zeros follow; with `failOnDataLoss=false` its segment ends there,
+    as after a broker's recovery. `mqindex.kafka.verify` reports it.
+    """
+
+    NAME = "kafka_log"
+    OPTIONS = ("rows", "isolationLevel", "startOffset", "endOffset", "checkCrc", "failOnDataLoss")
+    READER = _LogReader
+
+    def columns(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """Of records or of batches."""
+        of_records = _rows(SourceOptions(self.options)) == "records"
+        return (RECORD_COLUMNS, MORE_RECORD_COLUMNS) if of_records else (BATCH_COLUMNS, {})

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqindex.spark.options import SourceOptions
 
@@ -19,41 +21,54 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 __all__ = [
-    "ARROW_TYPES",
     "BATCH_ROWS",
     "MAX_OFFSET",
     "FileSource",
     "RangeReader",
+    "Ranges",
     "arrow_schema",
-    "ddl",
     "grouped",
+    "in_tasks",
 ]
 
 Item = TypeVar("Item")
-ARROW_TYPES = {
-    "boolean": pa.bool_(),
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "array<struct<key:string,value:binary>>": pa.list_(
-        pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())]))
-    ),
-}
 BATCH_ROWS = 65536
 MAX_OFFSET = 2**63 - 1
 
 
 class FileSource(DataSource):
-    """A data source with the options that it names, besides the paths of `load()`."""
+    """A data source of files: its name, the options that it has besides the paths of `load()`, its columns and reader.
 
+    A `load()` without a schema gives `COLUMNS`; a schema may also name `MORE_COLUMNS`.
+    """
+
+    NAME: str
     OPTIONS: tuple[str, ...]
+    COLUMNS: Mapping[str, str] = {}
+    MORE_COLUMNS: Mapping[str, str] = {}
+    READER: Callable[[Mapping[str, str], StructType, Mapping[str, str]], DataSourceReader]
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
         SourceOptions(options).require(self.OPTIONS, self.name())
+
+    @classmethod
+    def name(cls) -> str:
+        """See `DataSource.name`."""
+        return cls.NAME
+
+    def columns(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """The columns of a `load()` without a schema, and those that a schema may also name."""
+        return self.COLUMNS, self.MORE_COLUMNS
+
+    def schema(self) -> str:
+        """See `DataSource.schema`."""
+        return ", ".join(f"{name} {kind}" for name, kind in self.columns()[0].items())
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """See `DataSource.reader`."""
+        default, more = self.columns()
+        return self.READER(self.options, schema, {**default, **more})
 
 
 class RangeReader(DataSourceReader):
@@ -82,6 +97,18 @@ class RangeReader(DataSourceReader):
         """The columns of a range, in tables of any size."""
 
 
+@dataclass
+class Ranges(InputPartition):
+    """What one task reads: a part of a large file, or many small files."""
+
+    ranges: list[Any] = field(default_factory=list)
+
+
+def in_tasks(ranges: Iterable[Any], most: int) -> Iterator[Ranges]:
+    """Neighbouring ranges, each with `start` and `stop`, that are read together: at most so much a task."""
+    return map(Ranges, grouped(ranges, lambda one: one.stop - one.start, most))
+
+
 def record_batches(tables: Iterator[pa.Table], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """What Spark takes for `schema`."""
     for table in tables:
@@ -106,19 +133,12 @@ def grouped(items: Iterable[Item], weight: Callable[[Item], int], most: int) -> 
         yield group
 
 
-def ddl(columns: Mapping[str, str]) -> str:
-    """A schema in Spark's words."""
-    return ", ".join(f"{name} {kind}" for name, kind in columns.items())
-
-
 def arrow_schema(schema: StructType, columns: Mapping[str, str]) -> pa.Schema:
     """What the batches must look like for Spark to take them for `schema`."""
-    fields = []
-    for field in schema.fields:
-        if field.name not in columns:
-            raise ValueError(f"schema: expected some of {', '.join(columns)}, got {field.name}")
-        kind = field.dataType.simpleString()
-        if kind != columns[field.name]:
-            raise ValueError(f"schema: expected {field.name} {columns[field.name]}, got {kind}")
-        fields.append(pa.field(field.name, ARROW_TYPES[kind], field.nullable))
-    return pa.schema(fields)
+    for one in schema.fields:
+        if one.name not in columns:
+            raise ValueError(f"schema: expected some of {', '.join(columns)}, got {one.name}")
+        kind = one.dataType.simpleString()
+        if kind != columns[one.name]:
+            raise ValueError(f"schema: expected {one.name} {columns[one.name]}, got {kind}")
+    return to_arrow_schema(schema)

@@ -15,6 +15,7 @@ from mqindex.spark.options import SourceOptions
 from mqindex.spark.places import log_directories
 from mqindex.spark.sources.commitlog_ranges import (
     BATCH_OPTIONS,
+    BULKY_COLUMNS,
     COLUMNS,
     MESSAGE_COLUMNS,
     STREAM_OPTIONS,
@@ -24,7 +25,7 @@ from mqindex.spark.sources.commitlog_ranges import (
     opened_log,
 )
 from mqindex.spark.sources.commitlog_stream import LogStreamReader
-from mqindex.spark.sources.reading import MAX_OFFSET, FileSource, RangeReader, ddl
+from mqindex.spark.sources.reading import MAX_OFFSET, FileSource, RangeReader
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -34,42 +35,9 @@ __all__ = ["CommitLogSource"]
 _LOG = logging.getLogger(__name__)
 
 
-class CommitLogSource(FileSource):
-    """The messages of a commit log; `body` and `properties` only where the schema names them.
-
-    Damaged stretches are passed over, as in a rebuild; `verify` tells of them. To read a range of phy offsets, give
-    `startOffset` and `endOffset`. `filterPushdown=true` takes the range from the query's filters on `phy_offset`
-    (4.1 or newer, with `spark.sql.python.filterPushdown.enabled`); use that DataFrame for one query only.
-
-    A stream begins at `startOffset` or the log's begin, and follows the log over its files. `maxBytesPerTrigger` (of
-    log) and `maxMessagesPerTrigger` limit a micro-batch (4.2 or newer). What the checkpoint asks for and the log has no
-    more is an error; with `failOnDataLoss=false` the stream goes on with what there is.
-    """
-
-    OPTIONS = ("startOffset", "checkCrc", *BATCH_OPTIONS, *STREAM_OPTIONS)
-
-    @classmethod
-    def name(cls) -> str:
-        return "rocketmq_commitlog"
-
-    def schema(self) -> str:
-        return ddl(MESSAGE_COLUMNS)
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        # A reader with pushFilters fails every query while push-down is off (4.1+), so only its planner gets one. And
-        # Spark keeps the pushed plan for all later queries of the same DataFrame, with other filters or none: they
-        # would silently read the first one's range. So it is for those who ask, one query to a load().
-        asked = SourceOptions(self.options).boolean("filterPushdown")
-        kind = _PushDownLogReader if asked and _in_push_down_planner(sys._getframe(1).f_globals) else _LogReader
-        return kind(self.options, schema)
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return LogStreamReader(self.options, schema)
-
-
 class _LogReader(RangeReader):
-    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
-        super().__init__(options, schema, COLUMNS)
+    def __init__(self, options: Mapping[str, str], schema: StructType, columns: Mapping[str, str]) -> None:
+        super().__init__(options, schema, columns)
         self.options.refuse(STREAM_OPTIONS, "a batch read")
         self.start = self.options.integer("startOffset", 0)
         self.stop = self.options.integer("endOffset", MAX_OFFSET)
@@ -78,7 +46,7 @@ class _LogReader(RangeReader):
     def plan(self) -> Iterator[LogRange]:
         directories = log_directories(self.paths)
         with CommitLog.open(directories) as log:
-            # The end is fixed once; behind it are stale bytes, or a broker at work.
+            # The end is fixed once; after it are stale bytes, or a broker at work.
             yield from cut(log.files, directories, self.start, min(self.stop, log.max_phy_offset))
 
     def tables(self, partition: LogRange) -> Iterator[pa.Table]:
@@ -97,6 +65,37 @@ class _PushDownLogReader(_LogReader):
                 yield item
             else:
                 self.start, self.stop = max(self.start, bounds[0]), min(self.stop, bounds[1])
+
+
+class CommitLogSource(FileSource):
+    """The messages of a commit log; `body` and `properties` only where the schema names them.
+
+    Damaged stretches are passed over, as in a rebuild; `verify` reports them. To read a range of phy offsets, give
+    `startOffset` and `endOffset`. `filterPushdown=true` takes the range from the query's filters on `phy_offset`
+    (4.1 or newer, with `spark.sql.python.filterPushdown.enabled`); use that DataFrame for one query only.
+
+    A stream begins at `startOffset` or the log's begin, and follows the log over its files. `maxBytesPerTrigger` (of
+    log) and `maxMessagesPerTrigger` limit a micro-batch (4.2 or newer). What the checkpoint asks for and the log has no
+    more is an error; with `failOnDataLoss=false` the stream goes on with what there is.
+    """
+
+    NAME = "rocketmq_commitlog"
+    OPTIONS = ("startOffset", "checkCrc", *BATCH_OPTIONS, *STREAM_OPTIONS)
+    COLUMNS = MESSAGE_COLUMNS
+    MORE_COLUMNS = BULKY_COLUMNS
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """See `DataSource.reader`."""
+        # A reader with pushFilters fails every query while push-down is off (4.1+), so only its planner gets one. And
+        # Spark keeps the pushed plan for all later queries of the same DataFrame, with other filters or none: they
+        # would silently read the first one's range. So it is for those who ask, one query to a load().
+        asked = SourceOptions(self.options).boolean("filterPushdown")
+        kind = _PushDownLogReader if asked and _in_push_down_planner(sys._getframe(1).f_globals) else _LogReader
+        return kind(self.options, schema, COLUMNS)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """See `DataSource.streamReader`."""
+        return LogStreamReader(self.options, schema)
 
 
 def _in_push_down_planner(caller: Mapping[str, Any]) -> bool:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.expiry import read_again
@@ -20,7 +19,7 @@ from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.queue.consume_queue_table import list_queues
 from mqindex.spark.gone import left_out
 from mqindex.spark.places import BATCH_QUEUES, queue_directories
-from mqindex.spark.sources.reading import MAX_OFFSET, FileSource, RangeReader, ddl, grouped
+from mqindex.spark.sources.reading import MAX_OFFSET, FileSource, RangeReader, Ranges, in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -40,27 +39,6 @@ Result = TypeVar("Result")
 PARTITION_UNITS = 1 << 20
 
 
-class ConsumeQueueSource(FileSource):
-    """The units of consume queues; of all topics, or of the options `topic` and `queueId`.
-
-    `startOffset` and `endOffset` limit the queue offsets. A schema may also name `store_timestamp`, which queues with
-    extension files and batch queues have, and `batch_size`, which only the latter have. In their rows `queue_offset` is
-    that of a batch's first message. Where there are extension files, `tags_code` is what they say.
-    """
-
-    OPTIONS = ("topic", "queueId", "startOffset", "endOffset")
-
-    @classmethod
-    def name(cls) -> str:
-        return "rocketmq_consumequeue"
-
-    def schema(self) -> str:
-        return ddl(UNIT_COLUMNS)
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        return _QueueReader(self.options, schema)
-
-
 @dataclass(frozen=True)
 class _Slice:
     """The queue offsets [start, stop) of one queue below the directory `home`."""
@@ -77,27 +55,19 @@ class _Slice:
         return os.path.join(home, self.topic, str(self.queue_id))
 
 
-@dataclass
-class _Slices(InputPartition):
-    """What one task reads: a part of a large queue, or many small queues."""
-
-    slices: list[_Slice] = field(default_factory=list)
-
-
 class _QueueReader(RangeReader):
-    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
-        super().__init__(options, schema, {**UNIT_COLUMNS, **MORE_COLUMNS})
+    def __init__(self, options: Mapping[str, str], schema: StructType, columns: Mapping[str, str]) -> None:
+        super().__init__(options, schema, columns)
         self.topic = self.options.text("topic")
         self.queue_id = self.options.integer("queueId", None)
         self.start = self.options.integer("startOffset", 0)
         self.stop = self.options.integer("endOffset", MAX_OFFSET)
 
-    def plan(self) -> Iterator[_Slices]:
-        for slices in grouped(self._slices(), lambda one: one.stop - one.start, PARTITION_UNITS):
-            yield _Slices(slices)
+    def plan(self) -> Iterator[Ranges]:
+        return in_tasks(self._slices(), PARTITION_UNITS)
 
-    def tables(self, partition: _Slices) -> Iterator[pa.Table]:
-        for one in partition.slices:
+    def tables(self, partition: Ranges) -> Iterator[pa.Table]:
+        for one in partition.ranges:
             units = _unless_gone(
                 partial(_batch_units if _is_batch(one.home) else _units, one), one.directory(), one.home
             )
@@ -155,7 +125,7 @@ def _units(one: _Slice) -> dict[str, Any]:
 
 
 def _followed(units: dict[str, Any], ext: ConsumeQueueExt) -> dict[str, Any]:
-    """Units with what stands at the addresses in place of their tags codes."""
+    """Units whose tags codes are those at the addresses that they hold."""
     said = ext.get_many(units["tags_code"])
     codes = np.where(said["found"], said["tags_code"], units["tags_code"])
     return {**units, "tags_code": codes, "store_timestamp": pa.array(said["store_timestamp"], mask=~said["found"])}
@@ -171,3 +141,18 @@ def _table(one: _Slice, units: Mapping[str, Any], names: Sequence[str]) -> pa.Ta
     n = len(units["phy_offset"])
     made = {"topic": pa.repeat(one.topic, n), "queue_id": np.full(n, one.queue_id, np.int32), **units}
     return pa.table({name: made[name] if name in made else pa.nulls(n) for name in names})
+
+
+class ConsumeQueueSource(FileSource):
+    """The units of consume queues; of all topics, or of the options `topic` and `queueId`.
+
+    `startOffset` and `endOffset` limit the queue offsets. A schema may also name `store_timestamp`, which queues with
+    extension files and batch queues have, and `batch_size`, which only the latter have. In their rows `queue_offset` is
+    that of a batch's first message. Where there are extension files, `tags_code` is what they say.
+    """
+
+    NAME = "rocketmq_consumequeue"
+    OPTIONS = ("topic", "queueId", "startOffset", "endOffset")
+    COLUMNS = UNIT_COLUMNS
+    MORE_COLUMNS = MORE_COLUMNS
+    READER = _QueueReader

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import InputPartition
 
 from mqindex.rocketmq import IndexFile, IndexService
 from mqindex.rocketmq.index.compare import next_entry
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.spark.gone import left_out
 from mqindex.spark.places import index_directory
-from mqindex.spark.sources.reading import BATCH_ROWS, FileSource, RangeReader, ddl
+from mqindex.spark.sources.reading import BATCH_ROWS, FileSource, RangeReader
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -36,22 +36,6 @@ ENTRY_COLUMNS = {
 PARTITION_ENTRIES = 1 << 22
 
 
-class IndexSource(FileSource):
-    """The entries of index files; `store_timestamp` is the time by which the broker's look-up judges an entry."""
-
-    OPTIONS = ("hashSlotNum", "indexNum")
-
-    @classmethod
-    def name(cls) -> str:
-        return "rocketmq_index"
-
-    def schema(self) -> str:
-        return ddl(ENTRY_COLUMNS)
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        return _IndexReader(self.options, schema)
-
-
 @dataclass
 class _EntryRange(InputPartition):
     """Entries [start, stop) of an index file."""
@@ -65,8 +49,8 @@ class _EntryRange(InputPartition):
 
 
 class _IndexReader(RangeReader):
-    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
-        super().__init__(options, schema, ENTRY_COLUMNS)
+    def __init__(self, options: Mapping[str, str], schema: StructType, columns: Mapping[str, str]) -> None:
+        super().__init__(options, schema, columns)
         self.geometry = {
             "hash_slot_num": self.options.integer("hashSlotNum", None),
             "index_num": self.options.integer("indexNum", None),
@@ -105,3 +89,12 @@ def _entry_ranges(file: IndexFile, root: str) -> Iterator[_EntryRange]:
     for start in range(1, stop, PARTITION_ENTRIES):
         end = min(start + PARTITION_ENTRIES, stop)
         yield _EntryRange(os.path.abspath(file.path), file.hash_slot_num, file.index_num, start, end, root)
+
+
+class IndexSource(FileSource):
+    """The entries of index files; `store_timestamp` is the time by which the broker's look-up judges an entry."""
+
+    NAME = "rocketmq_index"
+    OPTIONS = ("hashSlotNum", "indexNum")
+    COLUMNS = ENTRY_COLUMNS
+    READER = _IndexReader
