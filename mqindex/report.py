@@ -140,12 +140,12 @@ class Obstacle:
 class Start:
     """What the next start of a broker would make of the files as they are.
 
-    `starts`: whether it would; None: it hangs on the broker's version, which nobody gave, and `obstacles` say how.
+    `starts`: whether it would; None: it depends on the broker's version, which is not known, and `obstacles` say how.
     `deletes`: files that the start would delete, and directories that it would empty. `entries_deleted`: entries of
     index files among them, `entries_lost`: those that it would not write again from the log, None: not known.
     `recovers`: segments whose indexes the start would make anew from their logs, `cuts`: logs that it would cut there.
-    `lock`: "held" while a broker runs, "free", "absent", or "unreadable" where nobody can tell. `lock_pid`: the process
-    that holds it; None: nobody does, or it cannot be seen from here. `lock_holder`: that program's name.
+    `lock`: "held" while a broker runs, "free", "absent", or "unreadable": not known. `lock_pid`: the process that holds
+    it; None: nobody does, or it cannot be seen from here. `lock_holder`: that program's name.
     """
 
     starts: bool | None
@@ -215,7 +215,7 @@ class Report:
 class RebuildReport(Report):
     """What `rebuild` wrote. `out_files`: the published paths, in the brokers' load order.
 
-    `backup`: where the directory is now whose place the result has taken; None: none stood there.
+    `backup`: where the directory is now whose place the result has taken; None: there was none.
     """
 
     out_files: list[str] = field(default_factory=list)

@@ -24,7 +24,7 @@ def take_back(
 ) -> RepairReport:
     """Put the files of a repair back, in those directories `homes` of `root` that have this backup.
 
-    Where one of them has a newer one nothing is done. What stands in the way goes to a backup of its own.
+    Where one of them has a newer one nothing is done. What is in their place goes to a backup of its own.
 
     hold : keeps the broker out meanwhile.
     """

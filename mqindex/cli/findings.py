@@ -36,11 +36,11 @@ def _print_kind(severity: str, kind: str, found: list[Finding], catalogue: Catal
     hints = list(dict.fromkeys(one.hint for one in found if one.hint))
     shown = found if len(found) <= _SHOWN + 1 else found[:_SHOWN]
     for one in shown:
-        told = _place(one, root)
+        line = _place(one, root)
         if one.hint and len(hints) > 1:
-            told = f"{told}; {one.hint}" if told else one.hint
-        if told:
-            print_paragraph(told, indent=2)
+            line = f"{line}; {one.hint}" if line else one.hint
+        if line:
+            print_paragraph(line, indent=2)
     if len(shown) < len(found):
         print_paragraph(f"and {plural(len(found) - len(shown), 'more', 'more')}: --json lists all", indent=2)
     if len(hints) == 1:
@@ -62,14 +62,14 @@ def _place(finding: Finding, root: str) -> str:
 
 
 def _value(finding: Finding, value: object) -> str:
-    """A time is told as people write it, too."""
+    """A time also as people write it."""
     if type(value) is int and value > 0 and (finding.field or "").endswith("timestamp"):
         return f"{iso(value)} ({value})"
     return str(value)
 
 
 def shortened(path: str, root: str) -> str:
-    """A path as seen from `root`, which itself is told as it was given; one that lies elsewhere stays as it is.
+    """A path as seen from `root`, which itself stays as it was given; one that lies elsewhere stays as it is.
 
     >>> shortened("/data/store/index/1", "/data/store"), shortened("/else", "/data/store"), shortened("/data/", "/data")
     ('index/1', '/else', '/data')

@@ -115,7 +115,7 @@ class Column(NamedTuple):
 
 
 class Rows:
-    """A table of any length, written as it comes: the widths are told beforehand, and never cut a value."""
+    """A table of any length, written as it comes: the widths are given beforehand, and never cut a value."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._columns = columns

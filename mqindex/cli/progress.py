@@ -36,17 +36,17 @@ def progress_bars() -> Iterator[OnProgress]:
     )
     stages: dict[str, progress.TaskID] = {}
 
-    def show(told: Progress) -> None:
-        _say_note(told)
-        if told.total and (told.stage not in stages or told.done == 0):
-            stages[told.stage] = bars.add_task(told.stage, total=told.total)
-        if told.total:
-            bars.update(stages[told.stage], completed=told.done)
+    def show(now: Progress) -> None:
+        _say_note(now)
+        if now.total and (now.stage not in stages or now.done == 0):
+            stages[now.stage] = bars.add_task(now.stage, total=now.total)
+        if now.total:
+            bars.update(stages[now.stage], completed=now.done)
 
     with bars:
         yield show
 
 
-def _say_note(told: Progress) -> None:
-    if told.note:
-        say(told.note)
+def _say_note(now: Progress) -> None:
+    if now.note:
+        say(now.note)

@@ -79,7 +79,7 @@ def guarded(command: Callable[[], int]) -> int:
 
 
 def _require_streams() -> None:
-    # `>&-`: Python has no stream then, and the first file that is opened would stand in its place.
+    # `>&-`: Python has no stream then, and the first file that is opened would take its place.
     if sys.stdout is None:
         raise Trouble("standard output is closed: expected a place for the results; >/dev/null drops them")
     if sys.stdin is None:
@@ -103,7 +103,7 @@ def _accept_any_text() -> None:
         return
     if isinstance(getattr(out.buffer, "raw", out.buffer), io.FileIO) and not out.isatty():
         named: Any = _Output(out.fileno(), "w", closefd=False)
-        if not out.write_through:  # else unbuffered, as PYTHONUNBUFFERED wants
+        if not out.write_through:  # else unbuffered, as PYTHONUNBUFFERED asks
             named = io.BufferedWriter(named)
         out = sys.stdout = io.TextIOWrapper(named, out.encoding, write_through=out.write_through)
     out.reconfigure(errors="backslashreplace")  # a path or a key that the locale cannot write is escaped

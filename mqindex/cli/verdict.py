@@ -45,7 +45,7 @@ def _changes(start: Start, root: str) -> str:
 
 def _lost(start: Start) -> str:
     if start.entries_lost is None:
-        return "of which nobody can tell how many come back"
+        return "of which an unknown number would come back"
     if start.entries_lost == 0:
         return "and write them again"
     return f"of which {start.entries_lost} would not come back"
@@ -61,5 +61,5 @@ def _lock(start: Start) -> str:
         who = start.lock_holder or "a process"
         return f"held by {who}" + ("" if start.lock_pid is None else f" (process {start.lock_pid})")
     if start.lock == "unreadable":
-        return "its file cannot be read, so nobody can tell whether a broker runs"
+        return "its file cannot be read, so it is not known whether a broker runs"
     return "free: no broker runs" if start.lock == "free" else "there is none"

@@ -18,7 +18,7 @@ Keys: TypeAlias = Any
 
 
 def key_batch(keys: Keys, topic: str | None = None) -> KeyBatch:
-    """Take keys of any origin; with a topic each stands for `topic#key`.
+    """Take keys of any origin; with a topic each means `topic#key`.
 
     Buffers (Arrow, NumPy's U and S) are kept and hashed later, sequences of str are hashed now.
 

@@ -45,14 +45,14 @@ def times(name: str, values: Times) -> npt.NDArray[np.int64]:
     return _converted(name, values, "whole numbers (ms since the epoch) or datetime64", milliseconds)
 
 
-def _converted(name: str, values: Any, wanted: str, one: Callable[[str, Any], int]) -> npt.NDArray[np.int64]:
+def _converted(name: str, values: Any, expected: str, one: Callable[[str, Any], int]) -> npt.NDArray[np.int64]:
     try:
         array = np.asarray(values)
     except ValueError:  # rows of different lengths
         array = np.empty((0, 0))
     if array.ndim != 1:
         got = f"got {type(values).__name__}" if array.ndim == 0 else f"got {array.ndim}"
-        raise TypeError(f"{name}: expected {wanted} in one dimension, {got}")
+        raise TypeError(f"{name}: expected {expected} in one dimension, {got}")
     kind = array.dtype.kind
     if not array.size:
         return np.empty(0, np.int64)
@@ -66,7 +66,7 @@ def _converted(name: str, values: Any, wanted: str, one: Callable[[str, Any], in
     if kind == "f":
         _refuse_nulls(name, np.isnan(array))
     if kind not in "iu":
-        raise TypeError(f"{name}: expected {wanted}, got {array.dtype}, {array[0]} at position 0")
+        raise TypeError(f"{name}: expected {expected}, got {array.dtype}, {array[0]} at position 0")
     if array.dtype == np.uint64 and array.max() > _MAX:
         at = int(np.argmax(array > _MAX))
         raise OverflowError(f"{name}: expected 64-bit signed integers, got {array[at]} at position {at}")

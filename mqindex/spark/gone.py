@@ -1,7 +1,7 @@
 """What a task does not find of what the plan has seen: a broker has deleted it since, or the worker never saw it.
 
-A broker deletes from the old end, so where something later is left the rest is read, and the log of the worker tells
-of it. Where nothing is left the worker looks at another disk.
+A broker deletes from the old end, so where something later is left the rest is read, and the worker's log says so.
+Where nothing is left the worker looks at another disk.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _LOG = logging.getLogger(__name__)
 
 
 def left_out(path: str, root: str, ending: str = "") -> None:
-    """Say that a file was deleted; an error where nothing tells that this worker ever saw it.
+    """Say that a file was deleted; an error where this worker may never have seen it.
 
-    root : what the user named. ending : of the files that tell: the last one of them is never deleted alone.
+    root : what the user named. ending : of the files that show it: the last one of them is never deleted alone.
     """
     directory = os.path.dirname(path)
     name = os.path.basename(path).partition(".")[0]

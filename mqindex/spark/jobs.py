@@ -132,7 +132,7 @@ class _ConnectJob(Job):
         super().settle()
         self.spark.removeProgressHandler(self._on_progress)  # type: ignore[arg-type]
         if self._error is not None or not self._ended.is_set():
-            time.sleep(KILL_SECONDS)  # Connect does not tell which attempts still run
+            time.sleep(KILL_SECONDS)  # Connect does not say which attempts still run
 
     def _on_progress(self, stages: Any, **others: Any) -> None:
         if threading.current_thread() is self._thread:  # handlers hear of every operation of the session

@@ -1,6 +1,6 @@
 """Rows and record batches alike, as the columns that an index is made of.
 
-`df.mapInArrow` hands a function record batches, `rdd.mapPartitions` rows; the first element tells which.
+`df.mapInArrow` hands a function record batches, `rdd.mapPartitions` rows; the first element shows which.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def is_connect(spark: SparkSession) -> bool:
 
 
 def is_local(spark: SparkSession) -> bool:
-    """True where the workers are on this machine, as far as the session tells."""
+    """True where the workers are on this machine, as far as the session shows."""
     if is_connect(spark):
         return bool(os.environ.get("SPARK_LOCAL_REMOTE"))  # this process started the server itself
     return str(spark.sparkContext.master).startswith("local")
@@ -86,10 +86,10 @@ def find_java() -> str:
     if java is None or not os.access(java, os.X_OK):
         got = "no java in PATH" if java is None else f"JAVA_HOME without {java}"
         raise RebuildError("Spark needs Java", expected=f"Java {MINIMUM_JAVA}+", got=got, hint=hint)
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    version = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
-    if told.returncode or version is None:
-        raise RebuildError(f"{java} does not run", expected=f"Java {MINIMUM_JAVA}+", got=told.stderr.strip(), hint=hint)
+    done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    version = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    if done.returncode or version is None:
+        raise RebuildError(f"{java} does not run", expected=f"Java {MINIMUM_JAVA}+", got=done.stderr.strip(), hint=hint)
     if int(version[1]) < MINIMUM_JAVA:
         raise RebuildError("Java is too old", path=java, expected=f"{MINIMUM_JAVA}+", got=version[1], hint=hint)
     return java
@@ -123,7 +123,7 @@ def _require_server(master: str) -> None:
     if scheme not in PORTS:
         return
     said = []
-    for place in rest.partition("/")[0].split(","):  # a master may have others that stand by
+    for place in rest.partition("/")[0].split(","):  # a master may have standby masters
         try:
             at = urlsplit(f"//{place}")
             host, port = at.hostname or "", at.port or PORTS[scheme]
@@ -207,7 +207,7 @@ def explained(spark: SparkSession) -> Iterator[None]:
 
 
 def cause(error: BaseException) -> str:
-    """The one line of a Spark error that tells a person something."""
+    """The one line of a Spark error that helps a person."""
     text = str(error)
     if isinstance(error, ConnectionError) or "Answer from Java side is empty" in text or "JVM" in type(error).__name__:
         return "its Java process is gone"
@@ -258,7 +258,7 @@ def _warn_of_slow_compression(spark: SparkSession) -> None:
 
 def _examine(spark: SparkSession) -> Workers:
     with explained(spark), quiet_pandas_warning():
-        # Without a number of partitions Spark takes its default parallelism, which Connect tells in no other way.
+        # Without a number of partitions Spark takes its default parallelism, which Connect shows in no other way.
         probed = spark.range(1 << 16).mapInArrow(_probe(), PROBE_SCHEMA).collect()
     for python, version, problem in probed:
         if problem:

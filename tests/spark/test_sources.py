@@ -11,6 +11,7 @@ import pytest
 
 from mqindex.rocketmq import CommitLog, IndexService
 from mqindex.rocketmq.log.log_columns import COLUMNS, DEFAULT_COLUMNS
+from mqindex.spark.sources import commitlog_ranges
 from mqindex.spark.sources import rocketmq_commitlog as log_source
 from mqindex.spark.sources.reading import MAX_OFFSET, arrow_schema
 from tests.support.golden import case
@@ -168,7 +169,7 @@ def test_ranges_cover_each_message_once(
 ) -> None:
     from pyspark.sql.types import LongType, StructField, StructType
 
-    monkeypatch.setattr(log_source, "SPLIT_SIZE", split_size)
+    monkeypatch.setattr(commitlog_ranges, "SPLIT_SIZE", split_size)
     schema = StructType([StructField("phy_offset", LongType())])
     reader = log_source.CommitLogSource({"path": str(golden)}).reader(schema)
     ranges = reader.partitions()

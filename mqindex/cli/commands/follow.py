@@ -125,15 +125,15 @@ class _Line:
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
         self._watched = sys.stderr.isatty()
-        self._told = (-1, -1)
+        self._shown = (-1, -1)
 
-    def show(self, told: ReputProgress) -> None:
-        if self._as_json and (told.phy_offset, told.lag_bytes) != self._told:
-            self._told = told.phy_offset, told.lag_bytes
-            print_json("follow", {"event": "progress", **asdict(told)})
+    def show(self, now: ReputProgress) -> None:
+        if self._as_json and (now.phy_offset, now.lag_bytes) != self._shown:
+            self._shown = now.phy_offset, now.lag_bytes
+            print_json("follow", {"event": "progress", **asdict(now)})
             sys.stdout.flush()
         elif self._watched:
-            sys.stderr.write(f"\r{_state(told)}\x1b[K")
+            sys.stderr.write(f"\r{_state(now)}\x1b[K")
             sys.stderr.flush()
 
     def clear(self) -> None:
@@ -142,9 +142,9 @@ class _Line:
             sys.stderr.flush()
 
 
-def _state(told: ReputProgress) -> str:
-    stored = f"  {iso(told.store_timestamp)}" if told.store_timestamp else ""
+def _state(now: ReputProgress) -> str:
+    stored = f"  {iso(now.store_timestamp)}" if now.store_timestamp else ""
     return (
-        f"phy offset {told.phy_offset:,}  {told.lag_bytes:,} bytes behind"
-        f"  {told.messages_per_second:,.0f} messages/s{stored}"
+        f"phy offset {now.phy_offset:,}  {now.lag_bytes:,} bytes behind"
+        f"  {now.messages_per_second:,.0f} messages/s{stored}"
     )

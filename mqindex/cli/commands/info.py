@@ -56,7 +56,7 @@ _PARTS = (  # of a store; of a segment
     "timeindex", "txnindex",
 )  # fmt: skip
 _LISTS = ("queues", "offsets", "partitions", "segments")
-_MOST_ROWS = 100  # of each list, where a store is told of
+_MOST_ROWS = 100  # of each list, of a store's parts
 
 
 def _print(facts: Facts, *, whole: bool = True) -> None:
@@ -82,14 +82,14 @@ def _cell(name: str, cell: object) -> object:
     return "missing" if cell is None and name in ("index", "timeindex") else cell
 
 
-_TOLD_ELSEWHERE = (
+_PRINTED_ELSEWHERE = (
     "kind", "path", "directories", "files", "entries", "capacity", "places", "full", "geometry_source", "error",
 )  # fmt: skip
 
 
 def _fields(facts: Facts) -> Iterable[tuple[str, object]]:
     for name, value in facts.items():
-        if name in _TOLD_ELSEWHERE:
+        if name in _PRINTED_ELSEWHERE:
             continue
         if isinstance(value, dict):
             continue

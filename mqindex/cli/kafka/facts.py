@@ -1,4 +1,4 @@
-"""What `mqindex info` tells of each kind of path of Kafka, as plain data."""
+"""What `mqindex info` prints of each kind of path of Kafka, as plain data."""
 
 from __future__ import annotations
 
@@ -105,11 +105,11 @@ def _segment(path: str) -> Facts:
     return facts | {kind.value: _part(f"{stem}.{kind}", _FACTS[kind.label]) for kind in IndexKind}
 
 
-def _part(path: str, tell: Callable[[str], Facts]) -> Facts | None:
+def _part(path: str, facts: Callable[[str], Facts]) -> Facts | None:
     if not os.path.exists(path):
         return None
     try:
-        return {"path": path, **tell(path)}
+        return {"path": path, **facts(path)}
     except (MQIndexError, OSError) as error:
         return {"path": path, "error": str(error)}
 

@@ -1,4 +1,4 @@
-"""Opening one index file: with the geometry given, or told by its content, or by the files beside it."""
+"""Opening one index file: with the geometry given, or inferred from its content, or from the files beside it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def open_index_file(path: str, options: StoreOptions) -> tuple[IndexFile, str]:
 
 
 def geometry_of(path: str, options: StoreOptions) -> tuple[int | None, int | None, str]:
-    """(hash_slot_num, index_num, source) of an index file or a directory of them; None: nothing tells."""
+    """(hash_slot_num, index_num, source) of an index file or a directory of them; None: not known."""
     from mqindex.rocketmq.index import geometry
     from mqindex.rocketmq.options import store_options
     from mqindex.rocketmq.store import index_paths

@@ -28,7 +28,7 @@ _TOPICS = 5  # named where there are others than the one that was asked for
 
 
 def print_hits(kind: str, path: str, question: Question, options: StoreOptions, *, as_json: bool) -> int:
-    """A line a hit, or as JSON a key; how many hits there were. What --max-num leaves out is told."""
+    """A line a hit, or as JSON a key; how many hits there were. What --max-num leaves out is said on stderr."""
     from mqindex.rocketmq.layout import MAX_TIMESTAMP
 
     topic, found, cut = argument_text(question.topic or "", "topic"), 0, 0
@@ -77,7 +77,7 @@ def _other_topics(store: str, topic: str) -> str:
 def _open(path: str, kind: str, options: StoreOptions, unread: list[str]) -> Iterator[Callable[..., Hits]]:
     """The bulk look-up of a store, a directory or a file: f(topic, keys, max_num=, begin=, end=).
 
-    Files of a directory that cannot be read are told, and gathered in `unread`.
+    Files of a directory that cannot be read are named on stderr, and gathered in `unread`.
     """
     from mqindex.rocketmq import IndexFile, IndexService
     from mqindex.rocketmq.options import store_options as chosen_options
@@ -119,6 +119,6 @@ def _readable(
         except (MQIndexError, OSError) as error:
             if path != paths[-1] or os.path.getsize(path) > 0:  # a running broker makes its next file empty first
                 unread.append(path)
-            told = system_sentence(error) if isinstance(error, OSError) else str(error)
-            say(f"{told}; its entries are missing from the answer")
+            reason = system_sentence(error) if isinstance(error, OSError) else str(error)
+            say(f"{reason}; its entries are missing from the answer")
     return files

@@ -1,4 +1,4 @@
-"""What `mqindex info` tells of consume queues and of the consumers' offsets in them."""
+"""What `mqindex info` prints of consume queues and of the consumers' offsets in them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def queues_facts(path: str) -> Facts:
 
 
 def consumer_offsets_facts(directory: str, queues: str) -> Facts:
-    """What each group has consumed, by the files in a store's `config` directory, and how far it is behind.
+    """What each group has consumed, by the files in a store's `config` directory, and its lag.
 
     `queues`: the directory of the store's consume queues; without it nothing is known of a lag.
     """

@@ -1,4 +1,4 @@
-"""What `mqindex info` tells of each kind of path of RocketMQ, as plain data."""
+"""What `mqindex info` prints of each kind of path of RocketMQ, as plain data."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _index_directory(path: str, options: StoreOptions) -> Facts:
             with IndexFile.open(name, hash_slot_num=slots, index_num=entries) as file:
                 fact |= _header(file)
         except (MQIndexError, OSError) as error:
-            fact["error"] = _told(error)
+            fact["error"] = _reason(error)
         files.append(fact)
     return {
         "hash_slot_num": slots,
@@ -170,10 +170,10 @@ def _part(path: str, facts: Callable[[], Facts]) -> Facts | None:
     try:
         return facts()
     except (MQIndexError, OSError, Trouble) as error:
-        return {"path": path, "error": _told(error)}
+        return {"path": path, "error": _reason(error)}
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return system_sentence(error) if isinstance(error, OSError) else str(error)
 
 

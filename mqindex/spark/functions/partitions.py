@@ -121,7 +121,7 @@ def _appear(aside: str, target: str) -> None:
 
 
 def _same_files(mine: str, theirs: str) -> bool:
-    """The same bytes in the same order; names tell the time of creation and differ."""
+    """The same bytes in the same order; names are times of creation and differ."""
     if not disk.is_directory(theirs):
         return False
     ours, others = sorted(os.listdir(mine)), sorted(os.listdir(theirs))

@@ -78,7 +78,7 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
         return ReadAllAvailable() if self.max_messages is None else ReadMaxRows(self.max_messages)
 
     def latestOffset(self, *asked: Any) -> _Offset:
-        """Where the next micro-batch ends. Since 4.2 Spark tells where it starts, and whether limits hold."""
+        """Where the next micro-batch ends. Since 4.2 Spark passes where it starts, and whether limits hold."""
         end = self.tail.end() if self.available is None else self.available
         if not asked:
             return _offset(end)
