@@ -126,7 +126,8 @@ INDEX_FAULTS: Final[Mapping[str, Kind]] = {
 }
 """By the names of `IndexFile.check`."""
 INDEX_SIZE = Kind("index-size", "error", "The length of an index file does not match the geometry.", _REWRITE_INDEX)
-INDEX_UNREADABLE = Kind("index-unreadable", "error", "An index file cannot be read.", "{error}")
+INDEX_UNREADABLE = Kind("index-unreadable", "error",
+    "An index file cannot be read.", f"{{error}}; {_REWRITE_INDEX}")
 INDEX_IS_DIRECTORY = replace(INDEX_UNREADABLE,
     hint="a broker loads no index file after it, and 5.1 and later do not start; `mqindex repair` moves it to the "
          "backup")
@@ -192,7 +193,8 @@ OTHER_QUEUE_SIZE = replace(QUEUE_SIZE, hint="{who} refuses to start: is the sett
 QUEUE_FILE_MISSING = Kind("queue-file-missing", "error",
     "One or more files are missing inside a queue.",
     _REWRITE_QUEUE)
-QUEUE_UNREADABLE = Kind("queue-unreadable", "error", "A queue's file cannot be read.", "{error}")
+QUEUE_UNREADABLE = Kind("queue-unreadable", "error",
+    "A queue's file cannot be read.", f"{{error}}; {_REWRITE_QUEUE}")
 QUEUE_BEYOND_LOG = Kind("queue-beyond-log", "error",
     "Units are for offsets after the log's end; a broker cuts them off when it starts.",
     "{units} after the log's end: a broker cuts them off, and so does `mqindex repair`")
@@ -264,7 +266,7 @@ STALE_QUEUE_BYTES = Kind("stale-queue-bytes", "info",
 
 CHECKPOINT_UNREADABLE = Kind("checkpoint-unreadable", "error",
     "The checkpoint is not a file, or cannot be read.",
-    "{error}")
+    "{error}; remove the file: after an unclean exit the broker then reads the whole log")
 CHECKPOINT_IS_DIRECTORY = replace(CHECKPOINT_UNREADABLE,
     hint="no broker starts with it; without a checkpoint a broker starts")
 CHECKPOINT_GARBAGE = Kind("checkpoint-garbage", "error",

@@ -16,9 +16,9 @@ _INTRODUCTION = """\
 # What verify, repair and rebuild find
 
 A finding has a severity, a kind, a place, what was expected and what is there. Only errors make a report not ok, and
-the exit code 1. Where a kind has several severities, the first one is the usual one; the others are for other
-situations, for example while a broker is running. `…` is what a finding fills in. This page is made from the
-catalogues `mqindex.rocketmq.catalogue` and `mqindex.kafka.catalogue`.
+the exit code 1. Where a kind has several severities or hints, the first one is the usual one; the others, after a
+slash, are for other situations, for example while a broker is running. Words in italics are what each finding fills
+in. This page is made from the catalogues `mqindex.rocketmq.catalogue` and `mqindex.kafka.catalogue`.
 """
 
 
@@ -37,7 +37,7 @@ def document() -> str:
 
 
 def _cell(text: str) -> str:
-    return re.sub(r"\{\w+\}", "…", text).replace("|", "\\|")
+    return re.sub(r"\{(\w+)\}", r"*\1*", text).replace("|", "\\|")
 
 
 if __name__ == "__main__":

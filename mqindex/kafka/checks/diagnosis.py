@@ -177,6 +177,6 @@ def unlike(path: str, segments: Sequence[CheckedSegment]) -> list[Finding]:
     for kind in (IndexKind.OFFSET, IndexKind.TIME):
         wanted = [segment.files for segment in segments if kind in segment.unlike and not segment.open]
         if wanted:
-            got = f"{len(wanted)} of {plural(len(segments), f'.{kind} file')} that a rebuild would write otherwise"
+            got = f"{len(wanted)} of {plural(len(segments), f'.{kind} file')} that a rebuild would write differently"
             found.append(catalogue.INDEX_DIFFERS.finding(path, got=got))
     return found

@@ -90,8 +90,8 @@ class ExpectedUnits:
     def _other(self, path: str) -> list[Finding]:
         found = []
         if self.wrong_ext:
-            got = f"{plural(self.wrong_ext, 'unit')} whose extension does not"
-            found.append(catalogue.WRONG_EXT_UNIT.finding(path, expected="extensions that agree", got=got))
+            got = f"{plural(self.wrong_ext, 'unit')} whose extension unit does not"
+            found.append(catalogue.WRONG_EXT_UNIT.finding(path, expected="extension units that match", got=got))
         if self.tag_hashes:
             got = f"a tag's hash in {plural(self.tag_hashes, 'unit')}"
             found.append(catalogue.NO_DELIVER_TIME.finding(path, expected="times of delivery", got=got))

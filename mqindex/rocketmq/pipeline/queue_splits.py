@@ -140,15 +140,15 @@ def _oddities(odd: Oddities, path: str) -> list[Finding]:
         catalogue.QUEUE_OFFSET_JUMP.finding(
             path,
             expected="queue offsets that messages could have had",
-            got=odd.misplaced and f"{odd.misplaced} far beyond, {where}",
+            got=odd.misplaced and f"{odd.misplaced} that are far too large, {where}",
         ),
         catalogue.QUEUE_OFFSET_REPEATED.finding(
             path, expected="each queue offset once", got=odd.repeated and f"{odd.repeated} again, {where}"
         ),
         (catalogue.QUEUE_BEGAN_AGAIN if odd.twice else catalogue.TOPIC_CREATED_AGAIN).finding(
             path,
-            expected="one life of the topic",
-            got=odd.early and f"{plural(odd.early, 'unit')} before queue offset 0, {where}",
+            expected="queue offsets that were given once",
+            got=odd.early and f"{plural(odd.early, 'unit')} before they start again at 0, {where}",
         ),
         catalogue.QUEUE_OFFSET_IMPOSSIBLE.finding(
             path,
