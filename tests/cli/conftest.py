@@ -59,7 +59,7 @@ def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
 
 def process(*arguments: str | os.PathLike[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
     """Run `mqindex ARGUMENTS...` in a process of its own."""
-    defaults: dict[str, Any] = {"capture_output": True, "timeout": 120}
+    defaults: dict[str, Any] = {"capture_output": True, "timeout": 600}
     return subprocess.run([*COMMAND, *map(os.fspath, arguments)], check=False, **(defaults | options))
 
 

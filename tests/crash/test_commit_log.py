@@ -1,6 +1,7 @@
 """A writer of a commit log that is killed anywhere, whose disk is full, or fails: what was acknowledged stays.
 
-MQINDEX_CRASH_ROUNDS: how many kills (a few hundred where it is not set).
+MQINDEX_CRASH_ROUNDS: how many kills at any time (a few hundred where it is not set); where it is set, the tests that
+kill or fail a run at one of its calls try every call.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from mqindex.engines import LocalEngine
 from mqindex.kafka import verify
-from tests.support.crash_at import Outcome, Runner
+from tests.support.crash_at import Outcome, Runner, some_calls
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
 from tests.support.tree import contents, scraps
 
@@ -61,10 +62,12 @@ def finished(directory: Path) -> dict[str, str]:
     return {path: held for path, held in contents(directory).items() if not path.startswith("mqindex-backup-")}
 
 
-def test_killed_at_any_call_every_file_is_the_old_or_the_new_one(runner: Runner, tmp_path: Path) -> None:
+def test_killed_at_any_call_every_file_is_the_old_or_the_new_one(
+    runner: Runner, tmp_path: Path, rng: random.Random
+) -> None:
     original, right = broken(tmp_path / "broken-0")
     old = contents(original)
-    for at in range(1, 300):
+    for at in some_calls(rng):
         directory = shutil.copytree(original, tmp_path / f"topic-{at}")
         outcome = runner.run(REPAIR, str(directory), at=at, **OPTIONS)
         check_old_or_new(directory, old, right)
@@ -80,10 +83,12 @@ def test_killed_at_any_call_every_file_is_the_old_or_the_new_one(runner: Runner,
     assert verify(directory, **OPTIONS).findings == []
 
 
-def test_error_at_any_call_is_told_and_a_second_run_finishes(runner: Runner, tmp_path: Path) -> None:
+def test_error_at_any_call_is_told_and_a_second_run_finishes(
+    runner: Runner, tmp_path: Path, rng: random.Random
+) -> None:
     original, right = broken(tmp_path / "broken-0")
     old = contents(original)
-    for at in range(1, 300):
+    for at in some_calls(rng):
         directory = shutil.copytree(original, tmp_path / f"topic-{at}")
         failure = FAILURES[at % 3]
         outcome = runner.run(REPAIR, str(directory), at=at, failure=failure, **OPTIONS)
@@ -109,11 +114,13 @@ def check_old_or_new(directory: Path, old: dict[str, str], right: dict[str, str]
     assert set(old.values()) <= set(here.values())  # nothing is lost
 
 
-def test_a_rebuild_that_is_killed_or_fails_leaves_all_or_nothing(runner: Runner, tmp_path: Path) -> None:
+def test_a_rebuild_that_is_killed_or_fails_leaves_all_or_nothing(
+    runner: Runner, tmp_path: Path, rng: random.Random
+) -> None:
     directory = make_partition(tmp_path / "topic-0")
     before = contents(directory)
     right = {path: held for path, held in before.items() if not path.endswith(".log")}
-    for at in range(1, 300):
+    for at in some_calls(rng):
         out = tmp_path / f"place{at}" / "out"
         out.parent.mkdir()
         failure = ("kill", *FAILURES)[at % 4]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from mqindex.engines import LocalEngine
-from tests.support.crash_at import Outcome, Runner
+from tests.support.crash_at import Outcome, Runner, some_calls
 from tests.support.small_store import make_small_store
 from tests.support.tree import contents, index_bytes, queue_contents, scraps
 
@@ -49,9 +50,11 @@ def test_rebuild_that_is_let_alone_counts_its_calls(runner: Runner, store: Path,
     assert {"rename", "fsync", "posix_fallocate", "msync", "mkdir", "create"} <= set(outcome.calls)
 
 
-def test_killed_at_any_call_a_second_run_finishes(runner: Runner, store: Path, tmp_path: Path) -> None:
+def test_killed_at_any_call_a_second_run_finishes(
+    runner: Runner, store: Path, tmp_path: Path, rng: random.Random
+) -> None:
     before, expected = contents(store), files_of(store)
-    for at in range(1, 1 + len(rebuild(runner, store, tmp_path / "all").calls) + 50):
+    for at in some_calls(rng):
         out = tmp_path / f"place{at}" / "out"
         out.parent.mkdir()
         outcome = rebuild(runner, store, out, at=at)
@@ -68,9 +71,11 @@ def test_killed_at_any_call_a_second_run_finishes(runner: Runner, store: Path, t
     assert at > 20
 
 
-def test_killed_at_any_call_the_old_output_is_there_or_beside(runner: Runner, store: Path, tmp_path: Path) -> None:
+def test_killed_at_any_call_the_old_output_is_there_or_beside(
+    runner: Runner, store: Path, tmp_path: Path, rng: random.Random
+) -> None:
     expected = files_of(store)
-    for at in range(1, 500):
+    for at in some_calls(rng):
         out = tmp_path / f"place{at}" / "out"
         (out / "index").mkdir(parents=True)
         (out / "index" / "old").write_bytes(b"old")
@@ -96,10 +101,10 @@ def test_killed_at_any_call_the_old_output_is_there_or_beside(runner: Runner, st
 
 @pytest.mark.parametrize("failure", ERRORS)
 def test_error_at_any_call_is_told_and_leaves_nothing(
-    failure: str, runner: Runner, store: Path, tmp_path: Path
+    failure: str, runner: Runner, store: Path, tmp_path: Path, rng: random.Random
 ) -> None:
     before, expected = contents(store), files_of(store)
-    for at in range(1, 500):
+    for at in some_calls(rng):
         out = tmp_path / f"place{at}" / "out"
         out.parent.mkdir()
         outcome = rebuild(runner, store, out, at=at, failure=failure)
@@ -114,10 +119,12 @@ def test_error_at_any_call_is_told_and_leaves_nothing(
     assert at > 10
 
 
-def test_error_at_any_call_leaves_the_old_output(runner: Runner, store: Path, tmp_path: Path) -> None:
+def test_error_at_any_call_leaves_the_old_output(
+    runner: Runner, store: Path, tmp_path: Path, rng: random.Random
+) -> None:
     """Each call gets one of the errors in turn."""
     expected = files_of(store)
-    for at in range(1, 500):
+    for at in some_calls(rng):
         out = tmp_path / f"place{at}" / "out"
         (out / "index").mkdir(parents=True)
         (out / "index" / "old").write_bytes(b"old")

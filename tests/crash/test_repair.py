@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import random
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from mqindex.engines import LocalEngine
 from mqindex.rocketmq import verify
-from tests.support.crash_at import Outcome, Runner
+from tests.support.crash_at import Outcome, Runner, some_calls
 from tests.support.small_store import OPTIONS as INDEX_OPTIONS
 from tests.support.small_store import QUEUE_FILE_SIZE, make_small_store
 from tests.support.tree import contents, index_bytes, index_paths, queue_contents, scraps
@@ -110,12 +111,12 @@ def finished(runner: Runner, original: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_killed_at_any_call_every_file_is_the_old_or_the_new_one(
-    situation: str, runner: Runner, tmp_path: Path
+    situation: str, runner: Runner, tmp_path: Path, rng: random.Random
 ) -> None:
     original, expected = broken(situation, tmp_path)
     old = contents(original)
     new = contents(finished(runner, original, tmp_path))
-    for at in range(1, 500):
+    for at in some_calls(rng):
         root = shutil.copytree(original, tmp_path / f"store{at}")
         outcome = repair(runner, root, at=at)
         if not outcome.killed:
@@ -135,13 +136,15 @@ def test_killed_at_any_call_every_file_is_the_old_or_the_new_one(
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
-def test_error_at_any_call_is_told_and_a_second_run_finishes(situation: str, runner: Runner, tmp_path: Path) -> None:
+def test_error_at_any_call_is_told_and_a_second_run_finishes(
+    situation: str, runner: Runner, tmp_path: Path, rng: random.Random
+) -> None:
     """Each call gets one of the errors in turn, and another one in the next situation."""
     turn = [*SITUATIONS].index(situation)
     original, expected = broken(situation, tmp_path)
     old = contents(original)
     new = contents(finished(runner, original, tmp_path))
-    for at in range(1, 500):
+    for at in some_calls(rng):
         root = shutil.copytree(original, tmp_path / f"store{at}")
         failure = ERRORS[(at + turn) % len(ERRORS)]
         outcome = repair(runner, root, at=at, failure=failure)

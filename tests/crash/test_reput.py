@@ -15,7 +15,7 @@ import pytest
 from mqindex.engines import LocalEngine
 from mqindex.rocketmq import IndexFile
 from mqindex.rocketmq.dispatch.follow import FollowReport, follow
-from tests.support.crash_at import Runner
+from tests.support.crash_at import Runner, some_calls
 from tests.support.growing_store import OPTIONS, GrowingStore, Turns
 from tests.support.log_writer import FIRST_TIME
 from tests.support.tree import contents, index_bytes, index_paths, queue_bytes
@@ -50,11 +50,13 @@ def files_of(out: Path) -> tuple[list[bytes], dict[str, bytes]]:
     return index_bytes(out), queue_bytes(out)
 
 
-def test_killed_at_any_call_the_next_run_goes_on(runner: Runner, store: GrowingStore, tmp_path: Path) -> None:
+def test_killed_at_any_call_the_next_run_goes_on(
+    runner: Runner, store: GrowingStore, tmp_path: Path, rng: random.Random
+) -> None:
     store.write(30)
     before, expected = contents(store.root), store.expected(tmp_path / "rebuilt")
     at = 0
-    for at in range(1, 1000):
+    for at in some_calls(rng):
         out = tmp_path / f"place{at}" / "out"
         out.parent.mkdir()
         outcome = runner.run(FOLLOW, str(store.root), str(out), at=at, stop=Turns(ENOUGH), engine=ONE, **OPTIONS)
@@ -159,12 +161,12 @@ def _follow_and_leave(store: GrowingStore, out: Path) -> None:
 
 @pytest.mark.parametrize("failure", ["ENOSPC", "EIO"])
 def test_an_error_at_any_call_is_told_and_the_next_run_goes_on(
-    failure: str, runner: Runner, store: GrowingStore, tmp_path: Path
+    failure: str, runner: Runner, store: GrowingStore, tmp_path: Path, rng: random.Random
 ) -> None:
     store.write(12)
     expected = store.expected(tmp_path / "rebuilt")
     at = 0
-    for at in range(1, 1000):
+    for at in some_calls(rng):
         out = tmp_path / f"place{at}" / "out"
         out.parent.mkdir()
         outcome = runner.run(

@@ -14,18 +14,20 @@ import json
 import mmap
 import os
 import pickle
+import random
 import signal
 import subprocess
 import sys
 import threading
 from base64 import b64decode, b64encode
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 from mqindex.files import disk
 
-__all__ = ["CLEANUP", "Outcome", "Runner"]
+__all__ = ["CLEANUP", "Outcome", "Runner", "some_calls"]
 
 CALLS = (
     "replace", "rename", "link", "fsync", "posix_fallocate", "ftruncate", "copy_file_range", "sendfile", "mkdir",
@@ -44,6 +46,12 @@ class Outcome:
     calls: tuple[str, ...] = ()
     error: BaseException | None = None
     value: Any = None
+
+
+def some_calls(source: random.Random) -> Iterator[int]:
+    """Numbers of calls, from 1 on, for a test that tries each: one of three; all, where MQINDEX_CRASH_ROUNDS is set."""
+    step = 1 if os.environ.get("MQINDEX_CRASH_ROUNDS") else 3
+    return (first + source.randrange(step) for first in range(1, 1000, step))
 
 
 class Runner:

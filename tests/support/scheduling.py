@@ -8,10 +8,11 @@ from xdist.scheduler import LoadScopeScheduling
 
 __all__ = ["FileScheduling", "priority"]
 
-# What shares a Spark session or real brokers stays together; the longest begin first, the many small ones fill up.
-TOGETHER = ("tests/peer/rocketmq/", "tests/peer/kafka/", "tests/spark/")
-APART = ("tests/spark/test_connect.py", "tests/spark/test_cluster.py")  # each starts a Spark of its own
-FIRST = (*TOGETHER, "tests/api/test_documents.py", "tests/faults/", "tests/powercut/", "tests/crash/")
+# What shares a Spark session or real brokers stays together, but for files that start their own.
+TOGETHER = ("tests/peer/rocketmq/", "tests/spark/", "tests/peer/kafka/")
+APART = ("tests/spark/test_connect.py", "tests/peer/rocketmq/test_start.py", "tests/spark/test_cluster.py")
+# The longest begin first, and the many small ones fill up.
+FIRST = (*TOGETHER, *APART, "tests/api/test_documents.py", "tests/faults/", "tests/powercut/", "tests/crash/")
 
 
 def group(nodeid: str) -> str:
@@ -26,8 +27,8 @@ def group(nodeid: str) -> str:
 
 def priority(nodeid: str) -> int:
     """The lower, the earlier a test begins."""
-    begins = (*APART, *FIRST)
-    return next((at for at, start in enumerate(begins) if nodeid.startswith(start)), len(begins))
+    begins = [at for at, start in enumerate(FIRST) if nodeid.startswith(start)]
+    return max(begins, default=len(FIRST))  # the last: a file that is apart has its own place
 
 
 class FileScheduling(LoadScopeScheduling):
