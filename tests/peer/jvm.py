@@ -13,7 +13,7 @@ from tests.peer.maven import PeerError, class_path, java
 
 __all__ = ["PATIENCE", "Jvm"]
 
-PATIENCE = 180.0  # seconds; only a machine that does much else, or a defect, comes near
+PATIENCE = 600.0  # seconds; only a machine that does much else, or a defect, comes near
 
 FLAGS = (
     "-Xss512k",

@@ -205,7 +205,7 @@ def own_session(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     environment = {**os.environ, **spark_environment(), "PATH": f"{other}/bin:{os.environ['PATH']}"}
     del environment["PYSPARK_PYTHON"]
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, env=environment, timeout=900
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, env=environment, timeout=3600
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.splitlines()

@@ -52,7 +52,7 @@ class Stream:
         return offsets(self.spark.read.schema("phy_offset bigint").parquet(str(self.place / "out")))
 
     def wait_for(self, expected: list[int]) -> None:
-        deadline = time.monotonic() + 180
+        deadline = time.monotonic() + 600
         while self.read() != expected:
             assert time.monotonic() < deadline
             time.sleep(0.2)

@@ -17,7 +17,7 @@ import peer.Words;
 
 /** Makes topics of one partition, waits for them, and asks for the ends of their logs. */
 final class Administrator {
-    private static final long PATIENCE = 120_000;
+    private static final long PATIENCE = 600_000;
 
     private final Admin admin;
 

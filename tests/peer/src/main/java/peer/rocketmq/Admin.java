@@ -15,7 +15,7 @@ import org.apache.rocketmq.tools.command.MQAdminStartup;
 /** What {@code mqadmin} asks of a broker: by its own library, and its own commands with what they print. */
 final class Admin {
     private static final int NO_MESSAGE = 208;
-    private static final long PATIENCE = 120_000;
+    private static final long PATIENCE = 600_000;
 
     interface Query {
         QueryResult run() throws Exception;
