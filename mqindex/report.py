@@ -29,6 +29,17 @@ Severity = Literal["error", "warning", "info"]
 class Finding:
     """One disagreement. Only those of severity "error" make a report not ok.
 
+    Attributes
+    ----------
+    severity : "error", "warning" or "info"
+    kind : str, a name of the catalogue
+    path : str or None, the file or directory
+    at : int or None, the byte in it
+    field, expected, got : what should and what does hold which value; None: nothing to be said
+    hint : str or None, what to do
+
+    Examples
+    --------
     >>> print(Finding("error", "missing-entries", path="index/1", at=40, expected=3, got=1, hint="run repair"))
     error missing-entries: index/1 at byte 40: expected 3, got 1; run repair
     """
@@ -51,9 +62,15 @@ class Finding:
 class Kind:
     """What all findings of one kind have in common. A broker's catalogue has every kind; checks only fill in the rest.
 
-    `meaning`: one plain sentence, whatever the file. `hint`: what follows or what to do, with `{names}` that each
-    finding fills in; None: nothing. A `name` may have several severities and hints, one for each situation.
+    Attributes
+    ----------
+    name : str, the findings' `kind`; it may have several severities and hints, one for each situation
+    severity : "error", "warning" or "info"
+    meaning : str, one plain sentence, whatever the file
+    hint : str or None, what follows or what to do, with `{names}` that each finding fills in; None: nothing
 
+    Examples
+    --------
     >>> missing = Kind("missing-entries", "error", "Messages have no index entries.", "{count} are missing; run repair")
     >>> print(missing.finding("index/1", at=40, expected=3, got=1, count=2))
     error missing-entries: index/1 at byte 40: expected 3, got 1; 2 are missing; run repair
@@ -75,7 +92,7 @@ class Kind:
         many: str | None = None,
         **names: object,
     ) -> Finding:
-        """A finding of this kind; `names`: what the hint's `{names}` are. `many`: how many more it is said for."""
+        """A `Finding` of this kind. `names`: what the hint's `{names}` are; `many`: how many more it is said for."""
         hint = None if self.hint is None else self.hint.format(**names)
         if many is not None:
             hint = "; ".join(filter(None, [f"{many} of this kind", hint]))
@@ -118,7 +135,11 @@ def catalogue_rows(catalogue: Catalogue) -> list[tuple[str, str, str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A setting that was used, and where it came from ("given", "broker.conf", "inferred from ...", "default")."""
+    """A setting that was used, and where it came from ("given", "broker.conf", "inferred from ...", "default").
+
+    >>> print(Value("4.9.3", "given"))
+    4.9.3 (given)
+    """
 
     value: Any
     source: str
@@ -129,7 +150,13 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A file with which a broker does not start. `brokers`: which ones, "every" or by version, like "before 5.1"."""
+    """A file with which a broker does not start: an item of `Start.obstacles`.
+
+    Attributes
+    ----------
+    path, reason : str
+    brokers : str, which ones: "every", or by version like "before 5.1"
+    """
 
     path: str
     reason: str
@@ -140,12 +167,25 @@ class Obstacle:
 class Start:
     """What the next start of a broker would make of the files as they are.
 
-    `starts`: whether it would; None: it depends on the broker's version, which is not known, and `obstacles` say how.
-    `deletes`: files that the start would delete, and directories that it would empty. `entries_deleted`: entries of
-    index files among them, `entries_lost`: those that it would not write again from the log, None: not known.
-    `recovers`: segments whose indexes the start would make anew from their logs, `cuts`: logs that it would cut there.
-    `lock`: "held" while a broker runs, "free", "absent", or "unreadable": not known. `lock_pid`: the process that holds
-    it; None: nobody does, or it cannot be seen from here. `lock_holder`: that program's name.
+    Attributes
+    ----------
+    starts : bool or None, whether it would start; None: it depends on the broker's version, which is not known, and
+        `obstacles` say how
+    obstacles : tuple of Obstacle
+    deletes : tuple of str, files that the start would delete, and directories that it would empty
+    entries_deleted : int, entries of index files among them
+    entries_lost : int or None, those that it would not write again from the log; None: not known
+    recovers : int, segments whose indexes the start would make anew from their logs
+    cuts : tuple of str, logs that it would cut there
+    lock : "held" while a broker runs, "free", "absent", or "unreadable": not known
+    lock_pid : int or None, the process that holds it; None: nobody does, or it cannot be seen from here
+    lock_holder : str or None, that program's name
+
+    Examples
+    --------
+    >>> start = Start(False, (Obstacle("store/lock", "it is no file"),))
+    >>> start.starts, start.obstacles[0].brokers
+    (False, 'every')
     """
 
     starts: bool | None
@@ -164,9 +204,25 @@ class Start:
 class Report:
     """What `verify` found.
 
-    `settings` names each store option that was used (`geometry`, `broker_version`), `actions` what `repair` would do,
-    one sentence each; `start` what a broker's next start would do. `entries` of index files, `units` of consume queues,
-    `segments` and `batches` of Kafka's logs.
+    Attributes
+    ----------
+    path : str, the store or partition
+    findings : list of Finding
+    actions : list of str, what `repair` would do, one sentence each
+    settings : dict, each store option that was used, with where it came from (`geometry`, `broker_version`)
+    start : Start or None, what a broker's next start would do
+    files, entries : int, index files and their entries
+    units : int, of consume queues
+    messages : int, of the commit log
+    segments, batches : int, of Kafka's logs
+    bytes : int, what was read of the log
+    seconds : float
+
+    Examples
+    --------
+    >>> report = Report("store", [Finding("warning", "stray-file", "store/index/notes.txt")])
+    >>> report.ok, report.findings[0].kind
+    (True, 'stray-file')
     """
 
     path: str
@@ -207,15 +263,19 @@ class Report:
         return self.settings.get("broker_version")
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as dicts, lists, strings and numbers, for JSON."""
+        """`ok` and every field as dicts, lists, strings and numbers, for JSON."""
         return {"ok": self.ok, **asdict(self)}
 
 
 @dataclass(slots=True)
 class RebuildReport(Report):
-    """What `rebuild` wrote. `out_files`: the published paths, in the brokers' load order.
+    """What `rebuild` wrote: the fields of a `Report`, and these.
 
-    `backup`: where the directory is now whose place the result has taken; None: there was none.
+    Attributes
+    ----------
+    out_files : list of str, the published paths, in the brokers' load order
+    fsync_seconds : float, how long the disk took
+    backup : str or None, where the directory is now whose place the result has taken; None: there was none
     """
 
     out_files: list[str] = field(default_factory=list)
@@ -225,6 +285,12 @@ class RebuildReport(Report):
 
 @dataclass(slots=True)
 class RepairReport(RebuildReport):
-    """What `repair` did, or with `dry_run` would do, in `actions`. `backup`: where replaced files are, if any."""
+    """What `repair` did, or with `dry_run` would do, in `actions`: the fields of a `RebuildReport`, and one.
+
+    Attributes
+    ----------
+    dry_run : bool, nothing was written
+    backup : str or None, where replaced files are
+    """
 
     dry_run: bool = False

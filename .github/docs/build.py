@@ -34,11 +34,13 @@ PAGES = {  # module -> its name in the list of pages
     "mqindex.engines": "mqindex.engines",
     "mqindex.report": "mqindex.report",
     "mqindex.errors": "mqindex.errors",
+    "mqindex.rocketmq.options": "Store options",
     "mqindex.columns.columns": "Columns",
     "mqindex.columns.hits": "Hits",
     "mqindex.rocketmq.layout": "RocketMQ's files",
     "mqindex.kafka.layout": "Kafka's files",
 }
+ONLY = {"mqindex.rocketmq.options": "StoreArguments"}  # of the module, what is for users
 INTERNAL = "Internal: "  # a docstring that begins so is of a name that other rooms of the library use, not users
 
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
@@ -115,7 +117,8 @@ def as_written(function: pdoc.doc.Function) -> inspect.Signature:
         return Written(annotation) if isinstance(annotation, str) else annotation
 
     parameters = [p.replace(annotation=text(p.annotation)) for p in signature.parameters.values()]
-    return signature.replace(parameters=parameters, return_annotation=text(signature.return_annotation))
+    returns = inspect.Signature.empty if function.name == "__init__" else text(signature.return_annotation)
+    return signature.replace(parameters=parameters, return_annotation=returns)
 
 
 def to_markdown(docstring: str, names: Names, page: str, inside: str) -> str:
@@ -124,22 +127,23 @@ def to_markdown(docstring: str, names: Names, page: str, inside: str) -> str:
     parts = _HEADING.split(_SESSION.sub(lambda session: f"```pycon\n{session[0]}\n```", docstring))
     text = parts[0]
     for heading, content in zip(parts[1::2], parts[2::2], strict=True):
-        text += f"\n###### {heading}\n\n{as_list(content) if heading in _LISTS else content}\n"
+        text += f"\n###### {heading}\n\n{as_list(content, heading) if heading in _LISTS else content}\n"
     pieces = _FENCED.split(text)
     pieces[::2] = [linked(_SOURCE.sub("\n\n", piece), names, page, inside) for piece in pieces[::2]]
     return "".join(pieces)
 
 
-def as_list(section: str) -> str:
-    """`name : text` with indented lines below it, as a list of Markdown."""
-    items = re.split(r"\n(?=\S)", section.strip())
+def as_list(section: str, heading: str) -> str:
+    """`name : text` with indented lines below it, as a list of Markdown; types and errors are linked, names are not."""
     lines = []
-    for item in items:
+    for item in re.split(r"\n(?=\S)", section.strip()):
         name, colon, text = item.partition(" : ")
         if not colon or "\n" in name:
             name, _, text = item.partition("\n")
-        shown = ", ".join(f"`{one}`" for one in name.split(", ")) if re.fullmatch(r"[\w.*, ]+", name) else name
-        lines.append(f"- **{shown}** {inspect.cleandoc(' ' + text) if text else ''}".rstrip())
+        if re.fullmatch(r"[\w.*, ]+", name):
+            form = "`{}`" if heading in ("Raises", "Returns", "Yields") else "<code>{}</code>"
+            name = ", ".join(form.format(one) for one in name.split(", "))
+        lines.append(f"- **{name}**: {inspect.cleandoc(' ' + text)}" if text else f"- **{name}**")
     return "\n".join(re.sub(r"\n\s*", "\n  ", line) for line in lines) + "\n"
 
 
@@ -193,6 +197,8 @@ def load() -> dict[str, pdoc.doc.Module]:
         for public in getattr(module, "__all__", []):
             getattr(module, public)  # some are imported when they are first asked for
         modules[name] = pdoc.doc.Module(module)
+        if name in ONLY:
+            modules[name].__dict__["members"] = {ONLY[name]: modules[name].members[ONLY[name]]}
     for module in modules.values():
         for member in module.members.values():
             if isinstance(member, pdoc.doc.Class):

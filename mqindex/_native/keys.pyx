@@ -71,7 +71,13 @@ def kernels():
 
 
 def key_hash(str key not None, /):
-    """Java's `String.hashCode` made non-negative, as the index stores it."""
+    """Java's `String.hashCode` of `key`, a whole `topic#key`, made non-negative as an index file stores it: int.
+
+    Source: RocketMQ 4.9.3 `store/index/IndexFile.indexKeyHashMethod`.
+
+    >>> key_hash("TopicTest#MessageKey")
+    638347386
+    """
     return mqi_key_hash(str_hash(key, 0))
 
 

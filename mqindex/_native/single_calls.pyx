@@ -18,7 +18,7 @@ cdef class SingleCalls:
     cdef bint sparse
 
     def bind_core(self, IndexEntries core not None, bint sparse):
-        """Say which core the calls go to; a sparse file is asked to `_reserve` before each put."""
+        """Internal: say which core the calls go to; a sparse file is asked to `_reserve` before each put."""
         self.core = core
         self.sparse = sparse
 
@@ -92,7 +92,7 @@ cdef class SingleCalls:
         return self.core.select_phy_offset(key, whole(max_num, "max_num"), first, last)
 
     def select_between(self, object key, int64_t max_num, int64_t begin, int64_t end):
-        """`select_phy_offset` of times in ms that somebody has looked at."""
+        """Internal: `select_phy_offset` of times in ms that somebody has looked at."""
         if self.core is None:
             raise ClosedFileError("the index file was never opened")
         return self.core.select_phy_offset(key, max_num, begin, end)

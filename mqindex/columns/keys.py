@@ -85,7 +85,7 @@ def key_hashes(keys: Keys, *, topic: str | None = None) -> npt.NDArray[np.int32]
 
     Parameters
     ----------
-    keys : list[str], ndarray of text, Arrow, polars or pandas strings
+    keys : list[str], ndarray of text, Arrow, polars or pandas strings, shape (n,)
         Bytes are taken as UTF-8, malformed ones replaced as Java does.
     topic : str, optional
 
@@ -106,7 +106,9 @@ def key_hashes(keys: Keys, *, topic: str | None = None) -> npt.NDArray[np.int32]
 
 
 def hash_slots(keys: Keys, hash_slot_num: int, *, topic: str | None = None) -> npt.NDArray[np.int32]:
-    """The slot that each key (or `topic#key`) falls into: `key_hash % hash_slot_num`.
+    """The slot that each key (or `topic#key`) falls into, `key_hash % hash_slot_num`: ndarray of int32, shape (n,).
+
+    Parameters as of `key_hashes`; `hash_slot_num`: how many slots the index file has.
 
     Source: RocketMQ 4.9.3, `store/index/IndexFile.putKey`.
 

@@ -20,9 +20,13 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One stage has finished `done` of `total` units of work (bytes where the stage reads, else items).
+    """How far a stage is: what `LocalEngine` hands to its `progress`.
 
-    `note`: what a person should know before the stages that follow, or nothing.
+    Attributes
+    ----------
+    stage : str, its name
+    done, total : int, units of work: bytes where the stage reads, else items
+    note : str, what a person should know before the stages that follow, or nothing
     """
 
     stage: str
@@ -35,7 +39,13 @@ OnProgress = Callable[[Progress], None]
 
 
 class Engine(Protocol):
-    """What the pipeline asks of an engine; `progress` is called as work finishes, None: nothing is."""
+    """What the pipeline asks of an engine; `progress` is called as work finishes, None: nothing is.
+
+    >>> from mqindex.engines import Engine, LocalEngine
+    >>> engine: Engine = LocalEngine(workers=2)
+    >>> engine.map(len, ["a", "bc"], name="demo")
+    [1, 2]
+    """
 
     progress: OnProgress | None
 
@@ -49,8 +59,16 @@ class Engine(Protocol):
     ) -> list[Result]:
         """`[stage(item) for item in items]`, in the items' order, however the work is spread.
 
-        name : what people see. weights : units of work of each item, for grouping and for progress; None: 1 each.
-        An exception that a stage raises reaches the caller unchanged; the death of a worker is a `RebuildError`.
+        Parameters
+        ----------
+        stage : a picklable function of one picklable value
+        items : what it is called with
+        name : what people see
+        weights : units of work of each item, for grouping and for progress; None: 1 each
+
+        Raises
+        ------
+        RebuildError : a worker died. An exception that a stage raises reaches the caller unchanged
         """
 
 

@@ -5,7 +5,7 @@ broker's own recovery writes. The topic's `index.interval.bytes` is in no file o
 4096.
 
 The examples are of a partition without its time indexes. The broker makes empty ones, says nothing, and then finds no
-record by time; `offset_for_timestamp` answers from the log.
+record by time; after `repair` it finds them again.
 
 >>> from mqindex import kafka
 >>> report = kafka.verify("orders-0", index_interval_bytes=1000)

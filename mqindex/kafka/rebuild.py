@@ -66,7 +66,8 @@ def rebuild(
 
     Raises
     ------
-    BadMagicError : neither a partition nor a log dir. OutputExistsError : `out` holds something.
+    BadMagicError : neither a partition nor a log dir.
+    OutputExistsError : `out` holds something.
 
     Notes
     -----

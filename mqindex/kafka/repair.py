@@ -41,7 +41,9 @@ def repair(
 
     Parameters
     ----------
-    directory : path of a partition or of a log dir. deep : as for `verify`. dry_run : say it only, write nothing.
+    directory : path of a partition or of a log dir.
+    deep : as for `verify`.
+    dry_run : say it only, write nothing.
     kafka_version, index_interval_bytes, max_index_size, check_crc : partition options, as for `rebuild`.
     engine : where the stages run; None: `LocalEngine()`.
 
@@ -62,6 +64,12 @@ def repair(
     it. (In a log dir, one whose name is no partition's keeps the broker from starting.)
     Interrupted at any point, every file is the old or the new one, and a second run finishes.
     Source: Kafka 4.1.0 `LogLoader`, `LogManager.loadLogs`, `LogSegment.recover`.
+
+    Examples
+    --------
+    >>> report = repair("orders-0", index_interval_bytes=1000)
+    >>> report.ok, report.files, report.segments
+    (True, 3, 3)
     """
     started = time.perf_counter()
     engine = chosen_engine(engine)
@@ -102,19 +110,22 @@ def undo_repair(directory: str | os.PathLike[str], backup: str | os.PathLike[str
 
     Raises
     ------
-    StoreInUseError : a broker holds the log dir. FileNotFoundError : no such backup.
+    StoreInUseError : a broker holds the log dir.
+    FileNotFoundError : no such backup.
     FileStateError : no backup, one that does not say what the repair did, or one with a newer one that is to be put
         back first.
 
     Notes
     -----
     Interrupted at any point, every file is the old or the new one, and a second call finishes.
+    Source: Kafka 4.1.0 `LogLoader`, which looks at no directory inside a partition.
 
     Examples
     --------
-    >>> report = repair("/data/kafka/orders-0")  # doctest: +SKIP
-    >>> undo_repair("/data/kafka/orders-0", report.backup).actions  # doctest: +SKIP
-    ['put 00000000000000000000.timeindex back']
+    >>> os.truncate("orders-0/00000000000000000000.index", 0)
+    >>> report = repair("orders-0", index_interval_bytes=1000)
+    >>> report.ok, undo_repair("orders-0", report.backup).actions
+    (True, ['put 00000000000000000000.index back'])
     """
     root = os.path.abspath(os.fspath(directory))
     homes = [one.path for one in partitions_at(root)]

@@ -222,14 +222,22 @@ MAX_INDEX_FILE_SIZE: Final = 2**31 - 1  # the broker computes positions in 32 bi
 
 
 class IndexHeader(NamedTuple):
-    """The header of an index file, as the broker's `IndexHeader` has it in memory."""
+    """The header of an index file, as the broker has it in memory: `IndexFile.header`.
+
+    Source: RocketMQ 4.9.3 `store/index/IndexHeader`.
+
+    >>> IndexHeader.from_bytes(bytes(36) + (17).to_bytes(4, "big")).index_count
+    17
+    """
 
     begin_timestamp: int
     """Store timestamp of the first entry, ms; in a rolled file without entries the seed."""
     end_timestamp: int
     """Store timestamp of the entry written last, which need not be the largest."""
     begin_phy_offset: int
+    """Of the first entry; in a rolled file without entries the seed."""
     end_phy_offset: int
+    """Of the last entry."""
     hash_slot_count: int
     """Used slots; up to broker 4.7.0 the entries."""
     index_count: int
@@ -237,7 +245,7 @@ class IndexHeader(NamedTuple):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> IndexHeader:
-        """The fields as they are in a file's first bytes."""
+        """The fields as they are in `data`, a file's first 40 bytes or more."""
         return cls(*_INDEX_HEADER.unpack_from(data))
 
 

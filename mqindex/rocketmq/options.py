@@ -42,6 +42,8 @@ _UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 class StoreArguments(TypedDict, total=False):
     """The options of everything that opens a store, by keyword. What is not given is inferred from the files.
 
+    Parameters
+    ----------
     config : the broker's settings by its own names: a mapping, or the path of a broker.conf. The others win over it.
     commitlog : where the log is, one directory or several; else `<store>/commitlog`.
     hash_slot_num, index_num : the geometry of index files, maxHashSlotNum and maxIndexNum.

@@ -64,7 +64,9 @@ def repair(
 
     Parameters
     ----------
-    store : path of a store's root. dry_run : say it only, write nothing.
+    store : path of a store's root.
+    deep : compare every entry of the index files with the log.
+    dry_run : say it only, write nothing.
     parts : what to repair, of "index" and "consumequeue"; None: both.
     config, commitlog, hash_slot_num, index_num, broker_version : store options, as for `rebuild`.
     engine : where the stages run; None: `LocalEngine()`.
@@ -88,6 +90,11 @@ def repair(
     -----
     Interrupted at any point, every file is the old or the new one, and a second run finishes.
     Source: RocketMQ 4.9.3 `IndexService.load`, `buildIndex`, `ConsumeQueue`, `DefaultMessageStore.load`.
+
+    Examples
+    --------
+    >>> repair("store", dry_run=True).ok, repair("store").ok, repair("store").actions
+    (False, True, [])
     """
     started = time.perf_counter()
     wanted = check_parts(parts)
@@ -131,19 +138,22 @@ def undo_repair(store: str | os.PathLike[str], backup: str | os.PathLike[str]) -
 
     Raises
     ------
-    StoreInUseError : a broker holds the store. FileNotFoundError : no such backup.
+    StoreInUseError : a broker holds the store.
+    FileNotFoundError : no such backup.
     FileStateError : no backup, one that does not say what the repair did, or one with a newer one that is to be put
         back first.
 
     Notes
     -----
     Interrupted at any point, every file is the old or the new one, and a second call finishes.
+    Source: RocketMQ 4.9.3 `IndexService.load`, which takes every file of the directory.
 
     Examples
     --------
-    >>> report = repair("/data/store")  # doctest: +SKIP
-    >>> undo_repair("/data/store", report.backup).actions  # doctest: +SKIP
-    ['move index/20231114221320000 to the backup']
+    >>> os.truncate("store/index/" + max(os.listdir("store/index")), 1000)
+    >>> report = repair("store")
+    >>> report.ok, undo_repair("store", report.backup).ok
+    (True, True)
     """
     options = store_options(store)
     stores.require_store(options.root)

@@ -42,6 +42,7 @@ def verify(
     Parameters
     ----------
     store : path of a store's root; also of one that a broker is writing.
+    deep : also compare every body with its checksum, and every index entry with the log.
     config, commitlog, hash_slot_num, index_num, broker_version : store options, as for `rebuild`.
     engine : where the stages run; None: `LocalEngine()`.
 
@@ -51,11 +52,22 @@ def verify(
         `ok` is False when a finding is an error; `actions` say what `repair` would do. `files`, `entries`: of the
         index; `units`: of the queues; `messages`: of the log.
 
+    Raises
+    ------
+    FileNotFoundError : there is no such directory
+    GeometryError : files and options disagree
+
     Notes
     -----
     In the last file of the log bodies are always compared, because a bad one ends the log.
     Source of the rules: RocketMQ 4.9.3 `IndexFile`, `IndexService`, `ConsumeQueue`, `MappedFileQueue`,
     `StoreCheckpoint`, `CommitLog.checkMessageAndReturnSize`.
+
+    Examples
+    --------
+    >>> report = verify("store")
+    >>> report.ok, [finding.kind for finding in report.findings]
+    (False, ['missing-entries'])
     """
     started = time.perf_counter()
     engine = chosen_engine(engine)

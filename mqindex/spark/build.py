@@ -38,17 +38,35 @@ StrPath = str | os.PathLike[str]
 
 
 def rebuild(spark: SparkSession, store: StrPath, out: StrPath, **options: Any) -> RebuildReport:
-    """`mqindex.rocketmq.rebuild` with the stages as Spark tasks; every path must be visible to all workers."""
+    """`mqindex.rocketmq.rebuild` of `store` to `out` with the stages as Spark tasks, on the session `spark`.
+
+    Every path must be visible to all workers. Options, result and errors are those of `mqindex.rocketmq.rebuild`.
+
+    >>> rebuild(spark, store, "rebuilt").entries
+    1466
+    """
     return rocketmq.rebuild(local_path(store), local_path(out), engine=SparkEngine(spark), **options)
 
 
 def repair(spark: SparkSession, store: StrPath, **options: Any) -> RepairReport:
-    """`mqindex.rocketmq.repair` with the stages as Spark tasks; every path must be visible to all workers."""
+    """`mqindex.rocketmq.repair` of `store` with the stages as Spark tasks, on the session `spark`.
+
+    Every path must be visible to all workers. Options, result and errors are those of `mqindex.rocketmq.repair`.
+
+    >>> repair(spark, store, dry_run=True).ok
+    False
+    """
     return rocketmq.repair(local_path(store), engine=SparkEngine(spark), **options)
 
 
 def verify(spark: SparkSession, store: StrPath, **options: Any) -> Report:
-    """`mqindex.rocketmq.verify` with the stages as Spark tasks; every path must be visible to all workers."""
+    """`mqindex.rocketmq.verify` of `store` with the stages as Spark tasks, on the session `spark`.
+
+    Every path must be visible to all workers. Options, result and errors are those of `mqindex.rocketmq.verify`.
+
+    >>> [finding.kind for finding in verify(spark, store).findings]
+    ['missing-entries']
+    """
     return rocketmq.verify(local_path(store), engine=SparkEngine(spark), **options)
 
 
@@ -76,6 +94,13 @@ def build_index(
     RebuildReport
         `messages` counts distinct phy_offsets. `backup`: where the old `out` is now.
 
+    Raises
+    ------
+    OutputExistsError : `out` holds something, and `overwrite` is False
+    GeometryError : no such geometry
+    ValueError : a column is missing or of another type; a null key
+    RebuildError : a worker died; nothing was published
+
     Notes
     -----
     `out` appears by one rename, complete and on the disk, or not at all. A DataFrame without rows gives one empty file.
@@ -83,10 +108,10 @@ def build_index(
 
     Examples
     --------
-    >>> messages = spark.read.format("rocketmq_commitlog").load("/data/store")  # doctest: +SKIP
-    >>> entries = messages.selectExpr("topic", "uniq_key AS key", "phy_offset", "store_timestamp")  # doctest: +SKIP
-    >>> build_index(entries, "/data/out").files  # doctest: +SKIP
-    3
+    >>> messages = spark.read.format("rocketmq_commitlog").load(store).where("uniq_key IS NOT NULL")
+    >>> entries = messages.selectExpr("topic", "uniq_key AS key", "phy_offset", "store_timestamp")
+    >>> build_index(entries, "by-uniq-key", hash_slot_num=100, index_num=401).files
+    2
     """
     started = time.perf_counter()
     if hash_slot_num < 1 or index_num < 2:

@@ -49,7 +49,7 @@ class SparkEngine:
 
     Examples
     --------
-    >>> SparkEngine(spark).map(abs, [-1, 2, -3], name="demo")  # doctest: +SKIP
+    >>> SparkEngine(spark).map(abs, [-1, 2, -3], name="demo")
     [1, 2, 3]
     """
 
@@ -87,7 +87,7 @@ class SparkEngine:
         return [result for i in range(len(ranges)) for result in answers[i]]
 
     def require_seen(self, paths: Sequence[str]) -> None:
-        """Every worker sees what this process or any worker sees; a `FileStateError` names the one that does not."""
+        """Internal: every worker sees what this process or any worker sees, or a `FileStateError` names the one."""
         if is_local(self.spark):
             return
         looks = TASKS_PER_CORE * ensure_session(self.spark).parallelism
@@ -100,7 +100,7 @@ class SparkEngine:
     def map_partitions(
         self, frame: DataFrame, function: Callable[[int, Iterator[pa.RecordBatch]], Result], *, name: str
     ) -> list[Result]:
-        """`function(number, record batches)` for each partition of a DataFrame, in their order; errors as in `map`."""
+        """Internal: `function(number, record batches)` of each partition of a DataFrame, in order; fails as `map`."""
         ensure_session(self.spark)
         task = _partition_task(function)
         answers = self._run(lambda: frame.mapInArrow(task, SCHEMA), name)

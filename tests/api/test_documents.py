@@ -66,13 +66,45 @@ def examples_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("name", [name for name in package_modules() if name not in WITH_STORES])
-def test_docstring_examples(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_docstring_examples(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    found = [test for test in docstring_examples(name) if not asks_spark(test)]
+    request.getfixturevalue("monkeypatch").chdir(tmp_path)
+    if any('"store' in each.source or '"orders-0' in each.source for test in found for each in test.examples):
+        request.getfixturevalue("examples_place")
     said: list[str] = []
-    finder, runner = doctest.DocTestFinder(exclude_empty=True), doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-    for example in finder.find(load(name), name):
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for example in found:
         runner.run(example, out=said.append)
     assert runner.summarize(verbose=False).failed == 0, "".join(said)
+
+
+def docstring_examples(name: str) -> list[doctest.DocTest]:
+    return [test for test in doctest.DocTestFinder(exclude_empty=True).find(load(name), name) if test.examples]
+
+
+def asks_spark(test: doctest.DocTest) -> bool:
+    return any(re.search(r"\bspark\b", each.source) for each in test.examples)
+
+
+SPARK_BEGINS = """\
+>>> import os
+>>> from pyspark.sql import SparkSession
+>>> from mqindex import kafka
+>>> from mqindex.spark import *
+>>> spark = SparkSession.builder.master("local[2]").getOrCreate()
+>>> store, orders = os.path.abspath("store"), os.path.abspath("orders-0")
+>>> report = kafka.repair(orders, index_interval_bytes=1000)
+>>> register(spark)
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("examples_place")
+def test_docstring_examples_on_spark(tmp_path: Path) -> None:
+    names = [name for name in package_modules() if name.startswith("mqindex.spark.")]
+    tests = [test for name in names for test in docstring_examples(name) if asks_spark(test)]
+    assert len(tests) > 8
+    run_session("\n\n".join([SPARK_BEGINS, *(inspect.cleandoc(test.docstring or "") for test in tests)]), tmp_path)
 
 
 @pytest.mark.usefixtures("examples_place")

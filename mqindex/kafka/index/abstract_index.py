@@ -118,7 +118,13 @@ class AbstractIndex(Closable):
         return len(self) * self.entry_size
 
     def entries(self, start: int = 0, stop: int | None = None) -> Columns:
-        """The entries [start, stop) as two columns, named as the fields of an entry; None: to the last."""
+        """The entries [start, stop) as two columns, named as the fields of an entry; None: to the last.
+
+        Returns
+        -------
+        Columns : offset int64 and position int32 of an offset index, timestamp int64 (ms) and offset int64 of a time
+            index
+        """
         self._require_whole()
         stop = len(self) if stop is None else whole_number("stop", stop)
         columns = self._core.decode(whole_number("start", start), stop)
@@ -133,11 +139,21 @@ class AbstractIndex(Closable):
     # ---- look-ups
 
     def lookup(self, target: Time) -> Any:
-        """The entry with the greatest key that is not greater than `target`: an offset, or of a time index a time."""
+        """The entry with the greatest key that is not above `target`: an offset, or of a time index a time in ms."""
         return self._core.lookup(target)
 
     def lookup_many(self, targets: Times) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-        """`lookup` of each target, as two arrays. Many are looked up side by side, increasing ones by a merge."""
+        """`lookup` of each target, as two arrays. Many are looked up side by side, increasing ones by a merge.
+
+        Parameters
+        ----------
+        targets : int64[n], offsets; of a time index ms since the epoch, or datetime64[n], aware datetimes, Arrow
+            timestamps
+
+        Returns
+        -------
+        offsets int64[n] and positions int32[n]; of a time index timestamps int64[n] and offsets int64[n]
+        """
         self._require_whole()
         first, second = self._core.lookup_many((times if self.kind is IndexKind.TIME else int64s)("targets", targets))
         return first, second

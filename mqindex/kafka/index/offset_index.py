@@ -16,7 +16,10 @@ __all__ = ["OffsetIndex", "OffsetPosition"]
 
 
 class OffsetPosition(NamedTuple):
-    """An offset, and the byte of the log at which its batch begins."""
+    """An entry of an `OffsetIndex`: an offset, and the byte of the log at which its batch begins.
+
+    Source: Kafka 4.1.0 `org.apache.kafka.storage.internals.log.OffsetPosition`.
+    """
 
     offset: int
     position: int
@@ -66,7 +69,8 @@ class OffsetIndex(AbstractIndex):
 
         Parameters
         ----------
-        offsets : int64[n], each greater than the one before. positions : int32[n], bytes in the log, not checked.
+        offsets : int64[n], each greater than the one before
+        positions : int32[n], bytes in the log, not checked
 
         Raises
         ------

@@ -15,7 +15,10 @@ __all__ = ["TimeIndex", "TimestampOffset"]
 
 
 class TimestampOffset(NamedTuple):
-    """The greatest timestamp up to and including an offset, ms since the epoch."""
+    """An entry of a `TimeIndex`: the greatest timestamp up to and including an offset, ms since the epoch.
+
+    Source: Kafka 4.1.0 `org.apache.kafka.storage.internals.log.TimestampOffset`.
+    """
 
     timestamp: int
     offset: int
@@ -69,6 +72,7 @@ class TimeIndex(AbstractIndex):
         ----------
         timestamps : int64[n], ms since the epoch, or datetime64[n], aware datetimes, Arrow timestamps
         offsets : int64[n]
+        skip_full_check : bool; True: the last entry may take the last place, as the closing entry of a segment does
 
         Raises
         ------

@@ -35,7 +35,19 @@ _ENTRY_SIZE = IndexKind.TRANSACTION.entry_size
 
 
 class AbortedTxn(NamedTuple):
-    """One aborted transaction; offsets are absolute. `last_offset`: of its abort marker."""
+    """One aborted transaction: an entry of a `TransactionIndex`.
+
+    Attributes
+    ----------
+    producer_id, first_offset : int, offsets are absolute
+    last_offset : int, of its abort marker
+    last_stable_offset : int, when it was aborted
+    version : int, of the entry; brokers write 0
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `org.apache.kafka.storage.internals.log.AbortedTxn`.
+    """
 
     producer_id: int
     first_offset: int
@@ -45,7 +57,17 @@ class AbortedTxn(NamedTuple):
 
 
 class TxnIndexSearchResult(NamedTuple):
-    """`is_complete` False: the next segment may hold more."""
+    """What `TransactionIndex.collect_aborted_txns` answers.
+
+    Attributes
+    ----------
+    aborted_transactions : list of AbortedTxn
+    is_complete : bool; False: the next segment may hold more
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `org.apache.kafka.storage.internals.log.TxnIndexSearchResult`.
+    """
 
     aborted_transactions: list[AbortedTxn]
     is_complete: bool
@@ -125,7 +147,17 @@ class TransactionIndex(Closable):
     def open(
         cls, path: str | os.PathLike[str], *, base_offset: int | None = None, writable: bool = False
     ) -> TransactionIndex:
-        """Open an index, read-only unless asked. `base_offset` None: from the file's name."""
+        """Open the index `path`, read-only unless asked.
+
+        Parameters
+        ----------
+        base_offset : int or None; None: from the file's name.
+
+        Raises
+        ------
+        BadMagicError : the name has no base offset, or is that of another file of a segment.
+        StoreInUseError : `writable`, and somebody has it open for writing.
+        """
         name = require_file(path, IndexKind.TRANSACTION)
         return cls(name, base_offset_of(name) if base_offset is None else base_offset, writable=writable)
 

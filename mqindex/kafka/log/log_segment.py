@@ -35,7 +35,18 @@ _MAX_BYTES: Final = 1 << 20
 
 
 class BatchFault(NamedTuple):
-    """A batch that is none: why, and its position. What stands behind it is not read."""
+    """A batch that is none: an item of `LogSegment.damage`. What follows it is not read.
+
+    Attributes
+    ----------
+    kind : str, what is wrong
+    at : int, bytes: its position in the log
+    field, expected, got : str, which field, and what it should and does hold
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `RecordBatch.ensureValid`, `FileLogInputStream`.
+    """
 
     kind: str
     at: int
@@ -51,7 +62,9 @@ class LogSegment(SegmentSearch, Closable):
 
     Attributes
     ----------
-    path : str, of the `.log`. base_offset : int. size : int, bytes.
+    path : str, of the `.log`
+    base_offset : int
+    size : int, bytes
     damage : list of BatchFault (kind, at, field, expected, got) that the reads so far have met. The log ends there for
         them, as it does after a broker's recovery.
 
@@ -94,14 +107,14 @@ class LogSegment(SegmentSearch, Closable):
 
     @classmethod
     def of_files(cls, files: SegmentFiles) -> LogSegment:
-        """Open a segment of a listed partition, whose files may still have the names of an exchange (`.swap`)."""
+        """Internal: open a segment of a listed partition; its files may have the names of an exchange (`.swap`)."""
         segment = cls(files.log, files.base_offset)
         segment.indexes = OpenedIndexes(files.log, files.base_offset, files.indexes)
         return segment
 
     @classmethod
     def open(cls, log_path: str | os.PathLike[str], *, base_offset: int | None = None) -> LogSegment:
-        """Open a segment for reading; its indexes are opened when they are first needed.
+        """Open the segment of `log_path` for reading; its indexes are opened when they are first needed.
 
         Parameters
         ----------
@@ -185,7 +198,8 @@ class LogSegment(SegmentSearch, Closable):
 
         Parameters
         ----------
-        index_interval_bytes : int (index.interval.bytes). max_index_size : int, bytes (segment.index.bytes)
+        index_interval_bytes : int (index.interval.bytes)
+        max_index_size : int, bytes (segment.index.bytes)
         kafka_version : str or None; None: as 4.1. Up to 1.1 the offset index gets first offsets.
         check_crc : bool; False: batches with a wrong checksum count as good
 
@@ -329,7 +343,7 @@ class LogSegment(SegmentSearch, Closable):
         return (stat.st_dev, stat.st_ino) != self._identity
 
     def log_bytes(self) -> Any:
-        """The log, mapped, for kernels; empty bytes where it is empty. Positions are those of this buffer."""
+        """Internal: the log, mapped, for kernels; empty bytes where it is empty. Positions are those of this buffer."""
         with self._lock:
             self._require_open()
             if self._file is None:
@@ -341,7 +355,7 @@ class LogSegment(SegmentSearch, Closable):
         return pinned
 
     def position_of(self, offset: int) -> int:
-        """Where to begin to look for an offset, by the offset index; 0 without one."""
+        """Internal: where to begin to look for an offset, by the offset index; 0 without one."""
         entry = self.indexes.ask(IndexKind.OFFSET, lambda index: index.lookup(int64(offset)))
         if entry is None:
             return 0

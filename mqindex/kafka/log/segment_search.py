@@ -20,7 +20,17 @@ _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
 
 class LogOffsetPosition(NamedTuple):
-    """Where a batch begins, how many bytes it has, and its base offset."""
+    """Where a batch is in its log: the answer of `LogSegment.translate_offset`.
+
+    Attributes
+    ----------
+    position, size : int, bytes: where it begins, and its length
+    base_offset : int
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `FileRecords.LogOffsetPosition`.
+    """
 
     position: int
     size: int
@@ -50,11 +60,11 @@ class SegmentSearch(ABC):
 
     @abstractmethod
     def log_bytes(self) -> Any:
-        """The log, mapped, for kernels; empty bytes where it is empty. Positions are those of this buffer."""
+        """Internal: the log, mapped, for kernels; empty bytes where it is empty. Positions are those of this buffer."""
 
     @abstractmethod
     def position_of(self, offset: int) -> int:
-        """The position in the offset index's entry for an offset: no batch before it has the offset, or a greater one.
+        """Internal: the position in the offset index's entry for an offset: no batch before has it, or a greater one.
 
         Raises
         ------
@@ -72,6 +82,7 @@ class SegmentSearch(ABC):
     def translate_offset(self, offset: int, starting_position: int = 0) -> LogOffsetPosition | None:
         """The first batch whose last offset is not below `offset`; None: the segment ends before.
 
+        `starting_position`: bytes, a batch that begins at or before it.
         Source: Kafka 4.1.0 `LogSegment.translateOffset`.
         """
         offset = whole_number("offset", offset)

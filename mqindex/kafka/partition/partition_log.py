@@ -42,7 +42,18 @@ IsolationLevel = Literal["read_uncommitted", "read_committed"]
 
 
 class PartitionOffsetPosition(NamedTuple):
-    """Where a batch is: the path of its log, the position there, its bytes, and its base offset."""
+    """Where a batch is: the answer of `PartitionLog.translate_offset`.
+
+    Attributes
+    ----------
+    segment : str, the path of its log
+    position, size : int, bytes: where it begins there, and its length
+    base_offset : int
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `FileRecords.LogOffsetPosition`.
+    """
 
     segment: str
     position: int
@@ -59,7 +70,8 @@ class PartitionLog(Closable):
 
     Attributes
     ----------
-    directory : str. segments : tuple of LogSegment, by base offset.
+    directory : str
+    segments : tuple of LogSegment, by base offset
     log_start_offset : int, the first offset that a consumer may ask for.
 
     Notes
@@ -151,7 +163,8 @@ class PartitionLog(Closable):
 
         Raises
         ------
-        CorruptIndexError : an entry of an index leads outside its log. FormatError : a batch does not decompress.
+        CorruptIndexError : an entry of an index leads outside its log.
+        FormatError : a batch does not decompress.
         ImportError : snappy, lz4 and zstd need the extra `codecs`.
 
         Notes

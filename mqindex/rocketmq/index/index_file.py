@@ -98,7 +98,10 @@ class IndexFile(SingleCalls, Closable):
 
         Parameters
         ----------
-        end_phy_offset, end_timestamp : int, optional
+        path : where the file will be; a broker expects 17 digits as its name
+        hash_slot_num, index_num : int
+            The broker's maxHashSlotNum and maxIndexNum: slots, and entries plus one.
+        end_phy_offset, end_timestamp : int, optional; the time in ms since the epoch
             The seeds of a rolled file: where its predecessor ended. 0 or less: none.
         sparse : bool, optional
             Leave out reserving disk space for the whole file; it is then taken as the file fills.
@@ -140,7 +143,7 @@ class IndexFile(SingleCalls, Closable):
         index_num: int | None = None,
         writable: bool = False,
     ) -> IndexFile:
-        """Open an index file, read-only unless asked.
+        """Open the index file `path`, read-only unless asked.
 
         Parameters
         ----------
@@ -206,19 +209,19 @@ class IndexFile(SingleCalls, Closable):
         phy_offsets: npt.NDArray[np.int64],
         store_timestamps: npt.NDArray[np.int64],
     ) -> int:
-        """Append the keys of a batch from position `start` on; returns how many were stored."""
+        """Internal: append the keys of a batch from position `start` on; returns how many were stored."""
         self._check_length()
         self._reserve(len(batch) - start)
         self.expect(len(batch) - start)
         return self._core.put_keys(batch, phy_offsets, store_timestamps, start)
 
     def expect(self, entries: int) -> None:
-        """About so many entries will be put soon, in one run or in several: many are put faster where it is known."""
+        """Internal: about so many entries will be put soon, in one run or in several; that makes many faster."""
         if entries >= _BULK and not self._core.closed:
             self._file.advise_huge()
 
     def put_run(self, run: npt.NDArray[Any]) -> int:
-        """Append entries that a walk of a log gave (an array of `RUN_ENTRY`); returns how many were stored."""
+        """Internal: append entries that a walk of a log gave, an array of `RUN_ENTRY`; returns how many."""
         self._check_length()
         self._reserve(len(run))
         return self._core.put_run(run)
@@ -261,7 +264,7 @@ class IndexFile(SingleCalls, Closable):
         begin: int = 0,
         end: int = MAX_TIMESTAMP,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """(values, offsets) of many key hashes; `max_num` may be an array of int32, one for each."""
+        """Internal: (values, offsets) of many key hashes; `max_num` may be an array of int32, one for each."""
         self._check_length()
         if len(hashes) > _MANY:
             self._populate()
@@ -269,7 +272,7 @@ class IndexFile(SingleCalls, Closable):
 
     @property
     def header(self) -> IndexHeader:
-        """The header as it is now."""
+        """Internal: the header as it is now."""
         begin, end, begin_phy, end_phy, slot_count, index_count = self._core.header()
         return IndexHeader(begin, end, begin_phy, end_phy, slot_count, max(index_count, 1))
 
@@ -278,7 +281,7 @@ class IndexFile(SingleCalls, Closable):
         return self._core.is_write_full()
 
     def is_time_matched(self, begin: Time, end: Time) -> bool:
-        """Whether the file may hold entries of [begin, end], by its header alone.
+        """Whether the file may hold entries of [begin, end], ms since the epoch, by its header alone.
 
         Source: RocketMQ 4.9.3, `IndexFile.isTimeMatched`.
         """
@@ -287,7 +290,12 @@ class IndexFile(SingleCalls, Closable):
         return (begin < first and end > last) or first <= begin <= last or first <= end <= last
 
     def entries(self, start: int = 1, stop: int | None = None) -> Columns:
-        """The entries [start, stop), clamped to those that exist: key_hash, phy_offset, time_diff (s), prev_index."""
+        """The entries with the numbers [start, stop), clamped to those that exist; the first one has number 1.
+
+        Returns
+        -------
+        Columns : key_hash int32, phy_offset int64, time_diff int32 (s since the header's begin), prev_index int32
+        """
         self._check_length()
         start, stop = whole_number("start", start), None if stop is None else whole_number("stop", stop)
         if (self.index_num if stop is None else stop) - start > _MANY:
@@ -295,7 +303,7 @@ class IndexFile(SingleCalls, Closable):
         return Columns(dict(zip(INDEX_ENTRY_FIELDS, self._core.entries(start, stop), strict=True)))
 
     def compare_run(self, start: int, run: npt.NDArray[Any]) -> int:
-        """How many records of a run (`RUN_ENTRY`), from the first on, are the entries from number `start` on.
+        """Internal: how many records of a run (`RUN_ENTRY`), from the first on, are the entries from number `start` on.
 
         The time_diff of entry 1 is left out: it counts from the end of a file before this one.
         """
@@ -303,13 +311,13 @@ class IndexFile(SingleCalls, Closable):
         return self._core.compare_run(start, run.view(np.uint8).data)
 
     def slots(self) -> npt.NDArray[np.int32]:
-        """For every slot the number of its newest entry, 0 where there is none."""
+        """For every slot the number of its newest entry, 0 where there is none: ndarray of int32, one for each slot."""
         self._check_length()
         self._populate()
         return self._core.slots()
 
     def check(self) -> list[tuple[str, int, int, int, int]]:
-        """What contradicts itself inside the file, the first 100: (kind, number, at byte, expected, got) each."""
+        """Internal: the first 100 contradictions inside the file: (kind, number, at byte, expected, got) each."""
         self._check_length()
         self._populate()
         return self._core.check()

@@ -35,7 +35,18 @@ __all__ = ["IndexService", "QueryOffsetResult"]
 
 
 class QueryOffsetResult(NamedTuple):
-    """What `IndexService.queryOffset` answers: offsets, newest file first, and how far the newest file reaches."""
+    """What `IndexService.query_offset` answers.
+
+    Attributes
+    ----------
+    phy_offsets : ndarray of int64, shape (h,), newest file first
+    index_last_update_timestamp, index_last_update_phy_offset : int
+        How far the newest file reaches, the time in ms since the epoch; 0 and 0: there is no file.
+
+    Notes
+    -----
+    Source: RocketMQ 4.9.3 `store/index/QueryOffsetResult`.
+    """
 
     phy_offsets: npt.NDArray[np.int64]
     index_last_update_timestamp: int
@@ -97,9 +108,24 @@ class IndexService(Closable):
     ) -> IndexService:
         """Open every index file of a directory.
 
-        Geometry that is not given is inferred over all files; without files the broker's defaults hold. A writable
-        service creates the directory. A read-only one passes over a newest file that is empty, with a warning: a
-        file that a running broker creates is empty for a moment; and refuses a store's root (`BadMagicError`).
+        Parameters
+        ----------
+        directory : path, `<store>/index`
+        writable : bool; True: also creates the directory
+        hash_slot_num, index_num : int or None
+            None: inferred over all files; without files the broker's defaults hold.
+
+        Raises
+        ------
+        FileNotFoundError : there is no such directory, and it is not to be written
+        BadMagicError : it is to be read, and is a store's root, or nothing but files of others is in it
+        GeometryError : files and geometry disagree, or no file shows it
+        StoreInUseError : it is to be written, and a broker or another writer has it
+
+        Notes
+        -----
+        A read-only service passes over a newest file that is empty, with a warning: a file that a running broker
+        creates is empty for a moment.
         """
         where = os.fspath(directory)
         if writable:
@@ -144,7 +170,7 @@ class IndexService(Closable):
         return self.answer(topic, key, max_num, *period(begin, end))
 
     def answer(self, topic: str, key: str, max_num: int, begin: int, end: int) -> QueryOffsetResult:
-        """`query_offset` of times in ms that somebody has looked at."""
+        """Internal: `query_offset` of times in ms that somebody has looked at."""
         _check_max_num(max_num)
         files = self.files
         found: list[npt.NDArray[np.int64]] = []
@@ -163,7 +189,15 @@ class IndexService(Closable):
     ) -> Hits:
         """`query_offset` of many keys at once: each key is hashed once, each file is passed once.
 
-        `topic=None`: each key is a whole `topic#key`. The hits of a key are those of the single call, in its order.
+        Parameters
+        ----------
+        topic : str or None; None: each key is a whole `topic#key`
+        keys : list[str], ndarray of text, Arrow, polars or pandas strings, shape (n,)
+        max_num, begin, end : for each key as in the single call
+
+        Returns
+        -------
+        Hits : of key i the offsets of the single call, int64, in its order
         """
         _check_max_num(max_num)
         first, last = period(begin, end)
@@ -200,7 +234,7 @@ class IndexService(Closable):
         return done
 
     def put_run(self, run: npt.NDArray[Any]) -> int:
-        """Put the entries of a stretch of log (an array of `RUN_ENTRY`), rolling over as `build_index` does."""
+        """Internal: put the entries of a stretch of log, an array of `RUN_ENTRY`, rolling over as `build_index`."""
         self._check_writable()
         with self._lock:
             done = self._files[-1].put_run(run) if self._files and not self._closed else 0  # as a rule there is room
@@ -209,13 +243,13 @@ class IndexService(Closable):
         return done
 
     def expect(self, entries: int) -> None:
-        """About so many entries will be put soon, in many runs."""
+        """Internal: about so many entries will be put soon, in many runs."""
         self._expected = entries
         for file in self._files[-1:]:
             file.expect(entries)
 
     def create_index_file(self) -> None:
-        """Have a file that takes an entry, as the broker has before it looks at a message, with keys or without."""
+        """Internal: have a file that takes an entry, as the broker has before it looks at any message."""
         self._check_writable()
         with self._lock:
             self._current()
@@ -248,7 +282,7 @@ class IndexService(Closable):
         return fresh
 
     def delete_expired_file(self, min_phy_offset: int) -> list[str]:
-        """Delete the files that lie wholly below the commit log's minimum, never the last; returns their paths.
+        """Delete the files that end below `min_phy_offset`, the log's minimum, never the last; returns their paths.
 
         Source: RocketMQ 4.9.3, `IndexService.deleteExpiredFile`.
         """

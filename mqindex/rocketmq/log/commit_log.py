@@ -83,10 +83,12 @@ class CommitLog(Closable):
 
     Examples
     --------
-    >>> with CommitLog.open("/data/store/commitlog") as log:                # doctest: +SKIP
-    ...     for batch in log.scan(columns=["topic", "keys", "phy_offset"]):
-    ...         print(batch.num_rows)
-    ...     log.get_message(0).body
+    >>> with CommitLog.open("store/commitlog") as log:
+    ...     for batch in log.scan(131072, columns=["topic", "keys", "phy_offset"]):
+    ...         print(batch.num_rows, batch["topic"][0], batch["phy_offset"][:3].tolist())
+    ...     log.get_message(666).keys
+    5 LostTopic [131072, 131292, 131517]
+    'ORD59361344'
     """
 
     _thing = "commit log"
@@ -162,7 +164,7 @@ class CommitLog(Closable):
 
     @classmethod
     def of_store(cls, options: StoreOptions, *, flush: str | None = None) -> CommitLog:
-        """The log of a store, to append to it, for who holds the store's lock."""
+        """Internal: the log of a store, to append to it, for who holds the store's lock."""
         _make(options.commitlog)
         return cls._opened(options, None, flush, hold_directories(options.commitlog, store=False))
 
@@ -251,8 +253,9 @@ class CommitLog(Closable):
         return message
 
     def file_at(self, phy_offset: int) -> tuple[LogFile, Mapping]:
-        """The file that holds a phy offset, and its map, for as long as the caller keeps it; `FormatError`: none, or
-        a broker has deleted it (`LogExpiredError`).
+        """Internal: the file that holds a phy offset, and its map, for as long as the caller keeps it.
+
+        `FormatError`: there is none, or a broker has deleted it (`LogExpiredError`).
         """
         file = self._file_of(phy_offset)
         try:

@@ -85,7 +85,12 @@ class Message:
 
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview) -> Message:
-        """The message of a whole frame, as a broker stores it and sends it to consumers; its checksum is compared."""
+        """The message in `data`, a whole frame as a broker stores it and sends it to consumers.
+
+        Raises
+        ------
+        FormatError : it is no frame, or its body does not have its checksum
+        """
         view = memoryview(data).cast("B")
         start = max(int.from_bytes(view[_PHY_OFFSET], "big", signed=True), 0) if len(view) >= 36 else 0
         return read_message(view, min(start, 2**63 - 1 - len(view)), start)

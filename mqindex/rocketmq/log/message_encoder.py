@@ -22,9 +22,24 @@ _TIMES = ("born_timestamp", "store_timestamp")
 
 
 class AppendMessageResult(NamedTuple):
-    """Where a message is. `msg_id`: the broker's offset id; times in ms; `status` as the broker names it.
+    """Where `CommitLog.append_message` or `MessageStore.put_message` has put a message.
 
+    Attributes
+    ----------
+    phy_offset, size : int, bytes: where its frame begins, and how long it is
+    msg_id : str, the broker's offset id, 32 or 56 hex digits
+    store_timestamp : int, ms since the epoch
+    queue_offset : int
+    status : str, as the broker names it
+
+    Notes
+    -----
     Source: RocketMQ 4.9.3 `AppendMessageResult`.
+
+    Examples
+    --------
+    >>> AppendMessageResult(0, 98, "0A00000200002A9F0000000000000000", 1_700_000_000_000, 7).status
+    'PUT_OK'
     """
 
     phy_offset: int

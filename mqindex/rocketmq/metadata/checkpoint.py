@@ -17,10 +17,24 @@ _FIELDS = struct.Struct(">6q")
 
 
 class Checkpoint(NamedTuple):
-    """The fields of `<store>/checkpoint`, times in ms since the epoch.
+    """The fields of `<store>/checkpoint`.
 
-    Source: RocketMQ 4.9.3 `store/StoreCheckpoint`; `master_flushed_offset` (5.0), `confirm_phy_offset` (5.1) and
-    `logics_physical_offset` (5.5: the last message that the queues on the disk have) are 0 in older files.
+    Attributes
+    ----------
+    physic_msg_timestamp, logics_msg_timestamp, index_msg_timestamp : int, ms since the epoch
+        Store times up to which the log, the consume queues and the index are known to be on the disk.
+    master_flushed_offset : int, phy offset up to which the master's log is on its disk; from 5.0 on
+    confirm_phy_offset : int, phy offset that the in-sync replicas have; from 5.1 on
+    logics_physical_offset : int, phy offset of the last message that the queues on the disk have; from 5.5 on
+
+    Notes
+    -----
+    What a broker's version does not write is 0. Source: RocketMQ 4.9.3 `store/StoreCheckpoint`; 5.5.0 for the offsets.
+
+    Examples
+    --------
+    >>> Checkpoint.read("store/checkpoint").physic_msg_timestamp
+    1680170469252
     """
 
     physic_msg_timestamp: int = 0
@@ -32,7 +46,7 @@ class Checkpoint(NamedTuple):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Checkpoint | None:
-        """The checkpoint in a file; None where there is no file, or none that is long enough."""
+        """The checkpoint in the file `path`; None where there is no file, or none that is long enough."""
         try:
             with disk.named(path), open(path, "rb", opener=regular) as file:
                 head = file.read(_FIELDS.size)

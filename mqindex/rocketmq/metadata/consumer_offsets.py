@@ -32,7 +32,7 @@ class ConsumerOffsets(Mapping[str, dict[int, int]]):
 
     @classmethod
     def read(cls, directory: str, max_offset: Callable[[str, int], int]) -> ConsumerOffsets:
-        """Those of a store's `config` directory; none where it has no such file."""
+        """Internal: those of a store's `config` directory; none where it has no such file."""
         plain = load_side_json(os.path.join(directory, "consumerOffset.json"), _offset_table) or {}
         light = load_side_json(os.path.join(directory, "lmqConsumerOffset.json"), _lmq_offset_table) or {}
         return cls({**plain, **light}, max_offset)

@@ -16,6 +16,9 @@ class TopicConfig(NamedTuple):
     """One topic. `perm` bits: 4 read, 2 write, 1 inherit; `attributes` only from 5.0 on.
 
     Source: RocketMQ 4.9.3 `TopicConfig`.
+
+    >>> TopicConfig("orders", read_queue_nums=4).perm
+    6
     """
 
     topic_name: str

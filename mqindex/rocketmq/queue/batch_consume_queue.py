@@ -64,9 +64,13 @@ class BatchConsumeQueue(Closable):
 
     Examples
     --------
-    >>> with BatchConsumeQueue.open("/data/store/batchconsumequeue/T/0") as queue:    # doctest: +SKIP
-    ...     queue.get(17).msg_base_offset
-    16
+    >>> import struct, tempfile
+    >>> directory = tempfile.mkdtemp()
+    >>> with open(os.path.join(directory, "0" * 20), "xb") as file:  # one unit: the queue offsets 16 to 19
+    ...     size = file.write(struct.pack(">qiqqqhii", 0, 500, 0, 1604123001645, 16, 4, 0, 0).ljust(92, bytes(1)))
+    >>> with BatchConsumeQueue.open(directory) as queue:
+    ...     queue.get(17).msg_base_offset, queue.max_offset_in_queue
+    (16, 20)
     """
 
     _thing = "queue"
@@ -85,7 +89,8 @@ class BatchConsumeQueue(Closable):
 
         Raises
         ------
-        FileNotFoundError : there is no such directory. BadMagicError : it holds nothing but files of others
+        FileNotFoundError : there is no such directory
+        BadMagicError : it holds nothing but files of others
         """
         refuse_strangers(directory, "a batch consume queue")
         return cls(UnitFiles(os.fspath(directory), BATCH_UNIT_SIZE, FileMaps()))
@@ -134,7 +139,7 @@ class BatchConsumeQueue(Closable):
         return Columns({name: rows[name].astype(rows[name].dtype.newbyteorder("=")) for name in _COLUMNS}, len(rows))
 
     def get(self, queue_offset: int) -> BatchUnit | None:
-        """The unit that holds a queue offset; None: it is not in the queue."""
+        """The unit that holds `queue_offset`, with the columns of `units` as fields; None: it is not in the queue."""
         queue_offset = whole_number("queue_offset", queue_offset)
         first, end = self._bounds()
         number = self._holding(queue_offset, first, end)
@@ -148,8 +153,13 @@ class BatchConsumeQueue(Closable):
     def get_offset_in_queue_by_time(self, ms: Time, *, boundary: Boundary = "lower") -> int:
         """The first queue offset of a unit by its time, as the broker answers.
 
-        `ms`: since the epoch, or an aware datetime or a datetime64.
+        Parameters
+        ----------
+        ms : int, ms since the epoch, or an aware datetime or a datetime64
+        boundary : "lower" or "upper", see Notes
 
+        Notes
+        -----
         The file is the last one that begins at that time or before, so equal times in an earlier file are not seen.
         In it the first ("lower") or last ("upper") unit of that time, "lower" else the next newer one; at the time of
         the file's last unit or after it, that one. Where "upper" met no unit of that time, and where there is none at
@@ -171,7 +181,7 @@ class BatchConsumeQueue(Closable):
         return max(int(self._at(found)["msg_base_offset"]) if found >= 0 else -1, self.min_offset_in_queue)
 
     def correct_min_offset(self, min_phy_offset: int) -> int:
-        """Move the minimum after the units whose frames the log has no longer; returns it. Nothing is written.
+        """Move the minimum to the first unit whose frame is not below `min_phy_offset`; returns it. Nothing is written.
 
         Source: RocketMQ 5.3.3 `BatchConsumeQueue.correctMinOffset`.
         """

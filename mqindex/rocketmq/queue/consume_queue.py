@@ -145,7 +145,7 @@ class ConsumeQueue(Closable):
         ext: ConsumeQueueExt | None,
         shared: bool = False,
     ) -> ConsumeQueue:
-        """`open` with maps that may be `shared` with other queues, and then are not closed with this one."""
+        """Internal: `open` with maps that may be `shared` with other queues, and then are not closed with this one."""
         if file_size is not None and (file_size < 1 or file_size % QUEUE_UNIT_SIZE):
             raise ValueError(f"file_size: expected a multiple of {QUEUE_UNIT_SIZE}, got {file_size}")
         units = UnitFiles(directory, QUEUE_UNIT_SIZE, maps)
@@ -199,7 +199,7 @@ class ConsumeQueue(Closable):
             return QueueBounds(max(first, self._corrected), end.number, behind)
 
     def file_of(self, queue_offset: int) -> LogFile | None:
-        """The file that has the place of a queue offset, as last listed; None: there is none."""
+        """Internal: the file that has the place of a queue offset, as last listed; None: there is none."""
         return self._units.file_of(queue_offset)
 
     # ---- reading
@@ -217,7 +217,7 @@ class ConsumeQueue(Closable):
         return Columns({"queue_offset": offsets, "phy_offset": phys, "size": sizes, "tags_code": self._resolved(codes)})
 
     def select(self, tags: Iterable[str | int], start: int | None = None, stop: int | None = None) -> _Ints:
-        """The queue offsets in [start, stop) that a broker's filter lets pass: int64[m], ascending.
+        """The queue offsets in [start, stop) that a broker's filter lets pass: ndarray of int64, shape (m,), ascending.
 
         Only hashes are compared: another tag may have the same, the message itself settles it. A unit whose address
         leads nowhere passes, as in the broker.
@@ -237,7 +237,7 @@ class ConsumeQueue(Closable):
         return np.concatenate(found) if found else np.empty(0, np.int64)
 
     def take(self, start: int, stop: int, room: int, hashes: npt.NDArray[np.int32] | None, parts: _Ints) -> Taken:
-        """The first `room` units of the queue offsets [start, stop), which are within the bounds, that `select` gives.
+        """Internal: the first `room` units that `select` gives of [start, stop), which is within the bounds.
 
         Parameters
         ----------
@@ -279,7 +279,7 @@ class ConsumeQueue(Closable):
     # ---- what a broker does to a queue
 
     def correct_min_offset(self, min_phy_offset: int) -> int:
-        """Move the minimum to the first unit whose message the log still has; returns it.
+        """Move the minimum to the first unit whose message is not below `min_phy_offset`, the log's; returns it.
 
         Nothing is written. Where no unit is left that leads into the log, the queue is empty and begins at its end:
         the rule of 5.0 and later; 4.9.3 leaves the minimum where it was.
@@ -303,8 +303,9 @@ class ConsumeQueue(Closable):
 
         Parameters
         ----------
-        size : int, of the whole frame
+        phy_offset, size : int, bytes: where the message's frame begins, and its whole length
         tags_code : int, `tag_hash` of TAGS, 0 without; the time of delivery in SCHEDULE_TOPIC_XXXX
+        queue_offset : int, the message's own
 
         Notes
         -----
@@ -320,7 +321,7 @@ class ConsumeQueue(Closable):
         return self.put_units(unit).written == 1
 
     def put_units(self, units: npt.NDArray[Any]) -> PutUnits:
-        """Append units of this queue in the log's order: an array of `log_entries.UNIT`, its field `queue` is ignored.
+        """Internal: append units of this queue in the log's order, an array of `log_entries.UNIT` (`queue` is ignored).
 
         Returns
         -------

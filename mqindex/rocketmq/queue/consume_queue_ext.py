@@ -43,7 +43,11 @@ class ConsumeQueueExt(Closable):
 
     Examples
     --------
-    >>> with ConsumeQueueExt.open("/data/store/consumequeue_ext/T/0") as ext:         # doctest: +SKIP
+    >>> import os, struct, tempfile
+    >>> directory = tempfile.mkdtemp()
+    >>> with open(os.path.join(directory, "0" * 20), "xb") as file:
+    ...     size = file.write(struct.pack(">hqqh", 20, 100, 1604123001645, 0).ljust(60, bytes(1)))
+    >>> with ConsumeQueueExt.open(directory) as ext:
     ...     ext.get(-9223372036854775808)
     ExtUnit(tags_code=100, store_timestamp=1604123001645, bitmap=b'')
     """
@@ -59,14 +63,15 @@ class ConsumeQueueExt(Closable):
 
         Raises
         ------
-        FileNotFoundError : there is no such directory. BadMagicError : it holds nothing but files of others
+        FileNotFoundError : there is no such directory
+        BadMagicError : it holds nothing but files of others
         """
         refuse_strangers(directory, "extensions of a consume queue")
         return cls(UnitFiles(os.fspath(directory), 1, FileMaps()))
 
     @classmethod
     def of(cls, directory: str, maps: FileMaps) -> ConsumeQueueExt:
-        """`open` with maps that are shared with other queues."""
+        """Internal: `open` with maps that are shared with other queues."""
         return cls(UnitFiles(directory, 1, maps), False)
 
     @property
@@ -87,9 +92,12 @@ class ConsumeQueueExt(Closable):
         return _unit_at(buf, at)
 
     def get_many(self, addresses: npt.ArrayLike) -> Columns:
-        """The units at many addresses: found bool, tags_code int64, store_timestamp int64, bitmap_size int16.
+        """The units at many addresses, int64[n].
 
-        Where there is none, found is False and the rest 0.
+        Returns
+        -------
+        Columns : found bool, tags_code int64, store_timestamp int64 (ms), bitmap_size int16. Where there is no unit,
+            found is False and the rest 0.
         """
         places = np.ascontiguousarray(addresses, np.int64)
         out = {
@@ -110,7 +118,7 @@ class ConsumeQueueExt(Closable):
         return Columns(out)
 
     def tags_codes(self, codes: _Ints) -> _Ints:
-        """Tags codes with the addresses among them followed; those that lead nowhere stay."""
+        """Internal: tags codes with the addresses among them followed; those that lead nowhere stay."""
         units = self.get_many(codes)
         return np.where(units["found"], units["tags_code"], codes)
 

@@ -39,7 +39,13 @@ _MIN_FILTERED_BYTES = 16000  # of units that one request looks at, at least
 
 
 class GetMessageStatus(StrEnum):
-    """The names of the broker's `GetMessageStatus`; each is also the string of its name."""
+    """How a pull request ended: `GetMessageResult.status`; each is also the string of its name.
+
+    Source: RocketMQ 4.9.3 `store/GetMessageStatus`.
+
+    >>> GetMessageStatus.FOUND == "FOUND", GetMessageStatus("OFFSET_TOO_SMALL").name
+    (True, 'OFFSET_TOO_SMALL')
+    """
 
     FOUND = "FOUND"
     NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
@@ -53,7 +59,19 @@ class GetMessageStatus(StrEnum):
 
 
 class GetMessageResult(NamedTuple, Generic[_M]):
-    """`messages`: a list of `Message` (`get_message`), or `Columns` (`get_messages`). Offsets are queue offsets."""
+    """What `MessageStore.get_message` and `MessageStore.get_messages` answer.
+
+    Attributes
+    ----------
+    status : GetMessageStatus
+    next_begin_offset : int, the queue offset with which the next request begins
+    min_offset, max_offset : int, the bounds of the queue in queue offsets
+    messages : list of `Message`, or of `get_messages` the columns
+
+    Notes
+    -----
+    Source: RocketMQ 4.9.3 `store/GetMessageResult`.
+    """
 
     status: GetMessageStatus
     next_begin_offset: int

@@ -68,9 +68,11 @@ class MessageStore(Closable):
 
     Examples
     --------
-    >>> with MessageStore.open("/data/store") as opened:                     # doctest: +SKIP
-    ...     result = opened.get_message("TopicTest", 0, 0, tags="TagA || TagB")
-    ...     opened.query_message("TopicTest", "order-17", exact=True).messages
+    >>> with MessageStore.open("store") as opened:
+    ...     result = opened.get_message("LostTopic", 0, 0, max_msg_nums=32, tags="TagA || pay-success")
+    ...     found = opened.query_message("LostTopic", "user-3", exact=True, max_num=2).messages
+    >>> result.status.name, result.next_begin_offset, [message.phy_offset for message in found]
+    ('FOUND', 50, [124833, 125657])
     """
 
     _thing = "store"
@@ -143,7 +145,7 @@ class MessageStore(Closable):
 
         Parameters
         ----------
-        offset : int, queue offset
+        topic, queue_id, offset : the queue, and the queue offset to begin with
         max_msg_nums : int, most messages
         tags : an expression like `TagA || TagB`; None or `*`: all. Compared by hash and then as strings, as the broker
             and its consumers do it: with a collision fewer messages are left, none perhaps, and the status is `FOUND`.
@@ -306,7 +308,7 @@ class MessageStore(Closable):
         return query(index, log, topic, key, max_num, first, last)
 
     def look_message_by_offset(self, phy_offset: int) -> Message | None:
-        """The message that begins at a phy offset; None: the log has none there.
+        """The message that begins at `phy_offset`; None: the log has none there.
 
         Raises
         ------
@@ -336,7 +338,7 @@ class MessageStore(Closable):
         return [] if self._queues is None else self._queues.queues()
 
     def consume_queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
-        """One consume queue; None: there is none."""
+        """The consume queue of `topic` and `queue_id`; None: there is none."""
         return self._queue(topic, queue_id)
 
     @property

@@ -18,7 +18,18 @@ _TAGS_PREFIX = "T#"  # a 5.4 broker indexes TAGS as topic#T#TAGS
 
 
 class QueryMessageResult(NamedTuple):
-    """Messages, and how far the newest index file reaches (0, 0: the index gave nothing)."""
+    """What `MessageStore.query_message` answers.
+
+    Attributes
+    ----------
+    messages : list of `Message`, oldest first
+    index_last_update_timestamp, index_last_update_phy_offset : int
+        How far the newest index file reaches, the time in ms since the epoch; 0 and 0: the index gave nothing.
+
+    Notes
+    -----
+    Source: RocketMQ 4.9.3 `store/QueryMessageResult`.
+    """
 
     messages: list[Message]
     index_last_update_timestamp: int

@@ -43,7 +43,18 @@ _INTERVAL = 0.001  # seconds between looks of a follower
 
 
 class PutMessagesResult(NamedTuple):
-    """Where many messages are, in the order of the rows."""
+    """Where `MessageStore.put_messages` has put each message, in the order of the rows.
+
+    Attributes
+    ----------
+    phy_offsets : ndarray of int64, shape (n,)
+    sizes : ndarray of int32, shape (n,), bytes of the frames
+    queue_offsets : ndarray of int64, shape (n,)
+
+    Notes
+    -----
+    Source: RocketMQ 4.9.3 `AppendMessageResult`, of each message.
+    """
 
     phy_offsets: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.int32]

@@ -32,6 +32,10 @@ def offset_for_timestamp(directory: str | os.PathLike[str]) -> Callable[[Column 
     ----------
     directory : path of a partition's directory that every worker sees; the column holds ms since the epoch (bigint)
 
+    Raises
+    ------
+    FormatError, ImportError : when it runs, as of `mqindex.kafka.PartitionLog.offset_for_timestamp`
+
     Notes
     -----
     Files that are added or replaced are seen by the next batch. Source: Kafka 4.1.0,
@@ -39,8 +43,10 @@ def offset_for_timestamp(directory: str | os.PathLike[str]) -> Callable[[Column 
 
     Examples
     --------
-    >>> offsets = offset_for_timestamp("/data/kafka/orders-0")
-    >>> df.select("timestamp", offsets("timestamp").alias("offset"))  # doctest: +SKIP
+    >>> offsets = offset_for_timestamp(orders)
+    >>> times = spark.createDataFrame([(1_700_000_015_000,), (9_999_999_999_999,)], "ms bigint")
+    >>> [row.offset for row in times.select(offsets("ms").alias("offset")).collect()]
+    [628, None]
     """
     place = local_path(directory)
 

@@ -40,9 +40,12 @@ def select_partition(
 
     Examples
     --------
-    >>> look_up = select_partition("/data/store/index", topic="orders")
-    >>> df.mapInArrow(look_up, "key string, phy_offsets array<bigint>")  # doctest: +SKIP
-    >>> rdd.mapPartitions(look_up)  # doctest: +SKIP
+    >>> look_up = select_partition(store, topic="LostTopic")
+    >>> keys = spark.createDataFrame([("user-3",)], "key string")
+    >>> keys.mapInArrow(look_up, "key string, phy_offsets array<bigint>").first()
+    Row(key='user-3', phy_offsets=[125657, 125657, 124833, 121465, 114877])
+    >>> keys.rdd.mapPartitions(look_up).count()
+    1
     """
     lookup = Lookup(os.fspath(index_dir), topic, max_num, begin, end, hash_slot_num, index_num)
 
@@ -61,6 +64,15 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
     It takes record batches or rows with `key` (or `topic` and `key`), `phy_offset` and `store_timestamp`, puts them in
     their order as the broker would, and yields one (path, entries) a file; an empty partition yields nothing.
 
+    Parameters
+    ----------
+    out : path that every worker sees
+    hash_slot_num, index_num : int, the geometry of the files
+
+    Raises
+    ------
+    OutputExistsError : when it runs, a `part-<n>` is there and holds something else
+
     Notes
     -----
     `part-<n>` appears by one rename. A second attempt that comes to the same bytes is content with the first one's
@@ -68,9 +80,11 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
 
     Examples
     --------
-    >>> build = build_partition("/data/out", hash_slot_num=1000, index_num=4000)
-    >>> df.mapInArrow(build, "path string, entries bigint").collect()  # doctest: +SKIP
-    >>> rdd.mapPartitions(build).collect()  # doctest: +SKIP
+    >>> build = build_partition(os.path.abspath("parts"), hash_slot_num=1000, index_num=4000)
+    >>> rows = [("T#a", 0, 1_700_000_000_000), ("T#b", 100, 1_700_000_000_250)]
+    >>> entries = spark.createDataFrame(rows, "key string, phy_offset bigint, store_timestamp bigint").coalesce(1)
+    >>> entries.mapInArrow(build, "path string, entries bigint").select("entries").collect()
+    [Row(entries=2)]
     """
     where = os.path.abspath(local_path(out))
 

@@ -47,8 +47,12 @@ def select_phy_offset(
     ----------
     index_dir : path of a store, or of its directory of index files, that every worker sees
     topic : str or None; None: each key is the whole `topic#key`
-    max_num, begin, end : as `mqindex.rocketmq.IndexService.query_offset`
+    max_num, begin, end : as of `mqindex.rocketmq.IndexService.query_offset`, times in ms since the epoch
     hash_slot_num, index_num : int or None; None: inferred from the files
+
+    Raises
+    ------
+    FileNotFoundError, GeometryError : when it runs, as of `mqindex.rocketmq.IndexService.open`
 
     Notes
     -----
@@ -56,7 +60,10 @@ def select_phy_offset(
 
     Examples
     --------
-    >>> offsets = select_phy_offset("/data/store/index", topic="orders")
+    >>> offsets = select_phy_offset(store, topic="LostTopic")
+    >>> keys = spark.createDataFrame([("user-3",), ("no-such-key",)], "key string")
+    >>> [row.found for row in keys.select(offsets("key").alias("found")).collect()]
+    [[125657, 125657, 124833, 121465, 114877], []]
     >>> df.select("key", offsets("key").alias("phy_offsets"))  # doctest: +SKIP
     """
     lookup = Lookup(os.fspath(index_dir), topic, max_num, begin, end, hash_slot_num, index_num)
@@ -69,16 +76,27 @@ def select_phy_offset(
 
 
 def key_hash(column: Column | str) -> Column:
-    """The non-negative hash that an index file holds for a key (`topic#key`), as int; null stays null.
+    """The non-negative hash that an index file holds for each key (`topic#key`) of `column`, as int; null stays null.
 
     Source: RocketMQ 4.9.3, `IndexFile.indexKeyHashMethod`.
+
+    >>> keys = spark.createDataFrame([("TopicTest#MessageKey",)], "key string")
+    >>> keys.select(key_hash("key").alias("hash"), hash_slot("key", 5_000_000).alias("slot")).first()
+    Row(hash=638347386, slot=3347386)
     """
     hashed: Column = _key_hash_function()(column)
     return hashed
 
 
 def hash_slot(column: Column | str, n: int) -> Column:
-    """The slot of a key (`topic#key`) in an index file of `n` slots, as int; null stays null."""
+    """The slot of each key (`topic#key`) of `column` in an index file of `n` slots, as int; null stays null.
+
+    Source: RocketMQ 4.9.3, `IndexFile.putKey`.
+
+    >>> keys = spark.createDataFrame([("TopicTest#MessageKey",)], "key string")
+    >>> keys.select(hash_slot("key", 1000).alias("slot")).first()
+    Row(slot=386)
+    """
     if n < 1:
         raise ValueError(f"n: expected 1 or more, got {n}")
 
