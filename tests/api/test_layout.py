@@ -80,6 +80,30 @@ def test_the_fields_of_the_index_header_and_entry_stand_where_the_layout_says() 
 
 
 @in_repository
+@pytest.mark.parametrize(
+    ("header", "first", "last", "prefix", "fields"),
+    [
+        ("index_file", "header   |", "40       4*S", "MQI_", 6),
+        ("index_file", "entries  |", "index_count is", "MQI_ENTRY_", 4),
+        ("run", "record   |", "*/", "MQI_RUN_", 3),
+        ("log_frame", "   0 total_size", "born_host: address", "MQI_FRAME_", 9),
+        ("kafka_batch", "magic 2      |", "A magic above", "MQI_BATCH_", 10),
+    ],
+)
+def test_the_drawing_in_a_header_of_c_is_its_enumerators(
+    header: str, first: str, last: str, prefix: str, fields: int
+) -> None:
+    text = (SRC_C / f"mqi_{header}.h").read_text()
+    drawing = text[text.index(first) :].partition(last)[0]
+    drawn = dict(re.findall(r"(\d+) (\w+) [iu]\d+", drawing))
+    constants = c_constants()
+    assert len(drawn) == fields
+    assert {name: constants[prefix + name.upper()] for name in drawn.values()} == {
+        name: int(at) for at, name in drawn.items()
+    }
+
+
+@in_repository
 def test_the_fields_of_a_unit_stand_where_the_layout_says() -> None:
     constants = c_constants()
     unit = drawn("unit")
