@@ -16,12 +16,12 @@ from mqindex.cli.trouble import Trouble
 
 if TYPE_CHECKING:
     from mqindex.engines import Engine
+    from mqindex.rocketmq.options import StoreArguments
 
 __all__ = [
     "BrokerOptions",
     "EngineOptions",
-    "PartitionOptions",
-    "StoreOptions",
+    "PartitionArguments",
     "json_option",
     "parts_option",
     "path_options",
@@ -35,17 +35,10 @@ Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
 
 
-class StoreOptions(TypedDict):
-    """Keyword arguments of everything that opens a RocketMQ store."""
-
-    config: str | None
-    commitlog: list[str] | None
-    hash_slot_num: int | None
-    index_num: int | None
-    broker_version: str | None
+_OF_STORE = ("config", "commitlog", "hash_slot_num", "index_num", "broker_version")
 
 
-class PartitionOptions(TypedDict, total=False):
+class PartitionArguments(TypedDict, total=False):
     """Keyword arguments of everything that works on Kafka's partitions; what was not given is not there."""
 
     kafka_version: str
@@ -56,15 +49,15 @@ class PartitionOptions(TypedDict, total=False):
 class BrokerOptions(NamedTuple):
     """What the command line says of the broker, before it is known whose files PATH holds."""
 
-    rocketmq: StoreOptions
-    kafka: PartitionOptions
+    rocketmq: StoreArguments
+    kafka: PartitionArguments
 
-    def store(self) -> StoreOptions:
+    def store(self) -> StoreArguments:
         """The options for a RocketMQ store; those of Kafka must not have been given."""
         self._refuse(self.kafka, "Kafka", "RocketMQ")
         return self.rocketmq
 
-    def partition(self) -> PartitionOptions:
+    def partition(self) -> PartitionArguments:
         """The options for Kafka's partitions; those of RocketMQ must not have been given."""
         self._refuse(self.rocketmq, "RocketMQ", "Kafka")
         return self.kafka
@@ -140,9 +133,9 @@ def _broker_options(function: Function) -> Function:
     )  # fmt: skip
     @store_options
     @functools.wraps(function)
-    def gathered(*arguments: Any, options: StoreOptions, **rest: Any) -> Any:
-        values = {name: rest.pop(name) for name in PartitionOptions.__annotations__}
-        kafka = cast(PartitionOptions, {name: value for name, value in values.items() if value is not None})
+    def gathered(*arguments: Any, options: StoreArguments, **rest: Any) -> Any:
+        values = {name: rest.pop(name) for name in PartitionArguments.__annotations__}
+        kafka = cast(PartitionArguments, {name: value for name, value in values.items() if value is not None})
         return function(*arguments, options=BrokerOptions(options, kafka), **rest)
 
     return gathered
@@ -163,8 +156,8 @@ def store_options(function: Function) -> Function:
     )
     @functools.wraps(function)
     def gathered(*arguments: Any, **rest: Any) -> Any:
-        options = {name: rest.pop(name) for name in StoreOptions.__annotations__}
-        return function(*arguments, options=cast(StoreOptions, options), **rest)
+        options = {name: rest.pop(name) for name in _OF_STORE}
+        return function(*arguments, options=cast("StoreArguments", options), **rest)
 
     return gathered
 

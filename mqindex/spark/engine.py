@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mqindex.engines import OnProgress, Progress
 from mqindex.engines.transport import group_by_weight, outcome, results, run_packed
 from mqindex.errors import RebuildError
-from mqindex.spark.gone import unseen
 from mqindex.spark.jobs import start_job
+from mqindex.spark.missing_files import unseen
 from mqindex.spark.session import cause, ensure_session, is_local, quiet_pandas_warning
 
 if TYPE_CHECKING:

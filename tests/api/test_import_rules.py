@@ -57,7 +57,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"verify", "rebuild", "repair"},
     ],
     "spark": [
-        {"gone", "jobs", "options", "places", "rows", "session"},
+        {"jobs", "missing_files", "options", "rows", "session", "store_paths"},
         {"engine"},
         {"build", "functions", "sources"},
     ],

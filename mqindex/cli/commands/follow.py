@@ -16,7 +16,7 @@ import click
 
 from mqindex._words import plural
 from mqindex.cli.kinds import require_store
-from mqindex.cli.options import StoreOptions, json_option, store_options, subcommand
+from mqindex.cli.options import json_option, store_options, subcommand
 from mqindex.cli.output import print_json, print_line
 from mqindex.cli.progress import progress_bars
 from mqindex.cli.rocketmq.actions import require_log
@@ -26,6 +26,7 @@ from mqindex.cli.trouble import Interrupted
 if TYPE_CHECKING:
     from mqindex.rocketmq.dispatch.follow import FollowReport
     from mqindex.rocketmq.dispatch.reput import ReputProgress
+    from mqindex.rocketmq.options import StoreArguments
 
 __all__ = ["command"]
 
@@ -35,7 +36,7 @@ __all__ = ["command"]
 @click.option("--out", required=True, metavar="DIR", help="Where the index and the queues are kept; not in STORE.")
 @store_options
 @json_option
-def command(*, store: str, out: str, options: StoreOptions, as_json: bool) -> int:
+def command(*, store: str, out: str, options: StoreArguments, as_json: bool) -> int:
     """Keep an index and consume queues in DIR up to date with STORE's commit log, beside a live broker.
 
     STORE is only read. A message is found, with `mqindex query DIR`, a few milliseconds after the broker stored it.

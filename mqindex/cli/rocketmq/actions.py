@@ -10,18 +10,17 @@ import click
 
 from mqindex.cli.broker import Listing, Question
 from mqindex.cli.formats import Columns
-from mqindex.cli.options import BrokerOptions, StoreOptions
-from mqindex.cli.rocketmq.index_files import open_index_file
+from mqindex.cli.options import BrokerOptions
 from mqindex.cli.rocketmq.kinds import COMMIT_LOG_DIR, COMMIT_LOG_FILE, INDEX_FILE, STORE
 from mqindex.cli.rocketmq.log_files import log_file_extent
 from mqindex.cli.rocketmq.queues import unit_columns
 from mqindex.cli.rocketmq.store_facts import facts_of
-from mqindex.cli.rocketmq.structure import verify_structure
 from mqindex.cli.trouble import Trouble
 
 if TYPE_CHECKING:
     from mqindex.engines import Engine
     from mqindex.report import Catalogue, Report
+    from mqindex.rocketmq.options import StoreArguments
 
 __all__ = ["catalogue", "columns", "facts", "keywords", "query", "require_log", "verify"]
 
@@ -57,7 +56,7 @@ def query(kind: str, path: str, question: Question, options: BrokerOptions, *, a
     return print_hits(kind, path, question, options.store(), as_json=as_json)
 
 
-def require_log(path: str, options: StoreOptions) -> None:
+def require_log(path: str, options: StoreArguments) -> None:
     """The store at `path` has a commit log; where only a cluster sees the store, its workers find out."""
     from mqindex.rocketmq.options import store_options
     from mqindex.rocketmq.store import require_parts
@@ -70,13 +69,16 @@ def require_log(path: str, options: StoreOptions) -> None:
 
 def verify(kind: str, path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> Report:
     """Check a store; or index files against themselves."""
+    from mqindex.rocketmq.checks.structure import verify_structure
     from mqindex.rocketmq.verify import verify as verify_store
 
     if kind == STORE:
         if not any(os.path.isdir(os.path.join(path, part)) for part in ("index", "consumequeue")):
             require_log(path, options.store())  # else the report says that the log is missing
         return verify_store(path, deep=deep, engine=engine, **options.store())
-    return verify_structure(path, options.store(), deep=deep, engine=engine)
+    if deep:
+        raise Trouble("--deep compares with the commit log: expected a store's root directory")
+    return verify_structure(path, options.store(), engine=engine)
 
 
 def keywords(path: str, options: BrokerOptions, parts: list[str] | None) -> dict[str, Any]:
@@ -104,10 +106,11 @@ def columns(kind: str, path: str, listing: Listing, options: BrokerOptions) -> I
     return unit_columns(path, kind)
 
 
-def _entries(path: str, options: StoreOptions) -> Iterator[Columns]:
+def _entries(path: str, options: StoreArguments) -> Iterator[Columns]:
     import numpy as np
 
     from mqindex.rocketmq.index.compare import next_entry
+    from mqindex.rocketmq.index.opening import open_index_file
 
     file, _ = open_index_file(path, options)
     with file:

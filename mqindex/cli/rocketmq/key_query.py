@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mqindex._words import plural
 from mqindex.cli.broker import Question
 from mqindex.cli.keys import argument_text, key_batches
-from mqindex.cli.options import StoreOptions
 from mqindex.cli.output import Column, Rows, print_json
-from mqindex.cli.rocketmq.index_files import geometry_of
 from mqindex.cli.rocketmq.kinds import INDEX_FILE, STORE
 from mqindex.cli.trouble import Trouble, say, system_sentence
 from mqindex.errors import MQIndexError
@@ -21,13 +19,14 @@ from mqindex.errors import MQIndexError
 if TYPE_CHECKING:
     from mqindex.columns.hits import Hits
     from mqindex.rocketmq import IndexFile
+    from mqindex.rocketmq.options import StoreArguments
 
 __all__ = ["print_hits"]
 
 _TOPICS = 5  # named where there are others than the one that was asked for
 
 
-def print_hits(kind: str, path: str, question: Question, options: StoreOptions, *, as_json: bool) -> int:
+def print_hits(kind: str, path: str, question: Question, options: StoreArguments, *, as_json: bool) -> int:
     """A line a hit, or as JSON a key; how many hits there were. What --max-num leaves out is said on stderr."""
     from mqindex.rocketmq.layout import MAX_TIMESTAMP
 
@@ -74,12 +73,13 @@ def _other_topics(store: str, topic: str) -> str:
 
 
 @contextlib.contextmanager
-def _open(path: str, kind: str, options: StoreOptions, unread: list[str]) -> Iterator[Callable[..., Hits]]:
+def _open(path: str, kind: str, options: StoreArguments, unread: list[str]) -> Iterator[Callable[..., Hits]]:
     """The bulk look-up of a store, a directory or a file: f(topic, keys, max_num=, begin=, end=).
 
     Files of a directory that cannot be read are named on stderr, and gathered in `unread`.
     """
     from mqindex.rocketmq import IndexFile, IndexService
+    from mqindex.rocketmq.index.opening import geometry_of
     from mqindex.rocketmq.options import store_options as chosen_options
 
     chosen = chosen_options(path, **options)

@@ -6,9 +6,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from mqindex.cli.options import StoreOptions
 from mqindex.cli.rocketmq import kinds
-from mqindex.cli.rocketmq.index_files import geometry_of, open_index_file
 from mqindex.cli.rocketmq.log_files import log_file_extent
 from mqindex.cli.rocketmq.queue_facts import (
     batch_queue_facts,
@@ -24,18 +22,21 @@ from mqindex.files import lock
 
 if TYPE_CHECKING:
     from mqindex.rocketmq import IndexFile
+    from mqindex.rocketmq.options import StoreArguments
 
 __all__ = ["Facts", "facts_of"]
 
 Facts = dict[str, Any]
 
 
-def facts_of(kind: str, path: str, options: StoreOptions) -> Facts:
+def facts_of(kind: str, path: str, options: StoreArguments) -> Facts:
     """The facts of `path`. Parts of a store that cannot be read have an `error` instead of facts."""
     return _FACTS[kind](path, options)
 
 
-def _index_file(path: str, options: StoreOptions) -> Facts:
+def _index_file(path: str, options: StoreArguments) -> Facts:
+    from mqindex.rocketmq.index.opening import open_index_file
+
     file, source = open_index_file(path, options)
     with file:
         return {
@@ -58,8 +59,9 @@ def _header(file: IndexFile) -> Facts:
     }
 
 
-def _index_directory(path: str, options: StoreOptions) -> Facts:
+def _index_directory(path: str, options: StoreArguments) -> Facts:
     from mqindex.rocketmq import IndexFile
+    from mqindex.rocketmq.index.opening import geometry_of
     from mqindex.rocketmq.store import index_paths, stray_index_names
 
     slots, entries, source = geometry_of(path, options)
@@ -83,7 +85,7 @@ def _index_directory(path: str, options: StoreOptions) -> Facts:
     }
 
 
-def _commit_log_directory(path: str, options: StoreOptions) -> Facts:
+def _commit_log_directory(path: str, options: StoreArguments) -> Facts:
     return _commit_log([path])
 
 
@@ -101,7 +103,7 @@ def _commit_log(directories: list[str]) -> Facts:
         }
 
 
-def _commit_log_file(path: str, options: StoreOptions) -> Facts:
+def _commit_log_file(path: str, options: StoreArguments) -> Facts:
     from mqindex.rocketmq import CommitLog
 
     start, stop = log_file_extent(path)
@@ -110,7 +112,7 @@ def _commit_log_file(path: str, options: StoreOptions) -> Facts:
     return {"size": stop - start, "min_phy_offset": start, "max_phy_offset": end}
 
 
-def _checkpoint(path: str, options: StoreOptions) -> Facts:
+def _checkpoint(path: str, options: StoreArguments) -> Facts:
     from mqindex.rocketmq import Checkpoint
 
     checkpoint = Checkpoint.read(path)
@@ -119,7 +121,7 @@ def _checkpoint(path: str, options: StoreOptions) -> Facts:
     return checkpoint._asdict()
 
 
-def _store(path: str, options: StoreOptions) -> Facts:
+def _store(path: str, options: StoreArguments) -> Facts:
     from mqindex.rocketmq.options import store_options
 
     chosen = store_options(path, **options)
@@ -149,12 +151,12 @@ def _if_there(parts: dict[str, Facts | None]) -> Facts:
     return {name: part for name, part in parts.items() if part is not None}
 
 
-def _consumer_offsets(path: str, options: StoreOptions) -> Facts:
+def _consumer_offsets(path: str, options: StoreArguments) -> Facts:
     config = os.path.dirname(os.path.abspath(path))
     return consumer_offsets_facts(config, os.path.join(os.path.dirname(config), "consumequeue"))
 
 
-def _queue_file(kind: str) -> Callable[[str, StoreOptions], Facts]:
+def _queue_file(kind: str) -> Callable[[str, StoreArguments], Facts]:
     return lambda path, options: _file_of_units(path, kind)
 
 
@@ -177,7 +179,7 @@ def _reason(error: Exception) -> str:
     return system_sentence(error) if isinstance(error, OSError) else str(error)
 
 
-_FACTS: Final[dict[str, Callable[[str, StoreOptions], Facts]]] = {
+_FACTS: Final[dict[str, Callable[[str, StoreArguments], Facts]]] = {
     kinds.INDEX_FILE: _index_file,
     kinds.INDEX_DIR: _index_directory,
     kinds.COMMIT_LOG_FILE: _commit_log_file,

@@ -19,7 +19,7 @@ from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.spark.functions.column_functions import by_value, column_function, directory_state
 from mqindex.spark.functions.kafka import register_kafka_functions
 from mqindex.spark.options import local_path
-from mqindex.spark.places import index_directory
+from mqindex.spark.store_paths import index_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession

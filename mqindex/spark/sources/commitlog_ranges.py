@@ -11,7 +11,7 @@ from pyspark.sql.datasource import InputPartition
 from mqindex.rocketmq import CommitLog
 from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
-from mqindex.spark.gone import require_seen
+from mqindex.spark.missing_files import require_seen
 
 __all__ = [
     "BATCH_OPTIONS",

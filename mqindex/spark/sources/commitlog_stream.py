@@ -20,9 +20,9 @@ from mqindex.rocketmq import CommitLog
 from mqindex.rocketmq.log.log_files import list_log_files
 from mqindex.rocketmq.log.log_tail import LogTail
 from mqindex.spark.options import SourceOptions
-from mqindex.spark.places import log_directories
 from mqindex.spark.sources.commitlog_ranges import BATCH_OPTIONS, COLUMNS, LogRange, cut, messages, opened_log
 from mqindex.spark.sources.reading import arrow_schema, record_batches
+from mqindex.spark.store_paths import log_directories
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -14,7 +14,7 @@ from mqindex.kafka import AbortedTxn, OffsetIndex, TimeIndex, TransactionIndex
 from mqindex.kafka.index.index_entries import entries_before_zeros
 from mqindex.kafka.index.transaction_index import aborted_columns
 from mqindex.kafka.layout import IndexKind
-from mqindex.spark.gone import left_out
+from mqindex.spark.missing_files import left_out
 from mqindex.spark.options import SourceOptions
 from mqindex.spark.sources.kafka_files import PLACE, SegmentOf, SegmentRange, segments_in, with_place
 from mqindex.spark.sources.reading import BATCH_ROWS, FileSource, RangeReader, Ranges, in_tasks

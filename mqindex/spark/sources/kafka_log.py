@@ -20,7 +20,7 @@ from mqindex.kafka.log.batches import batch_columns
 from mqindex.kafka.log.records import read_records
 from mqindex.kafka.partition.isolation import visible_to
 from mqindex.kafka.partition.partition_log import IsolationLevel
-from mqindex.spark.gone import left_out
+from mqindex.spark.missing_files import left_out
 from mqindex.spark.options import SourceOptions
 from mqindex.spark.sources.kafka_files import PLACE, SegmentOf, SegmentRange, segments_in, with_place
 from mqindex.spark.sources.reading import MAX_OFFSET, FileSource, RangeReader, Ranges, in_tasks

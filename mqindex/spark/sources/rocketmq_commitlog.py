@@ -12,7 +12,6 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
 
 from mqindex.rocketmq import CommitLog
 from mqindex.spark.options import SourceOptions
-from mqindex.spark.places import log_directories
 from mqindex.spark.sources.commitlog_ranges import (
     BATCH_OPTIONS,
     BULKY_COLUMNS,
@@ -26,6 +25,7 @@ from mqindex.spark.sources.commitlog_ranges import (
 )
 from mqindex.spark.sources.commitlog_stream import LogStreamReader
 from mqindex.spark.sources.reading import MAX_OFFSET, FileSource, RangeReader
+from mqindex.spark.store_paths import log_directories
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

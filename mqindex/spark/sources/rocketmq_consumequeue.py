@@ -17,9 +17,9 @@ from mqindex.rocketmq.queue.batch_consume_queue import BatchConsumeQueue
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.queue.consume_queue_table import list_queues
-from mqindex.spark.gone import left_out
-from mqindex.spark.places import BATCH_QUEUES, queue_directories
+from mqindex.spark.missing_files import left_out
 from mqindex.spark.sources.reading import MAX_OFFSET, FileSource, RangeReader, Ranges, in_tasks
+from mqindex.spark.store_paths import BATCH_QUEUES, queue_directories
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

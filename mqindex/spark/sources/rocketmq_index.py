@@ -15,9 +15,9 @@ from pyspark.sql.datasource import InputPartition
 from mqindex.rocketmq import IndexFile, IndexService
 from mqindex.rocketmq.index.compare import next_entry
 from mqindex.rocketmq.log.expiry import read_again
-from mqindex.spark.gone import left_out
-from mqindex.spark.places import index_directory
+from mqindex.spark.missing_files import left_out
 from mqindex.spark.sources.reading import BATCH_ROWS, FileSource, RangeReader
+from mqindex.spark.store_paths import index_directory
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
-from mqindex.cli.options import StoreOptions
 from mqindex.errors import GeometryError
-
-if TYPE_CHECKING:
-    from mqindex.rocketmq import IndexFile
+from mqindex.rocketmq.index import geometry
+from mqindex.rocketmq.index.index_file import IndexFile
+from mqindex.rocketmq.options import StoreArguments, store_options
+from mqindex.rocketmq.store import index_paths
 
 __all__ = ["geometry_of", "open_index_file"]
 
 
-def open_index_file(path: str, options: StoreOptions) -> tuple[IndexFile, str]:
+def open_index_file(path: str, options: StoreArguments) -> tuple[IndexFile, str]:
     """The open file, and where its geometry comes from."""
-    from mqindex.rocketmq import IndexFile
-
     slots, entries, source = geometry_of(path, options)
     return IndexFile.open(path, hash_slot_num=slots, index_num=entries), source
 
 
-def geometry_of(path: str, options: StoreOptions) -> tuple[int | None, int | None, str]:
+def geometry_of(path: str, options: StoreArguments) -> tuple[int | None, int | None, str]:
     """(hash_slot_num, index_num, source) of an index file or a directory of them; None: not known."""
-    from mqindex.rocketmq.index import geometry
-    from mqindex.rocketmq.options import store_options
-    from mqindex.rocketmq.store import index_paths
-
     chosen = store_options(path, **options)
     given = chosen.value("hash_slot_num") or chosen.value("index_num")
     paths = index_paths(path) if os.path.isdir(path) else [path]

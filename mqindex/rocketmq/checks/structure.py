@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
 
-from mqindex.cli.options import StoreOptions
-from mqindex.cli.rocketmq.index_files import geometry_of
-from mqindex.cli.trouble import Trouble
+from mqindex.engines import Engine
 from mqindex.errors import MQIndexError
 from mqindex.report import Finding, Report, Value
-
-if TYPE_CHECKING:
-    from mqindex.engines import Engine
+from mqindex.rocketmq import catalogue
+from mqindex.rocketmq.checks.check import structural_finding
+from mqindex.rocketmq.index.compare import next_entry
+from mqindex.rocketmq.index.index_file import IndexFile
+from mqindex.rocketmq.index.opening import geometry_of
+from mqindex.rocketmq.options import StoreArguments
+from mqindex.rocketmq.store import index_paths
 
 __all__ = ["verify_structure"]
 
@@ -21,12 +22,8 @@ _Task = tuple[str, int, int]
 _Result = tuple[list[Finding], int]
 
 
-def verify_structure(path: str, options: StoreOptions, *, deep: bool, engine: Engine) -> Report:
+def verify_structure(path: str, options: StoreArguments, *, engine: Engine) -> Report:
     """Check one index file, or each of a directory: length, header, slots, chains."""
-    from mqindex.rocketmq.store import index_paths
-
-    if deep:
-        raise Trouble("--deep compares with the commit log: expected a store's root directory")
     started = time.perf_counter()
     paths = index_paths(path) if os.path.isdir(path) else [path]
     report = Report(path)
@@ -44,10 +41,6 @@ def verify_structure(path: str, options: StoreOptions, *, deep: bool, engine: En
 
 
 def _check(task: _Task) -> _Result:
-    from mqindex.rocketmq import IndexFile, catalogue
-    from mqindex.rocketmq.checks.check import structural_finding
-    from mqindex.rocketmq.index.compare import next_entry
-
     path, slots, entries = task
     try:
         with IndexFile.open(path, hash_slot_num=slots, index_num=entries) as file:
