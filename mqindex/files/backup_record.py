@@ -45,8 +45,8 @@ class Record:
 
     def to_bytes(self) -> bytes:
         """The record as its file holds it."""
-        told = {"schema": _SCHEMA, **asdict(self), "changes": [one._asdict() for one in self.changes]}
-        return json.dumps(told, indent=1).encode("ascii")
+        fields = {"schema": _SCHEMA, **asdict(self), "changes": [one._asdict() for one in self.changes]}
+        return json.dumps(fields, indent=1).encode("ascii")
 
 
 def new_record(root: str, changes: Sequence[Entry], takes_back: str | None) -> Record:
@@ -112,13 +112,13 @@ def _read(path: str) -> Record:
         raise FileStateError("not the record of a backup", path=path, expected=_SCHEMA) from None
 
 
-def _parsed(told: Any) -> Record:
+def _parsed(fields: Any) -> Record:
     """`ValueError`, `LookupError` or `TypeError` where it is none."""
-    changes = tuple(Entry(one["name"], one["kept"]) for one in told["changes"])
-    record = Record(told["number"], changes, tuple(told["after"]), told["takes_back"], tuple(told["restores"]))
+    changes = tuple(Entry(one["name"], one["kept"]) for one in fields["changes"])
+    record = Record(fields["number"], changes, tuple(fields["after"]), fields["takes_back"], tuple(fields["restores"]))
     names = [*record.after, *record.restores, *([] if record.takes_back is None else [record.takes_back])]
     if (
-        told["schema"] != _SCHEMA
+        fields["schema"] != _SCHEMA
         or type(record.number) is not int
         or not all(_inside(one.name) and isinstance(one.kept, bool) for one in changes)
         or not all(isinstance(name, str) for name in names)

@@ -56,12 +56,12 @@ class Exchange:
 def exchange_files(exchange: Exchange) -> list[str]:
     """Make the changes, durably; the paths of all new files. A second attempt finds done what is done."""
     root = exchange.root
-    due = [one for one in exchange.changes if disk.exists(one.source or os.path.join(root, one.name))]
-    if due:
+    pending = [one for one in exchange.changes if disk.exists(one.source or os.path.join(root, one.name))]
+    if pending:
         with staging.scratch(root) as scratch:
-            _record(exchange, due, scratch)
-            _keep_old(exchange, due)
-            for home, some in itertools.groupby(due, lambda one: os.path.dirname(one.name)):
+            _record(exchange, pending, scratch)
+            _keep_old(exchange, pending)
+            for home, some in itertools.groupby(pending, lambda one: os.path.dirname(one.name)):
                 for one in some:
                     _make(exchange, one, scratch)
                 if disk.is_directory(os.path.join(root, home)):
@@ -73,11 +73,11 @@ def _files(path: str) -> list[str]:
     return [os.path.join(path, name) for name in sorted(os.listdir(path))] if disk.is_directory(path) else [path]
 
 
-def _record(exchange: Exchange, due: Sequence[Change], scratch: str) -> None:
+def _record(exchange: Exchange, pending: Sequence[Change], scratch: str) -> None:
     """The backup appears with its record, whole and on the disk; a second attempt finds that of the first."""
     if disk.exists(exchange.backup):
         return
-    entries = dict.fromkeys(_entry(exchange.root, one.name) for one in due)
+    entries = dict.fromkeys(_entry(exchange.root, one.name) for one in pending)
     told = new_record(exchange.root, tuple(entries), exchange.takes_back)
     home = _new_directory(scratch, exchange.root)
     record = os.path.join(home, RECORD)
@@ -111,10 +111,10 @@ def _above(name: str) -> Iterator[str]:
     return (os.path.join(*parts[:end]) for end in range(1, len(parts)))
 
 
-def _keep_old(exchange: Exchange, due: Sequence[Change]) -> None:
+def _keep_old(exchange: Exchange, pending: Sequence[Change]) -> None:
     """Second names for all files that a file replaces, durable before the first is."""
     homes: set[str] = set()
-    for one in due:
+    for one in pending:
         path, kept = os.path.join(exchange.root, one.name), os.path.join(exchange.backup, one.name)
         if one.source is not None and _file_for_file(one.source, path):
             keep(path, kept, exchange.root)

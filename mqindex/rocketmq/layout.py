@@ -157,7 +157,6 @@ from typing import Final, NamedTuple
 from mqindex.errors import GeometryError
 
 __all__ = [
-    "BATCH_QUEUE_FILE_SIZE",
     "BATCH_UNIT_SIZE",
     "BLANK_UNIT_SIZE",
     "COMMIT_LOG_FILE_SIZE",
@@ -216,7 +215,6 @@ EXT_FILE_SIZE: Final = 48 << 20
 FIRST_EXT_ADDRESS: Final = -(2**63)  # of an extension's byte 0
 MAX_EXT_ADDRESS: Final = -(2**31) - 1  # a tags code up to here is the address of an extension unit
 BATCH_UNIT_SIZE: Final = 46
-BATCH_QUEUE_FILE_SIZE: Final = 13_800_000
 
 MAX_INDEX_FILE_SIZE: Final = 2**31 - 1  # the broker computes positions in 32 bits
 

@@ -27,7 +27,7 @@ def store(root: Path, *messages: LogMessage) -> Path:
 
 def told(root: Path) -> tuple[str, bool]:
     version = survey(store_options(root)).version
-    return str(version.told), version.known
+    return str(version.reported), version.known
 
 
 def test_newest_messages_without_a_separator_are_of_a_broker_before_5_2(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def check_start(found: Survey) -> Started:
     look.at_index()
     look.at_side_files()
     look.at_owners()
-    return look.told()
+    return look.verdict()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class _Look:
         self._deleted = 0
         self._lost: int | None = 0
 
-    def told(self) -> Started:
+    def verdict(self) -> Started:
         """All of it."""
         start = Start(
             starts=False if True in self._stops else None if None in self._stops else True,

@@ -38,7 +38,7 @@ class Stored(NamedTuple):
 class DispatchFlush:
     """A thread that flushes index files when they are full, and all queues each `interval` seconds. `index` None: none.
 
-    `stored`: tells the last message dispatched. An error of the thread is raised by `check` and `close`.
+    `stored`: gives the last message dispatched. An error of the thread is raised by `check` and `close`.
     Source: RocketMQ 4.9.3 and 5.5.0 `IndexService.flush`, `FlushConsumeQueueService`, `StoreCheckpoint`.
     """
 

@@ -220,13 +220,13 @@ def _run(
             raise
         finally:
             _fill(report, reput, keeper.lag_bytes)
-        with _told_if_slow(engine, home):
+        with _explained_if_slow(engine, home):
             keeper.flush.close()
         mark.proven = True
 
 
 @contextmanager
-def _told_if_slow(engine: Engine, home: FollowHome) -> Iterator[None]:
+def _explained_if_slow(engine: Engine, home: FollowHome) -> Iterator[None]:
     """A full index file is hundreds of megabytes, and a busy disk takes its time."""
     note = f"everything is dispatched; {home.out} goes to the disk, or is repaired by the next run if that is killed"
     timer = threading.Timer(_SLOW, announce, (engine, note))
@@ -255,9 +255,9 @@ class _Housekeeping:
             home.checkpoint, index, queues, lambda: Stored(reput.store_timestamp, reput.queued_phy_offset)
         )
 
-    def tick(self, told: ReputProgress) -> None:
+    def tick(self, progress: ReputProgress) -> None:
         self.flush.check()
-        self.lag_bytes = told.lag_bytes
+        self.lag_bytes = progress.lag_bytes
         files = list_log_files(self._home.commitlog)
         if not files and self._minimum:
             raise FileNotFoundError(errno.ENOENT, "the commit log is gone", self._home.commitlog[0])
@@ -266,7 +266,7 @@ class _Housekeeping:
             if self._index is not None:
                 self._index.delete_expired_file(self._minimum)
         if self._progress is not None:
-            self._progress(told)
+            self._progress(progress)
 
 
 def _fill(report: FollowReport, reput: Reput, lag_bytes: int) -> None:

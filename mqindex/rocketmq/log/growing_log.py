@@ -3,7 +3,7 @@
 A broker copies a frame into the mapped file, and a reader may come while it does. So the log's end is found first, by
 sizes alone, and only what is whole then is read: a frame with another record after it, and the last one when it looked
 the same at an earlier look. What lies after the end may be zeros, or stale bytes of an earlier life. The log may also
-be cut and written anew below what was read already: a checksum over what was read last tells.
+be cut and written anew below what was read already: a checksum over what was read last shows it.
 """
 
 from __future__ import annotations

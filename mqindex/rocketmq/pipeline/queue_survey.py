@@ -28,7 +28,7 @@ _SMALLEST_EXT_FILE = 24  # one unit and the mark after the last
 class QueueSurvey:
     """`settings` as a report shows them; `batch_topics`: those whose queues are batch queues. Picklable.
 
-    `size_known`: somebody or something told how long the queues' files are. `rocksdb`: where the queues are instead,
+    `size_known`: an option or a file says how long the queues' files are. `rocksdb`: where the queues are instead,
     when they are in RocksDB; None: in files.
     """
 
@@ -113,7 +113,7 @@ def _usual_size(directory: str, unit: int) -> int | None:
 def _batch_topics(options: StoreOptions) -> frozenset[str]:
     try:
         configured = read_topic_configs(os.path.join(options.root, "config"))
-    except FormatError:  # told by verify; the directories tell as well
+    except FormatError:  # verify reports it; the directories say it as well
         configured = {}
     batch = {topic for topic, config in configured.items() if config.attributes.get(_QUEUE_TYPE) == _BATCH}
     return frozenset(batch | {os.path.basename(path) for path in subdirectories(options.batch_consume_queue)})

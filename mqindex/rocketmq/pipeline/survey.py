@@ -79,7 +79,7 @@ class Survey:
 
 
 def survey(options: StoreOptions) -> Survey:
-    """Survey one store. A path that is not a store, or a geometry that cannot be told, is an error.
+    """Survey one store. A path that is not a store, or a geometry that cannot be found, is an error.
 
     What a broker deletes meanwhile is looked at no more.
     """
@@ -152,7 +152,7 @@ def start_report(report: AnyReport, found: Survey) -> AnyReport:
     """What a survey says belongs in every report."""
     report.settings = {
         "geometry": found.geometry,
-        "broker_version": found.version.told,
+        "broker_version": found.version.reported,
         **dict(found.queues.settings),
     }
     report.findings += found.findings

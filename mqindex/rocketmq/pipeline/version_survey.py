@@ -1,4 +1,4 @@
-"""Which broker wrote a store, as far as what survives of it tells; no file records the version.
+"""Which broker wrote a store, as far as what survives of it says; no file records the version.
 
 The version decides which messages give index entries: from 5.4 on those with TAGS too. It is found, in this order, by
 the newest entries of the index files; by what only 5.4 or newer leaves in the root; by the newest messages, whose
@@ -40,13 +40,13 @@ _SEPARATOR = 2
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """`number`: a version with the rules that are applied. `told`: what is known, for reports.
+    """`number`: a version with the rules that are applied. `reported`: what is known, for reports.
 
     `known`: whether it is known if TAGS give entries.
     """
 
     number: str
-    told: Value
+    reported: Value
     known: bool
 
 
@@ -75,14 +75,14 @@ def survey_version(
         agreeing = [tags for tags in (False, True) if _agrees(path, spans, pair, tags)]
         if len(agreeing) == 1:
             source = f"inferred from {os.path.basename(path)}"
-            told = Value("5.4 or newer" if agreeing[0] else before, source)
-            return Version(_TAGS if agreeing[0] else number, told, known=True)
+            reported = Value("5.4 or newer" if agreeing[0] else before, source)
+            return Version(_TAGS if agreeing[0] else number, reported, known=True)
     newest = next((name for name in _SINCE_5_4 if disk.is_there(os.path.join(options.root, name))), None)
     if newest is not None:
         return Version(_TAGS, Value("5.4 or newer", f"inferred from {newest}/"), known=True)
     if traces.no_separator:
-        told = Value("5.0 or 5.1" if new else "before 5.2", "inferred from the properties of the newest messages")
-        return Version(number, told, known=True)
+        reported = Value("5.0 or 5.1" if new else "before 5.2", "inferred from the properties of the newest messages")
+        return Version(number, reported, known=True)
     if new:
         return Version(
             _NEW, Value("5.0 or newer", f"inferred from {new}; the rules before 5.4 are applied"), known=False

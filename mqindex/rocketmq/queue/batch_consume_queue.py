@@ -54,7 +54,7 @@ class BatchUnit(NamedTuple):
 class BatchConsumeQueue(Closable):
     """The units of one batch queue. Read-only; for several threads, and beside a broker that writes.
 
-    A unit is where the one before it ends, so its place tells nothing of the queue offsets in it; they ascend.
+    A unit is where the one before it ends, so its place says nothing of the queue offsets in it; they ascend.
 
     Notes
     -----
@@ -267,7 +267,7 @@ def _stop_of(unit: Any) -> int:
 
 
 def _copied(buf: Any, start: int, stop: int) -> _Units:
-    """Copies: a slice of a mapping tells whether the file was cut, a view of it would read zeros."""
+    """Copies: a slice of a mapping shows whether the file was cut, a view of it would read zeros."""
     return np.frombuffer(buf[start * BATCH_UNIT_SIZE : stop * BATCH_UNIT_SIZE], _UNIT)
 
 

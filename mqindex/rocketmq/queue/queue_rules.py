@@ -12,7 +12,6 @@ __all__ = ["DELAY_LEVELS", "SCHEDULE_TOPIC", "QueueRules", "queue_rules"]
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 DELAY_LEVELS = parse_delay_levels("1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h")
-_EXT_FILE_SIZE = 48 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,5 +53,5 @@ def queue_rules(
         lmq=options.lmq is not False,
         system_topics=parse_version(broker_version) < (5, 0),
         file_size=options.consume_queue_file_size or file_size or layout.QUEUE_FILE_SIZE,
-        ext_file_size=(options.consume_queue_ext_file_size or ext_file_size or _EXT_FILE_SIZE) if ext else None,
+        ext_file_size=(options.consume_queue_ext_file_size or ext_file_size or layout.EXT_FILE_SIZE) if ext else None,
     )

@@ -115,7 +115,7 @@ def bounds_of(queue: ConsumeQueue | None) -> QueueBounds:
 def goes_back_to_min(options: StoreOptions) -> bool:
     """Whether who asks beyond a queue that begins at 0 is sent to its begin: up to 4.9.3. Later: always to its end.
 
-    Where no version is given, a file tells 5.x, which alone leaves it.
+    Where no version is given, a file shows 5.x, which alone leaves it.
     """
     if options.broker_version is None:
         return not disk.is_there(os.path.join(options.root, "abort.bak"))
