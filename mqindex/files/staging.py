@@ -268,8 +268,17 @@ def _age(fd: int) -> float:
 
 
 def discard(path: str) -> None:
-    """Remove a directory of ours and all in it; what is gone already is fine."""
-    with contextlib.suppress(OSError):  # of some of its calls it does not ignore them
+    """Remove a directory of ours and all in it; what is gone already is fine.
+
+    The owner file goes last: without it, what a killed run left of the directory would be nobody's, and stay for ever.
+    """
+    with contextlib.suppress(OSError):  # of some of its calls `rmtree` does not ignore them
+        for entry in list(os.scandir(path)):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            elif entry.name != _OWNER:
+                with contextlib.suppress(OSError):
+                    disk.remove(entry.path)
         shutil.rmtree(path, ignore_errors=True)
 
 

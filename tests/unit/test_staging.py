@@ -41,6 +41,26 @@ def test_a_scratch_whose_process_was_killed_is_removed_by_the_next(tmp_path):
         assert os.listdir(tmp_path) == [os.path.basename(fresh)]
 
 
+def test_a_scratch_whose_removal_was_killed_is_removed_by_the_next(tmp_path):
+    code = """
+import os, sys
+from mqindex.files import disk, staging
+def killed(*args, _unlink=os.unlink, _left=[10], **options):
+    _left[0] -= 1
+    if not _left[0]:
+        os.kill(os.getpid(), 9)
+    _unlink(*args, **options)
+with staging.scratch(sys.argv[1]) as path:
+    for number in range(9):
+        disk.write_new(os.path.join(path, str(number)), b"")
+    os.unlink = killed
+"""
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
+    assert len(os.listdir(tmp_path)) == 1
+    staging.sweep(str(tmp_path))
+    assert os.listdir(tmp_path) == []
+
+
 def test_an_old_shared_scratch_is_removed_a_fresh_one_not(tmp_path):
     old, fresh = (staging.make_shared_scratch(str(tmp_path)) for _ in range(2))
     os.utime(os.path.join(old, "owner"), (0, 0))
