@@ -35,12 +35,16 @@ PAGES = {  # module -> its name in the list of pages
     "mqindex.report": "mqindex.report",
     "mqindex.errors": "mqindex.errors",
     "mqindex.rocketmq.options": "Store options",
+    "mqindex.kafka.options": "Partition options",
     "mqindex.columns.columns": "Columns",
     "mqindex.columns.hits": "Hits",
     "mqindex.rocketmq.layout": "RocketMQ's files",
     "mqindex.kafka.layout": "Kafka's files",
 }
-ONLY = {"mqindex.rocketmq.options": "StoreArguments"}  # of the module, what is for users
+ONLY = {  # of the module, what is for users
+    "mqindex.rocketmq.options": "StoreArguments",
+    "mqindex.kafka.options": "PartitionArguments",
+}
 INTERNAL = "Internal: "  # a docstring that begins so is of a name that other rooms of the library use, not users
 
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
@@ -140,6 +144,7 @@ def as_list(section: str, heading: str) -> str:
         name, colon, text = item.partition(" : ")
         if not colon or "\n" in name:
             name, _, text = item.partition("\n")
+        text = re.sub(r"\A([^\n.]{1,50})\n\s+(?=[A-Z])", r"\1. ", text)  # a type, then a sentence
         if re.fullmatch(r"[\w.*, ]+", name):
             form = "`{}`" if heading in ("Raises", "Returns", "Yields") else "<code>{}</code>"
             name = ", ".join(form.format(one) for one in name.split(", "))

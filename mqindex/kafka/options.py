@@ -19,6 +19,8 @@ _OLDEST = (0, 11)
 class PartitionArguments(TypedDict, total=False):
     """The options of everything that reads a partition's index files or writes them, by keyword.
 
+    Parameters
+    ----------
     kafka_version : as "3.9.1"; None: the rules of 4.1. Up to 1.1 the offset index gets first offsets.
     index_interval_bytes : the topic's index.interval.bytes; no file of a partition has it.
     max_index_size : bytes (segment.index.bytes); a segment with more entries is refused, as by the broker.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from mqindex.kafka import layout as kafka_layout
 from mqindex.kafka.layout import IndexKind
 from mqindex.rocketmq import layout
 from tests.support.golden import case
@@ -127,3 +129,19 @@ def test_no_magic_number_is_written_twice() -> None:
             continue
         literals = {node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)}
         assert not literals & {abs(number) for number in numbers}, path.name
+
+
+@pytest.mark.parametrize("module", [layout, kafka_layout], ids=["rocketmq", "kafka"])
+def test_the_numbers_above_each_drawn_box_add_up(module: ModuleType) -> None:
+    """Where two fields have numbers, the first one is as wide as its type says."""
+    lines = (module.__doc__ or "").splitlines()
+    checked = 0
+    for number, line in enumerate(lines[:-3]):
+        ruler = line.split()
+        if ruler and all(word.isdecimal() for word in ruler) and lines[number + 1].startswith("+--"):
+            types = [cell.strip() for cell in lines[number + 3].strip("|").split("|")]
+            for begin, end, kind in zip(ruler, ruler[1:], types, strict=False):
+                width = int(match[1]) // 8 if (match := re.match(r"[iu](\d+)", kind)) else 8  # a host: 8 or 20
+                assert int(end) - int(begin) == width or kind == "", line
+                checked += 1
+    assert checked > 20
