@@ -204,7 +204,7 @@ def base_offset_of(path: str | os.PathLike[str]) -> int:
     prefix = os.path.basename(os.fspath(path)).partition(".")[0]
     if not (prefix.isascii() and prefix.isdigit()) or int(prefix) > MAX_BASE_OFFSET:
         raise BadMagicError(
-            "the name tells no base offset", path=path, expected="20 digits, a dot and more", got=prefix,
+            "the name has no base offset", path=path, expected="20 digits, a dot and more", got=prefix,
             hint="rename it, or give base_offset=",
         )  # fmt: skip
     return int(prefix)

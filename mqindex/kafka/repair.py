@@ -94,7 +94,7 @@ def repair(
 def undo_repair(directory: str | os.PathLike[str], backup: str | os.PathLike[str]) -> RepairReport:
     """Take a repair of a stopped broker's partition or log dir back: its files are again what they were before.
 
-    What stands in their places goes to a backup of its own, so that this can be taken back too. Of several repairs the
+    What is in their places now goes to a backup of its own, so that this can be taken back too. Of several repairs the
     last one is taken back first.
 
     Parameters

@@ -36,13 +36,13 @@ def verify(
 
     An index is in error where a look-up that it leads could give a wrong answer, a search by time begin in the wrong
     segment, retention go by a wrong time, or an aborted record reach a consumer. Indexes that are merely not what a
-    rebuild writes are told as info: followers, the cleaner, older brokers and other settings write others.
+    rebuild writes are an info: followers, the cleaner, older brokers and other settings write others.
 
     Parameters
     ----------
     directory : path of a partition or of a log dir; also of one that a broker is writing. Or of one file: a `.log`,
         with the indexes beside it, or an index, against the log beside it (by itself where there is none). What is open
-        before a segment its snapshot tells; without one, earlier segments are read for a `.log` and a `.txnindex`.
+        before a segment is in its snapshot; without one, earlier segments are read for a `.log` and a `.txnindex`.
     deep : also read every record: whether its batch can be decompressed, and has the greatest timestamp that it says.
     kafka_version, index_interval_bytes, max_index_size : partition options, as for `rebuild`. Settings that are not the
         topic's make no error.

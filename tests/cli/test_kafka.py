@@ -191,7 +191,7 @@ def test_an_index_needs_the_name_that_tells_its_offsets(shell: Shell, mono: Path
     shutil.copy(mono / f"{0:020d}.index", copy)
     done = shell("info", copy, "--kind", "offset-index")
     assert (done.status, done.out) == (2, "")
-    assert "the name tells no base offset" in done.err
+    assert "the name has no base offset" in done.err
 
 
 @pytest.mark.parametrize("command", ["info", "verify"])

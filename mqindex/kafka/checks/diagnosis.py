@@ -1,4 +1,4 @@
-"""What is right and wrong with the indexes of partitions: found once, told by verify, mended by repair."""
+"""What is right and wrong with the indexes of partitions: found once, reported by verify, repaired by repair."""
 
 from __future__ import annotations
 
@@ -22,7 +22,15 @@ from mqindex.kafka.partition.survey import Partition, Survey, gone
 from mqindex.kafka.partition.transactions import Replay
 from mqindex.report import Finding, Report
 
-__all__ = ["DiagnosedPartition", "Diagnosis", "count_checked", "diagnose", "map_segments", "replay", "unlike"]
+__all__ = [
+    "DiagnosedPartition",
+    "Diagnosis",
+    "count_checked",
+    "diagnose",
+    "differing_indexes",
+    "map_segments",
+    "replay",
+]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -33,11 +41,11 @@ _BATCH_SEGMENTS = 256
 
 @dataclass(slots=True)
 class DiagnosedPartition:
-    """`due`: the aborted transactions of each segment. What is wrong with a segment is in `segments`."""
+    """`aborted`: the aborted transactions of each segment. What is wrong with a segment is in `segments`."""
 
     partition: Partition
     segments: list[CheckedSegment]
-    due: list[list[AbortedTxn]]
+    aborted: list[list[AbortedTxn]]
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -74,8 +82,8 @@ def diagnose(engine: Engine, found: Survey, *, deep: bool) -> Diagnosis:
     return Diagnosis(
         found,
         [
-            _diagnosed(engine, each, list(itertools.islice(checked, len(each.segments))), *told)
-            for each, told in zip(found.partitions, known, strict=True)
+            _diagnosed(engine, each, list(itertools.islice(checked, len(each.segments))), *epochs)
+            for each, epochs in zip(found.partitions, known, strict=True)
         ],
     )
 
@@ -118,15 +126,15 @@ def replay(
 ) -> list[list[AbortedTxn]]:
     """The aborted transactions of each segment.
 
-    Behind a segment that cannot be read to its end, the next snapshot tells what is open; without one nothing is known.
+    After a segment that cannot be read to its end, the next snapshot has what is open; without one nothing is known.
     """
-    going, due = Replay(partition.begun), []
+    going, aborted = Replay(partition.begun), []
     for number, files in enumerate(partition.segments):
         if number and not readable[number - 1]:
             begun = run_one(engine, _open_at, (partition, files.base_offset), "snapshot")
             going = Replay(begun)
-        due.append(going.run(events[number]))
-    return due
+        aborted.append(going.run(events[number]))
+    return aborted
 
 
 def _open_at(item: tuple[Partition, int]) -> OpenTransactions:
@@ -141,17 +149,17 @@ def _diagnosed(
     engine: Engine, partition: Partition, segments: list[CheckedSegment], epochs: Epochs, unread: list[Finding]
 ) -> DiagnosedPartition:
     events = [segment.events for segment in segments]
-    due = replay(engine, partition, events, [segment.readable for segment in segments])
+    aborted = replay(engine, partition, events, [segment.readable for segment in segments])
     missed = [segment.files for segment in segments if segment.gone]
-    done = DiagnosedPartition(partition, segments, due, gone(partition.path, partition.segments, missed))
+    done = DiagnosedPartition(partition, segments, aborted, gone(partition.path, partition.segments, missed))
     wrong = [
-        (segment, aborted)
-        for segment, aborted in zip(segments, due, strict=True)
-        if segment.readable and (segment.transactions or b"") != aborted_bytes(aborted)
+        (segment, expected)
+        for segment, expected in zip(segments, aborted, strict=True)
+        if segment.readable and (segment.transactions or b"") != aborted_bytes(expected)
     ]
     markers = Markers(events if wrong else [], max((one.last_offset or 0 for one in segments), default=0) + 1)
-    for segment, aborted in wrong:
-        _check_transactions(segment, aborted, markers, partition.log_start)
+    for segment, expected in wrong:
+        _check_transactions(segment, expected, markers, partition.log_start)
     for segment in segments:
         if segment.contradictory:
             segment.leave_indexes()
@@ -159,23 +167,25 @@ def _diagnosed(
         done.findings += segment.findings
     done.findings += overlaps(segments, partition.next_base)
     done.findings += unread + check_epochs([(segment.files.log, segment.epochs) for segment in segments], epochs)
-    done.findings += unlike(partition.path, segments)
+    done.findings += differing_indexes(partition.path, segments)
     return done
 
 
-def _check_transactions(segment: CheckedSegment, due: list[AbortedTxn], markers: Markers, log_start: int) -> None:
+def _check_transactions(segment: CheckedSegment, expected: list[AbortedTxn], markers: Markers, log_start: int) -> None:
     path = segment.files.place_of(IndexKind.TRANSACTION)
-    found = check_transactions(path, segment.transactions, due, markers, open_end=segment.open, log_start=log_start)
+    found = check_transactions(
+        path, segment.transactions, expected, markers, open_end=segment.open, log_start=log_start
+    )
     segment.findings += found
     if any(finding.severity == "error" for finding in found):
         segment.wrong.add(IndexKind.TRANSACTION)
 
 
-def unlike(path: str, segments: Sequence[CheckedSegment]) -> list[Finding]:
-    """Sound indexes that are not what a rebuild writes: one word for all of them."""
+def differing_indexes(path: str, segments: Sequence[CheckedSegment]) -> list[Finding]:
+    """Sound indexes that are not what a rebuild writes: one finding for all of a kind."""
     found = []
     for kind in (IndexKind.OFFSET, IndexKind.TIME):
-        wanted = [segment.files for segment in segments if kind in segment.unlike and not segment.open]
+        wanted = [segment.files for segment in segments if kind in segment.differing and not segment.open]
         if wanted:
             got = f"{len(wanted)} of {plural(len(segments), f'.{kind} file')} that a rebuild would write differently"
             found.append(catalogue.INDEX_DIFFERS.finding(path, got=got))

@@ -1,6 +1,6 @@
-"""Offset and time index of one segment against its log: what would mislead a broker, what is merely unlike a rebuild.
+"""Offset and time index of one segment against its log: what misleads a broker, what merely differs from a rebuild.
 
-An entry is right when no search that it leads can pass over what it looks for; how it came about is told, but no error:
+An entry is right when no search that begins at it passes over what it looks for; one of another origin is no error:
 followers, the cleaner and older brokers write other entries than a rebuild does.
 """
 
@@ -20,31 +20,34 @@ from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.log_facts import LogFacts
 from mqindex.report import Finding, Kind
 
-__all__ = ["Against", "check_entries", "check_shape"]
+__all__ = ["Expectation", "check_entries", "check_shape"]
+
+
+_Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # relative offsets and positions
 
 
 @dataclass(frozen=True, slots=True)
-class Against:
-    """What the two indexes of a segment are held against.
+class Expectation:
+    """What the log of a segment demands of its two indexes.
 
     `open`: the segment's indexes may be longer than their entries, and end before the log does: it is the last one, and
-    nobody closed it. `due`: how many entries a rebuild writes.
+    nobody closed it. `entries`: how many a rebuild writes.
     """
 
     base_offset: int
     valid_bytes: int
     last_offset: int
     max_timestamp: int
-    due: dict[IndexKind, int]
+    entries: dict[IndexKind, int]
     open: bool
 
-    def closed(self) -> Against:
+    def closed(self) -> Expectation:
         """The same of a segment that was closed."""
         return replace(self, open=False)
 
-    def of_a_longer_interval(self) -> Against:
-        """The same where no entry of the offset index is due yet."""
-        return replace(self, due={**self.due, IndexKind.OFFSET: 0})
+    def of_a_longer_interval(self) -> Expectation:
+        """The same where the offset index need not have an entry yet."""
+        return replace(self, entries={**self.entries, IndexKind.OFFSET: 0})
 
 
 # ---- one file for itself
@@ -57,14 +60,14 @@ def check_shape(path: str, kind: IndexKind, entries: Entries, *, may_be_longer: 
         size = kind.entry_size
         got = entries.places * size + entries.fragment
         findings.append(kinds.length.finding(path, expected=f"a multiple of {size} bytes", got=got))
-    behind = entries.places - len(entries)
+    following = entries.places - len(entries)
     if entries.tail == "zeros":
         unwritten = kinds.unwritten_while_open if may_be_longer else kinds.unwritten
-        zeros = f"{plural(behind, 'place')} of zeros"
+        zeros = f"{plural(following, 'place')} of zeros"
         findings.append(unwritten.finding(path, entries.at, expected="nothing", got=zeros))
     elif entries.tail == "stale":
         order = kinds.order_while_open if may_be_longer else kinds.order
-        strange = plural(behind, "place that does not follow", "places that do not follow")
+        strange = plural(following, "place that does not follow", "places that do not follow")
         findings.append(order.finding(path, entries.at, expected="entries in order", got=strange))
     return findings
 
@@ -76,31 +79,31 @@ def check_entries(
     chunks: Iterable[npt.NDArray[Any]],
     offsets: tuple[str, Entries] | None,
     times: tuple[str, Entries] | None,
-    due: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
-    against: Against,
+    rebuilt: _Pairs,
+    expectation: Expectation,
     *,
     replaced: bool,
 ) -> tuple[list[Finding], list[Finding]]:
     """Findings of the offset and of the time index; None: one that is not looked at.
 
-    A search by time goes on through the offset index: the one that is there; `due`, its relative offsets and positions
-    as a rebuild writes them, where that one is missing, or wrong, or to be `replaced`.
+    A search by time goes on through the offset index: the one that exists; `rebuilt`, relative offsets and positions as
+    a rebuild writes them, where that one is missing, or wrong, or to be `replaced`.
     """
     none = np.empty(0, np.int64)
-    there = (offsets[1].first, offsets[1].second) if offsets else due
+    there = (offsets[1].first, offsets[1].second) if offsets else rebuilt
     stamps, targets = (times[1].first, times[1].second) if times else (none, none)
-    starts = [np.concatenate([_looked_up(*lookup, targets), _last(lookup, against)]) for lookup in (there, due)]
+    starts = [np.concatenate([_looked_up(*lookup, targets), _last(lookup, expectation)]) for lookup in (there, rebuilt)]
     facts = LogFacts(chunks, np.unique(np.concatenate([there[1], *starts])), stamps)
-    found = list(_check_offsets(*offsets, facts, against)) if offsets else []
+    found = list(_check_offsets(*offsets, facts, expectation)) if offsets else []
     bad = replaced or any(one.severity == "error" or one.kind.endswith("-empty") for one in found)
     chosen = starts[bad]
-    least = _least(facts, chosen[len(targets) :], against)
-    return found, list(_check_times(*times, chosen[: len(targets)], least, facts, against)) if times else []
+    least = _least(facts, chosen[len(targets) :], expectation)
+    return found, list(_check_times(*times, chosen[: len(targets)], least, facts, expectation)) if times else []
 
 
-def _last(lookup: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]], against: Against) -> npt.NDArray[np.int64]:
+def _last(lookup: _Pairs, expectation: Expectation) -> npt.NDArray[np.int64]:
     """The position of the last entry within the log, if there is one."""
-    within = (lookup[1] < against.valid_bytes) & ~_cut(lookup[0] + against.base_offset, against)
+    within = (lookup[1] < expectation.valid_bytes) & ~_cut(lookup[0] + expectation.base_offset, expectation)
     return lookup[1][within][-1:]
 
 
@@ -111,21 +114,21 @@ def _looked_up(
     return np.concatenate([[0], positions])[np.searchsorted(offsets, targets, "right")]
 
 
-def _check_offsets(path: str, entries: Entries, facts: LogFacts, against: Against) -> Iterator[Finding]:
+def _check_offsets(path: str, entries: Entries, facts: LogFacts, expectation: Expectation) -> Iterator[Finding]:
     kinds, size = catalogue.OFFSET_INDEX, IndexKind.OFFSET.entry_size
     if not len(entries):
-        yield from _empty(path, against)
+        yield from _empty(path, expectation)
         return
     at = facts.positions
     row = at.rows_of(entries.second)
-    offsets = entries.first + against.base_offset
-    beyond = entries.second >= against.valid_bytes
-    beyond_log = kinds.beyond_open_log if against.open else kinds.beyond_log
+    offsets = entries.first + expectation.base_offset
+    beyond = entries.second >= expectation.valid_bytes
+    beyond_log = kinds.beyond_open_log if expectation.open else kinds.beyond_log
     yield from _first(beyond_log, path, size, beyond, "position",
-                     f"below {against.valid_bytes}", entries.second)  # fmt: skip
-    cut = _cut(offsets, against) & ~beyond
+                     f"below {expectation.valid_bytes}", entries.second)  # fmt: skip
+    cut = _cut(offsets, expectation) & ~beyond
     yield from _first(kinds.beyond_open_log, path, size, cut, "offset",
-                     f"{against.last_offset} or less", offsets)  # fmt: skip
+                     f"{expectation.last_offset} or less", offsets)  # fmt: skip
     beyond |= cut
     inside = ~at.found[row] & ~beyond
     yield from _first(catalogue.OFFSET_INDEX_POSITION, path, size, inside, "position", "the beginning of a batch",
@@ -141,23 +144,23 @@ def _check_offsets(path: str, entries: Entries, facts: LogFacts, against: Agains
 
 
 def _check_times(
-    path: str, entries: Entries, positions: npt.NDArray[np.int64], least: int, facts: LogFacts, against: Against
+    path: str, entries: Entries, positions: npt.NDArray[np.int64], least: int, facts: LogFacts, expectation: Expectation
 ) -> Iterator[Finding]:
     kinds, size, times = catalogue.TIME_INDEX, IndexKind.TIME.entry_size, entries.first
     last = int(times[-1]) if len(times) else -1
     if last < least:
         kind = catalogue.TIME_INDEX_INCOMPLETE if len(times) else catalogue.TIME_INDEX_EMPTY
         got = last if len(times) else "no entry"
-        expected = f"last timestamp {least}{' or more' if against.open else ''}"
+        expected = f"last timestamp {least}{' or more' if expectation.open else ''}"
         yield kind.finding(path, None, "timestamp", expected, got)
-    beyond = times > against.max_timestamp
-    beyond_log = kinds.beyond_open_log if against.open else kinds.beyond_log
+    beyond = times > expectation.max_timestamp
+    beyond_log = kinds.beyond_open_log if expectation.open else kinds.beyond_log
     yield from _first(beyond_log, path, size, beyond, "timestamp",
-                     f"{against.max_timestamp} or less", times)  # fmt: skip
-    offsets = entries.second + against.base_offset
-    cut = _cut(offsets, against) & ~beyond
+                     f"{expectation.max_timestamp} or less", times)  # fmt: skip
+    offsets = entries.second + expectation.base_offset
+    cut = _cut(offsets, expectation) & ~beyond
     yield from _first(kinds.beyond_open_log, path, size, cut, "offset",
-                     f"{against.last_offset} or less", offsets)  # fmt: skip
+                     f"{expectation.last_offset} or less", offsets)  # fmt: skip
     beyond |= cut
     at = facts.positions
     before = at.timestamp_before[at.rows_of(positions)]
@@ -171,26 +174,26 @@ def _check_times(
                      offsets)  # fmt: skip
 
 
-def _cut(offsets: npt.NDArray[np.int64], against: Against) -> npt.NDArray[np.bool_]:
-    """Entries of an open index for offsets behind the log's end: what a truncation cuts stays in the file."""
-    return (offsets > against.last_offset) & against.open
+def _cut(offsets: npt.NDArray[np.int64], expectation: Expectation) -> npt.NDArray[np.bool_]:
+    """Entries of an open index for offsets above the log's end: what `truncateTo` drops stays in the file."""
+    return (offsets > expectation.last_offset) & expectation.open
 
 
-def _least(facts: LogFacts, last_position: npt.NDArray[np.int64], against: Against) -> int:
+def _least(facts: LogFacts, last_position: npt.NDArray[np.int64], expectation: Expectation) -> int:
     """What the last entry's timestamp must be, at the least: an open index has an entry with each of the other index's.
 
-    Where that one has none, though some are due, it is as if this one were closed.
+    Where that one has none, though a rebuild writes some, it is as if this one were closed.
     """
-    if not against.open or (not len(last_position) and against.due[IndexKind.OFFSET]):
-        return against.max_timestamp
+    if not expectation.open or (not len(last_position) and expectation.entries[IndexKind.OFFSET]):
+        return expectation.max_timestamp
     before = facts.positions.timestamp_before[facts.positions.rows_of(last_position)]
     return int(before.max(initial=-1))
 
 
-def _empty(path: str, against: Against) -> Iterator[Finding]:
+def _empty(path: str, expectation: Expectation) -> Iterator[Finding]:
     """No entry where a rebuild writes some: every answer is right, and slow; a follower's one append leaves it so."""
-    if against.due[IndexKind.OFFSET]:
-        expected = plural(against.due[IndexKind.OFFSET], "entry")
+    if expectation.entries[IndexKind.OFFSET]:
+        expected = plural(expectation.entries[IndexKind.OFFSET], "entry")
         yield catalogue.OFFSET_INDEX_EMPTY.finding(path, expected=expected, got="no entry")
 
 

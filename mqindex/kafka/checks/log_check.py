@@ -28,12 +28,12 @@ def refused(path: str, error: MQIndexError) -> Finding:
 
 
 def log_findings(path: str, made: Recovered, *, last: bool) -> list[Finding]:
-    """What stands behind the last good batch, and batches that contradict each other."""
+    """What follows the last good batch, and batches that contradict each other."""
     return [*_oddities(path, made), *_tail(path, made, last=last)]
 
 
 def is_contradictory(made: Recovered) -> bool:
-    """Whether batches with good checksums contradict each other: which of them is right, the log does not tell."""
+    """Whether batches with good checksums contradict each other: which of them is right, the log does not say."""
     return bool(made.oddities)
 
 
@@ -53,7 +53,7 @@ def _oddities(path: str, made: Recovered) -> list[Finding]:
     Notes
     -----
     Source: Kafka 4.1.0 `LogSegment.recover`, `UnifiedLog.append` (offsets of a follower's append), and of a consumer
-    `ByteBufferLogInputStream`, `DefaultRecordBatch`. The checksum of magic 2 begins behind these fields.
+    `ByteBufferLogInputStream`, `DefaultRecordBatch`. The checksum of magic 2 begins after these fields.
     """
     found = []
     for oddity, count, at, expected, got in made.oddities:
@@ -67,7 +67,7 @@ def _oddities(path: str, made: Recovered) -> list[Finding]:
 
 
 def end_findings(segment: LogSegment, made: Recovered, ends: Sequence[int]) -> list[Finding]:
-    """A log that ended at an offset has a batch that ends there, unless it was cut behind the broker's back.
+    """A log that ended at an offset has a batch that ends there, unless somebody else cut it.
 
     Notes
     -----

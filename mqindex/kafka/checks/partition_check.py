@@ -14,7 +14,7 @@ __all__ = ["known_epochs", "overlaps"]
 
 
 def overlaps(segments: Sequence[CheckedSegment], next_base: int | None) -> list[Finding]:
-    """Every offset of a segment is below the next one's base offset. `next_base`: of the segment behind the last."""
+    """Every offset of a segment is below the next one's base offset. `next_base`: of the segment after the last."""
     bases = [segment.files.base_offset for segment in segments[1:]] + ([] if next_base is None else [next_base])
     return [
         catalogue.SEGMENT_OVERLAP.finding(one.files.log, None, "last_offset", f"below {base}", one.last_offset)
@@ -24,9 +24,9 @@ def overlaps(segments: Sequence[CheckedSegment], next_base: int | None) -> list[
 
 
 def known_epochs(directories: Sequence[str]) -> list[tuple[Epochs, list[Finding]]]:
-    """A task: what the checkpoints of partitions tell, or why they do not.
+    """A task: the checkpoints of partitions, or why they cannot be read.
 
-    They are read behind the logs: a broker that is writing puts an epoch there before its first batch.
+    They are read after the logs: a broker that is writing puts an epoch there before its first batch.
     """
     return [_known(directory) for directory in directories]
 

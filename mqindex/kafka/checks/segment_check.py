@@ -56,7 +56,7 @@ class SegmentCheck:
 class CheckedSegment:
     """What was found.
 
-    `wrong`: the indexes that a repair writes anew; `unlike`: sound ones that a rebuild would write
+    `wrong`: the indexes that a repair writes anew; `differing`: sound ones that a rebuild would write
     otherwise. `readable`: the log is good to its last batch, so `events` are all there are. `transactions`: bytes of
     the `.txnindex`, None: there is none. `epochs`: runs of leader epochs. `contradictory`: the log's batches contradict
     each other. `refusal`: why a broker's recovery does not survive the log, `out_of_order`: because offsets go back;
@@ -66,7 +66,7 @@ class CheckedSegment:
     files: SegmentFiles
     findings: list[Finding] = field(default_factory=list)
     wrong: set[IndexKind] = field(default_factory=set)
-    unlike: set[IndexKind] = field(default_factory=set)
+    differing: set[IndexKind] = field(default_factory=set)
     readable: bool = False
     events: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, EVENT))
     epochs: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, RUN))
@@ -86,7 +86,7 @@ class CheckedSegment:
         """What was found of the offset and time index."""
         self.findings += indexes.findings
         self.wrong |= indexes.wrong
-        self.unlike |= indexes.unlike
+        self.differing |= indexes.differing
         self.open, self.entries = indexes.open, indexes.entries
 
     def leave_indexes(self) -> None:

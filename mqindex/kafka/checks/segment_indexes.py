@@ -1,4 +1,4 @@
-"""The offset and time index of one segment: byte for byte what recovery writes, or held against the log."""
+"""The offset and time index of one segment: byte for byte what recovery writes, or compared with the log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mqindex._words import plural
 from mqindex.files import disk
 from mqindex.files.regular import regular
 from mqindex.kafka import catalogue
-from mqindex.kafka.checks.index_check import Against, check_entries, check_shape
+from mqindex.kafka.checks.index_check import Expectation, check_entries, check_shape
 from mqindex.kafka.index.index_entries import Entries, read_entries
 from mqindex.kafka.layout import MAX_LOG_SIZE, MIN_BATCH_SIZE, IndexKind
 from mqindex.kafka.log.log_segment import LogSegment
@@ -27,11 +27,11 @@ __all__ = ["CheckedIndexes", "check_alone", "check_indexes"]
 
 @dataclass(slots=True)
 class CheckedIndexes:
-    """`wrong`: indexes that a repair writes anew; `unlike`: sound ones that a rebuild would write otherwise."""
+    """`wrong`: indexes that a repair writes anew; `differing`: sound ones that a rebuild would write otherwise."""
 
     findings: list[Finding] = field(default_factory=list)
     wrong: set[IndexKind] = field(default_factory=set)
-    unlike: set[IndexKind] = field(default_factory=set)
+    differing: set[IndexKind] = field(default_factory=set)
     open: bool = False
     entries: int = 0
 
@@ -55,9 +55,9 @@ def check_indexes(files: SegmentFiles, segment: LogSegment, made: Recovered, *, 
 
     may_be_open : nobody closed the segment, as far as is known; it is open where one of its files ends in zeros.
     """
-    due = {IndexKind.OFFSET: made.offset_index, IndexKind.TIME: made.time_index}
+    rebuilt = {IndexKind.OFFSET: made.offset_index, IndexKind.TIME: made.time_index}
     plain, looked = CheckedIndexes(), {}
-    for kind, wanted in due.items():
+    for kind, wanted in rebuilt.items():
         path = files.indexes.get(kind)
         if path is None:
             plain.judge(kind, [_missing(files, kind, wanted, empty=made.valid_bytes == 0)])
@@ -69,19 +69,19 @@ def check_indexes(files: SegmentFiles, segment: LogSegment, made: Recovered, *, 
             looked[kind] = path, read_entries(path, kind, segment.size // MIN_BATCH_SIZE + 1)
     if not looked:
         return plain
-    against = Against(
+    expectation = Expectation(
         files.base_offset,
         made.valid_bytes,
         files.base_offset - 1 if made.last_offset is None else made.last_offset,
         made.max_timestamp,
-        {kind: len(wanted) // kind.entry_size for kind, wanted in due.items()},
+        {kind: len(wanted) // kind.entry_size for kind, wanted in rebuilt.items()},
         open=may_be_open and any(entries.zeros for _, entries in looked.values()),
     )
-    compare = partial(_against_log, segment, looked, _pairs(due[IndexKind.OFFSET]), plain=plain)
-    done = compare(against)
-    if against.open and done.wrong:  # a repair closes the segment, and then nothing of it is open any more
-        done = compare(against.closed())
-        if compare(against.of_a_longer_interval()).is_sound:
+    compare = partial(_against_log, segment, looked, _pairs(rebuilt[IndexKind.OFFSET]), plain=plain)
+    done = compare(expectation)
+    if expectation.open and done.wrong:  # a repair closes the segment, and then nothing of it is open any more
+        done = compare(expectation.closed())
+        if compare(expectation.of_a_longer_interval()).is_sound:
             done.soften()
     return done
 
@@ -101,26 +101,26 @@ def check_alone(path: str, kind: IndexKind) -> CheckedIndexes:
 def _against_log(
     segment: LogSegment,
     looked: Mapping[IndexKind, tuple[str, Entries]],
-    due: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
-    against: Against,
+    rebuilt: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    expectation: Expectation,
     plain: CheckedIndexes,
 ) -> CheckedIndexes:
     """`plain`: what needs no log."""
-    done = CheckedIndexes(list(plain.findings), set(plain.wrong), open=against.open, entries=plain.entries)
+    done = CheckedIndexes(list(plain.findings), set(plain.wrong), open=expectation.open, entries=plain.entries)
     for kind, (path, entries) in looked.items():
         done.entries += len(entries)
-        done.judge(kind, check_shape(path, kind, entries, may_be_longer=against.open))
+        done.judge(kind, check_shape(path, kind, entries, may_be_longer=expectation.open))
     offsets, times = check_entries(
-        segment.batch_arrays(0, against.valid_bytes),
+        segment.batch_arrays(0, expectation.valid_bytes),
         looked.get(IndexKind.OFFSET),
         looked.get(IndexKind.TIME),
-        due,
-        against,
+        rebuilt,
+        expectation,
         replaced=IndexKind.OFFSET in done.wrong,
     )
     done.judge(IndexKind.OFFSET, offsets)
     done.judge(IndexKind.TIME, times)
-    done.unlike = set(looked) - done.wrong
+    done.differing = set(looked) - done.wrong
     return done
 
 

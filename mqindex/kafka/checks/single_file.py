@@ -1,7 +1,7 @@
-"""One file of a segment: what tells whether it is right, and what of that is told.
+"""One file of a segment: what it is checked with, and which findings are about it.
 
-An index is held against its log, and a log has its indexes. Which transactions are open before a segment, a snapshot
-tells; where there is none, the segments before it are read too.
+An index is compared with its log, a log with its indexes. Which transactions are open before a segment, a snapshot
+has; where there is none, the segments before it are read too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mqindex.engines.tasks import run_one
 from mqindex.errors import BadMagicError, CorruptIndexError
 from mqindex.files import disk
 from mqindex.kafka import catalogue
-from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis, diagnose, unlike
+from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis, diagnose, differing_indexes
 from mqindex.kafka.checks.segment_check import CheckedSegment
 from mqindex.kafka.checks.segment_indexes import check_alone
 from mqindex.kafka.checks.transaction_check import check_transactions_alone
@@ -38,7 +38,7 @@ _WITH_TRANSACTIONS: Final = ("log", IndexKind.TRANSACTION)
 
 
 def survey_file(order: Order, *, from_start: bool = False) -> Survey:
-    """Survey what tells of one file: its segment, the last of those listed; none where it is an index without a log.
+    """Survey what one file is checked with: its segment, the last of those listed; none for an index without a log.
 
     from_start : with every segment before it, where transactions matter; else from a snapshot on that can be read.
     """
@@ -55,14 +55,14 @@ def survey_file(order: Order, *, from_start: bool = False) -> Survey:
         first = 0 if from_start else _first_needed(segments, number, known.snapshots, log_start_offset(home))
     needed = known._replace(segments=segments[first : number + 1])
     partition = surveyed_partition(home, needed, was_clean(os.path.dirname(home)))
-    behind = (each.base_offset for each in segments[number + 1 :])
-    partition = replace(partition, next_base=next(behind, None))
+    later = (each.base_offset for each in segments[number + 1 :])
+    partition = replace(partition, next_base=next(later, None))
     findings = () if name else (catalogue.INDEXES_UNKNOWN.finding(path),)
     return Survey(path, os.path.dirname(home), True, order.options, (partition,), findings, path)
 
 
 def _name_of(path: str) -> re.Match[str] | None:
-    """A segment's name: its ending, and what stands behind that; None: perhaps a log that was copied."""
+    """A segment's name: its ending, and what follows that; None: perhaps a log that was copied."""
     return _NAME.fullmatch(os.path.basename(path))
 
 
@@ -92,13 +92,13 @@ def _first_offset(path: str) -> int:
 
 
 def _first_needed(segments: tuple[SegmentFiles, ...], number: int, snapshots: Mapping[int, str], log_start: int) -> int:
-    """From which segment on the log tells what is open before segment `number`."""
-    while number and not _tells(snapshots, segments[number].base_offset, log_start):
+    """From which segment on the log shows what is open before segment `number`."""
+    while number and not _has_snapshot(snapshots, segments[number].base_offset, log_start):
         number -= 1
     return number
 
 
-def _tells(snapshots: Mapping[int, str], base_offset: int, log_start: int) -> bool:
+def _has_snapshot(snapshots: Mapping[int, str], base_offset: int, log_start: int) -> bool:
     if base_offset in snapshots and base_offset > log_start:
         with contextlib.suppress(CorruptIndexError, OSError):
             read_snapshot(snapshots[base_offset])
@@ -106,7 +106,7 @@ def _tells(snapshots: Mapping[int, str], base_offset: int, log_start: int) -> bo
     return False
 
 
-# ---- what is told
+# ---- what is reported
 
 
 def diagnose_file(engine: Engine, found: Survey, *, deep: bool) -> Diagnosis:
@@ -118,7 +118,7 @@ def diagnose_file(engine: Engine, found: Survey, *, deep: bool) -> Diagnosis:
     transactions = _last(diagnosis).files.place_of(IndexKind.TRANSACTION)
     if any(finding.path == transactions for finding in _last(diagnosis).findings):
         whole = run_one(engine, _survey_from_start, Order(found.file, found.options), "survey")
-        if whole != found:  # what hides committed records of earlier segments, only those tell
+        if whole != found:  # what hides committed records of earlier segments, only those show
             diagnosis = diagnose(engine, whole, deep=deep)
     return _narrowed(diagnosis, found.file)
 
@@ -134,15 +134,15 @@ def _last(diagnosis: Diagnosis) -> CheckedSegment:
 def _narrowed(diagnosis: Diagnosis, path: str) -> Diagnosis:
     """Of the last segment that was looked at, what belongs to the file."""
     (home,), segment, kinds = diagnosis.partitions, _last(diagnosis), _kinds(path)
-    told = {segment.files.log}
+    about = {segment.files.log}
     for kind in kinds:
-        told |= {segment.files.place_of(kind), segment.files.indexes.get(kind, path)}
-    segment.findings = [finding for finding in segment.findings if finding.path in told]
+        about |= {segment.files.place_of(kind), segment.files.indexes.get(kind, path)}
+    segment.findings = [finding for finding in segment.findings if finding.path in about]
     segment.wrong &= kinds
-    segment.unlike &= kinds
+    segment.differing &= kinds
     partition = replace(home.partition, segments=(segment.files,), sizes=home.partition.sizes[-1:])
-    findings = [finding for finding in home.findings if finding.path in told] + unlike(path, [segment])
-    return Diagnosis(diagnosis.survey, [DiagnosedPartition(partition, [segment], home.due[-1:], findings)])
+    findings = [finding for finding in home.findings if finding.path in about] + differing_indexes(path, [segment])
+    return Diagnosis(diagnosis.survey, [DiagnosedPartition(partition, [segment], home.aborted[-1:], findings)])
 
 
 def _kinds(path: str) -> set[IndexKind]:

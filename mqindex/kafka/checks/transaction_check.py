@@ -26,7 +26,7 @@ _ENTRY_SIZE = IndexKind.TRANSACTION.entry_size
 class Markers:
     """Where each producer's transactions of a partition ended and began, from the events of all its segments.
 
-    `end`: the offset behind the log's last record.
+    `end`: the offset after the log's last record.
     """
 
     def __init__(self, events: Sequence[npt.NDArray[Any]], end: int) -> None:
@@ -53,18 +53,24 @@ class Markers:
 
 
 def check_transactions(
-    path: str, data: bytes | None, due: Sequence[AbortedTxn], markers: Markers, *, open_end: bool, log_start: int = 0
+    path: str,
+    data: bytes | None,
+    expected: Sequence[AbortedTxn],
+    markers: Markers,
+    *,
+    open_end: bool,
+    log_start: int = 0,
 ) -> list[Finding]:
     """Findings of one `.txnindex`; `data` None: it is missing. `open_end`: its last entries may not have been written.
     `log_start`: nobody reads below; a transaction that ended there misleads nobody.
 
     The cleaner keeps the entries as they were written, though it takes the batches at a transaction's begin away; a
-    follower may have told a later last stable offset, that of a transaction which it appended at once, and which a
+    follower may have written a later last stable offset, that of a transaction which it appended at once, and which a
     truncation may have taken away since. Neither misleads a consumer, as long as no transaction began in between: a
     search that ends at the entry would miss it (Kafka 4.1.0 `TransactionIndex.collectAbortedTxns`). Of many findings of
-    one kind the first is told, with their number.
+    one kind the first is reported, with their number.
     """
-    return _first_of_each(_findings(path, data, due, markers, open_end, log_start))
+    return _first_of_each(_findings(path, data, expected, markers, open_end, log_start))
 
 
 def check_transactions_alone(path: str, base_offset: int) -> tuple[list[Finding], int]:
@@ -111,11 +117,11 @@ def _first_of_each(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _findings(
-    path: str, data: bytes | None, due: Sequence[AbortedTxn], markers: Markers, open_end: bool, log_start: int
+    path: str, data: bytes | None, expected: Sequence[AbortedTxn], markers: Markers, open_end: bool, log_start: int
 ) -> Iterator[Finding]:
     entries = read_aborted(data or b"")
     yield from _shape(path, data or b"", entries)
-    known = {(txn.producer_id, txn.last_offset): txn for txn in due}
+    known = {(txn.producer_id, txn.last_offset): txn for txn in expected}
     found = set()
     for number, txn in enumerate(entries):
         at = number * _ENTRY_SIZE
@@ -168,23 +174,25 @@ def _unknown(path: str, at: int, txn: AbortedTxn, markers: Markers, log_start: i
 
 
 def _compare(
-    path: str, at: int, txn: AbortedTxn, due: AbortedTxn, markers: Markers, log_start: int
+    path: str, at: int, txn: AbortedTxn, expected: AbortedTxn, markers: Markers, log_start: int
 ) -> Iterator[Finding]:
-    if txn.first_offset != due.first_offset:
+    if txn.first_offset != expected.first_offset:
         hides = txn.last_offset >= log_start and (
-            txn.first_offset > due.first_offset or markers.any_in(due.producer_id, txn.first_offset, due.first_offset)
+            txn.first_offset > expected.first_offset
+            or markers.any_in(txn.producer_id, txn.first_offset, expected.first_offset)
         )
         kind = catalogue.TRANSACTION_INDEX_FIRST_OFFSET if hides else catalogue.TRANSACTION_CLEANED
-        yield kind.finding(path, at + 10, "first_offset", due.first_offset, txn.first_offset)
+        yield kind.finding(path, at + 10, "first_offset", expected.first_offset, txn.first_offset)
     stable = txn.last_stable_offset
-    if stable != due.last_stable_offset:
-        early = stable > max(due.last_stable_offset, log_start)
-        alone = due.last_stable_offset == due.last_offset + 1 and not markers.began_in(due.last_offset + 1, stable)
+    if stable != expected.last_stable_offset:
+        early = stable > max(expected.last_stable_offset, log_start)
+        end = expected.last_offset + 1
+        alone = expected.last_stable_offset == end and not markers.began_in(end, stable)
         followed = early and alone and stable <= markers.end
         kind = catalogue.TRANSACTION_INDEX_LAST_STABLE_OFFSET if early else catalogue.LAST_STABLE_OFFSET_EARLIER
         if followed:
             kind = catalogue.LAST_STABLE_OFFSET_OF_FOLLOWER
-        yield kind.finding(path, at + 26, "last_stable_offset", due.last_stable_offset, stable)
+        yield kind.finding(path, at + 26, "last_stable_offset", expected.last_stable_offset, stable)
 
 
 def _said(txn: AbortedTxn) -> str:

@@ -68,7 +68,7 @@ class AbstractIndex(Closable):
         Raises
         ------
         FileNotFoundError
-        BadMagicError : the name tells no base offset, or is that of another file of a segment.
+        BadMagicError : the name has no base offset, or is that of another file of a segment.
         StoreInUseError : `writable`, and somebody has it open for writing.
         OSError : `writable`, and no space is left for what is sparse of it, as brokers leave it; nothing has changed.
         """
@@ -200,7 +200,7 @@ class AbstractIndex(Closable):
             return True
 
     def trim_to_valid_size(self) -> None:
-        """Cut what stands behind the entries, as the broker does when it rolls or closes a segment."""
+        """Cut what follows the entries, as the broker does when it rolls or closes a segment."""
         self.resize(self.size_in_bytes)
 
     def flush(self) -> None:

@@ -87,7 +87,7 @@ class OffsetIndex(AbstractIndex):
             raise self._full()
         if why == "order":
             raise OutOfOrderError(
-                "the offset is not behind the last entry", path=self.path, field="offset",
+                "the offset is not greater than the last entry's", path=self.path, field="offset",
                 expected=f"more than {self.last_offset}", got=int(wanted[done]),
             )  # fmt: skip
         if why == "overflow":
@@ -105,7 +105,7 @@ class OffsetIndex(AbstractIndex):
         return places.astype(np.int32)
 
     def fetch_upper_bound_offset(self, fetch: OffsetPosition, fetch_size: int) -> OffsetPosition | None:
-        """The first entry at or behind `fetch.position + fetch_size`; None: there is none.
+        """The first entry at or after `fetch.position + fetch_size`; None: there is none.
 
         Only bounds a search for aborted transactions. The sum is of 32 bits, as in the broker.
         """
@@ -115,7 +115,7 @@ class OffsetIndex(AbstractIndex):
         return entry
 
     def sanity_check(self) -> None:
-        """Raise `CorruptIndexError` where the broker would: zeros behind the entries are not found this way."""
+        """Raise `CorruptIndexError` where the broker would: zeros after the entries are not found this way."""
         if len(self) and self.last_offset < self.base_offset:
             raise self._corrupt("last offset", f"{self.base_offset} or more", self.last_offset)
         self._check_length()

@@ -77,7 +77,7 @@ class TimeIndex(AbstractIndex):
         Raises
         ------
         IndexFullError, OutOfOrderError, OffsetOverflowError
-            The entries before the one that is refused were appended. (The broker leaves half an entry behind where an
+            The entries before the one that is refused were appended. (The broker leaves half an entry where an
             offset is too far from the base offset; here nothing is written of it.)
         """
         keys, wanted = times("timestamps", timestamps), int64s("offsets", offsets)

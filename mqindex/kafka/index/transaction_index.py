@@ -112,7 +112,7 @@ class TransactionIndex(Closable):
     """A `.txnindex` file; one that does not exist has no entries, and is made by the first `append`.
 
     For one thread at a time where it is written; one object at a time may have it open for writing, in one process:
-    another is a `StoreInUseError`, and a forked child may not write. What is left over behind the last whole entry is
+    another is a `StoreInUseError`, and a forked child may not write. What follows the last whole entry is
     passed over, and cut by the first `append`.
 
     Notes
@@ -176,7 +176,7 @@ class TransactionIndex(Closable):
         return search_aborted(self._read(), fetch_offset, whole_number("upper_bound_offset", upper_bound_offset))
 
     def append(self, txn: AbortedTxn) -> None:
-        """Append a transaction, which must end behind the last one; brought to the disk by `flush`."""
+        """Append a transaction, which must end after the last one; brought to the disk by `flush`."""
         with self._lock:
             self._require_writable()
             have_file(self.path, b"")
@@ -184,13 +184,13 @@ class TransactionIndex(Closable):
             known = self._read()
             if known and known[-1].last_offset >= txn.last_offset:
                 raise OutOfOrderError(
-                    "the transaction is not behind the last one", path=self.path, field="last_offset",
+                    "the transaction does not end after the last one", path=self.path, field="last_offset",
                     expected=f"more than {known[-1].last_offset}", got=txn.last_offset,
                 )  # fmt: skip
             _write(self.path, aborted_bytes([txn]), len(known) * _ENTRY_SIZE)
 
     def truncate_to(self, offset: int) -> None:
-        """Cut the file at the first transaction that ends at `offset` or behind."""
+        """Cut the file at the first transaction that ends at `offset` or after it."""
         offset = whole_number("offset", offset)
         with self._lock:
             self._require_writable()
@@ -252,7 +252,7 @@ class TransactionIndex(Closable):
 
 
 def _write(path: str, data: bytes, at: int) -> None:
-    """What stood behind is gone; a write that fails leaves no whole entry of its own."""
+    """Write, and cut what follows; a write that fails leaves no whole entry of its own."""
     fd = disk.open_to_write(path)
     try:
         if os.path.getsize(path) > at:

@@ -28,7 +28,7 @@ def decompress(codec: int, stored: bytes | memoryview, *, magic: int = 2) -> byt
 
     Parameters
     ----------
-    codec : int, bits 0 to 2 of the batch's attributes. stored : the bytes behind the header of a batch of magic 2, the
+    codec : int, bits 0 to 2 of the batch's attributes. stored : the bytes after the header of a batch of magic 2, the
         value of a message of magic 0 or 1. magic : int; lz4 of magic 0 has checksums of its own
 
     Raises
@@ -108,7 +108,7 @@ def with_frame_checksum(frame: bytes) -> bytes:
     """
     if len(frame) < 7 or int.from_bytes(frame[:4], "little") != _LZ4_MAGIC:
         return frame
-    at = 6 + (8 if frame[4] & 0x08 else 0) + (4 if frame[4] & 0x01 else 0)  # behind a content size, a dictionary
+    at = 6 + (8 if frame[4] & 0x08 else 0) + (4 if frame[4] & 0x01 else 0)  # after a content size, a dictionary
     return frame[:at] + bytes([_xxh32(frame[4:at]) >> 8 & 0xFF]) + frame[at + 1 :]
 
 

@@ -22,7 +22,7 @@ class AtPositions:
     Attributes
     ----------
     found : whether a batch begins there. base_offset, last_offset : its own, or where a compressed one of magic 0 or 1
-        tells only the last, the least that may be. offset_before, timestamp_before : greatest of all batches
+        has only the last, the least that may be. offset_before, timestamp_before : greatest of all batches
         that begin before.
     """
 
@@ -63,9 +63,9 @@ class LogFacts:
         for rows in chunks:
             if len(rows):
                 self._add(rows)
-        behind = slice(self._position, None)
-        self.positions.offset_before[behind] = self.last_offset
-        self.positions.timestamp_before[behind] = self.max_timestamp
+        beyond = slice(self._position, None)
+        self.positions.offset_before[beyond] = self.last_offset
+        self.positions.timestamp_before[beyond] = self.max_timestamp
 
     def _add(self, rows: npt.NDArray[Any]) -> None:
         offsets = _running(self.last_offset, rows["last_offset"])
@@ -77,7 +77,7 @@ class LogFacts:
         self.last_offset, self.max_timestamp = int(offsets[-1]), int(times[-1])
 
     def _add_positions(self, rows: npt.NDArray[Any], firsts: Int64s, offsets: Int64s, times: Int64s) -> None:
-        """`firsts`: each batch's; `offsets`, `times`: the greatest before each batch, and behind the last."""
+        """`firsts`: each batch's; `offsets`, `times`: the greatest before each batch, and after the last."""
         at = self.positions
         starts = np.ascontiguousarray(rows["position"])
         stop = int(np.searchsorted(at.positions, int(starts[-1]), "right"))
@@ -99,6 +99,6 @@ class LogFacts:
 
 
 def _running(before: int, column: npt.NDArray[Any]) -> Int64s:
-    """The greatest so far, before each row and behind the last."""
+    """The greatest so far, before each row and after the last."""
     greatest: Int64s = np.maximum.accumulate(np.concatenate([[before], column]).astype(np.int64))
     return greatest

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["WINDOW", "last_offsets_are_indexed", "recover_with_threads", "run_by_headers", "run_with_checksums"]
 
 WINDOW: Final = 32 << 20  # bytes that are brought into memory at once
-_FIRST_STRETCH: Final = 1 << 20  # bytes that tell how large batches are
+_FIRST_STRETCH: Final = 1 << 20  # bytes, by which the size of batches is judged
 _LARGE_BATCH: Final = 8192  # from here on a read of a header is cheaper than the pages around it
 _LAST_OFFSETS_SINCE: Final = (2, 0)
 _WORTH_A_THREAD: Final = 64 << 20  # bytes

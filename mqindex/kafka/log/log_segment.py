@@ -96,7 +96,7 @@ class LogSegment(SegmentSearch, Closable):
         self.size, self._modified, self._identity = stat.st_size, stat.st_mtime_ns, (stat.st_dev, stat.st_ino)
         if self.size > MAX_LOG_SIZE:
             raise OffsetOverflowError(
-                "the segment is longer than any position can tell", path=path, field="position",
+                "the segment is longer than positions reach", path=path, field="position",
                 expected=f"{MAX_LOG_SIZE} bytes or less", got=self.size,
             )  # fmt: skip
         self._file = MappedFile.open(path) if self.size else None
@@ -123,7 +123,7 @@ class LogSegment(SegmentSearch, Closable):
         Raises
         ------
         FileNotFoundError
-        BadMagicError : the name tells no base offset, or is that of an index
+        BadMagicError : the name has no base offset, or is that of an index
         OffsetOverflowError : longer than 2^31 - 1 bytes, which no position reaches
         """
         path = require_file(log_path, "log")
@@ -289,7 +289,7 @@ class LogSegment(SegmentSearch, Closable):
     # ---- offsets and times
 
     def fetch_upper_bound_offset(self, fetch: OffsetPosition, fetch_size: int) -> int | None:
-        """The offset of the first index entry at or behind `fetch.position + fetch_size`; None: there is none.
+        """The offset of the first index entry at or after `fetch.position + fetch_size`; None: there is none.
 
         Only bounds a search for aborted transactions. Source: Kafka 4.1.0, `fetchUpperBoundOffset`.
         """
@@ -298,7 +298,7 @@ class LogSegment(SegmentSearch, Closable):
 
     @property
     def next_offset(self) -> int:
-        """The offset behind the last batch, found from the offset index's last entry on; the base offset without any.
+        """The offset after the last batch, found from the offset index's last entry on; the base offset without any.
 
         Source: Kafka 4.1.0, `readNextOffset`.
         """

@@ -152,8 +152,8 @@ def records_from(offset: int, buffer: Any, rows: _Rows, names: tuple[str, ...], 
     columns = next(parts, None)
     if columns is None:
         return no_records(names)
-    behind = columns["offset"] >= offset
-    first = int(behind.argmax()) if behind.any() else len(behind)
+    reached = columns["offset"] >= offset
+    first = int(reached.argmax()) if reached.any() else len(reached)
     return Columns({name: columns[name][first:] for name in names}, num_rows=columns.num_rows - first)
 
 

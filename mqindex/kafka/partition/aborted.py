@@ -36,7 +36,7 @@ class AbortedTransactions:
         self._replayed: dict[int, list[AbortedTxn]] = {}  # of recovered segments, by number
 
     def collect(self, start: int, upper: int, least: int) -> list[AbortedTxn]:
-        """Those that end at `least` or behind and begin before `upper`, from the segment of `start` on."""
+        """Those that end at `least` or after it and begin before `upper`, from the segment of `start` on."""
         number = bisect_right(self._bases, start) - 1
         found: list[AbortedTxn] = []
         while 0 <= number < len(self._segments):
@@ -97,7 +97,7 @@ class AbortedTransactions:
 def _within(
     producers: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64], known: Sequence[AbortedTxn]
 ) -> npt.NDArray[np.bool_]:
-    """Whether an offset lies in one of its producer's transactions: in the last one that begins not behind it."""
+    """Whether an offset lies in one of its producer's transactions: in the last one that does not begin after it."""
     fields = np.array([txn[:3] for txn in known], np.int64)
     order = np.lexsort(
         (

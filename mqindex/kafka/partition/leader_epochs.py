@@ -1,4 +1,4 @@
-"""Leader epochs: what the batches of a partition tell, and what its `leader-epoch-checkpoint` does.
+"""Leader epochs: those of the batches of a partition, and those of its `leader-epoch-checkpoint`.
 
 ```
 0                     version
@@ -29,7 +29,7 @@ CHECKPOINT: Final = "leader-epoch-checkpoint"
 RUN: Final = np.dtype(
     [("position", "=i8"), ("base_offset", "=i8"), ("last_base_offset", "=i8"), ("leader_epoch", "=i4")]
 )
-"""Neighbours in a log that tell one epoch: where the first is, its base offset and the last one's."""
+"""Neighbours in a log that have one epoch: where the first is, its base offset and the last one's."""
 
 Epochs = tuple[tuple[int, int], ...]
 """Epochs and their first offsets, both increasing."""
@@ -105,18 +105,18 @@ def check_epochs(logs: Sequence[tuple[str, npt.NDArray[Any]]], epochs: Epochs) -
     truncation the entries go at once.
     """
     starts = np.array([offset for _, offset in epochs], np.int64)
-    due = np.array([-1, *(epoch for epoch, _ in epochs)], np.int64)
+    epoch_at = np.array([-1, *(epoch for epoch, _ in epochs)], np.int64)
     greatest = -1
     found = []
     for path, runs in logs:
         first, last = (
-            due[np.searchsorted(starts, runs[name], "right")] for name in ("base_offset", "last_base_offset")
+            epoch_at[np.searchsorted(starts, runs[name], "right")] for name in ("base_offset", "last_base_offset")
         )
-        told = runs["leader_epoch"].astype(np.int64)
-        early = (first >= 0) & (first != told)
-        late = (last >= 0) & (last != told)
-        before = np.maximum.accumulate(np.concatenate([[greatest], np.where(early | late, -1, told)]))
-        back = (told < before[:-1]) | (told < 0)
+        stored = runs["leader_epoch"].astype(np.int64)
+        early = (first >= 0) & (first != stored)
+        late = (last >= 0) & (last != stored)
+        before = np.maximum.accumulate(np.concatenate([[greatest], np.where(early | late, -1, stored)]))
+        back = (stored < before[:-1]) | (stored < 0)
         wrong = early | late | back
         greatest = int(before[-1])
         if wrong.any():
@@ -124,7 +124,7 @@ def check_epochs(logs: Sequence[tuple[str, npt.NDArray[Any]]], epochs: Epochs) -
             at = int(runs["position"][row]) if early[row] or not late[row] else None
             expected = int(first[row] if early[row] else last[row]) if early[row] or late[row] else None
             wanted = f"{max(int(before[row]), 0)} or more" if expected is None else f"{expected}, by {CHECKPOINT}"
-            found.append(_wrong(path, at, wanted, int(told[row]), int(wrong.sum())))
+            found.append(_wrong(path, at, wanted, int(stored[row]), int(wrong.sum())))
     return found
 
 

@@ -46,7 +46,7 @@ class PartitionFiles(NamedTuple):
     Attributes
     ----------
     segments : by base offset. snapshots : of the producers' state, by offset.
-    leftovers : what a starting broker deletes: `.deleted`, `.cleaned`, and files that a `.swap` stands for.
+    leftovers : what a starting broker deletes: `.deleted`, `.cleaned`, and files that a `.swap` replaces.
     orphans : index files without a log, which it deletes too. skipped : files that are no partition's.
     not_files : what has the name of a segment's log and is no file; it is passed over.
     """

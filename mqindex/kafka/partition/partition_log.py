@@ -66,7 +66,7 @@ class PartitionLog(Closable):
 
     What a starting broker deletes, renames or recovers is taken as it would be afterwards; no file is changed, and what
     is appended after opening is not seen. Segments that a broker deletes meanwhile are still read, as they were; those
-    that go before they are opened are not there, and the log starts behind them. Safe from several threads.
+    that go before they are opened are not there, and the log starts after them. Safe from several threads.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class PartitionLog(Closable):
 
     @cached_property
     def log_end_offset(self) -> int:
-        """The offset of the next record; where the log's start lies behind it, that."""
+        """The offset of the next record; where the log's start is greater, that."""
         self._require_open()
         return max(self._served[-1].next_offset if self._served else 0, self.log_start_offset)
 
@@ -170,7 +170,7 @@ class PartitionLog(Closable):
         Notes
         -----
         Source: Kafka 4.1.0 `UnifiedLog.fetchOffsetByTimestamp`. Brokers of 3.0 to 3.7 answer -3 with the time index's
-        offset, the last one of its batch, as it stands; a reader of `read_committed` is told of nothing from
+        offset, the last one of its batch, unchanged; for `read_committed` they answer nothing from
         `last_stable_offset` on.
         """
         self._require_open()
@@ -276,7 +276,7 @@ class PartitionLog(Closable):
 
         Raises
         ------
-        ValueError : an offset below the log's start or behind its end, for which a broker has an error too
+        ValueError : an offset below the log's start or above its end, for which a broker has an error too
         FormatError : the next batch is corrupt (its checksum is compared), does not decompress, or its records
             contradict it; all before it was given. Only at the end of the log, where a broker's recovery would cut it,
             reading ends.

@@ -34,7 +34,7 @@ def read_partition(
 
     Raises
     ------
-    FormatError : the next record that there must be stands in a corrupt batch; what stands before it was given. A
+    FormatError : the next record is in a corrupt batch, and all before it were given. A
         broker's consumer has an error there too. At the end of the log, where a recovery cuts it, reading ends.
 
     Notes
@@ -42,8 +42,8 @@ def read_partition(
     Source: Kafka 4.1.0 `LocalLog.read`, and of the consumer `CompletedFetch.nextFetchedRecord`.
     """
     names = require_columns(columns)
-    for segment, behind in zip_longest(segments, segments[1:]):
-        for rows in _fetches(segment, offset, stop, max_bytes, None if behind is None else behind.base_offset):
+    for segment, following in zip_longest(segments, segments[1:]):
+        for rows in _fetches(segment, offset, stop, max_bytes, None if following is None else following.base_offset):
             kept = (
                 rows[~is_control(rows)] if aborted is None else rows[~(is_control(rows) | aborted.flags(rows, offset))]
             )
@@ -70,7 +70,7 @@ def _records(log: LogSegment, offset: int, rows: npt.NDArray[Any], names: tuple[
 def _fetches(
     segment: ServedSegment, offset: int, stop: int, max_bytes: int, next_base: int | None
 ) -> Iterator[npt.NDArray[Any]]:
-    """The batches from that of `offset` on, as many at once as a fetch gets. `next_base`: of the segment behind."""
+    """The batches from that of `offset` on, as many at once as a fetch gets. `next_base`: of the next segment."""
     if segment.base_offset >= stop:
         return
     found = segment.translate_offset(offset)

@@ -78,10 +78,10 @@ def read_producers(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
     if len(data) != _HEADER + count * _ENTRY.itemsize:
         wanted = f"{_HEADER} bytes and {_ENTRY.itemsize} for each of {plural(count, 'producer')}"
         raise CorruptIndexError("the snapshot has another length", path=name, expected=wanted, got=len(data))
-    told, crc = int.from_bytes(data[2:6], "big"), crc32c(memoryview(data)[6:])
-    if told != crc:
+    stored, crc = int.from_bytes(data[2:6], "big"), crc32c(memoryview(data)[6:])
+    if stored != crc:
         raise CorruptIndexError(
-            "the snapshot has a wrong checksum", path=name, at=2, field="crc", expected=crc, got=told
+            "the snapshot has a wrong checksum", path=name, at=2, field="crc", expected=crc, got=stored
         )
     return np.frombuffer(data, _ENTRY, offset=_HEADER)
 

@@ -57,9 +57,9 @@ class ServedSegment(SegmentSearch):
     """Look-ups and facts of one segment, after what a starting broker does to it.
 
     A segment without `.index`, or whose `.txnindex` is corrupt, is recovered; so is one that a broker deletes after it
-    was opened, and the last one where zeros behind its entries, or a log that ends inside a batch or before they do,
-    tell of an unclean stop. A `.timeindex` that alone is missing stays empty, and the time of the log's last change
-    stands in for its last entry. Nothing is written. Safe from several threads.
+    was opened, and after an unclean stop the last one: zeros follow its entries, or the log ends inside a batch or
+    before they do. A `.timeindex` that alone is missing stays empty, and the time of the log's last change is used for
+    its last entry. Nothing is written. Safe from several threads.
 
     Notes
     -----
@@ -130,7 +130,7 @@ class ServedSegment(SegmentSearch):
 
     @cached_property
     def next_offset(self) -> int:
-        """The offset behind the last batch; the base offset without any."""
+        """The offset after the last batch; the base offset without any."""
         if self.recovered is None:
             return min(self.segment.next_offset, _MOST)
         last = self.recovered.last_offset
@@ -175,7 +175,7 @@ class ServedSegment(SegmentSearch):
         """Nothing: the log counts as cut where a recovery cuts it."""
 
     def _is_torn(self, index: AbstractIndex) -> bool:
-        """Whether the log does not go on from the index's last entry, batch behind batch, to its very end."""
+        """Whether the log does not go on from the index's last entry, batch after batch, to its very end."""
         position = index.entry(len(index) - 1).position if len(index) else 0
         if len(index) and not 0 <= position < self.segment.size:
             return True
@@ -205,5 +205,5 @@ def _has_zeros(index: AbstractIndex | None) -> bool:
         return False
     try:
         return entries_before_zeros(index.path, index.kind) < len(index)
-    except FileNotFoundError:  # deleted meanwhile: what the log tells is right in any case
+    except FileNotFoundError:  # deleted meanwhile: what the log says is right in any case
         return True

@@ -58,8 +58,8 @@ class Order:
 class Partition:
     """One partition's segments with the lengths of their logs, and the transactions that are open before the first.
 
-    `name`: its directory's. `clean`: whether the broker closed it; None: no log dir tells. `next_base`: the base
-    offset of the segment behind the last of `segments`; None: there is none.
+    `name`: its directory's. `clean`: whether the broker closed it; None: unknown, as there is no log dir. `next_base`:
+    the base offset of the segment after the last of `segments`; None: there is none.
     """
 
     path: str
@@ -89,7 +89,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What `root`, a partition or a log dir, consists of; or what tells of one `file`, which is `root` then."""
+    """What `root`, a partition or a log dir, consists of; or what one `file`, which is `root` then, is checked with."""
 
     root: str
     log_dir: str
@@ -114,14 +114,14 @@ def survey(order: Order) -> Survey:
     partitions, findings = [], []
     for one in found:
         try:
-            partition, told = while_files_go(one.path, partial(_surveyed, one.path, clean))
+            partition, more = while_files_go(one.path, partial(_surveyed, one.path, clean))
         except FileNotFoundError:
             if one.path == root:
                 raise
             findings.append(catalogue.PARTITION_GONE.finding(one.path))
         else:
             partitions.append(partition)
-            findings += told
+            findings += more
     return Survey(root, log_dir, single, order.options, tuple(partitions), tuple(findings))
 
 
@@ -150,7 +150,7 @@ def partitions_at(root: str) -> tuple[PartitionDirectory, ...]:
 
 
 def was_clean(log_dir: str) -> bool | None:
-    """Whether the broker closed the partitions of a log dir; None: it is none, as far as its files tell."""
+    """Whether the broker closed the partitions of a log dir; None: it is none, by its files."""
     if disk.is_there(os.path.join(log_dir, _CLEAN)):
         return True
     return False if any(disk.is_there(os.path.join(log_dir, name)) for name in _OF_A_LOG_DIR) else None

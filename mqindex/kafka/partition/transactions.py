@@ -1,7 +1,7 @@
-"""Transactions of a partition, replayed from its log: what stands in the `.txnindex` of each segment.
+"""Transactions of a partition, replayed from its log: what the `.txnindex` of each segment has.
 
 A segment gives its *events*: of a producer's batches between two markers the first, and every marker. They are few, and
-of all segments in their order they tell which transactions each abort marker ends, wherever those began.
+those of all segments, in order, show which transactions each abort marker ends, wherever those began.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BEGIN: Final = -1
 _NEITHER: Final = 2
 
 _RECORDS = 61
-_MARKER = (0x00, 0x00, 0x00, 0x08)  # behind its length: attributes, time and offset delta 0, a key of 4 bytes
+_MARKER = (0x00, 0x00, 0x00, 0x08)  # after its length: attributes, time and offset delta 0, a key of 4 bytes
 
 
 def events_of(rows: npt.NDArray[Any], log: Any) -> npt.NDArray[Any]:
