@@ -23,6 +23,7 @@ from mqindex.engines import LocalEngine
 from mqindex.errors import TruncatedFileError
 from mqindex.kafka import LogSegment, OffsetIndex, PartitionLog, TimeIndex
 from mqindex.kafka.index.index_entries import read_entries
+from mqindex.kafka.layout import IndexKind
 from mqindex.rocketmq import CommitLog, ConsumeQueue, IndexFile, IndexService, MessageStore, NewMessage
 from mqindex.rocketmq import rebuild as rebuild_store
 from mqindex.rocketmq import verify as verify_store
@@ -350,6 +351,6 @@ def test_entries_of_an_index_that_its_broker_trims(partition: PartitionWriter) -
     partition.preallocate()
 
     def call(root: Path, opened: ExitStack) -> Callable[[], Any]:
-        return lambda: read_entries(str(partition.path("index")), "index", 1500).first
+        return lambda: read_entries(str(partition.path("index")), IndexKind.OFFSET, 1500).first
 
     assert ends(call, partition.directory, partition.path("index"), [used]) == RIGHT
