@@ -21,12 +21,13 @@ def on_a_terminal(*arguments: str | os.PathLike[str], columns: int = 80, both: b
     """(exit code, stdout, what the terminal showed); stderr is the terminal, with `both` stdout too."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     running = subprocess.Popen(
         [*COMMAND, *map(os.fspath, arguments)],
         stdin=subprocess.DEVNULL,
         stdout=theirs if both else subprocess.PIPE,
         stderr=theirs,
-        env={**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8"},
+        env={**inherited, "TERM": "xterm", "LC_ALL": "C.UTF-8"},
     )
     os.close(theirs)
     shown = b""

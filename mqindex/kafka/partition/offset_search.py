@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.kafka_log import batches_at, find_batches, first_not_below
+from mqindex.errors import TruncatedFileError
 from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.records import read_records
 from mqindex.kafka.partition.served_segment import ServedSegment
@@ -44,7 +45,7 @@ def find_offsets_by_timestamps(
         times, offsets = _first_records(segment, log, positions, timestamps[pending], starting_offset)
         found_times[pending], found_offsets[pending] = times, offsets
         pending, starts = pending[offsets < 0], positions[offsets < 0]
-        starts = starts + _sizes(log, starts)
+        starts = starts + _sizes(segment, log, starts)
     return found_times, found_offsets
 
 
@@ -75,9 +76,18 @@ def _first_records(
     return found_times, found_offsets
 
 
-def _sizes(log: Any, positions: _Array) -> _Array:
+def _sizes(segment: ServedSegment, log: Any, positions: _Array) -> _Array:
+    """Of batches that a search has just found there; they are gone only where the log was cut since."""
     if not len(positions):
         return positions
     distinct, which = np.unique(positions, return_inverse=True)
-    sizes: _Array = batch_rows([batches_at(log, distinct)])["size"].astype(np.int64)[which]
+    rows = batch_rows([batches_at(log, distinct)])
+    if len(rows) < len(distinct):
+        raise TruncatedFileError(
+            "the log was cut while it was read",
+            path=segment.segment.path,
+            expected=f"a batch at byte {distinct[len(rows)]}",
+            got="none",
+        )
+    sizes: _Array = rows["size"].astype(np.int64)[which]
     return sizes
