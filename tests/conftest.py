@@ -1,6 +1,6 @@
 """What every test gets: a random source whose seed a failure shows, and a check that nothing stays open.
 
-Also how tests run in several processes (`pytest -n 4`, which is what `./dev test` does), and what the summary shows.
+Also how tests run in several processes (`pytest -n 4`), and what the summary shows.
 """
 
 from __future__ import annotations
