@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from mqindex.cli.commands.follow import _Stop
 from tests.cli.conftest import Shell
 from tests.cli.test_terminal import plain
 from tests.support.growing_store import GrowingStore
@@ -215,6 +216,23 @@ def test_a_terminal_shows_where_it_is(store: GrowingStore, conf: Path, tmp_path:
     os.close(ours)
     assert running.returncode == 0
     assert out.startswith("stopped at phy offset ")
+
+
+def test_a_signal_that_comes_twice_at_once_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`timeout` signals its child, and then the group that the child is in."""
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    stop = _Stop()
+    with pytest.raises(KeyboardInterrupt):
+        stop.handle(signal.SIGINT, None)  # the loop has not begun
+    assert not stop.is_set()
+    stop.handle(signal.SIGINT, None)
+    now[0] += 0.1
+    stop.handle(signal.SIGINT, None)
+    assert stop.is_set()
+    now[0] += 1
+    with pytest.raises(KeyboardInterrupt):
+        stop.handle(signal.SIGINT, None)
 
 
 def test_a_store_that_vanishes_is_trouble(store: GrowingStore, conf: Path, tmp_path: Path) -> None:

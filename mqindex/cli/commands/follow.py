@@ -55,10 +55,10 @@ def command(*, store: str, out: str, options: StoreArguments, as_json: bool) -> 
             raise Interrupted("every file is the old or the new one; run it again to go on") from None
         finally:
             line.clear()
-    if as_json:
-        print_json("follow", {"event": "stopped", **asdict(report)})
-    else:
-        print_line(_closing(report))
+        if as_json:
+            print_json("follow", {"event": "stopped", **asdict(report)})
+        else:
+            print_line(_closing(report))
     return 0
 
 
@@ -79,11 +79,15 @@ def _closing(report: FollowReport) -> str:
     )
 
 
+_SAME_SIGNAL = 0.5  # s
+
+
 class _Stop:
     """Set by a signal. No lock is taken in a handler, so that none can be waited for in vain."""
 
     def __init__(self) -> None:
         self._set = False
+        self._since = 0.0
         self.following = False
 
     def is_set(self) -> bool:
@@ -96,10 +100,15 @@ class _Stop:
             time.sleep(timeout)
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """The first signal ends the loop; a second, or one before the loop, interrupts."""
-        if self._set or not self.following:
+        """The first signal ends the loop; a second, or one before the loop, interrupts.
+
+        What comes at once after the first is the same: `timeout` signals its child, and then the child's whole group.
+        """
+        now = time.monotonic()
+        if not self.following or (self._set and now - self._since > _SAME_SIGNAL):
             raise KeyboardInterrupt
-        self._set = True
+        if not self._set:
+            self._set, self._since = True, now
 
 
 @contextlib.contextmanager
