@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import closing
 from pathlib import Path
 
 from tests.peer.jvm import PATIENCE, Jvm
@@ -67,7 +65,7 @@ class Broker:
         (namesrv,) = free_ports(1)
         self.client = Client(version, home / "client", namesrv)
         self.store = self.home / "store"
-        self.port, ha_port = broker_ports()
+        self.port, ha_port = free_ports(2)
         self.address = f"127.0.0.1:{self.port}"
         self.config: dict[str, object] = {
             **settings,
@@ -127,16 +125,3 @@ def stop_all(brokers: Iterable[Broker]) -> None:
         broker.ask_to_stop()
     for broker in brokers:
         broker.stop()
-
-
-def broker_ports() -> tuple[int, int]:
-    """A broker's port, whose second below is free too because the broker takes that as well, and one for replicas."""
-    while True:
-        port, ha_port = free_ports(2)
-        with closing(socket.socket()) as fast:
-            try:
-                fast.bind(("127.0.0.1", port - 2))
-            except OSError:
-                continue
-        if ha_port != port - 2:
-            return port, ha_port

@@ -12,8 +12,8 @@ import pytest
 
 from mqindex.rocketmq import Checkpoint, verify
 from tests.peer.jvm import PATIENCE
-from tests.peer.ports import accepts
-from tests.peer.rocketmq.broker import SETTINGS, broker_ports
+from tests.peer.ports import accepts, free_ports
+from tests.peer.rocketmq.broker import SETTINGS
 from tests.peer.rocketmq.process import start
 from tests.support.golden import case
 from tests.support.index_entries import entries_of
@@ -129,7 +129,7 @@ def sizes(name: str, store: Path) -> dict[str, object]:
 
 
 def starts(version: str, store: Path, changed: Mapping[str, object], home: Path) -> bool:
-    port, ha_port = broker_ports()
+    port, ha_port = free_ports(2)
     settings: dict[str, object] = {
         **SETTINGS,
         **changed,
@@ -146,6 +146,7 @@ def starts(version: str, store: Path, changed: Mapping[str, object], home: Path)
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             if jvm.ended:
+                assert "BindException" not in jvm.tail(), jvm.tail()  # which says nothing of the store
                 return False
             if accepts(port):
                 return True
