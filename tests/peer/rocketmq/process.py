@@ -13,6 +13,7 @@ __all__ = ["start"]
 FLAGS = (
     "-Xmx512m",
     "-XX:MaxDirectMemorySize=512m",
+    "-Dtls.server.mode=disabled",  # nobody here asks for TLS, and to make its keys takes most of the time of a start
     "-Dcom.rocketmq.remoting.client.logUseSlf4j=true",
     "-Dcom.rocketmq.remoting.client.connect.timeout=60000",  # milliseconds; 3000 are few where all starts at once
 )
