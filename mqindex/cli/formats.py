@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from mqindex.cli.output import json_line
-from mqindex.cli.text import iso, printable
 from mqindex.cli.trouble import Trouble
+from mqindex.wording.text import iso, printable
 
 __all__ = ["FORMATS", "Columns", "Writer"]
 

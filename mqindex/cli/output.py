@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
-from mqindex.cli.text import printable
+from mqindex.wording.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

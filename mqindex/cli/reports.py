@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from mqindex._words import plural
 from mqindex.cli.output import print_fields, print_json, print_line, print_paragraph
-from mqindex.cli.text import size
-from mqindex.report import Finding, RebuildReport, RepairReport, Report
+from mqindex.report import Report
+from mqindex.wording.reports import counts, settings
 
-__all__ = ["counts", "finished", "print_actions", "print_summary", "settings", "work_done"]
+__all__ = ["finished", "print_actions", "print_summary"]
 
 _ACTIONS = 20
 
@@ -38,51 +36,3 @@ def print_actions(actions: Sequence[str]) -> None:
         print_paragraph(action, indent=2)
     if len(shown) < len(actions):
         print_paragraph(f"and {len(actions) - len(shown)} more: --json lists all", indent=2)
-
-
-def counts(findings: Iterable[Finding]) -> str:
-    """How many findings of each severity, in words.
-
-    >>> counts([Finding("error", "a"), Finding("info", "b"), Finding("error", "c")])
-    '2 errors, 1 info'
-    """
-    of = Counter(finding.severity for finding in findings)
-    words = [
-        plural(of["error"], "error") if of["error"] else "",
-        plural(of["warning"], "warning") if of["warning"] else "",
-        f"{of['info']} info" if of["info"] else "",
-    ]
-    return ", ".join(word for word in words if word)
-
-
-def work_done(report: Report) -> str:
-    """How much it was, in words."""
-    files = "file" if isinstance(report, RebuildReport) else "index file"  # of what was written, of what was read
-    parts = [plural(report.files, files), plural(report.entries, "index entry")]
-    if report.units:
-        parts.append(plural(report.units, "unit"))
-    if isinstance(report, RepairReport):  # these were read only
-        return f"{', '.join(parts)}; {report.seconds:.1f} s"
-    if report.messages:
-        parts.append(plural(report.messages, "message"))
-    if report.segments:
-        parts += [plural(report.segments, "segment"), plural(report.batches, "batch")]
-    kind = "log" if report.segments else "commit log"
-    log = f"; a {kind} of {size(report.bytes)}" if report.bytes else ""
-    return f"{', '.join(parts)}{log}; {report.seconds:.1f} s"
-
-
-def settings(report: Report) -> list[tuple[str, object]]:
-    """Each setting that was used, and where it came from; where the time went."""
-    fields: list[tuple[str, object]] = [
-        (name.replace("_", " "), _value(setting.value, setting.source)) for name, setting in report.settings.items()
-    ]
-    if isinstance(report, RebuildReport) and report.fsync_seconds >= 1.0:
-        fields.append(("fsync", f"{report.fsync_seconds:.1f} s of it"))
-    return fields
-
-
-def _value(value: object, source: str) -> str:
-    if isinstance(value, tuple | list) and len(value) == 2:
-        return f"{plural(value[0], 'slot')}, {plural(value[1], 'entry')} ({source})"
-    return f"{'none' if value is None else value} ({source})"

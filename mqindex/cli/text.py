@@ -1,38 +1,10 @@
-"""Values as text for people. What comes from a file or a name may hold anything, a terminal's control codes too."""
+"""What people write on a command line."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-from mqindex._words import plural
-
-__all__ = ["iso", "milliseconds", "printable", "size"]
-
-_EPOCH = datetime(1970, 1, 1)
-
-
-def printable(text: object) -> str:
-    r"""The text in one line, without anything that would steer a terminal.
-
-    >>> printable("a\x1b[2J\n\udc80é")
-    'a\\x1b[2J\\n\\udc80é'
-    """
-    string = str(text)
-    if string.isprintable():
-        return string
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in string)
-
-
-def iso(ms: int) -> str:
-    """A time in ms since the epoch as people write it, in UTC; absurd ones get words.
-
-    >>> iso(1700000000123), iso(2**62)
-    ('2023-11-14T22:13:20.123Z', 'beyond the calendar')
-    """
-    try:
-        return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds") + "Z"
-    except OverflowError:
-        return "beyond the calendar"
+__all__ = ["milliseconds"]
 
 
 def milliseconds(text: str) -> int:
@@ -53,17 +25,3 @@ def milliseconds(text: str) -> int:
     from mqindex._native.numbers import milliseconds as of_time
 
     return of_time("TIME", moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC))
-
-
-def size(count: int) -> str:
-    """A number of bytes, exact and in the unit that people think in.
-
-    >>> size(420000040), size(40)
-    ('420000040 bytes (400.5 MiB)', '40 bytes')
-    """
-    scaled, unit = float(count), ""
-    for unit in ("", "KiB", "MiB", "GiB", "TiB"):
-        if abs(scaled) < 1024 or unit == "TiB":
-            break
-        scaled /= 1024
-    return f"{count} bytes ({scaled:.1f} {unit})" if unit else plural(count, "byte")

@@ -19,8 +19,8 @@ from typing import Any
 
 import click
 
-from mqindex.cli.text import printable
 from mqindex.errors import MQIndexError
+from mqindex.wording.text import printable
 
 __all__ = ["Interrupted", "Trouble", "end_by", "guarded", "say", "system_sentence"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mqindex.cli.text import iso
+from mqindex.wording.text import iso
 from tests.cli.conftest import Shell, Store, process
 from tests.reference.index_file import IndexFile as Reference
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mqindex.cli.text import iso
+from mqindex.wording.text import iso
 from tests.cli.conftest import Shell, process
 from tests.support.consumed import consumed
 from tests.support.golden_kafka import PartitionCase

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from mqindex.cli.output import print_fields
-from mqindex.cli.reports import settings
 from mqindex.report import RebuildReport
+from mqindex.wording.reports import settings
 from tests.cli.conftest import Shell, Store, ordinary_user, process
 from tests.support.golden_kafka import PartitionCase
 

@@ -20,8 +20,8 @@ from mqindex.cli.options import json_option, store_options, subcommand
 from mqindex.cli.output import print_json, print_line
 from mqindex.cli.progress import progress_bars
 from mqindex.cli.rocketmq.actions import require_log
-from mqindex.cli.text import iso
 from mqindex.cli.trouble import Interrupted
+from mqindex.wording.text import iso
 
 if TYPE_CHECKING:
     from mqindex.rocketmq.dispatch.follow import FollowReport

@@ -14,8 +14,8 @@ from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.kinds import KINDS, require_kind
 from mqindex.cli.options import BrokerOptions, path_options, subcommand
 from mqindex.cli.output import print_fields, print_json, print_line, print_table
-from mqindex.cli.text import iso, size
 from mqindex.cli.trouble import say
+from mqindex.wording.text import iso, size
 
 __all__ = ["command"]
 

@@ -11,10 +11,11 @@ from mqindex.cli.findings import print_findings
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, parts_option, report_options, subcommand
 from mqindex.cli.output import print_line
-from mqindex.cli.reports import finished, print_summary, work_done
+from mqindex.cli.reports import finished, print_summary
 from mqindex.cli.trouble import Interrupted
 from mqindex.files.staging import require_new
 from mqindex.report import Catalogue, RebuildReport
+from mqindex.wording.reports import work_done
 
 __all__ = ["command"]
 

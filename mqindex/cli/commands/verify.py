@@ -14,10 +14,11 @@ from mqindex.cli.kafka.kinds import OF_SEGMENT
 from mqindex.cli.kinds import kind_of, require_kind
 from mqindex.cli.options import BrokerOptions, EngineOptions, report_options, subcommand
 from mqindex.cli.output import print_fields, print_line
-from mqindex.cli.reports import counts, finished, print_actions, settings, work_done
+from mqindex.cli.reports import finished, print_actions
 from mqindex.cli.rocketmq.kinds import STORE
-from mqindex.cli.verdict import verdict
 from mqindex.report import Catalogue, Report
+from mqindex.wording.reports import counts, settings, work_done
+from mqindex.wording.verdict import verdict
 
 __all__ = ["command"]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mqindex._words import plural
-from mqindex.cli.findings import shortened
 from mqindex.report import Start
+from mqindex.wording.findings import shortened
 
 __all__ = ["verdict"]
 
