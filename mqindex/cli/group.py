@@ -23,7 +23,17 @@ COMMANDS: Final = {  # in the order in which people meet them
     "follow": "Keep an index beside a live RocketMQ broker's store, message by message.",
     "dump": "Print every entry of an index, message or batch of a log, or unit of a queue.",
     "hash": "Print RocketMQ's hashes, and slots, of keys.",
+    "sample": "Unpack a crashed store and a damaged partition to try everything on.",
 }
+
+GREETING: Final = f"""\
+mqindex {__version__} reads, checks and mends what message brokers keep on disk: RocketMQ's stores, Kafka's partitions.
+
+  mqindex sample .       unpacks a crashed store and a damaged partition, to try everything on
+  mqindex verify PATH    says what is missing or wrong, and whether a broker would start
+  mqindex repair PATH    brings it back in place, and prints the line that undoes it
+
+`mqindex --help` lists all commands; after a command, `--help` explains it."""
 
 
 class _OnDemand(click.Group):
@@ -68,8 +78,8 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with root.make_context("mqindex", list(arguments)) as context:
             if not arguments:
-                click.echo(root.get_help(context), err=True)
-                return 2
+                click.echo(GREETING)
+                return 0
             _require_rich()
             status = root.invoke(context)
     except click.exceptions.Exit as exit_:  # --help, --version

@@ -152,8 +152,18 @@ def sections() -> list[Any]:
     return found
 
 
-@pytest.mark.usefixtures("examples_place")
-@pytest.mark.parametrize("parts", sections())
+@pytest.fixture
+def sampled_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What every section of the README begins with, by the very command that its section "Install" gives."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    ((_, body),) = next(section.values[0] for section in sections() if section.id == "Install")
+    assert body.startswith("$ mqindex sample .\n")
+    commands_of(body)
+
+
+@pytest.mark.usefixtures("sampled_place")
+@pytest.mark.parametrize("parts", [section for section in sections() if section.id != "Install"])
 def test_readme_does_what_it_says(parts: list[tuple[str, str]], tmp_path: Path) -> None:
     for language, body in parts:
         if language == "console":
@@ -194,6 +204,6 @@ def test_readme_is_short_and_names_extras_that_exist() -> None:
     text = README.read_text()
     assert len(text.encode()) <= 14 * 1024
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    named = re.findall(r"^pip install '\.\[(\w+)\]'", text, re.MULTILINE)
+    named = re.findall(r"^pip install 'mqindex\[(\w+)\]'", text, re.MULTILINE)
     assert named
     assert set(named) <= set(extras)

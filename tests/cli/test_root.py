@@ -95,10 +95,12 @@ def test_version(shell: Shell) -> None:
     assert shell("--version").out == f"mqindex {__version__}\n"
 
 
-def test_no_arguments_show_the_help_on_stderr(shell: Shell) -> None:
+def test_alone_it_greets_with_the_three_commands_one_needs(shell: Shell) -> None:
     done = shell()
-    assert (done.status, done.out) == (2, "")
-    assert "Usage: mqindex" in done.err
+    assert (done.status, done.err) == (0, "")
+    assert [line.split()[1] for line in done.lines if line.startswith("  mqindex ")] == ["sample", "verify", "repair"]
+    assert "mqindex --help" in done.out
+    assert max(map(len, done.lines)) <= 120
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,81 @@
+"""What a package index and a host of repositories show: links that lead somewhere, forms, the changelog's parts."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FORMS = ["config.yml", "idea.yml", "wrong-answer.yml"]
+DOCUMENTS = ["README.md", "CHANGELOG.md", ".github/SECURITY.md", *(f".github/ISSUE_TEMPLATE/{name}" for name in FORMS)]
+
+pytestmark = pytest.mark.skipif(
+    not (ROOT / ".github").exists(), reason="an installed package is tested without what its host shows"
+)
+
+
+@pytest.fixture(scope="module")
+def project() -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return found
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, "pyproject.toml"])
+def test_every_link_into_the_repository_leads_to_a_file(document: str, project: dict[str, Any]) -> None:
+    base = project["urls"]["Repository"]
+    text = (ROOT / document).read_text()
+    owner = base.rpartition("/")[0]
+    assert set(re.findall(rf"{owner}/[\w.-]+", text)) <= {base}
+    for path in re.findall(rf"{base}/(?:blob|raw)/main/([\w./-]+\w)", text):
+        assert (ROOT / path).is_file(), path
+
+
+def test_the_readme_has_no_link_that_an_index_would_break() -> None:
+    text = (ROOT / "README.md").read_text()
+    found = re.findall(r'(?:src|srcset|href)="([^"]*)"|\]\(([^)]*)\)', text)
+    assert [link for link in map("".join, found) if not link.startswith("https://")] == []
+    assert len(found) > 8
+
+
+def test_who_made_it_and_where_it_is(project: dict[str, Any]) -> None:
+    assert set(project["urls"]) >= {"Repository", "Documentation", "Changelog", "Issues"}
+    assert project["authors"] == [{"name": "mqindex contributors"}]
+    assert all(url.startswith(project["urls"]["Repository"]) for url in project["urls"].values())
+
+
+def test_the_changelog_has_its_parts_in_order_and_its_links() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    versions = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+    assert versions[0].startswith("[Unreleased]\n")
+    for version in versions:
+        parts = re.findall(r"^### (.*)", version, re.MULTILINE)
+        assert parts == [one for one in ["Added", "Changed", "Deprecated", "Removed", "Fixed"] if one in parts]
+        assert f"\n[{version[1 : version.index(']')]}]: https://" in text
+    assert re.findall(r"^### (.*)", versions[0], re.MULTILINE) == ["Added", "Changed", "Fixed"]
+
+
+@pytest.mark.parametrize("name", FORMS[1:])
+def test_an_issue_form_has_what_the_host_asks_for(name: str) -> None:
+    head, *fields = re.split(r"^  - type: ", (ROOT / ".github/ISSUE_TEMPLATE" / name).read_text(), flags=re.MULTILINE)
+    assert re.findall(r"^(\w+):", head, re.MULTILINE) == ["name", "description", "labels", "body"]
+    ids = [re.search(r"^    id: (\w+)$", field, re.MULTILINE) for field in fields if not field.startswith("markdown")]
+    assert all(ids)
+    assert len({found[1] for found in ids if found}) == len(ids) > 2
+    for field in fields:
+        kind = field.splitlines()[0]
+        assert kind in {"markdown", "textarea", "input", "dropdown"}
+        assert ("      label: " in field) == (kind != "markdown")
+        assert ("      options: [" in field) == (kind == "dropdown")
+
+
+def test_dependabot_watches_places_that_are_there() -> None:
+    text = (ROOT / ".github/dependabot.yml").read_text()
+    watched = dict(re.findall(r"package-ecosystem: ([\w-]+).*\n +directory: /?(\S*)", text))
+    files = {"github-actions": ".github/workflows", "pip": "pyproject.toml", "maven": "pom.xml"}
+    assert set(watched) == set(files)
+    for ecosystem, directory in watched.items():
+        assert (ROOT / directory / files[ecosystem]).exists()
