@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 import click
 
 from mqindex.cli.group import COMMANDS
-from mqindex.cli.text import milliseconds
+from mqindex.cli.times import TIME
 from mqindex.cli.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -214,21 +214,6 @@ def _engine_options(function: Function) -> Function:
     return gathered
 
 
-def time_option(flag: str, default: int | None, text: str) -> Decorator:
-    """A time: milliseconds since the epoch, or a date and time as `mqindex info` prints it."""
-    return click.option(
-        flag,
-        metavar="TIME",
-        help=text,
-        callback=lambda context, option, value: default if value is None else _time(context, option, value),
-    )
-
-
-def _time(context: click.Context, option: click.Parameter, value: str) -> int:
-    try:
-        moment = milliseconds(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error), context, option) from None
-    if not -(2**63) <= moment < 2**63:
-        raise click.BadParameter("expected 64 bits, got more", context, option)
-    return moment
+def time_option(flag: str, text: str, *, default: int | None = None) -> Decorator:
+    """A time, in every form that `mqindex.cli.times` takes."""
+    return click.option(flag, type=TIME, default=default, help=text)

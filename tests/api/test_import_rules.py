@@ -69,7 +69,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"reports", "verdict"},
     ],
     "cli": [
-        {"findings", "formats", "group", "keys", "options", "output", "progress"} | {"reports", "text", "trouble"},
+        {"findings", "formats", "group", "keys", "options", "output", "progress"} | {"reports", "times", "trouble"},
         {"broker"},
         {"rocketmq", "kafka"},
         {"brokers", "kinds"},

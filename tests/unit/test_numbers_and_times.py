@@ -13,7 +13,6 @@ import pytest
 
 from mqindex import kafka
 from mqindex._native.numbers import milliseconds, whole_number
-from mqindex.cli.text import milliseconds as of_text
 from mqindex.columns.numbers import int64s, times
 from mqindex.rocketmq import CommitLog, ConsumeQueue, IndexFile, IndexService, MessageStore, NewMessage
 
@@ -140,10 +139,6 @@ def test_times_of_a_sequence_say_which():
 
 def test_nothing_is_no_numbers():
     assert [len(convert("x", [])) for convert in (int64s, times)] == [0, 0]
-
-
-def test_the_shell_and_python_take_one_time_for_the_same():
-    assert of_text("2023-11-14T22:13:20.123456Z") == of_text("2023-11-14T15:13:20.123456-07:00") == MS
 
 
 # ---- the calls

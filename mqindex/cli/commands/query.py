@@ -20,8 +20,8 @@ __all__ = ["command"]
 @click.argument("path", metavar="PATH")
 @click.argument("keys", nargs=-1, metavar="[KEY...]")
 @click.option("--topic", metavar="T", help="RocketMQ: the topic of the messages of each KEY.")
-@time_option("--begin", 0, "RocketMQ: stored at this time or later, ms since the epoch or ISO 8601.")
-@time_option("--end", None, "RocketMQ: stored at this time or earlier.")
+@time_option("--begin", "RocketMQ: stored at this time or later: -1h, 2026-11-21T08:00+08:00, ...", default=0)
+@time_option("--end", "RocketMQ: stored at this time or earlier.")
 @click.option(
     "--max-num",
     type=click.IntRange(0),

@@ -12,7 +12,7 @@ from mqindex.cli.kafka import kinds
 from mqindex.cli.kafka.segments import open_segment
 from mqindex.cli.keys import key_batches
 from mqindex.cli.output import Column, Rows, print_json
-from mqindex.cli.text import milliseconds
+from mqindex.cli.times import milliseconds
 from mqindex.cli.trouble import Trouble, say
 from mqindex.wording.text import iso
 
