@@ -25,6 +25,7 @@ from tests.support.memory_disk import memory_disk
 
 SEED_VARIABLE = "MQINDEX_TEST_SEED"
 MAPPED_FILE = re.compile(rb"^(?:\S+ +){5}(/.*)$", re.MULTILINE)  # the sixth column of /proc/self/maps
+FONTS = (".ttf", ".ttc", ".otf")  # matplotlib keeps open what it has drawn with
 REAL_STDERR = pytest.StashKey[int]()
 SHOWN = ("shown with real brokers", "kill -9 at any time")  # what a test records under these names is in the summary
 
@@ -127,7 +128,7 @@ def open_files() -> Counter[str]:
             target = os.readlink(f"/proc/self/fd/{entry}")
         except OSError:  # the descriptor of the listing itself
             continue
-        if target.startswith("/") and not target.startswith(("/dev/", "/proc/")):
+        if target.startswith("/") and not target.startswith(("/dev/", "/proc/")) and not target.endswith(FONTS):
             found[f"file {target}"] += 1
     with open("/proc/self/maps", "rb") as maps:
         for path in MAPPED_FILE.findall(maps.read()):

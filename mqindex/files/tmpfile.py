@@ -1,11 +1,14 @@
-"""Files made without a name: nobody meets one half-made, and one that is given up leaves nothing."""
+"""Files made without a name, and directories that pass: who gives up leaves nothing."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import tempfile
+from collections.abc import Iterator
 
-__all__ = ["link_into_place", "open_nameless"]
+__all__ = ["link_into_place", "open_nameless", "passing_directory"]
 
 _NAMELESS = getattr(os, "O_TMPFILE", None)  # Linux
 _NO_SUCH_FILES = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)  # of the file system; of the kernel
@@ -37,3 +40,10 @@ def link_into_place(fd: int, path: str) -> bool:
             return False
         raise OSError(error.errno, error.strerror, path) from None
     return True
+
+
+@contextlib.contextmanager
+def passing_directory() -> Iterator[str]:
+    """A directory for what others insist on writing, away from the user's files; it goes when the block ends."""
+    with tempfile.TemporaryDirectory(prefix="mqindex-", ignore_cleanup_errors=True) as place:
+        yield place

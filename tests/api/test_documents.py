@@ -44,7 +44,7 @@ def package_modules() -> list[str]:
 
 def load(name: str) -> ModuleType:
     """A module; the test of one that needs an extra which is not here is skipped by the extra's name."""
-    for room, extra in [("mqindex.spark", "pyspark"), ("mqindex.cli", "click")]:
+    for room, extra in [("mqindex.spark", "pyspark"), ("mqindex.cli", "click"), ("mqindex.html", "jinja2")]:
         if name.startswith(room):
             pytest.importorskip(extra)
     return importlib.import_module(name)
