@@ -23,6 +23,7 @@ COMMANDS: Final = {  # in the order in which people meet them
     "follow": "Keep an index beside a live RocketMQ broker's store, message by message.",
     "dump": "Print every entry of an index, message or batch of a log, or unit of a queue.",
     "hash": "Print RocketMQ's hashes, and slots, of keys.",
+    "doctor": "Say what of mqindex works on this machine, and what to do where it does not.",
     "sample": "Unpack a crashed store and a damaged partition to try everything on.",
 }
 
@@ -33,7 +34,7 @@ mqindex {__version__} reads, checks and mends what message brokers keep on disk:
   mqindex verify PATH    says what is missing or wrong, and whether a broker would start
   mqindex repair PATH    brings it back in place, and prints the line that undoes it
 
-`mqindex --help` lists all commands; after a command, `--help` explains it."""
+`mqindex --help` lists all commands; after a command, `--help` explains it. `mqindex doctor` says what works here."""
 
 
 class _OnDemand(click.Group):

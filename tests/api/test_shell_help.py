@@ -21,6 +21,7 @@ OPTIONS = {  # the contract: options a script may rely on
     "follow": {"--out", "--json"},
     "dump": {"--format", "--records", "--kind"},
     "hash": {"--json"},
+    "doctor": {"--json"},
     "sample": {"--json"},
 }
 STORE_OPTIONS = {"--commitlog", "--hash-slot-num", "--index-num", "--broker-version", "--broker-conf"}

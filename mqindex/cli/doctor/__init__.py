@@ -1,0 +1,1 @@
+"""What `mqindex doctor` looks at: each module looks at one side of the machine and gives lines."""

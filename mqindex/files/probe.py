@@ -1,0 +1,87 @@
+"""What the file system of a directory can do, tried on one small file that is removed at once."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import shutil
+import sys
+from typing import NamedTuple
+
+from mqindex.files import disk, lock
+from mqindex.files.mapped_file import reserve
+
+__all__ = ["Place", "probe"]
+
+_SIZE = 1 << 20
+_MOUNTS = "/proc/self/mountinfo"  # Linux
+
+
+class Place(NamedTuple):
+    """One directory: its file system's name where the system tells it, free bytes, and what worked."""
+
+    file_system: str | None
+    free: int
+    flock: bool
+    record_locks: bool
+    sparse: bool
+    reserved: bool
+    mapped: bool
+
+
+def probe(directory: str) -> Place:
+    """Try a directory; an `OSError` where no file can be made there."""
+    path = disk.temporary(directory, ".mqindex-probe")
+    fd = disk.create(path)
+    try:
+        flock, record_locks = lock.lock_whole(fd) is True, lock.lock_byte(fd) is True
+        disk.resize(fd, _SIZE)
+        sparse = os.fstat(fd).st_blocks * 512 < _SIZE
+        mapped = _maps(fd)
+        disk.resize(fd, 0)
+        return Place(
+            _file_system(directory),
+            shutil.disk_usage(directory).free,
+            flock,
+            record_locks,
+            sparse,
+            _reserves(fd),
+            mapped,
+        )
+    finally:
+        os.close(fd)
+        disk.remove(path)
+
+
+def _maps(fd: int) -> bool:
+    with contextlib.suppress(OSError, ValueError), mmap.mmap(fd, _SIZE) as mapping:
+        mapping[0] = 1
+        return True
+    return False
+
+
+def _reserves(fd: int) -> bool:
+    try:
+        reserve(fd, _SIZE)
+    except OSError:
+        return False
+    return os.fstat(fd).st_size == _SIZE
+
+
+def _file_system(directory: str) -> str | None:
+    """The type of the mount that a directory is on: `ext4`, `nfs4`, `overlay`, ..."""
+    if not sys.platform.startswith("linux"):
+        return None
+    device = os.stat(directory).st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    real = os.path.realpath(directory)
+    best: tuple[int, str | None] = (-1, None)
+    with contextlib.suppress(OSError), open(_MOUNTS, errors="surrogateescape") as mounts:
+        for line in mounts:
+            words = line.split()
+            point = words[4].encode(errors="surrogateescape").decode("unicode_escape")
+            inside = real == point or real.startswith(point.rstrip("/") + "/")
+            if inside or words[2] == number:
+                best = max(best, (len(point) if inside else 0, words[words.index("-") + 1]), key=lambda one: one[0])
+    return best[1]
