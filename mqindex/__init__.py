@@ -1,8 +1,8 @@
 """Reads, writes, verifies, rebuilds and bulk-queries the index files of message-queue stores.
 
-The parts are `mqindex.rocketmq`, `mqindex.kafka`, `mqindex.engines`, `mqindex.errors`, `mqindex.report` and, with
-the extra `spark`, `mqindex.spark`. Importing this package loads none of them: NumPy and the kernels come with their
-first use.
+The parts are `mqindex.rocketmq`, `mqindex.kafka`, `mqindex.engines`, `mqindex.errors`, `mqindex.report`,
+`mqindex.health` and, with the extra `spark`, `mqindex.spark`. Importing this package loads none of them: NumPy and the
+kernels come with their first use.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mqindex import engines, errors, kafka, report, rocketmq
+    from mqindex import engines, errors, health, kafka, report, rocketmq
 
-__all__ = ["__version__", "engines", "errors", "kafka", "kernels", "report", "rocketmq"]
+__all__ = ["__version__", "engines", "errors", "health", "kafka", "kernels", "report", "rocketmq"]
 
 __version__ = "0.1.0"
 
-_PARTS = ("engines", "errors", "kafka", "report", "rocketmq", "spark")
+_PARTS = ("engines", "errors", "health", "kafka", "report", "rocketmq", "spark")
 
 
 def __getattr__(name: str) -> Any:

@@ -71,6 +71,7 @@ from __future__ import annotations
 
 from mqindex.columns.keys import hash_slots, key_hash, key_hashes
 from mqindex.rocketmq.dispatch.follow import FollowReport, follow
+from mqindex.rocketmq.health.store_health import StoreHealth
 from mqindex.rocketmq.index.index_file import IndexFile, IndexHeader
 from mqindex.rocketmq.index.index_service import IndexService, QueryOffsetResult
 from mqindex.rocketmq.log.commit_log import CommitLog
@@ -85,6 +86,7 @@ from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.rebuild import rebuild
 from mqindex.rocketmq.repair import repair, undo_repair
+from mqindex.rocketmq.report import report
 from mqindex.rocketmq.serving.get_message import GetMessageResult, GetMessageStatus
 from mqindex.rocketmq.serving.message_store import MessageStore
 from mqindex.rocketmq.serving.query_message import QueryMessageResult
@@ -112,6 +114,7 @@ __all__ = [
     "PutMessagesResult",
     "QueryMessageResult",
     "QueryOffsetResult",
+    "StoreHealth",
     "TopicConfig",
     "follow",
     "hash_slots",
@@ -119,6 +122,7 @@ __all__ = [
     "key_hashes",
     "rebuild",
     "repair",
+    "report",
     "tag_hash",
     "undo_repair",
     "verify",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import dataclass
 from typing import Unpack
 
 from mqindex._options import with_options_of
@@ -19,9 +20,10 @@ from mqindex.rocketmq.mending.index_repair import planned_actions
 from mqindex.rocketmq.mending.queue_repair import planned_queue_actions
 from mqindex.rocketmq.options import StoreArguments, store_options
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
-from mqindex.rocketmq.pipeline.survey import start_report, survey_in_place
+from mqindex.rocketmq.pipeline.survey import Survey, start_report, survey_in_place
+from mqindex.rocketmq.tally.split_tally import sampling
 
-__all__ = ["verify"]
+__all__ = ["Examined", "examine", "verify"]
 
 
 @with_options_of(store_options)
@@ -69,6 +71,23 @@ def verify(
     >>> report.ok, [finding.kind for finding in report.findings]
     (False, ['missing-entries'])
     """
+    return examine(store, deep=deep, engine=engine, given=given).report
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A report and what it was made from. `diagnosis` None: the log is gone, nothing was compared with it."""
+
+    report: Report
+    survey: Survey
+    diagnosis: StoreDiagnosis | None = None
+    every: int | None = None
+
+
+def examine(
+    store: str | os.PathLike[str], *, deep: bool, engine: Engine | None, given: StoreArguments, count: bool = False
+) -> Examined:
+    """Internal: all of `verify`; `count`: topics, keys and shapes of index files too, for a health report."""
     started = time.perf_counter()
     engine = chosen_engine(engine)
     options = store_options(store, **given)
@@ -80,8 +99,9 @@ def verify(
         report.start, findings = run_one(engine, check_start, found, "look at the start")
         report.findings += [found.log_gone, *findings]
         report.seconds = time.perf_counter() - started
-        return report
-    diagnosis = diagnose_store(engine, found, deep=deep, split_size=SPLIT_SIZE)
+        return Examined(report, found)
+    every = sampling(found.log_bytes) if count else None
+    diagnosis = diagnose_store(engine, found, deep=deep, split_size=SPLIT_SIZE, every=every)
     sides = run_one(engine, check_sides, _sides(diagnosis), "check side files")
     unknown = [one.finding() for one in wanted_settings(engine, diagnosis.index, diagnosis.queues)]
     report.findings = list(dict.fromkeys([*diagnosis.index.findings, *diagnosis.queues.findings, *sides, *unknown]))
@@ -92,7 +112,7 @@ def verify(
     report.messages = diagnosis.queues.messages
     report.bytes = diagnosis.index.survey.log_bytes
     report.seconds = time.perf_counter() - started
-    return report
+    return Examined(report, found, diagnosis, every)
 
 
 def _sides(diagnosis: StoreDiagnosis) -> SideCheck:

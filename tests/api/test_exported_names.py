@@ -21,7 +21,7 @@ PARTITION_OPTIONS = "kafka_version=None, index_interval_bytes=4096, max_index_si
 MAX = 2**63 - 1
 
 EXPORTS = {
-    "mqindex": {"__version__", "engines", "errors", "kafka", "kernels", "report", "rocketmq"},
+    "mqindex": {"__version__", "engines", "errors", "health", "kafka", "kernels", "report", "rocketmq"},
     "mqindex.engines": {"Engine", "LocalEngine", "OnProgress", "Progress"},
     "mqindex.report": {
         "Catalogue",
@@ -35,6 +35,17 @@ EXPORTS = {
         "Start",
         "Value",
         "catalogue_rows",
+    },
+    "mqindex.health": {
+        "MAX_BINS",
+        "Histogram",
+        "Read",
+        "Share",
+        "Text",
+        "TimeBins",
+        "TimeSeries",
+        "plain",
+        "width_for",
     },
     "mqindex.rocketmq": {
         "AppendMessageResult",
@@ -57,6 +68,7 @@ EXPORTS = {
         "PutMessagesResult",
         "QueryMessageResult",
         "QueryOffsetResult",
+        "StoreHealth",
         "TopicConfig",
         "follow",
         "hash_slots",
@@ -64,6 +76,7 @@ EXPORTS = {
         "key_hashes",
         "rebuild",
         "repair",
+        "report",
         "tag_hash",
         "undo_repair",
         "verify",
@@ -204,6 +217,7 @@ SIGNATURES = {
     "mqindex.rocketmq.follow": f"store, out, *, stop, progress=None, interval=0.001, {STORE_OPTIONS}, engine=None",
     "mqindex.rocketmq.rebuild": f"store, out, *, parts=None, {STORE_OPTIONS}, split_size={128 << 20}, "
     "overwrite=False, engine=None",
+    "mqindex.rocketmq.report": f"store, *, deep=False, {STORE_OPTIONS}, engine=None",
     "mqindex.rocketmq.repair": f"store, *, parts=None, deep=False, dry_run=False, {STORE_OPTIONS}, engine=None",
     "mqindex.spark.register": "spark",
     "mqindex.spark.SparkEngine": "spark",
@@ -334,7 +348,7 @@ def test_error_tree() -> None:
 
 
 @pytest.mark.parametrize("order", ["import mqindex.rocketmq.{0}", "from mqindex.rocketmq.{0} import {0}"])
-@pytest.mark.parametrize("name", ["rebuild", "repair", "verify"])
+@pytest.mark.parametrize("name", ["rebuild", "repair", "report", "verify"])
 def test_a_function_is_not_hidden_by_the_module_of_its_name(name: str, order: str) -> None:
     program = f"{order.format(name)}\nfrom mqindex import rocketmq\nassert callable(rocketmq.{name}), rocketmq.{name}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -17,6 +17,7 @@ from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.log.expiry import present
 from mqindex.rocketmq.log.log_entries import LogEntries, LogSpan
 from mqindex.rocketmq.pipeline.splits import damage_finding
+from mqindex.rocketmq.tally.index_shape import IndexShape, index_shape
 
 __all__ = ["Checked", "FileCheck", "check_file", "structural_finding"]
 
@@ -25,7 +26,10 @@ _ENDS = 100  # entries compared at both ends of a file
 
 @dataclass(frozen=True, slots=True)
 class FileCheck:
-    """One index file to check. `log_end`: where the log's frames end. `earlier`: the files before it, by name."""
+    """One index file to check. `log_end`: where the log's frames end. `earlier`: the files before it, by name.
+
+    `measure`: its shape too.
+    """
 
     path: str
     geometry: tuple[int, int]
@@ -34,6 +38,7 @@ class FileCheck:
     tags: bool
     deep: bool
     earlier: tuple[str, ...] = ()
+    measure: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,7 @@ class Checked:
     end_phy_offset: int = 0
     end_timestamp: int = 0
     gone: bool = False
+    shape: IndexShape | None = None
 
 
 def check_file(check: FileCheck) -> Checked:
@@ -85,7 +91,8 @@ def _check_file(check: FileCheck) -> Checked:
             faults = [structural_finding(check.path, fault) for fault in index.check()]
             if any(fault.severity == "error" for fault in faults):
                 return _bad(check, *faults)
-            return _against_log(check, index, log, faults)
+            checked = _against_log(check, index, log, faults)
+            return replace(checked, shape=index_shape(index)) if check.measure else checked
     except MQIndexError as error:
         return _bad(check, catalogue.INDEX_UNREADABLE.finding(check.path, error=error))
 

@@ -46,11 +46,22 @@ def diagnose(engine: Engine, found: Survey, *, deep: bool, split_size: int, out:
     return conclude(engine, ended, checked, findings, split_size, out)
 
 
-def check_files(engine: Engine, found: Survey, which: Iterable[int], *, deep: bool) -> list[Checked]:
-    """Check the index files of these numbers, each for itself."""
+def check_files(
+    engine: Engine, found: Survey, which: Iterable[int], *, deep: bool, measure: bool = False
+) -> list[Checked]:
+    """Check the index files of these numbers, each for itself; `measure`: and the shapes of those that are sound."""
     spans, files = found.spans, found.index_files
     checks = [
-        FileCheck(files[at], found.geometry.value, spans, _end(spans), found.tags, deep, files[max(0, at - 8) : at])
+        FileCheck(
+            path=files[at],
+            geometry=found.geometry.value,
+            spans=spans,
+            log_end=_end(spans),
+            tags=found.tags,
+            deep=deep,
+            earlier=files[max(0, at - 8) : at],
+            measure=measure,
+        )
         for at in which
     ]
     weights = [sum(found.geometry.value)] * len(checks)

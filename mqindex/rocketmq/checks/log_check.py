@@ -30,6 +30,7 @@ from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules
+from mqindex.rocketmq.tally.split_tally import SplitCounts, SplitTally
 
 __all__ = ["LogCheck", "LogRun", "Walked", "check_split", "walk_log"]
 
@@ -39,7 +40,8 @@ class LogCheck(SplitRange):
     """A split of the log, and what to compare with it.
 
     `queues`: the directory of the consume queues, None: leave them out. `stretches`: of index files.
-    `before`: what other splits gave to queues that go on here, where it matters.
+    `before`: what other splits gave to queues that go on here, where it matters. `every`: count topics and keys too,
+    with a look at one message in so many; None: do not.
     """
 
     check_crc: bool
@@ -48,16 +50,18 @@ class LogCheck(SplitRange):
     ext: str | None
     stretches: tuple[EntryStretch, ...]
     before: tuple[tuple[QueueName, tuple[int, int]], ...] = ()
+    every: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRun(SplitWalk):
-    """A split of the file `path`, compared."""
+    """A split of the file `path`, compared. `counts`: None where they were not asked for."""
 
     path: str
     max_timestamp: int = 0
     queues: tuple[QueueRun, ...] = ()
     stretches: tuple[EntryRun, ...] = ()
+    counts: SplitCounts | None = None
 
 
 @dataclass(slots=True)
@@ -93,10 +97,11 @@ def walk_log(
     check_crc: bool,
     queues: bool = True,
     stretches: Sequence[EntryStretch] = (),
+    every: int | None = None,
 ) -> Walked:
     """Read the whole log once. Bodies are compared with their checksums in every file, or in the last only."""
     walked = Walked(found)
-    checks = _checks(found, split_size, check_crc=check_crc, queues=queues, stretches=stretches)
+    checks = _checks(found, split_size, check_crc=check_crc, queues=queues, stretches=stretches, every=every)
     runs = engine.map(check_split, checks, name="check the log", weights=[one.stop - one.start for one in checks])
     stitched: Stitched[LogRun] = stitch(
         engine, check_split, list(zip(checks, runs, strict=True)), Stitched[LogRun](), spans=found.spans, look=True
@@ -112,7 +117,13 @@ def walk_log(
 
 
 def _checks(
-    found: Survey, split_size: int, *, check_crc: bool, queues: bool, stretches: Sequence[EntryStretch]
+    found: Survey,
+    split_size: int,
+    *,
+    check_crc: bool,
+    queues: bool,
+    stretches: Sequence[EntryStretch],
+    every: int | None,
 ) -> list[LogCheck]:
     whole = Stretch(found.min_phy_offset, found.spans[-1].stop if found.spans else 0)
     rules = found.queues.rules
@@ -128,6 +139,7 @@ def _checks(
             queues=found.options.consume_queue if queues else None,
             ext=found.options.consume_queue_ext_directory if rules.ext_file_size is not None else None,
             stretches=tuple(one for one in stretches if one.reaches(split.start, split.stop)),
+            every=every,
         )
         for split in cut(found.spans, whole, split_size, tags=found.tags, out=None)
     ]
@@ -141,28 +153,43 @@ def check_split(check: LogCheck) -> LogRun:
 def _check_split(check: LogCheck, log: MappedFile, first: int) -> LogRun:
     table = check.rules.table() if check.queues is not None else None
     walk = FileWalk(log, check.span, first, check.stop, tags=check.tags, queues=table, check_crc=check.check_crc)
+    tally = SplitTally(check.every) if check.every is not None else None
     units = None
     if table is not None and check.queues is not None:
-        units = UnitCheck(check.queues, table.names, check.rules.file_size, dict(check.before), _ext_reader(check.ext))
+        watch = tally.add_units if tally is not None else None
+        before, ext = dict(check.before), _ext_reader(check.ext)
+        units = UnitCheck(check.queues, table.names, check.rules.file_size, before, ext, watch)
     latest = 0
     with EntryCheck(check.stretches, first, check.stop) as entries:
         for chunk in walk:
             if len(chunk):
                 entries.add(chunk)
+                if tally is not None:
+                    tally.add_entries(chunk)
             if units is not None and len(walk.units):
                 latest = max(latest, int(walk.units["store_timestamp"].max()))
                 units.add(walk.units)
         stretches = entries.finish()
+    times = None
     if walk.last_message >= 0:  # which may have neither entries nor units
-        last = Scanner(log.map, check.span.file_start, walk.last_message, walk.last_message + 1)
-        latest = max(latest, int(next(last)["store_timestamp"][0]))
+        times = _stored(log, check, first), _stored(log, check, walk.last_message)
+        latest = max(latest, times[1])
+    queues = tuple(units.finish()) if units is not None else ()
+    names = table.names() if table is not None else []
     return LogRun(
         path=check.span.path,
         max_timestamp=latest,
-        queues=tuple(units.finish()) if units is not None else (),
+        queues=queues,
         stretches=tuple(stretches),
+        counts=tally.finish(names, times, log.size) if tally is not None else None,
         **counts(walk, first),
     )
+
+
+def _stored(log: MappedFile, check: LogCheck, phy_offset: int) -> int:
+    """The store timestamp of a message."""
+    frame = next(Scanner(log.map, check.span.file_start, phy_offset, phy_offset + 1))
+    return int(frame["store_timestamp"][0])
 
 
 def _ext_reader(directory: str | None) -> ExtReader | None:
@@ -191,7 +218,9 @@ def _again(engine: Engine, checks: Sequence[LogCheck], runs: Sequence[LogRun]) -
         before = needs_again(expected, run.queues)
         if before:
             check = next(one for one in checks if one.span.path == run.path and one.start <= run.first < one.stop)
-            again = replace(check, start=run.first, resync=False, stretches=(), before=tuple(before.items()))
+            again = replace(
+                check, start=run.first, resync=False, stretches=(), before=tuple(before.items()), every=None
+            )
             looked = engine.map(check_split, [again], name="check again")[0]
             fresh = run.queues if looked.gone else looked.queues
             kept = tuple(one for one in run.queues if (one.topic, one.queue_id) not in before)

@@ -24,24 +24,33 @@ __all__ = ["StoreDiagnosis", "diagnose_store"]
 
 @dataclass(frozen=True, slots=True)
 class StoreDiagnosis:
-    """What is right and wrong with index and consume queues."""
+    """What is right and wrong with index and consume queues. `walked`: the log, as it was read for that."""
 
     index: Diagnosis
     queues: QueueDiagnosis
+    walked: Walked
 
 
-def diagnose_store(engine: Engine, found: Survey, *, deep: bool, split_size: int) -> StoreDiagnosis:
-    """Look at the log, the index and the queues of a store. `deep`: at bodies and at every index entry too."""
-    checked = check_files(engine, found, range(len(found.index_files)), deep=False)
+def diagnose_store(
+    engine: Engine, found: Survey, *, deep: bool, split_size: int, every: int | None = None
+) -> StoreDiagnosis:
+    """Look at the log, the index and the queues of a store. `deep`: at bodies and at every index entry too.
+
+    `every`: count for a health report meanwhile, with a look at one message in so many.
+    """
+    measure = every is not None
+    checked = check_files(engine, found, range(len(found.index_files)), deep=False, measure=measure)
     stretches = [_stretch(found, one) for one in checked if one.good and one.begin is not None] if deep else []
-    walked = walk_log(engine, found, split_size, check_crc=deep, stretches=[one for one in stretches if one])
+    walked = walk_log(
+        engine, found, split_size, check_crc=deep, stretches=[one for one in stretches if one], every=every
+    )
     doubtful = _beyond_end(found, walked, checked) | (_disagreeing(walked, checked) if deep else set())
     again = sorted(doubtful)
-    for at, one in zip(again, check_files(engine, walked.survey, again, deep=deep), strict=True):
+    for at, one in zip(again, check_files(engine, walked.survey, again, deep=deep, measure=measure), strict=True):
         checked[at] = one
     index = conclude(engine, walked.survey, checked, list(walked.findings), split_size)
     queues = diagnose_queues(engine, found, deep=deep, split_size=split_size, walked=walked)
-    return StoreDiagnosis(index, queues)
+    return StoreDiagnosis(index, queues, walked)
 
 
 def _stretch(found: Survey, one: Checked) -> EntryStretch | None:

@@ -94,7 +94,8 @@ class UnitCheck:
     """Takes units as the log gives them, and compares them with the files below `directory`, which are only read.
 
     `names`: what the numbers in the units mean; it may grow meanwhile. `before`: of queues whose units follow
-    others, (next, last_end) of these. `ext`: reads extension units, None: there are none.
+    others, (next, last_end) of these. `ext`: reads extension units, None: there are none. `watch`: is given all units,
+    by queue, and where those of each queue number begin.
     """
 
     def __init__(
@@ -104,9 +105,10 @@ class UnitCheck:
         file_size: int,
         before: Mapping[QueueName, tuple[int, int]],
         ext: ExtReader | None = None,
+        watch: Callable[[Array, Array], None] | None = None,
     ) -> None:
         self._directory, self._names, self._before = directory, names, before
-        self._file_size, self._ext = file_size, ext
+        self._file_size, self._ext, self._watch = file_size, ext, watch
         self._held = np.empty(_HELD, UNIT)
         self._count = 0
         self._queues: dict[QueueName, _Queue] = {}
@@ -131,6 +133,8 @@ class UnitCheck:
         names = self._names()
         units, offsets = group_units(self._held[: self._count], len(names))
         self._count = 0
+        if self._watch is not None:
+            self._watch(units, offsets)
         for number in np.flatnonzero(np.diff(offsets)).tolist():
             name = names[number]
             queue = self._queues.get(name)

@@ -1,0 +1,1 @@
+"""What a health report says of a store, made from what verify found and counted."""

@@ -1,0 +1,40 @@
+"""The most frequent values of many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Frequent", "first_places", "most_frequent"]
+
+Array = npt.NDArray[Any]
+Frequent = tuple[int, int, int]
+"""(value, how often, phy offset of a message that has it)."""
+
+
+def most_frequent(values: Array, phy_offsets: Array, most: int, at_least: int = 1) -> tuple[Frequent, ...]:
+    """The `most` most frequent of the values that are there `at_least` so often, the most frequent first.
+
+    >>> most_frequent(np.array([7, 5, 7, 9]), np.array([0, 100, 200, 300]), 1)
+    ((7, 2, 0),)
+    """
+    kinds, counts = np.unique(values, return_counts=True)
+    chosen = np.flatnonzero(counts >= at_least)
+    if len(chosen) > most:
+        chosen = np.sort(chosen[np.argpartition(counts[chosen], -most)[-most:]])
+    kinds, counts = kinds[chosen], counts[chosen]
+    found = zip(kinds.tolist(), counts.tolist(), first_places(kinds, values, phy_offsets).tolist(), strict=True)
+    return tuple(sorted(found, key=lambda one: (-one[1], one[0])))
+
+
+def first_places(kinds: Array, values: Array, phy_offsets: Array) -> Array:
+    """Of each of the `kinds`, sorted values, the phy offset that comes with the first such value."""
+    places = np.full(len(kinds), -1, np.int64)
+    if not len(kinds):
+        return places
+    which = np.searchsorted(kinds, values).clip(max=len(kinds) - 1)
+    hit = np.flatnonzero(kinds[which] == values)[::-1]  # the first is written last
+    places[which[hit]] = phy_offsets[hit]
+    return places

@@ -1,0 +1,218 @@
+"""Topics, queues and keys of one split of the log, counted from what its walk yields anyway.
+
+Messages and bytes of a queue are exact. Times, sizes, tags and keys are those of one message in `every`. A task's
+result is small whatever the log holds: the topics of most bytes have their own counts, the others are summed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex.health import TimeBins, width_for
+from mqindex.rocketmq.queue.queue_names import QueueName
+from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
+from mqindex.rocketmq.tally.frequent import Frequent, first_places, most_frequent
+
+__all__ = ["KeyCounts", "QueueCounts", "SplitCounts", "SplitTally", "TopicCounts", "sampling"]
+
+Array = npt.NDArray[Any]
+
+_WHOLE = 256 << 20  # bytes of a log of which every message is looked at
+_EVERY = 16
+_TOPICS = 64  # of one split that have counts of their own
+_TAGS = 16  # of one topic in one split
+_KEYS = 64  # of one split
+_KEYS_HELD = 1 << 20  # entries of one split that are looked at
+_MOST_KEYS = 16  # of a message: so many, or more
+_EARLIEST, _LATEST = 946_684_800_000, 4_102_444_800_000  # the years 2000 to 2099: other times are no times
+
+
+@dataclass(frozen=True, slots=True)
+class QueueCounts:
+    """Messages and bytes that a split of the log gives one queue."""
+
+    topic: str
+    queue_id: int
+    messages: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCounts:
+    """What was looked at of one topic: `seen` messages. `topic` None: all topics that have no counts of their own.
+
+    `sizes`: messages by the power of two that their size reaches. `tags`: (hash, messages, phy offset of one).
+    """
+
+    topic: str | None
+    seen: int
+    times: TimeBins
+    sizes: dict[int, int]
+    tags: tuple[Frequent, ...]
+    untagged: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCounts:
+    """What was looked at of the index entries: `seen`. `messages`: those that have 1, 2, 3 and so on of them.
+
+    `frequent`: (key_hash, entries, phy offset of one message), those that are there twice or more.
+    """
+
+    seen: int = 0
+    messages: dict[int, int] = field(default_factory=dict)
+    frequent: tuple[Frequent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SplitCounts:
+    """Everything that was counted in one split of a file of `file_size` bytes.
+
+    `times`: store timestamps of its first and last message.
+    """
+
+    queues: tuple[QueueCounts, ...] = ()
+    topics: tuple[TopicCounts, ...] = ()
+    keys: KeyCounts = field(default_factory=KeyCounts)
+    times: tuple[int, int] | None = None
+    file_size: int = 0
+
+
+def sampling(log_bytes: int) -> int:
+    """One message in how many is looked at, in a log of that length."""
+    return 1 if log_bytes <= _WHOLE else _EVERY
+
+
+class SplitTally:
+    """Counts one split; for one thread."""
+
+    def __init__(self, every: int) -> None:
+        self._every = every
+        self._messages = self._bytes = np.zeros(0, np.int64)
+        self._phase = 0
+        self._units: list[Array] = []
+        self._hashes: list[Array] = []
+        self._places: list[Array] = []
+        self._keys = 0
+
+    def add_units(self, units: Array, offsets: Array) -> None:
+        """Units by queue: those of queue number n are `units[offsets[n]:offsets[n + 1]]`."""
+        counts = np.diff(offsets)
+        if len(counts) > len(self._messages):
+            more = (0, len(counts) - len(self._messages))
+            self._messages, self._bytes = np.pad(self._messages, more), np.pad(self._bytes, more)
+        which = np.flatnonzero(counts)
+        self._messages[which] += counts[which]
+        self._bytes[which] += np.add.reduceat(units["size"].astype(np.int64), offsets[which])
+        self._units.append(units[self._phase :: self._every].copy())
+        self._phase = (self._phase - len(units)) % self._every
+
+    def add_entries(self, entries: Array) -> None:
+        """Index entries in the log's order, all of a message's in one array."""
+        count = min(-(-len(entries) // self._every), _KEYS_HELD - self._keys)
+        part = entries[:count]
+        if count < len(entries):
+            part = part[: np.searchsorted(part["phy_offset"], entries["phy_offset"][count])]
+        self._hashes.append(part["key_hash"].copy())
+        self._places.append(part["phy_offset"].copy())
+        self._keys += len(part)
+
+    def finish(self, names: list[QueueName], times: tuple[int, int] | None, file_size: int) -> SplitCounts:
+        """The counts. `names`: what the queues' numbers mean."""
+        queues = [
+            QueueCounts(*name, int(messages), int(size))
+            for name, messages, size in zip(names, self._messages, self._bytes, strict=False)
+            if messages
+        ]
+        topics = tuple(self._topics(names, queues))
+        return SplitCounts(tuple(queues), topics, self._key_counts(), times, file_size)
+
+    def _topics(self, names: list[QueueName], queues: list[QueueCounts]) -> list[TopicCounts]:
+        if not self._units:
+            return []
+        sizes: dict[str, int] = {}
+        for queue in queues:
+            sizes[queue.topic] = sizes.get(queue.topic, 0) + queue.bytes
+        topics: list[str | None] = [*sorted(sizes, key=lambda topic: -sizes[topic])[:_TOPICS], None]
+        numbers = {topic: number for number, topic in enumerate(topics)}
+        others = len(topics) - 1
+        number_of = np.array([numbers.get(topic, others) for topic, _ in names] or [others], np.int64)
+        return _counted(topics, number_of, np.concatenate(self._units))
+
+    def _key_counts(self) -> KeyCounts:
+        if not self._keys:
+            return KeyCounts()
+        hashes, places = np.concatenate(self._hashes), np.concatenate(self._places)
+        borders = np.flatnonzero(np.diff(places, prepend=-1, append=-1))
+        keys = np.bincount(np.diff(borders).clip(max=_MOST_KEYS))
+        messages = {number: int(count) for number, count in enumerate(keys) if count}
+        return KeyCounts(len(hashes), messages, most_frequent(hashes, places, _KEYS, at_least=2))
+
+
+def _counted(topics: list[str | None], number_of: Array, units: Array) -> list[TopicCounts]:
+    topic, n = number_of[units["queue"]], len(topics)
+    seen = np.bincount(topic, minlength=n)
+    sizes = _table(topic, np.frexp(units["size"].astype(np.float64))[1].clip(1, 31) - 1, n, 31)
+    times = _times(topic, units, n)
+    untimed = topics.index(SCHEDULE_TOPIC) if SCHEDULE_TOPIC in topics else -1  # its codes are times of delivery
+    codes = units["tags_code"]
+    tagged = (topic != untimed) & (codes != 0) & (codes >= -(2**31)) & (codes < 2**31)
+    tags = _tags(topic[tagged], codes[tagged], units["phy_offset"][tagged], n)
+    untagged = np.bincount(topic[codes == 0], minlength=n)
+    return [
+        TopicCounts(
+            name,
+            int(seen[number]),
+            times[number],
+            {int(bin_): int(sizes[number, bin_]) for bin_ in np.flatnonzero(sizes[number])},
+            tuple(tags[number]),
+            int(untagged[number]),
+        )
+        for number, name in enumerate(topics)
+        if seen[number]
+    ]
+
+
+def _table(topic: Array, bins: Array, topics: int, width: int, weights: Array | None = None) -> Array:
+    """How many, or how much by weight, of each topic and bin."""
+    return np.bincount(topic * width + bins, weights, topics * width).reshape(topics, width)
+
+
+def _times(topic: Array, units: Array, n: int) -> list[TimeBins]:
+    stored = units["store_timestamp"]
+    timely = (stored >= _EARLIEST) & (stored < _LATEST)
+    if not timely.all():
+        topic, units, stored = topic[timely], units[timely], stored[timely]
+    if not len(stored):
+        return [TimeBins() for _ in range(n)]
+    low, high = int(stored.min()), int(stored.max())
+    width = width_for(low, high)
+    base, count = low // width, high // width - low // width + 1
+    bins = stored // width - base
+    counts = _table(topic, bins, n, count)
+    sizes = _table(topic, bins, n, count, units["size"].astype(np.float64))
+    return [
+        TimeBins(width, {base + one: (int(row[one]), int(size[one])) for one in np.flatnonzero(row).tolist()})
+        for row, size in zip(counts, sizes, strict=True)
+    ]
+
+
+def _tags(topic: Array, codes: Array, phy_offsets: Array, n: int) -> list[list[Frequent]]:
+    """Of each topic the most frequent tags."""
+    values = topic << 32 | codes & 0xFFFFFFFF
+    kinds, counts = np.unique(values, return_counts=True)
+    order = np.lexsort((-counts, kinds >> 32))
+    ordered = kinds[order] >> 32
+    rank = np.arange(len(order)) - np.searchsorted(ordered, ordered)
+    chosen = np.sort(order[rank < _TAGS])
+    kinds, counts = kinds[chosen], counts[chosen]
+    found: list[list[Frequent]] = [[] for _ in range(n)]
+    rows = zip(kinds.tolist(), counts.tolist(), first_places(kinds, values, phy_offsets).tolist(), strict=True)
+    for kind, count, place in rows:
+        code = kind & 0xFFFFFFFF
+        found[kind >> 32].append((code - (1 << 32) if code >> 31 else code, count, place))
+    return found
