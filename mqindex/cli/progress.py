@@ -1,45 +1,105 @@
-"""Progress of long work: a bar a stage, on a terminal only."""
+"""Progress of long work: a bar a stage on a terminal, a line a minute elsewhere."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
 
+from mqindex._words import plural
 from mqindex.cli.trouble import say
+from mqindex.engines import Progress
 
 if TYPE_CHECKING:
-    from mqindex.engines import OnProgress, Progress
+    from rich.progress import Task
 
-__all__ = ["progress_bars"]
+    from mqindex.engines import OnProgress
+
+__all__ = ["amount", "progress_bars", "progress_line"]
+
+MINUTE: Final = 60.0  # s between two lines
+_WIDEST_BAR = 40
+_BESIDE_THE_BAR = 56  # columns for name, share, rate and time left
 
 
 @contextlib.contextmanager
 def progress_bars() -> Iterator[OnProgress]:
-    """A callback for engines that says notes on stderr, and on a terminal draws bars there while it lasts."""
-    if not sys.stderr.isatty():
-        yield _say_note
-        return
+    """A callback for engines that says notes on stderr, and how far the work is, while it lasts."""
+    with _bars() if sys.stderr.isatty() else _lines() as show:
+        yield lambda now: say(now.note) if now.note else show(now)
+
+
+def amount(count: float, unit: str) -> str:
+    """So many units of work, short.
+
+    >>> amount(2_217_500_000, "byte"), amount(12_345_678, "entry"), amount(740, "byte"), amount(1, "file")
+    ('2.2 GB', '12.3 M entries', '740 bytes', '1 file')
+    """
+    scaled, prefix = float(count), ""
+    for prefix in ("", "k", "M", "G", "T"):
+        if scaled < 999.95 or prefix == "T":
+            break
+        scaled /= 1000
+    if not prefix:
+        return plural(round(count), unit)
+    number = f"{scaled:.1f} {prefix}"
+    return f"{number}B" if unit == "byte" else f"{number} {plural(2, unit).removeprefix('2 ')}"
+
+
+def progress_line(now: Progress, seconds: float) -> str:
+    """What a log file is told of a stage that has run for some seconds.
+
+    >>> progress_line(Progress("check the log", 4_400_000_000, 16_000_000_000, unit="byte"), 2.0)
+    'check the log: 27 %, 4.4 GB of 16.0 GB, 2.2 GB/s, 0:00:05 left'
+    >>> progress_line(Progress("publish", 0, 1), 3700.0)
+    'publish: for 1:01:40'
+    """
+    if not now.done:
+        return f"{now.stage}: for {_duration(seconds)}"
+    done, total = amount(now.done, now.unit), amount(now.total, now.unit)
+    left = seconds * (now.total - now.done) / now.done
+    parts = [f"{100 * now.done // now.total} %", f"{done} of {total}", _rate(now.done / seconds, now.unit)]
+    return f"{now.stage}: {', '.join(filter(None, parts))}, {_duration(left)} left"
+
+
+def _rate(speed: float, unit: str) -> str:
+    return "" if unit == "task" else f"{amount(speed, unit)}/s"  # tasks are of any size
+
+
+def _duration(seconds: float) -> str:
+    """Hours, minutes and seconds.
+
+    >>> _duration(5.3), _duration(3700)
+    ('0:00:05', '1:01:40')
+    """
+    return str(timedelta(seconds=round(seconds)))
+
+
+@contextlib.contextmanager
+def _bars() -> Iterator[OnProgress]:
     from rich import progress
     from rich.console import Console
 
+    console = Console(stderr=True)
     bars = progress.Progress(
         progress.TextColumn("{task.description}", markup=False),
-        progress.BarColumn(),
+        progress.BarColumn(bar_width=max(4, min(_WIDEST_BAR, console.width - _BESIDE_THE_BAR))),
         progress.TaskProgressColumn(),
-        progress.TimeElapsedColumn(),
-        progress.TimeRemainingColumn(compact=True),
-        console=Console(stderr=True),
+        _column(_shown_rate),
+        _column(_shown_time),
+        console=console,
         transient=True,  # the report that follows says what was done
         redirect_stdout=False,
     )
     stages: dict[str, progress.TaskID] = {}
 
     def show(now: Progress) -> None:
-        _say_note(now)
         if now.total and (now.stage not in stages or now.done == 0):
-            stages[now.stage] = bars.add_task(now.stage, total=now.total)
+            stages[now.stage] = bars.add_task(now.stage, total=now.total, unit=now.unit)
         if now.total:
             bars.update(stages[now.stage], completed=now.done)
 
@@ -47,6 +107,56 @@ def progress_bars() -> Iterator[OnProgress]:
         yield show
 
 
-def _say_note(now: Progress) -> None:
-    if now.note:
-        say(now.note)
+def _column(text_of: Callable[[Task], str]) -> Any:
+    from rich.progress import ProgressColumn
+    from rich.text import Text
+
+    class Column(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(text_of(task), style="cyan")
+
+    return Column()
+
+
+def _shown_rate(task: Task) -> str:
+    """Bytes, or other units, a second."""
+    speed = _speed(task)
+    return _rate(speed, task.fields["unit"]) if speed else ""
+
+
+def _shown_time(task: Task) -> str:
+    """The time left; where it is not known, or nothing is left, the time that it took."""
+    speed = _speed(task)
+    if task.finished or not speed:
+        return _duration(task.elapsed or 0.0)
+    return f"{_duration((task.remaining or 0) / speed)} left"
+
+
+def _speed(task: Task) -> float:
+    """Of the last seconds; where there are none to speak of, of the whole stage."""
+    return task.finished_speed or task.speed or task.completed / (task.elapsed or 1.0)
+
+
+@contextlib.contextmanager
+def _lines() -> Iterator[OnProgress]:
+    """The stage that runs, once a minute, by a thread: a single task may take hours."""
+    latest: list[tuple[Progress, float]] = []  # at most one, and since when its stage runs
+    over = threading.Event()
+
+    def show(now: Progress) -> None:
+        same = latest and now.done and latest[0][0].stage == now.stage
+        latest[:] = [(now, latest[0][1] if same else time.monotonic())]
+
+    def tell() -> None:
+        while not over.wait(MINUTE):
+            for now, since in latest:
+                if now.done < now.total:
+                    say(progress_line(now, max(time.monotonic() - since, 1e-3)))
+
+    teller = threading.Thread(target=tell, name="mqindex-progress", daemon=True)
+    teller.start()
+    try:
+        yield show
+    finally:
+        over.set()
+        teller.join()

@@ -25,14 +25,16 @@ class Progress:
     Attributes
     ----------
     stage : str, its name
-    done, total : int, units of work: bytes where the stage reads, else items
+    done, total : int, units of work
     note : str, what a person should know before the stages that follow, or nothing
+    unit : str, what `done` and `total` count: "byte" where the stage reads, else "entry", "file", "task" and so on
     """
 
     stage: str
     done: int
     total: int
     note: str = ""
+    unit: str = "task"
 
 
 OnProgress = Callable[[Progress], None]
@@ -56,6 +58,7 @@ class Engine(Protocol):
         *,
         name: str,
         weights: Sequence[int] | None = None,
+        unit: str = "task",
     ) -> list[Result]:
         """`[stage(item) for item in items]`, in the items' order, however the work is spread.
 
@@ -63,8 +66,9 @@ class Engine(Protocol):
         ----------
         stage : a picklable function of one picklable value
         items : what it is called with
-        name : what people see
+        name : what people see: what is done, as "check the log"
         weights : units of work of each item, for grouping and for progress; None: 1 each
+        unit : what the weights count, as "byte" or "entry"; a noun in the singular
 
         Raises
         ------
@@ -104,9 +108,10 @@ class LocalEngine:
         *,
         name: str,
         weights: Sequence[int] | None = None,
+        unit: str = "task",
     ) -> list[Result]:
         """See `Engine.map`. The first failure stops what has not begun."""
-        tally = _Tally(name, weights or [1] * len(items), self.progress)
+        tally = _Tally(name, weights or [1] * len(items), unit, self.progress)
         if self.workers == 1 or len(items) < 2:
             return [tally.finish(i, stage(item)) for i, item in enumerate(items)]
         results: list[Any] = [None] * len(items)
@@ -150,8 +155,8 @@ def _completed(
 class _Tally:
     """Counts the finished work of one stage, and calls `progress` with it."""
 
-    def __init__(self, name: str, weights: Sequence[int], progress: OnProgress | None) -> None:
-        self.name, self.weights, self.progress = name, weights, progress
+    def __init__(self, name: str, weights: Sequence[int], unit: str, progress: OnProgress | None) -> None:
+        self.name, self.weights, self.unit, self.progress = name, weights, unit, progress
         self.total, self.done = sum(weights), 0
         self._show()
 
@@ -163,4 +168,4 @@ class _Tally:
 
     def _show(self) -> None:
         if self.progress is not None:
-            self.progress(Progress(self.name, self.done, self.total))
+            self.progress(Progress(self.name, self.done, self.total, unit=self.unit))

@@ -48,12 +48,12 @@ def scratches_in(engine: Engine, parents: Sequence[str]) -> Iterator[list[str]]:
             yield [stack.enter_context(staging.scratch(parent)) for parent in parents]
         return
     shared = engine.map(
-        staging.make_shared_scratch, parents, name="scratch"
+        staging.make_shared_scratch, parents, name="make a scratch directory"
     )  # the driver does not see the tasks' files
     try:
         yield shared
     finally:
-        engine.map(staging.discard, shared, name="clean")
+        engine.map(staging.discard, shared, name="clean up")
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def held(engine: Engine, hold: Callable[[str], AbstractContextManager[None]], ro
         with hold(root):
             yield
     else:
-        run_one(engine, _try_to_hold, (hold, root), "lock")
+        run_one(engine, _try_to_hold, (hold, root), "look for a broker")
         yield
 
 

@@ -16,7 +16,7 @@ def recover_partitions(engine: Engine, partitions: Sequence[Sequence[SegmentReco
     """Build the offset and time indexes of all segments, partition by partition."""
     items = list(itertools.chain.from_iterable(partitions))
     sizes = [item.size for item in items]
-    done = iter(map_segments(engine, recover_segments, items, sizes, name="recover segments"))
+    done = iter(map_segments(engine, recover_segments, items, sizes, name="recover the segments"))
     return [list(itertools.islice(done, len(some))) for some in partitions]
 
 

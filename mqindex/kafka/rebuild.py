@@ -93,7 +93,7 @@ def rebuild(
     order = Order(os.path.abspath(os.fspath(directory)), options)
     place = os.path.abspath(os.fspath(out))
     require_seen(engine, [order.directory, os.path.dirname(place)])
-    found, space = run_one(engine, _begin, _Begin(order, place, overwrite), "survey")
+    found, space = run_one(engine, _begin, _Begin(order, place, overwrite), "look at the files")
     announce(engine, f"reads {found.bytes:,} bytes of log, {space}")
     report = start_report(RebuildReport(order.directory), found)
     with scratch_in(engine, os.path.dirname(place)) as scratch:

@@ -76,7 +76,7 @@ def repair(
     options = partition_options(**given)
     root = os.path.abspath(os.fspath(directory))
     require_seen(engine, [root])
-    found = run_one(engine, survey, Order(root, options), "survey")
+    found = run_one(engine, survey, Order(root, options), "look at the files")
     report = start_report(RepairReport(root, dry_run=dry_run), found)
     if dry_run:
         diagnosis = diagnose(engine, found, deep=deep)

@@ -85,7 +85,7 @@ def verify(
     options = partition_options(**given)
     root = os.path.abspath(os.fspath(directory))
     require_seen(engine, [root])
-    found = run_one(engine, _survey, Order(root, options), "survey")
+    found = run_one(engine, _survey, Order(root, options), "look at the files")
     report = start_report(Report(root), found)
     diagnosis = diagnose(engine, found, deep=deep) if found.file is None else diagnose_file(engine, found, deep=deep)
     report.findings = diagnosis.findings()

@@ -116,7 +116,7 @@ def rebuild(
     options = store_options(store, **given)
     order = _Order(options, os.path.abspath(os.fspath(out)), overwrite, wanted)
     require_seen(engine, [options.root, *options.commitlog, os.path.dirname(order.out)])
-    found, space = run_one(engine, _begin, order, "survey")
+    found, space = run_one(engine, _begin, order, "look at the files")
     elsewhere = _elsewhere(found, wanted)
     wanted -= elsewhere.keys()
     announce(engine, f"reads {found.log_bytes:,} bytes of commit log, {space}")

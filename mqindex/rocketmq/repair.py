@@ -101,7 +101,7 @@ def repair(
     engine = chosen_engine(engine)
     options = store_options(store, **given)
     require_seen(engine, [options.root, *options.commitlog])
-    found = run_one(engine, survey_in_place, options, "survey")
+    found = run_one(engine, survey_in_place, options, "look at the files")
     require_log(found)
     require_directories(found)
     require_capacity(found)
@@ -202,7 +202,7 @@ def _diagnose(engine: Engine, found: Survey, wanted: frozenset[str], deep: bool,
 
 
 def _scratch(engine: Engine, options: StoreOptions) -> AbstractContextManager[str]:
-    return scratch_in(engine, run_one(engine, _prepare, options, "scratch"))
+    return scratch_in(engine, run_one(engine, _prepare, options, "make a scratch directory"))
 
 
 def _prepare(options: StoreOptions) -> str:
@@ -224,7 +224,7 @@ def _mend(engine: Engine, wrong: _Wrong, scratch: str, report: RepairReport) -> 
         if wrong.index is not None:
             changes += mend_index(engine, wrong.index, scratch, report)
         if wrong.queues is not None:
-            home = run_one(engine, staging.home_of, wrong.queues.survey.options.consume_queue, "scratch")
+            home = run_one(engine, staging.home_of, wrong.queues.survey.options.consume_queue, "look for the queues")
             if home != os.path.dirname(scratch):  # the queues lie in another file system
                 scratch = stack.enter_context(scratch_in(engine, home))
             mended = mend_queues(engine, wrong.queues, scratch)
@@ -238,7 +238,7 @@ def _mend(engine: Engine, wrong: _Wrong, scratch: str, report: RepairReport) -> 
 
 
 def _publish(engine: Engine, changes: Sequence[Change], report: RepairReport) -> None:
-    backup = os.path.join(report.path, run_one(engine, backup_in, [report.path], "backup"))
+    backup = os.path.join(report.path, run_one(engine, backup_in, [report.path], "make a backup"))
     placed = run_one(engine, exchange_files, Exchange(report.path, backup, tuple(changes)), "publish")
     checkpoint = os.path.join(report.path, "checkpoint")
     report.out_files = [path for path in placed if path != checkpoint]

@@ -92,7 +92,7 @@ def examine(
     engine = chosen_engine(engine)
     options = store_options(store, **given)
     require_seen(engine, [options.root, *options.commitlog])
-    found = run_one(engine, survey_in_place, options, "survey")
+    found = run_one(engine, survey_in_place, options, "look at the files")
     report = start_report(Report(options.root), found)
     report.files = len(found.index_files)
     if found.log_gone is not None:

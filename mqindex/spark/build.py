@@ -119,13 +119,19 @@ def build_index(
     engine, place = SparkEngine(df.sparkSession), os.path.abspath(local_path(out))
     entries = _entry_columns(df)
     engine.require_seen([os.path.dirname(place)])
-    run_one(engine, _begin, (place, overwrite), "check")
+    run_one(engine, _begin, (place, overwrite), "check the place")
     with scratch_in(engine, os.path.dirname(place)) as scratch:
         sort = _sorter(scratch, with_seq="seq" in entries.columns)
-        runs = [run for runs in engine.map_partitions(entries, sort, name="sort") for run in runs]
+        runs = [run for runs in engine.map_partitions(entries, sort, name="sort the entries") for run in runs]
         parts = assign_sorted(runs, out=scratch, hash_slot_num=hash_slot_num, index_num=index_num)
-        run_one(engine, _check_room, (scratch, _needed(parts)), "check")
-        built = engine.map(build_sorted, parts, name="build", weights=[1 + part.stop - part.start for part in parts])
+        run_one(engine, _check_room, (scratch, _needed(parts)), "check the free space")
+        built = engine.map(
+            build_sorted,
+            parts,
+            name="build the index",
+            weights=[1 + part.stop - part.start for part in parts],
+            unit="entry",
+        )
         files = [file for file, _ in built]
         published = run_one(engine, publish, _publication(scratch, files, place, overwrite), "publish")
     report = RebuildReport(place, out_files=published.paths, backup=published.backup, files=len(files))

@@ -67,11 +67,13 @@ class SparkEngine:
         *,
         name: str,
         weights: Sequence[int] | None = None,
+        unit: str = "task",
     ) -> list[Result]:
         """See `Engine.map`. Neighbours share a task, about four tasks a core; a task stops at its first failure."""
         weights = weights or [1] * len(items)
         total = sum(weights)
-        self._show(name, 0, total)
+        show = partial(self._show, name, total, unit)
+        show(0)
         if not items:
             return []
         workers = ensure_session(self.spark)
@@ -79,11 +81,13 @@ class SparkEngine:
         ranges = group_by_weight(weights, max(tasks, ELASTIC_TASKS) if workers.elastic else tasks)
         task = _stage_task(stage, [items[group.start : group.stop] for group in ranges])
         answers = self._run(
-            lambda: self.spark.range(0, len(ranges), 1, len(ranges)).mapInArrow(task, SCHEMA), name, len(ranges), total
+            lambda: self.spark.range(0, len(ranges), 1, len(ranges)).mapInArrow(task, SCHEMA),
+            name,
+            lambda finished: show(min(finished, len(ranges)) * total // len(ranges)),
         )
         if sorted(answers) != list(range(len(ranges))):
-            raise RebuildError(f"Spark lost results of {name}", expected=len(ranges), got=len(answers))
-        self._show(name, total, total)
+            raise RebuildError(f"Spark lost results: {name}", expected=len(ranges), got=len(answers))
+        show(total)
         return [result for i in range(len(ranges)) for result in answers[i]]
 
     def require_seen(self, paths: Sequence[str]) -> None:
@@ -106,29 +110,31 @@ class SparkEngine:
         answers = self._run(lambda: frame.mapInArrow(task, SCHEMA), name)
         return [answers[i] for i in sorted(answers)]
 
-    def _run(self, frame: Callable[[], DataFrame], name: str, tasks: int = 0, total: int = 0) -> dict[int, Any]:
+    def _run(
+        self, frame: Callable[[], DataFrame], name: str, show: Callable[[int], None] | None = None
+    ) -> dict[int, Any]:
+        """The answers of a job by their numbers; `show` is told how many of its tasks are finished."""
+
         def collect() -> list[Any]:
             with quiet_pandas_warning():
                 return list(frame().collect())
 
         shown = 0
-        with start_job(self.spark, collect, f"mqindex {name}") as job:
+        with start_job(self.spark, collect, f"mqindex: {name}") as job:
             while not job.wait(POLL_SECONDS if self.progress else None):
-                finished = min(job.finished_tasks(), tasks)
-                if finished > shown:
+                finished = job.finished_tasks()
+                if finished > shown and show is not None:
                     shown = finished
-                    self._show(name, finished * total // tasks, total)
+                    show(finished)
             try:
                 rows = job.result()
             except Exception as error:
-                raise RebuildError(
-                    f"Spark could not finish {name}: {cause(error)}", hint="nothing was published"
-                ) from error
+                raise RebuildError(f"Spark could not {name}: {cause(error)}", hint="nothing was published") from error
         return results({i: bytes(payload) for i, payload in rows})
 
-    def _show(self, name: str, done: int, total: int) -> None:
+    def _show(self, name: str, total: int, unit: str, done: int) -> None:
         if self.progress is not None:
-            self.progress(Progress(name, done, total))
+            self.progress(Progress(name, done, total, unit=unit))
 
 
 def _look(paths: tuple[str, ...]) -> tuple[str, tuple[bool, ...]]:

@@ -54,7 +54,7 @@ def test_long_work_shows_a_bar_for_each_stage(basic: Store, tmp_path: Path, comm
     out = ["--out", tmp_path / "out"] if command == "rebuild" else []
     status, printed, shown = on_a_terminal(command, basic.root, *out)
     assert status == 0
-    assert re.search(r"(extract|check).*100%", plain(shown))
+    assert re.search(r"(read|check) the log.*100%", plain(shown))
     assert "\x1b[?25h" in shown, "the cursor is shown again"
     assert "\x1b" not in printed
     assert "%" not in printed
@@ -64,7 +64,7 @@ def test_segments_of_kafka_have_a_bar_too(tmp_path: Path) -> None:
     partition = PartitionCase("410-plain-mono").closed(tmp_path)
     status, printed, shown = on_a_terminal("rebuild", partition, "--out", tmp_path / "out")
     assert status == 0
-    assert re.search(r"recover segments.*100%", plain(shown))
+    assert re.search(r"recover the segments.*100%", plain(shown))
     assert "%" not in printed
 
 

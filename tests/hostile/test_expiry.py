@@ -158,7 +158,7 @@ def test_a_file_that_goes_between_others_is_an_error(original: Path, tmp_path: P
     """No broker deletes the middle of its log."""
     store = Path(shutil.copytree(original, tmp_path / "store"))
     logs = sorted((store / "commitlog").iterdir())
-    engine = Expiring("survey", logs[2].unlink)
+    engine = Expiring("look at the files", logs[2].unlink)
     report = verify(store, engine=engine, **OPTIONS)
     assert str(logs[2]) in {one.path for one in report.findings if one.kind == "log-file-missing"}
     assert not report.ok
@@ -172,7 +172,7 @@ def test_a_file_that_goes_between_others_is_an_error(original: Path, tmp_path: P
 
 def test_a_log_that_is_deleted_altogether_is_an_error(original: Path, tmp_path: Path) -> None:
     store = Path(shutil.copytree(original, tmp_path / "store"))
-    engine = Expiring("survey", lambda: [path.unlink() for path in (store / "commitlog").iterdir()])
+    engine = Expiring("look at the files", lambda: [path.unlink() for path in (store / "commitlog").iterdir()])
     with pytest.raises(FileNotFoundError):
         verify(store, engine=engine, **OPTIONS)
 

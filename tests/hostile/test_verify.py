@@ -47,6 +47,7 @@ class PicklingEngine(LocalEngine):
         *,
         name: str,
         weights: Sequence[int] | None = None,
+        unit: str = "task",
     ) -> list[Any]:
         results: list[Any] = pickle.loads(pickle.dumps([stage(item) for item in pickle.loads(pickle.dumps(items))]))
         return results

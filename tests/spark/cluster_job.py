@@ -26,9 +26,7 @@ class FaultyEngine(SparkEngine):
 
     marks: Path
 
-    def map(
-        self, stage: Callable[[Any], Any], items: Sequence[Any], *, name: str, weights: Sequence[int] | None = None
-    ) -> list[Any]:
+    def map(self, stage: Callable[[Any], Any], items: Sequence[Any], *, name: str, **more: Any) -> list[Any]:
         marks = str(self.marks)
 
         def faulty(item: Any) -> Any:
@@ -37,13 +35,13 @@ class FaultyEngine(SparkEngine):
             first = context.attemptNumber() == 0 and context.partitionId() == 0
             with open(os.path.join(marks, f"{name}-{context.partitionId()}-{context.attemptNumber()}"), "w"):
                 pass
-            if first and name == "extract":
+            if first and name == "read the log":
                 os._exit(137)
-            if first and name == "build":
+            if first and name == "build the index":
                 time.sleep(STRAGGLE_SECONDS)
             return result
 
-        return super().map(faulty, items, name=name, weights=weights)
+        return super().map(faulty, items, name=name, **more)
 
 
 def main(master: str, store: str, out: str, marks: str) -> None:

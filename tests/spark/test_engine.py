@@ -80,7 +80,7 @@ def test_death_of_a_worker_is_one_sentence_and_the_session_lives_on(spark: Any) 
     with pytest.raises(RebuildError) as caught:
         SparkEngine(spark).map(stage, [0, 1, 2], name="extract")
     assert str(caught.value) == (
-        "Spark could not finish extract: Python worker exited unexpectedly (crashed); nothing was published"
+        "Spark could not extract: Python worker exited unexpectedly (crashed); nothing was published"
     )
     assert caught.value.__cause__ is not None
     assert SparkEngine(spark).map(abs, [-1], name="again") == [1]

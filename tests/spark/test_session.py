@@ -216,7 +216,7 @@ def test_local_workers_run_this_interpreter_without_any_setting(own_session: lis
 
 
 def test_death_of_the_driver_is_one_sentence(own_session: list[str]) -> None:
-    assert own_session[1:] == ["Spark could not finish extract: its Java process is gone; nothing was published"] * 2
+    assert own_session[1:] == ["Spark could not extract: its Java process is gone; nothing was published"] * 2
 
 
 def test_what_is_no_session_is_told() -> None:

@@ -20,6 +20,7 @@ from typing import Final
 
 from mqindex import engines, errors, rocketmq
 from mqindex._words import plural
+from mqindex.cli.progress import progress_line
 from tests.support.big_log import BigLog, write_big_log
 from tests.support.demo_kafka import lost_time_indexes
 from tests.support.demo_steps import heading, show, tell
@@ -190,23 +191,21 @@ def _some(hits: object) -> list[list[int]]:
 class Lines:
     """Progress as lines, at most ten a stage: what a log file can hold. On a terminal the shell draws bars."""
 
-    UNITS: Final = {"extract": "MB of log", "build": "M entries"}
+    STAGES: Final = ("read the log", "build the index")
 
     def __init__(self) -> None:
         self.began: dict[str, float] = {}
         self.told: dict[str, int] = {}
 
     def show(self, progress: engines.Progress) -> None:
-        if progress.stage not in self.UNITS:
+        if progress.stage not in self.STAGES:
             return
         now = time.perf_counter()
         began = self.began.setdefault(progress.stage, now)
         tenths = 10 * progress.done // (progress.total or 1)
         if tenths > self.told.get(progress.stage, 0):
             self.told[progress.stage] = tenths
-            done, unit = progress.done / 1e6, self.UNITS[progress.stage]
-            rate = done / max(now - began, 1e-6)
-            print(f"    {progress.stage:<8} {10 * tenths:>3} %  {done:>6.1f} {unit:<10} {rate:>8,.1f} a second")
+            print(f"    {progress_line(progress, max(now - began, 1e-6))}")
 
 
 if __name__ == "__main__":

@@ -61,7 +61,9 @@ def expire(partition: Path, how: str, segments: int = 2) -> None:
 
 @every_way
 def test_verify_goes_on_at_the_new_start(how: str, partition: Path) -> None:
-    report = verify(partition, engine=Expiring("survey", lambda: expire(partition, how)), index_interval_bytes=60)
+    report = verify(
+        partition, engine=Expiring("look at the files", lambda: expire(partition, how)), index_interval_bytes=60
+    )
     assert report.ok
     (finding,) = report.findings
     assert (finding.severity, finding.kind, finding.path) == ("info", "segments-gone", str(partition))
@@ -72,7 +74,7 @@ def test_verify_goes_on_at_the_new_start(how: str, partition: Path) -> None:
 
 @every_way
 def test_a_rebuild_goes_on_at_the_new_start(how: str, partition: Path, tmp_path: Path) -> None:
-    engine = Expiring("survey", lambda: expire(partition, how))
+    engine = Expiring("look at the files", lambda: expire(partition, how))
     report = rebuild(partition, tmp_path / "out", engine=engine, index_interval_bytes=60)
     assert report.ok
     assert [finding.kind for finding in report.findings] == ["segments-gone"]
@@ -82,7 +84,9 @@ def test_a_rebuild_goes_on_at_the_new_start(how: str, partition: Path, tmp_path:
 
 def test_a_repair_passes_over_what_is_gone(partition: Path) -> None:
     (partition / f"{19:020d}.index").unlink()
-    report = repair(partition, engine=Expiring("survey", lambda: expire(partition, "deleted")), index_interval_bytes=60)
+    report = repair(
+        partition, engine=Expiring("look at the files", lambda: expire(partition, "deleted")), index_interval_bytes=60
+    )
     assert report.ok
     assert report.actions == [f"write {19:020d}.index"]
 
@@ -90,7 +94,7 @@ def test_a_repair_passes_over_what_is_gone(partition: Path) -> None:
 def test_a_topic_that_is_deleted_meanwhile_is_told(partition: Path) -> None:
     other = partition.rename(partition.parent / "other-0")
     PartitionWriter(partition).close()
-    engine = Expiring("survey", lambda: expire(other, "deleted", 4))
+    engine = Expiring("look at the files", lambda: expire(other, "deleted", 4))
     report = verify(partition.parent, engine=engine)
     assert report.ok
     (finding,) = [one for one in report.findings if one.kind == "segments-gone"]

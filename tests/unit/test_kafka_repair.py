@@ -121,7 +121,7 @@ def test_many_workers_give_the_same_files(partition: Path, tmp_path: Path) -> No
     engine = LocalEngine(3, progress=told.append)
     rebuild(partition, tmp_path / "out", index_interval_bytes=100, engine=engine)
     assert index_files(tmp_path / "out") == index_files(partition)
-    assert {one.stage for one in told} >= {"survey", "plan", "recover segments", "publish"}
+    assert {one.stage for one in told} >= {"look at the files", "plan", "recover the segments", "publish"}
     assert any("reads" in one.note for one in told)
 
 

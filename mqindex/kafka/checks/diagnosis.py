@@ -77,8 +77,10 @@ def diagnose(engine: Engine, found: Survey, *, deep: bool) -> Diagnosis:
         for files in partition.segments
     ]
     sizes = [size for partition in found.partitions for size in partition.sizes]
-    checked = iter(map_segments(engine, check_segments, checks, sizes, name="check segments"))
-    known = run_one(engine, known_epochs, tuple(partition.path for partition in found.partitions), "leader epochs")
+    checked = iter(map_segments(engine, check_segments, checks, sizes, name="check the segments"))
+    known = run_one(
+        engine, known_epochs, tuple(partition.path for partition in found.partitions), "read the leader epochs"
+    )
     return Diagnosis(
         found,
         [
@@ -118,7 +120,7 @@ def map_segments(
             weights.append(0)
         groups[-1].append(item)
         weights[-1] += size + 1
-    return [result for group in engine.map(stage, groups, name=name, weights=weights) for result in group]
+    return [result for group in engine.map(stage, groups, name=name, weights=weights, unit="byte") for result in group]
 
 
 def replay(
@@ -131,7 +133,7 @@ def replay(
     going, aborted = Replay(partition.begun), []
     for number, files in enumerate(partition.segments):
         if number and not readable[number - 1]:
-            begun = run_one(engine, _open_at, (partition, files.base_offset), "snapshot")
+            begun = run_one(engine, _open_at, (partition, files.base_offset), "read a snapshot")
             going = Replay(begun)
         aborted.append(going.run(events[number]))
     return aborted

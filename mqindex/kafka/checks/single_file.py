@@ -117,7 +117,7 @@ def diagnose_file(engine: Engine, found: Survey, *, deep: bool) -> Diagnosis:
     diagnosis = diagnose(engine, found, deep=deep)
     transactions = _last(diagnosis).files.place_of(IndexKind.TRANSACTION)
     if any(finding.path == transactions for finding in _last(diagnosis).findings):
-        whole = run_one(engine, _survey_from_start, Order(found.file, found.options), "survey")
+        whole = run_one(engine, _survey_from_start, Order(found.file, found.options), "look at the files")
         if whole != found:  # what hides committed records of earlier segments, only those show
             diagnosis = diagnose(engine, whole, deep=deep)
     return _narrowed(diagnosis, found.file)
@@ -155,7 +155,7 @@ def _kinds(path: str) -> set[IndexKind]:
 
 
 def _alone(engine: Engine, found: Survey, path: str) -> Diagnosis:
-    segment = run_one(engine, _check_alone, path, "check index")
+    segment = run_one(engine, _check_alone, path, "check the index")
     partition = Partition(found.log_dir, "", (segment.files,), (0,), (), {}, 0, None)
     return Diagnosis(found, [DiagnosedPartition(partition, [segment], [[]], segment.findings)])
 

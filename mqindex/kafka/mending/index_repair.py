@@ -33,13 +33,13 @@ def repair_indexes(engine: Engine, diagnosis: Diagnosis, report: RepairReport) -
     planned = [(one, repairs) for one in diagnosis.partitions if (repairs := planned_repairs(one))]
     if planned:
         _repair_all(engine, diagnosis, planned, report)
-    run_one(engine, _sweep, tuple(partition.path for partition in diagnosis.survey.partitions), "clean")
+    run_one(engine, _sweep, tuple(partition.path for partition in diagnosis.survey.partitions), "clean up")
 
 
 def _repair_all(engine: Engine, diagnosis: Diagnosis, planned: Planned, report: RepairReport) -> None:
     options = diagnosis.survey.options
     needed = [(one.partition.path, needed_space(options, [each.size for each in repairs])) for one, repairs in planned]
-    backup = run_one(engine, _prepare, tuple(needed), "check")
+    backup = run_one(engine, _prepare, tuple(needed), "prepare the backup")
     files = sum(len(each.kinds) for _, repairs in planned for each in repairs)
     announce(engine, f"writes {plural(files, 'index file')}")
     written: set[str] = set()
@@ -47,7 +47,7 @@ def _repair_all(engine: Engine, diagnosis: Diagnosis, planned: Planned, report: 
         some = planned[start : start + _AT_ONCE]
         with scratches_in(engine, [one.partition.path for one, _ in some]) as scratches:
             exchanges = _build(engine, options, some, scratches, backup, report)
-            placed = engine.map(exchange_files, exchanges, name="exchange files")
+            placed = engine.map(exchange_files, exchanges, name="put files in place")
         report.out_files += [path for paths in placed for path in paths]
         written |= {os.path.join(each.root, change.name) for each in exchanges for change in each.changes}
         if written:

@@ -76,7 +76,7 @@ def measure(
 ) -> list[Filled]:
     """Read the gaps, all in one round of tasks; with `out` their runs stay there."""
     stretches = [cut(spans, gap.stretch, split_size, tags=tags, out=out) for gap in found]
-    extracted = extract(engine, stretches, name="read gaps", spans=spans)
+    extracted = extract(engine, stretches, name="read what the index lacks", spans=spans)
     return [Filled(_begun_later(gap, one), one) for gap, one in zip(found, extracted, strict=True)]
 
 

@@ -16,6 +16,7 @@ from mqindex.rocketmq.checks.check import Checked, FileCheck
 from mqindex.rocketmq.checks.coverage import Filled, Gap
 from mqindex.rocketmq.checks.start_check import check_start
 from mqindex.rocketmq.index.compare import Place
+from mqindex.rocketmq.layout import index_file_size
 from mqindex.rocketmq.log.expiry import expired_finding, present, still_there
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
@@ -64,8 +65,8 @@ def check_files(
         )
         for at in which
     ]
-    weights = [sum(found.geometry.value)] * len(checks)
-    return engine.map(check.check_file, checks, name="check index files", weights=weights)
+    weights = [index_file_size(*found.geometry.value)] * len(checks)
+    return engine.map(check.check_file, checks, name="check the index files", weights=weights, unit="byte")
 
 
 def conclude(
@@ -78,14 +79,16 @@ def conclude(
 ) -> Diagnosis:
     """What checked files are among each other, and what none of them covers; `findings`: what is known already."""
     if any(one.gone for one in checked):  # a broker deleted index files, and what they led to before
-        left = engine.map(still_there, [ended.spans], name="look what is left")[0]
+        left = engine.map(still_there, [ended.spans], name="look at what is left")[0]
         findings = findings + expired_finding(ended.spans, left)
         ended, checked = replace(ended, spans=left), [one for one in checked if not one.gone]
     good, misplaced = _settle(checked)
     switch = ended.options.index_switch
     spans, stretches = _gaps(ended, good) if switch is None else (ended.spans, [])
     filled = coverage.measure(engine, stretches, spans, split_size, tags=ended.tags, out=out)
-    checkpoint = engine.map(_read_checkpoint, [os.path.join(ended.options.root, "checkpoint")], name="checkpoint")[0]
+    checkpoint = engine.map(
+        _read_checkpoint, [os.path.join(ended.options.root, "checkpoint")], name="read the checkpoint"
+    )[0]
     findings = findings + [finding for one in checked for finding in one.findings] + misplaced
     findings += [finding for one in filled for finding in one.extracted.findings() + _missing(ended, one)]
     findings += [] if switch is None else [index_switched_off(ended.options)]

@@ -102,7 +102,9 @@ def walk_log(
     """Read the whole log once. Bodies are compared with their checksums in every file, or in the last only."""
     walked = Walked(found)
     checks = _checks(found, split_size, check_crc=check_crc, queues=queues, stretches=stretches, every=every)
-    runs = engine.map(check_split, checks, name="check the log", weights=[one.stop - one.start for one in checks])
+    runs = engine.map(
+        check_split, checks, name="check the log", weights=[one.stop - one.start for one in checks], unit="byte"
+    )
     stitched: Stitched[LogRun] = stitch(
         engine, check_split, list(zip(checks, runs, strict=True)), Stitched[LogRun](), spans=found.spans, look=True
     )

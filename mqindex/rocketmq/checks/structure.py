@@ -32,7 +32,7 @@ def verify_structure(path: str, options: StoreArguments, *, engine: Engine) -> R
         assert slots is not None and entries is not None
         report.settings = {"geometry": Value((slots, entries), source)}
         tasks = [(name, slots, entries) for name in paths]
-        for findings, count in engine.map(_check, tasks, name="check index files"):
+        for findings, count in engine.map(_check, tasks, name="check the index files", unit="file"):
             report.findings += findings
             report.entries += count
     report.files = len(paths)

@@ -107,7 +107,11 @@ def refuse(unknown: Sequence[Unknown]) -> None:
 def tags_matter(engine: Engine, found: Survey, stretches: Iterable[Stretch]) -> bool:
     """Whether a message of these stretches gives one entry more from 5.4 on."""
     splits = [split for stretch in stretches for split in cut(found.spans, stretch, SPLIT_SIZE, tags=True, out=None)]
-    return any(engine.map(_tags_matter, splits, name="look for tags", weights=[one.stop - one.start for one in splits]))
+    return any(
+        engine.map(
+            _tags_matter, splits, name="look for tags", weights=[one.stop - one.start for one in splits], unit="byte"
+        )
+    )
 
 
 def _tags_matter(split: Split) -> bool:

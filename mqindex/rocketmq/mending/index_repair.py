@@ -89,7 +89,7 @@ def mend_index(engine: Engine, diagnosis: Diagnosis, scratch: str, report: Repai
     changes += [Change(name) for name in bad if name not in names]
     checkpoint = _moved_up(diagnosis, end)
     if checkpoint is not None:
-        fresh = run_one(engine, _write_checkpoint, (scratch, checkpoint), "build")
+        fresh = run_one(engine, _write_checkpoint, (scratch, checkpoint), "write the checkpoint")
         changes.append(Change("checkpoint", fresh, diagnosis.survey.options.root))
     report.actions += planned_actions(diagnosis)
     report.entries = sum(filled.entries for filled in diagnosis.gaps)

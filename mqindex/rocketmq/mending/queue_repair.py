@@ -89,16 +89,18 @@ def mend_queues(engine: Engine, diagnosis: QueueDiagnosis, scratch: str) -> list
         rules=found.queues.rules,
         only=wanted,
     )
-    (extracted,) = extract(engine, [splits], name="extract units")
+    (extracted,) = extract(engine, [splits], name="read the log for queues")
     options = found.options
     old = OldQueues(options.consume_queue, options.consume_queue_ext_directory, lost_ranges(diagnosis, extracted))
     batches = assign_queues(extracted.units, found.queues.rules, scratch, more=wanted, old=old)
     engine.map(
-        _check_room, [(scratch, queue_space(extracted.units, found.queues.rules, found.log_bytes))], name="check"
+        _check_room,
+        [(scratch, queue_space(extracted.units, found.queues.rules, found.log_bytes))],
+        name="check the free space",
     )
     items = [_Mend(options.root, batch) for batch in batches]
     weights = [len(batch.queues) + batch.units for batch in batches]
-    mended = engine.map(_mend, items, name="build queues", weights=weights)
+    mended = engine.map(_mend, items, name="build the queues", weights=weights, unit="unit")
     return [*(queue for task in mended for queue in task if queue.changes), *strays]
 
 

@@ -20,7 +20,7 @@ __all__ = ["build_index_files", "build_queue_files", "index_moves", "require_roo
 def require_room(engine: Engine, scratch: str, planned: Sequence[Part], more: int = 0) -> None:
     """Refuse what would not fit: the files that are planned, and so many bytes more."""
     sizes = [layout.index_file_size(part.hash_slot_num, part.index_num) for part in planned]
-    run_one(engine, _check_room, (scratch, sum(sizes) + more), "check")
+    run_one(engine, _check_room, (scratch, sum(sizes) + more), "check the free space")
 
 
 def _check_room(item: tuple[str, int]) -> None:
@@ -30,7 +30,7 @@ def _check_room(item: tuple[str, int]) -> None:
 def build_index_files(engine: Engine, planned: Sequence[Part]) -> list[Built]:
     """Build every index file, a task each."""
     weights = [1 + sum(piece.count for piece in part.slices) for part in planned]
-    return engine.map(stages.build, planned, name="build", weights=weights)
+    return engine.map(stages.build, planned, name="build the index", weights=weights, unit="entry")
 
 
 def build_queue_files(engine: Engine, batches: Sequence[QueueBatch]) -> list[BuiltQueues]:
@@ -38,7 +38,7 @@ def build_queue_files(engine: Engine, batches: Sequence[QueueBatch]) -> list[Bui
     if not batches:
         return []
     weights = [len(batch.queues) + batch.units for batch in batches]
-    return engine.map(queue_stages.build_queues, batches, name="build queues", weights=weights)
+    return engine.map(queue_stages.build_queues, batches, name="build the queues", weights=weights, unit="unit")
 
 
 def index_moves(built: Sequence[Built]) -> list[tuple[str, str]]:

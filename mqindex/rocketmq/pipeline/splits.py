@@ -123,14 +123,18 @@ def cut(
 
 
 def extract(
-    engine: Engine, stretches: Sequence[Sequence[Split]], *, name: str = "extract", spans: Sequence[LogSpan] = ()
+    engine: Engine, stretches: Sequence[Sequence[Split]], *, name: str = "read the log", spans: Sequence[LogSpan] = ()
 ) -> list[Extracted]:
     """Extract many stretches in one round of tasks, then check that each split starts where the one before it ended.
 
     `spans`: the files of the whole log, where the stretches are only parts of it.
     """
     splits = [split for stretch in stretches for split in stretch]
-    runs = iter(engine.map(stages.extract, splits, name=name, weights=[split.stop - split.start for split in splits]))
+    runs = iter(
+        engine.map(
+            stages.extract, splits, name=name, weights=[split.stop - split.start for split in splits], unit="byte"
+        )
+    )
     pairs = ([(split, next(runs)) for split in stretch] for stretch in stretches)
     return [stitch(engine, stages.extract, list(each), Extracted(), spans=spans) for each in pairs]
 
@@ -188,7 +192,7 @@ def _without_deleted(
     known = done.spans = tuple(spans) or tuple(dict.fromkeys(split.span for split, _ in pairs))
     if not gone and not look:
         return pairs
-    left = engine.map(still_there, [known], name="look what is left")[0]
+    left = engine.map(still_there, [known], name="look at what is left")[0]
     done.gone = expired_finding(known, left) + [_deleted(span) for span in left if span.path in gone]
     done.spans = tuple(span for span in left if span.path not in gone)
     there = {span.path for span in done.spans}
