@@ -1,4 +1,6 @@
-"""Builds the API reference from the docstrings, into `build/docs`; any warning fails the build. Run by `./dev docs`.
+"""Builds the API reference from the docstrings, and the manual pages, into `build/docs`. Run by `./dev docs`.
+
+Any warning fails the build.
 
 pdoc draws the pages. What it does not know stands here: NumPy sections as this package writes them (`name : text`),
 links from a name in backticks to its page, and which members are for users. A name in backticks that begins with
@@ -231,6 +233,8 @@ def take_in(cls: pdoc.doc.Class) -> None:
 
 def write(out: Path) -> None:
     sys.path.insert(0, str(ROOT))
+    import manual
+
     import mqindex
     from tests.support.findings_document import document
 
@@ -260,6 +264,7 @@ def write(out: Path) -> None:
     (out / "findings.html").write_text(findings)
     (out / "index.html").write_text(pdoc.render.html_index(modules))
     (out / "search.js").write_text(pdoc.render.search_index(modules))
+    manual.write(out / "man1")
 
 
 def main() -> int:

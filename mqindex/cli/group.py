@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.util
+import os
 from collections.abc import Sequence
 from typing import Final
 
@@ -69,13 +70,30 @@ class _OnDemand(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 yes, clean or done; 1 no, or findings; 2 trouble. Results go to stdout, the rest to stderr.",
 )
+@click.option(
+    "--install-completion", is_flag=False, flag_value="", metavar="[bash|zsh|fish]", is_eager=True, expose_value=False,
+    callback=lambda context, option, value: _install_completion(context, value),
+    help="Complete commands, options and paths in this shell, or the one named, by a line in its start file.",
+)  # fmt: skip
 @click.version_option(__version__, "--version", prog_name="mqindex", message="%(prog)s %(version)s")
 def root() -> None:
     """Read, verify, repair, rebuild and query the indexes of message queues: RocketMQ's stores, Kafka's partitions."""
 
 
+def _install_completion(context: click.Context, shell: str | None) -> None:
+    if shell is not None and not context.resilient_parsing:
+        from mqindex.cli.completion import install
+
+        click.echo(install(shell))
+        context.exit()
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; exceptions pass through: `root.main()` has ideas of its own on Ctrl-C and closed pipes."""
+    if "_MQINDEX_COMPLETE" in os.environ:
+        from mqindex.cli.completion import answer
+
+        return answer(root)
     try:
         with root.make_context("mqindex", list(arguments)) as context:
             if not arguments:

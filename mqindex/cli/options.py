@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
 import click
 
+from mqindex.cli.completion import Completed
 from mqindex.cli.group import COMMANDS
 from mqindex.cli.times import TIME
 from mqindex.cli.trouble import Trouble
@@ -83,7 +84,9 @@ def _flag(name: str) -> str:
 
 def subcommand(name: str, *examples: str) -> Callable[[Function], click.Command]:
     """A subcommand; its one-line help is the root's, its examples close its help."""
-    return click.command(name, short_help=COMMANDS[name], epilog="\n\n".join(f"Example: {one}" for one in examples))
+    return click.command(
+        name, cls=Completed, short_help=COMMANDS[name], epilog="\n\n".join(f"Example: {one}" for one in examples)
+    )
 
 
 def path_options(*kinds: str) -> Decorator:

@@ -78,7 +78,8 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"rocketmq", "kafka"},
     ],
     "cli": [
-        {"findings", "formats", "group", "keys", "options", "output", "progress"} | {"reports", "times", "trouble"},
+        {"completion", "findings", "formats", "group", "keys", "options", "output", "progress"}
+        | {"reports", "times", "trouble"},
         {"broker"},
         {"rocketmq", "kafka"},
         {"brokers", "doctor", "kinds"},

@@ -1,0 +1,99 @@
+"""Completion in the shell: what `mqindex` answers while one types, and the line that lets a shell ask.
+
+click has the scripts of bash, zsh and fish, and knows commands and options. That line stands in the file that the
+shell reads when it starts; it ends with a mark, by which it is found again.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final
+
+import click
+from click.shell_completion import CompletionItem, shell_complete
+
+from mqindex.cli.trouble import Trouble
+
+__all__ = ["ASKED", "SHELLS", "Completed", "answer", "install"]
+
+ASKED: Final = "_MQINDEX_COMPLETE"  # set by the scripts
+MARK: Final = "# mqindex completion"
+SHELLS: Final = {
+    "bash": f'if command -v mqindex >/dev/null; then eval "$({ASKED}=bash_source mqindex)"; fi',
+    "zsh": "if (( $+commands[mqindex] )); then (( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }; "
+    f'eval "$({ASKED}=zsh_source mqindex)"; fi',
+    "fish": f"if command -q mqindex; {ASKED}=fish_source mqindex | source; end",
+}
+_DIRECTORIES = ("DIR", "STORE", "BACKUP")
+_PATHS = (*_DIRECTORIES, "PATH", "FILE", "INDEX")
+
+
+class _Place(click.types.StringParamType):
+    """A path, as it is given; what is there is completed."""
+
+    def __init__(self, item: str) -> None:
+        self.item = item
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type=self.item)]
+
+
+class Completed(click.Command):
+    """A command whose parameters that are called PATH, STORE, DIR, FILE and so on are completed as paths."""
+
+    def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **rest: Any) -> None:
+        for param in params or ():
+            word = (param.metavar or "").strip("[.]").partition(".")[0]
+            if word in _PATHS and isinstance(param.type, click.types.StringParamType):
+                param.type = _Place("dir" if word in _DIRECTORIES else "file")
+        super().__init__(name, params=params, **rest)
+
+
+def answer(root: click.Command) -> int:
+    """What the scripts ask for: the script itself, or what may stand at the cursor."""
+    return shell_complete(root, {}, "mqindex", ASKED, os.environ[ASKED])
+
+
+def install(shell: str) -> str:
+    """Let `shell` ('' for the one of $SHELL) complete from its next start on, and say what was written, and where.
+
+    A line of an earlier version is replaced; where the line stands already nothing is written. Every other byte of the
+    file stays, and so do its owner, its mode, and a link that leads to it.
+    """
+    from mqindex.files import disk
+    from mqindex.files.whole_file import replace_content
+
+    name = shell or os.path.basename(os.environ.get("SHELL", ""))
+    if name not in SHELLS:
+        got = f"expected bash, zsh or fish, got {name or 'no SHELL in the environment'}"
+        raise Trouble(f"--install-completion: {got}; name the shell, as in `mqindex --install-completion bash`")
+    path = os.path.realpath(_start_file(name))
+    line = f"{SHELLS[name]} {MARK}"
+    old = _content(path)
+    lines = old.split(b"\n")
+    kept = [one for one in lines if not one.endswith(MARK.encode())]
+    if len(lines) - len(kept) == 1 and line.encode() in lines:
+        return f"{path} has the line already; nothing was written"
+    rest = b"\n".join(kept)
+    new = rest + (b"\n" if rest and not rest.endswith(b"\n") else b"") + line.encode() + b"\n"
+    disk.make_directories(os.path.dirname(path))
+    replace_content(path, new)
+    return f"the last line of {path} is now: {line}\nit works in every new {name}; to take it back, remove that line"
+
+
+def _start_file(shell: str) -> str:
+    home = os.path.expanduser("~")
+    if shell == "bash":
+        return os.path.join(home, ".bashrc")
+    if shell == "zsh":
+        return os.path.join(os.environ.get("ZDOTDIR") or home, ".zshrc")
+    config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    return os.path.join(config, "fish", "completions", "mqindex.fish")
+
+
+def _content(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return b""
