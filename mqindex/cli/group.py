@@ -18,6 +18,7 @@ __all__ = ["COMMANDS", "root", "run"]
 COMMANDS: Final = {  # in the order in which people meet them
     "info": "Say what a file or directory is, and what is in it.",
     "query": "Look keys up in a store, or offsets and times in a Kafka partition.",
+    "message": "Show messages of a RocketMQ store whole: fields, properties and body.",
     "verify": "Check a store's or partition's indexes against themselves and the log.",
     "repair": "Bring back in place what the indexes of a store or partition lack.",
     "rebuild": "Build the indexes of a store or partition anew, elsewhere.",

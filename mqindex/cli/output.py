@@ -89,7 +89,7 @@ def print_fields(fields: Iterable[tuple[str, object]]) -> None:
     table.add_column(overflow="fold")
     for name, value in fields:
         if value is not None:
-            table.add_row(Text(f"  {name}"), Text(printable(value)))
+            table.add_row(Text(f"  {printable(name)}"), Text(printable(value)))
     _print(table)
 
 

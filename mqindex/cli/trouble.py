@@ -22,7 +22,7 @@ import click
 from mqindex.errors import MQIndexError
 from mqindex.wording.text import printable
 
-__all__ = ["Interrupted", "Trouble", "end_by", "guarded", "say", "system_sentence"]
+__all__ = ["TROUBLE", "Interrupted", "Trouble", "end_by", "guarded", "say", "system_sentence"]
 
 TROUBLE = 2
 

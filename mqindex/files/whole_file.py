@@ -6,9 +6,10 @@ import contextlib
 import os
 from collections.abc import Iterator
 
+from mqindex.errors import OutputExistsError
 from mqindex.files import disk
 
-__all__ = ["appearing", "have_file", "replace_content"]
+__all__ = ["appearing", "have_file", "publish_content", "replace_content", "require_new_file"]
 
 
 def replace_content(path: str, data: bytes, *, like: str | None = None) -> None:
@@ -32,6 +33,22 @@ def replace_content(path: str, data: bytes, *, like: str | None = None) -> None:
         if disk.exists(fresh):
             os.unlink(fresh)
         raise
+
+
+def require_new_file(path: str, *, overwrite: bool) -> None:
+    """`path` must not exist, unless it may be overwritten and is a file: never a device or a directory."""
+    if not disk.exists(path):
+        return
+    if not overwrite:
+        raise OutputExistsError("the output exists", path=path, hint="choose another name, or overwrite it (--force)")
+    if not os.path.isfile(path):
+        raise OutputExistsError("the output is no file", path=path, hint="choose another name")
+
+
+def publish_content(path: str, data: bytes, *, overwrite: bool) -> None:
+    """Let a file of exactly these bytes appear, durably; one that exists is an `OutputExistsError` unless asked."""
+    require_new_file(path, overwrite=overwrite)
+    replace_content(path, data)
 
 
 @contextlib.contextmanager

@@ -10,12 +10,26 @@ import numpy as np
 
 from mqindex.errors import FormatError
 
-__all__ = ["COMPRESSED", "MAX_BODY_SIZE", "decompress"]
+__all__ = ["COMPRESSED", "MAX_BODY_SIZE", "codec_of", "decompress"]
 
 COMPRESSED: Final = 0x1
 _TYPE_SHIFT, _TYPE_MASK = 8, 0x7
 _CODECS = ("zlib", "lz4", "zstd", "zlib")  # 0: brokers before 4.9.4 wrote no type
 MAX_BODY_SIZE: Final = 1 << 28  # a few hostile bytes must not ask for all memory; brokers limit bodies to 4 MiB
+
+
+def codec_of(sys_flag: int) -> str | None:
+    """What a body is compressed with: zlib, lz4 or zstd; None: it is not. Another type is a `FormatError`.
+
+    >>> codec_of(0x201), codec_of(0)
+    ('zstd', None)
+    """
+    if not sys_flag & COMPRESSED:
+        return None
+    number = sys_flag >> _TYPE_SHIFT & _TYPE_MASK
+    if number >= len(_CODECS):
+        raise FormatError("no such compression of a body", field="sys_flag", expected="type 0..3", got=number)
+    return _CODECS[number]
 
 
 def decompress(stored: bytes, sys_flag: int) -> bytes:
@@ -27,12 +41,9 @@ def decompress(stored: bytes, sys_flag: int) -> bytes:
     >>> decompress(zlib.compress(b"hello"), 0x1), decompress(b"plain", 0)
     (b'hello', b'plain')
     """
-    if not sys_flag & COMPRESSED:
+    codec = codec_of(sys_flag)
+    if codec is None:
         return stored
-    number = sys_flag >> _TYPE_SHIFT & _TYPE_MASK
-    if number >= len(_CODECS):
-        raise FormatError("no such compression of a body", field="sys_flag", expected="type 0..3", got=number)
-    codec = _CODECS[number]
     return _inflate(stored) if codec == "zlib" else _cramjam(codec, stored)
 
 
