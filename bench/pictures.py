@@ -8,12 +8,14 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from bench import diagrams, plots
+from bench import house as rooms
 from bench.machine import ROOT
 
 __all__ = ["draw", "stale", "tables"]
 
 FOLDER = os.path.join(ROOT, "bench", "svg")
 DRAWN_BY = {
+    "house": rooms.house,
     "pipeline": diagrams.pipeline,
     "repair": diagrams.repair,
     "speed": plots.speed,
@@ -29,7 +31,7 @@ TABLE = "{http://purl.org/dc/elements/1.1/}description"
 
 def tables(record: dict[str, Any]) -> dict[str, Any]:
     """Name of each picture: what it shows, as JSON would give it back."""
-    return json.loads(json.dumps({**diagrams.tables(), **plots.tables(record)}))
+    return json.loads(json.dumps({"house": rooms.table(), **diagrams.tables(), **plots.tables(record)}))
 
 
 def draw(shown: dict[str, Any]) -> None:
