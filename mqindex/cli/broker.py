@@ -28,6 +28,8 @@ class Question:
     begin: int = 0
     end: int | None = None
     max_num: int = MOST_HITS
+    messages: bool = False
+    exact: bool = False
     offsets: tuple[str, ...] = ()
     timestamps: tuple[str, ...] = ()
 

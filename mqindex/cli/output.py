@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 __all__ = [
+    "Aligned",
     "Column",
     "Rows",
     "json_line",
@@ -23,6 +24,7 @@ __all__ = [
     "print_table",
 ]
 
+_WIDEST_CELL = 60  # that others are aligned to
 _WIDE = 1 << 16  # a pipe has no width: nothing is ever cut or folded there
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
@@ -135,3 +137,21 @@ class Rows:
             for cell, column in zip(cells, self._columns, strict=True)
         )
         sys.stdout.write("  ".join(padded).rstrip() + "\n")
+
+
+class Aligned:
+    """A table of any length, written as it comes: the first rows give the widths, and no value is ever cut."""
+
+    def __init__(self, titles: Sequence[str]) -> None:
+        self._titles = titles
+        self._widths: list[int] = []
+
+    def write(self, rows: Sequence[Sequence[object]]) -> None:
+        """Append rows; the titles come with the first."""
+        lines = [["" if cell is None else printable(cell) for cell in row] for row in rows]
+        if lines and not self._widths:
+            lines.insert(0, list(self._titles))
+            self._widths = [min(max(map(len, column)), _WIDEST_CELL) for column in zip(*lines, strict=True)]
+        for line in lines:
+            cells = (f"{cell:<{width}}" for cell, width in zip(line, self._widths, strict=True))
+            sys.stdout.write("  ".join(cells).rstrip() + "\n")

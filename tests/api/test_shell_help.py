@@ -14,7 +14,18 @@ from mqindex.cli.group import COMMANDS, root  # noqa: E402
 README = Path(__file__).parents[2] / "README.md"
 OPTIONS = {  # the contract: options a script may rely on
     "info": {"--kind", "--json"},
-    "query": {"--topic", "--begin", "--end", "--max-num", "--offset", "--timestamp", "--kind", "--json"},
+    "query": {
+        "--topic",
+        "--begin",
+        "--end",
+        "--max-num",
+        "--messages",
+        "--exact",
+        "--offset",
+        "--timestamp",
+        "--kind",
+        "--json",
+    },
     "message": {"--body", "--out", "--force", "--topic", "--json"},
     "verify": {"--deep", "--engine", "--workers", "--master", "--json"},
     "repair": {"--dry-run", "--undo", "--parts", "--engine", "--workers", "--master", "--json"},

@@ -15,6 +15,7 @@ __all__ = ["command"]
 @subcommand(
     "query",
     "mqindex query /data/store --topic OrderTopic order-1 order-2",
+    "mqindex query /data/store --topic OrderTopic order-1 --begin -2h --messages --exact",
     "mqindex query /data/kafka/orders-0 --timestamp 2023-11-14T22:13:35Z",
 )
 @click.argument("path", metavar="PATH")
@@ -30,6 +31,8 @@ __all__ = ["command"]
     metavar="N",
     help="RocketMQ: most hits a key.",
 )
+@click.option("--messages", is_flag=True, help="RocketMQ: print the messages: time, queue, tags, keys, id, body.")
+@click.option("--exact", is_flag=True, help="RocketMQ: only messages that have the KEY, not just one of its hash.")
 @click.option(
     "--offset", "offsets", multiple=True, metavar="N",
     help="Kafka: the batch that holds this offset; repeat it, or - for one a line on stdin.",
@@ -47,6 +50,8 @@ def command(
     begin: int,
     end: int | None,
     max_num: int,
+    messages: bool,
+    exact: bool,
     offsets: tuple[str, ...],
     timestamps: tuple[str, ...],
     kind: str | None,
@@ -57,7 +62,8 @@ def command(
 
     RocketMQ: PATH is a store's root, a directory of index files, or one index file. Printed is where the messages of
     each KEY are in the commit log, newest first; '-' reads keys from stdin, one a line. Only hashes are compared:
-    another key of the same hash is found, too.
+    another key of the same hash is found, too, unless --exact reads the messages. A TIME is ms since the epoch, a date
+    and time with its zone (without: UTC), now, or -1h, -2d30m: so long ago.
 
     Kafka: PATH is a partition's directory, one segment's .log, or one .index (--offset) or .timeindex (--timestamp),
     whose entry is printed.
@@ -65,5 +71,5 @@ def command(
     Exit code 1: nothing was found.
     """
     kind = require_kind(path, kind, *QUERIED)
-    question = Question(keys, topic, begin, end, max_num, offsets, timestamps)
+    question = Question(keys, topic, begin, end, max_num, messages, exact, offsets, timestamps)
     return 0 if broker_of(kind).query(kind, path, question, options, as_json=as_json) else 1

@@ -6,47 +6,45 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from mqindex._words import plural
 from mqindex.cli.broker import Question
 from mqindex.cli.keys import argument_text, key_batches
 from mqindex.cli.output import Column, Rows, print_json
 from mqindex.cli.rocketmq.kinds import INDEX_FILE, STORE
+from mqindex.cli.rocketmq.message_rows import MessageRows, hit_fields, open_log
 from mqindex.cli.trouble import Trouble, say, system_sentence
 from mqindex.errors import MQIndexError
 
 if TYPE_CHECKING:
-    from mqindex.columns.hits import Hits
-    from mqindex.rocketmq import IndexFile
+    from mqindex.rocketmq import CommitLog, IndexFile, IndexService
     from mqindex.rocketmq.options import StoreArguments
 
 __all__ = ["print_hits"]
+
+Show = Callable[[list[str], list[list[int]], list[bool]], None]  # of a batch: keys, places, whether there are more
 
 _TOPICS = 5  # named where there are others than the one that was asked for
 
 
 def print_hits(kind: str, path: str, question: Question, options: StoreArguments, *, as_json: bool) -> int:
     """A line a hit, or as JSON a key; how many hits there were. What --max-num leaves out is said on stderr."""
-    from mqindex.rocketmq.layout import MAX_TIMESTAMP
-
     topic, found, cut = argument_text(question.topic or "", "topic"), 0, 0
-    end = MAX_TIMESTAMP if question.end is None else question.end
-    limits = {"max_num": question.max_num + 1, "begin": question.begin, "end": end}  # one more, to know of it
     unread: list[str] = []
-    with _open(path, kind, options, unread) as look_up:
-        rows: Rows | None = None
+    with _open(path, kind, options, unread) as index, open_log(kind, path, question, options) as log:
+        find = partial(_find, index, log, topic, question)
+        show: Show = (
+            _JsonLines(topic, log if question.messages else None) if as_json
+            else MessageRows(log) if question.messages and log is not None else _Places()
+        )  # fmt: skip
         for batch in key_batches(question.keys):
-            hits = look_up(topic, batch, **limits).to_pylist()
+            hits = find(batch)
             answers = [offsets[: question.max_num] for offsets in hits]
             more = [len(offsets) > question.max_num for offsets in hits]
             found, cut = found + sum(map(len, answers)), cut + sum(more)
-            if as_json:
-                for key, offsets, left_out in zip(batch, answers, more, strict=True):
-                    print_json("query", {"topic": topic, "key": key, "phy_offsets": offsets, "more": left_out})
-            else:
-                rows = rows or Rows([Column("phy_offset", 20), Column("key")])
-                rows.write((at, key) for key, offsets in zip(batch, answers, strict=True) for at in offsets)
+            show(batch, answers, more)
             sys.stdout.flush()
     if cut:
         say(f"--max-num {question.max_num} cut the answer of {plural(cut, 'key')}: there are more entries, older ones")
@@ -61,6 +59,48 @@ def print_hits(kind: str, path: str, question: Question, options: StoreArguments
     return found
 
 
+def _find(
+    index: IndexFile | IndexService, log: CommitLog | None, topic: str, question: Question, keys: list[str]
+) -> list[list[int]]:
+    """The phy offsets of each key, newest first; one more than --max-num where there are more."""
+    from mqindex.rocketmq import IndexService
+    from mqindex.rocketmq.layout import MAX_TIMESTAMP
+    from mqindex.rocketmq.serving.query_message import query_exact
+
+    most, begin = question.max_num + 1, question.begin
+    end = MAX_TIMESTAMP if question.end is None else question.end
+    if not isinstance(index, IndexService):
+        return index.select_phy_offsets(keys, topic=topic, max_num=most, begin=begin, end=end).to_pylist()
+    if not question.exact or log is None:
+        return index.query_offsets(topic, keys, max_num=most, begin=begin, end=end).to_pylist()
+    answers = (query_exact(index, log, topic, key, most, begin, end).messages for key in keys)
+    return [[message.phy_offset for message in reversed(messages)] for messages in answers]
+
+
+class _Places:
+    """A line a hit: where it is."""
+
+    def __init__(self) -> None:
+        self._rows = Rows([Column("phy_offset", 20), Column("key")])
+
+    def __call__(self, keys: list[str], answers: list[list[int]], more: list[bool]) -> None:
+        self._rows.write((at, key) for key, offsets in zip(keys, answers, strict=True) for at in offsets)
+
+
+class _JsonLines:
+    """A line a key; with a log the messages too."""
+
+    def __init__(self, topic: str, log: CommitLog | None) -> None:
+        self._topic, self._log = topic, log
+
+    def __call__(self, keys: list[str], answers: list[list[int]], more: list[bool]) -> None:
+        for key, offsets, left_out in zip(keys, answers, more, strict=True):
+            said = {"topic": self._topic, "key": key, "phy_offsets": offsets, "more": left_out}
+            if self._log is not None:
+                said["messages"] = [hit_fields(self._log, at) for at in offsets]
+            print_json("query", said)
+
+
 def _other_topics(store: str, topic: str) -> str:
     """Which topics a store has queues of, where this one is not among them."""
     from mqindex.rocketmq.queue.queue_files import subdirectories
@@ -73,8 +113,8 @@ def _other_topics(store: str, topic: str) -> str:
 
 
 @contextlib.contextmanager
-def _open(path: str, kind: str, options: StoreArguments, unread: list[str]) -> Iterator[Callable[..., Hits]]:
-    """The bulk look-up of a store, a directory or a file: f(topic, keys, max_num=, begin=, end=).
+def _open(path: str, kind: str, options: StoreArguments, unread: list[str]) -> Iterator[IndexFile | IndexService]:
+    """The index of a store, a directory of index files, or one file.
 
     Files of a directory that cannot be read are named on stderr, and gathered in `unread`.
     """
@@ -85,11 +125,7 @@ def _open(path: str, kind: str, options: StoreArguments, unread: list[str]) -> I
     chosen = chosen_options(path, **options)
     if kind == INDEX_FILE:
         with IndexFile.open(path, hash_slot_num=chosen.hash_slot_num, index_num=chosen.index_num) as file:
-
-            def look_up(topic: str, keys: list[str], **limits: Any) -> Hits:
-                return file.select_phy_offsets(keys, topic=topic, **limits)
-
-            yield look_up
+            yield file
         return
     directory = chosen.index if kind == STORE else path
     if not os.path.isdir(directory):
@@ -100,7 +136,7 @@ def _open(path: str, kind: str, options: StoreArguments, unread: list[str]) -> I
     with contextlib.ExitStack() as opened:
         files = _readable(directory, slots, entries, unread, opened)
         with IndexService(directory, files, slots or 0, entries or 0, False, opened.pop_all()) as service:
-            yield service.query_offsets
+            yield service
 
 
 def _readable(
