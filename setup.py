@@ -24,7 +24,7 @@ UNITS = {  # module -> the C units that it compiles
     "single_calls": [],
     "kafka_index": ["mqi_kafka_index", "mqi_kafka_floor"],
     "kafka_log": ["mqi_kafka_log"],
-    "kafka_recovery": ["mqi_kafka_recovery", "mqi_kafka_index"],
+    "kafka_recovery": ["mqi_kafka_recovery", "mqi_kafka_tally", "mqi_kafka_index"],
     "kafka_records": ["mqi_kafka_records"],
     "crc": ["mqi_crc"],  # here only: others are given its functions
     "commit_log": ["mqi_log_frame", "mqi_log_find", "mqi_log_scan"],

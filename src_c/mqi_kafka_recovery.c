@@ -137,6 +137,10 @@ static inline int recover_batch(mqi_kafka_recovery *r, const uint8_t *p, const m
     }
     if (h->magic >= 2 && UNLIKELY(!keep_row(r, p, h))) return 0;
     if (UNLIKELY(!look_over(r, p, h))) return 0;
+    if (r->tally && UNLIKELY(!mqi_kafka_tally_add(r->tally, p, h, r->valid, r->max_timestamp))) {
+        r->state = MQI_RECOVERY_NO_MEMORY;
+        return 0;
+    }
     r->valid += h->size;
     r->last_offset = h->last_offset;
     r->batches++;

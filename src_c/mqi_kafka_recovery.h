@@ -5,6 +5,7 @@
 
 #include "mqi_buffer.h"
 #include "mqi_kafka_batch.h"
+#include "mqi_kafka_tally.h"
 
 enum mqi_recovery_state {
     MQI_RECOVERY_RUNS = 0,
@@ -47,6 +48,7 @@ typedef struct {
     mqi_buffer epochs;                                  /* rows of mqi_epoch_run */
     mqi_batch_odd odd[MQI_ODDITIES];
     mqi_batch_fault fault;
+    mqi_kafka_tally *tally; /* what the batches are counted in, or 0 */
 } mqi_kafka_recovery;
 
 void mqi_kafka_recover_start(mqi_kafka_recovery *r);

@@ -18,6 +18,7 @@ class Recovered:
         check_crc: bool = True,
         first_offset: Callable[[int], int] | None = None,
         path: str | None = None,
+        stretch: int = 0,
     ) -> None: ...
     def run(self, stop: int, fd: int = -1, /) -> bool: ...
     @property
@@ -44,6 +45,8 @@ class Recovered:
     def oddities(self) -> list[tuple[str, int, int, int, int]]: ...
     @property
     def epochs(self) -> bytes: ...
+    @property
+    def tally(self) -> tuple[bytes, bytes, bytes] | None: ...
 
 def recover(
     buf: Buffer,
@@ -55,4 +58,5 @@ def recover(
     check_crc: bool = True,
     first_offset: Callable[[int], int] | None = None,
     path: str | None = None,
+    stretch: int = 0,
 ) -> Recovered: ...

@@ -5,6 +5,7 @@
 
 cimport cython
 from libc.stdint cimport INT32_MAX, INT64_MAX, int64_t, uint8_t
+from libc.stdlib cimport calloc, free
 
 import os
 
@@ -36,6 +37,25 @@ cdef extern from "mqi_kafka_recovery.h" nogil:
         int64_t expected
         int64_t got
 
+    ctypedef struct mqi_batch_counts:
+        int64_t late
+
+    ctypedef struct mqi_batch_sum:
+        int64_t batches
+
+    ctypedef struct mqi_producer_sum:
+        mqi_batch_sum sum
+
+    int MQI_TALLY_PLACES
+
+    ctypedef struct mqi_kafka_tally:
+        int64_t stretch
+        mqi_batch_counts counts
+        mqi_buffer stretches
+        mqi_producer_sum* producers
+
+    void mqi_kafka_tally_free(mqi_kafka_tally* t) noexcept
+
     ctypedef struct mqi_kafka_recovery:
         mqi_kafka_log log
         int64_t base_offset
@@ -60,6 +80,7 @@ cdef extern from "mqi_kafka_recovery.h" nogil:
         mqi_buffer epochs
         mqi_batch_odd odd[4]
         mqi_batch_fault fault
+        mqi_kafka_tally* tally
 
     void mqi_kafka_recover_start(mqi_kafka_recovery* r) noexcept
     void mqi_kafka_recover(mqi_kafka_recovery* r, int64_t stop) noexcept
@@ -78,7 +99,8 @@ cdef class Recovered:
     is cut. batches : how many there are before. max_timestamp : the greatest, -1: none; last_offset : of the last
     batch, None: there is none. transactional : packed rows of the batches of magic 2 that have a producer id and are
     transactional or control batches. fault : why the log is cut; None: it ends there, or with a part of a batch.
-    oddities, epochs : what no checksum covers and a recovery passes over. For one thread at a time.
+    oddities, epochs : what no checksum covers and a recovery passes over. tally : what the log consists of, if `stretch`
+    bytes of it at a time were asked for. For one thread at a time.
     """
 
     cdef BatchSource log
@@ -88,7 +110,7 @@ cdef class Recovered:
 
     def __init__(
         self, buf, int64_t base_offset, /, *, int64_t index_interval_bytes, int64_t max_index_size,
-        bint check_crc=True, first_offset=None, path=None
+        bint check_crc=True, first_offset=None, path=None, int64_t stretch=0
     ):
         if self.log is not None:
             raise TypeError("a Recovered is made once")
@@ -98,16 +120,26 @@ cdef class Recovered:
             raise ValueError(f"index_interval_bytes: expected 0 or more, got {index_interval_bytes}")
         if max_index_size < 12:
             raise ValueError(f"max_index_size: expected 12 or more, got {max_index_size}")
+        if stretch < 0:
+            raise ValueError(f"stretch: expected 0 or more, got {stretch}")
         cdef BatchSource log = BatchSource(buf, check_crc)
         self.r.log = log.log
         self.r.base_offset, self.r.index_interval = base_offset, index_interval_bytes
         self.r.max_index_size, self.r.first_offsets = max_index_size, first_offset is not None
         self.first_offset, self.path = first_offset, path
+        if stretch:
+            self.r.tally = <mqi_kafka_tally*>calloc(1, sizeof(mqi_kafka_tally))
+            if self.r.tally == NULL:
+                raise MemoryError
+            self.r.tally.stretch = stretch
         mqi_kafka_recover_start(&self.r)
         self.log = log
 
     def __dealloc__(self):
         mqi_kafka_recover_free(&self.r)
+        if self.r.tally != NULL:
+            mqi_kafka_tally_free(self.r.tally)
+            free(self.r.tally)
 
     def run(self, int64_t stop, int fd=-1, /):
         """Go over the batches that begin before position `stop`; False: there is nothing left to do.
@@ -241,18 +273,32 @@ cdef class Recovered:
         """
         return self._copied(&self.r.epochs)
 
+    @property
+    def tally(self):
+        """Packed counts, stretches and producers (`mqindex.kafka.log.log_tally`); None: not asked for."""
+        cdef mqi_kafka_tally* tally = self.r.tally
+        if tally == NULL:
+            return None
+        stretches = self._copied(&tally.stretches)
+        counts = (<const char*>&tally.counts)[:sizeof(mqi_batch_counts)]
+        return counts, stretches, b"".join([
+            (<const char*>&tally.producers[at])[:sizeof(mqi_producer_sum)]
+            for at in range(MQI_TALLY_PLACES) if tally.producers[at].sum.batches
+        ])
+
 
 def recover(
     buf, int64_t base_offset, /, *, int64_t index_interval_bytes, int64_t max_index_size, bint check_crc=True,
-    first_offset=None, path=None
+    first_offset=None, path=None, int64_t stretch=0
 ):
     """A whole log at once: see `Recovered`.
 
     first_offset : None, or for the rule up to 1.1 a function of the position of a compressed wrapper that gives the
     offset of the first message in it; entries of the offset index have first offsets then. path : for errors.
+    stretch : bytes of the log whose batches are counted together, 0: nothing is counted.
     """
     made = Recovered(
         buf, base_offset, index_interval_bytes=index_interval_bytes, max_index_size=max_index_size,
-        check_crc=check_crc, first_offset=first_offset, path=path)
+        check_crc=check_crc, first_offset=first_offset, path=path, stretch=stretch)
     made.run(INT64_MAX)
     return made

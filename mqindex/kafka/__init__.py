@@ -28,6 +28,7 @@ record by time; after `repair` it finds them again.
 
 from __future__ import annotations
 
+from mqindex.kafka.health.log_dir_health import LogDirHealth
 from mqindex.kafka.index.offset_index import OffsetIndex, OffsetPosition
 from mqindex.kafka.index.time_index import TimeIndex, TimestampOffset
 from mqindex.kafka.index.transaction_index import AbortedTxn, TransactionIndex, TxnIndexSearchResult
@@ -36,11 +37,13 @@ from mqindex.kafka.log.segment_search import LogOffsetPosition
 from mqindex.kafka.partition.partition_log import PartitionLog, PartitionOffsetPosition
 from mqindex.kafka.rebuild import rebuild
 from mqindex.kafka.repair import repair, undo_repair
+from mqindex.kafka.report import report
 from mqindex.kafka.verify import verify
 
 __all__ = [
     "AbortedTxn",
     "BatchFault",
+    "LogDirHealth",
     "LogOffsetPosition",
     "LogSegment",
     "OffsetIndex",
@@ -53,6 +56,7 @@ __all__ = [
     "TxnIndexSearchResult",
     "rebuild",
     "repair",
+    "report",
     "undo_repair",
     "verify",
 ]

@@ -169,7 +169,7 @@ def _aborted(
     if not any(len(segment.events) for segment in segments):
         return ()
     replayed = replay(engine, partition, [one.events for one in segments], [one.readable for one in segments])
-    pairs = list(zip(segments, replayed, strict=True))
+    pairs = list(zip(segments, replayed.aborted, strict=True))
     for segment, aborted in pairs:
         segment.entries += len(aborted)
     return tuple((segment.files.base_offset, aborted_bytes(aborted)) for segment, aborted in pairs if aborted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import dataclass
 from typing import Unpack
 
 from mqindex._options import with_options_of
@@ -11,7 +12,7 @@ from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import require_seen, run_one
 from mqindex.files import disk
-from mqindex.kafka.checks.diagnosis import count_checked, diagnose
+from mqindex.kafka.checks.diagnosis import Diagnosis, count_checked, diagnose
 from mqindex.kafka.checks.repair_plan import planned_actions
 from mqindex.kafka.checks.single_file import diagnose_file, survey_file
 from mqindex.kafka.checks.start_check import look_at_start
@@ -20,7 +21,7 @@ from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.kafka.partition.survey import Order, Survey, start_report, survey
 from mqindex.report import Report
 
-__all__ = ["verify"]
+__all__ = ["Examined", "examine", "verify"]
 
 
 @with_options_of(partition_options)
@@ -80,6 +81,27 @@ def verify(
     >>> verify(path + "/00000000000000000007.log").ok
     False
     """
+    return examine(directory, deep=deep, engine=engine, given=given).report
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A report, and what it was made from."""
+
+    report: Report
+    survey: Survey
+    diagnosis: Diagnosis
+
+
+def examine(
+    directory: str | os.PathLike[str],
+    *,
+    deep: bool,
+    engine: Engine | None,
+    given: PartitionArguments,
+    count: bool = False,
+) -> Examined:
+    """Internal: all of `verify`; `count`: what the logs consist of too, for a health report."""
     started = time.perf_counter()
     engine = chosen_engine(engine)
     options = partition_options(**given)
@@ -87,7 +109,8 @@ def verify(
     require_seen(engine, [root])
     found = run_one(engine, _survey, Order(root, options), "look at the files")
     report = start_report(Report(root), found)
-    diagnosis = diagnose(engine, found, deep=deep) if found.file is None else diagnose_file(engine, found, deep=deep)
+    check = diagnose if found.file is None else diagnose_file
+    diagnosis = check(engine, found, deep=deep, count=count)
     report.findings = diagnosis.findings()
     report.actions = planned_actions(diagnosis)
     if found.file is None:
@@ -96,7 +119,7 @@ def verify(
         report.findings += more
     count_checked(report, diagnosis)
     report.seconds = time.perf_counter() - started
-    return report
+    return Examined(report, found, diagnosis)
 
 
 def _survey(order: Order) -> Survey:

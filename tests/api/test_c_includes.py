@@ -15,7 +15,17 @@ LEVELS = [  # from the bottom to the top: a unit includes units of its own level
     {"arrow", "bytes", "clock", "compiler", "decimal", "run", "status"},
     {"allocate", "buffer", "crc", "guard", "hash", "swap", "write_all"},
     {"consume_queue", "index_file", "kafka_batch", "kafka_index", "log_frame"},  # a layout each
-    {"kafka_floor", "kafka_log", "kafka_records", "index_put", "index_select", "log_find", "log_queues", "log_scan"},
+    {
+        "kafka_floor",
+        "kafka_log",
+        "kafka_records",
+        "kafka_tally",
+        "index_put",
+        "index_select",
+        "log_find",
+        "log_queues",
+        "log_scan",
+    },
     {"group_commit", "kafka_recovery", "log_encode", "log_extract", "log_text"},
     {"log_append"},
 ]

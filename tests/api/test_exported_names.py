@@ -84,6 +84,7 @@ EXPORTS = {
     "mqindex.kafka": {
         "AbortedTxn",
         "BatchFault",
+        "LogDirHealth",
         "LogOffsetPosition",
         "LogSegment",
         "OffsetIndex",
@@ -96,6 +97,7 @@ EXPORTS = {
         "TxnIndexSearchResult",
         "rebuild",
         "repair",
+        "report",
         "undo_repair",
         "verify",
     },
@@ -139,7 +141,7 @@ SIGNATURES = {
     "mqindex.kafka.LogSegment.translate_offset": "offset, starting_position=0",
     "mqindex.kafka.LogSegment.fetch_upper_bound_offset": "fetch, fetch_size",
     "mqindex.kafka.LogSegment.recover": "*, index_interval_bytes=4096, max_index_size=10485760, kafka_version=None, "
-    "check_crc=True",
+    "check_crc=True, stretch=0",
     "mqindex.kafka.PartitionLog.open": "directory",
     "mqindex.kafka.PartitionLog.offset_for_timestamp": "ms",
     "mqindex.kafka.PartitionLog.offsets_for_timestamps": "ms",
@@ -147,6 +149,7 @@ SIGNATURES = {
     "mqindex.kafka.PartitionLog.collect_aborted_transactions": "start, upper",
     "mqindex.kafka.PartitionLog.read": "offset, *, max_bytes=1048576, isolation_level='read_uncommitted', columns=None",
     "mqindex.kafka.verify": f"directory, *, deep=False, {PARTITION_OPTIONS}, engine=None",
+    "mqindex.kafka.report": f"directory, *, deep=False, {PARTITION_OPTIONS}, engine=None",
     "mqindex.kafka.rebuild": f"directory, out, *, overwrite=False, {PARTITION_OPTIONS}, engine=None",
     "mqindex.kafka.repair": f"directory, *, deep=False, dry_run=False, {PARTITION_OPTIONS}, engine=None",
     "mqindex.kafka.undo_repair": "directory, backup",

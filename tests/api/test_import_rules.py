@@ -57,8 +57,8 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"checks"},
         {"stages"},
         {"building"},
-        {"mending"},
-        {"verify", "rebuild", "repair"},
+        {"health", "mending"},
+        {"verify", "rebuild", "repair", "report"},
     ],
     "spark": [
         {"jobs", "missing_files", "options", "rows", "session", "store_paths"},

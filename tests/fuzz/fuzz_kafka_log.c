@@ -178,6 +178,8 @@ static void recover(const mqi_kafka_log *log, int64_t base, int64_t interval, in
     mqi_kafka_recovery whole = {
         .log = *log, .base_offset = base, .index_interval = interval, .max_index_size = max_index_size};
     mqi_kafka_recovery steps = whole;
+    mqi_kafka_tally tally = {.stretch = step}; /* what is counted changes nothing else */
+    steps.tally = &tally;
     mqi_kafka_recover_start(&whole);
     mqi_kafka_recover_start(&steps);
     mqi_kafka_recover(&whole, log->len);
@@ -185,11 +187,16 @@ static void recover(const mqi_kafka_log *log, int64_t base, int64_t interval, in
     HOLDS(whole.state == steps.state && whole.valid == steps.valid && whole.batches == steps.batches);
     HOLDS(whole.offset_index.size == steps.offset_index.size && whole.time_index.size == steps.time_index.size);
     HOLDS(whole.valid <= log->len && whole.offset_index.size <= max_index_size);
+    int64_t counted = 0, batches = 0;
+    for (int n = 0; n < MQI_TALLY_CODECS; n++) counted += tally.counts.codecs[n].bytes;
+    for (int n = 0; n < MQI_TALLY_POWERS; n++) batches += tally.counts.sizes[n];
+    HOLDS(counted == steps.valid && batches == steps.batches && tally.counts.furthest_back >= 0);
     mqi_kafka_index offsets = {whole.offset_index.data, whole.n_offsets, 0};
     mqi_kafka_index times = {whole.time_index.data, whole.n_times, 1};
     HOLDS(mqi_kafka_is_sorted(&offsets) && mqi_kafka_is_sorted(&times));
     mqi_kafka_recover_free(&whole);
     mqi_kafka_recover_free(&steps);
+    mqi_kafka_tally_free(&tally);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -5,16 +5,18 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mqindex._native.kafka_log import BatchScan, find_batch
 from mqindex._native.kafka_records import RecordColumns, compressed_part, find_record
-from mqindex._native.kafka_recovery import recover
+from mqindex._native.kafka_recovery import Recovered, recover
 from mqindex.errors import FormatError, IndexFullError, MQIndexError, OffsetOverflowError, OutOfOrderError
 from mqindex.kafka.log.batches import BATCH, batch_rows
 from mqindex.kafka.log.codecs import decompress
+from mqindex.kafka.log.log_tally import tally_of
 from mqindex.kafka.log.records import COLUMNS, read_records
 from tests.reference import kafka_log as twin
 from tests.reference import kafka_partition
@@ -106,8 +108,6 @@ def test_a_search_finds_the_first_batch_of_the_twin(log: bytes, target: int, ski
 def test_a_recovery_gives_the_bytes_of_the_twin(
     given_log: tuple[int, bytes], interval: int, size: int, check_crc: bool, step: int
 ) -> None:
-    from mqindex._native.kafka_recovery import Recovered
-
     base, log = given_log
     options: Any = {"index_interval_bytes": interval, "max_index_size": size, "check_crc": check_crc}
     try:
@@ -123,6 +123,40 @@ def test_a_recovery_gives_the_bytes_of_the_twin(
         assert (made.offset_index, made.time_index, made.valid_bytes) == expected[:3]
         assert [tuple(row) for row in batch_rows([made.transactional]).tolist()] == expected.transactional
         assert made.truncated_bytes == len(log) - made.valid_bytes
+
+
+@few
+@given(logs(spoilt=True) | logs(), st.integers(1, 400), st.booleans(), st.integers(1, 200))
+def test_a_recovery_counts_what_the_twin_counts(log: bytes, stretch: int, check_crc: bool, step: int) -> None:
+    options: Any = {"index_interval_bytes": 0, "max_index_size": 10_485_760, "check_crc": check_crc}
+    made = Recovered(log, 0, stretch=stretch, **options)
+    refused = None
+    try:
+        while made.run(made.valid_bytes + step):
+            pass
+    except MQIndexError as error:
+        refused = error
+    found, _ = twin.headers(log, check_crc=check_crc)
+    good = [each for each in found if refused is None or each.position < (refused.at or 0)]
+    counts, stretches, producers = twin.tally(good, stretch)
+    tally = tally_of(made)
+    assert tally is not None
+    row = tally.counts[0]
+    assert {name: np.asarray(row[name].tolist()).tolist() for name in counts} == counts
+    assert [tuple(each) for each in tally.stretches.tolist()] == stretches
+    assert {one: list(own) for one, *own in tally.producers.tolist()} == producers
+    assert recover(b"", 0, **options).tally is None
+
+
+def test_producers_without_a_place_are_counted_together() -> None:
+    log = b"".join(
+        batch([KafkaRecord(b"k", b"v", 5)], offset, producer_id=offset * 1024, base_sequence=0) for offset in range(600)
+    )
+    tally = tally_of(recover(log, 0, index_interval_bytes=4096, max_index_size=12_000, stretch=1 << 20))
+    assert tally is not None
+    assert tally.producers["producer_id"].size == 512
+    assert sorted(tally.producers["producer_id"].tolist()) == [offset * 1024 for offset in range(512)]
+    assert tally.counts[0]["other_producers"]["batches"] == 88
 
 
 def as_rows(parts: Any) -> list[tuple[Any, ...]]:

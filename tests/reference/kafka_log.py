@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tests.reference.kafka_index import Entries, Refused, append_offset, maybe_append_time, offset_bytes, time_bytes
 from tests.support.kafka_writer import crc32c
 
-__all__ = ["Header", "Recovered", "headers", "is_whole", "recover", "scan"]
+__all__ = ["Header", "Recovered", "headers", "is_whole", "recover", "scan", "tally"]
 
 
 class Header(NamedTuple):
@@ -136,3 +136,49 @@ def _magic(log: bytes, at: int) -> int:
 
 def _wrapped(number: int) -> int:
     return (number + 2**63) % 2**64 - 2**63
+
+
+# ---- what a log consists of
+
+
+def tally(found: list[Header], stretch: int) -> tuple[dict[str, object], list[tuple[int, ...]], dict[int, list[int]]]:
+    """Counts by name, a row for each stretch, and batches, records and bytes of each producer."""
+    counts = {
+        "codecs": [summed([each for each in found if each.attributes & 7 == codec]) for codec in range(8)],
+        "magics": [sum(min(max(each.magic, 1 if each.magic else 0), 2) == n for each in found) for n in range(3)],
+        "sizes": [sum(power(each.size) == n for each in found) for n in range(32)],
+        "counts": [sum(power(each.count) == n for each in found) for n in range(32)],
+        "wrapped": sum(each.magic < 2 and each.attributes & 7 > 0 for each in found),
+        "transactional": sum(each.magic >= 2 and each.attributes & 0x10 > 0 for each in found),
+        "control": sum(each.magic >= 2 and each.attributes & 0x20 > 0 for each in found),
+        "append_time": sum(each.magic != 0 and each.attributes & 8 > 0 for each in found),
+        "untimed": sum(each.max_timestamp < 0 for each in found),
+    }
+    back = [
+        max(before.max_timestamp for before in found[: number + 1]) - each.max_timestamp
+        for number, each in enumerate(found)
+        if each.max_timestamp >= 0
+    ]
+    counts["late"], counts["furthest_back"] = sum(ms > 0 for ms in back), max(back, default=0)
+    parts: dict[int, list[Header]] = {}
+    producers: dict[int, list[Header]] = {}
+    for each in found:
+        parts.setdefault(each.position // stretch, []).append(each)
+        if each.producer_id >= 0:
+            producers.setdefault(each.producer_id, []).append(each)
+    return counts, [row(part) for part in parts.values()], {one: summed(own) for one, own in producers.items()}
+
+
+def row(part: list[Header]) -> tuple[int, ...]:
+    times = [each.max_timestamp for each in part if each.max_timestamp >= 0]
+    first, last = part[0], part[-1]
+    span = min(times, default=-1), max(times, default=-1)
+    return first.position, first.base_offset, last.last_offset, *span, *summed(part)
+
+
+def summed(part: list[Header]) -> list[int]:
+    return [len(part), sum(max(each.count, 0) for each in part), sum(each.size for each in part)]
+
+
+def power(number: int) -> int:
+    return max(number, 0).bit_length()

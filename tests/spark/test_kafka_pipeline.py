@@ -46,6 +46,15 @@ def test_a_log_dir_is_rebuilt_as_brokers_recover_it(spark: Any, log_dir: Path, t
         kafka.rebuild(log_dir, tmp_path / "out", engine=SparkEngine(spark), **OPTIONS)
 
 
+def test_a_health_report_is_the_same_on_spark(spark: Any, log_dir: Path) -> None:
+    next(log_dir.glob("compacted-0/*.timeindex")).unlink()
+    there = kafka.report(log_dir, engine=SparkEngine(spark), **OPTIONS)
+    here = kafka.report(log_dir, **OPTIONS)
+    assert there.verify.findings == here.verify.findings
+    assert (there.totals, there.codecs, there.partitions) == (here.totals, here.codecs, here.partitions)
+    assert sum(one.time_indexes_lost for one in there.partitions) == 1
+
+
 def test_repair_brings_back_what_is_lost_and_verify_finds_it(spark: Any, log_dir: Path) -> None:
     engine = SparkEngine(spark)
     right = contents(log_dir)

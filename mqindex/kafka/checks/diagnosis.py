@@ -13,6 +13,7 @@ from mqindex.engines.tasks import run_one
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.partition_check import known_epochs, overlaps
 from mqindex.kafka.checks.segment_check import CheckedSegment, SegmentCheck, check_segment
+from mqindex.kafka.checks.segment_count import plan_counting
 from mqindex.kafka.checks.transaction_check import Markers, check_transactions
 from mqindex.kafka.index.transaction_index import AbortedTxn, aborted_bytes
 from mqindex.kafka.layout import IndexKind
@@ -25,6 +26,7 @@ from mqindex.report import Finding, Report
 __all__ = [
     "DiagnosedPartition",
     "Diagnosis",
+    "Replayed",
     "count_checked",
     "diagnose",
     "differing_indexes",
@@ -40,12 +42,24 @@ _BATCH_SEGMENTS = 256
 
 
 @dataclass(slots=True)
+class Replayed:
+    """The transactions of a partition: of each segment those that were `aborted` in it, and how many were `committed`;
+    the producers and first offsets of those that are `open` at the end.
+    """
+
+    aborted: list[list[AbortedTxn]] = field(default_factory=list)
+    committed: list[int] = field(default_factory=list)
+    open: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class DiagnosedPartition:
-    """`aborted`: the aborted transactions of each segment. What is wrong with a segment is in `segments`."""
+    """What is wrong with a segment is in `segments`. `epochs`: of the partition's checkpoint."""
 
     partition: Partition
     segments: list[CheckedSegment]
-    aborted: list[list[AbortedTxn]]
+    transactions: Replayed
+    epochs: Epochs = ()
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -65,16 +79,24 @@ class Diagnosis:
         return [segment for one in self.partitions for segment in one.segments]
 
 
-def diagnose(engine: Engine, found: Survey, *, deep: bool) -> Diagnosis:
-    """Check every segment, then the transactions of each partition."""
+def diagnose(engine: Engine, found: Survey, *, deep: bool, count: bool = False) -> Diagnosis:
+    """Check every segment, then the transactions of each partition. `count`: also what they consist of."""
+    countings = plan_counting(found, deep=deep) if count else None
     segments = sum(len(partition.segments) for partition in found.partitions)
     threads = max(1, getattr(engine, "workers", 1) // max(1, segments))
     checks = [
         SegmentCheck(
-            files, found.options, partition.is_last(files), partition.clean, partition.ends(files), deep, threads
+            files=files,
+            options=found.options,
+            last=partition.is_last(files),
+            clean=partition.clean,
+            ends=partition.ends(files),
+            deep=deep,
+            threads=threads,
+            counting=countings[number][at] if countings else None,
         )
-        for partition in found.partitions
-        for files in partition.segments
+        for number, partition in enumerate(found.partitions)
+        for at, files in enumerate(partition.segments)
     ]
     sizes = [size for partition in found.partitions for size in partition.sizes]
     checked = iter(map_segments(engine, check_segments, checks, sizes, name="check the segments"))
@@ -123,20 +145,21 @@ def map_segments(
     return [result for group in engine.map(stage, groups, name=name, weights=weights, unit="byte") for result in group]
 
 
-def replay(
-    engine: Engine, partition: Partition, events: Sequence[Any], readable: Sequence[bool]
-) -> list[list[AbortedTxn]]:
-    """The aborted transactions of each segment.
+def replay(engine: Engine, partition: Partition, events: Sequence[Any], readable: Sequence[bool]) -> Replayed:
+    """The transactions of a partition.
 
     After a segment that cannot be read to its end, the next snapshot has what is open; without one nothing is known.
     """
-    going, aborted = Replay(partition.begun), []
+    going, done = Replay(partition.begun), Replayed()
     for number, files in enumerate(partition.segments):
         if number and not readable[number - 1]:
             begun = run_one(engine, _open_at, (partition, files.base_offset), "read a snapshot")
             going = Replay(begun)
-        aborted.append(going.run(events[number]))
-    return aborted
+        before = going.committed
+        done.aborted.append(going.run(events[number]))
+        done.committed.append(going.committed - before)
+    done.open = going.open
+    return done
 
 
 def _open_at(item: tuple[Partition, int]) -> OpenTransactions:
@@ -151,12 +174,12 @@ def _diagnosed(
     engine: Engine, partition: Partition, segments: list[CheckedSegment], epochs: Epochs, unread: list[Finding]
 ) -> DiagnosedPartition:
     events = [segment.events for segment in segments]
-    aborted = replay(engine, partition, events, [segment.readable for segment in segments])
+    replayed = replay(engine, partition, events, [segment.readable for segment in segments])
     missed = [segment.files for segment in segments if segment.gone]
-    done = DiagnosedPartition(partition, segments, aborted, gone(partition.path, partition.segments, missed))
+    done = DiagnosedPartition(partition, segments, replayed, epochs, gone(partition.path, partition.segments, missed))
     wrong = [
         (segment, expected)
-        for segment, expected in zip(segments, aborted, strict=True)
+        for segment, expected in zip(segments, replayed.aborted, strict=True)
         if segment.readable and (segment.transactions or b"") != aborted_bytes(expected)
     ]
     markers = Markers(events if wrong else [], max((one.last_offset or 0 for one in segments), default=0) + 1)

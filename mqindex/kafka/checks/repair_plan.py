@@ -34,7 +34,7 @@ def planned_repairs(diagnosed: DiagnosedPartition) -> list[SegmentRepair]:
     """Segment by segment, where there is anything to do. A segment whose files a broker exchanges is left to it."""
     repairs = []
     sizes = diagnosed.partition.sizes
-    for segment, aborted, size in zip(diagnosed.segments, diagnosed.aborted, sizes, strict=True):
+    for segment, aborted, size in zip(diagnosed.segments, diagnosed.transactions.aborted, sizes, strict=True):
         if segment.wrong and segment.files.log.endswith(".log"):
             data = aborted_bytes(aborted) if IndexKind.TRANSACTION in segment.wrong else b""
             repairs.append(SegmentRepair(segment.files, frozenset(segment.wrong), size, data))

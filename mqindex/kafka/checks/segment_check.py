@@ -20,6 +20,7 @@ from mqindex.files import disk
 from mqindex.files.regular import regular
 from mqindex.kafka.checks.log_check import end_findings, is_contradictory, log_findings, refused
 from mqindex.kafka.checks.record_check import check_records
+from mqindex.kafka.checks.segment_count import CountedSegment, Counting, count_segment
 from mqindex.kafka.checks.segment_indexes import CheckedIndexes, check_indexes
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.batches import batch_rows
@@ -40,7 +41,8 @@ _LEFT = "left as it is: the log contradicts itself, and perhaps the index is rig
 class SegmentCheck:
     """One segment to check. `last`: of its partition; `clean`: whether its broker closed it, None: unknown.
 
-    `ends`: offsets where it ended before. `threads`: processors that have nothing else to do.
+    `ends`: offsets where it ended before. `threads`: processors that have nothing else to do. `counting`: what to count
+    for a health report.
     """
 
     files: SegmentFiles
@@ -50,6 +52,7 @@ class SegmentCheck:
     ends: tuple[int, ...] = ()
     deep: bool = False
     threads: int = 1
+    counting: Counting | None = None
 
 
 @dataclass(slots=True)
@@ -60,7 +63,8 @@ class CheckedSegment:
     otherwise. `readable`: the log is good to its last batch, so `events` are all there are. `transactions`: bytes of
     the `.txnindex`, None: there is none. `epochs`: runs of leader epochs. `contradictory`: the log's batches contradict
     each other. `refusal`: why a broker's recovery does not survive the log, `out_of_order`: because offsets go back;
-    `cut`: bytes that it cuts. `gone`: a broker deleted the segment before it was read.
+    `cut`: bytes that it cuts. `gone`: a broker deleted the segment before it was read. `counted`: what it
+    consists of; None: not asked for, or not to be read.
     """
 
     files: SegmentFiles
@@ -81,13 +85,14 @@ class CheckedSegment:
     out_of_order: bool = False
     cut: int = 0
     gone: bool = False
+    counted: CountedSegment | None = None
 
     def add(self, indexes: CheckedIndexes) -> None:
         """What was found of the offset and time index."""
         self.findings += indexes.findings
         self.wrong |= indexes.wrong
         self.differing |= indexes.differing
-        self.open, self.entries = indexes.open, indexes.entries
+        self.open, self.entries = indexes.open, sum(indexes.entries.values())
 
     def leave_indexes(self) -> None:
         """Where the log contradicts itself, an index that is there may be of the log as it was: it is not replaced."""
@@ -152,9 +157,12 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
             done.contradictory = is_contradictory(made)
             done.findings += end_findings(segment, made, check.ends)
             may_be_open = check.last and check.clean is not True
-            done.add(check_indexes(check.files, segment, made, may_be_open=may_be_open))
+            indexes = check_indexes(check.files, segment, made, may_be_open=may_be_open)
+            done.add(indexes)
             if check.deep:
                 done.findings += check_records(segment, made.valid_bytes)
+            if check.counting is not None:
+                done.counted = count_segment(check.files, segment, made, indexes.entries, check.counting.sample)
     except MQIndexError as error:
         done.readable = False
         done.refusal, done.out_of_order = error.what, isinstance(error, OutOfOrderError)
@@ -172,6 +180,7 @@ def _recovered(segment: LogSegment, check: SegmentCheck) -> Recovered:
         index_interval_bytes=options.index_interval_bytes,
         max_index_size=max(options.max_index_size, 2 * IndexKind.TIME.entry_size + segment.size),
         kafka_version=options.kafka_version,
+        stretch=0 if check.counting is None else check.counting.stretch,
     )
     return recover_with_threads(segment, check.threads, recover) if options.check_crc else recover(check_crc=False)
 

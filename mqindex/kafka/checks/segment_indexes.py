@@ -27,13 +27,15 @@ __all__ = ["CheckedIndexes", "check_alone", "check_indexes"]
 
 @dataclass(slots=True)
 class CheckedIndexes:
-    """`wrong`: indexes that a repair writes anew; `differing`: sound ones that a rebuild would write otherwise."""
+    """`wrong`: indexes that a repair writes anew; `differing`: sound ones that a rebuild would write otherwise.
+    `entries`: how many each has.
+    """
 
     findings: list[Finding] = field(default_factory=list)
     wrong: set[IndexKind] = field(default_factory=set)
     differing: set[IndexKind] = field(default_factory=set)
     open: bool = False
-    entries: int = 0
+    entries: dict[IndexKind, int] = field(default_factory=dict)
 
     def judge(self, kind: IndexKind, findings: list[Finding]) -> None:
         """Findings of one file."""
@@ -62,7 +64,7 @@ def check_indexes(files: SegmentFiles, segment: LogSegment, made: Recovered, *, 
         if path is None:
             plain.judge(kind, [_missing(files, kind, wanted, empty=made.valid_bytes == 0)])
         elif _same(path, wanted):
-            plain.entries += len(wanted) // kind.entry_size
+            plain.entries[kind] = len(wanted) // kind.entry_size
         elif os.path.getsize(path) > MAX_LOG_SIZE:
             plain.judge(kind, [_endless(path, kind)])
         else:
@@ -93,7 +95,7 @@ def check_alone(path: str, kind: IndexKind) -> CheckedIndexes:
         done.judge(kind, [_endless(path, kind)])
         return done
     entries = read_entries(path, kind, MAX_LOG_SIZE // MIN_BATCH_SIZE + 1)
-    done.entries = len(entries)
+    done.entries[kind] = len(entries)
     done.judge(kind, check_shape(path, kind, entries, may_be_longer=entries.zeros > 0))
     return done
 
@@ -106,9 +108,9 @@ def _against_log(
     plain: CheckedIndexes,
 ) -> CheckedIndexes:
     """`plain`: what needs no log."""
-    done = CheckedIndexes(list(plain.findings), set(plain.wrong), open=expectation.open, entries=plain.entries)
+    done = CheckedIndexes(list(plain.findings), set(plain.wrong), open=expectation.open, entries=dict(plain.entries))
     for kind, (path, entries) in looked.items():
-        done.entries += len(entries)
+        done.entries[kind] = len(entries)
         done.judge(kind, check_shape(path, kind, entries, may_be_longer=expectation.open))
     offsets, times = check_entries(
         segment.batch_arrays(0, expectation.valid_bytes),

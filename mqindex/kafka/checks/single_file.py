@@ -18,7 +18,7 @@ from mqindex.engines.tasks import run_one
 from mqindex.errors import BadMagicError, CorruptIndexError
 from mqindex.files import disk
 from mqindex.kafka import catalogue
-from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis, diagnose, differing_indexes
+from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis, Replayed, diagnose, differing_indexes
 from mqindex.kafka.checks.segment_check import CheckedSegment
 from mqindex.kafka.checks.segment_indexes import check_alone
 from mqindex.kafka.checks.transaction_check import check_transactions_alone
@@ -109,17 +109,17 @@ def _has_snapshot(snapshots: Mapping[int, str], base_offset: int, log_start: int
 # ---- what is reported
 
 
-def diagnose_file(engine: Engine, found: Survey, *, deep: bool) -> Diagnosis:
+def diagnose_file(engine: Engine, found: Survey, *, deep: bool, count: bool = False) -> Diagnosis:
     """What is right and wrong with one file; of a log, with the indexes beside it too."""
     assert found.file is not None
     if not found.partitions:
         return _alone(engine, found, found.file)
-    diagnosis = diagnose(engine, found, deep=deep)
+    diagnosis = diagnose(engine, found, deep=deep, count=count)
     transactions = _last(diagnosis).files.place_of(IndexKind.TRANSACTION)
     if any(finding.path == transactions for finding in _last(diagnosis).findings):
         whole = run_one(engine, _survey_from_start, Order(found.file, found.options), "look at the files")
         if whole != found:  # what hides committed records of earlier segments, only those show
-            diagnosis = diagnose(engine, whole, deep=deep)
+            diagnosis = diagnose(engine, whole, deep=deep, count=count)
     return _narrowed(diagnosis, found.file)
 
 
@@ -142,7 +142,9 @@ def _narrowed(diagnosis: Diagnosis, path: str) -> Diagnosis:
     segment.differing &= kinds
     partition = replace(home.partition, segments=(segment.files,), sizes=home.partition.sizes[-1:])
     findings = [finding for finding in home.findings if finding.path in about] + differing_indexes(path, [segment])
-    return Diagnosis(diagnosis.survey, [DiagnosedPartition(partition, [segment], home.aborted[-1:], findings)])
+    done = home.transactions
+    narrowed = Replayed(done.aborted[-1:], done.committed[-1:], done.open)
+    return Diagnosis(diagnosis.survey, [DiagnosedPartition(partition, [segment], narrowed, home.epochs, findings)])
 
 
 def _kinds(path: str) -> set[IndexKind]:
@@ -157,7 +159,7 @@ def _kinds(path: str) -> set[IndexKind]:
 def _alone(engine: Engine, found: Survey, path: str) -> Diagnosis:
     segment = run_one(engine, _check_alone, path, "check the index")
     partition = Partition(found.log_dir, "", (segment.files,), (0,), (), {}, 0, None)
-    return Diagnosis(found, [DiagnosedPartition(partition, [segment], [[]], segment.findings)])
+    return Diagnosis(found, [DiagnosedPartition(partition, [segment], Replayed([[]], [0]), findings=segment.findings)])
 
 
 def _check_alone(path: str) -> CheckedSegment:
@@ -167,5 +169,5 @@ def _check_alone(path: str) -> CheckedSegment:
         done.findings, done.entries = check_transactions_alone(path, base)
     else:
         indexes = check_alone(path, kind)
-        done.findings, done.entries = indexes.findings, indexes.entries
+        done.findings, done.entries = indexes.findings, sum(indexes.entries.values())
     return done

@@ -193,6 +193,7 @@ class LogSegment(SegmentSearch, Closable):
         max_index_size: int = MAX_INDEX_SIZE,
         kafka_version: str | None = None,
         check_crc: bool = True,
+        stretch: int = 0,
     ) -> Recovered:
         """What a broker's recovery of this log would write. Nothing is written here.
 
@@ -202,11 +203,12 @@ class LogSegment(SegmentSearch, Closable):
         max_index_size : int, bytes (segment.index.bytes)
         kafka_version : str or None; None: as 4.1. Up to 1.1 the offset index gets first offsets.
         check_crc : bool; False: batches with a wrong checksum count as good
+        stretch : int, bytes; the batches are counted in passing, those of so much log together. 0: they are not
 
         Returns
         -------
         Recovered : offset_index bytes and time_index bytes, as the files; valid_bytes, truncated_bytes, batches,
-            max_timestamp (-1: none), last_offset (None: no batch), transactional, fault
+            max_timestamp (-1: none), last_offset (None: no batch), transactional, fault, tally (None: not counted)
 
         Raises
         ------
@@ -221,6 +223,7 @@ class LogSegment(SegmentSearch, Closable):
         made = Recovered(
             self.log_bytes(), self.base_offset, index_interval_bytes=index_interval_bytes,
             max_index_size=max_index_size, check_crc=check_crc, first_offset=first_offset, path=self.path,
+            stretch=stretch,
         )  # fmt: skip
         if check_crc:
             run_with_checksums(made, self._ahead)

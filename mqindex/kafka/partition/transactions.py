@@ -107,7 +107,7 @@ def _behind_varint(data: bytes, at: int) -> int:
 
 
 class Replay:
-    """The open transactions of a partition, and which of them each abort marker ends.
+    """The open transactions of a partition, which of them each abort marker ends, and how many were `committed`.
 
     Notes
     -----
@@ -119,12 +119,13 @@ class Replay:
     >>> events = np.array([(10, 102, BEGIN), (10, 106, ABORT), (5, 107, COMMIT)], EVENT)
     >>> replay.run(events)
     [AbortedTxn(producer_id=10, first_offset=102, last_offset=106, last_stable_offset=100, version=0)]
-    >>> replay.open
-    {}
+    >>> replay.open, replay.committed
+    ({}, 1)
     """
 
     def __init__(self, begun: OpenTransactions = ()) -> None:
         self.open: dict[int, int] = dict(begun)
+        self.committed = 0
         self._by_offset = sorted((offset, producer) for producer, offset in self.open.items())
 
     def run(self, events: npt.NDArray[Any]) -> list[AbortedTxn]:
@@ -139,6 +140,7 @@ class Replay:
             elif first is not None and kind in (ABORT, COMMIT):
                 if kind == ABORT:
                     aborted.append(AbortedTxn(producer, first, offset, self._oldest_but(producer, offset + 1)))
+                self.committed += kind == COMMIT
                 del self.open[producer]
                 del self._by_offset[bisect.bisect_left(self._by_offset, (first, producer))]
         return aborted
