@@ -65,7 +65,7 @@ def report(
     --------
     >>> health = report("orders-0", index_interval_bytes=1000)
     >>> health.verify.ok, health.totals.records, health.partitions[0].time_indexes_lost
-    (False, 1600, 3)
+    (False, 1048, 3)
     >>> [(codec.codec, codec.batches) for codec in health.codecs]
     [('none', 160)]
     """
