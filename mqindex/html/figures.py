@@ -142,9 +142,9 @@ def ranked(
 
 
 def stretches(
-    name: str, rows: Sequence[tuple[str, Sequence[Stretch]]], start: float, stop: float, form: Form
+    name: str, rows: Sequence[tuple[str, Sequence[Stretch]]], start: float, stop: float, form: Form | None = None
 ) -> Picture:
-    """Lines below each other over one axis, each with its stretches; a tiny one is still to be seen."""
+    """Lines below each other over one axis, each with its stretches; a tiny one is still to be seen. No form: times."""
     drawing = Drawing(name, 34 * len(rows) + 44, left=150, right=24)
     with drawing as axes:
         axes.grid(visible=False)
@@ -162,8 +162,11 @@ def stretches(
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_yticks(range(len(rows)), [visible(label, _LABEL) for label, _ in rows])
         axes.tick_params(axis="y", labelcolor=ink("ink"), labelsize=11.5)
-        ticks = [start + whole * i / 4 for i in range(5)]
-        _across(axes, ticks, [form(tick) for tick in ticks])
+        if form is None:
+            _time_axis(axes, start, start + whole)
+        else:
+            ticks = [start + whole * i / 4 for i in range(5)]
+            _across(axes, ticks, [form(tick) for tick in ticks])
     return drawing.picture
 
 

@@ -9,7 +9,9 @@ from mqindex._words import plural
 from mqindex.report import Finding, RebuildReport, RepairReport, Report
 from mqindex.wording.text import size
 
-__all__ = ["counts", "settings", "work_done"]
+__all__ = ["counts", "lacks_settings", "settings", "work_done"]
+
+_ASKED = ("geometry-unknown", "broker-version-unknown", "queue-file-size-unknown")
 
 
 def counts(findings: Iterable[Finding]) -> str:
@@ -42,6 +44,11 @@ def work_done(report: Report) -> str:
     kind = "log" if report.segments else "commit log"
     log = f"; a {kind} of {size(report.bytes)}" if report.bytes else ""
     return f"{', '.join(parts)}{log}; {report.seconds:.1f} s"
+
+
+def lacks_settings(report: Report) -> bool:
+    """Whether a repair refuses until it is given what a finding asks for."""
+    return any(one.kind in _ASKED for one in report.findings)
 
 
 def settings(report: Report) -> list[tuple[str, object]]:

@@ -74,7 +74,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"palette", "text"},
         {"drawing"},
         {"figures", "page"},
-        {"render", "verdict"},
+        {"parts", "render"},
         {"rocketmq", "kafka"},
     ],
     "cli": [

@@ -1,0 +1,164 @@
+"""Blocks that both brokers' pages have: the verdict, findings, what was read, counts over time, distributions."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mqindex.html import figures
+from mqindex.html.page import (
+    Actions,
+    Block,
+    Cell,
+    Column,
+    Commands,
+    Facts,
+    Fields,
+    Figure,
+    Findings,
+    Section,
+    Table,
+    Tone,
+    Verdict,
+)
+from mqindex.html.text import count, moment, size, visible
+from mqindex.report import Catalogue, Report
+from mqindex.wording.findings import grouped
+from mqindex.wording.reports import counts, lacks_settings, settings, work_done
+from mqindex.wording.verdict import verdict
+
+__all__ = [
+    "Shown",
+    "findings_of",
+    "histogram",
+    "name_of",
+    "over_time",
+    "reading_of",
+    "series_table",
+    "times_of",
+    "verdict_of",
+]
+
+Path = Sequence[str | int]
+Form = Callable[[Any], str]
+Shown = tuple[str, Path, Form]
+"""A column of a series: its title, where its values are, how they are shown."""
+
+
+def verdict_of(report: Report, repair: Sequence[str]) -> Verdict:
+    """The first thing on a page. `repair`: the words of the command that would mend it."""
+    answers = [] if report.start is None else verdict(report.start, report.path)
+    blocks: list[Block] = []
+    if report.actions:
+        given = ", given what the warnings ask for" if lacks_settings(report) else ""
+        lines = [f"{shlex.join(repair)} --dry-run", shlex.join(repair)]
+        blocks.append(
+            Commands(f"What to do{given}: look at what a repair would do, then, with the broker stopped, repair", lines)
+        )
+        blocks.append(Actions("It would:", report.actions))
+    return Verdict(*_headline(report), [*answers, ("checked", work_done(report))], blocks)
+
+
+def _headline(report: Report) -> tuple[Tone, str]:
+    found = counts(report.findings)
+    if report.start is not None and report.start.starts is False:
+        return "bad", f"A broker would not start: {found}" if found else "A broker would not start"
+    if not report.ok:
+        return "bad", f"Not clean: {found}"
+    if any(one.severity == "warning" for one in report.findings):
+        return "warn", f"Clean, with {found}"
+    return "good", f"Clean, with {found}" if found else "Clean: nothing was found"
+
+
+def findings_of(report: Report, catalogue: Catalogue) -> Section:
+    """All findings, gathered by kind."""
+    groups = tuple(grouped(report.findings, catalogue, report.path))
+    blocks: list[Block] = [Findings(groups)] if groups else []
+    return Section("findings", "Findings", blocks, "Errors first. Warnings and infos change no exit code.")
+
+
+def reading_of(facts: Facts, report: Report) -> Section:
+    """What was read, how long it took, which settings were used, and from where they are known."""
+    fields: list[tuple[str, Cell]] = [
+        ("made", facts("read", "made_at", form=moment)),
+        ("by mqindex", facts.get("read", "version")),
+        ("deep", "yes: every body and every entry was compared" if facts.get("read", "deep") else "no"),
+        ("read of the log", facts("read", "bytes", form=size)),
+        ("seconds", facts("read", "seconds")),
+    ]
+    used = [(name, value) for name, value in settings(report)]
+    shares: list[list[Cell]] = [
+        [part["part"], facts("read", "sampled", i, "seen"), facts("read", "sampled", i, "total"), part["what"]]
+        for i, part in enumerate(facts.get("read", "sampled") or ())
+    ]
+    columns = (Column("part"), Column("looked at", number=True), Column("of", number=True), Column("what"))
+    blocks: list[Block] = [Fields([*fields, *((name, str(value)) for name, value in used)])]
+    if shares:
+        blocks.append(Table("What was looked at; where it is not all, the numbers are estimates", columns, shares))
+    return Section("read", "What was read", blocks, "Each setting with where it is known from.")
+
+
+def name_of(text: Any) -> str:
+    """A name of the report's JSON, whose length is that of the whole.
+
+    >>> name_of({"text": "Orders", "length": 6}), name_of({"text": "xx", "length": 5000}), name_of(None)
+    ('Orders', 'xx… (5,000 characters)', 'not known')
+    """
+    if text is None:
+        return "not known"
+    shown = visible(text["text"])
+    return shown if text["length"] <= len(text["text"]) else f"{shown}… ({count(text['length'])} characters)"
+
+
+def times_of(series: Any) -> bool:
+    """Whether a series of the report's JSON has anything to be drawn over time."""
+    return bool(series and series["counts"] and figures.in_calendar(series["start"]))
+
+
+def series_table(facts: Facts, caption: str, path: Path, columns: Sequence[Shown]) -> Table:
+    """The bins of the series at `path`, and more columns: a title, where its values are, how they are shown."""
+    start, width = facts.get(*path, "start"), facts.get(*path, "width")
+    rows = [
+        (moment(start + i * width), *(facts(*where, i, form=form) for _, where, form in columns))
+        for i in range(len(facts.get(*path, "counts")))
+    ]
+    titles = (Column("from"), *(Column(title, number=True) for title, _, _ in columns))
+    return Table(caption, titles, rows, limit=100)
+
+
+def over_time(facts: Facts, path: Path, name: str, title: str, says: str, *, bytes_too: bool = True) -> Figure:
+    """Counts of the series at `path` over time; its bytes stand in the table."""
+    series = facts.get(*path)
+    columns: list[Shown] = [("count", (*path, "counts"), count)]
+    if bytes_too:
+        columns.append(("bytes", (*path, "bytes"), size))
+    picture = figures.time_bars(name, series["start"], series["width"], [("s1", series["counts"])])
+    return Figure(picture, title, says, data=series_table(facts, title, path, columns))
+
+
+def histogram(
+    facts: Facts, path: Path, name: str, title: str, says: str, *, form: Form = count,
+    ideal: Path = (), what: str = "from",
+) -> Figure:  # fmt: skip
+    """The distribution at `path`, `form`: how its bounds are shown; `ideal`: where the expected counts are."""
+    bounds, values = facts.get(*path, "bounds"), facts.get(*path, "counts")
+    expected = facts.get(*ideal) if ideal else ()
+    used = max((i + 1 for i, value in enumerate(values) if value), default=1)
+    used = max(used, *(i + 1 for i, value in enumerate(expected) if value >= 1)) if expected else used
+    labels = [form(bound) for bound in bounds[:used]]
+    picture = figures.bars(name, labels, values[:used], ideal=expected[:used])
+    rows = [
+        [
+            facts(*path, "bounds", i, form=form),
+            facts(*path, "counts", i),
+            *([facts(*ideal, i)] if ideal else []),
+        ]
+        for i in range(used)
+    ]
+    columns = [Column(what, number=True), Column("count", number=True)]
+    legend = []
+    if ideal:
+        columns.append(Column("expected", number=True))
+        legend = [("s1", "counted"), ("s2", "expected if keys fell at random")]
+    return Figure(picture, title, says, legend, Table(title, columns, rows, limit=64))

@@ -1,0 +1,132 @@
+"""The index: how full, how evenly filled, which keys."""
+
+from __future__ import annotations
+
+from mqindex.html import figures
+from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, Section, Table
+from mqindex.html.parts import histogram, name_of
+from mqindex.html.text import count, moment
+
+__all__ = ["index_of"]
+
+_MUCH = 2.0  # times as many reads as an ordered file needs
+_CELLS = 16  # of a row of the heat map's table
+
+
+def index_of(facts: Facts) -> Section:
+    """The section of `index` in the report's JSON."""
+    index = facts.get("index")
+    tiles: list[tuple[str, Cell]] = [
+        ("entries in good files", facts("index", "entries")),
+        ("room in these files", facts("index", "capacity")),
+        ("entries that the log asks for", facts("index", "log_entries")),
+        ("entries an hour, newest file", facts("index", "entries_per_hour")),
+        ("the newest file is full at", facts("index", "rolls_at", form=moment)),
+        ("keys a message, mean", facts("index", "mean_keys")),
+    ]
+    blocks: list[Block] = [Fields(tiles, large=True)]
+    if index["files"]:
+        newest = len(index["files"]) - 1
+        blocks += [_reads(facts), _chains(facts, newest), _heat(facts, newest), _files(facts)]
+    else:
+        blocks.append(Note("There is no good index file: no query by key finds a message."))
+    if any(index["keys_per_message"]["counts"]):
+        says = (
+            "How many index entries the messages have: their unique key, the keys of their KEYS, and from 5.4 on tags."
+        )
+        path = ("index", "keys_per_message")
+        blocks.append(histogram(facts, path, "index-keys", "Keys of a message", says, what="keys"))
+    if index["frequent"]:
+        blocks.append(_frequent(facts))
+    lead = "An index file is a hash table on disk. A look-up walks the chain of a slot, from its newest entry back."
+    return Section("index", "Index", blocks, lead)
+
+
+def _reads(facts: Facts) -> Fields:
+    index = facts.get("index")
+    pays = index["cold_reads"] is not None and index["cold_reads"] >= _MUCH * index["cold_reads_ordered"]
+    answer = (
+        "yes: look-ups on a cold disk would be much cheaper" if pays else "little: chains are short enough as they are"
+    )
+    items: list[tuple[str, Cell]] = [
+        ("pages that a look-up reads when none is in memory", facts("index", "cold_reads")),
+        ("the same, were the entries ordered by slot", facts("index", "cold_reads_ordered")),
+        ("would it pay to order them", answer),
+    ]
+    return Fields(items)
+
+
+def _chains(facts: Facts, i: int) -> Figure:
+    path = ("index", "files", i)
+    return histogram(
+        facts, (*path, "chains"), "index-chains", "Chain lengths in the newest file",
+        "How many slots have a chain of which length. Many long chains: few keys have many messages, or the file has "
+        "too few slots. The last bar is that length or longer.",
+        ideal=(*path, "chains_expected"), what="length",
+    )  # fmt: skip
+
+
+def _heat(facts: Facts, i: int) -> Figure:
+    cells = facts.get("index", "files", i, "heat")
+    each = max(facts.get("index", "files", i, "slots") / max(len(cells), 1), 1)
+    rows: list[list[Cell]] = [
+        [str(first), *(facts("index", "files", i, "heat", at) for at in range(first, min(first + _CELLS, len(cells))))]
+        for first in range(0, len(cells), _CELLS)
+    ]
+    rows[-1] += [None] * (_CELLS + 1 - len(rows[-1]))
+    columns = (Column("stretch", number=True), *(Column(f"+{at}", number=True) for at in range(_CELLS)))
+    says = (
+        "Slots in use in equal stretches of the newest file's slots, from the first to the last; dark is full. "
+        "Even shades: the keys' hashes are spread well. Light everywhere: the file is young, or keys are few."
+    )
+    table = Table("Slots in use in each stretch", columns, rows)
+    return Figure(figures.heat("index-heat", cells, each), "Slots in use", says, data=table)
+
+
+def _files(facts: Facts) -> Table:
+    index = facts.get("index")
+    names = ("entries", "capacity", "slots_used", "slots_expected", "longest", "cold_reads", "cold_reads_expected")
+    rows = [
+        [
+            one["name"],
+            *(facts("index", "files", i, name, form=_whole if name == "slots_expected" else count) for name in names),
+            facts("index", "files", i, "other_keys"),
+            facts("index", "files", i, "begin_timestamp", form=moment),
+        ]
+        for i, one in enumerate(index["files"])
+    ][::-1]
+    titles = ("entries", "room", "slots used", "expected", "longest chain", "cold reads", "expected", "other keys")
+    columns = (Column("file"), *(Column(title, number=True) for title in titles), Column("from"))
+    caption = "Index files, the newest first. Expected: if as many entries, all of other keys, fell at random"
+    return Table(caption, columns, rows, count=len(rows) + index["more_files"])
+
+
+def _whole(number: float) -> str:
+    return count(round(number))
+
+
+def _frequent(facts: Facts) -> Figure:
+    keys = facts.get("index", "frequent")
+    labels = [name_of(one["key"]) if one["key"] else "not known" for one in keys]
+    rows: list[list[Cell]] = [
+        [
+            labels[i],
+            name_of(one["topic"]),
+            one["property"],
+            facts("index", "frequent", i, "entries"),
+            facts("index", "frequent", i, "key_hash", form=str),
+            facts("index", "frequent", i, "phy_offset"),
+        ]
+        for i, one in enumerate(keys)
+    ]
+    columns = (
+        Column("key"),
+        Column("topic"),
+        Column("property"),
+        Column("entries", number=True),
+        Column("hash", number=True),
+        Column("a message at", number=True),
+    )
+    picture = figures.ranked("index-frequent", labels, [one["entries"] for one in keys])
+    says = "The keys with most messages: their look-ups walk the longest chains."
+    return Figure(picture, "Most frequent keys", says, data=Table("Most frequent keys", columns, rows))

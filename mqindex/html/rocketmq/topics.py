@@ -1,0 +1,155 @@
+"""Topics and queues: what fills the log, when, in which sizes, and how evenly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mqindex.html import figures
+from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, Section, Table
+from mqindex.html.palette import SERIES
+from mqindex.html.parts import Shown, histogram, name_of, over_time, series_table, times_of
+from mqindex.html.text import size, times
+
+__all__ = ["topics_of"]
+
+_LAYERS = len(SERIES) - 1  # topics with a colour of their own; the last is for all others
+_RANKED = 15
+_SHOWN = 4  # topics whose queues and tags are drawn
+
+
+def topics_of(facts: Facts) -> Section:
+    """The section of `topics` in the report's JSON."""
+    topics = facts.get("topics")
+    tiles: list[tuple[str, Cell]] = [
+        ("messages", facts("topics", "messages")),
+        ("bytes", facts("topics", "bytes", form=size)),
+    ]
+    blocks: list[Block] = [Fields(tiles, large=True)]
+    if not topics["topics"]:
+        return Section("topics", "Topics and queues", [Note("No topic has a message in the log.")])
+    blocks.append(_ranked(facts))
+    blocks.append(_table(facts))
+    if times_of(topics["times"]):
+        blocks.append(_bytes_over_time(facts))
+        says = "Messages stored in equal spans of time."
+        blocks.append(over_time(facts, ("topics", "times"), "topics-messages", "Messages over time", says))
+    if any(topics["sizes"]["counts"]):
+        says = "Messages by their size in the log, with header and properties: from each size up to the next."
+        blocks.append(histogram(facts, ("topics", "sizes"), "topics-sizes", "Message sizes", says, form=size))
+    blocks.append(_kinds(facts))
+    blocks += _queues(facts)
+    blocks += _tags(facts)
+    lead = "A message counts in each queue that the broker gives it to. Messages and bytes are exact; times, sizes and "
+    lead += "tags are estimates where only a sample was looked at."
+    return Section("topics", "Topics and queues", blocks, lead)
+
+
+def _ranked(facts: Facts) -> Figure:
+    topics = facts.get("topics", "topics")[:_RANKED]
+    labels = [name_of(one["name"]) for one in topics]
+    picture = figures.ranked("topics-bytes", labels, [one["bytes"] for one in topics], size)
+    return Figure(picture, "Largest topics", "Bytes of the log that each topic's messages take.")
+
+
+def _table(facts: Facts) -> Table:
+    topics = facts.get("topics", "topics")
+    rows: list[list[Cell]] = [
+        [
+            name_of(one["name"]),
+            one["kind"],
+            facts("topics", "topics", i, "messages"),
+            facts("topics", "topics", i, "bytes", form=size),
+            facts("topics", "topics", i, "queue_count"),
+            facts("topics", "topics", i, "skew", form=times),
+            facts("topics", "topics", i, "untagged"),
+        ]
+        for i, one in enumerate(topics)
+    ]
+    columns = (
+        Column("topic"),
+        Column("kind"),
+        Column("messages", number=True),
+        Column("bytes", number=True),
+        Column("queues", number=True),
+        Column("skew", number=True),
+        Column("without tag", number=True),
+    )
+    caption = "Topics by bytes. Skew: messages of the fullest queue, compared with the mean queue"
+    return Table(caption, columns, rows, count=len(topics) + facts.get("topics", "more"), limit=50)
+
+
+def _bytes_over_time(facts: Facts) -> Figure:
+    whole, topics = facts.get("topics", "times"), facts.get("topics", "topics")
+    named = [(i, one) for i, one in enumerate(topics) if len(one["times"]["bytes"]) == len(whole["bytes"])][:_LAYERS]
+    layers = [(SERIES[place], one["times"]["bytes"]) for place, (_, one) in enumerate(named)]
+    rest = [
+        max(0, all_ - sum(parts))
+        for all_, *parts in zip(whole["bytes"], *(values for _, values in layers), strict=True)
+    ]
+    legend = [(SERIES[place], name_of(one["name"])) for place, (_, one) in enumerate(named)]
+    if any(rest):
+        layers.append((SERIES[-1], rest))
+        legend.append((SERIES[-1], "all others"))
+    picture = figures.time_bars("topics-time", whole["start"], whole["width"], layers, size)
+    columns: list[Shown] = [("all", ("topics", "times", "bytes"), size)]
+    columns += [(name_of(one["name"]), ("topics", "topics", i, "times", "bytes"), size) for i, one in named]
+    data = series_table(facts, "Bytes over time", ("topics", "times"), columns)
+    return Figure(
+        picture, "Bytes over time", "Bytes of the log that the largest topics took, by store time.", legend, data
+    )
+
+
+def _kinds(facts: Facts) -> Table:
+    rows = [
+        [
+            one["kind"],
+            facts("topics", "kinds", i, "topics"),
+            facts("topics", "kinds", i, "messages"),
+            facts("topics", "kinds", i, "bytes", form=size),
+        ]
+        for i, one in enumerate(facts.get("topics", "kinds"))
+    ]
+    columns = (
+        Column("kind"),
+        Column("topics", number=True),
+        Column("messages", number=True),
+        Column("bytes", number=True),
+    )
+    return Table("Kinds of topics: messages, delayed, retries, dead letters and the broker's own", columns, rows)
+
+
+def _queues(facts: Facts) -> Iterable[Block]:
+    """Of the largest topics that have several queues: how evenly they are filled."""
+    topics = facts.get("topics", "topics")
+    several = [i for i, one in enumerate(topics) if one["queue_count"] > 1][:_SHOWN]
+    for i in several:
+        of_topic = topics[i]["queues"]
+        queues = sorted(range(len(of_topic)), key=[one["queue_id"] for one in of_topic].__getitem__)
+        rows = [
+            [
+                facts("topics", "topics", i, "queues", at, "queue_id", form=str),
+                facts("topics", "topics", i, "queues", at, "messages"),
+                facts("topics", "topics", i, "queues", at, "bytes", form=size),
+            ]
+            for at in queues
+        ]
+        name = name_of(topics[i]["name"])
+        values = [topics[i]["queues"][at]["messages"] for at in queues]
+        labels = [str(topics[i]["queues"][at]["queue_id"]) for at in queues]
+        columns = (Column("queue", number=True), Column("messages", number=True), Column("bytes", number=True))
+        data = Table(f"Queues of {name}", columns, rows, count=topics[i]["queue_count"], limit=64)
+        says = "Messages of each queue. Equal bars: the load is spread evenly."
+        yield Figure(figures.bars(f"topics-queues-{i}", labels, values), f"Queues of {name}", says, data=data)
+
+
+def _tags(facts: Facts) -> Iterable[Block]:
+    topics = facts.get("topics", "topics")
+    for i in [i for i, one in enumerate(topics) if len(one["tags"]) > 1][:_SHOWN]:
+        tags = topics[i]["tags"]
+        labels = [name_of(one["tag"]) for one in tags]
+        path = ("topics", "topics")
+        rows: list[list[Cell]] = [[labels[at], facts(*path, i, "tags", at, "messages")] for at in range(len(tags))]
+        name = name_of(topics[i]["name"])
+        data = Table(f"Tags of {name}", (Column("tag"), Column("messages", number=True)), rows)
+        picture = figures.ranked(f"topics-tags-{i}", labels, [one["messages"] for one in tags], tone="s4")
+        yield Figure(picture, f"Tags of {name}", "The most frequent tags of this topic.", data=data)
