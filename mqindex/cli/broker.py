@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,10 +11,11 @@ from mqindex.cli.options import BrokerOptions
 
 if TYPE_CHECKING:
     from mqindex.engines import Engine
+    from mqindex.html.page import Page
     from mqindex.kafka.partition.partition_log import IsolationLevel
     from mqindex.report import Catalogue, RebuildReport, RepairReport, Report
 
-__all__ = ["MOST_HITS", "Broker", "Library", "Listing", "Question"]
+__all__ = ["MOST_HITS", "Broker", "Health", "Library", "Listing", "Question"]
 
 MOST_HITS = 64  # of a key, where it is not said
 
@@ -49,6 +50,16 @@ class Listing:
     damage: list[str] = field(default_factory=list)
 
 
+class Health(Protocol):
+    """What `report` gives, whichever broker's."""
+
+    @property
+    def verify(self) -> Report: ...
+    @property
+    def ok(self) -> bool: ...
+    def to_dict(self) -> dict[str, Any]: ...
+
+
 class Broker(Protocol):
     """What the commands ask of a broker's module; `options` are those of the command line."""
 
@@ -63,6 +74,12 @@ class Broker(Protocol):
 
     def verify(self, kind: str, path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> Report:
         """The report of `verify`."""
+
+    def report(self, path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> Health:
+        """The health of a store, a partition or a log dir."""
+
+    def page(self, health: Any, repair: Sequence[str]) -> Page:
+        """The page of what `report` gave; `repair`: the words of the command that would mend it."""
 
     def keywords(self, path: str, options: BrokerOptions, parts: list[str] | None) -> dict[str, Any]:
         """What the library's `rebuild` and `repair` take of the command line; a `Trouble` where it does not fit."""

@@ -20,6 +20,7 @@ COMMANDS: Final = {  # in the order in which people meet them
     "query": "Look keys up in a store, or offsets and times in a Kafka partition.",
     "message": "Show messages of a RocketMQ store whole: fields, properties and body.",
     "verify": "Check a store's or partition's indexes against themselves and the log.",
+    "report": "Make one page with pictures of a store's or partition's health.",
     "repair": "Bring back in place what the indexes of a store or partition lack.",
     "rebuild": "Build the indexes of a store or partition anew, elsewhere.",
     "follow": "Keep an index beside a live RocketMQ broker's store, message by message.",

@@ -119,8 +119,8 @@ def times_of(series: Any) -> bool:
 def series_table(facts: Facts, caption: str, path: Path, columns: Sequence[Shown]) -> Table:
     """The bins of the series at `path`, and more columns: a title, where its values are, how they are shown."""
     start, width = facts.get(*path, "start"), facts.get(*path, "width")
-    rows = [
-        (moment(start + i * width), *(facts(*where, i, form=form) for _, where, form in columns))
+    rows: list[list[Cell]] = [
+        [moment(start + i * width), *(facts(*where, i, form=form) for _, where, form in columns)]
         for i in range(len(facts.get(*path, "counts")))
     ]
     titles = (Column("from"), *(Column(title, number=True) for title, _, _ in columns))

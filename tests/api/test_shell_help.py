@@ -28,6 +28,7 @@ OPTIONS = {  # the contract: options a script may rely on
     },
     "message": {"--body", "--out", "--force", "--topic", "--json"},
     "verify": {"--deep", "--engine", "--workers", "--master", "--json"},
+    "report": {"--out", "--force", "--deep", "--engine", "--workers", "--master", "--json"},
     "repair": {"--dry-run", "--undo", "--parts", "--engine", "--workers", "--master", "--json"},
     "rebuild": {"--out", "--force", "--parts", "--engine", "--workers", "--master", "--json"},
     "follow": {"--out", "--json"},
@@ -67,7 +68,7 @@ def test_help_says_what_how_and_the_exit_codes(name: str) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_options_of_the_contract_exist(name: str) -> None:
     known = flags(name)
-    opens_a_store = {"query", "message", "verify", "repair", "rebuild", "follow", "info"}
+    opens_a_store = {"query", "message", "verify", "report", "repair", "rebuild", "follow", "info"}
     wanted = OPTIONS[name] | (STORE_OPTIONS if name in opens_a_store else set())
     wanted |= PARTITION_OPTIONS if name in opens_a_store - {"follow", "message"} else set()
     assert wanted - known == set()

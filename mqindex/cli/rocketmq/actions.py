@@ -19,10 +19,12 @@ from mqindex.cli.trouble import Trouble
 
 if TYPE_CHECKING:
     from mqindex.engines import Engine
+    from mqindex.html.page import Page
     from mqindex.report import Catalogue, Report
+    from mqindex.rocketmq.health.store_health import StoreHealth
     from mqindex.rocketmq.options import StoreArguments
 
-__all__ = ["catalogue", "columns", "facts", "keywords", "query", "require_log", "verify"]
+__all__ = ["catalogue", "columns", "facts", "keywords", "page", "query", "report", "require_log", "verify"]
 
 _BLOCK = 1 << 16
 _MAIN_COLUMNS = (
@@ -67,18 +69,37 @@ def require_log(path: str, options: StoreArguments) -> None:
         raise Trouble(f"no commit log: {directories[0]}: expected its directory; --commitlog says where it is")
 
 
+def _require_something(path: str, options: StoreArguments) -> None:
+    if not any(os.path.isdir(os.path.join(path, part)) for part in ("index", "consumequeue")):
+        require_log(path, options)  # else the report says that the log is missing
+
+
 def verify(kind: str, path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> Report:
     """Check a store; or index files against themselves."""
     from mqindex.rocketmq.checks.structure import verify_structure
     from mqindex.rocketmq.verify import verify as verify_store
 
     if kind == STORE:
-        if not any(os.path.isdir(os.path.join(path, part)) for part in ("index", "consumequeue")):
-            require_log(path, options.store())  # else the report says that the log is missing
+        _require_something(path, options.store())
         return verify_store(path, deep=deep, engine=engine, **options.store())
     if deep:
         raise Trouble("--deep compares with the commit log: expected a store's root directory")
     return verify_structure(path, options.store(), engine=engine)
+
+
+def report(path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> StoreHealth:
+    """The health of a store."""
+    from mqindex.rocketmq.report import report as report_store
+
+    _require_something(path, options.store())
+    return report_store(path, deep=deep, engine=engine, **options.store())
+
+
+def page(health: StoreHealth, repair: Sequence[str]) -> Page:
+    """The page of a store."""
+    from mqindex.html.rocketmq import page_of
+
+    return page_of(health, catalogue(), repair)
 
 
 def keywords(path: str, options: BrokerOptions, parts: list[str] | None) -> dict[str, Any]:

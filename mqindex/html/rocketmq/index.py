@@ -31,9 +31,7 @@ def index_of(facts: Facts) -> Section:
     else:
         blocks.append(Note("There is no good index file: no query by key finds a message."))
     if any(index["keys_per_message"]["counts"]):
-        says = (
-            "How many index entries the messages have: their unique key, the keys of their KEYS, and from 5.4 on tags."
-        )
+        says = "Index entries of a message: its unique key, the keys of its KEYS, in newer versions its tags."
         path = ("index", "keys_per_message")
         blocks.append(histogram(facts, path, "index-keys", "Keys of a message", says, what="keys"))
     if index["frequent"]:
@@ -127,6 +125,7 @@ def _frequent(facts: Facts) -> Figure:
         Column("hash", number=True),
         Column("a message at", number=True),
     )
-    picture = figures.ranked("index-frequent", labels, [one["entries"] for one in keys])
+    topics = [f"{label} · {name_of(one['topic'])}" for label, one in zip(labels, keys, strict=True)]
+    picture = figures.ranked("index-frequent", topics, [one["entries"] for one in keys])
     says = "The keys with most messages: their look-ups walk the longest chains."
     return Figure(picture, "Most frequent keys", says, data=Table("Most frequent keys", columns, rows))

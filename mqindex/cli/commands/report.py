@@ -1,0 +1,90 @@
+"""`mqindex report`."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from mqindex.cli.broker import Broker, Health
+from mqindex.cli.brokers import HOMES, broker_of, unseen_kind
+from mqindex.cli.kinds import require_home
+from mqindex.cli.options import BrokerOptions, EngineOptions, report_options, subcommand
+from mqindex.cli.output import print_json, print_line
+from mqindex.cli.trouble import Trouble
+from mqindex.files.whole_file import publish_content, require_new_file
+from mqindex.wording.reports import counts
+from mqindex.wording.text import size
+
+__all__ = ["command"]
+
+
+@subcommand(
+    "report",
+    "mqindex report /data/store --out store.html",
+    "mqindex report /data/kafka --out kafka.html --deep",
+)
+@click.argument("path", metavar="PATH")
+@click.option("--out", metavar="FILE", help="Where the page goes: one HTML file, which needs no other and no network.")
+@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@click.option(
+    "--deep", is_flag=True,
+    help="RocketMQ: compare every index entry with the log, and every body with its checksum. Kafka: every record.",
+)  # fmt: skip
+@report_options(*HOMES)
+def command(
+    *,
+    path: str,
+    out: str | None,
+    force: bool,
+    deep: bool,
+    kind: str | None,
+    engine: EngineOptions,
+    options: BrokerOptions,
+    as_json: bool,
+) -> int:
+    """Make a page of the health of what is at PATH: a RocketMQ store, a Kafka partition or log dir.
+
+    The verdict first, as of `mqindex verify`, with what to do; then in pictures: what covers the log, the index, topics
+    and queues over time, groups and their lag; Kafka's partitions. It is made in the pass that verify makes: of a large
+    log, times, sizes, tags and keys are those of a sample, and the page says so. With --json the same numbers are
+    printed as one object, with --out or without. Nothing but FILE is written. Exit code 1: an error was found.
+    """
+    if out is None and not as_json:
+        raise click.UsageError("expected --out FILE for a page, or --json", click.get_current_context(silent=True))
+    if out is not None:
+        _require_place(out, path, force=force)
+    kind = require_home(path, kind, *HOMES) if engine.sees(path) else unseen_kind(kind, options)
+    broker = broker_of(kind)
+    with engine.open() as chosen:
+        health = broker.report(path, options, deep=deep, engine=chosen)
+    repair = ["mqindex", "repair", path, *(["--deep"] if deep else []), *options.words()]
+    written = 0 if out is None else _write(out, broker, health, repair, force=force)
+    if as_json:
+        print_json("report", health.to_dict())
+    else:
+        found = f", {counts(health.verify.findings)}" if health.verify.findings else ""
+        print_line(f"{path}: {'clean' if health.ok else 'not clean'}{found}")
+        print_line(f"wrote {out}: {size(written)}")
+    return 0 if health.ok else 1
+
+
+def _require_place(out: str, path: str, *, force: bool) -> None:
+    """Now, and not when the work is done: what makes a page is there, and FILE may be written."""
+    from mqindex.html.drawing import require_library
+
+    require_library()
+    place, home = os.path.realpath(out), os.path.realpath(path)
+    if place == home or place.startswith(home.rstrip(os.sep) + os.sep):
+        raise Trouble(f"{out}: expected a place outside of {path}, where brokers may stumble over it")
+    if not os.path.isdir(os.path.dirname(place)):
+        raise Trouble(f"{out}: expected a directory for it, got none")
+    require_new_file(out, overwrite=force)
+
+
+def _write(out: str, broker: Broker, health: Health, repair: list[str], *, force: bool) -> int:
+    from mqindex.html.render import render
+
+    data = render(broker.page(health, repair)).encode()
+    publish_content(out, data, overwrite=force)
+    return len(data)

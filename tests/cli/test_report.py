@@ -1,0 +1,115 @@
+"""`mqindex report`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+from tests.cli.conftest import Shell, Store
+
+
+def test_a_clean_store_gives_a_page(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    before, out = basic.contents(), tmp_path / "page.html"
+    done = shell("report", basic.root, "--out", out)
+    assert (done.status, done.err) == (0, "")
+    assert done.lines[0] == f"{basic.root}: clean"
+    assert done.lines[1].startswith(f"wrote {out}: ")
+    assert out.read_text().startswith("<!DOCTYPE html>")
+    assert basic.contents() == before
+    assert {path.name for path in tmp_path.iterdir()} == {"page.html", "basic-493"}
+
+
+@pytest.mark.parametrize("deep", [[], ["--deep"]])
+def test_findings_are_the_exit_code_and_json_has_the_pages_numbers(
+    shell: Shell, lost: Store, tmp_path: Path, deep: list[str]
+) -> None:
+    done = shell("report", lost.root, "--json", "--out", tmp_path / "page.html", *deep)
+    assert (done.status, done.err) == (1, "")
+    (line,) = done.json
+    assert next(iter(line)) == "schema"
+    assert line["schema"] == "mqindex.report/1"
+    assert (line["ok"], line["coverage"]["missing_entries"], line["read"]["deep"]) == (False, 1258, bool(deep))
+    page = (tmp_path / "page.html").read_text()
+    assert '<data value="1258" data-at="/coverage/missing_entries">1,258</data>' in page
+    assert f"mqindex repair {lost.root}{' --deep' if deep else ''} --dry-run" in page
+
+
+def test_json_alone_writes_nothing(shell: Shell, lost: Store, tmp_path: Path) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    done = shell("report", lost.root, "--json")
+    assert done.status == 1
+    assert json.loads(done.out)["topics"]["messages"] == 610
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_file_that_is_there_is_replaced_only_by_force(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    out.write_text("mine")
+    done = shell("report", basic.root, "--out", out)
+    assert (done.status, done.err) == (2, f"mqindex: the output exists: {out}; choose another name, or overwrite it (--force)\n")
+    assert out.read_text() == "mine"
+    assert shell("report", basic.root, "--out", out, "--force").status == 0
+    assert out.read_text() != "mine"
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced(
+    shell: Shell, basic: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mqindex.cli.commands import report
+
+    out = tmp_path / "page.html"
+    real = report._require_place
+
+    def then_appears(*arguments: str, **options: bool) -> None:
+        real(*arguments, **options)
+        out.write_text("mine")
+
+    monkeypatch.setattr(report, "_require_place", then_appears)
+    done = shell("report", basic.root, "--out", out)
+    assert (done.status, done.err.startswith("mqindex: the output exists")) == (2, True)
+    assert out.read_text() == "mine"
+    assert {path.name for path in tmp_path.iterdir()} == {"page.html", "basic-493"}
+
+
+def test_places_that_will_not_do_are_refused_before_the_work(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    def refused(out: str | os.PathLike[str]) -> str:
+        done = shell("report", basic.root, "--out", out, "--force")
+        assert (done.status, done.out) == (2, "")
+        return done.err
+
+    assert "expected a place outside of" in refused(basic.root / "index" / "page.html")
+    assert "expected a directory for it, got none" in refused(tmp_path / "no" / "page.html")
+    assert "the output is no file" in refused(tmp_path)
+
+
+def test_neither_page_nor_json_is_a_wrong_call(shell: Shell, basic: Store) -> None:
+    done = shell("report", basic.root)
+    assert (done.status, done.err.split(";")[0]) == (2, "mqindex: expected --out FILE for a page, or --json")
+
+
+def test_what_is_no_store_is_one_sentence(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    for path in (tmp_path / "photos", tmp_path / "nothing"):
+        done = shell("report", path, "--out", tmp_path / "page.html")
+        assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_missing_package_is_named_before_the_work(basic: Store, tmp_path: Path) -> None:
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none" / "jinja2.py").write_text("raise ImportError('no jinja2 here', name='jinja2')")
+    around = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path / "none"), os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, "-m", "mqindex", "report", str(basic.root), "--out", str(tmp_path / "page.html")]
+    done = subprocess.run(command, env=around, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("mqindex: a page needs jinja2 and matplotlib: pip install 'mqindex[html]'")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "page.html").exists()
