@@ -54,7 +54,8 @@ def test_a_file_that_is_there_is_replaced_only_by_force(shell: Shell, basic: Sto
     out = tmp_path / "page.html"
     out.write_text("mine")
     done = shell("report", basic.root, "--out", out)
-    assert (done.status, done.err) == (2, f"mqindex: the output exists: {out}; choose another name, or overwrite it (--force)\n")
+    asked = "choose another name, or overwrite it (--force)"
+    assert (done.status, done.err) == (2, f"mqindex: the output exists: {out}; {asked}\n")
     assert out.read_text() == "mine"
     assert shell("report", basic.root, "--out", out, "--force").status == 0
     assert out.read_text() != "mine"
