@@ -8,8 +8,11 @@
 #include <unistd.h>
 
 #if defined(__linux__)
-#include <linux/futex.h>
 #include <sys/syscall.h>
+/* As <linux/futex.h> has them for ever; a compiler with musl alone comes without the kernel's headers. */
+enum { WAIT_PRIVATE = 0 | 128, WAKE_PRIVATE = 1 | 128 };
+#elif defined(__APPLE__)
+#include <fcntl.h>
 #endif
 
 #include "mqi_clock.h"
@@ -17,11 +20,14 @@
 #define LONGEST_GATHERING 2000000 /* ns */
 #define AWAKE 300000              /* ns of it */
 
-#if defined(__APPLE__)
-#define sync_data(fd) fsync(fd)
+static int sync_data(int fd) {
+#if defined(__APPLE__) /* where fsync leaves the bytes in the drive's cache */
+    if (fcntl(fd, F_FULLFSYNC) == 0) return 0;
+    return errno == EINTR || errno == EIO ? -1 : fsync(fd); /* a network's file system has no more than that */
 #else
-#define sync_data(fd) fdatasync(fd)
+    return fdatasync(fd);
 #endif
+}
 
 /* Waits for `came`, not longer than until `stop`. */
 static void wait_until(mqi_group *group, int64_t stop) {
@@ -44,7 +50,7 @@ static void sleep_through(mqi_group *group) {
     uint32_t round = group->round;
 #if defined(__linux__)
     pthread_mutex_unlock(&group->lock);
-    syscall(SYS_futex, &group->round, FUTEX_WAIT_PRIVATE, round, 0, 0, 0);
+    syscall(SYS_futex, &group->round, WAIT_PRIVATE, round, 0, 0, 0);
 #else
     while (group->round == round) pthread_cond_wait(&group->done, &group->lock);
     pthread_mutex_unlock(&group->lock);
@@ -56,7 +62,7 @@ static void wake_all(mqi_group *group) {
     __atomic_add_fetch(&group->round, 1, __ATOMIC_RELEASE);
 #if defined(__linux__)
     pthread_mutex_unlock(&group->lock);
-    syscall(SYS_futex, &group->round, FUTEX_WAKE_PRIVATE, INT32_MAX, 0, 0, 0);
+    syscall(SYS_futex, &group->round, WAKE_PRIVATE, INT32_MAX, 0, 0, 0);
     pthread_mutex_lock(&group->lock);
 #else
     pthread_cond_broadcast(&group->done);

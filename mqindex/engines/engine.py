@@ -6,11 +6,12 @@ An engine knows nothing of brokers or files. `LocalEngine` runs a stage in threa
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
+
+from mqindex.engines.processors import processors
 
 __all__ = ["Engine", "LocalEngine", "OnProgress", "Progress", "chosen_engine"]
 
@@ -95,7 +96,7 @@ class LocalEngine:
     def __init__(self, workers: int | None = None, *, progress: OnProgress | None = None) -> None:
         if workers is not None and workers < 1:
             raise ValueError(f"workers: expected 1 or more, got {workers}")
-        self.workers = workers or _processors()
+        self.workers = workers or processors()
         self.progress = progress
 
     def __repr__(self) -> str:
@@ -131,13 +132,6 @@ def chosen_engine(engine: Engine | None) -> Engine:
     if not callable(getattr(engine, "map", None)):
         raise TypeError(f"engine: expected LocalEngine() or SparkEngine(spark), got {engine!r:.80}")
     return engine
-
-
-def _processors() -> int:
-    """The processors that this process may use, as far as the system says."""
-    if hasattr(os, "process_cpu_count"):  # Python 3.13
-        return os.process_cpu_count() or 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _completed(

@@ -59,7 +59,7 @@ __all__ = [
     "write_new",
 ]
 
-_MAY_NOT = (errno.EPERM, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS)  # own another's file
+_MAY_NOT = (errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOTTY)  # or cannot
 _SYNCS = 16  # at once: one after the other a file takes a commit of its own, ten times as long
 
 
@@ -334,7 +334,7 @@ def own_like(path: str, neighbour: str | os.stat_result) -> None:
     _as_allowed(lambda: os.chmod(path, mode))
 
 
-def _as_allowed(change: Callable[[], None]) -> bool:
+def _as_allowed(change: Callable[[], object]) -> bool:
     """False: this user may not, or the file system cannot."""
     try:
         change()
@@ -351,13 +351,24 @@ def _as_allowed(change: Callable[[], None]) -> bool:
 @telling
 def sync(fd: int) -> None:
     """Return when a file's bytes and length are on the disk."""
-    os.fsync(fd)
+    if not _through_the_cache(fd):
+        os.fsync(fd)
 
 
 @telling
 def sync_data(fd: int) -> None:
     """Return when a file's bytes, and what is needed to find them, are on the disk."""
-    getattr(os, "fdatasync", os.fsync)(fd)
+    if not _through_the_cache(fd):
+        getattr(os, "fdatasync", os.fsync)(fd)
+
+
+def _through_the_cache(fd: int) -> bool:
+    """On macOS, where `fsync` leaves bytes in the drive's cache, empty that too, as Java's `FileChannel.force` does.
+
+    False: another system, or a file system that cannot, such as a network's: `fsync` is all there is.
+    """
+    full = getattr(fcntl, "F_FULLFSYNC", None)
+    return full is not None and _as_allowed(lambda: fcntl.fcntl(fd, full))
 
 
 def sync_file(path: str) -> None:

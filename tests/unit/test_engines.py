@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from mqindex.engines import LocalEngine
+from mqindex.engines import LocalEngine, processors
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
@@ -59,3 +59,31 @@ def test_workers_are_the_processors_that_the_process_may_use(monkeypatch):
     assert (LocalEngine().workers, LocalEngine(5).workers) == (7, 5)
     monkeypatch.setattr(os, "process_cpu_count", lambda: 3, raising=False)  # from Python 3.13 on
     assert (LocalEngine().workers, LocalEngine(5).workers) == (3, 5)
+
+
+@pytest.mark.parametrize(
+    ("own", "limits", "workers"),
+    [
+        ("0::/\n", {"/": "max 100000\n"}, 8),
+        ("0::/\n", {"/": "250000 100000\n"}, 3),  # a part of a processor is one more thread
+        ("0::/\n", {"/": "10000 100000\n"}, 1),
+        ("9:cpu:/a\n0::/a/b\n", {"/": "max 100000\n", "/a": "200000 100000\n", "/a/b": "max 100000\n"}, 2),
+        ("0::/of/the/host\n", {"/": "400000 100000\n"}, 4),  # a container that is told its path outside
+        ("0::/\n", {"/": "9900000 100000\n"}, 8),
+        ("0::/\n", {"/": "?"}, 8),
+        ("1:cpu:/\n", {}, 8),
+        (None, {}, 8),
+    ],
+)
+def test_workers_are_no_more_than_a_container_pays_for(own, limits, workers, tmp_path, monkeypatch):
+    monkeypatch.setattr(processors, "_GROUPS", str(tmp_path / "cgroup"))
+    monkeypatch.setattr(processors, "_OWN_GROUP", str(tmp_path / "own"))
+    monkeypatch.setattr(os, "process_cpu_count", lambda: 8, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    if own is not None:
+        (tmp_path / "own").write_text(own)
+    for group, limit in limits.items():
+        place = tmp_path / "cgroup" / group.strip("/")
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "cpu.max").write_text(limit)
+    assert LocalEngine().workers == workers
