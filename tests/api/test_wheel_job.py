@@ -14,6 +14,8 @@ import pytest
 from tests.support.wheels import PROJECT, packages, settings
 
 ROOT = Path(__file__).resolve().parents[2]
+WORKFLOW = ROOT / ".github" / "workflows" / "wheels.yml"
+in_the_project = pytest.mark.skipif(not WORKFLOW.exists(), reason="a wheel is tested without the project's workflows")
 MODULES = {  # what a package is imported as, where that is not its name
     "cython": {"Cython"},
     "gcovr": {"gcovr"},
@@ -75,4 +77,23 @@ def test_each_wheel_has_what_its_tests_import(identifier: str) -> None:
 
 def test_what_is_not_built() -> None:
     assert [settings(f"cp{each}-manylinux_x86_64") for each in ("310", "313t", "315t", "316")] == [None] * 4
-    assert settings("cp313-manylinux_i686") is None
+
+
+@in_the_project
+def test_the_workflow_builds_what_the_configuration_has_and_with_the_same_tools() -> None:
+    text = WORKFLOW.read_text()
+    jobs = re.search(r"python: \[(.*)\]", text)
+    assert jobs is not None
+    assert [f"{each}-*" for each in jobs[1].split(", ")] == PROJECT["tool"]["cibuildwheel"]["build"].split()
+    assert re.findall(r"pipx run ([a-z-]+==[0-9.]+)", text) == sorted(packages("wheels"), reverse=True)
+
+
+@in_the_project
+def test_every_action_is_named_by_its_commit_and_everywhere_the_same() -> None:
+    pins: dict[str, set[str]] = {}
+    for path in WORKFLOW.parent.glob("*.yml"):
+        for action, pin in re.findall(r"uses: ([\w-]+/[\w-]+)@(.*)", path.read_text()):
+            assert re.fullmatch(r"[0-9a-f]{40} # v[0-9.]+", pin), (path.name, action, pin)
+            pins.setdefault(action, set()).add(pin)
+    assert "actions/checkout" in pins
+    assert [action for action, found in pins.items() if len(found) > 1] == []

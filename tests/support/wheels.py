@@ -35,8 +35,7 @@ def settings(identifier: str) -> dict[str, Any] | None:
     """What cibuildwheel is told for one identifier, such as cp314t-musllinux_aarch64. None: it is not built."""
     table = PROJECT["tool"]["cibuildwheel"]
     overrides = [each for each in table["overrides"] if fnmatch(identifier, each["select"])]
-    built = any(fnmatch(identifier, pattern) for pattern in table["build"].split())
-    if not built or any(fnmatch(identifier, pattern) for pattern in table["skip"].split()):
+    if not any(fnmatch(identifier, pattern) for pattern in table["build"].split()):
         return None
     return {key: value for part in (table, *overrides) for key, value in part.items()}
 
