@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import tarfile
@@ -13,6 +14,7 @@ import pytest
 from mqindex.errors import FormatError, OutputExistsError
 from mqindex.files import disk
 from mqindex.files.unpacking import unpack
+from tests.support.failing_calls import FailingCall
 
 TWO = {"a": None, "a/empty": b"", "a/deep/file": b"1", "b": None, "b/file": b"2"}
 
@@ -81,3 +83,18 @@ def test_when_the_second_cannot_appear_the_first_goes_again(tmp_path: Path, monk
     with pytest.raises(OSError, match="No space"):
         unpack(packed(TWO), str(tmp_path))
     assert os.listdir(tmp_path) == []
+
+
+def test_any_call_of_the_system_that_fails_leaves_nothing_or_all(tmp_path: Path) -> None:
+    number, struck = 0, True
+    whole = {name: content for name, content in TWO.items() if content is not None}
+    while struck:
+        number += 1
+        place = tmp_path / str(number)
+        place.mkdir()
+        with FailingCall((str(place),), number, "EIO") as failing, contextlib.suppress(OSError):
+            unpack(packed(TWO), str(place))
+        struck = failing.struck
+        shown = {name: content for name, content in tree(place).items() if not name.startswith(".mqindex-")}
+        assert shown in ({}, whole), failing.calls
+    assert number > 30
