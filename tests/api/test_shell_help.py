@@ -13,7 +13,7 @@ from mqindex.cli.group import COMMANDS, root  # noqa: E402
 
 README = Path(__file__).parents[2] / "README.md"
 OPTIONS = {  # the contract: options a script may rely on
-    "info": {"--kind", "--json"},
+    "info": {"--all", "--kind", "--json"},
     "query": {
         "--topic",
         "--begin",

@@ -95,7 +95,7 @@ def test_a_store_with_all_its_parts(shell: Shell, basic: Store) -> None:
     assert len(info["index"]["files"]) == len(basic.index_files)
     assert info["commitlog"]["max_phy_offset"] == basic.case.truth["maxPhyOffset"]
     (basic.root / "abort").touch()
-    done = shell("info", basic.root)
+    done = shell("info", basic.root, "--all")
     assert done.status == 0
     assert "the last exit was unclean" in done.out
     for part in ("commitlog", "index", "checkpoint"):

@@ -103,7 +103,7 @@ def deep_path(basic: Store) -> Path:
 
 
 def test_a_pipe_cuts_and_folds_nothing(shell: Shell, deep_path: Path) -> None:
-    done = shell("info", deep_path)
+    done = shell("info", deep_path, "--all")
     for file in sorted((deep_path / "commitlog").iterdir()):
         assert any(line.endswith(str(file)) for line in done.lines)
     (deep_path / "index" / sorted(os.listdir(deep_path / "index"))[1]).unlink()
@@ -114,7 +114,7 @@ def test_a_pipe_cuts_and_folds_nothing(shell: Shell, deep_path: Path) -> None:
 
 
 def test_a_narrow_terminal_folds_and_cuts_nothing(deep_path: Path) -> None:
-    status, _, shown = on_a_terminal("info", deep_path, columns=60, both=True)
+    status, _, shown = on_a_terminal("info", deep_path, "--all", columns=60, both=True)
     assert status == 0
     assert "…" not in shown
     squeezed = re.sub(r"\s", "", plain(shown))

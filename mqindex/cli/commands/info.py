@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,6 +15,7 @@ from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.kinds import KINDS, require_kind
 from mqindex.cli.options import BrokerOptions, path_options, subcommand
 from mqindex.cli.output import print_fields, print_json, print_line, print_table
+from mqindex.cli.rocketmq.screen import print_screen
 from mqindex.cli.trouble import say
 from mqindex.wording.text import iso, size
 
@@ -24,13 +26,15 @@ Facts = dict[str, Any]
 
 @subcommand("info", "mqindex info /data/store/index/20231114221320123", "mqindex info /data/kafka/orders-0")
 @click.argument("path", metavar="PATH")
+@click.option("--all", "whole", is_flag=True, help="List every file, queue, offset, partition and segment.")
 @path_options(*KINDS)
-def command(*, path: str, kind: str | None, options: BrokerOptions, as_json: bool) -> int:
+def command(*, path: str, whole: bool, kind: str | None, options: BrokerOptions, as_json: bool) -> int:
     """Say what PATH is, and what is in it.
 
     PATH is a RocketMQ store's root directory or something in it: the index, the commit log, the consume queues, one
     queue, the offsets of consumers, a checkpoint, or one file of these; or a Kafka log dir, a partition, or a .log,
-    .index, .timeindex, .txnindex or .snapshot file. Of a store it also says how far each group of consumers is behind.
+    .index, .timeindex, .txnindex or .snapshot file. Of a store it is one screen: would a broker start, what index and
+    queues cover of the log, sizes, growth, and how far groups of consumers are behind; --all adds all of its parts.
     Only headers and ends are read; `mqindex verify` reads everything.
     """
     kind = require_kind(path, kind, *KINDS)
@@ -39,7 +43,13 @@ def command(*, path: str, kind: str | None, options: BrokerOptions, as_json: boo
         print_json("info", facts)
     else:
         print_line(f"{facts['path']}: {KINDS[facts['kind']]}")
-        _print(facts)
+        if "glance" in facts:
+            print_screen(facts)
+            print_line()
+        if whole or "glance" not in facts:
+            _print(facts, most=sys.maxsize if whole else _MOST_ROWS)
+        else:
+            print_line(f"`mqindex info {shlex.quote(path)} --all` lists files, queues and offsets")
     errors = [part["error"] for part in _parts(facts) if "error" in part]
     for error in errors:
         say(error)
@@ -56,26 +66,31 @@ _PARTS = (  # of a store; of a segment
     "timeindex", "txnindex",
 )  # fmt: skip
 _LISTS = ("queues", "offsets", "partitions", "segments")
-_MOST_ROWS = 100  # of each list, of a store's parts
+_MOST_ROWS = 100  # of each list, where --all does not ask for all
 
 
-def _print(facts: Facts, *, whole: bool = True) -> None:
+def _print(facts: Facts, *, most: int) -> None:
+    """Fields, parts, files and lists; of each list at most so many rows, and then how many more there are."""
     print_fields(_fields(facts))
     for name in _PARTS:
         if isinstance(part := facts.get(name), dict):
             print_line()
             print_line(f"{name}  {part.get('path') or ', '.join(part.get('directories', ()))}".rstrip())
-            _print(part, whole=False)
+            _print(part, most=most)
     if files := facts.get("files"):
         print_line()
-        _print_files(files)
+        _print_files(files[:most])
+        _print_rest(len(files) - most)
     for name in _LISTS:
-        rows = facts.get(name, ())
-        if not whole and len(rows) > _MOST_ROWS:
-            print_line(f"  `mqindex info {shlex.quote(facts['path'])}` lists them")
-        elif rows:
+        if rows := facts.get(name, ()):
             print_line()
-            print_table(list(rows[0]), [[_cell(name, cell) for name, cell in row.items()] for row in rows])
+            print_table(list(rows[0]), [[_cell(name, cell) for name, cell in row.items()] for row in rows[:most]])
+            _print_rest(len(rows) - most)
+
+
+def _print_rest(rows: int) -> None:
+    if rows > 0:
+        print_line(f"... and {plural(rows, 'row')} more: --all lists them")
 
 
 def _cell(name: str, cell: object) -> object:

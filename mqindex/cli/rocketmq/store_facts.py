@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from mqindex.cli.rocketmq import kinds
+from mqindex.cli.rocketmq.glance import glance
 from mqindex.cli.rocketmq.log_files import log_file_extent
 from mqindex.cli.rocketmq.queue_facts import (
     batch_queue_facts,
@@ -127,7 +128,7 @@ def _store(path: str, options: StoreArguments) -> Facts:
     chosen = store_options(path, **options)
     checkpoint, config = os.path.join(path, "checkpoint"), os.path.join(path, "config")
     batches = os.path.join(path, "batchconsumequeue")
-    return {
+    facts = {
         "abort": os.path.exists(os.path.join(path, "abort")),
         "lock": lock.state(os.path.join(path, "lock")),
         "checkpoint": _part(checkpoint, lambda: _checkpoint(checkpoint, options)),
@@ -145,6 +146,7 @@ def _store(path: str, options: StoreArguments) -> Facts:
             },
         ),
     }
+    return {**facts, "glance": glance(path, facts, options)}
 
 
 def _if_there(parts: dict[str, Facts | None]) -> Facts:

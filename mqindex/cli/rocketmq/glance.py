@@ -1,0 +1,184 @@
+"""What headers and ends tell of a whole store: would a broker start, what do index and queues cover, how fast it grows.
+
+Nothing is read that grows with the store, so that none of it is a proof: `verify` reads everything.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from mqindex.errors import MQIndexError
+from mqindex.wording.verdict import verdict
+
+if TYPE_CHECKING:
+    from mqindex.rocketmq import CommitLog
+    from mqindex.rocketmq.options import StoreArguments
+
+__all__ = ["covered_share", "glance"]
+
+Facts = dict[str, Any]
+_PARTS: Final = {"commitlog": "commit log", "index": "index", "consumequeue": "consume queues"}
+_WELL_COVERED: Final = 0.99
+_DAY: Final = 86_400_000  # ms
+
+
+def glance(path: str, facts: Facts, options: StoreArguments) -> Facts:
+    """A few numbers for a whole store, from its facts as `mqindex info` has them; what is not known is None."""
+    seen = {
+        "start": _start(path, options),
+        "coverage": None,
+        "rates": None,
+        **_of_log(path, facts, options),
+        "lag": _lag((facts.get("consumer_offsets") or {}).get("offsets", ())),
+    }
+    return {"worries": list(_worries(facts, seen)), **seen}
+
+
+def _worries(facts: Facts, seen: Facts) -> Iterator[str]:
+    """What does not look well, in words; none is no proof."""
+    if seen["start"]["starts"] is False:
+        yield "a broker would not start"
+    if facts["abort"] and facts["lock"] == "free":
+        yield "the last exit was unclean"
+    for name, words in _PARTS.items():
+        part = facts.get(name)
+        if part is None:
+            yield f"the {words} {'is' if name != 'consumequeue' else 'are'} missing"
+        elif "error" in part or any("error" in file for file in part.get("files", ())):
+            yield f"not all of the {words} can be read"
+        elif name != "commitlog" and seen["coverage"] is not None:
+            share = covered_share(seen["coverage"], "index" if name == "index" else "queues")
+            if share is not None and share < _WELL_COVERED:
+                yield f"the {words} cover{'s' if name == 'index' else ''} {share:.1%} of the log"
+
+
+def covered_share(coverage: Facts, name: str) -> float | None:
+    """How much of the log is covered, 0 to 1; None: by nothing that is there."""
+    begin, end = coverage["log"]
+    if coverage[name] is None:
+        return None
+    return sum(stop - start for start, stop in coverage[name]) / (end - begin) if end > begin else 1.0
+
+
+def _start(path: str, options: StoreArguments) -> Facts:
+    """Question and answer, as `verify` gives them."""
+    from mqindex.rocketmq.checks.start_check import check_start
+    from mqindex.rocketmq.options import store_options
+    from mqindex.rocketmq.pipeline.survey import survey_in_place
+
+    try:
+        start = check_start(survey_in_place(store_options(path, **options))).start
+    except (MQIndexError, OSError) as error:
+        return {"starts": None, "words": {"would a broker start": f"not known: {error}"}}
+    return {"starts": start.starts, "words": dict(verdict(start, os.path.abspath(path)))}
+
+
+def _of_log(path: str, facts: Facts, options: StoreArguments) -> Facts:
+    from mqindex.rocketmq import CommitLog
+    from mqindex.rocketmq.options import store_options
+
+    if not (facts.get("commitlog") or {}).get("files"):
+        return {}
+    chosen = store_options(path, **options)
+    try:
+        with CommitLog.open(chosen.commitlog, mapped_file_size=chosen.mapped_file_size) as log:
+            return {"coverage": _coverage(log, facts), "rates": _rates(log, facts)}
+    except (MQIndexError, OSError):  # the facts of the log say so
+        return {}
+
+
+def _coverage(log: CommitLog, facts: Facts) -> Facts:
+    """Phy offsets [from, to) of the log, of the index files by their headers, and of the queues by their last units."""
+    begin, end = log.min_phy_offset, log.max_phy_offset
+    index = facts.get("index") or {}
+    ranges = [
+        (file["begin_phy_offset"], file["end_phy_offset"] + _size(log, file["end_phy_offset"]))
+        for file in index.get("files", ())
+        if file.get("entries")
+    ]
+    reach = _queues_end(facts)
+    return {
+        "log": [begin, end],
+        "index": None if facts.get("index") is None else _merged(ranges, begin, end),
+        "queues": None if reach is None else _merged([(begin, reach)], begin, end),
+    }
+
+
+def _merged(ranges: Iterable[tuple[int, int]], begin: int, end: int) -> list[list[int]]:
+    merged: list[list[int]] = []
+    for start, stop in sorted((max(low, begin), min(high, end)) for low, high in ranges):
+        if merged and start <= merged[-1][1]:
+            merged[-1][1] = max(stop, merged[-1][1])
+        elif start < stop:
+            merged.append([start, stop])
+    return merged
+
+
+def _size(log: CommitLog, phy_offset: int) -> int:
+    """The size of a message; 0 where none is to be read there."""
+    try:
+        return log.get_message(phy_offset).size
+    except (MQIndexError, ValueError):
+        return 0
+
+
+def _queues(facts: Facts) -> list[Facts]:
+    parts = [facts.get(name) or {} for name in ("consumequeue", "batchconsumequeue")]
+    return [row for part in parts for row in part.get("queues", ())]
+
+
+def _queues_end(facts: Facts) -> int | None:
+    return max((row["max_phy_offset"] for row in _queues(facts) if row["units"]), default=None)
+
+
+def _rates(log: CommitLog, facts: Facts) -> Facts | None:
+    """Bytes and messages a day, between the times of the first message and of the last that index or queues know."""
+    times = (_stored(log, log.min_phy_offset), _last_time(log, facts))
+    first, last = times
+    if first is None or last is None or last <= first:
+        return None
+    days = (last - first) / _DAY
+    queues = _queues(facts)
+    return {
+        "first_timestamp": first,
+        "last_timestamp": last,
+        "bytes_a_day": round((log.max_phy_offset - log.min_phy_offset) / days),
+        "messages_a_day": round(sum(row["units"] for row in queues) / days) if queues else None,
+    }
+
+
+def _stored(log: CommitLog, phy_offset: int) -> int | None:
+    try:
+        return log.get_message(phy_offset).store_timestamp
+    except MQIndexError:
+        return None
+
+
+def _last_time(log: CommitLog, facts: Facts) -> int | None:
+    """By the queue that reaches farthest; else by the headers of the index."""
+    from mqindex.rocketmq import ConsumeQueue
+
+    rows = [row for row in (facts.get("consumequeue") or {}).get("queues", ()) if row["units"]]
+    times = [file["end_timestamp"] for file in (facts.get("index") or {}).get("files", ()) if file.get("entries")]
+    if rows:
+        row = max(rows, key=lambda row: int(row["max_phy_offset"]))
+        where = os.path.join(facts["consumequeue"]["path"], row["topic"], str(row["queue_id"]))
+        with ConsumeQueue.open(where) as queue:
+            unit = queue.units(row["max_offset_in_queue"] - 1, row["max_offset_in_queue"])
+        stored = _stored(log, int(unit["phy_offset"][0])) if unit.num_rows else None
+        times += [] if stored is None else [stored]
+    return max(times, default=None)
+
+
+def _lag(rows: Iterable[Facts]) -> list[Facts]:
+    """Each group's messages not consumed yet, the largest first; `unknown`: queues of it that the store has not."""
+    groups: dict[str, Facts] = defaultdict(lambda: {"lag": 0, "queues": 0, "unknown": 0})
+    for row in rows:
+        group = groups[row["group"]]
+        group["queues"] += 1
+        group["unknown"] += row["lag"] is None
+        group["lag"] += max(row["lag"] or 0, 0)
+    return sorted(({"group": name, **lag} for name, lag in groups.items()), key=lambda one: (-one["lag"], one["group"]))

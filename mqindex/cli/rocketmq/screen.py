@@ -1,0 +1,136 @@
+"""The first screen of `mqindex info STORE`: its state, its coverage, its sizes, rates and lag."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from datetime import timedelta
+from typing import Any, Final
+
+from mqindex._words import plural
+from mqindex.cli.output import print_fields, print_line
+from mqindex.cli.progress import amount
+from mqindex.cli.rocketmq.glance import covered_share
+from mqindex.wording.text import iso, size
+
+__all__ = ["coverage_bar", "print_screen"]
+
+Facts = dict[str, Any]
+_GROUPS: Final = 5
+_WIDEST_BAR, _BESIDE_THE_BAR = 60, 34  # columns
+_WHY_INDEX = ": messages without keys, or missing entries"
+_CELLS, _PLAIN_CELLS = "░▒█", ".+#"  # nothing, some, all of a cell is covered
+
+
+def print_screen(facts: Facts) -> None:
+    """What fits one screen, of the facts of a store and its `glance`."""
+    seen, path = facts["glance"], shlex.quote(facts["path"])
+    print_fields(
+        [
+            ("verdict", "; ".join(seen["worries"]) or "nothing wrong is seen"),
+            *seen["start"]["words"].items(),
+            ("read", f"headers and ends only; `mqindex verify {path}` reads everything"),
+        ]
+    )
+    if seen["coverage"] is not None:
+        print_line()
+        print_line("covered, by headers and last units")
+        print_fields(_coverage(seen["coverage"]))
+    print_line()
+    print_fields([*_sizes(facts), *_rates(seen["rates"]), *_lag(seen["lag"])])
+
+
+def _coverage(coverage: Facts) -> list[tuple[str, str]]:
+    begin, end = coverage["log"]
+    lines = []
+    for name in ("log", "index", "queues"):
+        stretches = [coverage["log"]] if name == "log" else coverage[name]
+        if stretches is None:
+            lines.append((name, "not there"))
+            continue
+        if name == "log":
+            words = f"{begin} to {end}"
+        else:
+            words = f"{100 * (covered_share(coverage, name) or 0):5.1f} %"
+            if missing := _missing(stretches, begin, end):
+                words += f", {plural(missing, 'gap')}{_WHY_INDEX if name == 'index' else ''}"
+        lines.append((name, f"{coverage_bar(stretches, begin, end)}{words}"))
+    return lines
+
+
+def _missing(stretches: list[list[int]], begin: int, end: int) -> int:
+    if not stretches:
+        return int(end > begin)
+    return len(stretches) - 1 + (stretches[0][0] > begin) + (stretches[-1][1] < end)
+
+
+def coverage_bar(stretches: list[list[int]], begin: int, end: int) -> str:
+    """How much of a line is covered, a cell for each part of it; on a terminal only."""
+    if not sys.stdout.isatty():
+        return ""
+    cells = max(4, min(_WIDEST_BAR, shutil.get_terminal_size().columns - _BESIDE_THE_BAR))
+    signs = _CELLS if _can_write(_CELLS) else _PLAIN_CELLS
+    bar = ""
+    for cell in range(cells):
+        low, high = (begin + (end - begin) * edge / cells for edge in (cell, cell + 1))
+        covered = sum(max(min(stop, high) - max(start, low), 0) for start, stop in stretches)
+        share = covered / (high - low) if high > low else 0.0
+        bar += signs[2 if share > 0.99 else 1 if share > 0.01 else 0]
+    return f"{bar}  "
+
+
+def _can_write(text: str) -> bool:
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _sizes(facts: Facts) -> list[tuple[str, str]]:
+    lines = []
+    for name, words in (("commitlog", _log), ("index", _index), ("consumequeue", _queues)):
+        part = facts.get(name)
+        shown = "not there" if part is None else "cannot be read" if "error" in part else words(part)
+        lines.append((name, shown))
+    return lines
+
+
+def _log(part: Facts) -> str:
+    return f"{size(part['max_phy_offset'] - part['min_phy_offset'])} in {plural(len(part['files']), 'file')}"
+
+
+def _index(part: Facts) -> str:
+    unread = sum("error" in file for file in part["files"])
+    bad = f", {unread} cannot be read" if unread else ""
+    return f"{plural(part['entries'], 'entry')} in {plural(len(part['files']), 'file')} of {size(part['size'])}{bad}"
+
+
+def _queues(part: Facts) -> str:
+    queues, topics = plural(len(part["queues"]), "queue"), plural(part["topics"], "topic")
+    return f"{plural(part['units'], 'unit')} in {queues} of {topics}"
+
+
+def _rates(rates: Facts | None) -> list[tuple[str, str]]:
+    if rates is None:
+        return [("growth", "not known: it takes the times of a first and a last message")]
+    first, last = rates["first_timestamp"], rates["last_timestamp"]
+    words = f"{amount(rates['bytes_a_day'], 'byte')} a day"
+    if rates["messages_a_day"] is not None:
+        words += f", {amount(rates['messages_a_day'], 'message')} a day"
+    span = timedelta(seconds=round((last - first) / 1000))
+    return [("growth", words), ("of", f"{iso(first)} to {iso(last)}, {span}")]
+
+
+def _lag(groups: list[Facts]) -> list[tuple[str, str]]:
+    if not groups:
+        return [("lag", "no group of consumers is known")]
+    lines: list[tuple[str, str]] = []
+    for one in groups[:_GROUPS]:
+        unknown = f", {plural(one['unknown'], 'queue')} of it not there" if one["unknown"] else ""
+        behind = f"{plural(one['lag'], 'message')} behind" if one["lag"] else "nothing behind"
+        lines.append(("" if lines else "lag", f"{one['group']}: {behind} in {plural(one['queues'], 'queue')}{unknown}"))
+    if len(groups) > _GROUPS:
+        lines.append(("", f"and {plural(len(groups) - _GROUPS, 'group')} more, less behind"))
+    return lines

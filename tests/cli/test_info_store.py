@@ -1,0 +1,147 @@
+"""The first screen of `mqindex info STORE`, and what of it programs get."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mqindex.wording.text import iso
+from tests.cli.conftest import Shell, Store
+from tests.cli.test_terminal import on_a_terminal, plain
+
+
+def test_a_good_store_on_one_screen(shell: Shell, basic: Store) -> None:
+    truth = basic.case.truth
+    done = shell("info", basic.root)
+    shown = {line.split("  ")[1]: line.split("  ", 2)[-1].strip() for line in done.lines[1:] if line.startswith("  ")}
+    assert (done.status, done.err) == (0, "")
+    assert len(done.lines) < 24
+    assert (shown["verdict"], shown["would a broker start"]) == ("nothing wrong is seen", "yes")
+    assert shown["log"] == f"0 to {truth['maxPhyOffset']}"
+    assert shown["queues"] == "100.0 %"
+    assert shown["commitlog"].endswith(" in 2 files")
+    first, last = (truth["messages"][at]["storeTimestamp"] for at in (0, -1))
+    assert shown["of"].startswith(f"{iso(first)} to {iso(last)}, ")
+    assert shown["lag"] == "no group of consumers is known"
+    assert done.lines[-1] == f"`mqindex info {basic.root} --all` lists files, queues and offsets"
+
+
+def test_programs_get_the_same_numbers(shell: Shell, basic: Store) -> None:
+    truth = basic.case.truth
+    offsets = {"AaTopic@slow": {"0": 0, "1": 0}, "AaTopic@quick": {"0": 10**6}, "NoTopic@slow": {"3": 5}}
+    (basic.root / "config" / "consumerOffset.json").write_text(json.dumps({"offsetTable": offsets}))
+    (info,) = shell("info", basic.root, "--json").json
+    seen, end = info["glance"], truth["maxPhyOffset"]
+    assert list(info)[-1] == "glance"
+    assert seen["start"]["starts"] is True
+    assert (seen["coverage"]["log"], seen["coverage"]["queues"]) == ([0, end], [[0, end]])
+    first, last = truth["messages"][0], truth["messages"][-1]
+    days = (last["storeTimestamp"] - first["storeTimestamp"]) / 86_400_000
+    units = sum(len(queue["units"]) for queue in truth["consumeQueues"])
+    assert seen["rates"]["bytes_a_day"] == round(end / days)
+    assert seen["rates"]["messages_a_day"] == round(units / days)
+    behind = sum(one["lag"] for one in info["consumer_offsets"]["offsets"] if one["group"] == "slow" and one["lag"])
+    assert seen["lag"] == [
+        {"group": "slow", "lag": behind, "queues": 3, "unknown": 1},
+        {"group": "quick", "lag": 0, "queues": 1, "unknown": 0},
+    ]
+    assert f"slow: {behind} messages behind in 3 queues, 1 queue of it not there" in shell("info", basic.root).out
+
+
+def test_a_lost_index_file_is_a_gap(shell: Shell, basic: Store) -> None:
+    gone = basic.case.truth["indexFiles"][1]
+    whole = shell("info", basic.root, "--json").json[0]["glance"]["coverage"]["index"]
+    basic.index_files[1].unlink()
+    left = shell("info", basic.root, "--json").json[0]["glance"]["coverage"]["index"]
+    middle = (gone["beginPhyOffset"] + gone["endPhyOffset"]) // 2
+    assert any(start <= middle < stop for start, stop in whole)
+    assert not any(start <= middle < stop for start, stop in left)
+    assert re.search(
+        r"\n  index +\d+\.\d %, \d+ gaps?: messages without keys, or missing entries\n", shell("info", basic.root).out
+    )
+
+
+def test_the_verdict_is_what_does_not_look_well(shell: Shell, lost: Store) -> None:
+    verdict = shell("info", lost.root).lines[1].strip()
+    assert verdict == "verdict               the index covers 13.2% of the log"
+    (lost.root / "abort").touch()
+    shutil.rmtree(lost.root / "consumequeue")
+    lost.index_files[0].write_bytes(b"short")
+    assert shell("info", lost.root, "--json").json[0]["glance"]["worries"] == [
+        "the last exit was unclean",
+        "not all of the index can be read",
+        "the consume queues are missing",
+    ]
+
+
+def test_what_a_start_would_delete_is_said(shell: Shell, lost: Store) -> None:
+    (lost.root / "abort").touch()
+    (lost.root / "checkpoint").unlink()
+    assert re.search(r"\n  its start would +delete .*index entr", shell("info", lost.root).out)
+
+
+@pytest.mark.parametrize("columns", [60, 140])
+def test_a_terminal_sees_bars_that_fit(basic: Store, columns: int) -> None:
+    basic.index_files[1].unlink()
+    status, _, shown = on_a_terminal("info", basic.root, columns=columns, both=True)
+    lines = plain(shown).splitlines()
+    bars = [line for line in lines if "█" in line]
+    assert status == 0
+    assert [line.split()[0] for line in bars] == ["log", "index", "queues"]
+    assert "░" in bars[1]
+    assert all(len(line) <= columns for line in lines if str(basic.root) not in line)
+
+
+def test_a_terminal_that_knows_no_blocks_gets_signs(monkeypatch: pytest.MonkeyPatch, basic: Store) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    _, _, shown = on_a_terminal("info", basic.root, both=True)
+    assert "####" in shown
+
+
+@pytest.mark.parametrize("part", ["index", "consumequeue", "commitlog", "checkpoint", "config"])
+def test_a_store_without_a_part_has_a_screen_too(shell: Shell, basic: Store, part: str) -> None:
+    gone = basic.root / part
+    shutil.rmtree(gone) if gone.is_dir() else gone.unlink(missing_ok=True)
+    done = shell("info", basic.root)
+    assert (done.status, done.err) == (0, "")
+    assert "would a broker start" in done.out
+    if part in ("index", "consumequeue", "commitlog"):
+        assert re.search(rf"\n  {part} +not there\n", done.out)
+
+
+def test_damage_is_said_on_the_screen_and_on_stderr(shell: Shell, basic: Store) -> None:
+    basic.index_files[2].write_bytes(b"\0" * 17)
+    for log in basic.log_files:
+        log.write_bytes(b"\xff" * 100)
+    done = shell("info", basic.root)
+    assert done.status == 2
+    assert "1 cannot be read" in done.out
+    assert basic.index_files[2].name in done.err
+
+
+def test_names_of_groups_are_escaped(shell: Shell, basic: Store) -> None:
+    offsets = {"offsetTable": {"AaTopic@\x1b[2J\u202eg": {"0": 0}}}
+    (basic.root / "config" / "consumerOffset.json").write_text(json.dumps(offsets))
+    assert r"\x1b[2J\u202eg: " in shell("info", basic.root).out
+
+
+def test_long_lists_are_cut_where_all_is_not_asked_for(shell: Shell, basic: Store) -> None:
+    for number in range(200):
+        (basic.root / "consumequeue" / "Many" / str(number)).mkdir(parents=True)
+    queues = basic.root / "consumequeue"
+    total = len(shell("info", queues, "--json").json[0]["queues"])
+    assert f"... and {total - 100} rows more: --all lists them" in shell("info", queues).lines
+    for path in (queues, basic.root):
+        assert sum(line.startswith("Many") for line in shell("info", path, "--all").lines) == 200
+
+
+def test_info_of_a_store_reads_no_more_of_a_larger_log(shell: Shell, basic: Store) -> None:
+    """A hole in the oldest file is none of its business."""
+    data = bytearray(basic.log_files[0].read_bytes())
+    data[30000:31000] = bytes(1000)
+    Path(basic.log_files[0]).write_bytes(data)
+    assert shell("info", basic.root).status == 0
