@@ -37,8 +37,8 @@ def report(
     """How a store is: all that `verify` finds, and what fills it, counted in the same pass over the log.
 
     Coverage of the log by index and queues, the index files' shapes, topics and queues over time, groups and their
-    lag. Nothing is written. In logs of more than 256 MiB times, sizes, tags and keys are those of one message in 16;
-    what is a sample says so. Messages and bytes of topics and queues are exact.
+    lag. Nothing is written. In logs of more than 64 MiB times, sizes, tags and keys are those of a sample, one message
+    in 64 or more; what is a sample says so. Messages and bytes of topics and queues are exact.
 
     Parameters
     ----------

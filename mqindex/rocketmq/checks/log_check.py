@@ -155,7 +155,7 @@ def check_split(check: LogCheck) -> LogRun:
 def _check_split(check: LogCheck, log: MappedFile, first: int) -> LogRun:
     table = check.rules.table() if check.queues is not None else None
     walk = FileWalk(log, check.span, first, check.stop, tags=check.tags, queues=table, check_crc=check.check_crc)
-    tally = SplitTally(check.every) if check.every is not None else None
+    tally = SplitTally(check.every, check.start) if check.every is not None else None
     units = None
     if table is not None and check.queues is not None:
         watch = tally.add_units if tally is not None else None

@@ -28,7 +28,7 @@ __all__ = ["LONGEST", "IndexShape", "index_shape"]
 LONGEST = 1000
 """A chain is followed no further."""
 
-_CHAINS = 16384
+_CHAINS = 4096
 _BINS = 256
 _ENTRY = np.dtype(
     {

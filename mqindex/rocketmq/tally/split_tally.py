@@ -1,7 +1,8 @@
 """Topics, queues and keys of one split of the log, counted from what its walk yields anyway.
 
-Messages and bytes of a queue are exact. Times, sizes, tags and keys are those of one message in `every`. A task's
-result is small whatever the log holds: the topics of most bytes have their own counts, the others are summed.
+Messages and bytes of a queue are exact. Times, sizes and tags are those of one message in `every`, keys those of one
+stretch of the log in `every`. A task's result is small whatever the log holds: the topics of most bytes have their own
+counts, the others are summed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mqindex.health import TimeBins, width_for
+from mqindex.health import MAX_BINS, TimeBins, width_for
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
 from mqindex.rocketmq.tally.frequent import Frequent, first_places, most_frequent
@@ -21,8 +22,10 @@ __all__ = ["KeyCounts", "QueueCounts", "SplitCounts", "SplitTally", "TopicCounts
 
 Array = npt.NDArray[Any]
 
-_WHOLE = 256 << 20  # bytes of a log of which every message is looked at
-_EVERY = 16
+_WHOLE = 64 << 20  # bytes of a log of which every message is looked at; of a longer one about as many are
+_MOST = 64  # and never less than one in so many
+_STRETCH = 8 << 20  # about as much log gives one array of entries
+_BINS = 16  # times of one split among many
 _TOPICS = 64  # of one split that have counts of their own
 _TAGS = 16  # of one topic in one split
 _KEYS = 64  # of one split
@@ -84,14 +87,15 @@ class SplitCounts:
 
 def sampling(log_bytes: int) -> int:
     """One message in how many is looked at, in a log of that length."""
-    return 1 if log_bytes <= _WHOLE else _EVERY
+    return min(max(-(-log_bytes // _WHOLE), 1), _MOST)
 
 
 class SplitTally:
-    """Counts one split; for one thread."""
+    """Counts one split, which begins at the phy offset `start`; for one thread."""
 
-    def __init__(self, every: int) -> None:
+    def __init__(self, every: int, start: int) -> None:
         self._every = every
+        self._stretch = start // _STRETCH
         self._messages = self._bytes = np.zeros(0, np.int64)
         self._phase = 0
         self._units: list[Array] = []
@@ -113,13 +117,12 @@ class SplitTally:
 
     def add_entries(self, entries: Array) -> None:
         """Index entries in the log's order, all of a message's in one array."""
-        count = min(-(-len(entries) // self._every), _KEYS_HELD - self._keys)
-        part = entries[:count]
-        if count < len(entries):
-            part = part[: np.searchsorted(part["phy_offset"], entries["phy_offset"][count])]
-        self._hashes.append(part["key_hash"].copy())
-        self._places.append(part["phy_offset"].copy())
-        self._keys += len(part)
+        self._stretch += 1
+        if (self._stretch - 1) % self._every or self._keys + len(entries) > _KEYS_HELD:
+            return
+        self._hashes.append(entries["key_hash"].copy())
+        self._places.append(entries["phy_offset"].copy())
+        self._keys += len(entries)
 
     def finish(self, names: list[QueueName], times: tuple[int, int] | None, file_size: int) -> SplitCounts:
         """The counts. `names`: what the queues' numbers mean."""
@@ -141,7 +144,8 @@ class SplitTally:
         numbers = {topic: number for number, topic in enumerate(topics)}
         others = len(topics) - 1
         number_of = np.array([numbers.get(topic, others) for topic, _ in names] or [others], np.int64)
-        return _counted(topics, number_of, np.concatenate(self._units))
+        bins = MAX_BINS if self._every == 1 else _BINS
+        return _counted(topics, number_of, np.concatenate(self._units), bins)
 
     def _key_counts(self) -> KeyCounts:
         if not self._keys:
@@ -153,11 +157,11 @@ class SplitTally:
         return KeyCounts(len(hashes), messages, most_frequent(hashes, places, _KEYS, at_least=2))
 
 
-def _counted(topics: list[str | None], number_of: Array, units: Array) -> list[TopicCounts]:
+def _counted(topics: list[str | None], number_of: Array, units: Array, bins: int) -> list[TopicCounts]:
     topic, n = number_of[units["queue"]], len(topics)
-    seen = np.bincount(topic, minlength=n)
+    seen = np.bincount(topic, minlength=n).tolist()
     sizes = _table(topic, np.frexp(units["size"].astype(np.float64))[1].clip(1, 31) - 1, n, 31)
-    times = _times(topic, units, n)
+    times = _times(topic, units, n, bins)
     untimed = topics.index(SCHEDULE_TOPIC) if SCHEDULE_TOPIC in topics else -1  # its codes are times of delivery
     codes = units["tags_code"]
     tagged = (topic != untimed) & (codes != 0) & (codes >= -(2**31)) & (codes < 2**31)
@@ -166,9 +170,9 @@ def _counted(topics: list[str | None], number_of: Array, units: Array) -> list[T
     return [
         TopicCounts(
             name,
-            int(seen[number]),
+            seen[number],
             times[number],
-            {int(bin_): int(sizes[number, bin_]) for bin_ in np.flatnonzero(sizes[number])},
+            {power: int(sizes[number, power]) for power in np.flatnonzero(sizes[number]).tolist()},
             tuple(tags[number]),
             int(untagged[number]),
         )
@@ -182,7 +186,7 @@ def _table(topic: Array, bins: Array, topics: int, width: int, weights: Array | 
     return np.bincount(topic * width + bins, weights, topics * width).reshape(topics, width)
 
 
-def _times(topic: Array, units: Array, n: int) -> list[TimeBins]:
+def _times(topic: Array, units: Array, n: int, most: int) -> list[TimeBins]:
     stored = units["store_timestamp"]
     timely = (stored >= _EARLIEST) & (stored < _LATEST)
     if not timely.all():
@@ -190,7 +194,7 @@ def _times(topic: Array, units: Array, n: int) -> list[TimeBins]:
     if not len(stored):
         return [TimeBins() for _ in range(n)]
     low, high = int(stored.min()), int(stored.max())
-    width = width_for(low, high)
+    width = width_for(low, high, most)
     base, count = low // width, high // width - low // width + 1
     bins = stored // width - base
     counts = _table(topic, bins, n, count)
