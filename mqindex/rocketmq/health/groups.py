@@ -18,7 +18,6 @@ __all__ = ["DelayLevel", "GroupHealth", "GroupQueue", "GroupsHealth", "groups_of
 
 _GROUPS = 200
 _QUEUES = 64
-_NOT_KNOWN = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ def _read(directory: str) -> tuple[dict[str, dict[int, int]], dict[int, int], st
 def _group(name: str, offsets: Mapping[int, int], ends: Mapping[QueueName, int]) -> GroupHealth:
     topic, _, group = name.partition("@")
     queues = [_queue(queue_id, offset, ends.get((topic, queue_id))) for queue_id, offset in offsets.items()]
-    queues.sort(key=lambda one: (_NOT_KNOWN if one.lag is None else -one.lag, one.queue_id))
+    queues.sort(key=lambda one: (one.lag is None, -(one.lag or 0), one.queue_id))
     return GroupHealth(
         group=Text.of(group),
         topic=Text.of(topic),

@@ -64,12 +64,13 @@ class IndexFileHealth:
 
 @dataclass(frozen=True, slots=True)
 class FrequentKey:
-    """A key with many messages. `entries`: an estimate where keys were sampled.
+    """A key with many messages, or several keys of one hash.
 
     Attributes
     ----------
     key_hash : int
-    entries : int
+    entries : int, about as many; where a stretch of 128 MiB has it once only, or has 64 that are more frequent, it is
+        not counted there. An estimate where keys were sampled
     phy_offset : int, of one such message
     topic, key : Text or None, as that message has them; None: it cannot be read any more
     property : str or None, KEYS, UNIQ_KEY or TAGS

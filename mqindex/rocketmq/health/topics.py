@@ -45,7 +45,10 @@ class QueueHealth:
 
 @dataclass(frozen=True, slots=True)
 class TagHealth:
-    """Messages of one tag. `tag` None: its text cannot be read any more. `messages` may be an estimate."""
+    """Messages whose tags have one hash, and the text of one of these; None: it cannot be read any more.
+
+    `messages` may be an estimate; what is rare in a stretch of the log is left out there.
+    """
 
     hash: int
     tag: Text | None
