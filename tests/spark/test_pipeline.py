@@ -46,6 +46,15 @@ def test_repair_brings_the_newest_file_back_and_leaves_the_others_alone(spark: A
     assert verify(spark, root, deep=True).ok
 
 
+def test_a_health_report_is_the_one_of_this_machine(spark: Any, golden_store: GoldenStore) -> None:
+    _, root = golden_store("basic-493")
+    index_paths(root)[1].unlink()
+    told, local = (rocketmq.report(root, engine=one).to_dict() for one in (SparkEngine(spark), None))
+    for one in (told, local):
+        one["verify"]["seconds"] = one["read"]["seconds"] = one["read"]["made_at"] = 0
+    assert told == local
+
+
 def test_repair_brings_queues_back(spark: Any, golden_store: GoldenStore) -> None:
     chosen, root = golden_store("basic-493")
     expected = queue_bytes(root)

@@ -174,7 +174,7 @@ def _check_split(check: LogCheck, log: MappedFile, first: int) -> LogRun:
         stretches = entries.finish()
     times = None
     if walk.last_message >= 0:  # which may have neither entries nor units
-        times = _stored(log, check, first), _stored(log, check, walk.last_message)
+        times = _stored(log, check, _first_message(walk, first)), _stored(log, check, walk.last_message)
         latest = max(latest, times[1])
     queues = tuple(units.finish()) if units is not None else ()
     names = table.names() if table is not None else []
@@ -186,6 +186,14 @@ def _check_split(check: LogCheck, log: MappedFile, first: int) -> LogRun:
         counts=tally.finish(names, times, log.size) if tally is not None else None,
         **counts(walk, first),
     )
+
+
+def _first_message(walk: FileWalk, first: int) -> int:
+    """Where damage at the split's begin ends; `first`: where there is none."""
+    for damage in walk.damage:
+        if damage.at == first and damage.stop is not None:
+            first = damage.stop
+    return min(first, walk.last_message)
 
 
 def _stored(log: MappedFile, check: LogCheck, phy_offset: int) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 from mqindex._words import plural
 from mqindex.errors import FormatError
 from mqindex.files import disk
+from mqindex.health import Text
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.catalogue import OffsetKinds
@@ -160,7 +161,8 @@ def _readable(read: Callable[[str], Any], config: str, name: str) -> list[Findin
         if error.what.startswith("no JSON"):
             return []  # found already
         path, kind = error.path or os.path.join(config, name), catalogue.SIDE_FILE_CONTENT
-        return [kind.finding(path, error.at, error.field, error.expected, error.got, what=error.what)]
+        field = None if error.field is None else str(Text.of(error.field))
+        return [kind.finding(path, error.at, field, error.expected, error.got, what=error.what)]
     except OSError:
         return []
     return []
@@ -205,7 +207,7 @@ def _ranges(
 def _range(
     check: SideCheck, path: str, kinds: OffsetKinds, name: str, queue: QueueName, offset: int
 ) -> Iterator[Finding]:
-    field = f"{name} queue {queue[1]}" if kinds is catalogue.CONSUMER_OFFSET else name
+    field = f"{Text.of(name)} queue {queue[1]}" if kinds is catalogue.CONSUMER_OFFSET else name
     if check.unsure is None or queue[0] in check.unsure:
         return
     if queue not in check.queues:

@@ -97,7 +97,7 @@ class SplitTally:
         self._every = every
         self._stretch = start // _STRETCH
         self._messages = self._bytes = np.zeros(0, np.int64)
-        self._phase = 0
+        self._random = np.random.default_rng(start)  # a regular choice would meet regular tags or queues
         self._units: list[Array] = []
         self._hashes: list[Array] = []
         self._places: list[Array] = []
@@ -112,8 +112,15 @@ class SplitTally:
         which = np.flatnonzero(counts)
         self._messages[which] += counts[which]
         self._bytes[which] += np.add.reduceat(units["size"].astype(np.int64), offsets[which])
-        self._units.append(units[self._phase :: self._every].copy())
-        self._phase = (self._phase - len(units)) % self._every
+        self._units.append(self._some(units))
+
+    def _some(self, units: Array) -> Array:
+        """One of each `every`, at random: the same ones every time."""
+        if self._every == 1:
+            return units.copy()
+        chosen = np.arange(0, len(units), self._every)
+        chosen += self._random.integers(0, self._every, len(chosen))
+        return units[chosen[chosen < len(units)]]
 
     def add_entries(self, entries: Array) -> None:
         """Index entries in the log's order, all of a message's in one array."""
