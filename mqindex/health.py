@@ -115,6 +115,10 @@ class TimeSeries:
     start : int, ms since the epoch, where the first bin begins
     width : int, ms
     counts, bytes : tuple of int, one for each bin
+
+    >>> series = TimeBins(1000, {1: (2, 20), 3: (1, 5)}).series()
+    >>> series.start, series.width, series.counts
+    (1000, 1000, (2, 0, 1))
     """
 
     start: int = 0
@@ -145,6 +149,9 @@ class TimeBins:
     """Counts by time, while they are gathered: of each bin of `width` ms that has any, (count, bytes) by its number.
 
     Tasks make them, each as fine as its own times allow; `gather` puts them together.
+
+    >>> TimeBins(1000, {1: (2, 20)}).series()
+    TimeSeries(start=1000, width=1000, counts=(2,), bytes=(20,))
     """
 
     width: int = 1
@@ -152,7 +159,7 @@ class TimeBins:
 
     @classmethod
     def gather(cls, parts: Iterable[TimeBins]) -> TimeBins:
-        """All of them in at most 60 bins, of the least width for that.
+        """All `parts` in at most 60 bins, of the least width for that.
 
         >>> first, second = TimeBins(1, {1000: (2, 20)}), TimeBins(1000, {7: (1, 5)})
         >>> TimeBins.gather([first, second])
@@ -170,7 +177,7 @@ class TimeBins:
         return gathered
 
     def add(self, part: TimeBins) -> None:
-        """Take in what is as fine as this, or finer."""
+        """Take in `part`, which is as fine as this, or finer."""
         factor = self.width // part.width
         for number, (count, size) in part.bins.items():
             known = self.bins.get(number // factor, (0, 0))
@@ -202,6 +209,10 @@ class Read:
     bytes : int, of the logs that were read
     seconds : float, of all the work
     sampled : tuple of Share, one for each part that may be of a sample, also where it is of all
+
+    >>> read = Read("0.1.0", False, 1_700_000_000_000, 4096, 0.1, (Share("keys", "entries", 5, 80),))
+    >>> [str(share) for share in read.sampled]
+    ['keys: 5 of 80 entries']
     """
 
     version: str
@@ -213,7 +224,7 @@ class Read:
 
 
 def plain(section: Any) -> Any:
-    """A dataclass and all in it as dicts, lists, strings and numbers, for JSON; None stays None.
+    """`section`, a dataclass or None, and all in it as dicts, lists, strings and numbers, for JSON.
 
     >>> plain(TimeSeries(0, 1000, (1, 2), (10, 20)))
     {'start': 0, 'width': 1000, 'counts': [1, 2], 'bytes': [10, 20]}
