@@ -75,10 +75,11 @@ Cell = Fact | str | None
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column; `number`: its cells are set flush right."""
+    """A column; `number`: its cells are set flush right; `bar`: a bar below each shows how large it is."""
 
     title: str
     number: bool = False
+    bar: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,12 @@ class Table:
     def shown(self) -> Sequence[Sequence[Cell]]:
         """The rows that the page has."""
         return self.rows[: self.limit]
+
+    def part(self, column: int, cell: Cell) -> int:
+        """How large the number of a cell is, in percent of the column's largest."""
+        cells = [row[column] for row in self.rows]
+        largest = max((one.value or 0 for one in cells if isinstance(one, Fact)), default=0)
+        return round(100 * max(cell.value or 0, 0) / largest) if isinstance(cell, Fact) and largest > 0 else 0
 
     @property
     def more(self) -> int:

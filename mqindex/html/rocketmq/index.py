@@ -103,29 +103,24 @@ def _whole(number: float) -> str:
     return count(round(number))
 
 
-def _frequent(facts: Facts) -> Figure:
-    keys = facts.get("index", "frequent")
-    labels = [name_of(one["key"]) if one["key"] else "not known" for one in keys]
+def _frequent(facts: Facts) -> Table:
     rows: list[list[Cell]] = [
         [
-            labels[i],
+            name_of(one["key"]),
             name_of(one["topic"]),
-            one["property"],
             facts("index", "frequent", i, "entries"),
+            one["property"],
             facts("index", "frequent", i, "key_hash", form=str),
             facts("index", "frequent", i, "phy_offset"),
         ]
-        for i, one in enumerate(keys)
+        for i, one in enumerate(facts.get("index", "frequent"))
     ]
     columns = (
         Column("key"),
         Column("topic"),
+        Column("entries", number=True, bar=True),
         Column("property"),
-        Column("entries", number=True),
         Column("hash", number=True),
         Column("a message at", number=True),
     )
-    topics = [f"{label} · {name_of(one['topic'])}" for label, one in zip(labels, keys, strict=True)]
-    picture = figures.ranked("index-frequent", topics, [one["entries"] for one in keys])
-    says = "The keys with most messages: their look-ups walk the longest chains."
-    return Figure(picture, "Most frequent keys", says, data=Table("Most frequent keys", columns, rows))
+    return Table("Most frequent keys: their look-ups walk the longest chains", columns, rows)

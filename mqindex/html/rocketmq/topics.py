@@ -144,12 +144,10 @@ def _queues(facts: Facts) -> Iterable[Block]:
 
 def _tags(facts: Facts) -> Iterable[Block]:
     topics = facts.get("topics", "topics")
+    columns = (Column("tag"), Column("messages", number=True, bar=True))
     for i in [i for i, one in enumerate(topics) if len(one["tags"]) > 1][:_SHOWN]:
-        tags = topics[i]["tags"]
-        labels = [name_of(one["tag"]) for one in tags]
-        path = ("topics", "topics")
-        rows: list[list[Cell]] = [[labels[at], facts(*path, i, "tags", at, "messages")] for at in range(len(tags))]
-        name = name_of(topics[i]["name"])
-        data = Table(f"Tags of {name}", (Column("tag"), Column("messages", number=True)), rows)
-        picture = figures.ranked(f"topics-tags-{i}", labels, [one["messages"] for one in tags], tone="s4")
-        yield Figure(picture, f"Tags of {name}", "The most frequent tags of this topic.", data=data)
+        path = ("topics", "topics", i, "tags")
+        rows: list[list[Cell]] = [
+            [name_of(one["tag"]), facts(*path, at, "messages")] for at, one in enumerate(topics[i]["tags"])
+        ]
+        yield Table(f"Most frequent tags of {name_of(topics[i]['name'])}", columns, rows)
