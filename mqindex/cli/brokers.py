@@ -10,10 +10,11 @@ from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.options import BrokerOptions
 from mqindex.cli.rocketmq import kinds as rocketmq_kinds
 
-__all__ = ["DUMPED", "HOMES", "QUERIED", "VERIFIED", "broker_of", "library_of", "unseen_kind"]
+__all__ = ["DUMPED", "HOMES", "QUERIED", "REPORTED", "VERIFIED", "broker_of", "library_of", "unseen_kind"]
 
 # The kinds of path that each command takes.
 HOMES = (rocketmq_kinds.STORE, kafka_kinds.PARTITION, kafka_kinds.LOG_DIR)
+REPORTED = (*HOMES, *kafka_kinds.OF_SEGMENT)
 VERIFIED = (
     rocketmq_kinds.STORE,
     rocketmq_kinds.INDEX_DIR,

@@ -14,6 +14,7 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
 from tests.cli.conftest import Shell, Store
+from tests.support.golden_kafka import PartitionCase
 
 
 def test_a_clean_store_gives_a_page(shell: Shell, basic: Store, tmp_path: Path) -> None:
@@ -114,3 +115,17 @@ def test_a_missing_package_is_named_before_the_work(basic: Store, tmp_path: Path
     assert done.stderr.startswith("mqindex: a page needs jinja2 and matplotlib: pip install 'mqindex[html]'")
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "page.html").exists()
+
+
+def test_kafka_paths_have_pages_too(shell: Shell, tmp_path: Path) -> None:
+    partition = PartitionCase("410-plain-mono").closed(tmp_path)
+    for number, path in enumerate((partition.parent, partition, sorted(partition.glob("*.log"))[1])):
+        (partition.parent / "meta.properties").touch()
+        out = tmp_path / f"{number}.html"
+        done = shell("report", path, "--out", out, "--index-interval-bytes", "1000")
+        assert (done.status, done.err) == (0, "")
+        assert ("Kafka log dir", "Kafka partition", "Kafka segment")[number] in out.read_text()
+    next(partition.glob("*.timeindex")).unlink()
+    done = shell("report", partition, "--json", "--index-interval-bytes", "1000")
+    (line,) = done.json
+    assert (done.status, line["ok"], line["partitions"][0]["time_indexes_lost"]) == (1, False, 1)

@@ -7,7 +7,7 @@ import os
 import click
 
 from mqindex.cli.broker import Broker, Health
-from mqindex.cli.brokers import HOMES, broker_of, unseen_kind
+from mqindex.cli.brokers import REPORTED, broker_of, unseen_kind
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, report_options, subcommand
 from mqindex.cli.output import print_json, print_line
@@ -31,7 +31,7 @@ __all__ = ["command"]
     "--deep", is_flag=True,
     help="RocketMQ: compare every index entry with the log, and every body with its checksum. Kafka: every record.",
 )  # fmt: skip
-@report_options(*HOMES)
+@report_options(*REPORTED)
 def command(
     *,
     path: str,
@@ -54,7 +54,7 @@ def command(
         raise click.UsageError("expected --out FILE for a page, or --json", click.get_current_context(silent=True))
     if out is not None:
         _require_place(out, path, force=force)
-    kind = require_home(path, kind, *HOMES) if engine.sees(path) else unseen_kind(kind, options)
+    kind = require_home(path, kind, *REPORTED) if engine.sees(path) else unseen_kind(kind, options)
     broker = broker_of(kind)
     with engine.open() as chosen:
         health = broker.report(path, options, deep=deep, engine=chosen)

@@ -35,11 +35,21 @@ class LogDirHealth:
     others: Totals
     read: Read
 
+    @property
+    def ok(self) -> bool:
+        """`verify` found no error."""
+        return self.verify.ok
+
     def to_dict(self) -> dict[str, Any]:
-        """Every field as dicts, lists, strings and numbers, for JSON."""
+        """`ok` and every field as dicts, lists, strings and numbers, for JSON."""
         parts = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "verify"}
         kind = parts.pop("kind")
-        return {"verify": self.verify.to_dict(), "kind": kind, **{name: _plain(part) for name, part in parts.items()}}
+        return {
+            "ok": self.ok,
+            "kind": kind,
+            "verify": self.verify.to_dict(),
+            **{name: _plain(part) for name, part in parts.items()},
+        }
 
 
 def _plain(part: Any) -> Any:

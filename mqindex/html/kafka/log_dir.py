@@ -1,0 +1,99 @@
+"""A log dir: which partitions fill it, and how they are."""
+
+from __future__ import annotations
+
+from mqindex.html import figures
+from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, Section, Table
+from mqindex.html.parts import name_of
+from mqindex.html.text import moment, size, times
+
+__all__ = ["codecs_of", "log_dir_of", "lost_times"]
+
+_RANKED = 15
+_LOST = (
+    "Time indexes are lost. A broker makes empty ones and says nothing: a search by time does not find these records, "
+    "and retention by time goes by when the log files were written. A repair brings the time indexes back."
+)
+
+
+def log_dir_of(facts: Facts) -> Section:
+    """The section of all partitions."""
+    partitions = facts.get("partitions")
+    tiles: list[tuple[str, Cell]] = [
+        ("partitions", facts("totals", "partitions")),
+        ("bytes", facts("totals", "bytes", form=size)),
+        ("records", facts("totals", "records")),
+        ("batches", facts("totals", "batches")),
+        ("segments", facts("totals", "segments")),
+    ]
+    if facts.get("totals", "unread"):
+        tiles.append(("segments that cannot be read", facts("totals", "unread")))
+    blocks: list[Block] = [Fields(tiles, large=True)]
+    if not partitions:
+        return Section("log-dir", "Log dir", [Note("The log dir has no partition.")])
+    if any(one["time_indexes_lost"] for one in partitions):
+        blocks.append(lost_times())
+    largest = partitions[:_RANKED]
+    picture = figures.ranked(
+        "log-dir-bytes", [name_of(one["name"]) for one in largest], [one["totals"]["bytes"] for one in largest], size
+    )
+    blocks += [
+        Figure(picture, "Largest partitions", "Bytes of the logs of each partition."),
+        _partitions(facts),
+        *codecs_of(facts, ("codecs",), "log-dir", "Compression in the log dir"),
+    ]
+    if facts.get("others", "partitions"):
+        names = ("partitions", "segments", "batches", "records")
+        rest: list[tuple[str, Cell]] = [(name, facts("others", name)) for name in names]
+        blocks.append(Note("Smaller partitions are not listed. All of them together:"))
+        blocks.append(Fields([*rest, ("bytes", facts("others", "bytes", form=size))]))
+    return Section("log-dir", "Partitions", blocks, "What fills the log dir; each number counts every batch.")
+
+
+def lost_times() -> Note:
+    """What it means that time indexes are lost."""
+    return Note(_LOST, "bad")
+
+
+def _partitions(facts: Facts) -> Table:
+    rows: list[list[Cell]] = [
+        [
+            name_of(one["name"]),
+            facts("partitions", i, "errors"),
+            facts("partitions", i, "time_indexes_lost"),
+            facts("partitions", i, "totals", "bytes", form=size),
+            facts("partitions", i, "totals", "records"),
+            facts("partitions", i, "totals", "segments"),
+            facts("partitions", i, "min_timestamp", form=moment),
+            facts("partitions", i, "max_timestamp", form=moment),
+        ]
+        for i, one in enumerate(facts.get("partitions"))
+    ]
+    titles = ("errors", "times lost", "bytes", "records", "segments", "oldest", "newest")
+    columns = (Column("partition"), *(Column(title, number=True) for title in titles))
+    caption = "Partitions by bytes. Times lost: segments whose time index is missing, or has none of its entries"
+    return Table(caption, columns, rows, limit=100)
+
+
+def codecs_of(facts: Facts, path: tuple[str | int, ...], name: str, title: str) -> list[Block]:
+    """Codecs and how well they compress, at `path`; nothing where there is no batch."""
+    codecs = facts.get(*path)
+    if not codecs:
+        return []
+    rows: list[list[Cell]] = [
+        [
+            one["codec"],
+            facts(*path, i, "bytes", form=size),
+            facts(*path, i, "batches"),
+            facts(*path, i, "records"),
+            facts(*path, i, "ratio", form=times),
+            facts(*path, i, "sampled"),
+        ]
+        for i, one in enumerate(codecs)
+    ]
+    titles = ("bytes", "batches", "records", "compression ratio", "batches decompressed for it")
+    table = Table("Batches by codec", (Column("codec"), *(Column(each, number=True) for each in titles)), rows)
+    says = "Bytes of the batches of each codec, as they are stored. The ratio, how many times as long the records are "
+    says += "when they are decompressed, is from a sample of batches."
+    picture = figures.ranked(f"{name}-codecs", [one["codec"] for one in codecs], [one["bytes"] for one in codecs], size)
+    return [Figure(picture, title, says), table]

@@ -1,0 +1,211 @@
+"""One partition in detail: segments, time against offset, batches, indexes, transactions, epochs, producers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mqindex.html.figures import Stretch, in_calendar, ranked, stretches, time_line
+from mqindex.html.kafka.log_dir import codecs_of, lost_times
+from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, Section, Table
+from mqindex.html.parts import histogram, name_of
+from mqindex.html.text import count, moment, size, span
+
+__all__ = ["partition_of"]
+
+_DRAWN = 16  # segments
+_STATES = {"good": "s3", "differs": "s3", "none": "s6", "unknown": "warn", "missing": "bad", "wrong": "bad"}
+_LEGEND = (("s3", "time index sound"), ("bad", "time index missing or wrong"), ("warn", "the log cannot be read"))
+_INDEXES = ("offset_index", "time_index", "transaction_index")
+
+
+def partition_of(facts: Facts, number: int) -> list[Section]:
+    """The sections of the partition of this number."""
+    one = ("partitions", number)
+    name = name_of(facts.get(*one, "name"))
+    tiles: list[tuple[str, Cell]] = [
+        ("bytes", facts(*one, "totals", "bytes", form=size)),
+        ("records", facts(*one, "totals", "records")),
+        ("batches", facts(*one, "totals", "batches")),
+        ("next offset", facts(*one, "next_offset")),
+        ("oldest record", facts(*one, "min_timestamp", form=moment)),
+        ("newest record", facts(*one, "max_timestamp", form=moment)),
+    ]
+    blocks: list[Block] = [Fields(tiles, large=True)]
+    if facts.get(*one, "time_indexes_lost"):
+        blocks += [lost_times(), Fields([("time indexes lost", facts(*one, "time_indexes_lost"))])]
+    blocks += _segments(facts, *one)
+    lead = (
+        "The partition with the most errors, or else the largest, in detail." if facts.get("kind") == "log dir" else ""
+    )
+    sections = [Section("partition", f"Partition {name}", blocks, lead)]
+    if facts.get(*one, "stretches"):
+        sections.append(Section("times", f"Times of {name}", list(_times(facts, *one))))
+        sections.append(Section("batches", f"Batches of {name}", list(_batches(facts, *one))))
+    sections.append(Section("writers", f"Writers of {name}", list(_writers(facts, *one))))
+    return sections
+
+
+# ---- segments
+
+
+def _segments(facts: Facts, *one: str | int) -> Iterable[Block]:
+    segments = facts.get(*one, "segments")
+    fields: list[tuple[str, Cell]] = [
+        ("segments", facts(*one, "totals", "segments")),
+        ("offset index, entries per MiB", facts(*one, "offset_entries_per_mib")),
+        ("time index, entries per MiB", facts(*one, "time_entries_per_mib")),
+        ("log start offset", facts(*one, "log_start_offset")),
+        ("recovery point", facts(*one, "recovery_point")),
+        ("high watermark", facts(*one, "high_watermark")),
+    ]
+    rows = [_segment(facts, *one, "segments", i) for i in range(len(segments))]
+    titles = ("base offset", "bytes", "batches", "records", "oldest", "newest", "retention goes by")
+    columns = [Column(title, number=True) for title in titles]
+    for title in ("offset index", "time index", "transaction index"):
+        columns += [Column(title), Column("entries", number=True)]
+    table = Table("Segments", columns, rows, count=facts.get(*one, "totals", "segments"), limit=100)
+    drawn = [each for each in segments[-_DRAWN:] if _is_timed(each)]
+    if drawn:
+        lines = [(str(each["base_offset"]), [_drawn(each)]) for each in drawn]
+        begin = min(each["min_timestamp"] for each in drawn)
+        end = max(each["max_timestamp"] for each in drawn)
+        says = "The newest segments by their base offsets: from the oldest to the newest time of their batches."
+        picture = stretches("partition-segments", lines, begin, end)
+        yield Figure(picture, "Segments over time", says, _LEGEND, table)
+    else:
+        yield table
+    yield Fields(fields)
+
+
+def _is_timed(segment: dict[str, int | None]) -> bool:
+    return all(in_calendar(segment[name] or 0) for name in ("min_timestamp", "max_timestamp"))
+
+
+def _drawn(segment: dict[str, dict[str, str]]) -> Stretch:
+    tone = _STATES[segment["time_index"]["state"]]
+    return Stretch(float(segment["min_timestamp"]), float(segment["max_timestamp"]), tone)  # type: ignore[arg-type]
+
+
+def _segment(facts: Facts, *path: str | int) -> list[Cell]:
+    row: list[Cell] = [
+        facts(*path, "base_offset", form=str),
+        facts(*path, "bytes", form=size),
+        facts(*path, "batches"),
+        facts(*path, "records"),
+        *(facts(*path, name, form=moment) for name in ("min_timestamp", "max_timestamp", "retention_timestamp")),
+    ]
+    for index in _INDEXES:
+        row += [facts.get(*path, index, "state"), facts(*path, index, "entries")]
+    return row
+
+
+# ---- times
+
+
+def _times(facts: Facts, *one: str | int) -> Iterable[Block]:
+    found = facts.get(*one, "stretches")
+    yield Fields(
+        [
+            ("batches out of order of time", facts(*one, "late_batches")),
+            ("furthest back", facts(*one, "furthest_back", form=span)),
+            ("batches without a time", facts(*one, "untimed_batches")),
+            ("batches with the broker's time", facts(*one, "append_time_batches")),
+        ]
+    )
+    timed = [each for each in found if _is_timed(each)]
+    if not timed:
+        return
+    rows: list[list[Cell]] = [
+        [
+            facts(*one, "stretches", i, "offset"),
+            facts(*one, "stretches", i, "last_offset"),
+            facts(*one, "stretches", i, "min_timestamp", form=moment),
+            facts(*one, "stretches", i, "max_timestamp", form=moment),
+            facts(*one, "stretches", i, "records"),
+            facts(*one, "stretches", i, "bytes", form=size),
+        ]
+        for i in range(len(found))
+    ]
+    titles = ("from offset", "to offset", "least time", "greatest time", "records", "bytes")
+    table = Table("Time against offset", [Column(title, number=True) for title in titles], rows, limit=200)
+    lines = [
+        (tone, [(each[name], each["last_offset"]) for each in timed])
+        for tone, name in (("s2", "min_timestamp"), ("s1", "max_timestamp"))
+    ]
+    says = (
+        "Offsets grow upwards, time to the right. One line that rises: records are in order of time. Lines that part "
+    )
+    says += "or go back: producers whose clocks differ, or that send late."
+    legend = (("s1", "greatest time in a stretch of the log"), ("s2", "least time"))
+    picture = time_line("partition-times", lines, count, from_zero=False)
+    yield Figure(picture, "Time against offset", says, legend, table)
+
+
+# ---- batches
+
+
+def _batches(facts: Facts, *one: str | int) -> Iterable[Block]:
+    says = "Batches by the bytes that they take in the log: from each size up to the next."
+    path = (*one, "batch_bytes")
+    yield histogram(facts, path, "partition-batch-bytes", "Batch sizes", says, form=size, what="bytes from")
+    says = "Batches by how many records they hold: from each number up to the next."
+    path = (*one, "batch_records")
+    yield histogram(facts, path, "partition-batch-records", "Records per batch", says, what="records from")
+    yield from codecs_of(facts, (*one, "codecs"), "partition", "Compression")
+    if facts.get(*one, "wrapped"):
+        yield Note("Compressed messages of the old formats count as one record each, whatever is in them.")
+        yield Fields([("such messages", facts(*one, "wrapped"))])
+
+
+# ---- who wrote
+
+
+def _writers(facts: Facts, *one: str | int) -> Iterable[Block]:
+    path = (*one, "transactions")
+    names = ("committed", "aborted", "open", "batches", "control_batches")
+    if any(facts.get(*path, name) for name in names):
+        titles = ("transactions committed", "aborted", "open", "batches in transactions", "markers")
+        yield Fields([(title, facts(*path, name)) for title, name in zip(titles, names, strict=True)])
+        if not facts.get(*path, "whole"):
+            yield Note("A segment cannot be read to its end: there may be more transactions.", "warn")
+    opened = facts.get(*path, "listed")
+    if opened:
+        rows: list[list[Cell]] = [
+            [facts(*path, "listed", i, name, form=str) for name in ("producer_id", "first_offset")]
+            for i in range(len(opened))
+        ]
+        columns = (Column("producer id", number=True), Column("first offset", number=True))
+        caption = "Open transactions, the oldest first: who reads only what is committed waits there"
+        yield Table(caption, columns, rows, count=facts.get(*path, "open"))
+    yield from _producers(facts, *one, "producers")
+    epochs = facts.get(*one, "leader_epochs")
+    if epochs:
+        rows = [
+            [facts(*one, "leader_epochs", i, name) for name in ("epoch", "base_offset")] for i in range(len(epochs))
+        ]
+        columns = (Column("leader epoch", number=True), Column("from offset", number=True))
+        found = facts.get(*one, "leader_epoch_count")
+        yield Table("Leader epochs of the batches", columns, rows, count=found, limit=100)
+
+
+def _producers(facts: Facts, *path: str | int) -> Iterable[Block]:
+    biggest = facts.get(*path, "biggest")
+    if not biggest:
+        return
+    least = "" if facts.get(*path, "whole") else "at least so many "
+    yield Fields([(f"{least}producers with an id", facts(*path, "count")), ("their batches", facts(*path, "batches"))])
+    rows: list[list[Cell]] = [
+        [
+            facts(*path, "biggest", i, "producer_id", form=str),
+            facts(*path, "biggest", i, "bytes", form=size),
+            facts(*path, "biggest", i, "batches"),
+            facts(*path, "biggest", i, "records"),
+        ]
+        for i in range(len(biggest))
+    ]
+    titles = ("producer id", "bytes", "batches", "records")
+    table = Table("Largest producers", [Column(title, number=True) for title in titles], rows)
+    labels = [str(each["producer_id"]) for each in biggest]
+    picture = ranked("partition-producers", labels, [each["bytes"] for each in biggest], size)
+    says = "Bytes that the largest producers wrote, by their ids. Producers without an id are not told apart."
+    yield Figure(picture, "Largest producers", says, data=table)
