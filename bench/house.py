@@ -17,15 +17,15 @@ ACROSS = {  # where the middle of a room is, left to right; rooms that are not n
     "undo": 7.8,
     "wording": 11.6,
     "report": 10.2,
-    "columns": 5.1,
+    "columns": 5.4,
     "files": 7.8,
     "_native": 6.4,
     C: 5.4,
     "errors": 8.8,
     "health": 0.8,
 }
-STEP, LETTER, LINE = 1.25, 0.092, 0.2  # between levels; width and height of a small letter
-FEW = 6  # inner rooms in a line
+STEP, LETTER, LINE = 1.35, 0.092, 0.2  # between levels; width and height of a small letter
+FEW = 5  # inner rooms in a line, at most
 
 
 def table() -> dict[str, Any]:
@@ -110,4 +110,6 @@ def _places(levels: dict[str, int]) -> dict[str, tuple[float, float]]:
 
 
 def _lines(rooms: list[str]) -> list[str]:
-    return [" · ".join(rooms[i : i + FEW]) for i in range(0, len(rooms), FEW)]
+    """As few lines as may be, of about as many rooms."""
+    each = -(-len(rooms) // max(1, -(-len(rooms) // FEW))) or 1
+    return [" · ".join(rooms[i : i + each]) for i in range(0, len(rooms), each)]

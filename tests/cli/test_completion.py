@@ -123,9 +123,9 @@ def test_the_shell_itself_takes_the_line_and_completes(shell: Shell, home: Path,
         pytest.skip(f"no {name} that click completes in")
     shell("--install-completion", name)
     programs = {
-        "bash": "source ~/.bashrc; COMP_WORDS=(mqindex rep) COMP_CWORD=1; _mqindex_completion mqindex; echo $COMPREPLY",
+        "bash": "source ~/.bashrc; COMP_WORDS=(mqindex reb) COMP_CWORD=1; _mqindex_completion mqindex; echo $COMPREPLY",
         "zsh": "source ~/.zshrc; print ${_comps[mqindex]}",
-        "fish": 'complete -C "mqindex rep"',
+        "fish": 'complete -C "mqindex reb"',
     }
     command = home / "mqindex"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mqindex "$@"\n')
@@ -134,5 +134,5 @@ def test_the_shell_itself_takes_the_line_and_completes(shell: Shell, home: Path,
     done = subprocess.run(
         [name, "-c", programs[name]], env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
     )
-    assert done.stdout.split()[:1] == ["_mqindex_completion" if name == "zsh" else "repair"], done.stderr
+    assert done.stdout.split()[:1] == ["_mqindex_completion" if name == "zsh" else "rebuild"], done.stderr
     assert done.stderr == ""

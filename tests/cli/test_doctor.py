@@ -6,8 +6,8 @@ import importlib.metadata
 import os
 import platform
 import resource
-import stat
 import sys
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -139,14 +139,14 @@ def test_low_limits_and_an_ascii_locale() -> None:
         assert (found["address space"], found["locale"]) == ("limited", "limited")
 
 
-def test_a_directory_where_nothing_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR | 0o055)
-    monkeypatch.chdir(tmp_path)
-    list(machine.places())  # what is imported on first use is imported now
-    tmp_path.parent.chmod(0o755)  # the way to it is open
-    with ordinary_user():
-        line = one(machine.places(), "current directory")
-    tmp_path.chmod(0o755)
+def test_a_directory_where_nothing_can_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o555)
+        monkeypatch.chdir(place)
+        list(machine.places())  # what is imported on first use is imported now
+        with ordinary_user():
+            line = one(machine.places(), "current directory")
+        monkeypatch.undo()
     assert (line.state, "Permission denied" in line.found) == ("limited", True)
 
 
