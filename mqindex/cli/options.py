@@ -168,15 +168,16 @@ def store_options(function: Function) -> Function:
 class EngineOptions:
     """Where the work runs. `open()` gives the engine for the time of a `with`, its progress on a terminal shown."""
 
-    def __init__(self, engine: str, workers: int | None, master: str | None) -> None:
-        if master is not None and engine != "spark":
-            raise click.UsageError("--master is for --engine spark", click.get_current_context(silent=True))
+    def __init__(self, engine: str, workers: int | None, master: str | None, *, verbose: bool = False) -> None:
+        if (master is not None or verbose) and engine != "spark":
+            flag = "--master" if master is not None else "--verbose"
+            raise click.UsageError(f"{flag} is for --engine spark", click.get_current_context(silent=True))
         if master is not None and workers is not None:
             raise click.UsageError(
                 "--workers counts processors of this machine; with --master the cluster decides",
                 click.get_current_context(silent=True),
             )
-        self.engine, self.workers, self.master = engine, workers, master
+        self.engine, self.workers, self.master, self.verbose = engine, workers, master, verbose
 
     def sees(self, path: str) -> bool:
         """Whether this machine can see what is at `path`: not where only the cluster's workers do."""
@@ -192,7 +193,8 @@ class EngineOptions:
             from mqindex.spark import SparkEngine
             from mqindex.spark.session import opened
 
-            with opened(self.master or f"local[{self.workers or '*'}]") as spark, progress_bars() as show:
+            master = self.master or f"local[{self.workers or '*'}]"
+            with opened(master, verbose=self.verbose) as spark, progress_bars() as show:
                 yield SparkEngine(spark, progress=show)
         else:
             from mqindex.engines import LocalEngine
@@ -202,7 +204,7 @@ class EngineOptions:
 
 
 def _engine_options(function: Function) -> Function:
-    """`--engine`, `--workers`, `--master`, gathered into one argument `engine`."""
+    """`--engine`, `--workers`, `--master`, `--verbose`, gathered into one argument `engine`."""
 
     @click.option(
         "--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True,
@@ -210,9 +212,12 @@ def _engine_options(function: Function) -> Function:
     )  # fmt: skip
     @click.option("--workers", type=click.IntRange(1), metavar="N", help="Processors to use.  [default: all]")
     @click.option("--master", metavar="URL", help="Spark's master; sc:// for Spark Connect.  [default: local[*]]")
+    @click.option("-v", "--verbose", is_flag=True, help="Let Spark write its own warnings too.")
     @functools.wraps(function)
-    def gathered(*arguments: Any, engine: str, workers: int | None, master: str | None, **rest: Any) -> Any:
-        return function(*arguments, engine=EngineOptions(engine, workers, master), **rest)
+    def gathered(
+        *arguments: Any, engine: str, workers: int | None, master: str | None, verbose: bool, **rest: Any
+    ) -> Any:
+        return function(*arguments, engine=EngineOptions(engine, workers, master, verbose=verbose), **rest)
 
     return gathered
 

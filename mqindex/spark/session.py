@@ -15,13 +15,14 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from mqindex import __version__
 from mqindex.errors import RebuildError
+from mqindex.spark.noise import quiet_start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -141,10 +142,13 @@ def _require_server(master: str) -> None:
 
 
 @contextmanager
-def opened(master: str) -> Iterator[SparkSession]:
-    """The active session, which goes on; or a new one, stopped at the end."""
+def opened(master: str, *, verbose: bool = False) -> Iterator[SparkSession]:
+    """The active session, which goes on; or a new one, stopped at the end. `verbose`: it says what it has to say."""
     active = _active()
-    spark = active or get_or_create(master)
+    with nullcontext() if verbose or active is not None else quiet_start():
+        spark = active or get_or_create(master)
+    if verbose and not is_connect(spark):
+        spark.sparkContext.setLogLevel("WARN")
     try:
         yield spark
     finally:

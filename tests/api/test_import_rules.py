@@ -61,7 +61,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"verify", "rebuild", "repair", "report"},
     ],
     "spark": [
-        {"jobs", "missing_files", "options", "rows", "session", "store_paths"},
+        {"jobs", "missing_files", "noise", "options", "rows", "session", "store_paths"},
         {"engine"},
         {"build", "functions", "sources"},
     ],

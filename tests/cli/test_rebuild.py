@@ -163,6 +163,7 @@ def test_spark_gives_the_same_files(basic: Store, tmp_path: Path) -> None:
     done = process("rebuild", basic.root, "--out", out, "--engine", "spark", "--master", "local[2]")
     assert done.returncode == 0
     assert b"/mqindex/" not in done.stderr  # Spark's own workers may complain that their driver has gone
+    assert not any(noise in done.stderr for noise in (b"WARN", b"log4j", b"log level"))
     rebuilt = [path.read_bytes() for path in sorted((out / "index").iterdir())]
     assert rebuilt == [path.read_bytes() for path in basic.index_files]
 

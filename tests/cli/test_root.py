@@ -116,6 +116,7 @@ def test_alone_it_greets_with_the_three_commands_one_needs(shell: Shell) -> None
         (["query", "x", "k", "--topic", "T", "--begin", "yesterday"], ["yesterday", "ms since the epoch"]),
         (["hash", "k", "--hash-slot-num", "0"], ["--hash-slot-num"]),
         (["verify", ".", "--master", "local[2]"], ["--master", "--engine spark"]),
+        (["verify", ".", "-v"], ["--verbose", "--engine spark"]),
         (["verify", ".", "--engine", "spark", "--master", "local[2]", "--workers", "2"], ["--workers", "--master"]),
     ],
 )
