@@ -35,6 +35,7 @@ PAGES = {  # module -> its name in the list of pages
     "mqindex.spark": "mqindex.spark",
     "mqindex.engines": "mqindex.engines",
     "mqindex.report": "mqindex.report",
+    "mqindex.health": "mqindex.health",
     "mqindex.errors": "mqindex.errors",
     "mqindex.rocketmq.options": "Store options",
     "mqindex.kafka.options": "Partition options",
