@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mqindex.files.tmpfile import passing_directory
@@ -22,8 +22,9 @@ from mqindex.html.palette import TONES
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["WIDTH", "Drawing", "Picture", "ink", "require_library"]
+__all__ = ["WIDTH", "Drawing", "Picture", "ink", "label_below", "label_left", "require_library"]
 
+_GAP = 6.0  # pixels between an axis and its labels
 WIDTH = 760  # units of a picture, which are pixels where the page is wide
 _SENTINEL = re.compile(r"#0100([0-9a-f]{2})")
 _NUMBER = re.compile(r"-?\d+\.\d{2,}")
@@ -96,10 +97,32 @@ class Picture(NamedTuple):
     content: str
 
 
+def label_below(axes: Axes, places: Sequence[float], labels: Sequence[str], *, inside: bool = False) -> None:
+    """A line below the axes, and labels at these places of it; `inside`: the outer ones do not stand out."""
+    from matplotlib.transforms import ScaledTranslation
+
+    axes.plot([0, 1], [0, 0], color=ink("line"), linewidth=1, transform=axes.transAxes, clip_on=False)
+    below = axes.get_xaxis_transform() + ScaledTranslation(0, -_GAP / 72, axes.figure.dpi_scale_trans)
+    sides = ["left", *["center"] * (len(places) - 2), "right"] if inside else ["center"] * len(places)
+    for place, label, side in zip(places, labels, sides, strict=True):
+        axes.text(place, 0, label, ha=side, va="top", color=ink("muted"), transform=below)
+
+
+def label_left(axes: Axes, places: Sequence[float], labels: Sequence[str], *, lines: bool) -> None:
+    """Labels on the left: of values, with thin lines to read them by, or names."""
+    from matplotlib.transforms import ScaledTranslation
+
+    beside = axes.get_yaxis_transform() + ScaledTranslation(-_GAP / 72, 0, axes.figure.dpi_scale_trans)
+    if lines:
+        axes.hlines(places, 0, 1, color=ink("line"), linewidth=0.8, transform=axes.get_yaxis_transform(), zorder=0)
+    for place, label in zip(places, labels, strict=True):
+        axes.text(0, place, label, ha="right", va="center", color=ink("muted" if lines else "ink"), transform=beside)
+
+
 class Drawing:
     """A picture of one pair of axes. `with Drawing("name", height=200) as axes: …`; then `picture`.
 
-    What its axes hold is set quietly: no frame, thin lines to read values by, labels in the page's grey.
+    The axes have no frame and no ticks; `label_below` and `label_left` draw what there is to be read.
     """
 
     picture: Picture
@@ -129,13 +152,7 @@ class Drawing:
             1 - (self._bottom + 10) / self._height,
         )
         axes = self._figure.add_axes(place)
-        axes.patch.set_visible(False)
-        for spine in axes.spines.values():
-            spine.set_visible(False)
-        axes.spines["bottom"].set(visible=True, color=ink("line"), linewidth=1)
-        axes.tick_params(length=0, pad=5, labelcolor=ink("muted"), labelsize=11)
-        axes.grid(axis="y", color=ink("line"), linewidth=0.8)
-        axes.set_axisbelow(True)
+        axes.set_axis_off()  # its ticks take most of the time of a drawing: what is needed of them is drawn below
         return axes
 
     def __exit__(self, *failed: object) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from mqindex.html.drawing import WIDTH, Drawing, Picture, ink
+from mqindex.html.drawing import WIDTH, Drawing, Picture, ink, label_below, label_left
 from mqindex.html.text import count, rate, size, visible
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def bars(
         axes.set_xlim(-0.6, len(values) - 0.4)
         axes.set_ylim(0, max([*values, *ideal, 0]) * 1.06 or 1)
         step = -(-len(labels) // 14)
-        axes.set_xticks(places[::step], [visible(label, _LABEL) for label in labels[::step]])
+        label_below(axes, places[::step], [visible(label, _LABEL) for label in labels[::step]])
         _value_axis(axes, form)
     return drawing.picture
 
@@ -127,17 +127,13 @@ def ranked(
     """Bars that lie below each other, the label on the left and the value behind the bar."""
     drawing = Drawing(name, 26 * len(values) + 20, left=210, right=96, bottom=6)
     with drawing as axes:
-        axes.grid(visible=False)
-        axes.spines["bottom"].set_visible(False)
         most = max([*values, 0]) or 1
         for place, value in enumerate(values):
             axes.broken_barh([(0, max(value, most * 0.002))], (place - 0.33, 0.66), facecolor=ink(tone), linewidth=0)
             axes.text(value + most * 0.012, place, form(value), va="center", color=ink("ink"), fontsize=11)
         axes.set_xlim(0, most)
         axes.set_ylim(len(values) - 0.4, -0.6)
-        axes.set_xticks([])
-        axes.set_yticks(range(len(values)), [visible(label, _LABEL).split("… (")[0] for label in labels])
-        axes.tick_params(axis="y", labelcolor=ink("ink"), labelsize=11.5)
+        label_left(axes, range(len(values)), [visible(one, _LABEL).split("… (")[0] for one in labels], lines=False)
     return drawing.picture
 
 
@@ -147,7 +143,6 @@ def stretches(
     """Lines below each other over one axis, each with its stretches; a tiny one is still to be seen. No form: times."""
     drawing = Drawing(name, 34 * len(rows) + 44, left=150, right=24)
     with drawing as axes:
-        axes.grid(visible=False)
         whole = (stop - start) or 1
         thin = _THIN * whole / (WIDTH - 174)
         for place, (_, parts) in enumerate(rows):
@@ -160,13 +155,12 @@ def stretches(
                 axes.broken_barh(box, (place - 0.3, 0.6), facecolor=ink(part.tone), linewidth=0, alpha=alpha)
         axes.set_xlim(start, start + whole)
         axes.set_ylim(len(rows) - 0.4, -0.6)
-        axes.set_yticks(range(len(rows)), [visible(label, _LABEL) for label, _ in rows])
-        axes.tick_params(axis="y", labelcolor=ink("ink"), labelsize=11.5)
+        label_left(axes, range(len(rows)), [visible(label, _LABEL) for label, _ in rows], lines=False)
         if form is None:
             _time_axis(axes, start, start + whole)
         else:
             ticks = [start + whole * i / 4 for i in range(5)]
-            _across(axes, ticks, [form(tick) for tick in ticks])
+            label_below(axes, ticks, [form(tick) for tick in ticks], inside=True)
     return drawing.picture
 
 
@@ -175,8 +169,6 @@ def heat(name: str, values: Sequence[float], most: float) -> Picture:
     rows = -(-len(values) // _CELLS)
     drawing = Drawing(name, 24 * max(rows, 1) + 16, left=4, right=4, bottom=4)
     with drawing as axes:
-        axes.grid(visible=False)
-        axes.spines["bottom"].set_visible(False)
         shapes: list[list[tuple[float, float]]] = [[] for _ in range(_SHADES + 1)]
         for place, value in enumerate(values):
             level = 0 if value <= 0 else min(_SHADES, 1 + int(_SHADES * value / (most or 1)))
@@ -186,7 +178,7 @@ def heat(name: str, values: Sequence[float], most: float) -> Picture:
         _boxes(axes, shapes[0], "raised")
         for level in range(1, _SHADES + 1):
             _boxes(axes, shapes[level], "s1", 0.1 + 0.9 * level / _SHADES)
-        axes.set(xlim=(0, _CELLS), ylim=(max(rows, 1), 0), xticks=[], yticks=[])
+        axes.set(xlim=(0, _CELLS), ylim=(max(rows, 1), 0))
     return drawing.picture
 
 
@@ -198,7 +190,7 @@ def _value_axis(axes: Axes, form: Form) -> None:
     unit = 1024.0 ** int(math.log(high, 1024)) if form in (size, rate) and high >= 1024 else 1.0
     locator = MaxNLocator(4, integer=form is count, steps=[1, 2, 2.5, 5, 10])
     ticks = [tick * unit for tick in locator.tick_values(low / unit, high / unit) if low <= tick * unit <= high]
-    axes.set_yticks(ticks, [form(tick) for tick in ticks])
+    label_left(axes, ticks, [form(tick) for tick in ticks], lines=True)
 
 
 def _time_axis(axes: Axes, start: float, stop: float) -> None:
@@ -212,15 +204,7 @@ def _time_axis(axes: Axes, start: float, stop: float) -> None:
         label, of_day = _time_label(tick, step)
         labels.append(label if of_day in (day, label) else f"{label}\n{of_day}")
         day = of_day
-    _across(axes, ticks, labels)
-
-
-def _across(axes: Axes, ticks: Sequence[float], labels: Sequence[str]) -> None:
-    """Labels of an axis from edge to edge: the outer ones stay inside."""
-    axes.set_xticks(ticks, labels)
-    shown = axes.get_xticklabels()
-    shown[0].set_horizontalalignment("left")
-    shown[-1].set_horizontalalignment("right")
+    label_below(axes, ticks, labels, inside=True)
 
 
 def _time_label(ms: float, step: float) -> tuple[str, str]:

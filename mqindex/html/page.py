@@ -172,7 +172,7 @@ class Actions:
     kind: ClassVar[str] = "actions"
     says: str
     lines: Sequence[str]
-    limit: int = 20
+    limit: int = 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mqindex.html import figures
-from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, Section, Table
+from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, Section, Table, Tone
 from mqindex.html.parts import histogram, name_of
 from mqindex.html.text import count, moment
 
@@ -29,7 +29,8 @@ def index_of(facts: Facts) -> Section:
         newest = len(index["files"]) - 1
         blocks += [_reads(facts), _chains(facts, newest), _heat(facts, newest), _files(facts)]
     else:
-        blocks.append(Note("There is no good index file: no query by key finds a message."))
+        tone: Tone = "bad" if index["log_entries"] else "info"
+        blocks.append(Note("There is no good index file: no query by key finds a message.", tone))
     if any(index["keys_per_message"]["counts"]):
         says = "Index entries of a message: its unique key, the keys of its KEYS, in newer versions its tags."
         path = ("index", "keys_per_message")
@@ -83,7 +84,7 @@ def _heat(facts: Facts, i: int) -> Figure:
 
 def _files(facts: Facts) -> Table:
     index = facts.get("index")
-    names = ("entries", "capacity", "slots_used", "slots_expected", "longest", "cold_reads", "cold_reads_expected")
+    names = ("entries", "slots_used", "slots_expected", "longest", "cold_reads", "cold_reads_expected")
     rows = [
         [
             one["name"],
@@ -93,7 +94,7 @@ def _files(facts: Facts) -> Table:
         ]
         for i, one in enumerate(index["files"])
     ][::-1]
-    titles = ("entries", "room", "slots used", "expected", "longest chain", "cold reads", "expected", "other keys")
+    titles = ("entries", "slots used", "expected", "longest chain", "cold reads", "expected", "other keys")
     columns = (Column("file"), *(Column(title, number=True) for title in titles), Column("from"))
     caption = "Index files, the newest first. Expected: if as many entries, all of other keys, fell at random"
     return Table(caption, columns, rows, count=len(rows) + index["more_files"])
