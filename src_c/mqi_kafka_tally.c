@@ -49,28 +49,57 @@ static inline void count_time(mqi_batch_counts *c, mqi_log_stretch *row, int64_t
     if (back > c->furthest_back) c->furthest_back = back;
 }
 
-int mqi_kafka_tally_add(mqi_kafka_tally *t, const uint8_t *p, const mqi_batch_head *h, int64_t at, int64_t greatest) {
-    mqi_batch_counts *c = &t->counts;
-    mqi_kafka_batch b;
-    mqi_batch_read_row(p, at, h, &b);
-    mqi_log_stretch *row = stretch_of(t, at, b.base_offset);
-    if (UNLIKELY(!row)) return 0;
-    int64_t records = b.count > 0 ? b.count : 0;
-    int codec = b.attributes & MQI_BATCH_CODEC, is_new = h->magic >= 2;
-    row->last_offset = b.last_offset;
+static inline void count_batch(mqi_batch_counts *c, mqi_log_stretch *row, const mqi_batch_head *h, int codec,
+                               int64_t records) {
+    row->last_offset = h->last_offset;
     row->batches++;
     row->records += records;
     row->bytes += h->size;
     add_to(c->codecs + codec, records, h->size);
-    c->magics[is_new ? 2 : h->magic != 0]++;
     c->sizes[power_of(h->size)]++;
     c->counts[power_of(records)]++;
-    c->wrapped += !is_new && codec;
-    c->transactional += is_new && (b.attributes & MQI_BATCH_TRANSACTIONAL);
-    c->control += is_new && (b.attributes & MQI_BATCH_CONTROL);
-    c->append_time += h->magic != 0 && (b.attributes & MQI_BATCH_APPEND_TIME);
+}
+
+static inline void count_producer(mqi_kafka_tally *t, int64_t producer, int64_t records, int64_t bytes) {
+    if (producer < 0) return;
+    if (UNLIKELY(!t->last || t->last_producer != producer)) {
+        t->last = place_of(t, producer);
+        t->last_producer = producer;
+    }
+    add_to(t->last, records, bytes);
+}
+
+/* Of magic 0 and 1: a message is a batch of one record. */
+static int add_message(mqi_kafka_tally *t, const uint8_t *p, const mqi_batch_head *h, int64_t at, int64_t greatest) {
+    mqi_batch_counts *c = &t->counts;
+    mqi_log_stretch *row = stretch_of(t, at, mqi_get64(p));
+    if (UNLIKELY(!row)) return 0;
+    int attributes = p[MQI_MESSAGE_ATTRIBUTES], codec = attributes & MQI_BATCH_CODEC;
+    count_batch(c, row, h, codec, 1);
+    c->magics[h->magic != 0]++;
+    c->wrapped += codec != 0;
+    c->append_time += h->magic != 0 && (attributes & MQI_BATCH_APPEND_TIME);
     count_time(c, row, h->max_timestamp, greatest);
-    if (b.producer_id >= 0) add_to(place_of(t, b.producer_id), records, h->size);
+    return 1;
+}
+
+int mqi_kafka_tally_add(mqi_kafka_tally *t, const uint8_t *p, const mqi_batch_head *h, int64_t at, int64_t greatest) {
+    if (UNLIKELY(h->magic < 2)) return add_message(t, p, h, at, greatest);
+    mqi_batch_counts *c = &t->counts;
+    mqi_log_stretch *row = stretch_of(t, at, mqi_get64(p));
+    if (UNLIKELY(!row)) return 0;
+    int32_t count = mqi_get32(p + MQI_BATCH_COUNT);
+    int64_t records = count > 0 ? count : 0;
+    int attributes = p[MQI_BATCH_ATTRIBUTES + 1];
+    count_batch(c, row, h, attributes & MQI_BATCH_CODEC, records);
+    c->magics[2]++;
+    if (UNLIKELY(attributes & ~MQI_BATCH_CODEC)) {
+        c->transactional += (attributes & MQI_BATCH_TRANSACTIONAL) != 0;
+        c->control += (attributes & MQI_BATCH_CONTROL) != 0;
+        c->append_time += (attributes & MQI_BATCH_APPEND_TIME) != 0;
+    }
+    count_time(c, row, h->max_timestamp, greatest);
+    count_producer(t, mqi_get64(p + MQI_BATCH_PRODUCER_ID), records, h->size);
     return 1;
 }
 

@@ -40,7 +40,8 @@ typedef struct {
 
 typedef struct {
     int64_t stretch, next; /* bytes in a stretch, where the next one begins */
-    int64_t n_producers;
+    int64_t n_producers, last_producer;
+    mqi_batch_sum *last; /* what the last producer's batches are counted in, or 0 */
     mqi_batch_counts counts;
     mqi_buffer stretches; /* rows of mqi_log_stretch */
     mqi_producer_sum producers[MQI_TALLY_PLACES];
