@@ -14,11 +14,16 @@ cdef object EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 cdef object MILLISECOND = datetime.timedelta(milliseconds=1)
 
 
+cdef bint _is_bool(value):
+    """Also NumPy's, which before NumPy 2 is a number for Python."""
+    return isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", None) == "b"
+
+
 def whole_number(str name not None, value, /):
     """An integer of any type as int; TypeError, naming the argument: a bool, a float, anything else."""
     if PyLong_CheckExact(value):
         return value
-    if not isinstance(value, bool) and PyIndex_Check(value):
+    if not _is_bool(value) and PyIndex_Check(value):
         try:
             return PyNumber_Index(value)
         except TypeError:
