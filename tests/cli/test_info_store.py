@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mqindex.rocketmq import MessageStore, NewMessage
 from mqindex.wording.text import iso
 from tests.cli.conftest import Shell, Store
 from tests.cli.test_terminal import on_a_terminal, plain
@@ -127,6 +128,19 @@ def test_names_of_groups_are_escaped(shell: Shell, basic: Store) -> None:
     offsets = {"offsetTable": {"AaTopic@\x1b[2J\u202eg": {"0": 0}}}
     (basic.root / "config" / "consumerOffset.json").write_text(json.dumps(offsets))
     assert r"\x1b[2J\u202eg: " in shell("info", basic.root).out
+
+
+def test_names_and_times_may_be_anything(shell: Shell, tmp_path: Path) -> None:
+    with MessageStore.open(tmp_path / "store", writable=True) as store:
+        for moment in (-(2**60), 2**62):
+            store.put_message(NewMessage("T", b"x", store_timestamp=moment))
+    offsets = {"offsetTable": {"T@" + "g" * 100_000: {"0": 0}}}
+    (tmp_path / "store" / "config").mkdir(exist_ok=True)
+    (tmp_path / "store" / "config" / "consumerOffset.json").write_text(json.dumps(offsets))
+    done = shell("info", tmp_path / "store")
+    assert (done.status, done.err) == (0, "")
+    assert "beyond the calendar to beyond the calendar" in done.out
+    assert f"{'g' * 60}... (100000 characters): 2 messages behind in 1 queue" in done.out
 
 
 def test_long_lists_are_cut_where_all_is_not_asked_for(shell: Shell, basic: Store) -> None:

@@ -92,7 +92,7 @@ def _of_log(path: str, facts: Facts, options: StoreArguments) -> Facts:
 
 def _coverage(log: CommitLog, facts: Facts) -> Facts:
     """Phy offsets [from, to) of the log, of the index files by their headers, and of the queues by their last units."""
-    begin, end = log.min_phy_offset, log.max_phy_offset
+    begin, end = _extent(facts)
     index = facts.get("index") or {}
     ranges = [
         (file["begin_phy_offset"], file["end_phy_offset"] + _size(log, file["end_phy_offset"]))
@@ -105,6 +105,11 @@ def _coverage(log: CommitLog, facts: Facts) -> Facts:
         "index": None if facts.get("index") is None else _merged(ranges, begin, end),
         "queues": None if reach is None else _merged([(begin, reach)], begin, end),
     }
+
+
+def _extent(facts: Facts) -> tuple[int, int]:
+    """Begin and end of the log, found already: its last file is not read again."""
+    return facts["commitlog"]["min_phy_offset"], facts["commitlog"]["max_phy_offset"]
 
 
 def _merged(ranges: Iterable[tuple[int, int]], begin: int, end: int) -> list[list[int]]:
@@ -136,8 +141,8 @@ def _queues_end(facts: Facts) -> int | None:
 
 def _rates(log: CommitLog, facts: Facts) -> Facts | None:
     """Bytes and messages a day, between the times of the first message and of the last that index or queues know."""
-    times = (_stored(log, log.min_phy_offset), _last_time(log, facts))
-    first, last = times
+    begin, end = _extent(facts)
+    first, last = _stored(log, begin), _last_time(log, facts)
     if first is None or last is None or last <= first:
         return None
     days = (last - first) / _DAY
@@ -145,7 +150,7 @@ def _rates(log: CommitLog, facts: Facts) -> Facts | None:
     return {
         "first_timestamp": first,
         "last_timestamp": last,
-        "bytes_a_day": round((log.max_phy_offset - log.min_phy_offset) / days),
+        "bytes_a_day": round((end - begin) / days),
         "messages_a_day": round(sum(row["units"] for row in queues) / days) if queues else None,
     }
 

@@ -18,6 +18,8 @@ __all__ = ["coverage_bar", "print_screen"]
 
 Facts = dict[str, Any]
 _GROUPS: Final = 5
+_LONGEST_NAME: Final = 60
+_CALENDAR: Final = 10**12  # s; a file may hold any time
 _WIDEST_BAR, _BESIDE_THE_BAR = 60, 34  # columns
 _WHY_INDEX = ": messages without keys, or missing entries"
 _CELLS, _PLAIN_CELLS = "░▒█", ".+#"  # nothing, some, all of a cell is covered
@@ -119,7 +121,8 @@ def _rates(rates: Facts | None) -> list[tuple[str, str]]:
     words = f"{amount(rates['bytes_a_day'], 'byte')} a day"
     if rates["messages_a_day"] is not None:
         words += f", {amount(rates['messages_a_day'], 'message')} a day"
-    span = timedelta(seconds=round((last - first) / 1000))
+    seconds = (last - first) // 1000
+    span = timedelta(seconds=seconds) if seconds < _CALENDAR else f"{seconds} s"
     return [("growth", words), ("of", f"{iso(first)} to {iso(last)}, {span}")]
 
 
@@ -130,7 +133,13 @@ def _lag(groups: list[Facts]) -> list[tuple[str, str]]:
     for one in groups[:_GROUPS]:
         unknown = f", {plural(one['unknown'], 'queue')} of it not there" if one["unknown"] else ""
         behind = f"{plural(one['lag'], 'message')} behind" if one["lag"] else "nothing behind"
-        lines.append(("" if lines else "lag", f"{one['group']}: {behind} in {plural(one['queues'], 'queue')}{unknown}"))
+        lines.append(
+            ("" if lines else "lag", f"{_name(one['group'])}: {behind} in {plural(one['queues'], 'queue')}{unknown}")
+        )
     if len(groups) > _GROUPS:
         lines.append(("", f"and {plural(len(groups) - _GROUPS, 'group')} more, less behind"))
     return lines
+
+
+def _name(text: str) -> str:
+    return text if len(text) <= _LONGEST_NAME else f"{text[:_LONGEST_NAME]}... ({len(text)} characters)"
