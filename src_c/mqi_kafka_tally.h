@@ -38,10 +38,17 @@ typedef struct {
     mqi_batch_sum sum; /* no batches: the place is free */
 } mqi_producer_sum;
 
+/* Neighbours of one codec, producer and stretch: they are counted together when the next one is of another. */
+typedef struct {
+    mqi_batch_sum sum;
+    int64_t producer_id, last_offset;
+    int codec, magic;
+} mqi_batch_run;
+
 typedef struct {
     int64_t stretch, next; /* bytes in a stretch, where the next one begins */
-    int64_t n_producers, last_producer;
-    mqi_batch_sum *last; /* what the last producer's batches are counted in, or 0 */
+    int64_t n_producers;
+    mqi_batch_run run;
     mqi_batch_counts counts;
     mqi_buffer stretches; /* rows of mqi_log_stretch */
     mqi_producer_sum producers[MQI_TALLY_PLACES];
@@ -49,6 +56,8 @@ typedef struct {
 
 /* Counts the batch `p`, which begins at `at`; `greatest`: the greatest timestamp up to it. 0: there is no memory. */
 int mqi_kafka_tally_add(mqi_kafka_tally *t, const uint8_t *p, const mqi_batch_head *h, int64_t at, int64_t greatest);
+/* Brings what is said of the batches so far up to date. */
+void mqi_kafka_tally_settle(mqi_kafka_tally *t);
 void mqi_kafka_tally_free(mqi_kafka_tally *t);
 
 #endif

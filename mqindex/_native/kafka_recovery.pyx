@@ -54,6 +54,7 @@ cdef extern from "mqi_kafka_recovery.h" nogil:
         mqi_buffer stretches
         mqi_producer_sum* producers
 
+    void mqi_kafka_tally_settle(mqi_kafka_tally* t) noexcept
     void mqi_kafka_tally_free(mqi_kafka_tally* t) noexcept
 
     ctypedef struct mqi_kafka_recovery:
@@ -279,6 +280,10 @@ cdef class Recovered:
         cdef mqi_kafka_tally* tally = self.r.tally
         if tally == NULL:
             return None
+        with cython.critical_section(self):
+            if self.busy:
+                raise RuntimeError("a Recovered serves one thread at a time")
+            mqi_kafka_tally_settle(tally)
         stretches = self._copied(&tally.stretches)
         counts = (<const char*>&tally.counts)[:sizeof(mqi_batch_counts)]
         return counts, stretches, b"".join([

@@ -187,6 +187,7 @@ static void recover(const mqi_kafka_log *log, int64_t base, int64_t interval, in
     HOLDS(whole.state == steps.state && whole.valid == steps.valid && whole.batches == steps.batches);
     HOLDS(whole.offset_index.size == steps.offset_index.size && whole.time_index.size == steps.time_index.size);
     HOLDS(whole.valid <= log->len && whole.offset_index.size <= max_index_size);
+    mqi_kafka_tally_settle(&tally);
     int64_t counted = 0, batches = 0;
     for (int n = 0; n < MQI_TALLY_CODECS; n++) counted += tally.counts.codecs[n].bytes;
     for (int n = 0; n < MQI_TALLY_POWERS; n++) batches += tally.counts.sizes[n];
