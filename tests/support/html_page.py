@@ -95,10 +95,10 @@ def requires_accessible(html: Html) -> None:
     for table in html.all("table"):
         assert any(one.tag == "caption" and one.text.strip() for one in table.inside)
         assert all(one.attributes.get("scope") in ("col", "row") for one in table.inside if one.tag == "th")
-    for region in html.elements:
-        if region.attributes.get("role") == "region":
-            assert region.attributes["tabindex"] == "0"
-            assert region.attributes.get("aria-label") or region.attributes["aria-labelledby"] in html.ids
+    for group in html.elements:
+        if group.attributes.get("role") == "group":
+            assert group.attributes["tabindex"] == "0"
+            assert group.attributes.get("aria-label") or group.attributes["aria-labelledby"] in html.ids
     for link in html.all("a"):
         assert link.text.strip()
         assert link.attributes["href"].removeprefix("#") in html.ids
