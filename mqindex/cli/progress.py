@@ -8,18 +8,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from mqindex._words import plural
 from mqindex.cli.trouble import say
 from mqindex.engines import Progress
 
 if TYPE_CHECKING:
-    from rich.progress import Task
+    from rich.progress import ProgressColumn, Task
 
     from mqindex.engines import OnProgress
 
-__all__ = ["amount", "progress_bars", "progress_line"]
+__all__ = ["amount", "columns", "progress_bars", "progress_line"]
 
 MINUTE: Final = 60.0  # s between two lines
 _WIDEST_BAR = 40
@@ -86,11 +86,7 @@ def _bars() -> Iterator[OnProgress]:
 
     console = Console(stderr=True)
     bars = progress.Progress(
-        progress.TextColumn("{task.description}", markup=False),
-        progress.BarColumn(bar_width=max(4, min(_WIDEST_BAR, console.width - _BESIDE_THE_BAR))),
-        progress.TaskProgressColumn(),
-        _column(_shown_rate),
-        _column(_shown_time),
+        *columns(max(4, min(_WIDEST_BAR, console.width - _BESIDE_THE_BAR))),
         console=console,
         transient=True,  # the report that follows says what was done
         redirect_stdout=False,
@@ -107,7 +103,20 @@ def _bars() -> Iterator[OnProgress]:
         yield show
 
 
-def _column(text_of: Callable[[Task], str]) -> Any:
+def columns(bar_width: int = _WIDEST_BAR) -> list[ProgressColumn]:
+    """Name, bar, share, rate, and the time left, of a stage whose task has a field `unit`."""
+    from rich import progress
+
+    return [
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(bar_width=bar_width),
+        progress.TaskProgressColumn(),
+        _column(_shown_rate),
+        _column(_shown_time),
+    ]
+
+
+def _column(text_of: Callable[[Task], str]) -> ProgressColumn:
     from rich.progress import ProgressColumn
     from rich.text import Text
 
@@ -128,13 +137,18 @@ def _shown_time(task: Task) -> str:
     """The time left; where it is not known, or nothing is left, the time that it took."""
     speed = _speed(task)
     if task.finished or not speed:
-        return _duration(task.elapsed or 0.0)
+        return _duration(_seconds(task))
     return f"{_duration((task.remaining or 0) / speed)} left"
 
 
 def _speed(task: Task) -> float:
     """Of the last seconds; where there are none to speak of, of the whole stage."""
-    return task.finished_speed or task.speed or task.completed / (task.elapsed or 1.0)
+    return task.finished_speed or task.speed or task.completed / (_seconds(task) or 1.0)
+
+
+def _seconds(task: Task) -> float:
+    """How long it runs; of what is finished, how long it ran."""
+    return task.finished_time or task.elapsed or 0.0
 
 
 @contextlib.contextmanager

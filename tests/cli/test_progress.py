@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import re
 import time
 
 import pytest
+from rich.console import Console
+from rich.progress import Progress as RichProgress
 
 from mqindex.cli import progress
 from mqindex.engines import Progress
@@ -71,3 +74,18 @@ def test_a_bar_has_its_rate_and_the_time_left_in_one_line(basic: Store, columns:
     lines = [line for line in re.split("[\n\r]", plain(shown)) if line.startswith("check the log ")]
     assert re.search(r"100% [\d.]+ [kMG]?(B|bytes)/s +\d:\d\d:\d\d *$", lines[-1]), lines
     assert all(len(line.rstrip()) <= columns and "…" not in line for line in lines)
+
+
+def test_a_finished_stage_keeps_its_time_and_its_rate() -> None:
+    now = [0.0]
+    bars = RichProgress(*progress.columns(), console=Console(file=io.StringIO(), width=100), get_time=lambda: now[0])
+    task = bars.add_task("build", total=80, unit="byte")
+    now[0] = 4.0
+    bars.update(task, completed=80)
+    said = []
+    for now[0] in (4.0, 60.0):
+        with (console := Console(file=io.StringIO(), width=100)).capture() as captured:
+            console.print(bars.get_renderable())
+        said.append(captured.get())
+    assert said[0] == said[1]
+    assert said[0].split()[-4:] == ["100%", "20", "bytes/s", "0:00:04"]
