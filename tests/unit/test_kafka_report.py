@@ -129,6 +129,34 @@ def test_times_that_go_back_from_one_segment_to_the_next_are_disorder(tmp_path: 
     assert (partition.furthest_back, partition.late_batches) == (7000, 0)
 
 
+def test_a_partition_of_many_segments_has_few_stretches(tmp_path: Path) -> None:
+    writer = PartitionWriter(tmp_path / "t-0")
+    stamps = [at * 1000 + (700 if at % 3 else -5_000 * (at > 9)) for at in range(260)]
+    for number, stamp in enumerate(stamps):
+        if number:
+            writer.roll()
+        writer.append(some(1, stamp))
+    writer.close()
+    (partition,) = kafka.report(tmp_path / "t-0").partitions
+    assert 100 <= len(partition.stretches) <= 200
+    assert (partition.stretches[0].offset, partition.stretches[-1].last_offset) == (0, 259)
+    for one in partition.stretches:
+        own = [FIRST_TIME + stamp for stamp in stamps[one.offset : one.last_offset + 1]]
+        assert (one.min_timestamp, one.max_timestamp, one.records) == (min(own), max(own), len(own))
+    assert partition.furthest_back == max(max(stamps[: at + 1]) - stamp for at, stamp in enumerate(stamps))
+    assert (partition.totals.segments, len(partition.segments), partition.segments[-1].base_offset) == (260, 200, 259)
+
+
+def test_time_may_go_back_over_several_segments(tmp_path: Path) -> None:
+    writer = PartitionWriter(tmp_path / "t-0")
+    for number, stamp in enumerate([9000, 5000, 1000]):
+        if number:
+            writer.roll()
+        writer.append(some(1, stamp))
+    writer.close()
+    assert kafka.report(tmp_path / "t-0").partitions[0].furthest_back == 8000
+
+
 def test_checkpoints_of_the_log_dir_tell_what_was_flushed_and_replicated(tmp_path: Path) -> None:
     write(tmp_path / "t-0")
     for name, offset in (("log-start-offset", 2), ("recovery-point-offset", 4), ("replication-offset", 5)):
