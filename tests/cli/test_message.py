@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import zlib
 from pathlib import Path
@@ -68,6 +69,17 @@ def test_damage_is_trouble_and_hides_no_other_message(shell: Shell, basic: Store
     assert done.err.startswith("mqindex: 0: the body does not have the checksum of its frame: ")
     assert done.err.count("\n") == 1
     assert second["msgId"] in done.out
+
+
+def test_an_id_that_only_an_index_finds_is_not_absent_without_one(shell: Shell, basic: Store) -> None:
+    shutil.rmtree(basic.root / "index")
+    done = shell("message", basic.root, "some id", basic.case.truth["messages"][0]["msgId"])
+    assert done.status == 2
+    assert done.err == (
+        f"mqindex: some id: the store has no index, which finds such an id: {basic.root / 'index'}; "
+        "`mqindex repair` builds it\n"
+    )
+    assert "phy_offset                   0" in done.out
 
 
 @pytest.fixture

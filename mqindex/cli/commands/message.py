@@ -94,7 +94,7 @@ def _look(opened: MessageStore, name: str, topic: str | None) -> tuple[list[Mess
 
     try:
         found = find_messages(opened, name, topic)
-    except FormatError as error:
+    except (FormatError, Trouble) as error:
         say(f"{name}: {error}")
         return [], TROUBLE
     if not found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mqindex._words import plural
 from mqindex.cli.output import print_fields, print_line
+from mqindex.cli.trouble import Trouble
 from mqindex.errors import FormatError
 from mqindex.wording.text import iso, printable
 
@@ -57,7 +59,7 @@ class Body:
 def find_messages(store: MessageStore, name: str, topic: str | None) -> list[Message]:
     """The messages of a phy offset, an offset message id, or a UNIQ_KEY, which several may have; in the log's order.
 
-    `FormatError`: the one that is meant is damaged.
+    `FormatError`: the one that is meant is damaged. `Trouble`: only an index could find it, and there is none.
     """
     if _PHY_OFFSET.fullmatch(name):
         phy_offset = int(name)
@@ -66,6 +68,9 @@ def find_messages(store: MessageStore, name: str, topic: str | None) -> list[Mes
         message = store.view_message(name)
     if message is not None or _PHY_OFFSET.fullmatch(name):
         return [] if message is None else [message]
+    directory = os.path.join(store.root, "index")
+    if not os.path.isdir(directory):
+        raise Trouble(f"the store has no index, which finds such an id: {directory}; `mqindex repair` builds it")
     found = {
         message.phy_offset: message
         for each in _topics(store, topic)
