@@ -60,9 +60,9 @@ def index_shape(index: IndexFile) -> IndexShape:
     header, slot_num = index.header, index.hash_slot_num
     with MappedFile.open(index.path) as file:
         view = memoryview(file.map)
-        used = np.frombuffer(view, "=i4", slot_num, INDEX_HEADER_SIZE) != 0  # in any byte order
+        slots = np.frombuffer(view, "=i4", slot_num, INDEX_HEADER_SIZE)  # 0 is 0 in any byte order
         bounds = np.linspace(0, slot_num, min(_BINS, slot_num) + 1).astype(np.int64)
-        heat = tuple(int(np.count_nonzero(used[low:high])) for low, high in pairwise(bounds))
+        heat = tuple(int(np.count_nonzero(slots[low:high])) for low, high in pairwise(bounds))
         heads = np.frombuffer(view, ">i4", slot_num, INDEX_HEADER_SIZE)[:: -(-slot_num // _CHAINS)].astype(np.int64)
         entries = np.frombuffer(view, _ENTRY, index.index_num, INDEX_HEADER_SIZE + INDEX_SLOT_SIZE * slot_num)
         lengths, others = _follow(heads, entries)

@@ -120,7 +120,8 @@ class SplitTally:
             return units.copy()
         chosen = np.arange(0, len(units), self._every)
         chosen += self._random.integers(0, self._every, len(chosen))
-        return units[chosen[chosen < len(units)]]
+        whole = units.view(np.dtype((np.void, units.itemsize)))  # field by field it takes twenty times as long
+        return whole[chosen[chosen < len(units)]].view(units.dtype)
 
     def add_entries(self, entries: Array) -> None:
         """Index entries in the log's order, all of a message's in one array."""
@@ -216,11 +217,12 @@ def _tags(topic: Array, codes: Array, phy_offsets: Array, n: int) -> list[list[F
     """Of each topic the most frequent tags."""
     values = topic << 32 | codes & 0xFFFFFFFF
     kinds, counts = np.unique(values, return_counts=True)
-    order = np.lexsort((-counts, kinds >> 32))
-    ordered = kinds[order] >> 32
-    rank = np.arange(len(order)) - np.searchsorted(ordered, ordered)
-    chosen = np.sort(order[rank < _TAGS])
-    kinds, counts = kinds[chosen], counts[chosen]
+    if len(kinds) > _TAGS:
+        order = np.lexsort((-counts, kinds >> 32))
+        ordered = kinds[order] >> 32
+        rank = np.arange(len(order)) - np.searchsorted(ordered, ordered)
+        chosen = np.sort(order[rank < _TAGS])
+        kinds, counts = kinds[chosen], counts[chosen]
     found: list[list[Frequent]] = [[] for _ in range(n)]
     rows = zip(kinds.tolist(), counts.tolist(), first_places(kinds, values, phy_offsets).tolist(), strict=True)
     for kind, count, place in rows:
