@@ -34,7 +34,7 @@ NO_TIMES = [
     None,
     MOMENT.date(),
     timedelta(1),
-    np.timedelta64(1),
+    np.timedelta64(1, "s"),
 ]
 
 
@@ -70,7 +70,7 @@ def test_no_time_at_all_is_refused(moment):
 
 
 @pytest.mark.parametrize(
-    "number", [1.0, 1.7, True, np.True_, "1", None, np.float64(1), np.timedelta64(1), [1]], ids=repr
+    "number", [1.0, 1.7, True, np.True_, "1", None, np.float64(1), np.timedelta64(1, "s"), [1]], ids=repr
 )
 def test_a_float_is_no_whole_number(number):
     with pytest.raises(TypeError, match=r"^offset: expected a whole number, got "):
