@@ -26,7 +26,9 @@ from tests.support.memory_disk import memory_disk
 SEED_VARIABLE = "MQINDEX_TEST_SEED"
 MAPPED_FILE = re.compile(rb"^(?:\S+ +){5}(/.*)$", re.MULTILINE)  # the sixth column of /proc/self/maps
 FONTS = (".ttf", ".ttc", ".otf")  # matplotlib keeps open what it has drawn with
+MARKED_ROOMS = ("spark", "peer")
 REAL_STDERR = pytest.StashKey[int]()
+BRIEF_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # half of Spark's time here went to compiling for a long life
 SHOWN = ("shown with real brokers", "kill -9 at any time")  # what a test records under these names is in the summary
 
 settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -36,6 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; some tests interrupt themselves
         signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("busy machine")  # no test asserts a time
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", BRIEF_JVM)
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", memory_disk())  # where the directories of `tmp_path` are made
     config.stash[REAL_STDERR] = os.dup(2)  # Capturing is suspended now; later, descriptor 2 is a file.
 
@@ -47,7 +50,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return FileScheduling(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        for room in MARKED_ROOMS:
+            if item.nodeid.startswith(f"tests/{room}/"):
+                item.add_marker(room)
     if hasattr(config, "workerinput"):  # one of several processes
         from tests.support.scheduling import priority
 

@@ -14,7 +14,6 @@ from tests.reference.index_service import IndexService as Reference
 from tests.support.golden import case
 from tests.support.tree import index_bytes, scraps
 
-pytestmark = pytest.mark.spark
 COLUMNS = "topic string, key string, phy_offset bigint, store_timestamp bigint, seq int"
 
 

@@ -17,10 +17,7 @@ from tests.spark.conftest import ROOT, spark_environment
 from tests.support.golden import case
 from tests.support.tree import index_bytes, queue_contents, scraps
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.skipif(sys.platform != "linux", reason="needs the loopback addresses 127.0.0.2 and 127.0.0.3"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the loopback addresses 127.0.0.2 and 127.0.0.3")
 
 
 @contextmanager

@@ -49,7 +49,6 @@ LONG_ONES = [
 BUT_THESE = ["basic-493", "5000"]
 
 
-@pytest.mark.spark
 @pytest.mark.skipif(CONNECT, reason="this is that process")
 def test_everything_works_on_spark_connect() -> None:
     chosen = " and ".join(f"not {word}" for word in LONG_ONES) + " or " + " or ".join(BUT_THESE)

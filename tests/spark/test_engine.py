@@ -17,8 +17,6 @@ from mqindex.errors import CorruptIndexError, RebuildError
 from mqindex.spark.engine import SparkEngine
 from tests.spark.conftest import CONNECT
 
-pytestmark = pytest.mark.spark
-
 
 def test_results_come_in_the_order_of_the_items_whatever_their_weights(spark: Any, rng: Random) -> None:
     weights = [rng.choice([0, 1, 7, 1000]) for _ in range(50)]

@@ -14,7 +14,6 @@ from mqindex.spark import hash_slot, key_hash, select_phy_offset
 from tests.reference.java import key_hash as reference_hash
 from tests.support.golden import case
 
-pytestmark = pytest.mark.spark
 TRICKY = ["", "Aa", "BB", "polygenelubricants", "TopicTest#😀", "TopicTest#订单-42", "T#Cugcafb", None]
 
 

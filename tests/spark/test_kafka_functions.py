@@ -12,7 +12,6 @@ from mqindex import kafka
 from mqindex.spark import offset_for_timestamp
 from tests.support.golden_kafka import PartitionCase
 
-pytestmark = pytest.mark.spark
 MONO = PartitionCase("410-plain-mono")
 
 

@@ -14,8 +14,6 @@ from mqindex.spark import SparkEngine
 from tests.support.golden_kafka import PartitionCase
 from tests.support.tree import contents, scraps
 
-pytestmark = pytest.mark.spark
-
 CASES = ("282-magic1-plain", "390-follower", "410-compacted")
 OPTIONS = {"index_interval_bytes": 600}
 

@@ -14,8 +14,6 @@ from mqindex.spark.sources.kafka_log import KafkaLogSource
 from tests.support.golden_kafka import PartitionCase
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture(scope="module")
 def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:

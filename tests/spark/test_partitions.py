@@ -15,7 +15,6 @@ from tests.reference.index_service import IndexService as Reference
 from tests.spark.conftest import CONNECT
 from tests.support.tree import scraps
 
-pytestmark = pytest.mark.spark
 classic_only = pytest.mark.skipif(CONNECT, reason="Connect has no RDDs")
 GEOMETRY = {"hash_slot_num": 7, "index_num": 20}
 ENTRIES = [(f"T#key-{i % 37}", i * 100, 1_700_000_000_000 + i * 1500) for i in range(100)]

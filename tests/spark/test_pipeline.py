@@ -16,7 +16,6 @@ from mqindex.spark import SparkEngine, rebuild, repair, verify
 from tests.support.golden import STORE_CASES, StoreCase, case
 from tests.support.tree import identities, index_bytes, index_paths, queue_bytes, scraps
 
-pytestmark = pytest.mark.spark
 GoldenStore = Callable[[str], tuple[StoreCase, Path]]
 
 

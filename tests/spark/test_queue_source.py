@@ -12,7 +12,6 @@ from mqindex.spark.sources import rocketmq_consumequeue as queue_source
 from mqindex.spark.sources.rocketmq_consumequeue import ConsumeQueueSource
 from tests.support.golden import case
 
-pytestmark = pytest.mark.spark
 Row = tuple[Any, ...]
 
 

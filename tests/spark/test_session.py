@@ -16,8 +16,6 @@ from mqindex.errors import RebuildError
 from mqindex.spark import session
 from tests.spark.conftest import spark_environment
 
-pytestmark = pytest.mark.spark
-
 
 def java(directory: Path, script: str) -> Path:
     """A JAVA_HOME whose `java` is a script."""

@@ -11,8 +11,6 @@ import pytest
 from mqindex.cli import main
 from tests.support.golden import case
 
-pytestmark = pytest.mark.spark
-
 
 def test_verify_finds_the_same(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = str(case("killed-lost-493").unpack_after(tmp_path))

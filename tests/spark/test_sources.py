@@ -17,7 +17,6 @@ from mqindex.spark.sources.reading import MAX_OFFSET, arrow_schema
 from tests.support.golden import case
 from tests.support.small_store import make_small_store
 
-pytestmark = pytest.mark.spark
 OFFSET = "phy_offset bigint"
 
 

@@ -17,7 +17,6 @@ from mqindex.spark.sources.commitlog_stream import LogStreamReader
 from tests.spark.test_sources import log, offsets, said_offsets
 from tests.support.log_writer import LogMessage, LogWriter
 
-pytestmark = pytest.mark.spark
 LIMITS = bool(find_spec("pyspark.sql.streaming.datasource"))
 needs_limits = pytest.mark.skipif(not LIMITS, reason="PySpark 4.2 brought limits")
 FILE = 4096

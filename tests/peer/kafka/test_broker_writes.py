@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import pytest
-
 from mqindex.kafka import OffsetIndex, PartitionLog, TimeIndex, TransactionIndex, verify
 from tests.peer.kafka.client import Isolation, Record
 from tests.peer.kafka.conftest import Written
 from tests.peer.kafka.workload import CODECS, ISOLATIONS, TOPICS, TRANSACTIONAL
-
-pytestmark = pytest.mark.peer
 
 TIMESTAMP_TYPES = {0: "CreateTime", 1: "LogAppendTime"}
 MAX_BYTES = 20_000  # several reads of every segment

@@ -38,8 +38,6 @@ from tests.peer.kafka.workload import (
 )
 from tests.peer.maven import PeerError, class_path
 
-pytestmark = pytest.mark.peer
-
 TOPIC = "flood"
 HOW = Topic(index_interval_bytes=1000, segment_bytes=200_000)
 SEED = 6

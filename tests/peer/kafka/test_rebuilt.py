@@ -18,8 +18,6 @@ from tests.peer.kafka.broker import Broker, complaints
 from tests.peer.kafka.conftest import Written
 from tests.peer.kafka.workload import TOPICS, Answers, ask
 
-pytestmark = pytest.mark.peer
-
 REBUILT = ("codecs", "appended", "paid", "dense")
 SUFFIXES = ("index", "timeindex", "txnindex")
 Content = dict[str, bytes]

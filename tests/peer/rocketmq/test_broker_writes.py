@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import pytest
-
 from mqindex.rocketmq import CommitLog, IndexService, Message, MessageStore, verify
 from tests.peer.rocketmq.client import Received
 from tests.peer.rocketmq.conftest import Written
-
-pytestmark = pytest.mark.peer
-
 
 COMPRESSED = 1
 

@@ -20,8 +20,6 @@ from tests.peer.rocketmq.client import Outgoing, Receipt
 from tests.support.index_entries import entries_of
 from tests.support.tree import index_paths
 
-pytestmark = pytest.mark.peer
-
 TOPIC = "Flood"
 DOUBTED = 3000  # ms before its checkpoint's times that a broker reads its log again from
 FILES_LOST = 2  # of 64 KiB, which it does not read again

@@ -16,8 +16,6 @@ from tests.peer.jvm import PATIENCE
 from tests.peer.rocketmq.broker import Broker, Peer, stop_all
 from tests.peer.rocketmq.client import Outgoing, Receipt, Received
 
-pytestmark = pytest.mark.peer
-
 TOPICS = {"OurOrders": 4, "OurText": 2, "OurBatch": 1, "OurLarge": 1, "OurLater": 1}  # no other broker has them
 COMPRESSED = 1
 DELAYED = 3

@@ -14,8 +14,6 @@ from tests.peer.rocketmq.conftest import Written
 from tests.peer.rocketmq.workload import TOPICS, Answers, ask_everything
 from tests.support.tree import contents, index_bytes
 
-pytestmark = pytest.mark.peer
-
 PARTS = ("index", "consumequeue")
 
 

@@ -18,8 +18,6 @@ from tests.peer.rocketmq.process import start
 from tests.support.golden import case
 from tests.support.index_entries import entries_of
 
-pytestmark = pytest.mark.peer
-
 STORES = {"4.9.3": "basic-493", "5.5.0": "basic-550"}
 
 

@@ -20,8 +20,6 @@ from tests.peer.rocketmq.conftest import SEED
 from tests.peer.rocketmq.workload import TOPICS, Answers, Sent, ask_everything, send_everything
 from tests.support.tree import contents
 
-pytestmark = pytest.mark.peer
-
 
 def found(answers: Answers) -> dict[tuple[str, str], set[int]]:
     """By key and unique key. After an unclean end a broker has the last message twice in its index."""
