@@ -6,9 +6,7 @@ static inline void add_to(mqi_batch_sum *sum, int64_t records, int64_t bytes) {
     sum->bytes += bytes;
 }
 
-static inline int power_of(int64_t number) {
-    return number > 0 ? 64 - __builtin_clzll((uint64_t)number) : 0;
-}
+static inline int power_of(int64_t number) { return number > 0 ? 64 - __builtin_clzll((uint64_t)number) : 0; }
 
 static mqi_batch_sum *place_of(mqi_kafka_tally *t, int64_t producer) {
     uint64_t at = ((uint64_t)producer * 0x9E3779B97F4A7C15U) >> 32;
@@ -82,7 +80,8 @@ int mqi_kafka_tally_add(mqi_kafka_tally *t, const uint8_t *p, const mqi_batch_he
     mqi_batch_counts *c = &t->counts;
     mqi_batch_run *run = &t->run;
     int is_new = LIKELY(h->magic >= 2), magic = is_new ? 2 : h->magic != 0;
-    int attributes = p[is_new ? MQI_BATCH_ATTRIBUTES + 1 : MQI_MESSAGE_ATTRIBUTES], codec = attributes & MQI_BATCH_CODEC;
+    int attributes = p[is_new ? MQI_BATCH_ATTRIBUTES + 1 : MQI_MESSAGE_ATTRIBUTES];
+    int codec = attributes & MQI_BATCH_CODEC;
     int64_t producer = is_new ? mqi_get64(p + MQI_BATCH_PRODUCER_ID) : -1;
     int64_t records = is_new ? mqi_get32(p + MQI_BATCH_COUNT) : 1;
     if (UNLIKELY(records < 0)) records = 0;
@@ -104,6 +103,4 @@ int mqi_kafka_tally_add(mqi_kafka_tally *t, const uint8_t *p, const mqi_batch_he
     return 1;
 }
 
-void mqi_kafka_tally_free(mqi_kafka_tally *t) {
-    mqi_buffer_free(&t->stretches);
-}
+void mqi_kafka_tally_free(mqi_kafka_tally *t) { mqi_buffer_free(&t->stretches); }

@@ -7,9 +7,9 @@
 #include "mqi_kafka_batch.h"
 
 #define MQI_TALLY_CODECS 8
-#define MQI_TALLY_MAGICS 3     /* as brokers take them: below 0 is 1, above 2 is 2 */
-#define MQI_TALLY_POWERS 32    /* number n: from 2^(n-1) up to 2^n, n 0: nothing */
-#define MQI_TALLY_PLACES 1024  /* for producers; a power of two */
+#define MQI_TALLY_MAGICS 3    /* as brokers take them: below 0 is 1, above 2 is 2 */
+#define MQI_TALLY_POWERS 32   /* number n: from 2^(n-1) up to 2^n, n 0: nothing */
+#define MQI_TALLY_PLACES 1024 /* for producers; a power of two */
 #define MQI_TALLY_PRODUCERS 512
 
 typedef struct {
@@ -18,14 +18,14 @@ typedef struct {
 
 typedef struct {
     mqi_batch_sum codecs[MQI_TALLY_CODECS];
-    int64_t magics[MQI_TALLY_MAGICS];             /* batches */
-    int64_t sizes[MQI_TALLY_POWERS];              /* batches by their bytes */
-    int64_t counts[MQI_TALLY_POWERS];             /* batches by their records */
-    int64_t wrapped;                              /* compressed messages of magic 0 and 1, each counted as one record */
-    int64_t transactional, control, append_time;  /* batches */
-    int64_t untimed;                              /* batches without a timestamp */
-    int64_t late, furthest_back;                  /* batches below the greatest timestamp before them; by how many ms */
-    mqi_batch_sum other_producers;                /* those that found no place */
+    int64_t magics[MQI_TALLY_MAGICS];            /* batches */
+    int64_t sizes[MQI_TALLY_POWERS];             /* batches by their bytes */
+    int64_t counts[MQI_TALLY_POWERS];            /* batches by their records */
+    int64_t wrapped;                             /* compressed messages of magic 0 and 1, each counted as one record */
+    int64_t transactional, control, append_time; /* batches */
+    int64_t untimed;                             /* batches without a timestamp */
+    int64_t late, furthest_back;                 /* batches below the greatest timestamp before them; by how many ms */
+    mqi_batch_sum other_producers;               /* those that found no place */
 } mqi_batch_counts;
 
 /* The batches that begin in one stretch of the log. Timestamps: the least and the greatest of theirs, -1: none. */

@@ -100,7 +100,7 @@ cdef class Recovered:
     is cut. batches : how many there are before. max_timestamp : the greatest, -1: none; last_offset : of the last
     batch, None: there is none. transactional : packed rows of the batches of magic 2 that have a producer id and are
     transactional or control batches. fault : why the log is cut; None: it ends there, or with a part of a batch.
-    oddities, epochs : what no checksum covers and a recovery passes over. tally : what the log consists of, if `stretch`
+    oddities, epochs : what no checksum covers and a recovery passes over. tally : what is in the log, if `stretch`
     bytes of it at a time were asked for. For one thread at a time.
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from mqindex.errors import OutputExistsError
 from mqindex.files import disk
@@ -17,9 +17,12 @@ def replace_content(path: str, data: bytes, *, like: str | None = None) -> None:
 
     like : whose owner and mode the file takes; None: its own, where it exists, else its directory's.
     """
-    directory = os.path.dirname(path) or "."
-    neighbour = like if like is not None else path if disk.exists(path) else directory
-    fresh = disk.temporary(directory, f".{os.path.basename(path)}")
+    neighbour = like if like is not None else path if disk.exists(path) else os.path.dirname(path) or "."
+    _written_aside(path, data, neighbour, disk.replace)
+
+
+def _written_aside(path: str, data: bytes, neighbour: str, put: Callable[[str, str], None]) -> None:
+    fresh = disk.temporary(os.path.dirname(path) or ".", f".{os.path.basename(path)}")
     try:
         fd = disk.create(fresh)
         try:
@@ -28,7 +31,7 @@ def replace_content(path: str, data: bytes, *, like: str | None = None) -> None:
         finally:
             os.close(fd)
         disk.own_like(fresh, neighbour)
-        disk.replace(fresh, path)
+        put(fresh, path)
     except BaseException:
         if disk.exists(fresh):
             os.unlink(fresh)
@@ -48,7 +51,24 @@ def require_new_file(path: str, *, overwrite: bool) -> None:
 def publish_content(path: str, data: bytes, *, overwrite: bool) -> None:
     """Let a file of exactly these bytes appear, durably; one that exists is an `OutputExistsError` unless asked."""
     require_new_file(path, overwrite=overwrite)
-    replace_content(path, data)
+    if overwrite:
+        replace_content(path, data)
+    else:
+        _written_aside(path, data, os.path.dirname(path) or ".", _put_new)
+
+
+def _put_new(fresh: str, path: str) -> None:
+    """A file that appeared there meanwhile is nobody's to replace."""
+    try:
+        linked = disk.link(fresh, path)
+    except FileExistsError:
+        require_new_file(path, overwrite=False)
+        raise
+    if linked:
+        disk.remove(fresh)
+        disk.sync_directory(os.path.dirname(path) or ".")
+    else:  # a file system without hard links
+        disk.replace(fresh, path)
 
 
 @contextlib.contextmanager

@@ -83,7 +83,7 @@ def reading_of(facts: Facts, report: Report) -> Section:
     fields: list[tuple[str, Cell]] = [
         ("made", facts("read", "made_at", form=moment)),
         ("by mqindex", facts.get("read", "version")),
-        ("deep", "yes: every body and every entry was compared" if facts.get("read", "deep") else "no"),
+        ("deep", "yes: the contents of every message too" if facts.get("read", "deep") else "no"),
         ("read of the log", facts("read", "bytes", form=size)),
         ("seconds", facts("read", "seconds")),
     ]

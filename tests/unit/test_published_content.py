@@ -1,0 +1,43 @@
+"""A file that a user named: it appears whole, and replaces nothing that nobody asked to replace."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mqindex.errors import OutputExistsError
+from mqindex.files import disk
+from mqindex.files.whole_file import publish_content
+
+
+def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "page.html"
+    sync = disk.sync
+
+    def slow(fd: int) -> None:
+        sync(fd)
+        path.write_bytes(b"another's")
+
+    monkeypatch.setattr(disk, "sync", slow)
+    with pytest.raises(OutputExistsError, match="exists"):
+        publish_content(str(path), b"ours", overwrite=False)
+    assert path.read_bytes() == b"another's"
+    assert os.listdir(tmp_path) == ["page.html"]
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_new_file_is_whole_and_alone(links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not links:
+        monkeypatch.setattr(disk, "link", lambda source, target: False)
+    publish_content(str(tmp_path / "page.html"), b"ours", overwrite=False)
+    assert (tmp_path / "page.html").read_bytes() == b"ours"
+    assert os.listdir(tmp_path) == ["page.html"]
+
+
+def test_what_is_to_be_replaced_is(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_bytes(b"old")
+    publish_content(str(path), b"new", overwrite=True)
+    assert path.read_bytes() == b"new"
