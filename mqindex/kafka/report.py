@@ -73,7 +73,7 @@ def report(
     engine = chosen_engine(engine)
     examined = examine(directory, deep=deep, engine=engine, given=given, count=True)
     found, diagnosis = examined.survey, examined.diagnosis
-    offsets = run_one(engine, known_offsets, found.log_dir, "checkpoints")
+    offsets = run_one(engine, known_offsets, found.log_dir, "read the checkpoints")
     ordered = sorted(diagnosis.partitions, key=lambda one: -one.partition.bytes)
     codecs = codecs_of([one.counted for one in diagnosis.segments() if one.counted is not None])
     totals = sum_of([Totals(), *map(totals_of, ordered)])
