@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
@@ -17,12 +17,12 @@ from mqindex.cli.trouble import Trouble
 
 if TYPE_CHECKING:
     from mqindex.engines import Engine
+    from mqindex.kafka.options import PartitionArguments
     from mqindex.rocketmq.options import StoreArguments
 
 __all__ = [
     "BrokerOptions",
     "EngineOptions",
-    "PartitionArguments",
     "json_option",
     "parts_option",
     "path_options",
@@ -37,14 +37,7 @@ Decorator = Callable[[Function], Function]
 
 
 _OF_STORE = ("config", "commitlog", "hash_slot_num", "index_num", "broker_version")
-
-
-class PartitionArguments(TypedDict, total=False):
-    """Keyword arguments of everything that works on Kafka's partitions; what was not given is not there."""
-
-    kafka_version: str
-    index_interval_bytes: int
-    max_index_size: int
+_OF_PARTITION = ("kafka_version", "index_interval_bytes", "max_index_size")
 
 
 class BrokerOptions(NamedTuple):
@@ -137,8 +130,8 @@ def _broker_options(function: Function) -> Function:
     @store_options
     @functools.wraps(function)
     def gathered(*arguments: Any, options: StoreArguments, **rest: Any) -> Any:
-        values = {name: rest.pop(name) for name in PartitionArguments.__annotations__}
-        kafka = cast(PartitionArguments, {name: value for name, value in values.items() if value is not None})
+        values = {name: rest.pop(name) for name in _OF_PARTITION}
+        kafka = cast("PartitionArguments", {name: value for name, value in values.items() if value is not None})
         return function(*arguments, options=BrokerOptions(options, kafka), **rest)
 
     return gathered
