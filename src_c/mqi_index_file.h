@@ -9,7 +9,8 @@
  *
  * Any bytes are safe to read: counts are clamped to the capacity and every walk goes strictly downwards. Writers must
  * exclude each other; readers may run while one writer does: an entry is complete before it is counted and counted before
- * a slot leads to it. */
+ * a slot leads to it. hash_slot_count, end_phy_offset and end_timestamp follow: a put of many brings them up to date once
+ * a block, so after a kill they may be those of an earlier entry. */
 #ifndef MQI_INDEX_FILE_H
 #define MQI_INDEX_FILE_H
 
@@ -18,6 +19,7 @@
 
 #include "mqi_bytes.h"
 #include "mqi_compiler.h"
+#include "mqi_slot.h"
 #include "mqi_status.h"
 
 enum {
@@ -40,6 +42,7 @@ typedef struct mqi_index_file {
     uint8_t *base; /* the whole file; 4-byte aligned */
     uint8_t *slots;
     uint8_t *entries;
+    uint64_t slot_inverse;
     uint32_t hash_slot_num;
     int32_t index_num;
 } mqi_index_file;
@@ -53,6 +56,7 @@ static inline void mqi_index_bind(mqi_index_file *f, uint8_t *base, uint32_t has
     f->base = base;
     f->slots = base + MQI_INDEX_HEADER_SIZE;
     f->entries = f->slots + (size_t)MQI_SLOT_SIZE * hash_slot_num;
+    f->slot_inverse = mqi_slot_inverse(hash_slot_num);
     f->hash_slot_num = hash_slot_num;
     f->index_num = index_num;
 }
@@ -68,8 +72,7 @@ static inline int32_t mqi_index_next(const mqi_index_file *f) {
 enum { MQI_AHEAD = 64 }; /* slots asked for before they are needed; 2^k */
 
 static inline uint32_t mqi_slot_of(const mqi_index_file *f, int32_t key_hash) {
-    /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): the geometry of an open file has slots */
-    return (uint32_t)key_hash % f->hash_slot_num; /* unsigned: a negative hash, which no broker writes, stays inside */
+    return mqi_slot(f->slot_inverse, f->hash_slot_num, key_hash);
 }
 
 static inline uint8_t *mqi_slot_at(const mqi_index_file *f, uint32_t slot) {

@@ -17,7 +17,7 @@ from mqindex._native.keys cimport (
     mqi_key_hash,
     str_hash,
 )
-from mqindex._native.memory cimport Block, Pinned, new_block, strided, target_of
+from mqindex._native.memory cimport Block, Pinned, integers, new_block, strided, target_of
 
 
 cdef extern from "mqi_hash.h" nogil:
@@ -30,6 +30,11 @@ cdef extern from "mqi_hash.h" nogil:
         const uint8_t* data, Py_ssize_t stride, size_t width, size_t n, uint32_t seed, int32_t* out) noexcept
     void mqi_hash_fixed_ucs4(
         const uint8_t* data, Py_ssize_t stride, size_t width, size_t n, uint32_t seed, int32_t* out) noexcept
+
+
+cdef extern from "mqi_slot.h" nogil:
+    uint64_t mqi_slot_inverse(uint32_t hash_slot_num) noexcept
+    uint32_t mqi_slot(uint64_t slot_inverse, uint32_t hash_slot_num, int32_t key_hash) noexcept
 
 
 cdef extern from *:
@@ -79,6 +84,20 @@ def key_hash(str key not None, /):
     638347386
     """
     return mqi_key_hash(str_hash(key, 0))
+
+
+def hashes_to_slots(object hashes, uint32_t hash_slot_num):
+    """Turn each hash of an int32 array into its slot."""
+    cdef Pinned pinned = integers(hashes, sizeof(int32_t))
+    cdef int32_t* values = <int32_t*> pinned.view.buf
+    cdef uint64_t inverse
+    cdef Py_ssize_t i
+    if hash_slot_num == 0 or pinned.view.readonly:
+        raise ValueError("expected hashes to be written to, and 1 slot or more")
+    inverse = mqi_slot_inverse(hash_slot_num)
+    with nogil:
+        for i in range(pinned.n):
+            values[i] = mqi_slot(inverse, hash_slot_num, values[i])
 
 
 def seed_of(str topic):

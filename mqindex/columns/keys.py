@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, KeysView, Mapping, Set
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mqindex._native.keys import KeyBatch, key_hash, seed_of
+from mqindex._native.keys import KeyBatch, hashes_to_slots, key_hash, seed_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -118,5 +118,5 @@ def hash_slots(keys: Keys, hash_slot_num: int, *, topic: str | None = None) -> n
     if not 1 <= hash_slot_num <= 2**31 - 1:
         raise ValueError(f"hash_slot_num: expected 1..{2**31 - 1}, got {hash_slot_num}")
     hashes = key_hashes(keys, topic=topic)
-    hashes %= hash_slot_num
+    hashes_to_slots(hashes, hash_slot_num)
     return hashes

@@ -6,9 +6,11 @@ import random
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mqindex import kernels
-from mqindex._native.keys import seed_of
+from mqindex._native.keys import hashes_to_slots, seed_of
 from mqindex.columns.keys import hash_slots, key_hash, key_hashes
 from tests.reference.java import decode_utf8, java_hash
 from tests.reference.java import key_hash as twin_hash
@@ -84,6 +86,31 @@ def test_slots_are_the_hash_modulo() -> None:
     assert hash_slots(words, 97).tolist() == [twin_hash(word) % 97 for word in words]
     assert hash_slots(words, 1).tolist() == [0] * 1000
     assert hash_slots([], 5).dtype == np.int32
+
+
+def test_slots_by_multiplication_are_exact_at_every_edge() -> None:
+    edges = {1 << power for power in range(32)} | {5_000_000, 20_000_000, 2**31 - 1, 3 * 5 * 17 * 257 * 65537}
+    edges = {edge + step for edge in edges for step in range(-3, 4)}
+    for number in sorted(edge for edge in edges if 1 <= edge < 1 << 31):
+        near = {number * times + step for times in (1, 2, 3, (1 << 31) // number) for step in range(-2, 3)} | edges
+        hashes = np.array(sorted(hash for hash in near if 0 <= hash < 1 << 31), np.int32)
+        slots = hashes.copy()
+        hashes_to_slots(slots, number)
+        assert slots.tolist() == (hashes % number).tolist()
+
+
+@given(st.integers(1, 2**31 - 1), st.lists(st.integers(-(2**31), 2**31 - 1)))
+def test_slots_by_multiplication_are_those_by_division(number: int, hashes: list[int]) -> None:
+    slots = np.array(hashes, np.int32)
+    hashes_to_slots(slots, number)
+    assert slots.tolist() == [hash % 2**32 % number for hash in hashes]
+
+
+def test_hashes_that_may_not_be_changed_stay() -> None:
+    hashes = np.arange(5, dtype=np.int32)
+    hashes.flags.writeable = False
+    with pytest.raises(ValueError, match="written to"):
+        hashes_to_slots(hashes, 3)
 
 
 @pytest.mark.parametrize("number", [0, -1, 1 << 31])

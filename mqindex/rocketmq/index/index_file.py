@@ -198,6 +198,12 @@ class IndexFile(SingleCalls, Closable):
             A null (nothing was stored; the message names its position), or lengths that differ.
         TypeError, OverflowError
             Numbers that are no integers, or do not fit 64 bits.
+
+        Notes
+        -----
+        After a kill inside this call every entry that `index_count` counts is whole and found, but hash_slot_count and
+        the end's offset and timestamp may be those of up to 4096 entries before: the next put mends the end, `verify`
+        reports the rest.
         """
         phys, stored = int64s("phy_offsets", phy_offsets), times("store_timestamps", store_timestamps)
         return self.put_batch(key_batch(keys, topic), 0, phys, stored)
