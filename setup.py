@@ -21,6 +21,7 @@ UNITS = {  # module -> the C units that it compiles
     "numbers": [],
     "index_entries": ["mqi_index_put", "mqi_index_select", "mqi_hash"],
     "index_file": ["mqi_index_file"],
+    "sidecar": ["mqi_index_cold", "mqi_index_fence", "mqi_key_filter"],
     "single_calls": [],
     "kafka_index": ["mqi_kafka_index", "mqi_kafka_floor"],
     "kafka_log": ["mqi_kafka_log"],

@@ -27,8 +27,13 @@ static inline int visit(const uint8_t *entry, int32_t *cur, int32_t key_hash, in
 void mqi_index_walk_start(const mqi_index_file *f, mqi_walk *walk, int32_t key_hash, int64_t max_num, int64_t begin,
                           int64_t end) {
     int32_t value = mqi_acquire32(mqi_slot_at(f, mqi_slot_of(f, key_hash)));
+    mqi_index_walk_from(f, walk, value, key_hash, max_num, begin, end);
+}
+
+void mqi_index_walk_from(const mqi_index_file *f, mqi_walk *walk, int32_t head, int32_t key_hash, int64_t max_num,
+                         int64_t begin, int64_t end) {
     walk->count = mqi_acquire32(f->base + MQI_INDEX_COUNT); /* after the slot: at least as new */
-    walk->cur = chain_head(value, walk->count, f->index_num);
+    walk->cur = chain_head(head, walk->count, f->index_num);
     walk->begin_timestamp = mqi_get64(f->base + MQI_BEGIN_TIMESTAMP);
     walk->begin = begin;
     walk->end = end;
@@ -141,6 +146,18 @@ static size_t find_heads(const mqi_index_file *f, const int32_t *key_hashes, con
     return kept;
 }
 
+/* The same with heads that are known. */
+static size_t take_heads(const mqi_index_file *f, const int32_t *key_hashes, const int32_t *heads,
+                         const int32_t *limits, int32_t max_num, size_t n, lane *lanes) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        int32_t left = limits == NULL ? max_num : limits[i];
+        lanes[kept] = (lane){heads[i], MQI_SWAP32((uint32_t)key_hashes[i]), (uint32_t)i, left};
+        kept += (size_t)((heads[i] > 0) & (heads[i] < f->index_num) & (left > 0));
+    }
+    return kept;
+}
+
 /* The count was read after all slots, so it is at least as new as they are: heads beyond it lead nowhere. */
 static size_t drop_uncounted(lane *lanes, size_t n, int32_t count) {
     size_t kept = 0;
@@ -235,8 +252,9 @@ static int walk_singly(const mqi_index_file *f, const int32_t *key_hashes, const
     return MQI_OK;
 }
 
-int mqi_index_select_many(const mqi_index_file *f, const int32_t *key_hashes, const int32_t *limits, int64_t max_num,
-                          size_t n, int64_t begin, int64_t end, int64_t *offsets, mqi_hits *hits) {
+int mqi_index_select_many(const mqi_index_file *f, const int32_t *key_hashes, const int32_t *heads,
+                          const int32_t *limits, int64_t max_num, size_t n, int64_t begin, int64_t end,
+                          int64_t *offsets, mqi_hits *hits) {
     const int32_t most = max_num < 0 ? 0 : max_num > INT32_MAX ? INT32_MAX : (int32_t)max_num; /* no file holds more */
     const size_t block = n < BLOCK ? n : BLOCK;
     hit_log log = {.hits = malloc((block + RING) * sizeof(hit)), .n = 0, .room = block + RING};
@@ -246,7 +264,9 @@ int mqi_index_select_many(const mqi_index_file *f, const int32_t *key_hashes, co
     for (size_t start = 0; start < n && status == MQI_OK; start += block) {
         const int32_t *hashes = key_hashes + start;
         size_t some = n - start < block ? n - start : block;
-        size_t kept = find_heads(f, hashes, limits == NULL ? NULL : limits + start, most, some, lanes);
+        const int32_t *left = limits == NULL ? NULL : limits + start;
+        size_t kept = heads == NULL ? find_heads(f, hashes, left, most, some, lanes)
+                                    : take_heads(f, hashes, heads + start, left, most, some, lanes);
         window w;
         log.n = 0;
         if (LIKELY(make_window(f, begin, end, &w)))

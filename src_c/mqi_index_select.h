@@ -13,18 +13,23 @@ typedef struct mqi_walk {
 
 void mqi_index_walk_start(const mqi_index_file *f, mqi_walk *walk, int32_t key_hash, int64_t max_num, int64_t begin,
                           int64_t end);
+/* The same where the chain's first entry is known, 0: there is none; no slot is read. */
+void mqi_index_walk_from(const mqi_index_file *f, mqi_walk *walk, int32_t head, int32_t key_hash, int64_t max_num,
+                         int64_t begin, int64_t end);
 /* Fill `out` with up to `room` physical offsets, newest first; return how many. */
 size_t mqi_index_walk(const mqi_index_file *f, mqi_walk *walk, int64_t *out, size_t room);
 
 /* Many look-ups with a ring of them in flight. Hits of key i: values[offsets[i] .. offsets[i+1]). `limits` gives each
- * key its own max_num, or is NULL: then max_num for all. `values` is malloc'ed and grows; the caller frees it, also
+ * key its own max_num, or is NULL: then max_num for all. `heads` gives each key the first entry of its chain, 0: none, or
+ * is NULL: then the slots do. `values` is malloc'ed and grows; the caller frees it, also
  * after MQI_NO_MEMORY. */
 typedef struct mqi_hits {
     int64_t *values;
     size_t room;
 } mqi_hits;
 
-int mqi_index_select_many(const mqi_index_file *f, const int32_t *key_hashes, const int32_t *limits, int64_t max_num,
-                          size_t n, int64_t begin, int64_t end, int64_t *offsets, mqi_hits *hits);
+int mqi_index_select_many(const mqi_index_file *f, const int32_t *key_hashes, const int32_t *heads,
+                          const int32_t *limits, int64_t max_num, size_t n, int64_t begin, int64_t end,
+                          int64_t *offsets, mqi_hits *hits);
 
 #endif

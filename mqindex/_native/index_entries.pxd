@@ -36,6 +36,10 @@ cdef extern from "pthread.h" nogil:
     int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept
 
 
+cdef class ChainHeads:
+    cdef int32_t head(self, const mqi_index_file* f, int32_t key_hash) except -2
+
+
 cdef class IndexEntries:
     cdef mqi_index_file file
     cdef Py_buffer view
@@ -46,6 +50,7 @@ cdef class IndexEntries:
     cdef bint has_mutex, open, writable, exported
     cdef object path
     cdef Owner owner
+    cdef ChainHeads heads
 
     cdef int leave_buffer(self) except -1
     cdef int require_open(self) except -1
@@ -57,7 +62,8 @@ cdef class IndexEntries:
     cdef object select_phy_offset(self, object key, int64_t max_num, int64_t begin, int64_t end)
     cdef object select_more(self, mqi_walk* walk, const int64_t* few)
     cdef object select_many(
-        self, const int32_t* hashes, const int32_t* limits, int64_t max_num, Py_ssize_t n, int64_t begin, int64_t end)
+        self, const int32_t* hashes, const int32_t* heads, const int32_t* limits, int64_t max_num, Py_ssize_t n,
+        int64_t begin, int64_t end)
 
 
 cdef Pinned run_of(object run)

@@ -9,6 +9,9 @@ from mqindex._native.keys import KeyBatch
 __pyx_capi__: dict[str, object]  # what other kernels cimport
 
 @disjoint_base
+class ChainHeads: ...
+
+@disjoint_base
 class IndexEntries:
     def __new__(
         cls, buffer: Any, hash_slot_num: int, index_num: int, writable: bool, path: str | None = None
@@ -16,6 +19,7 @@ class IndexEntries:
     @property
     def closed(self) -> bool: ...
     def close(self) -> None: ...
+    def use_heads(self, heads: ChainHeads | None) -> None: ...
     def put_keys(
         self,
         batch: KeyBatch,
@@ -25,5 +29,10 @@ class IndexEntries:
     ) -> int: ...
     def put_run(self, run: Any) -> int: ...
     def select_hashes(
-        self, hashes: npt.NDArray[np.int32], limits: int | npt.NDArray[np.int32], begin: int, end: int
+        self,
+        hashes: npt.NDArray[np.int32],
+        limits: int | npt.NDArray[np.int32],
+        begin: int,
+        end: int,
+        heads: npt.NDArray[np.int32] | None = None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]: ...

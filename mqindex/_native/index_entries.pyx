@@ -48,9 +48,13 @@ cdef extern from "mqi_index_select.h" nogil:
 
     void mqi_index_walk_start(
         const mqi_index_file* f, mqi_walk* walk, int32_t key_hash, int64_t max_num, int64_t begin, int64_t end) noexcept
+    void mqi_index_walk_from(
+        const mqi_index_file* f, mqi_walk* walk, int32_t head, int32_t key_hash, int64_t max_num, int64_t begin,
+        int64_t end) noexcept
     size_t mqi_index_walk(const mqi_index_file* f, mqi_walk* walk, int64_t* out, size_t room) noexcept
     int mqi_index_select_many(
-        const mqi_index_file* f, const int32_t* key_hashes, const int32_t* limits, int64_t max_num, size_t n,
+        const mqi_index_file* f, const int32_t* key_hashes, const int32_t* heads, const int32_t* limits,
+        int64_t max_num, size_t n,
         int64_t begin, int64_t end, int64_t* offsets, mqi_hits* hits) noexcept
 
 
@@ -77,6 +81,14 @@ cdef inline int32_t hash_of(object key) except -1:
 
 cdef int refuse_max_num(int64_t max_num) except -1:
     raise ValueError(f"max_num: expected 0 or more, got {max_num}")
+
+
+cdef class ChainHeads:
+    """Where the chains of a file begin, from elsewhere than its slots: to be inherited."""
+
+    cdef int32_t head(self, const mqi_index_file* f, int32_t key_hash) except -2:
+        """The first entry of a key's chain, 0: there is none, -1: ask the slot."""
+        return -1
 
 
 cdef class IndexEntries:
@@ -124,6 +136,10 @@ cdef class IndexEntries:
     def closed(self):
         """True after `close`."""
         return not self.open
+
+    def use_heads(self, ChainHeads heads):
+        """Single look-ups ask `heads` first; None: the slots alone."""
+        self.heads = heads
 
     # ---- who is inside
 
@@ -199,12 +215,17 @@ cdef class IndexEntries:
         cdef int64_t few[FEW]
         cdef mqi_walk walk
         cdef size_t found
+        cdef int32_t head
         cdef int32_t h = hash_of(key)
         if max_num < 0:
             refuse_max_num(max_num)
         with cython.critical_section(self):
             self.require_open()
-            mqi_index_walk_start(&self.file, &walk, h, max_num, begin, end)
+            head = -1 if self.heads is None else self.heads.head(&self.file, h)
+            if head < 0:
+                mqi_index_walk_start(&self.file, &walk, h, max_num, begin, end)
+            else:
+                mqi_index_walk_from(&self.file, &walk, head, h, max_num, begin, end)
             found = mqi_index_walk(&self.file, &walk, few, FEW)
             if found == 0:  # a slot or a chain's head may be zeros that were cut off
                 mqi_guard_touch(<const uint8_t*> self.view.buf + self.view.len - 1)
@@ -266,23 +287,33 @@ cdef class IndexEntries:
         self.leave(True)
         return stored
 
-    def select_hashes(self, object hashes, object limits, int64_t begin, int64_t end):
-        """Hits of many hashes: (values, offsets). `limits` is one max_num, or an int32 for each."""
-        cdef Pinned wanted = integers(hashes, sizeof(int32_t)), per_key
+    def select_hashes(self, object hashes, object limits, int64_t begin, int64_t end, object heads=None):
+        """Hits of many hashes: (values, offsets). `limits` is one max_num, or an int32 for each.
+
+        `heads`: where each one's chain begins, int32, if that is known; 0: nowhere.
+        """
+        cdef Pinned wanted = integers(hashes, sizeof(int32_t)), per_key, known = None
+        cdef const int32_t* first = NULL
         cdef int64_t max_num
+        if heads is not None:
+            known = integers(heads, sizeof(int32_t))
+            if known.n != wanted.n:
+                raise ValueError(f"heads: expected {wanted.n}, got {known.n}")
+            first = <const int32_t*> known.view.buf
         if isinstance(limits, int):
             max_num = limits
             if max_num < 0:
                 refuse_max_num(max_num)
-            return self.select_many(<const int32_t*> wanted.view.buf, NULL, max_num, wanted.n, begin, end)
+            return self.select_many(<const int32_t*> wanted.view.buf, first, NULL, max_num, wanted.n, begin, end)
         per_key = integers(limits, sizeof(int32_t))
         if per_key.n != wanted.n:
             raise ValueError(f"limits: expected {wanted.n}, got {per_key.n}")
         return self.select_many(
-            <const int32_t*> wanted.view.buf, <const int32_t*> per_key.view.buf, 0, wanted.n, begin, end)
+            <const int32_t*> wanted.view.buf, first, <const int32_t*> per_key.view.buf, 0, wanted.n, begin, end)
 
     cdef object select_many(
-        self, const int32_t* hashes, const int32_t* limits, int64_t max_num, Py_ssize_t n, int64_t begin, int64_t end
+        self, const int32_t* hashes, const int32_t* heads, const int32_t* limits, int64_t max_num, Py_ssize_t n,
+        int64_t begin, int64_t end
     ):
         cdef mqi_hits hits
         cdef int64_t* offsets
@@ -302,7 +333,8 @@ cdef class IndexEntries:
             free(offsets)
             raise
         with nogil:
-            status = mqi_index_select_many(&self.file, hashes, limits, max_num, n, begin, end, offsets, &hits)
+            status = mqi_index_select_many(
+                &self.file, hashes, heads, limits, max_num, n, begin, end, offsets, &hits)
         try:
             self.leave(False)
             if status != MQI_OK:

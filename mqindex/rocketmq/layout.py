@@ -60,6 +60,51 @@ key_hash("T#k") % hash_slot_num = 3       slots      entries
 >>> index_file_size(5_000_000, 20_000_000)
 420000040
 
+### Side files of an optimised index file
+
+mqindex's own, beside `index/` and never in it: `mqindex-index/<name of the index file>.fence` and `.filter`. In an
+optimised index file the entries 1 .. `covered` lie in the order of their slots. The fence has the slot of the first
+entry that begins in each page of 4096 bytes of the file, from the page of entry 1 to that of the last one covered;
+the filter says which key hashes cannot be there. So a look-up reads the page of its answer, and mostly none for a key
+that is absent. Both begin with one header:
+
+```
+side header
+0       8         12              16          20        24                32                 40
++-------+---------+---------------+-----------+---------+-----------------+------------------+
+| magic | version | hash_slot_num | index_num | covered | begin_timestamp | begin_phy_offset |
+|       | i32     | i32           | i32       | i32     | i64, ms         | i64              |
++-------+---------+---------------+-----------+---------+-----------------+------------------+
+40       44      48     56        60         64
++--------+-------+------+---------+----------+
+| sample | items | size | content | checksum |
+| u32    | i32   | i64  | u32     | u32      |
++--------+-------+------+---------+----------+
+```
+
+`begin_timestamp` and `begin_phy_offset` are those of the index file's header, which never change. `sample` is the
+CRC-32C of its entries 1-16, of 16 from the middle on, and of the last 16 that are covered: a file that was built anew
+in the order of the log has the same header, but not these. Opening the index file compares them, which reads three
+pages; `verify` compares every entry. `items` counts pages or partitions, `size` is the whole side file's; `content`
+is the CRC-32C of the slots or of the partitions, `checksum` that of the 60 bytes before it. Side files of which one
+does not fit its file in any of these are not used, nor are those of a file that has grown.
+
+After the header of a fence are the slots, u32 each. After that of a filter are its partitions, and then their
+fingerprints, a byte for each place of a binary fuse filter (Graf, Lemire: Binary Fuse Filters, 2022):
+
+```
+partition
+0            4                8               12     16      24         28     32
++------------+----------------+---------------+------+-------+----------+------+
+| first_slot | segment_length | segment_count | seed | start | checksum | zero |
+| u32        | u32            | u32           | u32  | i64   | u32      | u32  |
++------------+----------------+---------------+------+-------+----------+------+
+                                              in the fingerprints   CRC-32C of its own
+```
+
+A partition has the distinct hashes of the slots up to the next one's `first_slot`, in (segment_count + 2) *
+segment_length bytes from `start` on; with a segment_length of 0 it has none, and may hold everything.
+
 ### Commit log
 
 `store/CommitLog`. A file is named by the phy_offset of its first byte. It holds frames back to back, then a blank
@@ -171,15 +216,24 @@ __all__ = [
     "INDEX_NUM",
     "INDEX_SLOT_SIZE",
     "MAGIC_BLANK",
+    "MAGIC_FENCE",
+    "MAGIC_FILTER",
     "MAGIC_MESSAGE_V1",
     "MAGIC_MESSAGE_V2",
     "MAX_EXT_ADDRESS",
     "MAX_INDEX_FILE_SIZE",
     "MAX_TIMESTAMP",
+    "PARTITION_FIELDS",
+    "PARTITION_SIZE",
     "QUEUE_FILE_SIZE",
     "QUEUE_UNIT_SIZE",
     "RUN_ENTRY_SIZE",
+    "SIDE_HEADER_SIZE",
+    "SIDE_SAMPLE",
+    "SIDE_VERSION",
     "IndexHeader",
+    "Partition",
+    "SideHeader",
     "index_file_size",
     "number_of",
 ]
@@ -198,6 +252,21 @@ INDEX_ENTRY_SIZE: Final = 20
 INDEX_ENTRY_FIELDS: Final = {"key_hash": 0, "phy_offset": 4, "time_diff": 12, "prev_index": 16}
 HASH_SLOT_NUM: Final = 5_000_000
 INDEX_NUM: Final = 20_000_000
+
+MAGIC_FENCE: Final = b"MQIFENCE"
+MAGIC_FILTER: Final = b"MQFILTER"
+SIDE_VERSION: Final = 1
+SIDE_HEADER_SIZE: Final = 64
+SIDE_SAMPLE: Final = 16  # entries in a row
+PARTITION_SIZE: Final = 32
+PARTITION_FIELDS: Final = {
+    "first_slot": 0,
+    "segment_length": 4,
+    "segment_count": 8,
+    "seed": 12,
+    "start": 16,
+    "checksum": 24,
+}
 
 MAGIC_MESSAGE_V1: Final = -626843481
 MAGIC_MESSAGE_V2: Final = -626843477
@@ -248,6 +317,52 @@ class IndexHeader(NamedTuple):
 
 
 _INDEX_HEADER = struct.Struct(">4q2i")
+
+
+class SideHeader(NamedTuple):
+    """The header of a side file but for its checksum; it is mqindex's own, no broker's."""
+
+    magic: bytes
+    version: int
+    hash_slot_num: int
+    index_num: int
+    covered: int
+    begin_timestamp: int
+    begin_phy_offset: int
+    sample: int
+    items: int
+    size: int
+    content: int
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> SideHeader:
+        """The fields as they are in `data`, 60 bytes or more."""
+        return cls(*_SIDE_HEADER.unpack_from(data))
+
+    def to_bytes(self) -> bytes:
+        """The 60 bytes before the checksum."""
+        return _SIDE_HEADER.pack(*self)
+
+
+_SIDE_HEADER = struct.Struct(">8s4i2qIiqI")
+
+
+class Partition(NamedTuple):
+    """A partition of a key filter; it is mqindex's own, no broker's."""
+
+    first_slot: int
+    segment_length: int
+    segment_count: int
+    seed: int
+    start: int
+    checksum: int
+
+    def to_bytes(self) -> bytes:
+        """Its 32 bytes."""
+        return _PARTITION.pack(*self)
+
+
+_PARTITION = struct.Struct(">4IQI4x")
 
 
 def index_file_size(hash_slot_num: int, index_num: int) -> int:

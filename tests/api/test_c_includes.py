@@ -16,6 +16,8 @@ LEVELS = [  # from the bottom to the top: a unit includes units of its own level
     {"allocate", "buffer", "crc", "guard", "hash", "swap", "write_all"},
     {"consume_queue", "index_file", "kafka_batch", "kafka_index", "log_frame"},  # a layout each
     {
+        "index_fence",
+        "key_filter",
         "kafka_floor",
         "kafka_log",
         "kafka_records",
@@ -26,11 +28,11 @@ LEVELS = [  # from the bottom to the top: a unit includes units of its own level
         "log_queues",
         "log_scan",
     },
-    {"group_commit", "kafka_recovery", "log_encode", "log_extract", "log_text"},
+    {"group_commit", "index_cold", "kafka_recovery", "log_encode", "log_extract", "log_text"},
     {"log_append"},
 ]
 KAFKA = re.compile(r"kafka_")
-ROCKETMQ = re.compile(r"consume_queue|index_|log_")
+ROCKETMQ = re.compile(r"consume_queue|index_|key_filter|log_")
 
 
 def includes(directory: Path) -> dict[str, set[str]]:

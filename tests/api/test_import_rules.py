@@ -38,6 +38,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"options", "settings"},
         {"metadata"},
         {"log"},
+        {"sidecar"},
         {"index"},
         {"kinds"},
         {"queue"},

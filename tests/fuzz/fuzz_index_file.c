@@ -58,7 +58,7 @@ static void select_all(const mqi_index_file *b, tape *t) {
     for (int limited = 0; limited < 2; limited++) {
         mqi_hits hits = {0};
         int status =
-            mqi_index_select_many(b, hashes, limited ? limits : NULL, max_num, KEYS, begin, end, offsets, &hits);
+            mqi_index_select_many(b, hashes, NULL, limited ? limits : NULL, max_num, KEYS, begin, end, offsets, &hits);
         HOLDS(status == MQI_OK && offsets[0] == 0);
         for (int i = 0; i < KEYS; i++) {
             mqi_walk walk;

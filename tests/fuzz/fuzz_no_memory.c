@@ -66,7 +66,7 @@ void *__wrap_mmap(void *p, size_t n, int access, int flags, int fd, off_t at) {
 static int select_once(const mqi_index_file *f, const int32_t *hashes, int64_t *offsets, mqi_hits *hits) {
     free(hits->values);
     *hits = (mqi_hits){0};
-    return mqi_index_select_many(f, hashes, NULL, 64, KEYS, 0, INT64_MAX, offsets, hits);
+    return mqi_index_select_many(f, hashes, NULL, NULL, 64, KEYS, 0, INT64_MAX, offsets, hits);
 }
 
 static void index_file(tape *t) {

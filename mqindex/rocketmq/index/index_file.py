@@ -25,11 +25,13 @@ from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_ENTRY_FIELDS, INDEX_NUM, MAX_TIMESTAMP, IndexHeader
+from mqindex.rocketmq.sidecar.names import side_directory
 
 if TYPE_CHECKING:
     from mqindex._native.keys import KeyBatch
     from mqindex.columns.keys import Keys
     from mqindex.columns.numbers import Time, Times
+    from mqindex.rocketmq.sidecar.reading import Sidecars
 
 __all__ = ["IndexFile", "IndexHeader"]
 
@@ -81,6 +83,7 @@ class IndexFile(SingleCalls, Closable):
         self._core = IndexCore(file.map, hash_slot_num, index_num, file.writable, file.path)
         self._held = held  # the right to write it alone
         self._reserved = 0 if sparse else file.size  # bytes that surely have disk space
+        self._sidecars: Sidecars | None = None
         self.bind_core(self._core, sparse)
 
     @classmethod
@@ -172,7 +175,7 @@ class IndexFile(SingleCalls, Closable):
             slots, entries = geometry.infer([file.path]) if given is None else given
             _check_size(file, slots, entries)
             file.advise_random()
-            return cls(file, slots, entries, held.pop_all())
+            return cls(file, slots, entries, held.pop_all())._with_sidecars()
 
     def put_keys(
         self, keys: Keys, phy_offsets: npt.ArrayLike, store_timestamps: Times, *, topic: str | None = None
@@ -272,9 +275,11 @@ class IndexFile(SingleCalls, Closable):
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Internal: (values, offsets) of many key hashes; `max_num` may be an array of int32, one for each."""
         self._check_length()
-        if len(hashes) > _MANY:
+        sidecars = self._sidecars
+        heads = None if sidecars is None else sidecars.search.heads(self._core, hashes)
+        if heads is None and len(hashes) > _MANY:
             self._populate()
-        return self._core.select_hashes(hashes, max_num, begin, end)
+        return self._core.select_hashes(hashes, max_num, begin, end, heads)
 
     @property
     def header(self) -> IndexHeader:
@@ -342,6 +347,8 @@ class IndexFile(SingleCalls, Closable):
         self._core.close()
         self._file.close()
         self._held.close()
+        if self._sidecars is not None:
+            self._sidecars.close()
 
     @property
     def closed(self) -> bool:
@@ -361,6 +368,15 @@ class IndexFile(SingleCalls, Closable):
             raise TruncatedFileError(
                 "the file was cut while it was open", path=self.path, expected=self._file.size, got=size
             )
+
+    def _with_sidecars(self) -> IndexFile:
+        """Uses the fence and the filter of an optimised file that nobody has written to since."""
+        if not self.writable and disk.is_directory(side_directory(os.path.dirname(self.path))):
+            from mqindex.rocketmq.sidecar.reading import find_sidecars
+
+            self._sidecars = find_sidecars(self._file, (self.hash_slot_num, self.index_num))
+            self._core.use_heads(None if self._sidecars is None else self._sidecars.search)
+        return self
 
     def _populate(self) -> None:
         if not self._core.closed:

@@ -1,0 +1,16 @@
+/* Where the chains of many keys begin in an optimised index file that is not in memory: the filter drops the keys that
+ * are not in it, the fence says which page each of the others needs, and these are asked for at once, in file order. */
+#ifndef MQI_INDEX_COLD_H
+#define MQI_INDEX_COLD_H
+
+#include "mqi_index_fence.h"
+#include "mqi_key_filter.h"
+
+/* The page of each key, or MQI_NO_PAGE: no chain of the file has it. Returns how many need a page. */
+size_t mqi_cold_pages(const mqi_index_file *f, const mqi_fence *fence, mqi_key_filter *filter,
+                      const int32_t *key_hashes, size_t n, uint32_t *pages);
+/* The first entry of each key's chain, 0: none; `wanted` is how many have a page. */
+int mqi_cold_heads(const mqi_index_file *f, const mqi_fence *fence, const int32_t *key_hashes, const uint32_t *pages,
+                   size_t n, size_t wanted, int32_t *heads);
+
+#endif

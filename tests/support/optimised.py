@@ -1,0 +1,32 @@
+"""Optimised index files with their side files, small ones."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mqindex.files.residency import Residency
+from mqindex.rocketmq.sidecar.writing import write_sidecars
+from tests.reference.index_file import IndexFile as TwinFile
+from tests.reference.sidecar import optimised
+
+__all__ = ["NAME", "never_in_memory", "put_store"]
+
+NAME = "20231114221320000"
+
+
+def put_store(root: Path, twin: TwinFile, name: str = NAME) -> Path:
+    """`index/` and `mqindex-index/` of one optimised file; returns the index file's path."""
+    path = root / "index" / name
+    (root / "mqindex-index").mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(optimised(twin).data)
+    write_sidecars(os.fspath(path), os.fspath(root / "mqindex-index"), geometry=(twin.hash_slot_num, twin.index_num))
+    return path
+
+
+def never_in_memory(patch: pytest.MonkeyPatch) -> None:
+    """Every look-up goes by fence and filter, where there are such."""
+    patch.setattr(Residency, "__call__", lambda self: False)
