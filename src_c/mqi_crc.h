@@ -16,11 +16,12 @@ typedef uint32_t mqi_checksum(const uint8_t *p, size_t n, uint32_t crc);
 uint32_t mqi_crc32(const uint8_t *p, size_t n, uint32_t crc);
 uint32_t mqi_crc32c(const uint8_t *p, size_t n, uint32_t crc);
 
-/* The same by slicing-by-8 whatever the processor can do: for tests. */
-uint32_t mqi_crc32_portable(const uint8_t *p, size_t n, uint32_t crc);
-uint32_t mqi_crc32c_portable(const uint8_t *p, size_t n, uint32_t crc);
+/* "portable" and what else this processor can do, the slowest first: the last one is chosen. */
+typedef struct {
+    const char *name;
+    mqi_checksum *crc32, *crc32c;
+} mqi_crc_kernel;
 
-/* "pclmul", "armv8" or "portable": what was chosen. */
-const char *mqi_crc_kernel(void);
+int mqi_crc_kernels(const mqi_crc_kernel **all);
 
 #endif
