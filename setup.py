@@ -22,6 +22,7 @@ UNITS = {  # module -> the C units that it compiles
     "index_entries": ["mqi_index_put", "mqi_index_select", "mqi_hash"],
     "index_file": ["mqi_index_file"],
     "sidecar": ["mqi_index_cold", "mqi_index_fence", "mqi_key_filter"],
+    "index_sort": ["mqi_index_sort", "mqi_index_file"],
     "single_calls": [],
     "kafka_index": ["mqi_kafka_index", "mqi_kafka_floor"],
     "kafka_log": ["mqi_kafka_log"],

@@ -62,6 +62,28 @@ size_t mqi_index_compare_run(const mqi_index_file *f, size_t start, const uint8_
     return n;
 }
 
+void mqi_index_read_order(const mqi_index_file *f, mqi_index_order *order) {
+    const int32_t count = mqi_index_next(f);
+    mqi_index_order found = {0, 0, 0, 0};
+    uint32_t slot = 0;
+    int64_t before = 0;
+    for (int32_t i = 1; i < count; i++) {
+        const uint8_t *entry = mqi_entry_at(f, i);
+        uint32_t next = mqi_slot_of(f, mqi_get32(entry + MQI_ENTRY_KEY_HASH));
+        int32_t prev = i > 1 && next == slot ? i - 1 : 0;
+        if ((i > 1 && next < slot) || mqi_get32(entry + MQI_ENTRY_PREV_INDEX) != prev) break;
+        int64_t phy_offset = mqi_get64(entry + MQI_ENTRY_PHY_OFFSET);
+        if (i == 1) found.first_phy_offset = found.last_phy_offset = before = phy_offset;
+        found.moved |= phy_offset < before;
+        if (phy_offset < found.first_phy_offset) found.first_phy_offset = phy_offset;
+        if (phy_offset > found.last_phy_offset) found.last_phy_offset = phy_offset;
+        found.sorted = i;
+        slot = next;
+        before = phy_offset;
+    }
+    *order = found;
+}
+
 typedef struct fault_list {
     mqi_fault *faults;
     size_t room, n;
@@ -79,6 +101,25 @@ static void report(fault_list *list, int32_t kind, int64_t number, int64_t at, i
     list->n++;
 }
 
+/* The time of the last entry: entry 1 counts from the seed, now gone. */
+static int ends_at(const mqi_index_header *h, int32_t count, int32_t diff) {
+    if (count == 2) return h->end_timestamp == h->begin_timestamp;
+    return mqi_time_diff(h->begin_timestamp, h->end_timestamp) == diff;
+}
+
+/* Whether one of the entries that were brought together is the log's first, or its last, of the header. */
+static void find_ends(const mqi_index_file *f, const mqi_index_header *h, int32_t count, int *begins, int *ends) {
+    mqi_index_order order;
+    mqi_index_read_order(f, &order);
+    for (int32_t i = 1; i <= order.sorted && !(*begins && *ends); i++) {
+        const uint8_t *entry = mqi_entry_at(f, i);
+        int64_t phy_offset = mqi_get64(entry + MQI_ENTRY_PHY_OFFSET);
+        *begins |= phy_offset == h->begin_phy_offset;
+        *ends |= order.sorted == count - 1 && phy_offset == h->end_phy_offset &&
+                 ends_at(h, count, mqi_get32(entry + MQI_ENTRY_TIME_DIFF));
+    }
+}
+
 static void check_header(const mqi_index_file *f, const mqi_index_header *h, int32_t count, int64_t used,
                          fault_list *list) {
     if (h->index_count < 0 || h->index_count > f->index_num)
@@ -88,13 +129,15 @@ static void check_header(const mqi_index_file *f, const mqi_index_header *h, int
     if (count <= 1) return;
     int64_t first = mqi_get64(mqi_entry_at(f, 1) + MQI_ENTRY_PHY_OFFSET);
     int64_t last = mqi_get64(mqi_entry_at(f, count - 1) + MQI_ENTRY_PHY_OFFSET);
-    if (h->begin_phy_offset != first)
-        report(list, MQI_FAULT_BEGIN_PHY_OFFSET, -1, MQI_BEGIN_PHY_OFFSET, first, h->begin_phy_offset);
+    int32_t diff = mqi_get32(mqi_entry_at(f, count - 1) + MQI_ENTRY_TIME_DIFF);
+    int begins = h->begin_phy_offset == first;
+    int ends = h->end_phy_offset == last && ends_at(h, count, diff);
+    if (!begins || !ends) find_ends(f, h, count, &begins, &ends);
+    if (!begins) report(list, MQI_FAULT_BEGIN_PHY_OFFSET, -1, MQI_BEGIN_PHY_OFFSET, first, h->begin_phy_offset);
+    if (ends) return;
     if (h->end_phy_offset != last)
         report(list, MQI_FAULT_END_PHY_OFFSET, -1, MQI_END_PHY_OFFSET, last, h->end_phy_offset);
-    int32_t diff = mqi_get32(mqi_entry_at(f, count - 1) + MQI_ENTRY_TIME_DIFF);
-    int64_t end = count == 2 ? h->begin_timestamp : h->end_timestamp; /* entry 1 counts from the seed, now gone */
-    if (count == 2 ? h->end_timestamp != end : mqi_time_diff(h->begin_timestamp, end) != diff) {
+    if (!ends_at(h, count, diff)) {
         int64_t expected = mqi_add64(h->begin_timestamp, count == 2 ? 0 : (int64_t)diff * 1000);
         report(list, MQI_FAULT_END_TIMESTAMP, -1, MQI_END_TIMESTAMP, expected, h->end_timestamp);
     }

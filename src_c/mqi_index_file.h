@@ -116,11 +116,22 @@ void mqi_index_slots(const mqi_index_file *f, int32_t *out);
  * diff but for that of entry 1, which counts from a file before this one. start >= 1, start + n <= index_num. */
 size_t mqi_index_compare_run(const mqi_index_file *f, size_t start, const uint8_t *run, size_t n);
 
+/* How far a file is one whose slots' entries were brought together (mqi_index_sort.h): the entries 1 .. sorted lie in the
+ * order of their slots, each linked to its neighbour of the same slot. Of any file that is so of one entry and more. */
+typedef struct mqi_index_order {
+    int32_t sorted;
+    int32_t moved;            /* 1 if the phy offsets of these go down somewhere: no broker wrote them in this order */
+    int64_t first_phy_offset; /* the smallest and the greatest of these; 0 where there is none */
+    int64_t last_phy_offset;
+} mqi_index_order;
+
+void mqi_index_read_order(const mqi_index_file *f, mqi_index_order *order);
+
 enum mqi_index_fault {
     MQI_FAULT_INDEX_COUNT,      /* below 0 or above the capacity */
     MQI_FAULT_HASH_SLOT_COUNT,  /* neither the used slots nor the entries (brokers up to 4.7.0) */
-    MQI_FAULT_BEGIN_PHY_OFFSET, /* not that of the first entry */
-    MQI_FAULT_END_PHY_OFFSET,   /* not that of the last entry */
+    MQI_FAULT_BEGIN_PHY_OFFSET, /* not that of the first entry, nor of one that was brought together with others */
+    MQI_FAULT_END_PHY_OFFSET,   /* not that of the last entry, likewise */
     MQI_FAULT_END_TIMESTAMP,    /* not within the second that the last entry says */
     MQI_FAULT_SLOT,             /* outside 0 .. index_count */
     MQI_FAULT_SLOT_HEAD,        /* not the newest entry of the slot */

@@ -29,6 +29,11 @@ cdef extern from "mqi_index_file.h" nogil:
         int64_t begin_timestamp, end_timestamp, begin_phy_offset, end_phy_offset
         int32_t hash_slot_count, index_count
 
+    ctypedef struct mqi_index_order:
+        int32_t sorted, moved
+        int64_t first_phy_offset, last_phy_offset
+
+    void mqi_index_read_order(const mqi_index_file* f, mqi_index_order* order) noexcept
     int32_t mqi_index_next(const mqi_index_file* f) noexcept
     void mqi_index_read_header(const mqi_index_file* f, mqi_index_header* header) noexcept
     void mqi_index_seed(mqi_index_file* f, int64_t end_phy_offset, int64_t end_timestamp) noexcept
@@ -168,6 +173,15 @@ cdef class IndexCore(IndexEntries):
             kind = FAULT_KINDS[faults[i].kind]
             listed.append((kind, faults[i].number, faults[i].at, faults[i].expected, faults[i].got))
         return listed
+
+    def order(self):
+        """How many entries lie in the order of their slots, whether no broker wrote them so, and their range."""
+        cdef mqi_index_order order
+        self.enter(False)
+        with nogil:
+            mqi_index_read_order(&self.file, &order)
+        self.leave(False)
+        return order.sorted, order.moved == 1, order.first_phy_offset, order.last_phy_offset
 
     def fits(self, newest=None):
         """Whether every used slot heads a chain of entries of that slot; `newest`: look only at so many entries."""

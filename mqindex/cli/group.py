@@ -23,6 +23,7 @@ COMMANDS: Final = {  # in the order in which people meet them
     "report": "Make one page with pictures of a store's or partition's health.",
     "repair": "Bring back in place what the indexes of a store or partition lack.",
     "rebuild": "Build the indexes of a store or partition anew, elsewhere.",
+    "optimize": "Write a store's index files anew for look-ups that read fewer pages.",
     "follow": "Keep an index beside a live RocketMQ broker's store, message by message.",
     "dump": "Print every entry of an index, message or batch of a log, or unit of a queue.",
     "hash": "Print RocketMQ's hashes, and slots, of keys.",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BrokerOptions",
     "EngineOptions",
+    "engine_options",
     "json_option",
     "parts_option",
     "path_options",
@@ -89,7 +90,7 @@ def path_options(*kinds: str) -> Decorator:
 
 def report_options(*kinds: str) -> Decorator:
     """The same of the commands that give a report, and the `engine` that works for them."""
-    return _together(_kind_option(*kinds), _engine_options, _broker_options, json_option)
+    return _together(_kind_option(*kinds), engine_options, _broker_options, json_option)
 
 
 def _together(*decorators: Decorator) -> Decorator:
@@ -196,7 +197,7 @@ class EngineOptions:
                 yield LocalEngine(self.workers, progress=show)
 
 
-def _engine_options(function: Function) -> Function:
+def engine_options(function: Function) -> Function:
     """`--engine`, `--workers`, `--master`, `--verbose`, gathered into one argument `engine`."""
 
     @click.option(

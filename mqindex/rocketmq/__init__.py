@@ -80,6 +80,7 @@ from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets
 from mqindex.rocketmq.metadata.topic_configs import TopicConfig
+from mqindex.rocketmq.optimize import optimize
 from mqindex.rocketmq.queue.batch_consume_queue import BatchConsumeQueue
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue, tag_hash
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
@@ -120,6 +121,7 @@ __all__ = [
     "hash_slots",
     "key_hash",
     "key_hashes",
+    "optimize",
     "rebuild",
     "repair",
     "report",

@@ -24,6 +24,7 @@ LEVELS = [  # from the bottom to the top: a unit includes units of its own level
         "kafka_tally",
         "index_put",
         "index_select",
+        "index_sort",
         "log_find",
         "log_queues",
         "log_scan",

@@ -74,6 +74,7 @@ EXPORTS = {
         "hash_slots",
         "key_hash",
         "key_hashes",
+        "optimize",
         "rebuild",
         "repair",
         "report",
@@ -220,6 +221,7 @@ SIGNATURES = {
     "mqindex.rocketmq.follow": f"store, out, *, stop, progress=None, interval=0.001, {STORE_OPTIONS}, engine=None",
     "mqindex.rocketmq.rebuild": f"store, out, *, parts=None, {STORE_OPTIONS}, split_size={128 << 20}, "
     "overwrite=False, engine=None",
+    "mqindex.rocketmq.optimize": "index, out, *, hash_slot_num=None, index_num=None, overwrite=False, engine=None",
     "mqindex.rocketmq.report": f"store, *, deep=False, {STORE_OPTIONS}, engine=None",
     "mqindex.rocketmq.repair": f"store, *, parts=None, deep=False, dry_run=False, {STORE_OPTIONS}, engine=None",
     "mqindex.spark.register": "spark",
@@ -351,7 +353,7 @@ def test_error_tree() -> None:
 
 
 @pytest.mark.parametrize("order", ["import mqindex.rocketmq.{0}", "from mqindex.rocketmq.{0} import {0}"])
-@pytest.mark.parametrize("name", ["rebuild", "repair", "report", "verify"])
+@pytest.mark.parametrize("name", ["optimize", "rebuild", "repair", "report", "verify"])
 def test_a_function_is_not_hidden_by_the_module_of_its_name(name: str, order: str) -> None:
     program = f"{order.format(name)}\nfrom mqindex import rocketmq\nassert callable(rocketmq.{name}), rocketmq.{name}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

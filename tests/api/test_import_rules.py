@@ -46,7 +46,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"pipeline"},
         {"checks"},
         {"health", "mending"},
-        {"rebuild", "repair", "report", "verify"},
+        {"optimize", "rebuild", "repair", "report", "verify"},
         {"dispatch"},
         {"serving"},
     ],

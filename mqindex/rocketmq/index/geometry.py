@@ -2,7 +2,7 @@
 
 A file fits a geometry when every used slot heads a chain of entries with `key_hash % hash_slot_num == slot`. Its
 length leaves millions of candidates; the header names the first and the last entry's phy_offset, and the last entry
-is the newest of its slot, which leaves one, seldom more.
+is the newest of its slot, which leaves one, seldom more. In a file that was optimized these two are among the others.
 """
 
 from __future__ import annotations
@@ -128,8 +128,12 @@ def candidates(path: str, *, thorough: bool = True) -> list[Geometry]:
             if _fits(file, _DEFAULT, None if thorough else _NEWEST):
                 return [_DEFAULT]
         file.populate()
-        slots = _plausible(np.frombuffer(memoryview(file.map), np.uint8), header)
-        return [pair for pair in _pairs(slots, file.size) if _fits(file, pair, None)]
+        words = np.frombuffer(memoryview(file.map), np.uint8)[INDEX_HEADER_SIZE:].view(">i4")
+        as_written = [pair for pair in _pairs(_plausible(words, header), file.size) if _fits(file, pair, None)]
+        if as_written:
+            return as_written
+        moved = _pairs(_plausible(words, header, moved=True), file.size)
+        return [pair for pair in moved if _fits(file, pair, None) and _has_ends(words, pair[0], header)]
 
 
 def fits(path: str, geometry: Geometry) -> bool:
@@ -156,21 +160,26 @@ def _fits(file: MappedFile, geometry: Geometry, newest: int | None) -> bool:
         core.close()
 
 
-def _plausible(view: Array, header: IndexHeader) -> list[int]:
-    """The hash_slot_nums for which entries 0, 1 and count-1 and the newest entry's slot look as they must."""
-    words = view[INDEX_HEADER_SIZE:].view(">i4")
+def _plausible(words: Array, header: IndexHeader, *, moved: bool = False) -> list[int]:
+    """The hash_slot_nums for which entries 0, 1 and count-1 and the newest entry's slot look as they must.
+
+    `moved`: entries may have been brought together, so that any two are the header's first and last.
+    """
     first = len(words) % _ENTRY or _ENTRY  # the words are slots and whole entries, so S is fixed modulo an entry's
     stop = len(words) - _ENTRY * header.index_count + 1
     blocks = (np.arange(at, min(at + _BLOCK, stop), _ENTRY) for at in range(first, stop, _BLOCK))
-    return [slots for block in blocks for slots in _plausible_in(words, block, header).tolist()]
+    return [slots for block in blocks for slots in _plausible_in(words, block, header, moved).tolist()]
 
 
-def _plausible_in(words: Array, zeroth: Array, header: IndexHeader) -> Array:
+def _plausible_in(words: Array, zeroth: Array, header: IndexHeader, moved: bool) -> Array:
     """`zeroth`: the word of entry 0, which is hash_slot_num."""
     newest = header.index_count - 1
-    zeroth = zeroth[_phy_offset(words, zeroth + _ENTRY * newest) == header.end_phy_offset]
+    if not moved:
+        zeroth = zeroth[_phy_offset(words, zeroth + _ENTRY * newest) == header.end_phy_offset]
     first = zeroth + _ENTRY
-    keep = (_phy_offset(words, first) == header.begin_phy_offset) & (words[first + _PREV_INDEX] == 0)
+    keep = words[first + _PREV_INDEX] == 0
+    if not moved:
+        keep &= _phy_offset(words, first) == header.begin_phy_offset
     for word in range(_ENTRY):
         keep &= words[zeroth + word] == 0
     zeroth = zeroth[keep]
@@ -178,6 +187,12 @@ def _plausible_in(words: Array, zeroth: Array, header: IndexHeader) -> Array:
     zeroth, key_hash = zeroth[key_hash >= 0], key_hash[key_hash >= 0]
     fitting: Array = zeroth[words[key_hash % zeroth] == newest]
     return fitting
+
+
+def _has_ends(words: Array, slots: int, header: IndexHeader) -> bool:
+    """Whether the header's first and last phy_offset are those of entries."""
+    offsets = _phy_offset(words, slots + _ENTRY * np.arange(1, header.index_count))
+    return bool(np.any(offsets == header.begin_phy_offset) and np.any(offsets == header.end_phy_offset))
 
 
 def _phy_offset(words: Array, entry: Array) -> Array:

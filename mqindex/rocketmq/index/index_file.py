@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.index_file import IndexCore
+from mqindex._native.index_sort import sort_into
 from mqindex._native.numbers import milliseconds, period, whole_number
 from mqindex._native.single_calls import SingleCalls
 from mqindex._words import plural
@@ -38,6 +39,19 @@ __all__ = ["IndexFile", "IndexHeader"]
 _MANY = 1000  # look-ups, or entries to decode, from which reading the whole file ahead is cheaper than single faults
 _BULK = 100_000  # puts from which huge pages pay; fewer would spread over 2 MiB each
 _RESERVED_AHEAD = 1 << 20  # bytes of a sparse file that single puts reserve at a time
+
+
+class Order(NamedTuple):
+    """The entries 1 .. `entries` lie in the order of their slots, each linked to its neighbour of the same slot.
+
+    `moved`: no broker wrote them so, their offsets go down somewhere. `first_phy_offset`, `last_phy_offset`: the
+    smallest and the greatest of them.
+    """
+
+    entries: int
+    moved: bool
+    first_phy_offset: int
+    last_phy_offset: int
 
 
 class IndexFile(SingleCalls, Closable):
@@ -332,6 +346,18 @@ class IndexFile(SingleCalls, Closable):
         self._check_length()
         self._populate()
         return self._core.check()
+
+    def order(self) -> Order:
+        """Internal: how far the entries lie in the order of their slots."""
+        self._check_length()
+        self._populate()
+        return Order(*self._core.order())
+
+    def sort_into(self, target: IndexCore) -> None:
+        """Internal: fill a zeroed file with the entries in the order of their slots, and the header."""
+        self._check_length()
+        self._populate()
+        sort_into(self._core, target)
 
     def flush(self) -> None:
         """Bring every change to the disk. The count of a file without entries becomes 1, as the broker's flush has it.

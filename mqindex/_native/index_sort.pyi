@@ -1,0 +1,3 @@
+from mqindex._native.index_entries import IndexEntries
+
+def sort_into(source: IndexEntries, target: IndexEntries) -> None: ...

@@ -1,0 +1,325 @@
+"""Optimize: index files whose entries of one slot lie side by side, so that a cold look-up reads few pages."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+
+from mqindex._native.index_file import IndexCore
+from mqindex._words import plural
+from mqindex.engines import Engine
+from mqindex.engines.engine import chosen_engine
+from mqindex.engines.tasks import announce, held, require_seen, run_one, scratch_in
+from mqindex.errors import CorruptIndexError, FileStateError, GeometryError, IndexFullError, OutputExistsError
+from mqindex.files import disk, staging
+from mqindex.files.backup import backup_in
+from mqindex.files.exchange import Change, Exchange, exchange_files
+from mqindex.files.mapped_file import MappedFile
+from mqindex.files.publication import Publication, publish
+from mqindex.report import RebuildReport, Value
+from mqindex.rocketmq import catalogue, layout
+from mqindex.rocketmq import store as stores
+from mqindex.rocketmq.index import geometry
+from mqindex.rocketmq.index.compare import next_entry
+from mqindex.rocketmq.index.index_file import IndexFile
+from mqindex.rocketmq.wrong_place import refuse_other_place
+
+__all__ = ["optimize"]
+
+_HUGE_FROM = 100_000  # entries; below, huge pages cost more than they give
+
+
+def optimize(
+    index: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    hash_slot_num: int | None = None,
+    index_num: int | None = None,
+    overwrite: bool = False,
+    engine: Engine | None = None,
+) -> RebuildReport:
+    """Write index files anew, the entries of each slot side by side: a look-up in a cold file reads few pages.
+
+    Brokers serve such files, with the answers of the files before in the same order, and go on writing behind what is
+    in them. Headers are kept, and so are the names of the files.
+
+    Parameters
+    ----------
+    index : path of a store's root, of a directory of index files, or of one such file.
+    out : path; becomes shaped like a store, `index/<17 digits>`. It must not exist or be empty, or `overwrite=True`
+        moves it to `<out>.backup-<UTC>`. The root of the very store with `overwrite=True`: in place, each file by one
+        rename; the old ones go to `<store>/mqindex-backup-<UTC>/`, and `undo_repair` puts them back. The broker must be
+        stopped for that.
+    hash_slot_num, index_num : int or None
+        Another geometry, elsewhere only: a broker reads all files with that of its configuration. Any number of slots
+        will do, as files hold the whole hash of a key; index_num must be more than the entries of each file. None: that
+        of the files. For files that do not show their own geometry: that.
+    engine : where the stages run, a task for each file; None: `LocalEngine()`.
+
+    Returns
+    -------
+    RebuildReport
+        `files` and `entries` that were written; `settings["geometry"]` of them; `backup`: where the old ones are.
+
+    Raises
+    ------
+    FileNotFoundError : no such path, or no index file there
+    CorruptIndexError : a file contradicts itself; repair the store first
+    FileStateError : a broker wrote to a file meanwhile
+    IndexFullError : a file has more entries than `index_num` allows
+    GeometryError : the geometry of the files cannot be found, or no broker could map the new one
+    OutputExistsError : `out` holds something, and `overwrite` is False
+    StoreInUseError : in place, and a broker holds the store
+    OSError : the disk has not the space, which is looked at beforehand; nothing was published
+
+    Notes
+    -----
+    `out` appears by one rename, complete and on the disk, or not at all; in place every file is the old or the new one.
+    In place, files that are so already stay untouched.
+    Source of what a broker's look-up does: RocketMQ 4.9.3 `IndexFile.selectPhyOffset`, `putKey`.
+
+    Examples
+    --------
+    >>> report = optimize("store", "ordered")
+    >>> report.files, report.entries
+    (1, 208)
+    >>> optimize("store", "store", overwrite=True).entries
+    208
+    """
+    started = time.perf_counter()
+    engine = chosen_engine(engine)
+    where = os.path.abspath(os.fspath(index))
+    order = _Order(where, os.path.abspath(os.fspath(out)), hash_slot_num, index_num, overwrite)
+    require_seen(engine, [where, os.path.dirname(order.out)])
+    plan = run_one(engine, _begin, order, "look at the files")
+    announce(engine, plan.note)
+    report = RebuildReport(where, settings={"geometry": plan.geometry})
+    alone = held(engine, stores.hold_lock, order.out) if plan.in_place else nullcontext()
+    with alone, scratch_in(engine, plan.home) as scratch:
+        tasks = [_Task(path, plan.own, plan.geometry.value, scratch, plan.in_place) for path in plan.paths]
+        weights = [plan.size] * len(tasks)
+        made = engine.map(_optimize_file, tasks, name="bring entries together", weights=weights, unit="byte")
+        _publish(engine, order, plan, scratch, made, report)
+    report.files = len(report.out_files)
+    report.entries = sum(one.entries for one in made if one.path is not None)
+    report.fsync_seconds = sum(one.fsync_seconds for one in made)
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """What the first task is asked to do."""
+
+    index: str
+    out: str
+    hash_slot_num: int | None
+    index_num: int | None
+    overwrite: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """`own`: the geometry of the files at `paths`; `geometry`: of the new ones, each of `size` bytes.
+
+    `home`: where the scratch goes. `note`: what is said before the work.
+    """
+
+    paths: tuple[str, ...]
+    own: geometry.Geometry
+    geometry: Value
+    size: int
+    home: str
+    in_place: bool
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One file. `skip`: not if its entries lie in order already."""
+
+    path: str
+    own: geometry.Geometry
+    geometry: geometry.Geometry
+    scratch: str
+    skip: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """The new file in the scratch; None: there was nothing to do."""
+
+    path: str | None
+    entries: int
+    fsync_seconds: float = 0.0
+
+
+# ---- before the work ----------------------------------------------------------------------------------------------
+
+
+def _begin(order: _Order) -> _Plan:
+    """Everything that may be refused is refused here, before the first byte is written."""
+    directory, paths = _files_of(order.index)
+    in_place = os.path.realpath(os.path.join(order.out, "index")) == os.path.realpath(directory)
+    own, new = _geometries(order, paths)
+    if in_place:
+        _require_in_place(order, own, new.value)
+        home = staging.home_of(directory)
+        staging.sweep(home)
+    else:
+        _require_elsewhere(order, directory)
+        home = os.path.dirname(order.out)
+    size = layout.index_file_size(*new.value)
+    free = staging.check_space(home, size * len(paths))
+    needs = f"needs {size * len(paths):,} bytes in {home}, where {free:,} are free"
+    note = f"reads {plural(len(paths), 'index file')}, {needs}"
+    return _Plan(tuple(paths), own, new, size, home, in_place, note)
+
+
+def _files_of(index: str) -> tuple[str, list[str]]:
+    """The directory of the files, and those that are meant."""
+    if not disk.is_there(index):
+        raise FileNotFoundError(errno.ENOENT, "no such index", index)
+    if not disk.is_directory(index):
+        return os.path.dirname(index), [index]
+    inside = os.path.join(index, "index")
+    directory = inside if disk.is_directory(inside) else index
+    paths = stores.index_paths(directory)
+    refuse_other_place(directory, "index", has_files=bool(paths))
+    if not paths:
+        raise FileNotFoundError(errno.ENOENT, "no index file there", directory)
+    return directory, paths
+
+
+def _geometries(order: _Order, paths: Sequence[str]) -> tuple[geometry.Geometry, Value]:
+    """Of the files as they are, and as they will be."""
+    given = order.hash_slot_num, order.index_num
+    try:
+        own = geometry.infer(paths, thorough=True)
+    except GeometryError:
+        length = stores.file_size(paths[0])
+        shown = geometry.resolve(*given, length)
+        if shown is None or layout.index_file_size(*shown) != length:
+            raise
+        return shown, Value(shown, "given")
+    chosen = (given[0] or own[0], given[1] or own[1])
+    layout.index_file_size(*chosen)
+    return own, Value(chosen, "that of the files" if chosen == own else "given")
+
+
+def _require_in_place(order: _Order, own: geometry.Geometry, new: geometry.Geometry) -> None:
+    if not order.overwrite:
+        raise OutputExistsError(
+            "the index files are there",
+            path=order.out,
+            hint="choose another place, or overwrite (--force): the old files then go to a backup in the store",
+        )
+    if own != new:
+        raise GeometryError(
+            "another geometry goes elsewhere, because a broker reads all files with its own",
+            path=order.out,
+            expected=f"hash_slot_num {own[0]}, index_num {own[1]}",
+            got=f"hash_slot_num {new[0]}, index_num {new[1]}",
+        )
+
+
+def _require_elsewhere(order: _Order, directory: str) -> None:
+    common = os.path.commonpath([directory, order.out])
+    if common in (directory, order.out):
+        raise ValueError(f"out: expected a place of its own, got {order.out}, where the index files are: {directory}")
+    staging.require_new(order.out, overwrite=order.overwrite)
+    with _not_in_use(order.out):  # a store in use does not go to a backup
+        pass
+
+
+@contextmanager
+def _not_in_use(out: str) -> Iterator[None]:
+    if disk.exists(os.path.join(out, "lock")):
+        with stores.hold_lock(out):
+            yield
+    else:
+        yield
+
+
+# ---- one file -----------------------------------------------------------------------------------------------------
+
+
+def _optimize_file(task: _Task) -> _Made:
+    """Write one file anew in the scratch, complete and on the disk."""
+    length, wanted = stores.file_size(task.path), layout.index_file_size(*task.own)
+    if length != wanted:
+        raise GeometryError(
+            "an index file has another length", path=task.path, expected=wanted, got=length, hint=_REPAIR
+        )
+    with IndexFile.open(task.path, hash_slot_num=task.own[0], index_num=task.own[1]) as source:
+        _require_sound(source)
+        entries = next_entry(source) - 1
+        if task.skip and source.order().entries == entries:
+            return _Made(None, entries)
+        if entries >= task.geometry[1]:
+            raise IndexFullError(
+                "an index file has too many entries for this geometry", path=task.path,
+                expected=f"{plural(task.geometry[1] - 1, 'entry')} or fewer", got=entries,
+                hint=f"pass index_num= (--index-num) of {entries + 1} or more",
+            )  # fmt: skip
+        path = disk.temporary(task.scratch, "part")
+        with MappedFile.create(path, layout.index_file_size(*task.geometry)) as file:
+            if entries >= _HUGE_FROM:
+                file.advise_huge()
+            _fill(source, IndexCore(file.map, *task.geometry, True, task.path))
+            started = time.perf_counter()
+            file.flush()
+            return _Made(path, entries, time.perf_counter() - started)
+
+
+def _fill(source: IndexFile, core: IndexCore) -> None:
+    """What is wrong with the result was wrong in the source, which was sound a moment ago."""
+    try:
+        source.sort_into(core)
+        if core.check():
+            raise _written(source.path)
+    finally:
+        core.close()
+
+
+_REPAIR = "repair the store first (mqindex repair)"
+
+
+def _require_sound(source: IndexFile) -> None:
+    before = source.header
+    faults = [fault for fault in source.check() if catalogue.INDEX_FAULTS[fault[0]].severity == "error"]
+    if not faults:
+        return
+    if source.header != before:
+        raise _written(source.path)
+    kind, number, at, expected, got = faults[0]
+    field = f"entry {number}" if number > 0 else None
+    meaning = catalogue.INDEX_FAULTS[kind].meaning.removesuffix(".")
+    raise CorruptIndexError(meaning, path=source.path, at=at, field=field, expected=expected, got=got, hint=_REPAIR)
+
+
+def _written(path: str) -> FileStateError:
+    hint = "stop the broker first, or optimize a copy of the store"
+    return FileStateError("the index file was written meanwhile", path=path, hint=hint)
+
+
+# ---- and there they are -------------------------------------------------------------------------------------------
+
+
+def _publish(
+    engine: Engine, order: _Order, plan: _Plan, scratch: str, made: Sequence[_Made], report: RebuildReport
+) -> None:
+    named = zip(plan.paths, made, strict=True)
+    moves = [(one.path, os.path.join("index", os.path.basename(path))) for path, one in named if one.path is not None]
+    if not plan.in_place:
+        aside = f"{order.out}.backup-{staging.backup_name()}" if order.overwrite else None
+        publication = Publication(scratch, order.out, aside, tuple(moves), ("index",))
+        report.out_files, report.backup = run_one(engine, publish, publication, "publish")
+    elif moves:
+        report.backup = os.path.join(order.out, run_one(engine, backup_in, [order.out], "make a backup"))
+        changes = tuple(Change(name, path) for path, name in moves)
+        report.out_files = run_one(engine, exchange_files, Exchange(order.out, report.backup, changes), "publish")

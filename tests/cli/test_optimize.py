@@ -1,0 +1,72 @@
+"""`mqindex optimize`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.cli.conftest import Shell, Store
+
+
+def test_writes_an_index_with_the_same_answers(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    before = basic.contents()
+    done = shell("optimize", basic.root, "--out", tmp_path / "cold")
+    assert done.status == 0, done.err
+    assert done.lines[0].startswith(f"optimized {tmp_path / 'cold'}: wrote 4 files, 1237 index entries; ")
+    names = [path.name for path in basic.index_files]
+    assert sorted(os.listdir(tmp_path / "cold" / "index")) == names
+    assert basic.contents() == before
+    for name, path in zip(names, basic.index_files, strict=True):
+        assert (tmp_path / "cold" / "index" / name).read_bytes() != path.read_bytes()
+    assert shell("verify", tmp_path / "cold" / "index").status == 0
+    assert [shell("info", tmp_path / "cold" / "index" / name).status for name in names] == [0, 0, 0, 0]
+
+
+def test_in_place_it_can_be_taken_back(shell: Shell, basic: Store) -> None:
+    before = basic.contents()
+    asked = ("query", basic.root, "--topic", "TopicTest", "KEY-1", "KEY-2", "--json")
+    answered = shell(*asked).out
+    refused = shell("optimize", basic.root, "--out", basic.root)
+    assert (refused.status, "--force" in refused.err) == (2, True)
+    assert basic.contents() == before
+    (report,) = shell("optimize", basic.root, "--out", basic.root, "--force", "--json").json
+    assert (report["schema"], report["files"]) == ("mqindex.optimize/1", 4)
+    assert shell(*asked).out == answered
+    assert "nothing to do" in shell("optimize", basic.root, "--out", basic.root, "--force").out
+    assert shell("repair", basic.root, "--undo", report["backup"]).status == 0
+    assert {name: held for name, held in basic.contents().items() if name in before} == before
+
+
+def test_another_geometry_goes_elsewhere_only(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    done = shell("optimize", basic.root, "--out", tmp_path / "few", "--hash-slot-num", "7", "--index-num", "2000")
+    assert done.status == 0, done.err
+    sizes = {path.stat().st_size for path in (tmp_path / "few" / "index").iterdir()}
+    assert sizes == {40 + 4 * 7 + 20 * 2000}
+    assert shell("verify", tmp_path / "few" / "index", "--hash-slot-num", "7", "--index-num", "2000").status == 0
+    refused = shell("optimize", basic.root, "--out", basic.root, "--force", "--hash-slot-num", "7")
+    assert (refused.status, "another geometry goes elsewhere" in refused.err) == (2, True)
+    refused = shell("optimize", basic.root, "--out", tmp_path / "small", "--index-num", "20")
+    assert refused.status == 2
+    assert "--index-num" in refused.err
+    assert sorted(os.listdir(tmp_path)) == ["basic-493", "few"]
+
+
+def test_a_damaged_file_is_refused_in_the_words_of_verify(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    path = basic.index_files[1]
+    data = bytearray(path.read_bytes())
+    data[-4:] = b"\0\0\0\1"
+    path.write_bytes(data)
+    refused = shell("optimize", basic.root, "--out", tmp_path / "cold")
+    assert (refused.status, refused.out) == (2, "")
+    assert f"An entry does not point to the previous one of its slot, so look-ups miss entries: {path}" in refused.err
+    assert "repair the store first" in refused.err
+    assert not (tmp_path / "cold").exists()
+
+
+def test_what_is_no_index_is_said(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    (tmp_path / "nothing" / "index").mkdir(parents=True)
+    assert "no index file there" in shell("optimize", tmp_path / "nothing" / "index", "--out", tmp_path / "a").err
+    assert shell("optimize", tmp_path / "absent", "--out", tmp_path / "a").status == 2
+    assert shell("optimize", basic.root / "commitlog", "--out", tmp_path / "a").status == 2
+    inside = shell("optimize", basic.root, "--out", basic.root / "index" / "new")
+    assert (inside.status, "a place of its own" in inside.err) == (2, True)
