@@ -26,10 +26,14 @@ from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.compare import next_entry
 from mqindex.rocketmq.index.index_file import IndexFile
+from mqindex.rocketmq.sidecar.names import DIRECTORY, SUFFIXES
+from mqindex.rocketmq.sidecar.reading import find_sidecars
+from mqindex.rocketmq.sidecar.writing import write_sidecars
 from mqindex.rocketmq.wrong_place import refuse_other_place
 
 __all__ = ["optimize"]
 
+_SIDE_BITS = 10  # of side files for an entry, all of other keys
 _HUGE_FROM = 100_000  # entries; below, huge pages cost more than they give
 
 
@@ -50,10 +54,11 @@ def optimize(
     Parameters
     ----------
     index : path of a store's root, of a directory of index files, or of one such file.
-    out : path; becomes shaped like a store, `index/<17 digits>`. It must not exist or be empty, or `overwrite=True`
-        moves it to `<out>.backup-<UTC>`. The root of the very store with `overwrite=True`: in place, each file by one
-        rename; the old ones go to `<store>/mqindex-backup-<UTC>/`, and `undo_repair` puts them back. The broker must be
-        stopped for that.
+    out : path; becomes shaped like a store, `index/<17 digits>`, and `mqindex-index/` with two side files for each,
+        which look-ups of this package use while nothing was written behind what they cover. It must not exist or be
+        empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`. The root of the very store with `overwrite=True`:
+        in place, each file by one rename; the old ones go to `<store>/mqindex-backup-<UTC>/`, and `undo_repair` puts
+        them back. The broker must be stopped for that.
     hash_slot_num, index_num : int or None
         Another geometry, elsewhere only: a broker reads all files with that of its configuration. Any number of slots
         will do, as files hold the whole hash of a key; index_num must be more than the entries of each file. None: that
@@ -104,7 +109,7 @@ def optimize(
         weights = [plan.size] * len(tasks)
         made = engine.map(_optimize_file, tasks, name="bring entries together", weights=weights, unit="byte")
         _publish(engine, order, plan, scratch, made, report)
-    report.files = len(report.out_files)
+    report.files = sum(one.path is not None for one in made)
     report.entries = sum(one.entries for one in made if one.path is not None)
     report.fsync_seconds = sum(one.fsync_seconds for one in made)
     report.seconds = time.perf_counter() - started
@@ -140,7 +145,7 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One file. `skip`: not if its entries lie in order already."""
+    """One file. `skip`: what is so already stays."""
 
     path: str
     own: geometry.Geometry
@@ -151,9 +156,10 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """The new file in the scratch; None: there was nothing to do."""
+    """New files in the scratch: an index file, if it was not in order already, and its side files."""
 
     path: str | None
+    sides: tuple[str, ...]
     entries: int
     fsync_seconds: float = 0.0
 
@@ -174,8 +180,9 @@ def _begin(order: _Order) -> _Plan:
         _require_elsewhere(order, directory)
         home = os.path.dirname(order.out)
     size = layout.index_file_size(*new.value)
-    free = staging.check_space(home, size * len(paths))
-    needs = f"needs {size * len(paths):,} bytes in {home}, where {free:,} are free"
+    needed = (size + new.value[1] * _SIDE_BITS // 8) * len(paths)
+    free = staging.check_space(home, needed)
+    needs = f"needs {needed:,} bytes in {home}, where {free:,} are free"
     note = f"reads {plural(len(paths), 'index file')}, {needs}"
     return _Plan(tuple(paths), own, new, size, home, in_place, note)
 
@@ -259,7 +266,7 @@ def _optimize_file(task: _Task) -> _Made:
         _require_sound(source)
         entries = next_entry(source) - 1
         if task.skip and source.order().entries == entries:
-            return _Made(None, entries)
+            return _Made(None, _sides_of(source, task), entries)
         if entries >= task.geometry[1]:
             raise IndexFullError(
                 "an index file has too many entries for this geometry", path=task.path,
@@ -273,7 +280,19 @@ def _optimize_file(task: _Task) -> _Made:
             _fill(source, IndexCore(file.map, *task.geometry, True, task.path))
             started = time.perf_counter()
             file.flush()
-            return _Made(path, entries, time.perf_counter() - started)
+            elapsed = time.perf_counter() - started
+    sides = write_sidecars(path, task.scratch, geometry=task.geometry)
+    return _Made(path, tuple(sides), entries, elapsed)
+
+
+def _sides_of(source: IndexFile, task: _Task) -> tuple[str, ...]:
+    """The side files of a file that stays, where it has none that are good."""
+    with MappedFile.open(source.path) as file:
+        there = find_sidecars(file, task.own)
+    if there is not None:
+        there.close()
+        return ()
+    return tuple(write_sidecars(source.path, task.scratch, geometry=task.own))
 
 
 def _fill(source: IndexFile, core: IndexCore) -> None:
@@ -307,14 +326,21 @@ def _written(path: str) -> FileStateError:
     return FileStateError("the index file was written meanwhile", path=path, hint=hint)
 
 
+def _moves(name: str, made: _Made) -> Iterator[tuple[str, str]]:
+    """Where the files of one task go."""
+    if made.path is not None:
+        yield made.path, os.path.join("index", name)
+    for path, suffix in zip(made.sides, SUFFIXES, strict=False):
+        yield path, os.path.join(DIRECTORY, name + suffix)
+
+
 # ---- and there they are -------------------------------------------------------------------------------------------
 
 
 def _publish(
     engine: Engine, order: _Order, plan: _Plan, scratch: str, made: Sequence[_Made], report: RebuildReport
 ) -> None:
-    named = zip(plan.paths, made, strict=True)
-    moves = [(one.path, os.path.join("index", os.path.basename(path))) for path, one in named if one.path is not None]
+    moves = [move for path, one in zip(plan.paths, made, strict=True) for move in _moves(os.path.basename(path), one)]
     if not plan.in_place:
         aside = f"{order.out}.backup-{staging.backup_name()}" if order.overwrite else None
         publication = Publication(scratch, order.out, aside, tuple(moves), ("index",))

@@ -16,6 +16,8 @@ def test_writes_an_index_with_the_same_answers(shell: Shell, basic: Store, tmp_p
     names = [path.name for path in basic.index_files]
     assert sorted(os.listdir(tmp_path / "cold" / "index")) == names
     assert basic.contents() == before
+    sides = sorted(f"{name}{suffix}" for name in names for suffix in (".fence", ".filter"))
+    assert sorted(os.listdir(tmp_path / "cold" / "mqindex-index")) == sides
     for name, path in zip(names, basic.index_files, strict=True):
         assert (tmp_path / "cold" / "index" / name).read_bytes() != path.read_bytes()
     assert shell("verify", tmp_path / "cold" / "index").status == 0
@@ -33,6 +35,11 @@ def test_in_place_it_can_be_taken_back(shell: Shell, basic: Store) -> None:
     assert (report["schema"], report["files"]) == ("mqindex.optimize/1", 4)
     assert shell(*asked).out == answered
     assert "nothing to do" in shell("optimize", basic.root, "--out", basic.root, "--force").out
+    side = basic.root / "mqindex-index" / f"{basic.index_files[0].name}.fence"
+    side.write_bytes(side.read_bytes()[:-1])
+    (again,) = shell("optimize", basic.root, "--out", basic.root, "--force", "--json").json
+    assert [Path(path).name for path in again["out_files"]] == [side.name, side.with_suffix(".filter").name]
+    assert shell("repair", basic.root, "--undo", again["backup"]).status == 0
     assert shell("repair", basic.root, "--undo", report["backup"]).status == 0
     assert {name: held for name, held in basic.contents().items() if name in before} == before
 

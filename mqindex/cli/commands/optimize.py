@@ -66,7 +66,7 @@ def command(
 
 
 def _print(report: RebuildReport, out: str) -> None:
-    if not report.files:
+    if not report.out_files:
         print_line("nothing to do")
     if report.backup is not None and os.path.dirname(report.backup) == os.path.abspath(out):
         print_line(f"this can be taken back: mqindex repair {shlex.join([out, '--undo', report.backup])}")
