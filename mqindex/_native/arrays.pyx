@@ -4,11 +4,27 @@
 """Arrays that a kernel gives: NumPy's, made without its headers."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.string cimport memcpy
 
 from mqindex._native.memory cimport Block, block_of
+
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject* object) noexcept
+
+
+cdef extern from *:
+    """
+    #ifdef Py_GIL_DISABLED
+    #define MQI_HAS_GIL 0
+    #else
+    #define MQI_HAS_GIL 1
+    #endif
+    """
+    const bint MQI_HAS_GIL
 
 
 cdef object _numpy = None
@@ -30,12 +46,26 @@ ctypedef object (*array_new_t)(
     void* type, int nd, Py_ssize_t* shape, int number, Py_ssize_t* strides, void* data, int itemsize, int flags,
     void* of)
 
-ctypedef struct ArrayFields:  # the start of PyArrayObject, the same in both ABIs
+ctypedef struct ArrayFields:  # PyArrayObject, the same in both ABIs
     PyObject head
     void* data
+    int nd
+    Py_ssize_t* dimensions
+    Py_ssize_t* strides
+    PyObject* base
+    PyObject* descr
+    int flags
+    PyObject* weakreflist
 
 cdef array_new_t _array_new = NULL
 cdef void* _array_type = NULL
+
+# Making and freeing an array costs 800 instructions, a look-up 300. So all empty answers are one array, and of the last
+# two answers of one value those are used again that nobody has any more. Two: a loop still holds the answer before.
+cdef object _nothing = None
+cdef list _singles = [None, None]
+cdef int _turn = 0
+cdef int _single_flags = 0
 
 
 cdef int import_numpy() except -1:
@@ -60,7 +90,40 @@ cdef int find_array_new(numpy) except -1:
     if (<abi_version_t> api[API_ABI_VERSION])() in (ABI_1, ABI_2):
         _array_type = api[API_ARRAY_TYPE]
         _array_new = <array_new_t> api[API_ARRAY_NEW]
+        make_singles()
     return 0
+
+
+cdef int make_singles() except -1:
+    global _nothing, _single_flags
+    _nothing = new_array(0)
+    for i in range(2):
+        _singles[i] = new_array(1)
+    _single_flags = (<ArrayFields*> _singles[0]).flags
+    return 0
+
+
+cdef inline object new_array(Py_ssize_t n):
+    return _array_new(_array_type, 1, &n, NPY_LONG, NULL, NULL, 0, 0, NULL)
+
+
+cdef inline bint is_ours(const ArrayFields* array) noexcept:
+    """Whether nobody else refers to an array that `new_array(1)` gave, and it is as it was."""
+    return (
+        Py_REFCNT(<PyObject*> array) == 1 and array.weakreflist == NULL and array.nd == 1 and array.dimensions[0] == 1
+        and array.flags == _single_flags and array.descr == <PyObject*> _int64)
+
+
+cdef object single_of(int64_t value):
+    """An int64 array of one value, of its own for who gets it."""
+    global _turn
+    _turn ^= 1
+    cdef PyObject* array = PyList_GET_ITEM(_singles, _turn)  # borrowed: a name for it would count as a use
+    if not is_ours(<ArrayFields*> array):
+        _singles[_turn] = new_array(1)
+        array = PyList_GET_ITEM(_singles, _turn)
+    (<int64_t*> (<ArrayFields*> array).data)[0] = value
+    return <object> array
 
 
 cdef object array_of(int64_t* values, size_t n):
@@ -72,13 +135,14 @@ cdef object array_of(int64_t* values, size_t n):
 
 
 cdef object copy_of(const int64_t* values, size_t n):
-    """An int64 array of its own."""
+    """An int64 array that the caller may change; without values there is nothing to change."""
     cdef Py_buffer view
-    cdef Py_ssize_t shape = n
     if _numpy is None:
         import_numpy()
     if _array_new != NULL:
-        array = _array_new(_array_type, 1, &shape, NPY_LONG, NULL, NULL, 0, 0, NULL)
+        if MQI_HAS_GIL and n <= 1:
+            return single_of(values[0]) if n == 1 else _nothing
+        array = new_array(n)
         memcpy((<ArrayFields*> array).data, values, n * sizeof(int64_t))
         return array
     array = _empty(n, _int64)

@@ -12,11 +12,11 @@ from libc.string cimport memcpy
 
 from mqindex._native.arrays cimport array_of, copy_of
 from mqindex._native.guard cimport mqi_guard_touch, range_of, still_whole
-from mqindex._native.keys cimport KeyBatch, mqi_key_hash, str_hash
+from mqindex._native.keys cimport KeyBatch
 from mqindex._native.memory cimport Pinned, integers
-from mqindex._native.owner cimport Owner
+from mqindex._native.owner cimport Owner, require_owner
 
-from mqindex.errors import ClosedFileError, GeometryError, ReadOnlyFileError
+from mqindex.errors import ClosedFileError, FileStateError, GeometryError, IndexFullError, ReadOnlyFileError
 
 
 cdef extern from "mqi_status.h" nogil:
@@ -31,10 +31,10 @@ cdef extern from "mqi_run.h" nogil:
 
 cdef extern from "mqi_index_file.h" nogil:
     void mqi_index_bind(mqi_index_file* f, uint8_t* base, uint32_t hash_slot_num, int32_t index_num) noexcept
+    int32_t mqi_index_next(const mqi_index_file* f) noexcept
 
 
 cdef extern from "mqi_index_put.h" nogil:
-    size_t mqi_index_put(mqi_index_file* f, int32_t key_hash, int64_t phy_offset, int64_t store_timestamp) noexcept
     size_t mqi_index_put_columns(
         mqi_index_file* f, const int32_t* key_hashes, const int64_t* phy_offsets, const int64_t* store_timestamps,
         size_t n) noexcept
@@ -58,25 +58,12 @@ cdef extern from "mqi_index_select.h" nogil:
         int64_t begin, int64_t end, int64_t* offsets, mqi_hits* hits) noexcept
 
 
-cdef extern from *:
-    """
-    #ifdef Py_GIL_DISABLED
-    #define MQI_HAS_GIL 0
-    #else
-    #define MQI_HAS_GIL 1
-    #endif
-    """
-    const bint MQI_HAS_GIL
-
-
 cdef enum:
     BLOCK = 4096      # keys hashed, then put, together: their hashes stay in the first-level cache
     FEW = 64          # hits of a single look-up that need no memory of their own
 
-cdef inline int32_t hash_of(object key) except -1:
-    if not isinstance(key, str):
-        raise TypeError(f"key: expected str, got {type(key).__name__}")
-    return mqi_key_hash(str_hash(key, 0))
+cdef int refuse_key(object key) except -1:
+    raise TypeError(f"key: expected str, got {type(key).__name__}")
 
 
 cdef int refuse_max_num(int64_t max_num) except -1:
@@ -127,10 +114,13 @@ cdef class IndexEntries:
             pthread_mutex_destroy(&self.writers)
 
     def close(self):
-        """Let the buffer go; may be called twice and changes no byte."""
-        with cython.critical_section(self):
-            self.open = False
-            self.leave_buffer()
+        """Let the buffer go; may be called twice and changes no byte, but for the entries that a writer has accepted."""
+        try:
+            self.store_lent()
+        finally:
+            with cython.critical_section(self):
+                self.open = False
+                self.leave_buffer()
 
     @property
     def closed(self):
@@ -157,8 +147,11 @@ cdef class IndexEntries:
     cdef int require_writable(self) except -1:
         self.require_open()
         if not self.writable:
+            if self.waiting is not None:
+                raise FileStateError(
+                    "a writer of the file is open", path=self.path, hint="put through the writer, or close it first")
             raise ReadOnlyFileError("the file is read-only", path=self.path, hint="open it with writable=True")
-        self.owner.require()
+        require_owner(self.owner)
         return 0
 
     cdef int enter(self, bint writing) except -1:
@@ -182,25 +175,53 @@ cdef class IndexEntries:
                 self.leave_buffer()
         return 0
 
-    # ---- one key
+    # ---- a writer that stores by blocks
 
-    cdef object put_key(self, object key, int64_t phy_offset, int64_t store_timestamp):
-        cdef int32_t h = hash_of(key)
-        cdef size_t stored
+    cdef int lend(self, object store) except -1:
+        """Let one writer alone put, until `take_back`; `store()` has it store what it has accepted."""
         with cython.critical_section(self):
             self.require_writable()
-            if MQI_HAS_GIL and self.putting == 0:  # then the GIL is mutex enough
-                stored = mqi_index_put(&self.file, h, phy_offset, store_timestamp)
-                still_whole(self.range)
-                return stored == 1
-            if pthread_mutex_trylock(&self.writers) == 0:
-                stored = mqi_index_put(&self.file, h, phy_offset, store_timestamp)
-                pthread_mutex_unlock(&self.writers)
-                still_whole(self.range)
-                return stored == 1
-        return self.put_waiting(h, phy_offset, store_timestamp)
+            if self.putting > 0:
+                raise FileStateError("another thread is putting at this moment", path=self.path)
+            self.waiting, self.writable = store, False
+        return 0
 
-    cdef object put_waiting(self, int32_t h, int64_t phy_offset, int64_t store_timestamp):
+    cdef int take_back(self) except -1:
+        with cython.critical_section(self):
+            self.waiting, self.writable = None, True
+        return 0
+
+    def store_lent(self):
+        """Have an open writer store what it has accepted."""
+        store = self.waiting
+        if store is not None and self.open and self.owner.here:
+            store()
+
+    cdef Py_ssize_t room(self) except -1:
+        """Entries that still fit."""
+        with cython.critical_section(self):
+            self.require_open()
+            free = self.file.index_num - mqi_index_next(&self.file)
+            still_whole(self.range)
+        return free
+
+    cdef int put_lent(
+        self, const int32_t* hashes, const int64_t* phy_offsets, const int64_t* store_timestamps, Py_ssize_t n
+    ) except -1:
+        """Store a block of the writer, which has seen that it fits."""
+        cdef size_t stored
+        with cython.critical_section(self):
+            self.require_open()
+            require_owner(self.owner)
+            stored = mqi_index_put_columns(&self.file, hashes, phy_offsets, store_timestamps, n)
+            still_whole(self.range)
+        if <Py_ssize_t> stored < n:
+            raise IndexFullError("somebody else has put into the file meanwhile", path=self.path, expected=n, got=stored)
+        return 0
+
+    # ---- one key
+
+    cdef bint put_waiting(self, int32_t h, int64_t phy_offset, int64_t store_timestamp) except -1:
         """Another thread puts many: wait without the GIL."""
         cdef size_t stored
         self.enter(True)

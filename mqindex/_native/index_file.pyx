@@ -13,6 +13,7 @@ from mqindex._native.index_entries cimport (
     IndexEntries, mqi_index_file, pthread_mutex_lock, pthread_mutex_unlock, run_of,
 )
 from mqindex._native.memory cimport Pinned, target_of
+from mqindex._native.owner cimport require_owner
 
 
 cdef extern from "mqi_status.h" nogil:
@@ -145,12 +146,15 @@ cdef class IndexCore(IndexEntries):
 
     def flush_header(self):
         """Write the count of a file without puts as the broker's flush does: 1."""
-        self.enter(True)
+        self.store_lent()
+        cdef bint putting = self.waiting is None
+        require_owner(self.owner)
+        self.enter(putting)
         with nogil:
             pthread_mutex_lock(&self.writers)
             mqi_index_flush_header(&self.file)
             pthread_mutex_unlock(&self.writers)
-        self.leave(True)
+        self.leave(putting)
 
     def check(self):
         """The first 100 contradictions inside the file: (kind, number, at, expected, got) each."""

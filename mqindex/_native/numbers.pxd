@@ -33,6 +33,15 @@ cdef inline int64_t time_of(object moment, str name) except? -1:
     return other_time(moment, name)
 
 
+cdef enum:
+    SECONDS_FROM = 1_000_000_000  # as seconds: 2001
+
+
+cdef inline bint looks_like_seconds(int64_t moment) noexcept:
+    """Ms of January to April 1970: as seconds they would be of 2001 to 2286."""
+    return SECONDS_FROM <= moment < 10 * <int64_t> SECONDS_FROM  # a larger literal would be compared as an object
+
+
 cdef inline bint is_doubtful(int64_t begin, int64_t end) noexcept:
-    """Times out of order, or in seconds, as those of today would be: ms of January to April 1970."""
-    return begin > end or 1_000_000_000 <= begin < 10_000_000_000 or 1_000_000_000 <= end < 10_000_000_000
+    """Times out of order, or in seconds, as those of today would be."""
+    return begin > end or looks_like_seconds(begin) or looks_like_seconds(end)

@@ -85,7 +85,7 @@ cdef int doubt_period(int64_t begin, int64_t end, int level=1) except -1:
     if begin > end:
         warnings.warn(f"begin {begin} is after end {end}: nothing is between them", stacklevel=level)
     for name, moment in (("begin", begin), ("end", end)):
-        if 1_000_000_000 <= moment < 10_000_000_000:
+        if looks_like_seconds(moment):
             warnings.warn(
                 f"{name} {moment} is a time in 1970: times are ms since the epoch, is this one in seconds?",
                 stacklevel=level)

@@ -9,7 +9,7 @@ import os
 
 from mqindex.errors import FileStateError
 
-cdef long forks_so_far = 0  # between this process and the one that loaded the module
+forks_so_far = 0
 
 
 def _forked():

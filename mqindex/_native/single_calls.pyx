@@ -5,7 +5,7 @@
 
 from libc.stdint cimport int64_t
 
-from mqindex._native.index_entries cimport IndexEntries
+from mqindex._native.index_entries cimport IndexEntries, hash_of, put_one
 from mqindex._native.numbers cimport doubt_period, is_doubtful, time_of, whole
 
 from mqindex.errors import ClosedFileError
@@ -51,7 +51,9 @@ cdef class SingleCalls:
             raise ClosedFileError("the index file was never opened")
         if self.sparse:
             self._reserve(1)
-        return self.core.put_key(key, whole(phy_offset, "phy_offset"), time_of(store_timestamp, "store_timestamp"))
+        cdef int64_t offset = whole(phy_offset, "phy_offset")
+        cdef int64_t timestamp = time_of(store_timestamp, "store_timestamp")
+        return put_one(self.core, hash_of(key), offset, timestamp)
 
     def select_phy_offset(
         self, object key, *, object max_num=64, object begin=0, object end=9223372036854775807

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from mqindex._native.index_file import IndexCore
 from mqindex._native.index_sort import sort_into
+from mqindex._native.index_writer import IndexWriter
 from mqindex._native.numbers import milliseconds, period, whole_number
 from mqindex._native.single_calls import SingleCalls
 from mqindex._words import plural
@@ -191,6 +192,34 @@ class IndexFile(SingleCalls, Closable):
             file.advise_random()
             return cls(file, slots, entries, held.pop_all())._with_sidecars()
 
+    def writer(self) -> IndexWriter:
+        """A context manager with the same `put_key`, which stores by blocks: several times faster where each key comes
+        by itself.
+
+        What it has accepted is found, and counted in the header, after its `flush()`, after each block of 4096 and at
+        its end, also when that is an exception; `flush` and `close` of the index file store it too. Only a kill loses
+        it. Its `put_key` returns False for the same put that would find the file full otherwise.
+
+        While it is open it alone puts: any other put is a `FileStateError`. Safe for use by several threads.
+
+        Raises
+        ------
+        ReadOnlyFileError, ClosedFileError
+        FileStateError : a writer is open already, or another thread is putting at this moment
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "index")
+        >>> with IndexFile.create(path, hash_slot_num=5, index_num=4) as index:
+        ...     with index.writer() as writer:
+        ...         accepted = [writer.put_key("T#a", offset, 1_700_000_000_000) for offset in (0, 200)]
+        ...         before = index.select_phy_offset("T#a").tolist()
+        ...     before, index.select_phy_offset("T#a").tolist()
+        ([], [200, 0])
+        """
+        return IndexWriter(self._core, self._reserve)
+
     def put_keys(
         self, keys: Keys, phy_offsets: npt.ArrayLike, store_timestamps: Times, *, topic: str | None = None
     ) -> int:
@@ -369,12 +398,14 @@ class IndexFile(SingleCalls, Closable):
             self._file.flush()
 
     def close(self) -> None:
-        """Unmap the file; may be called twice and changes no byte of it."""
-        self._core.close()
-        self._file.close()
-        self._held.close()
-        if self._sidecars is not None:
-            self._sidecars.close()
+        """Unmap the file; may be called twice. It changes no byte, but stores what an open writer has accepted."""
+        try:
+            self._core.close()
+        finally:
+            self._file.close()
+            self._held.close()
+            if self._sidecars is not None:
+                self._sidecars.close()
 
     @property
     def closed(self) -> bool:
