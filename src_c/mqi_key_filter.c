@@ -119,6 +119,14 @@ int mqi_filter_may_hold(mqi_key_filter *filter, uint32_t slot, int32_t key_hash)
     return (uint8_t)(bytes[place[0]] ^ bytes[place[1]] ^ bytes[place[2]]) == fingerprint_of(h);
 }
 
+uint32_t mqi_filter_damaged(mqi_key_filter *filter) {
+    uint32_t i = 0;
+    while (i < filter->n &&
+           (filter->partitions[i].segment_length == 0 || look_at(filter, &filter->partitions[i]) == GOOD))
+        i++;
+    return i;
+}
+
 void mqi_filter_read_ahead(const mqi_key_filter *filter) {
     if (filter->size > 0) read_ahead(filter->fingerprints, filter->size);
 }

@@ -56,6 +56,8 @@ int mqi_filter_load(mqi_key_filter *filter, const uint8_t *data, size_t size, ui
                     mqi_filter_checksum *crc32c);
 void mqi_filter_free(mqi_key_filter *filter);
 int mqi_filter_may_hold(mqi_key_filter *filter, uint32_t slot, int32_t key_hash);
+/* The first partition whose checksum is wrong, or the number of partitions. */
+uint32_t mqi_filter_damaged(mqi_key_filter *filter);
 /* All fingerprints are read in the background: for many look-ups. */
 void mqi_filter_read_ahead(const mqi_key_filter *filter);
 

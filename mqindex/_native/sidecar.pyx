@@ -47,7 +47,7 @@ cdef extern from "mqi_index_fence.h" nogil:
 
 cdef extern from "mqi_key_filter.h" nogil:
     ctypedef struct mqi_key_filter:
-        pass
+        uint32_t n
 
     ctypedef struct mqi_fingerprints:
         uint8_t* bytes
@@ -59,6 +59,7 @@ cdef extern from "mqi_key_filter.h" nogil:
         mqi_checksum* crc32c) noexcept
     void mqi_filter_free(mqi_key_filter* filter) noexcept
     bint mqi_filter_may_hold(mqi_key_filter* filter, uint32_t slot, int32_t key_hash) noexcept
+    uint32_t mqi_filter_damaged(mqi_key_filter* filter) noexcept
     int32_t mqi_filter_cut(const mqi_index_file* f, int32_t covered, int32_t first) noexcept
     int mqi_filter_build(const mqi_index_file* f, int32_t first, int32_t stop, mqi_fingerprints* made) noexcept
     int32_t mqi_filter_missing(const mqi_index_file* f, mqi_key_filter* filter, int32_t covered) noexcept
@@ -203,6 +204,13 @@ cdef class ColdSearch(ChainHeads):
             page = mqi_fence_check(&core.file, &self.fence)
         core.leave(False)
         return None if page == MQI_NO_PAGE else page
+
+    def damaged_partition(self):
+        """The first partition of the filter whose checksum is wrong, or None; it may hold everything."""
+        cdef uint32_t partition
+        with nogil:
+            partition = mqi_filter_damaged(&self.filter)
+        return None if partition == self.filter.n else partition
 
     def missing_entry(self, IndexEntries core not None):
         """The first entry whose hash the filter does not find, or None."""

@@ -294,6 +294,19 @@ SIDE_FILE_HAS_BACKUP = replace(SIDE_FILE_INVALID, severity="warning",
     hint="the broker uses {backup}, which is one save older")
 SIDE_FILE_CONTENT = replace(SIDE_FILE_INVALID,
     hint="{what}; restore the file, or remove it: the broker then starts without")
+SIDECAR_UNUSED = Kind("sidecar-unused", "warning",
+    "The fence or the key filter of an optimised index file does not fit it, and is not used: look-ups in a cold file "
+    "read more pages.",
+    "{what}; delete the pair, or optimize the index again (mqindex optimize)")
+SIDECAR_WRONG = Kind("sidecar-wrong", "error",
+    "The fence or the key filter of an optimised index file leads past entries: look-ups with mqindex miss them.",
+    "delete it and the other one of the pair: no broker reads them")
+SIDECAR_BEHIND = Kind("sidecar-behind", "info",
+    "Entries were appended to an optimised index file; its fence and key filter are no longer used.",
+    "optimize the index again (mqindex optimize) when its newest file is cold")
+SIDECAR_ALONE = Kind("sidecar-alone", "warning",
+    "A file beside the index is not the fence or key filter of any index file.",
+    "its index file is gone, or it is no file of mqindex's: delete it")
 
 
 class OffsetKinds(NamedTuple):

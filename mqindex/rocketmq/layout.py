@@ -60,7 +60,7 @@ key_hash("T#k") % hash_slot_num = 3       slots      entries
 >>> index_file_size(5_000_000, 20_000_000)
 420000040
 
-### Side files of an optimised index file
+### Sidecars of an optimised index file
 
 mqindex's own, beside `index/` and never in it: `mqindex-index/<name of the index file>.fence` and `.filter`. In an
 optimised index file the entries 1 .. `covered` lie in the order of their slots. The fence has the slot of the first
@@ -69,7 +69,7 @@ the filter says which key hashes cannot be there. So a look-up reads the page of
 that is absent. Both begin with one header:
 
 ```
-side header
+sidecar
 0       8         12              16          20        24                32                 40
 +-------+---------+---------------+-----------+---------+-----------------+------------------+
 | magic | version | hash_slot_num | index_num | covered | begin_timestamp | begin_phy_offset |
@@ -85,8 +85,8 @@ side header
 `begin_timestamp` and `begin_phy_offset` are those of the index file's header, which never change. `sample` is the
 CRC-32C of its entries 1-16, of 16 from the middle on, and of the last 16 that are covered: a file that was built anew
 in the order of the log has the same header, but not these. Opening the index file compares them, which reads three
-pages; `verify` compares every entry. `items` counts pages or partitions, `size` is the whole side file's; `content`
-is the CRC-32C of the slots or of the partitions, `checksum` that of the 60 bytes before it. Side files of which one
+pages; `verify` compares every entry. `items` counts pages or partitions, `size` is the whole sidecar's; `content`
+is the CRC-32C of the slots or of the partitions, `checksum` that of the 60 bytes before it. Sidecars of which one
 does not fit its file in any of these are not used, nor are those of a file that has grown.
 
 After the header of a fence are the slots, u32 each. After that of a filter are its partitions, and then their
@@ -228,12 +228,12 @@ __all__ = [
     "QUEUE_FILE_SIZE",
     "QUEUE_UNIT_SIZE",
     "RUN_ENTRY_SIZE",
-    "SIDE_HEADER_SIZE",
-    "SIDE_SAMPLE",
-    "SIDE_VERSION",
+    "SIDECAR_HEADER_SIZE",
+    "SIDECAR_SAMPLE",
+    "SIDECAR_VERSION",
     "IndexHeader",
     "Partition",
-    "SideHeader",
+    "SidecarHeader",
     "index_file_size",
     "number_of",
 ]
@@ -255,9 +255,9 @@ INDEX_NUM: Final = 20_000_000
 
 MAGIC_FENCE: Final = b"MQIFENCE"
 MAGIC_FILTER: Final = b"MQFILTER"
-SIDE_VERSION: Final = 1
-SIDE_HEADER_SIZE: Final = 64
-SIDE_SAMPLE: Final = 16  # entries in a row
+SIDECAR_VERSION: Final = 1
+SIDECAR_HEADER_SIZE: Final = 64
+SIDECAR_SAMPLE: Final = 16  # entries in a row
 PARTITION_SIZE: Final = 32
 PARTITION_FIELDS: Final = {
     "first_slot": 0,
@@ -319,8 +319,8 @@ class IndexHeader(NamedTuple):
 _INDEX_HEADER = struct.Struct(">4q2i")
 
 
-class SideHeader(NamedTuple):
-    """The header of a side file but for its checksum; it is mqindex's own, no broker's."""
+class SidecarHeader(NamedTuple):
+    """The header of a sidecar but for its checksum; it is mqindex's own, no broker's."""
 
     magic: bytes
     version: int
@@ -335,16 +335,16 @@ class SideHeader(NamedTuple):
     content: int
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> SideHeader:
+    def from_bytes(cls, data: bytes) -> SidecarHeader:
         """The fields as they are in `data`, 60 bytes or more."""
-        return cls(*_SIDE_HEADER.unpack_from(data))
+        return cls(*_SIDECAR_HEADER.unpack_from(data))
 
     def to_bytes(self) -> bytes:
         """The 60 bytes before the checksum."""
-        return _SIDE_HEADER.pack(*self)
+        return _SIDECAR_HEADER.pack(*self)
 
 
-_SIDE_HEADER = struct.Struct(">8s4i2qIiqI")
+_SIDECAR_HEADER = struct.Struct(">8s4i2qIiqI")
 
 
 class Partition(NamedTuple):

@@ -13,6 +13,7 @@ from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import require_seen, run_one
 from mqindex.report import Report
 from mqindex.rocketmq.checks.side_check import SideCheck, check_sides
+from mqindex.rocketmq.checks.sidecar_check import check_sidecar, sidecars_to_check
 from mqindex.rocketmq.checks.start_check import check_start
 from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis, diagnose_store
 from mqindex.rocketmq.checks.unknown import wanted_settings
@@ -103,6 +104,8 @@ def examine(
     every = sampling(found.log_bytes) if count else None
     diagnosis = diagnose_store(engine, found, deep=deep, split_size=SPLIT_SIZE, every=every)
     sides = run_one(engine, check_sides, _sides(diagnosis), "check side files")
+    beside = sidecars_to_check(found.options.index, found.index_files, found.geometry.value)
+    sides += [one for some in engine.map(check_sidecar, beside, name="check fences and filters") for one in some]
     unknown = [one.finding() for one in wanted_settings(engine, diagnosis.index, diagnosis.queues)]
     report.findings = list(dict.fromkeys([*diagnosis.index.findings, *diagnosis.queues.findings, *sides, *unknown]))
     report.actions = planned_actions(diagnosis.index) + planned_queue_actions(diagnosis.queues)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mqindex.columns.keys import key_hashes
 from mqindex.rocketmq import IndexFile
-from mqindex.rocketmq.layout import SideHeader
+from mqindex.rocketmq.layout import SidecarHeader
 from tests.reference.index_file import IndexFile as TwinFile
 from tests.reference.sidecar import KeyFilter, fence_of, optimised
 from tests.support.optimised import NAME, never_in_memory, put_store
@@ -86,7 +86,7 @@ def test_the_files_are_as_the_format_says(twin: TwinFile) -> None:
         slots = (side / f"{NAME}.fence").read_bytes()[64:]
         assert [int.from_bytes(slots[i : i + 4], "big") for i in range(0, len(slots), 4)] == fence_of(moved)
         data = (side / f"{NAME}.filter").read_bytes()
-        keys = KeyFilter(data[64:], SideHeader.from_bytes(data).items, twin.hash_slot_num)
+        keys = KeyFilter(data[64:], SidecarHeader.from_bytes(data).items, twin.hash_slot_num)
         there = {hashed for hashed, *_ in moved.entries()}
         assert all(keys.may_hold(hashed) for hashed in there)
         asked = key_hashes(KEYS + OTHERS).tolist()

@@ -1,4 +1,4 @@
-"""Optimised index files and their side files, as the drawing in `mqindex.rocketmq.layout` tells them."""
+"""Optimised index files and their sidecars, as the drawing in `mqindex.rocketmq.layout` tells them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimised index files with their side files, small ones."""
+"""Optimised index files with their sidecars, small ones."""
 
 from __future__ import annotations
 

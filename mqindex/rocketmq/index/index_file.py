@@ -27,7 +27,7 @@ from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_ENTRY_FIELDS, INDEX_NUM, MAX_TIMESTAMP, IndexHeader
-from mqindex.rocketmq.sidecar.names import side_directory
+from mqindex.rocketmq.sidecar.names import sidecar_directory
 
 if TYPE_CHECKING:
     from mqindex._native.keys import KeyBatch
@@ -428,7 +428,7 @@ class IndexFile(SingleCalls, Closable):
 
     def _with_sidecars(self) -> IndexFile:
         """Uses the fence and the filter of an optimised file that nobody has written to since."""
-        if not self.writable and disk.is_directory(side_directory(os.path.dirname(self.path))):
+        if not self.writable and disk.is_directory(sidecar_directory(os.path.dirname(self.path))):
             from mqindex.rocketmq.sidecar.reading import find_sidecars
 
             self._sidecars = find_sidecars(self._file, (self.hash_slot_num, self.index_num))

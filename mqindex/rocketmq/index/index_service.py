@@ -25,6 +25,7 @@ from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.index.names import next_name
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
+from mqindex.rocketmq.sidecar.names import remove_sidecars
 from mqindex.rocketmq.wrong_place import refuse_other_place
 
 if TYPE_CHECKING:
@@ -299,6 +300,7 @@ class IndexService(Closable):
             for file in expired:
                 file.close()
                 disk.remove(file.path)
+                remove_sidecars(file.path)
                 self._files.remove(file)
         return [file.path for file in expired]
 

@@ -1,1 +1,1 @@
-"""Side files of optimised index files: the fence and the key filter, written, read, checked."""
+"""Sidecars of optimised index files: the fence and the key filter, written, read, checked."""

@@ -1,4 +1,4 @@
-"""What binds a side file to its index file: fields of the header that never change, and a sample of the entries."""
+"""What binds a sidecar to its index file: fields of the header that never change, and a sample of the entries."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from mqindex.rocketmq.layout import (
     INDEX_ENTRY_SIZE,
     INDEX_HEADER_SIZE,
     INDEX_SLOT_SIZE,
-    SIDE_SAMPLE,
+    SIDECAR_SAMPLE,
     IndexHeader,
-    SideHeader,
+    SidecarHeader,
 )
 
 __all__ = ["bound_header", "misfit", "sealed", "unsealed"]
@@ -22,35 +22,37 @@ _CHECKSUM = 4  # bytes
 
 def bound_header(
     file: MappedFile, geometry: tuple[int, int], covered: int, *, magic: bytes, items: int, size: int, content: int
-) -> SideHeader:
-    """The header of a side file of this index file."""
+) -> SidecarHeader:
+    """The header of a sidecar of this index file."""
     begin, _, begin_phy, *_ = IndexHeader.from_bytes(file.map[:INDEX_HEADER_SIZE])
     sample = _sample(file, geometry[0], covered)
-    return SideHeader(magic, layout.SIDE_VERSION, *geometry, covered, begin, begin_phy, sample, items, size, content)
+    return SidecarHeader(
+        magic, layout.SIDECAR_VERSION, *geometry, covered, begin, begin_phy, sample, items, size, content
+    )
 
 
-def sealed(header: SideHeader) -> bytes:
-    """The 64 bytes of a side file's header."""
+def sealed(header: SidecarHeader) -> bytes:
+    """The 64 bytes of a sidecar's header."""
     data = header.to_bytes()
     return data + crc32c(data).to_bytes(_CHECKSUM, "big")
 
 
-def unsealed(data: bytes, path: str, magic: bytes, size: int) -> SideHeader:
-    """The header of a side file of so many bytes; `CorruptIndexError` where it is none, or was damaged."""
-    if len(data) < layout.SIDE_HEADER_SIZE:
+def unsealed(data: bytes, path: str, magic: bytes, size: int) -> SidecarHeader:
+    """The header of a sidecar of so many bytes; `CorruptIndexError` where it is none, or was damaged."""
+    if len(data) < layout.SIDECAR_HEADER_SIZE:
         raise CorruptIndexError(
-            "the side file is too short", path=path, expected=f"{layout.SIDE_HEADER_SIZE} bytes", got=len(data)
+            "the sidecar is too short", path=path, expected=f"{layout.SIDECAR_HEADER_SIZE} bytes", got=len(data)
         )
-    header, checksum = SideHeader.from_bytes(data), crc32c(data[: layout.SIDE_HEADER_SIZE - _CHECKSUM])
-    known = magic, layout.SIDE_VERSION, size
+    header, checksum = SidecarHeader.from_bytes(data), crc32c(data[: layout.SIDECAR_HEADER_SIZE - _CHECKSUM])
+    known = magic, layout.SIDECAR_VERSION, size
     if (header.magic, header.version, header.size) != known:
         got = f"{header.magic!r}, version {header.version}, {header.size} bytes"
-        expected = f"{magic!r}, version {layout.SIDE_VERSION}, {size} bytes"
-        raise CorruptIndexError("not a side file of this kind and length", path=path, expected=expected, got=got)
-    stored = int.from_bytes(data[layout.SIDE_HEADER_SIZE - _CHECKSUM : layout.SIDE_HEADER_SIZE], "big")
+        expected = f"{magic!r}, version {layout.SIDECAR_VERSION}, {size} bytes"
+        raise CorruptIndexError("not a sidecar of this kind and length", path=path, expected=expected, got=got)
+    stored = int.from_bytes(data[layout.SIDECAR_HEADER_SIZE - _CHECKSUM : layout.SIDECAR_HEADER_SIZE], "big")
     if stored != checksum:
         raise CorruptIndexError(
-            "the checksum of the side file's header is wrong",
+            "the checksum of the sidecar's header is wrong",
             path=path,
             field="checksum",
             expected=checksum,
@@ -59,8 +61,8 @@ def unsealed(data: bytes, path: str, magic: bytes, size: int) -> SideHeader:
     return header
 
 
-def misfit(header: SideHeader, file: MappedFile, geometry: tuple[int, int]) -> tuple[str, object, object] | None:
-    """The first field that is not its index file's: (field, expected, got); None: the side file is bound to it."""
+def misfit(header: SidecarHeader, file: MappedFile, geometry: tuple[int, int]) -> tuple[str, object, object] | None:
+    """The first field that is not its index file's: (field, expected, got); None: the sidecar is bound to it."""
     expected: tuple[tuple[str, object], ...] = (("hash_slot_num", geometry[0]), ("index_num", geometry[1]))
     for field, value in expected:
         if getattr(header, field) != value:
@@ -81,10 +83,10 @@ _KEPT = ("begin_timestamp", "begin_phy_offset")
 def _sample(file: MappedFile, hash_slot_num: int, covered: int) -> int:
     """CRC-32C of the entries at the beginning, in the middle, and at the end of those that are covered."""
     checksum, last = 0, covered + 1
-    for first in (1, (covered + 1) // 2, max(last - SIDE_SAMPLE, 1)):
+    for first in (1, (covered + 1) // 2, max(last - SIDECAR_SAMPLE, 1)):
         start, stop = (
             INDEX_HEADER_SIZE + INDEX_SLOT_SIZE * hash_slot_num + INDEX_ENTRY_SIZE * number
-            for number in (first, min(first + SIDE_SAMPLE, last))
+            for number in (first, min(first + SIDECAR_SAMPLE, last))
         )
         checksum = crc32c(file.map[start:stop], checksum)
     return checksum

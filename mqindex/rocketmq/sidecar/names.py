@@ -1,4 +1,4 @@
-"""Where side files are: beside the directory of their index files, never in it."""
+"""Where sidecars are: beside the directory of their index files, never in it."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import os
 
 from mqindex.files import disk
 
-__all__ = ["DIRECTORY", "SUFFIXES", "remove_sidecars", "side_directory", "side_paths"]
+__all__ = ["DIRECTORY", "SUFFIXES", "remove_sidecars", "sidecar_directory", "sidecar_paths"]
 
 DIRECTORY = "mqindex-index"
 SUFFIXES = (".fence", ".filter")
 
 
-def side_directory(index_directory: str) -> str:
-    """That of the side files of the index files in a directory.
+def sidecar_directory(index_directory: str) -> str:
+    """That of the sidecars of the index files in a directory.
 
-    >>> side_directory("/store/index")
+    >>> sidecar_directory("/store/index")
     '/store/mqindex-index'
     """
     return os.path.join(os.path.dirname(os.path.abspath(index_directory)), DIRECTORY)
 
 
-def side_paths(index_path: str) -> tuple[str, str]:
+def sidecar_paths(index_path: str) -> tuple[str, str]:
     """The fence and the filter of an index file, whether they are there or not."""
     directory, name = os.path.split(os.path.abspath(index_path))
-    fence, keys = (os.path.join(side_directory(directory), name + suffix) for suffix in SUFFIXES)
+    fence, keys = (os.path.join(sidecar_directory(directory), name + suffix) for suffix in SUFFIXES)
     return fence, keys
 
 
 def remove_sidecars(index_path: str) -> None:
     """The index file is gone: nothing of it stays."""
-    for path in side_paths(index_path):
+    for path in sidecar_paths(index_path):
         if disk.is_file(path):
             disk.remove(path)

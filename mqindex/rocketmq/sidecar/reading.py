@@ -1,4 +1,4 @@
-"""Side files in use: found beside an index file when it is opened, and trusted where they are bound to it."""
+"""Sidecars in use: found beside an index file when it is opened, and trusted where they are bound to it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mqindex.rocketmq.layout import (
     MAGIC_FENCE,
     MAGIC_FILTER,
     PARTITION_SIZE,
-    SIDE_HEADER_SIZE,
+    SIDECAR_HEADER_SIZE,
     IndexHeader,
-    SideHeader,
+    SidecarHeader,
 )
 from mqindex.rocketmq.sidecar.binding import misfit, unsealed
-from mqindex.rocketmq.sidecar.names import side_paths
+from mqindex.rocketmq.sidecar.names import sidecar_paths
 
 __all__ = ["Sidecars", "find_sidecars"]
 
@@ -33,7 +33,7 @@ class Sidecars:
 
     def __init__(self, index: MappedFile, geometry: tuple[int, int]) -> None:
         """`MQIndexError` or `OSError`: they are not there, damaged, or not of this file."""
-        paths = side_paths(index.path)
+        paths = sidecar_paths(index.path)
         with contextlib.ExitStack() as opened:
             self._files = [opened.enter_context(contextlib.closing(MappedFile.open(path))) for path in paths]
             self.headers = [
@@ -41,7 +41,7 @@ class Sidecars:
             ]
             for file, header in zip(self._files, self.headers, strict=True):
                 _require_bound(file, header, index, geometry)
-            fence, keys = (memoryview(file.map)[SIDE_HEADER_SIZE:] for file in self._files)
+            fence, keys = (memoryview(file.map)[SIDECAR_HEADER_SIZE:] for file in self._files)
             self._residency = opened.enter_context(contextlib.closing(Residency(index.path)))
             self.covered = self.headers[0].covered
             try:
@@ -52,6 +52,20 @@ class Sidecars:
             except ValueError as error:
                 raise CorruptIndexError(str(error), path=self._files[1].path) from None
             self._opened = opened.pop_all()
+
+    def require_content(self) -> None:
+        """Compare all that is read later as a rule; `CorruptIndexError` where a checksum is wrong."""
+        fence, keys = self._files
+        checksum = crc32c(memoryview(fence.map)[SIDECAR_HEADER_SIZE:])
+        if checksum != self.headers[0].content:
+            raise CorruptIndexError(
+                "the checksum of the fence is wrong", path=fence.path, field="content",
+                expected=self.headers[0].content, got=checksum,
+            )  # fmt: skip
+        partition = self.search.damaged_partition()
+        if partition is not None:
+            what = "the checksum of a partition's fingerprints is wrong"
+            raise CorruptIndexError(what, path=keys.path, field=f"partition {partition}")
 
     def close(self) -> None:
         """Let the files go; may be called twice."""
@@ -70,15 +84,15 @@ def find_sidecars(index: MappedFile, geometry: tuple[int, int]) -> Sidecars | No
     return None
 
 
-def _header(file: MappedFile, magic: bytes) -> SideHeader:
-    header = unsealed(file.map[:SIDE_HEADER_SIZE], file.path, magic, file.size)
-    least = SIDE_HEADER_SIZE + (PARTITION_SIZE if magic == MAGIC_FILTER else 4) * header.items
+def _header(file: MappedFile, magic: bytes) -> SidecarHeader:
+    header = unsealed(file.map[:SIDECAR_HEADER_SIZE], file.path, magic, file.size)
+    least = SIDECAR_HEADER_SIZE + (PARTITION_SIZE if magic == MAGIC_FILTER else 4) * header.items
     if header.items < 1 or least > file.size:
         raise CorruptIndexError(
-            "the side file is too short for its content", path=file.path, expected=least, got=file.size
+            "the sidecar is too short for its content", path=file.path, expected=least, got=file.size
         )
     if magic == MAGIC_FILTER:
-        checksum = crc32c(file.map[SIDE_HEADER_SIZE:least])
+        checksum = crc32c(file.map[SIDECAR_HEADER_SIZE:least])
         if checksum != header.content:
             raise CorruptIndexError(
                 "the checksum of the filter's partitions is wrong", path=file.path, field="content",
@@ -87,10 +101,10 @@ def _header(file: MappedFile, magic: bytes) -> SideHeader:
     return header
 
 
-def _require_bound(file: MappedFile, header: SideHeader, index: MappedFile, geometry: tuple[int, int]) -> None:
+def _require_bound(file: MappedFile, header: SidecarHeader, index: MappedFile, geometry: tuple[int, int]) -> None:
     wrong = misfit(header, index, geometry)
     if wrong is not None:
         field, expected, got = wrong
         raise CorruptIndexError(
-            "the side file is of another index file", path=file.path, field=field, expected=expected, got=got
+            "the sidecar is of another index file", path=file.path, field=field, expected=expected, got=got
         )

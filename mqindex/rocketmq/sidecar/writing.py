@@ -1,4 +1,4 @@
-"""Writing the side files of an index file whose entries lie in the order of their slots."""
+"""Writing the sidecars of an index file whose entries lie in the order of their slots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mqindex.engines import LocalEngine
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
-from mqindex.rocketmq.layout import MAGIC_FENCE, MAGIC_FILTER, PARTITION_SIZE, SIDE_HEADER_SIZE, Partition
+from mqindex.rocketmq.layout import MAGIC_FENCE, MAGIC_FILTER, PARTITION_SIZE, SIDECAR_HEADER_SIZE, Partition
 from mqindex.rocketmq.sidecar.binding import bound_header, sealed
 from mqindex.rocketmq.sidecar.names import SUFFIXES
 
@@ -36,7 +36,7 @@ def write_sidecars(index_path: str, out_directory: str, *, geometry: tuple[int, 
     Raises
     ------
     CorruptIndexError : the entries do not lie in the order of their slots
-    FileExistsError : there is such a side file
+    FileExistsError : there is such a sidecar
     """
     with MappedFile.open(index_path) as file:
         core = IndexCore(file.map, *geometry, False, index_path)
@@ -63,7 +63,7 @@ def _write_fence(path: str, file: MappedFile, core: IndexCore, geometry: tuple[i
     slots = build_fence(core, covered)
     length = memoryview(slots).nbytes
     header = bound_header(
-        file, geometry, covered, magic=MAGIC_FENCE, items=length // 4, size=SIDE_HEADER_SIZE + length,
+        file, geometry, covered, magic=MAGIC_FENCE, items=length // 4, size=SIDECAR_HEADER_SIZE + length,
         content=crc32c(slots),
     )  # fmt: skip
     with disk.new_file(path) as fd:
@@ -74,7 +74,7 @@ def _write_fence(path: str, file: MappedFile, core: IndexCore, geometry: tuple[i
 
 def _write_filter(path: str, file: MappedFile, core: IndexCore, geometry: tuple[int, int], covered: int) -> None:
     cuts = filter_cuts(core, covered)
-    place = SIDE_HEADER_SIZE + PARTITION_SIZE * len(cuts)
+    place = SIDECAR_HEADER_SIZE + PARTITION_SIZE * len(cuts)
     start, table = 0, bytearray()
     with disk.new_file(path) as fd:
         for first_slot, (fingerprints, length, count, seed) in _partitions(core, cuts, covered):
