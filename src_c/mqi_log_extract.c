@@ -176,12 +176,16 @@ static void begin(const mqi_log *log, mqi_log_cursor *c, int64_t at, int64_t sto
     if (at >= 0) look_ahead(log, c);
 }
 
+static inline int all_run(const mqi_log_cursor *c) {
+    int state = 0;
+    for (int i = 0; i < MQI_LOG_CURSORS; i++) state |= c[i].state ^ MQI_CURSOR_RUNS;
+    return !state;
+}
+
 static void finish_all(const mqi_log *log, int tags, mqi_log_queues *queues, mqi_log_cursor *c, int n) {
     if (n == MQI_LOG_CURSORS) {
-        while (c[0].state == MQI_CURSOR_RUNS && c[1].state == MQI_CURSOR_RUNS && c[2].state == MQI_CURSOR_RUNS &&
-               c[3].state == MQI_CURSOR_RUNS) {
+        while (all_run(c))
             for (int i = 0; i < MQI_LOG_CURSORS; i++) turn(log, tags, queues, c + i);
-        }
     }
     for (int running = 1; running;) {
         running = 0;
@@ -220,14 +224,16 @@ void mqi_log_extract_start(mqi_log_extract *x) {
 void mqi_log_extract_step(mqi_log_extract *x) {
     const mqi_log *log = &x->log;
     mqi_log resync = x->log;
-    int64_t at = x->at, left = x->stop - at, window = left / MQI_LOG_CURSORS + 1;
-    int n = 1;
+    /* Checksums read whole bodies: one cursor does that in memory's own order, which processors read ahead themselves. */
+    int n = 1, most = log->crc32 ? 1 : MQI_LOG_CURSORS;
+    int64_t at = x->at, left = x->stop - at, widest = MQI_LOG_WINDOW * (MQI_LOG_CURSORS / most);
+    int64_t window = left / most + 1;
     x->confirmed = 0;
-    if (window > MQI_LOG_WINDOW) window = MQI_LOG_WINDOW;
+    if (window > widest) window = widest;
     if (window < FEW_BYTES) window = FEW_BYTES;
     resync.crc32 = 0;
     begin(log, x->cursor, at, left <= window ? x->stop : at + window);
-    for (; n < MQI_LOG_CURSORS && left > n * window; n++) {
+    for (; n < most && left > n * window; n++) {
         int64_t from = at + n * window, stop = left - n * window <= window ? x->stop : from + window;
         begin(log, x->cursor + n, mqi_log_find(&resync, from, stop), stop);
     }

@@ -138,23 +138,6 @@ class MappedFile:
             if self._random:
                 self.advise_random()
 
-    def read_ahead(self, start: int, stop: int) -> None:
-        """Bring the bytes [start, stop) into memory at once, and ask for as many after them.
-
-        One call instead of a fault every 64 KiB; it also notices a file that others cut (`TruncatedFileError`).
-        """
-        self.check()
-        first = start - start % mmap.PAGESIZE
-        self._advise_range(_MADV_POPULATE_READ, first, stop)
-        self._advise_range(getattr(mmap, "MADV_WILLNEED", None), stop - stop % mmap.PAGESIZE, 2 * stop - start)
-
-    def _advise_range(self, advice: int | None, start: int, stop: int) -> None:
-        stop = min(stop, self.size)
-        mapping = self.map
-        if advice is not None and start < stop and hasattr(mmap.mmap, "madvise"):
-            with contextlib.suppress(OSError):
-                mapping.advise(advice, start, stop - start)
-
     def reserve_range(self, start: int, stop: int) -> None:
         """Give the bytes [start, stop) of a sparse file their disk space now: no space left is an `OSError` here."""
         first = start - start % mmap.PAGESIZE

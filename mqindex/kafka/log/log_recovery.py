@@ -20,29 +20,28 @@ if TYPE_CHECKING:
 
 __all__ = ["WINDOW", "last_offsets_are_indexed", "recover_with_threads", "run_by_headers", "run_with_checksums"]
 
-WINDOW: Final = 32 << 20  # bytes that are brought into memory at once
+WINDOW: Final = 32 << 20  # bytes between two looks whether the log was cut
 _FIRST_STRETCH: Final = 1 << 20  # bytes, by which the size of batches is judged
 _LARGE_BATCH: Final = 8192  # from here on a read of a header is cheaper than the pages around it
 _LAST_OFFSETS_SINCE: Final = (2, 0)
 _WORTH_A_THREAD: Final = 64 << 20  # bytes
 
 
-def run_with_checksums(made: Recovered, ahead: Callable[[int, int], object]) -> None:
-    """Every byte is needed: `ahead(start, stop)` brings a window of the log into memory, then its batches are read."""
+def run_with_checksums(made: Recovered, whole: Callable[[], object]) -> None:
+    """Every byte, from the map. `whole()` raises where others have cut it."""
     running = True
     while running:
-        stop = made.valid_bytes + WINDOW
-        ahead(made.valid_bytes, stop)
-        running = made.run(stop)
+        whole()
+        running = made.run(made.valid_bytes + WINDOW)
 
 
-def run_by_headers(made: Recovered, path: str, ahead: Callable[[int, int], object]) -> None:
+def run_by_headers(made: Recovered, path: str, whole: Callable[[], object]) -> None:
     """Small batches from the map, of which every page is needed; large ones by a read of each header."""
     stop, fd = _FIRST_STRETCH, -1
     with open(path, "rb", buffering=0, opener=regular) as file:
         while True:
             if fd < 0:
-                ahead(made.valid_bytes, stop)
+                whole()
             position, batches = made.valid_bytes, made.batches
             if not made.run(stop, fd):
                 return

@@ -178,7 +178,7 @@ class LogSegment(SegmentSearch, Closable):
         stop = self.size if stop is None else min(whole_number("stop", stop), self.size)
         while start < stop:
             window = min(stop, start + WINDOW)
-            scan = BatchScan(self._ahead(start, window), start, window, check_crc=check_crc)
+            scan = BatchScan(self.log_bytes(), start, window, check_crc=check_crc)
             for view in scan:
                 yield batch_rows([view])
             if scan.end < window:
@@ -226,9 +226,9 @@ class LogSegment(SegmentSearch, Closable):
             stretch=stretch,
         )  # fmt: skip
         if check_crc:
-            run_with_checksums(made, self._ahead)
+            run_with_checksums(made, self.log_bytes)
         else:
-            run_by_headers(made, self.path, self._ahead)
+            run_by_headers(made, self.path, self.log_bytes)
         return made
 
     # ---- records
@@ -383,12 +383,6 @@ class LogSegment(SegmentSearch, Closable):
         return f"LogSegment({self.path!r}, base_offset={self.base_offset}, size={self.size})"
 
     # ---- inside
-
-    def _ahead(self, start: int, stop: int) -> Any:
-        buffer = self.log_bytes()
-        if self._file is not None and start < self.size:
-            self._file.read_ahead(start, min(stop, self.size))
-        return buffer
 
     def _offset_before(self, timestamp: int) -> int:
         entry = self.indexes.ask(IndexKind.TIME, lambda index: index.lookup(timestamp))

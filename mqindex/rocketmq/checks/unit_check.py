@@ -226,9 +226,7 @@ class _Queue(UnitPlaces):
                 self._absent(part, path)
 
     def _compare_file(self, file: MappedFile, first: int, units: Array) -> None:
-        low = int(units["queue_offset"][0]) - first
         places = file.size // QUEUE_UNIT_SIZE
-        file.read_ahead(min(low, places) * QUEUE_UNIT_SIZE, min(low + len(units), places) * QUEUE_UNIT_SIZE)
         units = units[compare_units(file.map, first, units)]
         inside = units["queue_offset"] < first + places
         self._absent(units[~inside], file.path)

@@ -29,7 +29,7 @@ from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_fra
 
 __all__ = ["Chunk", "GrowingLog", "LogChangedError"]
 
-_REACH = 32 << 20  # bytes of log brought into memory at a time where much is waiting
+_REACH = 32 << 20  # bytes of log at a time where much is waiting
 _NEAR = 64 << 10  # bytes looked at where little is: a single cursor walks them
 _SEALED = 64 << 10  # bytes before the position that are watched for changes
 _SETTLE_SECONDS = 0.0005  # between two looks at a last frame
@@ -176,7 +176,7 @@ class GrowingLog(Closable):
             self._last, self._reach = None, _NEAR
             return
         reach = min(file.stop, at + (_REACH if whole else self._reach), file.stop if stop is None else stop)
-        log.read_ahead(at - file.start, reach - file.start)
+        log.check()
         if not whole and (reach := self._settled(at, reach)) == at:
             return
         step = Extractor(log.map, file.start, at, reach, tags=self._tags, check_crc=not whole, queues=self._queues)

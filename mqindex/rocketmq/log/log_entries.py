@@ -21,7 +21,6 @@ from mqindex.files.mapped_file import MappedFile
 
 __all__ = ["RUN_ENTRY", "UNIT", "Damage", "FileWalk", "LogEntries", "LogSpan"]
 
-_REACH = 32 << 20  # bytes of log brought into memory at a time
 RUN_ENTRY = np.dtype([("key_hash", "=i4"), ("phy_offset", "=i8"), ("store_timestamp", "=i8")])
 UNIT = np.dtype(
     [
@@ -90,15 +89,10 @@ class FileWalk:
     def __iter__(self) -> Iterator[npt.NDArray[Any]]:
         span, at = self._span, self._at
         while at >= 0:
-            reach = min(at + _REACH, self._stop)
-            self._log.read_ahead(at - span.file_start, reach - span.file_start)
-            step = self._step(at, reach, self._check_crc)
+            step = self._step(at, self._stop, self._check_crc)
             yield from self._chunks(step)
             if step.fault is None:
-                at = step.end
-                if at >= self._stop:
-                    return
-                continue
+                return
             fault = Damage(span.path, step.fault[0], None, *step.fault[1:])
             if span.last:
                 self.fault = fault

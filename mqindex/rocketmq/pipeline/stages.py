@@ -23,6 +23,7 @@ import numpy.typing as npt
 from mqindex._native.index_file import IndexCore
 from mqindex.errors import RebuildError
 from mqindex.files import disk
+from mqindex.files.block_writer import BlockWriter
 from mqindex.files.copying import copy
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
@@ -122,10 +123,12 @@ def _write_run(walk: FileWalk, out: str | None, units: UnitCollector | None) -> 
         return None
     path = disk.temporary(out, "run")
     with disk.new_file(path) as fd:
+        run = BlockWriter(fd)
         for chunk in walk:
-            disk.write_all(fd, as_bytes(chunk))
+            run.write(as_bytes(chunk))
             if units is not None:
                 units.add(walk.units)
+        run.flush()
     return path
 
 
@@ -180,7 +183,6 @@ def _put_slice(core: IndexCore, piece: Slice, path: str) -> None:
     if piece.count == 0:
         return
     with MappedFile.open(piece.path) as run:
-        run.populate()
         at = piece.first * layout.RUN_ENTRY_SIZE
         with memoryview(run.map) as whole, whole[at : at + piece.count * layout.RUN_ENTRY_SIZE] as entries:
             stored = core.put_run(entries)
