@@ -100,6 +100,18 @@ def sentence(
     return text if hint is None else f"{text}; {hint}"
 
 
+def reason(error: Exception) -> str:
+    """What went wrong as a sentence, or as a part of one: of the operating system too, without its number.
+
+    >>> reason(FileNotFoundError(2, "No such file or directory", "/data/store"))
+    '/data/store: No such file or directory'
+    """
+    if not isinstance(error, OSError):
+        return str(error)
+    names = [os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
+    return ": ".join([" and ".join(names), error.strerror or str(error)] if names else [error.strerror or str(error)])
+
+
 def was_cut(error: BaseException) -> bool:
     """Whether a file was cut while it was open: then nothing that was read tells of its content."""
     return isinstance(error, TruncatedFileError) and error.at is None

@@ -9,12 +9,27 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["MAX_BINS", "Histogram", "Read", "Share", "Text", "TimeBins", "TimeSeries", "plain", "width_for"]
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "MAX_BINS",
+    "Histogram",
+    "Read",
+    "Share",
+    "Text",
+    "TimeBins",
+    "TimeSeries",
+    "a_day",
+    "plain",
+    "width_for",
+]
 
 MAX_BINS = 60
+EARLIEST, LATEST = 946_684_800_000, 4_102_444_800_000  # ms, the years 2000 to 2099: other times are no times
 _MAX_TEXT = 200
 _LADDER = (1, 5, 10, 50, 100, 500, *(seconds * 1000 for seconds in (1, 5, 15, 60, 300, 900, 3600, 10800, 21600, 43200)))
 _DAY = 86_400_000
+_LEAST_SPAN = 60_000  # ms: less tells nothing of a day
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +157,18 @@ def width_for(low: int, high: int, bins: int = MAX_BINS) -> int:
     while high // width - low // width >= bins:
         width *= 2
     return width
+
+
+def a_day(amount: int, first: int | None, last: int | None) -> int | None:
+    """How much a day, where `amount` came between two times; None: they are no times, or less than a minute apart.
+
+    >>> start = 1_700_000_000_000
+    >>> a_day(500, start, start + 43_200_000), a_day(500, start, start + 5), a_day(500, 0, start), a_day(5, None, start)
+    (1000, None, None, None)
+    """
+    if first is None or last is None or not EARLIEST <= first <= last - _LEAST_SPAN < last < LATEST:
+        return None
+    return round(amount * _DAY / (last - first))
 
 
 @dataclass(slots=True)

@@ -25,6 +25,7 @@ __all__ = [
     "EngineOptions",
     "engine_options",
     "json_option",
+    "out_file_option",
     "parts_option",
     "path_options",
     "report_options",
@@ -100,6 +101,19 @@ def _together(*decorators: Decorator) -> Decorator:
 def json_option(function: Function) -> Function:
     """`--json`"""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")(function)
+
+
+def out_file_option(text: str) -> Decorator:
+    """`--out FILE`, a new file."""
+    return click.option("--out", metavar="FILE", callback=_file_name, help=text)
+
+
+def _file_name(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    if value == "":
+        raise click.BadParameter("expected the name of a file, got none")
+    if value == "-":
+        raise click.BadParameter("expected a file, got standard output; a file of that name is ./-")
+    return value
 
 
 def _kind_option(*kinds: str) -> Decorator:

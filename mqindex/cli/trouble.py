@@ -19,10 +19,10 @@ from typing import Any
 
 import click
 
-from mqindex.errors import MQIndexError
+from mqindex.errors import MQIndexError, reason
 from mqindex.wording.text import printable
 
-__all__ = ["TROUBLE", "Interrupted", "Trouble", "end_by", "guarded", "say", "system_sentence"]
+__all__ = ["TROUBLE", "Interrupted", "Trouble", "end_by", "guarded", "say"]
 
 TROUBLE = 2
 
@@ -69,7 +69,7 @@ def guarded(command: Callable[[], int]) -> int:
     except MemoryError:
         say("out of memory; nothing was changed")
     except OSError as error:
-        say(system_sentence(error))
+        say(reason(error))
         _drop_output_if_full()
     except ValueError as error:
         say(str(error) or "a wrong argument")
@@ -121,12 +121,6 @@ def _import_sentence(error: ImportError) -> str:
     if error.name in ("click", "rich"):
         return "the command line needs click and rich: pip install 'mqindex[cli]'"
     return str(error)
-
-
-def system_sentence(error: OSError) -> str:
-    """Where and what, as for every other error; without the number."""
-    names = [os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
-    return ": ".join([" and ".join(names), error.strerror or str(error)] if names else [error.strerror or str(error)])
 
 
 def _bug_sentence(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""What the file system of a directory can do, tried on one small file that is removed at once."""
+"""What the file system of a directory can do, tried on one small file that has no name: nothing of it can stay."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from mqindex.files import disk, lock
 from mqindex.files.mapped_file import reserve
+from mqindex.files.tmpfile import open_nameless
 
 __all__ = ["Place", "probe"]
 
@@ -32,8 +33,7 @@ class Place(NamedTuple):
 
 def probe(directory: str) -> Place:
     """Try a directory; an `OSError` where no file can be made there."""
-    path = disk.temporary(directory, ".mqindex-probe")
-    fd = disk.create(path)
+    fd = _open_passing(directory)
     try:
         flock, record_locks = lock.lock_whole(fd) is True, lock.lock_byte(fd) is True
         disk.resize(fd, _SIZE)
@@ -51,7 +51,15 @@ def probe(directory: str) -> Place:
         )
     finally:
         os.close(fd)
+
+
+def _open_passing(directory: str) -> int:
+    fd = open_nameless(directory)
+    if fd is None:  # the next best: without its name from now on
+        path = disk.temporary(directory, ".mqindex-probe")
+        fd = disk.create(path)
         disk.remove(path)
+    return fd
 
 
 def _maps(fd: int) -> bool:

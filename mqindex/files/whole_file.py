@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from mqindex.errors import OutputExistsError
 from mqindex.files import disk
+from mqindex.files.tmpfile import open_nameless
 
 __all__ = ["appearing", "have_file", "publish_content", "replace_content", "require_new_file"]
 
@@ -39,7 +40,17 @@ def _written_aside(path: str, data: bytes, neighbour: str, put: Callable[[str, s
 
 
 def require_new_file(path: str, *, overwrite: bool) -> None:
-    """`path` must not exist, unless it may be overwritten and is a file: never a device or a directory."""
+    """`path` must not exist, unless it may be overwritten and is a file: never a device or a directory.
+
+    And its directory must be there and take a file: better now than when the work is done.
+    """
+    _require_free(path, overwrite=overwrite)
+    fd = open_nameless(os.path.dirname(os.path.abspath(path)))
+    if fd is not None:
+        os.close(fd)
+
+
+def _require_free(path: str, *, overwrite: bool) -> None:
     if not disk.exists(path):
         return
     if not overwrite:
@@ -50,7 +61,7 @@ def require_new_file(path: str, *, overwrite: bool) -> None:
 
 def publish_content(path: str, data: bytes, *, overwrite: bool) -> None:
     """Let a file of exactly these bytes appear, durably; one that exists is an `OutputExistsError` unless asked."""
-    require_new_file(path, overwrite=overwrite)
+    _require_free(path, overwrite=overwrite)
     if overwrite:
         replace_content(path, data)
     else:
@@ -62,7 +73,7 @@ def _put_new(fresh: str, path: str) -> None:
     try:
         linked = disk.link(fresh, path)
     except FileExistsError:
-        require_new_file(path, overwrite=False)
+        _require_free(path, overwrite=False)
         raise
     if linked:
         disk.remove(fresh)

@@ -17,15 +17,17 @@ from mqindex.html.page import (
     Fields,
     Figure,
     Findings,
+    Page,
     Section,
     Table,
     Tone,
     Verdict,
 )
-from mqindex.html.text import count, moment, size, visible
+from mqindex.html.text import CUT, Name, count, moment, size, visible
 from mqindex.report import Catalogue, Report
 from mqindex.wording.findings import grouped
 from mqindex.wording.reports import counts, lacks_settings, settings, work_done
+from mqindex.wording.text import printable
 from mqindex.wording.verdict import verdict
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "reading_of",
     "series_table",
     "times_of",
+    "unread_page",
     "verdict_of",
 ]
 
@@ -71,6 +74,12 @@ def _headline(report: Report) -> tuple[Tone, str]:
     return "good", f"Clean, with {found}" if found else "Clean: nothing was found"
 
 
+def unread_page(path: str, sentence: str, made_at: int, version: str) -> Page:
+    """The page of what could not be read as a whole: the sentence says why, and nothing else is known."""
+    verdict = Verdict("bad", "Not known: not all of it can be read", [("what is wrong", sentence)])
+    return Page("Report", path, f"Made {moment(made_at)} by mqindex {version}", verdict)
+
+
 def findings_of(report: Report, catalogue: Catalogue) -> Section:
     """All findings, gathered by kind."""
     groups = tuple(grouped(report.findings, catalogue, report.path))
@@ -99,16 +108,17 @@ def reading_of(facts: Facts, report: Report) -> Section:
     return Section("read", "What was read", blocks, "Each setting with where it is known from.")
 
 
-def name_of(text: Any) -> str:
+def name_of(text: Any) -> Name:
     """A name of the report's JSON, whose length is that of the whole.
 
     >>> name_of({"text": "Orders", "length": 6}), name_of({"text": "xx", "length": 5000}), name_of(None)
     ('Orders', 'xx… (5,000 characters)', 'not known')
     """
     if text is None:
-        return "not known"
-    shown = visible(text["text"])
-    return shown if text["length"] <= len(text["text"]) else f"{shown}… ({count(text['length'])} characters)"
+        return Name("not known")
+    if text["length"] <= len(text["text"]):
+        return Name(visible(text["text"]))
+    return Name(f"{printable(text['text'][:CUT])}… ({count(text['length'])} characters)")
 
 
 def times_of(series: Any) -> bool:

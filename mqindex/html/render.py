@@ -8,7 +8,7 @@ from typing import Any
 from mqindex.html.drawing import require_library
 from mqindex.html.page import Page
 from mqindex.html.palette import DARK, LIGHT, css_variables
-from mqindex.html.text import visible
+from mqindex.html.text import Name, visible
 
 __all__ = ["MAX_BYTES", "TEXT", "render"]
 
@@ -33,6 +33,9 @@ def render(page: Page) -> str:
     def gate(value: Any) -> Any:
         return value if isinstance(value, Markup) else visible(value, TEXT)
 
+    def name(value: Any) -> str:
+        return value if isinstance(value, Name) else visible(value)
+
     templates = importlib.resources.files("mqindex.html") / "templates"
     files = {one.name: one.read_text(encoding="utf-8") for one in templates.iterdir() if one.name.endswith(".jinja")}
     environment = jinja2.Environment(
@@ -43,7 +46,7 @@ def render(page: Page) -> str:
         trim_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters["name"] = visible
+    environment.filters["name"] = name
     environment.filters["as_is"] = Markup  # of pictures, which our own code drew
     colours = {"light": Markup(css_variables(LIGHT)), "dark": Markup(css_variables(DARK))}
     return environment.get_template("page.jinja").render(page=page, colours=colours)

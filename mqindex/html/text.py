@@ -6,13 +6,20 @@ from datetime import UTC, datetime
 
 from mqindex.wording.text import printable
 
-__all__ = ["count", "moment", "rate", "share", "size", "span", "times", "visible"]
+__all__ = ["CUT", "Name", "count", "moment", "rate", "share", "size", "span", "times", "visible"]
 
+CUT = 100  # characters of a name
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SPANS = (("d", 86_400), ("h", 3_600), ("min", 60))
 
 
-def visible(text: object, limit: int = 100) -> str:
+class Name(str):
+    """A text that is visible and cut already, and says how long it was: it is not cut again."""
+
+    __slots__ = ()
+
+
+def visible(text: object, limit: int = CUT) -> str:
     r"""The text in one line, whatever steers a reader's eye or a terminal made visible; a long one cut.
 
     >>> visible("a\u202e<b>\x00"), visible("x" * 10_000_000, 5)

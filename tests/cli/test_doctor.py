@@ -165,6 +165,22 @@ def test_a_directory_where_nothing_can_be_made(monkeypatch: pytest.MonkeyPatch) 
     assert (line.state, "Permission denied" in line.found) == ("limited", True)
 
 
+@pytest.mark.parametrize("nameless", [True, False])
+def test_a_probe_that_is_killed_leaves_no_file(nameless: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not nameless:
+        monkeypatch.setattr(probe, "open_nameless", lambda directory: None)
+    seen = []
+    locked = lock.lock_whole
+
+    def looks(fd: int) -> bool | None:
+        seen.append(os.listdir(tmp_path))
+        return locked(fd)
+
+    monkeypatch.setattr(lock, "lock_whole", looks)
+    assert probe.probe(str(tmp_path)).mapped
+    assert seen == [[]]
+
+
 def test_a_file_system_without_locks_maps_and_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def cannot(*arguments: object) -> None:
         raise OSError(95, "Operation not supported")

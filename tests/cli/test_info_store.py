@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from mqindex.rocketmq import MessageStore, NewMessage
 from mqindex.wording.text import iso
-from tests.cli.conftest import Shell, Store
+from tests.cli.conftest import Shell, Store, ordinary_user
 from tests.cli.test_terminal import on_a_terminal, plain
+from tests.support.log_writer import FIRST_TIME, LogMessage
+from tests.support.queued_store import make_queued_store, tagged
 
 
 def test_a_good_store_on_one_screen(shell: Shell, basic: Store) -> None:
@@ -139,7 +142,7 @@ def test_names_and_times_may_be_anything(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "store" / "config" / "consumerOffset.json").write_text(json.dumps(offsets))
     done = shell("info", tmp_path / "store")
     assert (done.status, done.err) == (0, "")
-    assert "beyond the calendar to beyond the calendar" in done.out
+    assert "growth        not known" in done.out
     assert f"{'g' * 60}... (100000 characters): 2 messages behind in 1 queue" in done.out
 
 
@@ -159,3 +162,25 @@ def test_info_of_a_store_reads_no_more_of_a_larger_log(shell: Shell, basic: Stor
     data[30000:31000] = bytes(1000)
     Path(basic.log_files[0]).write_bytes(data)
     assert shell("info", basic.root).status == 0
+
+
+@pytest.mark.parametrize("times", [(FIRST_TIME, FIRST_TIME + 4), (0, FIRST_TIME), (FIRST_TIME, 2**62), (-5, -1)])
+def test_no_growth_is_told_of_times_that_tell_none(shell: Shell, tmp_path: Path, times: tuple[int, ...]) -> None:
+    messages = [LogMessage("T", queue_offset=at, store_timestamp=time) for at, time in enumerate(times)]
+    make_queued_store(tmp_path, messages)
+    (info,) = shell("info", tmp_path, "--json").json
+    assert info["glance"]["rates"] is None
+    assert "growth        not known: it takes a first and a last message" in shell("info", tmp_path).out
+
+
+def test_what_the_system_says_is_told_without_its_number(shell: Shell) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        root = Path(place)
+        make_queued_store(root, tagged(3))
+        (root / "config").mkdir()
+        shell("info", root)  # what is imported on first use is imported now
+        root.chmod(0o755)
+        (root / "config").chmod(0)
+        with ordinary_user():
+            done = shell("info", root)
+    assert re.search(r"would a broker start +not known: \S+topics.json: Permission denied", done.out)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,8 +16,9 @@ import pytest
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-from tests.cli.conftest import Shell, Store
+from tests.cli.conftest import Shell, Store, ordinary_user
 from tests.support.golden_kafka import PartitionCase
+from tests.support.html_page import Html, requires_accessible
 
 
 def test_a_clean_store_gives_a_page(shell: Shell, basic: Store, tmp_path: Path) -> None:
@@ -129,3 +133,60 @@ def test_kafka_paths_have_pages_too(shell: Shell, tmp_path: Path) -> None:
     done = shell("report", partition, "--json", "--index-interval-bytes", "1000")
     (line,) = done.json
     assert (done.status, line["ok"], line["partitions"][0]["time_indexes_lost"]) == (1, False, 1)
+
+
+@pytest.mark.parametrize("command", [("report",), ("message", "0")], ids=lambda command: command[0])
+def test_no_name_and_standard_output_are_no_files(
+    shell: Shell, basic: Store, command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name, *rest = command
+    for out, words in (("", "the name of a file, got none"), ("-", "a file, got standard output")):
+        done = shell(name, basic.root, *rest, "--out", out)
+        assert (done.status, done.out, f"'--out': expected {words}" in done.err) == (2, "", True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["basic-493"]
+
+
+def test_a_directory_that_takes_no_file_is_refused_before_the_work(
+    shell: Shell, basic: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(directory: str) -> int:
+        raise OSError(errno.EROFS, "Read-only file system", directory)
+
+    monkeypatch.setattr("mqindex.files.whole_file.open_nameless", full)
+    done = shell("report", basic.root, "--out", tmp_path / "page.html")
+    assert (done.status, done.out, done.err) == (2, "", f"mqindex: {tmp_path}: Read-only file system\n")
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]], ids=["people", "json"])
+def test_what_was_found_is_told_where_the_page_has_no_place(
+    shell: Shell, basic: Store, tmp_path: Path, as_json: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: str, data: bytes, *, overwrite: bool) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", path)
+
+    monkeypatch.setattr("mqindex.cli.commands.report.publish_content", full)
+    out = tmp_path / "page.html"
+    done = shell("report", basic.root, "--out", out, *as_json)
+    assert (done.status, done.err) == (2, f"mqindex: {out}: No space left on device\n")
+    assert done.json[0]["ok"] if as_json else done.lines == [f"{basic.root}: clean"]
+
+
+def test_a_store_that_can_be_read_in_part_has_a_page_that_says_so(shell: Shell, basic: Store) -> None:
+    shell("report", basic.root, "--json")  # what is imported on first use is imported now
+    with tempfile.TemporaryDirectory() as place:
+        root, out = Path(place) / "store", Path(place) / "out" / "page.html"
+        shutil.copytree(basic.root, root)
+        out.parent.mkdir()
+        for directory, mode in ((Path(place), 0o755), (out.parent, 0o777), (root / "consumequeue", 0)):
+            directory.chmod(mode)
+        shell("report", basic.root, "--out", out.with_name("warm.html"))
+        with ordinary_user():
+            done = shell("report", root, "--out", out)
+        reason = f"{root / 'consumequeue'}: Permission denied"
+        page = Html(out.read_text())
+    assert (done.status, done.out) == (2, "")
+    assert [line for line in done.err.splitlines() if "wrote" not in line] == [f"mqindex: {reason}"]
+    assert page.all("h2")[0].text == "Not known: not all of it can be read"
+    assert reason in page.all("dd")[0].text
+    requires_accessible(page)

@@ -22,7 +22,7 @@ from mqindex.report import Report
 from mqindex.wording.findings import grouped
 from mqindex.wording.reports import counts, settings, work_done
 from mqindex.wording.verdict import verdict
-from tests.html.test_store_page import strings
+from tests.html.test_store_page import numbers_in, strings
 from tests.support.golden_kafka import PartitionCase
 from tests.support.html_page import Html, at, requires_accessible, requires_nothing_from_elsewhere
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
@@ -70,16 +70,12 @@ def check_facts(html: Html, document: dict[str, Any]) -> None:
 
 
 def numbers_of_no_fact(html: Html, document: dict[str, Any], report: Report) -> list[str]:
-    source = re.sub(r"<(data|svg|style|title)\b.*?</\1>", " ", html.source, flags=re.S)
-    left = Html(re.sub(r"<svg.*?</svg>", " ", source, flags=re.S)).all("body")[0].text
     known = {*strings(document), counts(report.findings), work_done(report), *report.actions}
     known |= {text.moment(document["read"]["made_at"]), *(str(value) for _, value in settings(report))}
     known |= {answer for _, answer in verdict(report.start, report.path)} if report.start else set()
     for group in grouped(report.findings, CATALOGUE, report.path):
         known |= {group.title, group.meaning, group.hint or "", *group.places}
-    for each in sorted(known, key=len, reverse=True):
-        left = left.replace(each, " ")
-    return [word for word in re.sub(r"and \d+ more", "", left).split() if re.search(r"\d", word)]
+    return numbers_in(html.source, known)
 
 
 def test_every_number_of_a_log_dirs_page_is_that_of_the_json(log_dir: Path) -> None:

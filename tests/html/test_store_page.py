@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +61,35 @@ def shown_as(value: Any) -> Iterator[Any]:
 
 def numbers_of_no_fact(html: Html, document: dict[str, Any], report: Report) -> list[str]:
     """Words with digits that are neither facts, nor text of the JSON, nor what the shell says of the same report."""
-    source = re.sub(r"<(data|svg|style|title)\b.*?</\1>", " ", html.source, flags=re.S)
-    left = Html(re.sub(r"<svg.*?</svg>", " ", source, flags=re.S)).all("body")[0].text
-    for known in sorted(known_texts(document, report), key=len, reverse=True):
-        left = left.replace(known, " ")
-    left = re.sub(r"and \d+ more", "", left)
-    places = {str(number) for number in range(256)} | {f"+{number}" for number in range(16)}  # of the heat map's table
-    return [word for word in left.split() if re.search(r"\d", word) and word not in places]
+    return numbers_in(without_places(html.source), known_texts(document, report))
+
+
+def numbers_in(source: str, known: set[str]) -> list[str]:
+    """Words with digits outside of facts and pictures, in pieces of text that are not known as a whole."""
+    shown = {text.visible(each, 2000) for each in known} | {text.visible(each) for each in known}
+    sentences = sorted((each for each in shown if " " in each), key=len, reverse=True)
+    left = []
+    for piece in re.split(r"<(data|svg|style|title)\b.*?</\1>|<[^>]*>", source, flags=re.S)[::2]:
+        words = re.sub(r"and \d+ more", "", unescape(piece)).strip()
+        if words in shown:
+            continue
+        for each in sentences:
+            words = words.replace(each, " ")
+        left += [word for word in words.split() if re.search(r"\d", word) and word.rstrip(".") not in shown]
+    return left
+
+
+def without_places(source: str) -> str:
+    """The heat map's table without its titles: places of cells, which the numbers beside them point at too."""
+
+    def of_table(table: re.Match[str]) -> str:
+        titles = re.findall(r"<th\b[^>]*>(.*?)</th>", table[0], re.S)
+        places = [re.sub(r"<.*?>", "", each).strip() for each in titles]
+        rows = len(places) - 17
+        assert places == ["stretch", *(f"+{at}" for at in range(16)), *(str(16 * row) for row in range(rows))]
+        return re.sub(r"<th\b.*?</th>", "", table[0], flags=re.S)
+
+    return re.sub(r"<caption>Slots in use in each stretch</caption>.*?</table>", of_table, source, flags=re.S)
 
 
 def known_texts(document: Any, report: Report) -> set[str]:
@@ -163,3 +186,15 @@ def test_hostile_names_of_fifty_topics_are_shown_as_text_in_a_small_page(tmp_pat
     requires_accessible(html)
     assert not re.search(r"[\x00\u202e]", html.source)
     assert "&lt;script&gt;" in html.source
+    cells = " ".join(cell.text for cell in html.all("td", "th"))
+    said = re.findall(r"… \(([\d,]+) characters\)", cells)
+    assert said
+    assert {int(each.replace(",", "")) for each in said} <= set(lengths(document))
+
+
+def lengths(value: Any) -> Iterator[int]:
+    if isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from lengths(one)
+    if isinstance(value, dict) and "text" in value:
+        yield value["length"]

@@ -10,7 +10,7 @@ import click
 from mqindex._words import plural
 from mqindex.cli.keys import argument_text
 from mqindex.cli.kinds import require_store
-from mqindex.cli.options import json_option, store_options, subcommand
+from mqindex.cli.options import json_option, out_file_option, store_options, subcommand
 from mqindex.cli.output import print_json, print_line
 from mqindex.cli.rocketmq.actions import require_log
 from mqindex.cli.rocketmq.messages import Body, absence, find_messages, message_fields, print_message
@@ -33,7 +33,7 @@ __all__ = ["command"]
 @click.option(
     "--body", "form", type=click.Choice(["text", "hex"]), help="Print the whole body so.  [default: its beginning]"
 )
-@click.option("--out", metavar="FILE", help="Write the body, decompressed, to a new file; of one message.")
+@out_file_option("Write the body, decompressed, to a new file; of one message.")
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 @click.option("--topic", metavar="T", help="Look for a UNIQ_KEY in this topic.  [default: in all that have queues]")
 @store_options

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
+import time
+from typing import TYPE_CHECKING
 
 import click
 
-from mqindex.cli.broker import Broker, Health
+import mqindex
 from mqindex.cli.brokers import REPORTED, broker_of, unseen_kind
 from mqindex.cli.kinds import require_home
-from mqindex.cli.options import BrokerOptions, EngineOptions, report_options, subcommand
+from mqindex.cli.options import BrokerOptions, EngineOptions, out_file_option, report_options, subcommand
 from mqindex.cli.output import print_json, print_line
-from mqindex.cli.trouble import Trouble
+from mqindex.cli.trouble import Trouble, say
+from mqindex.errors import GeometryError, TruncatedFileError, reason
 from mqindex.files.whole_file import publish_content, require_new_file
 from mqindex.wording.reports import counts
 from mqindex.wording.text import size
+
+if TYPE_CHECKING:
+    from mqindex.html.page import Page
 
 __all__ = ["command"]
 
@@ -25,7 +31,7 @@ __all__ = ["command"]
     "mqindex report /data/kafka --out kafka.html --deep",
 )
 @click.argument("path", metavar="PATH")
-@click.option("--out", metavar="FILE", help="Where the page goes: one HTML file, which needs no other and no network.")
+@out_file_option("Where the page goes: one HTML file, which needs no other and no network.")
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
 @click.option(
     "--deep", is_flag=True,
@@ -48,24 +54,34 @@ def command(
     The verdict first, as of `mqindex verify`, with what to do; then in pictures: what covers the log, the index, topics
     and queues over time, groups and their lag; Kafka's partitions. It is made in the pass that verify makes: of a large
     log, times, sizes, tags and keys are those of a sample, and the page says so. With --json the same numbers are
-    printed as one object, with --out or without. Nothing but FILE is written. Exit code 1: an error was found.
+    printed as one object, with --out or without. Nothing but FILE is written. Exit code 1: an error was found; 2: some
+    of it cannot be read, and the page says why.
     """
     if out is None and not as_json:
         raise click.UsageError("expected --out FILE for a page, or --json", click.get_current_context(silent=True))
+    kind = require_home(path, kind, *REPORTED) if engine.sees(path) else unseen_kind(kind, options)
     if out is not None:
         _require_place(out, path, force=force)
-    kind = require_home(path, kind, *REPORTED) if engine.sees(path) else unseen_kind(kind, options)
     broker = broker_of(kind)
-    with engine.open() as chosen:
-        health = broker.report(path, options, deep=deep, engine=chosen)
-    repair = ["mqindex", "repair", path, *(["--deep"] if deep else []), *options.words()]
-    written = 0 if out is None else _write(out, broker, health, repair, force=force)
-    if as_json:
-        print_json("report", health.to_dict())
-    else:
-        found = f", {counts(health.verify.findings)}" if health.verify.findings else ""
-        print_line(f"{path}: {'clean' if health.ok else 'not clean'}{found}")
-        print_line(f"wrote {out}: {size(written)}")
+    try:
+        with engine.open() as chosen:
+            health = broker.report(path, options, deep=deep, engine=chosen)
+    except (OSError, GeometryError, TruncatedFileError) as error:
+        if out is not None:
+            say(f"wrote {out}: {size(_write(out, _unread(path, error), force=force))}")
+        raise
+    try:
+        if out is not None:
+            repair = ["mqindex", "repair", path, *(["--deep"] if deep else []), *options.words()]
+            written = size(_write(out, broker.page(health, repair), force=force))
+    finally:  # what long work found is told also where there is no place for the page
+        if as_json:
+            print_json("report", health.to_dict())
+        else:
+            found = f", {counts(health.verify.findings)}" if health.verify.findings else ""
+            print_line(f"{path}: {'clean' if health.ok else 'not clean'}{found}")
+    if not as_json:
+        print_line(f"wrote {out}: {written}")
     return 0 if health.ok else 1
 
 
@@ -82,9 +98,15 @@ def _require_place(out: str, path: str, *, force: bool) -> None:
     require_new_file(out, overwrite=force)
 
 
-def _write(out: str, broker: Broker, health: Health, repair: list[str], *, force: bool) -> int:
+def _unread(path: str, error: Exception) -> Page:
+    from mqindex.html.parts import unread_page
+
+    return unread_page(os.path.abspath(path), reason(error), int(time.time() * 1000), mqindex.__version__)
+
+
+def _write(out: str, page: Page, *, force: bool) -> int:
     from mqindex.html.render import render
 
-    data = render(broker.page(health, repair)).encode()
+    data = render(page).encode()
     publish_content(out, data, overwrite=force)
     return len(data)

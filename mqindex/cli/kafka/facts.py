@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mqindex.cli.kafka import kinds
 from mqindex.cli.kafka.segments import open_segment
 from mqindex.cli.trouble import Trouble
-from mqindex.errors import MQIndexError
+from mqindex.errors import MQIndexError, reason
 from mqindex.files import lock
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _part(path: str, facts: Callable[[str], Facts]) -> Facts | None:
     try:
         return {"path": path, **facts(path)}
     except (MQIndexError, OSError) as error:
-        return {"path": path, "error": str(error)}
+        return {"path": path, "error": reason(error)}
 
 
 def _partition(path: str) -> Facts:

@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from mqindex.errors import MQIndexError
+from mqindex.errors import MQIndexError, reason
+from mqindex.health import a_day
 from mqindex.wording.verdict import verdict
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ __all__ = ["covered_share", "glance"]
 Facts = dict[str, Any]
 _PARTS: Final = {"commitlog": "commit log", "index": "index", "consumequeue": "consume queues"}
 _WELL_COVERED: Final = 0.99
-_DAY: Final = 86_400_000  # ms
 
 
 def glance(path: str, facts: Facts, options: StoreArguments) -> Facts:
@@ -72,7 +72,7 @@ def _start(path: str, options: StoreArguments) -> Facts:
     try:
         start = check_start(survey_in_place(store_options(path, **options))).start
     except (MQIndexError, OSError) as error:
-        return {"starts": None, "words": {"would a broker start": f"not known: {error}"}}
+        return {"starts": None, "words": {"would a broker start": f"not known: {reason(error)}"}}
     return {"starts": start.starts, "words": dict(verdict(start, os.path.abspath(path)))}
 
 
@@ -143,15 +143,15 @@ def _rates(log: CommitLog, facts: Facts) -> Facts | None:
     """Bytes and messages a day, between the times of the first message and of the last that index or queues know."""
     begin, end = _extent(facts)
     first, last = _stored(log, begin), _last_time(log, facts)
-    if first is None or last is None or last <= first:
+    size = a_day(end - begin, first, last)
+    if size is None:
         return None
-    days = (last - first) / _DAY
     queues = _queues(facts)
     return {
         "first_timestamp": first,
         "last_timestamp": last,
-        "bytes_a_day": round((end - begin) / days),
-        "messages_a_day": round(sum(row["units"] for row in queues) / days) if queues else None,
+        "bytes_a_day": size,
+        "messages_a_day": a_day(sum(row["units"] for row in queues), first, last) if queues else None,
     }
 
 

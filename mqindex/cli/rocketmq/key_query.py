@@ -15,8 +15,8 @@ from mqindex.cli.keys import argument_text, key_batches
 from mqindex.cli.output import Column, Rows, print_json
 from mqindex.cli.rocketmq.kinds import INDEX_FILE, STORE
 from mqindex.cli.rocketmq.message_rows import MessageRows, hit_fields, open_log
-from mqindex.cli.trouble import Trouble, say, system_sentence
-from mqindex.errors import MQIndexError
+from mqindex.cli.trouble import Trouble, say
+from mqindex.errors import MQIndexError, reason
 
 if TYPE_CHECKING:
     from mqindex.rocketmq import CommitLog, IndexFile, IndexService
@@ -155,6 +155,5 @@ def _readable(
         except (MQIndexError, OSError) as error:
             if path != paths[-1] or os.path.getsize(path) > 0:  # a running broker makes its next file empty first
                 unread.append(path)
-            reason = system_sentence(error) if isinstance(error, OSError) else str(error)
-            say(f"{reason}; its entries are missing from the answer")
+            say(f"{reason(error)}; its entries are missing from the answer")
     return files

@@ -19,7 +19,6 @@ __all__ = ["coverage_bar", "print_screen"]
 Facts = dict[str, Any]
 _GROUPS: Final = 5
 _LONGEST_NAME: Final = 60
-_CALENDAR: Final = 10**12  # s; a file may hold any time
 _WIDEST_BAR, _BESIDE_THE_BAR = 60, 34  # columns
 _WHY_INDEX = ": messages without keys, or missing entries"
 _CELLS, _PLAIN_CELLS = "░▒█", ".+#"  # nothing, some, all of a cell is covered
@@ -116,13 +115,12 @@ def _queues(part: Facts) -> str:
 
 def _rates(rates: Facts | None) -> list[tuple[str, str]]:
     if rates is None:
-        return [("growth", "not known: it takes the times of a first and a last message")]
+        return [("growth", "not known: it takes a first and a last message whose times are a minute apart")]
     first, last = rates["first_timestamp"], rates["last_timestamp"]
     words = f"{amount(rates['bytes_a_day'], 'byte')} a day"
     if rates["messages_a_day"] is not None:
         words += f", {amount(rates['messages_a_day'], 'message')} a day"
-    seconds = (last - first) // 1000
-    span = timedelta(seconds=seconds) if seconds < _CALENDAR else f"{seconds} s"
+    span = timedelta(seconds=(last - first) // 1000)
     return [("growth", words), ("of", f"{iso(first)} to {iso(last)}, {span}")]
 
 

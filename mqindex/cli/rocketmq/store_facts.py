@@ -17,8 +17,8 @@ from mqindex.cli.rocketmq.queue_facts import (
     queues_facts,
 )
 from mqindex.cli.rocketmq.queues import queue_of, unit_columns
-from mqindex.cli.trouble import Trouble, system_sentence
-from mqindex.errors import MQIndexError
+from mqindex.cli.trouble import Trouble
+from mqindex.errors import MQIndexError, reason
 from mqindex.files import lock
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _index_directory(path: str, options: StoreArguments) -> Facts:
             with IndexFile.open(name, hash_slot_num=slots, index_num=entries) as file:
                 fact |= _header(file)
         except (MQIndexError, OSError) as error:
-            fact["error"] = _reason(error)
+            fact["error"] = reason(error)
         files.append(fact)
     return {
         "hash_slot_num": slots,
@@ -174,11 +174,7 @@ def _part(path: str, facts: Callable[[], Facts]) -> Facts | None:
     try:
         return facts()
     except (MQIndexError, OSError, Trouble) as error:
-        return {"path": path, "error": _reason(error)}
-
-
-def _reason(error: Exception) -> str:
-    return system_sentence(error) if isinstance(error, OSError) else str(error)
+        return {"path": path, "error": reason(error)}
 
 
 _FACTS: Final[dict[str, Callable[[str, StoreArguments], Facts]]] = {

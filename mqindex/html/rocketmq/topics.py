@@ -86,7 +86,7 @@ def _bytes_over_time(facts: Facts) -> Figure:
         max(0, all_ - sum(parts))
         for all_, *parts in zip(whole["bytes"], *(values for _, values in layers), strict=True)
     ]
-    legend = [(SERIES[place], name_of(one["name"])) for place, (_, one) in enumerate(named)]
+    legend: list[tuple[str, str]] = [(SERIES[place], name_of(one["name"])) for place, (_, one) in enumerate(named)]
     if any(rest):
         layers.append((SERIES[-1], rest))
         legend.append((SERIES[-1], "all others"))

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.commit_log import Scanner
+from mqindex._native.guard import check_whole
 from mqindex.engines import Engine
 from mqindex.errors import MQIndexError
 from mqindex.files.mapped_file import MappedFile
@@ -23,6 +24,7 @@ from mqindex.rocketmq.checks.entry_check import EntryCheck, EntryRun, EntryStret
 from mqindex.rocketmq.checks.expected_units import ExpectedUnits, needs_again
 from mqindex.rocketmq.checks.unit_check import ExtReader, QueueRun, UnitCheck
 from mqindex.rocketmq.log.log_entries import Damage, FileWalk
+from mqindex.rocketmq.log.message import fault_error
 from mqindex.rocketmq.pipeline.log_end import find_behind
 from mqindex.rocketmq.pipeline.split_walk import SplitRange, SplitWalk, counts, walk_split
 from mqindex.rocketmq.pipeline.splits import Stitched, Stretch, cut, damage_finding, stitch
@@ -198,8 +200,14 @@ def _first_message(walk: FileWalk, first: int) -> int:
 
 def _stored(log: MappedFile, check: LogCheck, phy_offset: int) -> int:
     """The store timestamp of a message."""
-    frame = next(Scanner(log.map, check.span.file_start, phy_offset, phy_offset + 1))
-    return int(frame["store_timestamp"][0])
+    start = check.span.file_start
+    scanner = Scanner(log.map, start, phy_offset, phy_offset + 1, max_frames=1)
+    frames = next(scanner, None)
+    if frames is None:  # others write or cut the file meanwhile
+        check_whole(log.map)
+        fault = scanner.fault or (phy_offset, "bad-magic", "magic_code", "the frame that was here before", "none")
+        raise fault_error(fault, start, check.span.path)
+    return int(frames["store_timestamp"][0])
 
 
 def _ext_reader(directory: str | None) -> ExtReader | None:

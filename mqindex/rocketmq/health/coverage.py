@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from mqindex.health import a_day
 from mqindex.report import Finding, Report
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.log_check import LogRun
@@ -16,7 +17,6 @@ from mqindex.rocketmq.checks.unit_check import QueueRun
 __all__ = ["Coverage", "Covered", "Damaged", "Gap", "LogFileHealth", "Moment", "QueueStretch", "Stale", "coverage_of"]
 
 _LISTED = 1000
-_DAY = 86_400_000
 _STALE = {
     catalogue.FRAMES_AFTER_LOG_END.name,
     catalogue.STALE_BYTES_AFTER_LOG_END.name,
@@ -113,7 +113,7 @@ class Coverage:
     begin, end : int, phy offsets: of the oldest byte, after the newest message
     messages : int
     oldest, newest : int or None, store timestamps of the first message and of the latest one
-    bytes_per_day : int or None, the log's growth over that time; None: it is too short to tell
+    bytes_per_day : int or None, the log's growth over that time; None: less than a minute, or no times
     files : tuple of LogFileHealth; more_files : int, those that are not listed
     timeline : tuple of Moment, at most 1000, ascending phy offsets
     index_files : tuple of Covered, in the log's order; bad_index_files : tuple of str, names of those that do not count
@@ -161,7 +161,7 @@ def coverage_of(report: Report, diagnosis: StoreDiagnosis, *, batch_topics: froz
         messages=walked.messages,
         oldest=timeline[0].timestamp if timeline else None,
         newest=newest,
-        bytes_per_day=_rate(begin, end, timeline, newest),
+        bytes_per_day=a_day(end - begin, timeline[0].timestamp if timeline else None, newest),
         files=files[:_LISTED],
         more_files=max(len(files) - _LISTED, 0),
         timeline=_some(timeline),
@@ -198,12 +198,6 @@ def _files(diagnosis: StoreDiagnosis) -> tuple[LogFileHealth, ...]:
             )
         )
     return tuple(found)
-
-
-def _rate(begin: int, end: int, timeline: Sequence[Moment], newest: int | None) -> int | None:
-    if not timeline or newest is None or newest <= timeline[0].timestamp:
-        return None
-    return (end - begin) * _DAY // (newest - timeline[0].timestamp)
 
 
 def _some(moments: Sequence[Moment]) -> tuple[Moment, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
-from mqindex.errors import MQIndexError
+from mqindex.errors import MQIndexError, reason
 from mqindex.health import Text
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets, read_delay_offsets
 from mqindex.rocketmq.queue.queue_names import QueueName
@@ -37,7 +37,7 @@ class GroupHealth:
     Attributes
     ----------
     group, topic : Text
-    lag : int, of all queues whose end is known
+    lag : int, of all queues whose end is known; an offset beyond it counts 0, and outweighs no other queue's lag
     unknown : int, queues whose end is not known
     queues : tuple of GroupQueue, the 64 of most lag; queue_count : int, all of them
     """
@@ -98,7 +98,7 @@ def _read(directory: str) -> tuple[dict[str, dict[int, int]], dict[int, int], st
     try:
         return dict(ConsumerOffsets.read(directory, lambda topic, queue_id: 0)), read_delay_offsets(directory), None
     except (MQIndexError, OSError) as error:
-        return {}, {}, str(error)
+        return {}, {}, reason(error)
 
 
 def _group(name: str, offsets: Mapping[int, int], ends: Mapping[QueueName, int]) -> GroupHealth:
@@ -108,7 +108,7 @@ def _group(name: str, offsets: Mapping[int, int], ends: Mapping[QueueName, int])
     return GroupHealth(
         group=Text.of(group),
         topic=Text.of(topic),
-        lag=sum(one.lag for one in queues if one.lag is not None),
+        lag=sum(max(one.lag, 0) for one in queues if one.lag is not None),
         unknown=sum(one.lag is None for one in queues),
         queues=tuple(queues[:_QUEUES]),
         queue_count=len(queues),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mqindex.health import MAX_BINS, TimeBins, width_for
+from mqindex.health import EARLIEST, LATEST, MAX_BINS, TimeBins, width_for
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
 from mqindex.rocketmq.tally.frequent import Frequent, first_places, most_frequent
@@ -31,7 +31,6 @@ _TAGS = 16  # of one topic in one split
 _KEYS = 64  # of one split
 _KEYS_HELD = 1 << 20  # entries of one split that are looked at
 _MOST_KEYS = 16  # of a message: so many, or more
-_EARLIEST, _LATEST = 946_684_800_000, 4_102_444_800_000  # the years 2000 to 2099: other times are no times
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +195,7 @@ def _table(topic: Array, bins: Array, topics: int, width: int, weights: Array | 
 
 def _times(topic: Array, units: Array, n: int, most: int) -> list[TimeBins]:
     stored = units["store_timestamp"]
-    timely = (stored >= _EARLIEST) & (stored < _LATEST)
+    timely = (stored >= EARLIEST) & (stored < LATEST)
     if not timely.all():
         topic, units, stored = topic[timely], units[timely], stored[timely]
     if not len(stored):
