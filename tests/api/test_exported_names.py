@@ -37,6 +37,8 @@ EXPORTS = {
         "catalogue_rows",
     },
     "mqindex.health": {
+        "EARLIEST",
+        "LATEST",
         "MAX_BINS",
         "Histogram",
         "Read",
@@ -44,6 +46,7 @@ EXPORTS = {
         "Text",
         "TimeBins",
         "TimeSeries",
+        "a_day",
         "plain",
         "width_for",
     },
