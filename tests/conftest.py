@@ -29,7 +29,8 @@ FONTS = (".ttf", ".ttc", ".otf")  # matplotlib keeps open what it has drawn with
 MARKED_ROOMS = ("spark", "peer")
 REAL_STDERR = pytest.StashKey[int]()
 BRIEF_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # half of Spark's time here went to compiling for a long life
-SHOWN = ("shown with real brokers", "kill -9 at any time")  # what a test records under these names is in the summary
+# What a test records under these names is in the summary.
+SHOWN = ("shown with real brokers", "kill -9 at any time", "instructions of the kernels")
 
 settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -55,7 +55,7 @@ def test_every_module_can_be_collected_in_the_smallest_environment() -> None:
     there = [name for name in optional() if importlib.util.find_spec(name.split(".")[0]) is not None]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "tests.support.without", "-p", "no:cacheprovider", "--collect-only",
-         "-qq", "-m", "not spark and not peer", "--ignore=tests/spark", "--ignore=tests/peer"],
+         "-qq", "-m", "not spark and not peer", "--ignore=tests/spark", "--ignore=tests/peer", "--ignore=tests/counts"],
         cwd=ROOT, env=os.environ | {"MQINDEX_TEST_WITHOUT": ",".join(there)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
