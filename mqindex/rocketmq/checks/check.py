@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -12,8 +12,10 @@ from mqindex.files import disk
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, layout, store
 from mqindex.rocketmq.checks.file_times import wrong_times
-from mqindex.rocketmq.index.compare import Comparison, Difference, Place, first_in_log, next_entry
+from mqindex.rocketmq.index.compare import Comparison, Difference, Place, next_entry
+from mqindex.rocketmq.index.compare_moved import comparisons, entries_below, first_time_diff
 from mqindex.rocketmq.index.index_file import IndexFile
+from mqindex.rocketmq.layout import INDEX_HEADER_FIELDS, IndexHeader
 from mqindex.rocketmq.log.expiry import present
 from mqindex.rocketmq.log.log_entries import LogEntries, LogSpan
 from mqindex.rocketmq.pipeline.splits import damage_finding
@@ -45,7 +47,8 @@ class FileCheck:
 class Checked:
     """What a file is good for: `good` files stay, and cover the entries from `begin` to `end` (None: none in the log).
 
-    `first`: the number of the first entry that the log still has. `room`: how many more entries it takes.
+    `first`: the number of the first entry that the log still has. `room`: how many more entries it takes. `moved`: its
+    entries are in the order of their slots, as `optimize` writes them.
     """
 
     path: str
@@ -60,6 +63,7 @@ class Checked:
     end_timestamp: int = 0
     gone: bool = False
     shape: IndexShape | None = None
+    moved: bool = False
 
 
 def check_file(check: FileCheck) -> Checked:
@@ -118,7 +122,7 @@ def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: 
         end_phy_offset=header.end_phy_offset,
         end_timestamp=header.end_timestamp,
     )
-    below = first_in_log(index, log) - 1
+    below = entries_below(index, log)
     if below:
         findings.append(catalogue.INDEX_ENTRIES_EXPIRED.finding(check.path, got=below))
         checked = replace(checked, first=below + 1)
@@ -128,33 +132,38 @@ def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: 
         limit, got = f"below {check.log_end}", header.end_phy_offset
         beyond = catalogue.INDEX_BEYOND_LOG.finding(check.path, 24, "end_phy_offset", limit, got)
         return _bad(check, *findings, beyond)
-    comparisons = list(_comparisons(check, index, log))
-    wrong = [_differing(check.path, each) for one in comparisons for each in one.differences]
+    left = checked.entries - below
+    every = check.deep or left <= 2 * _ENDS or _over_a_hole(check.spans, header)
+    compared, moved = comparisons(index, log, _ENDS, every=every)
+    begin, end = compared[0].begin, compared[-1].end
+    wrong = [_differing(check.path, each) for one in compared for each in one.differences]
+    if moved and not wrong:
+        wrong = _wrong_ends(check.path, header, begin, end, begins=not below)
     if not wrong and not below:
-        wrong = wrong_times(index, log, comparisons[0].begin, check.earlier)
-    findings += [*wrong, *map(damage_finding, log.damage.values()), *_repeated(check, comparisons)]
-    return replace(
-        checked, good=not wrong, findings=tuple(findings), begin=comparisons[0].begin, end=comparisons[-1].end
-    )
+        first_diff = first_time_diff(index, log, begin) if moved else int(index.entries(1, 2)["time_diff"][0])
+        wrong = wrong_times(index, log, begin, first_diff, check.earlier)
+    findings += [*wrong, *map(damage_finding, log.damage.values()), *_repeated(check, compared)]
+    return replace(checked, good=not wrong, findings=tuple(findings), begin=begin, end=end, moved=moved)
 
 
-def _repeated(check: FileCheck, comparisons: list[Comparison]) -> list[Finding]:
-    repeated = max(one.repeated for one in comparisons)
+def _wrong_ends(path: str, header: IndexHeader, begin: Place, end: Place, *, begins: bool) -> list[Finding]:
+    """Of moved entries any two may be the header's, for all that a file by itself can say."""
+    ends = [("begin_phy_offset", begin.phy_offset)] if begins else []
+    return [
+        structural_finding(path, (field, 0, INDEX_HEADER_FIELDS[field], expected, getattr(header, field)))
+        for field, expected in [*ends, ("end_phy_offset", end.phy_offset)]
+        if getattr(header, field) != expected
+    ]
+
+
+def _repeated(check: FileCheck, compared: Sequence[Comparison]) -> list[Finding]:
+    repeated = max(one.repeated for one in compared)
     return [catalogue.MESSAGE_INDEXED_TWICE.finding(check.path, got=repeated)] if repeated else []
 
 
-def _comparisons(check: FileCheck, index: IndexFile, log: LogEntries) -> Iterator[Comparison]:
-    first = first_in_log(index, log)
-    if check.deep or next_entry(index) - first <= 2 * _ENDS or _over_a_hole(check.spans, index, first):
-        yield Comparison.of_all(index, log)
-    else:
-        yield Comparison.of_start(index, log, _ENDS)
-        yield Comparison.of_end(index, log, _ENDS)
-
-
-def _over_a_hole(spans: Sequence[LogSpan], index: IndexFile, first: int) -> bool:
-    """Whether files of the log are missing between the messages of the entry `first` and of the last one."""
-    begin, end = int(index.entries(first, first + 1)["phy_offset"][0]), index.header.end_phy_offset
+def _over_a_hole(spans: Sequence[LogSpan], header: IndexHeader) -> bool:
+    """Whether files of the log are missing between a file's first message that is left and its last one."""
+    begin, end = max(header.begin_phy_offset, spans[0].file_start), header.end_phy_offset
     holes = ((one.stop, following.file_start) for one, following in pairwise(spans) if one.stop < following.file_start)
     return any(begin < stop and start <= end for start, stop in holes)
 

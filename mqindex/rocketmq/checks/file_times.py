@@ -23,8 +23,13 @@ from mqindex.rocketmq.log.log_entries import LogEntries
 __all__ = ["wrong_times"]
 
 
-def wrong_times(index: IndexFile, log: LogEntries, begin: Place, earlier: Sequence[str]) -> list[Finding]:
-    """What the header's times or entry 1 say wrongly; `begin`: where entry 1 is in the log."""
+def wrong_times(
+    index: IndexFile, log: LogEntries, begin: Place, first_diff: int | None, earlier: Sequence[str]
+) -> list[Finding]:
+    """What the header's times or the first entry say wrongly.
+
+    `begin`: where that entry is in the log; `first_diff`: its time_diff. It is entry 1, or was before it was moved.
+    """
     header = index.header
     times = {
         "begin_timestamp": _stored(log, header.begin_phy_offset),
@@ -35,17 +40,18 @@ def wrong_times(index: IndexFile, log: LogEntries, begin: Place, earlier: Sequen
         for field, expected in times.items()
         if expected is not None and expected != getattr(header, field)
     ]
-    return found or _wrong_seed(index, log, begin, earlier)
+    return found or _wrong_seed(index, log, begin, first_diff, earlier)
 
 
-def _wrong_seed(index: IndexFile, log: LogEntries, begin: Place, earlier: Sequence[str]) -> list[Finding]:
+def _wrong_seed(
+    index: IndexFile, log: LogEntries, begin: Place, got: int | None, earlier: Sequence[str]
+) -> list[Finding]:
     seeds = [seed for seed in map(_end_of, earlier) if seed is not None]
     if not seeds or not _adjoins(log, seeds[-1][0], begin):
         return []  # the file that it was seeded by may be gone
     stored = np.array([index.header.begin_timestamp])
     possible = {0} | {int(time_diffs(stored, timestamp)[0]) for _, timestamp in seeds}
-    got = int(index.entries(1, 2)["time_diff"][0])
-    if got in possible:
+    if got is None or got in possible:
         return []
     expected = int(time_diffs(stored, seeds[-1][1])[0])
     return [_wrong(index, None, "time_diff of entry 1", expected, got)]

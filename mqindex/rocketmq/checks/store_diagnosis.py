@@ -54,8 +54,8 @@ def diagnose_store(
 
 
 def _stretch(found: Survey, one: Checked) -> EntryStretch | None:
-    if one.begin is None or one.end is None:
-        return None
+    if one.begin is None or one.end is None or one.moved:
+        return None  # entries that were moved are compared once more, by their own way
     return EntryStretch(one.path, found.geometry.value, one.first, one.begin, one.end)
 
 

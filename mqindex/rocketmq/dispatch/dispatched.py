@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -18,11 +19,14 @@ from mqindex.rocketmq.log.log_entries import RUN_ENTRY, UNIT
 from mqindex.rocketmq.log.log_files import LogFile, list_log_files
 
 if TYPE_CHECKING:
+    from mqindex.rocketmq.index.index_file import IndexFile
     from mqindex.rocketmq.index.index_service import IndexService
     from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
     from mqindex.rocketmq.queue.queue_rules import QueueRules
 
 __all__ = ["dispatched_offset"]
+
+_BLOCK = 1 << 20  # entries decoded together
 
 
 def dispatched_offset(
@@ -76,6 +80,8 @@ def _end_of_index(files: Sequence[LogFile], index: IndexService, *, tags: bool) 
     found: list[int] = []
     for file in reversed(filled):
         count = file.header.index_count
+        if not found and _holds_moved(file, at, expected):
+            return at + size
         tail = file.entries(max(1, count - len(expected)), count)
         mine = tail["key_hash"][tail["phy_offset"] == at].tolist()
         found = (mine + found)[-len(expected) :]
@@ -84,6 +90,23 @@ def _end_of_index(files: Sequence[LogFile], index: IndexService, *, tags: bool) 
     if found != expected:
         raise LogChangedError("the index ends with another message than the log has there", path=filled[-1].path, at=at)
     return at + size
+
+
+def _holds_moved(file: IndexFile, at: int, expected: list[int]) -> bool:
+    """Whether the message's entries are among those that `optimize` brought together: nothing was put behind them.
+
+    Their order is lost, and the first of them may be at the end of the file before; a message indexed twice has all of
+    them twice.
+    """
+    count = file.header.index_count
+    if file.order().entries < max(count - 1, 2):
+        return False
+    found: Counter[int] = Counter()
+    for start in range(1, count, _BLOCK):
+        block = file.entries(start, min(start + _BLOCK, count))
+        found.update(block["key_hash"][block["phy_offset"] == at].tolist())
+    times = -(-found.total() // len(expected)) if expected else 0
+    return times > 0 and found <= Counter(expected * times)
 
 
 def _end_of_queues(files: Sequence[LogFile], queues: ConsumeQueueTable, rules: QueueRules | None) -> int:

@@ -16,12 +16,12 @@ import numpy.typing as npt
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY, LogEntries
 
-__all__ = ["Comparison", "Difference", "Place"]
+__all__ = ["MAX_DIFFERENCES", "Comparison", "Difference", "Place"]
 
 Array = npt.NDArray[Any]
 
 _BLOCK = 1 << 16
-_MAX_DIFFERENCES = 100
+MAX_DIFFERENCES = 100
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -78,6 +78,11 @@ class Comparison:
         return _Comparing(index, log, max(first_in_log(index, log), stop - count), stop).result
 
     @classmethod
+    def of_range(cls, index: IndexFile, log: LogEntries, first: int, stop: int, begin: Place) -> Comparison:
+        """Compare the entries [first, stop), which must go on at `begin` in the log."""
+        return _Comparing(index, log, first, stop, begin).result
+
+    @classmethod
     def of_all(cls, index: IndexFile, log: LogEntries) -> Comparison:
         """Compare every entry that the log still has."""
         return _Comparing(index, log, first_in_log(index, log), next_entry(index)).result
@@ -131,17 +136,18 @@ class _Expected:
 class _Comparing:
     """One pass over entries [first, stop) of a file and over the log."""
 
-    def __init__(self, index: IndexFile, log: LogEntries, first: int, stop: int) -> None:
+    def __init__(self, index: IndexFile, log: LogEntries, first: int, stop: int, begin: Place | None = None) -> None:
         self._index, self._log = index, log
         self._number, self._stop = first, stop
         self._begin_timestamp = index.header.begin_timestamp
-        start = int(index.entries(first, first + 1)["phy_offset"][0])
+        if begin is None:
+            start = int(index.entries(first, first + 1)["phy_offset"][0])
+            begin = Place(start, self._ordinal(start))
         last = int(index.entries(stop - 1, stop)["phy_offset"][0])
-        self._at = self._ordinal(start)
-        self._expected = _Expected(log.forward(start, max(start, last) + 1))
-        begin = Place(start, self._at)
+        self._at = begin.ordinal
+        self._expected = _Expected(log.forward(begin.phy_offset, max(begin.phy_offset, last) + 1))
         self.result = Comparison(begin, begin)
-        while self._number < self._stop and len(self.result.differences) < _MAX_DIFFERENCES:
+        while self._number < self._stop and len(self.result.differences) < MAX_DIFFERENCES:
             self._block()
         if self.result.ok:
             self.result.end = self._expected.place(self._at)
@@ -201,7 +207,7 @@ class _Comparing:
     def _check_times(self, diffs: Array, timestamps: Array) -> None:
         # The first entry of a rolled file counts from the end of the file before it, which is not known here.
         wrong = np.flatnonzero(diffs != time_diffs(timestamps, self._begin_timestamp))
-        for at in wrong[:_MAX_DIFFERENCES].tolist():
+        for at in wrong[:MAX_DIFFERENCES].tolist():
             if self._number + at > 1:
                 wanted = int(time_diffs(timestamps[at : at + 1], self._begin_timestamp)[0])
                 offset = int(self._expected.window(self._at + at, 1)["phy_offset"][0])

@@ -17,7 +17,8 @@ from mqindex.errors import FormatError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.regular import regular
 from mqindex.report import Value
-from mqindex.rocketmq.index.compare import Comparison, first_in_log, next_entry
+from mqindex.rocketmq.index.compare import first_in_log, next_entry
+from mqindex.rocketmq.index.compare_moved import end_agrees
 from mqindex.rocketmq.index.geometry import Geometry
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.layout import MAGIC_MESSAGE_V2
@@ -144,7 +145,7 @@ def _agrees(path: str, spans: Sequence[LogSpan], pair: Geometry, tags: bool) -> 
             IndexFile.open(path, hash_slot_num=pair[0], index_num=pair[1]) as index,
             LogEntries(spans, tags=tags) as log,
         ):
-            return first_in_log(index, log) < next_entry(index) and Comparison.of_end(index, log, _SAMPLE).ok
+            return first_in_log(index, log) < next_entry(index) and end_agrees(index, log, _SAMPLE)
     except (MQIndexError, OSError) as error:
         if isinstance(error, FileNotFoundError) and was_deleted(error):
             raise  # by a broker; the survey begins again

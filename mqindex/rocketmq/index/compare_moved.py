@@ -1,0 +1,272 @@
+"""Entries that `optimize` brought together, against those that the log asks for.
+
+Of one message's entries those of a slot keep their order, the others do not; the messages themselves are found again by
+their offsets. So both sides are put into one order, (phy_offset, slot), stretch by stretch of the log. What a broker or
+this package put behind such entries is in the log's order again, and begins where they end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex.rocketmq.index.compare import (
+    MAX_DIFFERENCES,
+    Comparison,
+    Difference,
+    Place,
+    first_in_log,
+    next_entry,
+    time_diffs,
+)
+from mqindex.rocketmq.index.index_file import IndexFile
+from mqindex.rocketmq.log.log_entries import LogEntries
+
+__all__ = ["comparisons", "end_agrees", "entries_below", "first_time_diff"]
+
+Array = npt.NDArray[Any]
+
+_BLOCK = 1 << 20
+_STRETCH = 1 << 20  # entries compared together
+_SAMPLES = 1 << 16
+_ENTRY = np.dtype([("number", "i4"), ("key_hash", "i4"), ("phy_offset", "i8"), ("time_diff", "i4")])
+
+
+def comparisons(index: IndexFile, log: LogEntries, count: int, *, every: bool) -> tuple[list[Comparison], bool]:
+    """An index file against the log: `every` entry, or about `count` at both ends; and whether entries were moved.
+
+    The first comparison begins where the file begins in the log, the last one ends where it ends. There must be an
+    entry that the log still has.
+    """
+    order = index.order()
+    if not order.moved:
+        found = _as_written(index, log, count, every)
+        if order.entries < 2 or all(one.ok for one in found):
+            return found, False
+        moved = list(_moved(index, log, order.entries, count, every))
+        return (moved, True) if all(one.ok for one in moved) else (found, False)
+    return list(_moved(index, log, order.entries, count, every)), True
+
+
+def end_agrees(index: IndexFile, log: LogEntries, count: int) -> bool:
+    """Whether the last entries, about `count`, are the log's."""
+    if Comparison.of_end(index, log, count).ok:
+        return True
+    sorted_entries = index.order().entries
+    return sorted_entries > 1 and list(_moved(index, log, sorted_entries, count, every=False))[-1].ok
+
+
+def entries_below(index: IndexFile, log: LogEntries) -> int:
+    """How many entries are of messages that the log does not have any more, wherever they are."""
+    if not index.order().moved:
+        return first_in_log(index, log) - 1
+    low = _lowest(log)
+    return sum(int(np.count_nonzero(block["phy_offset"] < low)) for block in _blocks(index, next_entry(index)))
+
+
+def _as_written(index: IndexFile, log: LogEntries, count: int, every: bool) -> list[Comparison]:
+    if every:
+        return [Comparison.of_all(index, log)]
+    return [Comparison.of_start(index, log, count), Comparison.of_end(index, log, count)]
+
+
+def _lowest(log: LogEntries) -> int:
+    return log.spans[0].file_start if log.spans else 0
+
+
+def _blocks(index: IndexFile, stop: int) -> Iterator[Array]:
+    for start in range(1, stop, _BLOCK):
+        columns = index.entries(start, min(start + _BLOCK, stop))
+        block = np.empty(len(columns["phy_offset"]), _ENTRY)
+        block["number"] = np.arange(start, start + len(block))
+        for name in ("key_hash", "phy_offset", "time_diff"):
+            block[name] = columns[name]
+        yield block
+
+
+def _moved(index: IndexFile, log: LogEntries, count: int, some: int, every: bool) -> Iterator[Comparison]:
+    """The entries 1 .. `count`, then those behind them."""
+    part = _MovedPart(index, log, count)
+    if part.empty:
+        yield from _as_written(index, log, some, every)
+        return
+    yield from part.all() if every else part.ends(some)
+    if count + 1 < next_entry(index):
+        yield from _behind(index, log, count + 1, part.end, some, every)
+
+
+def _behind(
+    index: IndexFile, log: LogEntries, first: int, begin: Place, some: int, every: bool
+) -> Iterator[Comparison]:
+    stop = next_entry(index)
+    if every or stop - first <= 2 * some:
+        yield Comparison.of_range(index, log, first, stop, begin)
+    else:
+        yield Comparison.of_range(index, log, first, first + some, begin)
+        yield Comparison.of_end(index, log, some)
+
+
+class _MovedPart:
+    """The entries 1 .. `count` of a file, as far as the log still has their messages. `end`: where they end in it."""
+
+    def __init__(self, index: IndexFile, log: LogEntries, count: int) -> None:
+        self._index, self._log, self._count = index, log, count
+        low = _lowest(log)
+        self._first, self._last, samples = self._range(low)
+        self.empty = self._last < low
+        self._samples = np.sort(samples)
+        self.end = Place(max(self._last, 0), 0)
+
+    def _range(self, low: int) -> tuple[int, int, Array]:
+        """The smallest and greatest offset from `low` on, and evenly many between."""
+        step = max(self._count // _SAMPLES, 1)
+        first, last, samples = np.iinfo(np.int64).max, -1, []
+        for block in _blocks(self._index, self._count + 1):
+            offsets = block["phy_offset"][block["phy_offset"] >= low]
+            if len(offsets):
+                first, last = min(first, int(offsets.min())), max(last, int(offsets.max()))
+            samples.append(offsets[::step].copy())
+        return first, last, np.concatenate(samples)
+
+    def all(self) -> Iterator[Comparison]:
+        """Every entry, a stretch at a time."""
+        stretches = max(-(-self._count // _STRETCH), 1)
+        cuts = self._samples[np.linspace(0, len(self._samples) - 1, stretches + 1).astype(np.int64)][1:-1]
+        borders = np.unique([self._first, *cuts.tolist(), self._last + 1])
+        for start, stop in pairwise(borders.tolist()):
+            yield self._compare(start, stop)
+
+    def ends(self, some: int) -> Iterator[Comparison]:
+        """Some entries at the beginning, and at the end."""
+        at = min(-(-some * len(self._samples) // self._count), len(self._samples) - 1)
+        yield self._compare(self._first, max(int(self._samples[at]), self._first + 1))
+        yield self._compare(min(int(self._samples[-1 - at]), self._last), self._last + 1)
+
+    def _compare(self, start: int, stop: int) -> Comparison:
+        """The messages at the phy offsets [start, stop)."""
+        got = self._between(start, stop)
+        chunks = list(self._log.forward(start, stop))
+        wanted = np.concatenate(chunks) if chunks else None
+        if wanted is None or not len(got) or int(got["phy_offset"][0]) != int(wanted["phy_offset"][0]):
+            place = Place(start, 0)
+            what = Difference("foreign", int(got["number"][0]), start) if len(got) else Difference("missing", 1, start)
+            return Comparison(place, place, differences=[what])
+        result, wanted = self._expected(wanted, got, stop > self._last)
+        if stop > self._last:
+            self.end = result.end
+        slots = wanted["key_hash"].view(np.uint32) % np.uint32(self._index.hash_slot_num)
+        wanted = wanted[np.lexsort((slots, wanted["phy_offset"]))]
+        result.entries = len(got)
+        result.differences = list(self._differences(wanted, got, result.begin))
+        return result
+
+    def _between(self, start: int, stop: int) -> Array:
+        blocks = _blocks(self._index, self._count + 1)
+        got = np.concatenate([one[(one["phy_offset"] >= start) & (one["phy_offset"] < stop)] for one in blocks])
+        return got[np.argsort(got["phy_offset"], kind="stable")]
+
+    def _expected(self, log: Array, got: Array, last: bool) -> tuple[Comparison, Array]:
+        """What the stretch should hold: a file may begin and end inside a message, and repeat messages whole."""
+        offsets, starts, sizes = np.unique(log["phy_offset"], return_index=True, return_counts=True)
+        have = np.searchsorted(got["phy_offset"], offsets, "right") - np.searchsorted(got["phy_offset"], offsets)
+        begin, end = Place(int(offsets[0]), 0), Place(int(offsets[-1]), int(sizes[-1]))
+        result, parts, at = Comparison(begin, end), [], 0
+        uneven = np.flatnonzero(have != sizes).tolist()
+        for which in uneven[:MAX_DIFFERENCES]:
+            start, size, n = int(starts[which]), int(sizes[which]), int(have[which])
+            message = log[start : start + size]
+            parts.append(log[at:start])
+            at = start + size
+            is_first, is_last = which == 0 and begin.phy_offset == self._first, last and which == len(offsets) - 1
+            if is_first and is_last and n < size:
+                ordinal = _ordinal(message["key_hash"].tolist(), got["key_hash"][-n:].tolist())
+                parts.append(message[ordinal : ordinal + n])
+                result.begin, result.end = Place(begin.phy_offset, ordinal), Place(end.phy_offset, ordinal + n)
+            elif is_first and n:
+                result.begin = Place(begin.phy_offset, -n % size)
+                parts += [message[-n % size :], *[message] * ((n - 1) // size)]
+                result.repeated += (n - 1) // size
+            elif is_last and n:
+                parts += [*[message] * (n // size), message[: n % size]]
+                result.repeated += (n - 1) // size
+                result.end = Place(end.phy_offset, (n - 1) % size + 1)
+            else:
+                times = n // size if n % size == 0 and n else 1
+                parts += [message] * times
+                result.repeated += times - 1
+        return result, np.concatenate([*parts, log[at:]]) if parts else log
+
+    def _differences(self, wanted: Array, got: Array, begin: Place) -> Iterator[Difference]:
+        header = self._index.header
+        diffs = time_diffs(wanted["store_timestamp"], header.begin_timestamp)
+        offsets = np.union1d(wanted["phy_offset"], got["phy_offset"])
+        w_start, w_stop = (np.searchsorted(wanted["phy_offset"], offsets, side) for side in ("left", "right"))
+        g_start, g_stop = (np.searchsorted(got["phy_offset"], offsets, side) for side in ("left", "right"))
+        even = w_stop - w_start == g_stop - g_start
+        in_wanted, in_got = np.repeat(even, w_stop - w_start), np.repeat(even, g_stop - g_start)
+        same = wanted["key_hash"][in_wanted] == got["key_hash"][in_got]
+        same &= (diffs[in_wanted] == got["time_diff"][in_got]) | (got["phy_offset"][in_got] == header.begin_phy_offset)
+        bad = np.union1d(offsets[~even], got["phy_offset"][in_got][~same])
+        if begin.phy_offset == header.begin_phy_offset and begin.phy_offset not in bad:
+            bad = np.insert(bad, 0, begin.phy_offset)  # there the first entry counts from the end of another file
+        for at in np.searchsorted(offsets, bad[:MAX_DIFFERENCES]).tolist():
+            here = slice(g_start[at], g_stop[at])
+            there = slice(w_start[at], w_stop[at])
+            first = self._seeded(begin, got[here]) if int(offsets[at]) == begin.phy_offset else -1
+            yield from _of_message(int(offsets[at]), wanted[there], diffs[there], got[here], first)
+
+    def _seeded(self, begin: Place, got: Array) -> int:
+        """The number of the entry that was the file's first; -1: the log begins later."""
+        if begin.phy_offset != self._index.header.begin_phy_offset:
+            return -1
+        message = self._log.of(begin.phy_offset)["key_hash"]
+        if begin.ordinal >= len(message):
+            return -1
+        numbers = got["number"][got["key_hash"] == message[begin.ordinal]]
+        return int(numbers[0]) if len(numbers) else -1
+
+    def first_diff(self, begin: Place) -> int | None:
+        """The time_diff of the entry that was the file's first; None: it is not there any more."""
+        got = self._between(begin.phy_offset, begin.phy_offset + 1)
+        number = self._seeded(begin, got)
+        return int(got["time_diff"][got["number"] == number][0]) if number > 0 else None
+
+
+def first_time_diff(index: IndexFile, log: LogEntries, begin: Place) -> int | None:
+    """The time_diff of the entry that was the file's first before entries were moved, at `begin` in the log."""
+    return _MovedPart(index, log, index.order().entries).first_diff(begin)
+
+
+def _ordinal(message: Sequence[int], hashes: Sequence[int]) -> int:
+    """Where a part of a message's entries begins, whose order was lost; as a rule it goes on to the message's end."""
+    wanted = Counter(hashes)
+    last = len(message) - len(hashes)
+    places: list[int] = [last, *range(last)]
+    for at in places:
+        if Counter(message[at : at + len(hashes)]) == wanted:
+            return at
+    return last
+
+
+def _of_message(offset: int, wanted: Array, diffs: Array, got: Array, seeded: int) -> Iterator[Difference]:
+    """What differs in the entries of one message; the time_diff of entry `seeded` is not looked at."""
+    if not len(wanted):
+        yield Difference("foreign", int(got["number"][0]), offset)
+    elif len(got) < len(wanted):
+        number = int(got["number"][0]) if len(got) else 1
+        yield Difference("missing", number, offset, len(wanted) - len(got))
+    elif len(got) > len(wanted):
+        yield Difference("foreign", int(got["number"][-1]), offset)
+    else:
+        for one, diff, entry in zip(wanted, diffs, got, strict=True):
+            number = int(entry["number"])
+            if one["key_hash"] != entry["key_hash"]:
+                values = int(one["key_hash"]), int(entry["key_hash"])
+                yield Difference("wrong", number, offset, 1, "key_hash", *values)
+            elif diff != entry["time_diff"] and number != seeded:
+                yield Difference("wrong", number, offset, 1, "time_diff", int(diff), int(entry["time_diff"]))
