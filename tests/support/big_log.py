@@ -28,6 +28,7 @@ FIRST_TIME = 1_700_000_000_000
 MESSAGES_PER_MS = 4
 BLOCK_BYTES = 4 << 20
 UNIQ_KEY_HEAD = b"C0A8010A1F902B193F2D"  # client's address, process and class loader; then time and a counter
+TOPIC_DIGITS = 8
 DIGITS = np.frombuffer("".join(f"{value:04X}" for value in range(1 << 16)).encode(), "S4")
 
 
@@ -43,6 +44,8 @@ class BigLog:
     topic: str = "TopicTest"
     seed: int = 0
     tags: int = 1
+    topics: int = 1
+    queues: int = 1
 
     @cached_property
     def template(self) -> bytes:
@@ -51,7 +54,7 @@ class BigLog:
         body = bytes(np.random.default_rng(self.seed).integers(32, 127, self.body_size, np.uint8))
         return frame(
             LogMessage(
-                self.topic,
+                self.topic + "0" * TOPIC_DIGITS * (self.topics > 1),
                 body=body,
                 properties=[("KEYS", blank_keys)] * bool(blank_keys)
                 + [("UNIQ_KEY", (UNIQ_KEY_HEAD + b"0" * 12).decode()), ("WAIT", "true"), ("TAGS", "TagA")],
@@ -115,14 +118,17 @@ def write_big_log(
     topic: str = "TopicTest",
     seed: int = 0,
     tags: int = 1,
+    topics: int = 1,
+    queues: int = 1,
 ) -> BigLog:
     """Writes `<directory>/commitlog` with that many messages, or with the most that `total_bytes` of log can hold.
 
-    All are of one queue; their `tags` are TagA, TagB and so on in turn.
+    Their `topics`, in each of these their `queues`, and their `tags` TagA, TagB and so on come in turn. Of several
+    topics each has eight digits behind its name.
     """
     options: dict[str, Any] = {
         "body_size": body_size, "mapped_file_size": mapped_file_size, "keys_per_message": keys_per_message,
-        "topic": topic, "seed": seed, "tags": tags,
+        "topic": topic, "seed": seed, "tags": tags, "topics": topics, "queues": queues,
     }  # fmt: skip
     if (messages is None) == (total_bytes is None):
         raise TypeError("either messages or total_bytes")
@@ -161,6 +167,9 @@ class Block:
         uniq = log.template.index(UNIQ_KEY_HEAD) + len(UNIQ_KEY_HEAD)
         self.uniq_key = self.bytes[:, uniq : uniq + 12]
         keys = log.template.index(b"KEYS\x01") + 6 if log.keys_per_message else 0
+        topic = 84 + 4 + log.body_size + 1 + len(log.topic)
+        self.topic = self.bytes[:, topic : topic + TOPIC_DIGITS] if log.topics > 1 else None
+        self.queue_id = np.ndarray(self.rows, ">i4", self.bytes.data, 12, self.bytes.strides[:1])
         self.tag = self.bytes[:, log.template.index(b"TAGS\x01Tag") + 8]
         self.keys = [self.bytes[:, keys + 18 * i : keys + 18 * i + 16] for i in range(log.keys_per_message)]
 
@@ -170,7 +179,10 @@ class Block:
     def fill(self, start: int, stop: int) -> memoryview:
         """The bytes of messages start to stop, all in one file; valid until the next call."""
         log, count, numbers = self.log, stop - start, np.arange(start, stop)
-        self.queue_offset[:count] = numbers
+        rounds, self.queue_id[:count] = np.divmod(numbers // log.topics, log.queues)
+        self.queue_offset[:count] = rounds
+        if self.topic is not None:
+            self.topic[:count] = _hex(numbers % log.topics, TOPIC_DIGITS // 4)
         self.phy_offset[:count] = log.phy_offsets(numbers)
         self.store[:count] = log.store_timestamps(numbers)
         self.born[:count] = self.store[:count] - 2

@@ -15,7 +15,7 @@ from mqindex._native.consume_queue import check_units, decode_units
 from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files import disk
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.sparse import SparseFile
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
@@ -29,7 +29,7 @@ __all__ = ["QueueCheck", "QueueChecked", "check_queue"]
 
 Array = npt.NDArray[Any]
 
-_BLOCK = 1 << 20  # units looked at together
+_BLOCK = 1 << 16  # units looked at together
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,54 +123,56 @@ class _Places:
         checked.max_offset = self._behind if self._behind is not None else checked.min_offset
         for file in self._files:
             try:
-                with MappedFile.open(file.path) as mapped:
-                    self._look_at(file, mapped)
+                with SparseFile(file.path) as opened:
+                    self._look_at(file, opened)
             except (MQIndexError, FileNotFoundError) as error:
                 if isinstance(error, FileNotFoundError) and was_deleted(error):
                     raise
                 checked.findings.append(catalogue.QUEUE_UNREADABLE.finding(file.path, error=error))
         checked.findings += [self._finding(kind, *seen) for kind, seen in self._seen.items()]
 
-    def _look_at(self, file: LogFile, mapped: MappedFile) -> None:
-        first, places = file.start // QUEUE_UNIT_SIZE, min(mapped.size, file.size) // QUEUE_UNIT_SIZE
+    def _look_at(self, file: LogFile, opened: SparseFile) -> None:
+        first, places = file.start // QUEUE_UNIT_SIZE, min(opened.size, file.size) // QUEUE_UNIT_SIZE
+        written = first + min(places, -(-opened.data_end() // QUEUE_UNIT_SIZE))  # behind it there is nothing but zeros
         for start, stop in _uncovered(self._check.ranges, first, first + places):
-            if self._behind is not None and start >= self._behind:
-                self._look_behind(file, mapped, first, start, stop)
+            if self._behind is None or start >= self._behind:
+                self._look_behind(file, opened, start, min(stop, written))
             else:
-                self._look_between(file, mapped, first, start, stop)
+                self._look_between(file, opened, start, stop)
 
-    def _look_between(self, file: LogFile, mapped: MappedFile, first: int, start: int, stop: int) -> None:
-        """Before or between the log's units, or in a queue of which the log holds none."""
-        end = stop
-        if self._behind is None:
-            end = first + check_units(mapped.map, start - first, stop - first)
-            if start == self._checked.max_offset or file is self._files[0]:
-                self._checked.max_offset = max(self._checked.max_offset, end)
-            self._stale(file, mapped, first, end, stop)
-        for at in range(start, end, _BLOCK):
-            block = decode_units(mapped.map, at - first, min(at + _BLOCK, end) - first)
-            self._judge(file, first, at, *block)
+    def _look_between(self, file: LogFile, opened: SparseFile, start: int, stop: int) -> None:
+        """Before or between the log's units."""
+        for at, block in _blocks(file, opened, start, stop):
+            self._judge(file, at, *decode_units(block, 0, len(block) // QUEUE_UNIT_SIZE))
 
-    def _look_behind(self, file: LogFile, mapped: MappedFile, first: int, start: int, stop: int) -> None:
-        """After the log's last unit: what is valid in a row makes the queue too long, what comes later is stale."""
-        end = start
-        if start == self._checked.max_offset:
-            end = first + check_units(mapped.map, start - first, stop - first)
-            if end > start:
-                self._judge(file, first, start, *decode_units(mapped.map, start - first, end - first))
-            self._checked.max_offset = end
-        self._stale(file, mapped, first, end, stop)
+    def _look_behind(self, file: LogFile, opened: SparseFile, start: int, stop: int) -> None:
+        """After the log's last unit, or in a queue of which the log holds none.
 
-    def _stale(self, file: LogFile, mapped: MappedFile, first: int, start: int, stop: int) -> None:
-        for at in range(start, stop, _BLOCK):
-            here = slice((at - first) * QUEUE_UNIT_SIZE, (min(at + _BLOCK, stop) - first) * QUEUE_UNIT_SIZE)
-            data = np.frombuffer(memoryview(mapped.map), np.uint8)[here]
+        What is valid in a row makes the queue too long, what comes later is stale.
+        """
+        end, checked = start, self._checked
+        if self._behind is None or start == checked.max_offset:
+            end = self._judge_valid(file, opened, start, stop)
+            if start == checked.max_offset or file is self._files[0]:
+                checked.max_offset = max(checked.max_offset, end)
+        for at, block in _blocks(file, opened, end, stop):
+            data = np.frombuffer(block, np.uint8)
             if data.any():
-                place = here.start + int(data.argmax())
+                place = at * QUEUE_UNIT_SIZE - file.start + int(data.argmax())
                 self._see(catalogue.STALE_QUEUE_BYTES, file, place, 0, 1)
                 return
 
-    def _judge(self, file: LogFile, first: int, start: int, phys: Array, sizes: Array, codes: Array) -> None:
+    def _judge_valid(self, file: LogFile, opened: SparseFile, start: int, stop: int) -> int:
+        """Where the valid units from `start` on end."""
+        for at, block in _blocks(file, opened, start, stop):
+            valid = check_units(block, 0, len(block) // QUEUE_UNIT_SIZE)
+            self._judge(file, at, *decode_units(block, 0, valid))
+            start = at + valid
+            if valid < len(block) // QUEUE_UNIT_SIZE:
+                break
+        return start
+
+    def _judge(self, file: LogFile, start: int, phys: Array, sizes: Array, codes: Array) -> None:
         blank = are_blank(phys, sizes, codes)
         invalid = (phys < 0) | (sizes <= 0)
         unit = ~(blank | invalid)
@@ -189,7 +191,7 @@ class _Places:
         for kind, which in kinds.items():
             if which.any():
                 at = int(which.argmax())
-                place = (start + at - first) * QUEUE_UNIT_SIZE
+                place = (start + at) * QUEUE_UNIT_SIZE - file.start
                 self._see(kind, file, place, int(phys[at]), int(np.count_nonzero(which)))
 
     def _see(self, kind: Kind, file: LogFile, at: int, phy_offset: int, count: int) -> None:
@@ -206,6 +208,13 @@ class _Places:
             return kind.finding(path, at, expected="a unit", got="none", places=plural(count, "place"))
         expected = f"below {high}" if kind == catalogue.QUEUE_BEYOND_LOG else f"a message of this queue from {low} on"
         return kind.finding(path, at, "phy_offset", expected, phy_offset, units=plural(count, "unit"))
+
+
+def _blocks(file: LogFile, opened: SparseFile, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
+    """What is at the places [start, stop) of a file's queue: a place, and the bytes from there on."""
+    for at in range(start, stop, _BLOCK):
+        begin, end = (place * QUEUE_UNIT_SIZE - file.start for place in (at, min(at + _BLOCK, stop)))
+        yield at, opened.read(begin, end)
 
 
 def _uncovered(ranges: tuple[tuple[int, int], ...], start: int, stop: int) -> Iterator[tuple[int, int]]:

@@ -84,7 +84,8 @@ def diagnose_queues(
     weights = [1 + len(check.ranges) for check in checks]
     looked = engine.map(queue_check.check_queue, checks, name="check the queues", weights=weights, unit="stretch")
     queues = [_judged(found, one, all_expected.get((one.topic, one.queue_id))) for one in looked]
-    wanted = [name for name, expected in sorted(all_expected.items()) if name not in set(present) and expected.units]
+    seen = set(present)
+    wanted = [name for name, expected in sorted(all_expected.items()) if name not in seen and expected.units]
     missing = [name for name in wanted if name_problem(*name) is None and name[0] not in batch]
     findings = [
         *listed.findings,

@@ -21,9 +21,10 @@ from mqindex._native.consume_queue import (
     group_units,
 )
 from mqindex.errors import MQIndexError
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.sparse import SparseFile
 from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_entries import UNIT
+from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.queue.queue_files import queue_files
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
@@ -194,10 +195,9 @@ class _Queue(UnitPlaces):
         at = 0
         for number, part in self._by_file(units):
             if number >= 0:
-                start, path = self._files[number].start, self._files[number].path
                 with contextlib.suppress(MQIndexError, FileNotFoundError):
-                    with MappedFile.open(path) as file:
-                        places = compare_units(file.map, start // QUEUE_UNIT_SIZE, part)
+                    first, data = self._places_of(self._files[number], part)
+                    places = compare_units(data, first, part)
                     different[at : at + len(part)] = False
                     different[at + places] = True
             at += len(part)
@@ -218,27 +218,38 @@ class _Queue(UnitPlaces):
             if number < 0:
                 self._absent(part, None)
                 continue
-            start, path = self._files[number].start, self._files[number].path
+            file = self._files[number]
             try:
-                with MappedFile.open(path) as file:
-                    self._compare_file(file, start // QUEUE_UNIT_SIZE, part)
+                first, data = self._places_of(file, part)
             except (MQIndexError, FileNotFoundError):  # cut or deleted meanwhile
-                self._absent(part, path)
+                self._absent(part, file.path)
+            else:
+                self._compare_places(file, first, data, part)
 
-    def _compare_file(self, file: MappedFile, first: int, units: Array) -> None:
-        places = file.size // QUEUE_UNIT_SIZE
-        units = units[compare_units(file.map, first, units)]
-        inside = units["queue_offset"] < first + places
+    def _places_of(self, file: LogFile, units: Array) -> tuple[int, bytes]:
+        """What the file has at the places of units with consecutive queue offsets: the first place, and the bytes."""
+        low = int(units["queue_offset"][0])
+        with SparseFile(file.path) as opened:
+            first, places = file.start // QUEUE_UNIT_SIZE, opened.size // QUEUE_UNIT_SIZE
+            start, stop = (min(place - first, places) * QUEUE_UNIT_SIZE for place in (low, low + len(units)))
+            return low, opened.read(start, stop)
+
+    def _compare_places(self, file: LogFile, first: int, data: bytes, units: Array) -> None:
+        different = compare_units(data, first, units)
+        if not len(different):
+            return
+        units = units[different]
+        inside = units["queue_offset"] < first + len(data) // QUEUE_UNIT_SIZE
         self._absent(units[~inside], file.path)
         units = units[inside]
         if len(units):
-            self._explain(file, first, units)
+            self._explain(file, first, data, units)
 
-    def _explain(self, file: MappedFile, first: int, units: Array) -> None:
+    def _explain(self, file: LogFile, first: int, data: bytes, units: Array) -> None:
         """Units that are not at their places: what is there?"""
         places = units["queue_offset"] - first
         low = int(places[0])
-        phys, sizes, codes = (column[places - low] for column in decode_units(file.map, low, int(places[-1]) + 1))
+        phys, sizes, codes = (column[places - low] for column in decode_units(data, low, int(places[-1]) + 1))
         nothing = (phys < 0) | (sizes <= 0) | are_blank(phys, sizes, codes)
         self._absent(units[nothing], file.path)
         message = ~nothing & (phys == units["phy_offset"]) & (sizes == units["size"])
@@ -252,7 +263,7 @@ class _Queue(UnitPlaces):
                     int(units["queue_offset"][i]),
                     int(units["phy_offset"][i]),
                     path=file.path,
-                    at=int(places[i]) * QUEUE_UNIT_SIZE,
+                    at=int(units["queue_offset"][i]) * QUEUE_UNIT_SIZE - file.start,
                     field=name,
                     expected=int(units[name][i]),
                     got=int(got[name]),

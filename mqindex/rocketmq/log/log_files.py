@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mqindex._native.commit_log import find_frame
-from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
-from mqindex.files.regular import regular
+from mqindex.files.sparse import SparseFile
 from mqindex.rocketmq.layout import number_of
 
 __all__ = ["LogFile", "Skipped", "data_end", "last_file_with_frames", "list_log_files", "survey_directories"]
@@ -96,20 +95,8 @@ def _without_overlap(files: list[LogFile]) -> list[LogFile]:
 
 def data_end(path: str | os.PathLike[str]) -> int:
     """Where the last data of a sparse file ends: a file made in advance is never read just to see its zeros."""
-    with disk.named(path), open(path, "rb", buffering=0, opener=regular) as file:
-        size = end = os.fstat(file.fileno()).st_size
-        if not hasattr(os, "SEEK_DATA"):
-            return size
-        end = at = 0
-        while at < size:
-            try:
-                at = os.lseek(file.fileno(), at, os.SEEK_DATA)
-                end = at = os.lseek(file.fileno(), at, os.SEEK_HOLE)
-            except OSError as error:
-                if error.errno == errno.ENXIO:  # no data after `at`
-                    return end
-                return size  # this file system does not tell
-        return end
+    with SparseFile(path) as file:
+        return file.data_end()
 
 
 def last_file_with_frames(files: Sequence[LogFile]) -> int:

@@ -1,0 +1,64 @@
+"""Reading a file that is mostly a hole: brokers make files long before they fill them."""
+
+from __future__ import annotations
+
+import errno
+import os
+from types import TracebackType
+
+from mqindex.errors import TruncatedFileError
+from mqindex.files.disk import named
+from mqindex.files.regular import regular
+
+__all__ = ["SparseFile"]
+
+
+class SparseFile:
+    """A file that is read, not mapped: a fault in a mapping reads ahead over the hole, page by page of zeros.
+
+    `size`: its length when it was opened.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        with named(self.path):
+            self._fd = regular(self.path, os.O_RDONLY)
+        self.size = os.fstat(self._fd).st_size
+
+    def data_end(self) -> int:
+        """Where the last data ends; only zeros follow. The length, where the file system does not tell."""
+        if not hasattr(os, "SEEK_DATA"):
+            return self.size
+        end = at = 0
+        while at < self.size:
+            try:
+                at = os.lseek(self._fd, at, os.SEEK_DATA)
+                end = at = os.lseek(self._fd, at, os.SEEK_HOLE)
+            except OSError as error:
+                if error.errno == errno.ENXIO:  # no data after `at`
+                    return end
+                return self.size
+        return end
+
+    def read(self, start: int, stop: int) -> bytes:
+        """The bytes [start, stop); `TruncatedFileError` where others have cut the file."""
+        parts, at = [], start
+        with named(self.path):
+            while at < stop and (part := os.pread(self._fd, stop - at, at)):
+                parts.append(part)
+                at += len(part)
+        if at < stop:
+            raise TruncatedFileError("the file was cut while it was open", path=self.path, expected=stop, got=at)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def close(self) -> None:
+        """May be called twice."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __enter__(self) -> SparseFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,80 @@
+"""Twice the queues are twice the work: counted in calls, not timed."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex.engines import LocalEngine
+from mqindex.rocketmq import rebuild, verify
+from mqindex.rocketmq.checks import queue_diagnosis
+from tests.support.big_log import write_big_log
+
+GEOMETRY = {"hash_slot_num": 500, "index_num": 4000, "broker_version": "4.9.3"}
+
+
+class CountedName(str):
+    """A topic whose every hash is a call of Python: of looking a name up there is no other trace."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
+
+def make_store(root: Path, queues: int) -> Path:
+    """A whole store of so many queues, two messages in each."""
+    write_big_log(root, messages=queues * 2, body_size=0, mapped_file_size=1 << 20, topics=queues // 4, queues=4)
+    rebuild(root, f"{root}-built", engine=LocalEngine(1), **GEOMETRY)
+    for part in ("index", "consumequeue"):
+        os.rename(f"{root}-built/{part}", root / part)
+    return root
+
+
+def count_calls(work: Callable[[], Any]) -> int:
+    """Calls of functions, in Python and C, that `work` makes in this thread."""
+    calls = 0
+
+    def count(_frame: object, event: str, _arg: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_four_times_the_queues_are_four_times_the_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = queue_diagnosis.list_queues
+
+    def counted(directory: str) -> Any:
+        names, skipped = listed(directory)
+        return [(CountedName(topic), queue_id) for topic, queue_id in names], skipped
+
+    monkeypatch.setattr(queue_diagnosis, "list_queues", counted)
+    calls = []
+    for queues in (100, 400):
+        store = make_store(tmp_path / str(queues), queues)
+        calls.append(count_calls(lambda store=store: verify(store, deep=True, engine=LocalEngine(1), **GEOMETRY)))
+    assert calls[1] < 4.4 * calls[0]
+
+
+def test_the_hole_behind_the_units_of_a_queue_is_not_read(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "store", 4)
+    size = 20 << 25
+    for path in (store / "consumequeue").rglob("0" * 20):
+        os.truncate(path, size)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    report = verify(store, engine=LocalEngine(1), config={"mappedFileSizeConsumeQueue": size}, **GEOMETRY)
+    assert report.ok
+    assert report.units == 8
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 5000  # 2.6 GiB are 650 000 pages
