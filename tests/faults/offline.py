@@ -193,6 +193,11 @@ def broken_both(root: Path) -> None:
     of_rocketmq.queues_gone(root)
 
 
+def optimize_in_place(root: Path, **options: Any) -> None:
+    """What is so already stays, so a second run finishes the first one."""
+    rocketmq.optimize(root, root, overwrite=True, **options)
+
+
 # ---- follow: what a second run reaches is exact
 
 
@@ -245,6 +250,11 @@ OPERATIONS = [
     Repair("rocketmq-repair-incomplete", broken_store("incomplete"), rocketmq.repair, REPAIR_OPTIONS),
     Repair("rocketmq-repair-queues", broken_store("queues spoilt"), rocketmq.repair, REPAIR_OPTIONS),
     Repair("rocketmq-repair-both", broken_both, rocketmq.repair, REPAIR_OPTIONS),
+    *(
+        Rebuild(f"rocketmq-optimize{force}", make_small_store, rocketmq.optimize, {"engine": ONE}, bool(force))
+        for force in ("", "-force")
+    ),
+    Repair("rocketmq-optimize-in-place", make_small_store, optimize_in_place, {"engine": ONE}),
     *(
         Rebuild(f"kafka-rebuild{force}", of_kafka.make_partition, kafka.rebuild, KAFKA_OPTIONS, bool(force))
         for force in ("", "-force")

@@ -45,7 +45,9 @@ def _reads(facts: Facts) -> Fields:
     index = facts.get("index")
     pays = index["cold_reads"] is not None and index["cold_reads"] >= _MUCH * index["cold_reads_ordered"]
     answer = (
-        "yes: look-ups on a cold disk would be much cheaper" if pays else "little: chains are short enough as they are"
+        "yes, by mqindex optimize: look-ups on a cold disk would be much cheaper"
+        if pays
+        else "little: chains are short enough as they are"
     )
     items: list[tuple[str, Cell]] = [
         ("pages that a look-up reads when none is in memory", facts("index", "cold_reads")),

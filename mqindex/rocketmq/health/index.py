@@ -39,7 +39,8 @@ class IndexFileHealth:
     sampled : Share, of how many slots `chains` and the means are made; chains are then those of all slots
     longest : int, of these the longest chain, 1000: that, or longer
     cold_reads : float, pages that a look-up of a key that is there reads when none is in memory: its slot's, and one
-        for each entry of the chain. Mean over the entries, so that frequent keys count more
+        for each entry of the chain, or for all of them where they lie side by side. Mean over the entries, so that
+        frequent keys count more
     cold_reads_expected : float, the same if entries fell at random
     other_keys : float, entries of other keys in a chain, mean over the slots in use
     """
@@ -185,10 +186,15 @@ def _file(one: Checked, shape: IndexShape, slots: int, index_num: int) -> IndexF
         chains_expected=_poisson(mean, slots),
         sampled=followed,
         longest=min(max(shape.chains, default=0), LONGEST),
-        cold_reads=1 + squares / in_chains if in_chains else 1.0,
+        cold_reads=_cold_reads(one, squares / in_chains if in_chains else 0.0),
         cold_reads_expected=2 + mean if one.entries else 1.0,
         other_keys=shape.other_keys / with_chain if with_chain else 0.0,
     )
+
+
+def _cold_reads(one: Checked, chain: float) -> float:
+    """The slot's page and those of its chain's entries, which `optimize` brings side by side."""
+    return 1 + (min(chain, 1.0) if one.moved else chain)
 
 
 def _poisson(mean: float, slots: int) -> tuple[float, ...]:
