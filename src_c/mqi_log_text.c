@@ -37,22 +37,40 @@ int mqi_log_host_text(const uint8_t *host, int address_len, char *out) {
     return (int)(put_unsigned(p, port < 0 ? 0u - (uint32_t)port : (uint32_t)port, 10) - out);
 }
 
-static char *put_hex(char *out, const uint8_t *p, int n) {
-    for (int i = 0; i < n; i++) {
-        *out++ = "0123456789ABCDEF"[p[i] >> 4];
-        *out++ = "0123456789ABCDEF"[p[i] & 15];
-    }
-    return out;
+/* Eight digits of four bytes at once: each half byte in a byte of its own, then to '0' .. '9' and 'A' .. 'F'. */
+static void put_hex32(char *out, uint32_t value) {
+    uint64_t v = value;
+    v = (v << 16 | v) & UINT64_C(0x0000FFFF0000FFFF);
+    v = (v << 8 | v) & UINT64_C(0x00FF00FF00FF00FF);
+    v = (v << 4 | v) & UINT64_C(0x0F0F0F0F0F0F0F0F);
+    uint64_t letters = (v + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101);
+    mqi_set64((uint8_t *)out, (int64_t)(v + UINT64_C(0x3030303030303030) + letters * ('A' - '0' - 10)));
 }
 
+static char *put_hex(char *out, const uint8_t *p, int n) { /* n: a multiple of 4 */
+    for (int i = 0; i < n; i += 4) put_hex32(out + 2 * i, (uint32_t)mqi_get32(p + i));
+    return out + 2 * n;
+}
+
+/* Neighbours mostly have one host: its text is copied from the row before. */
 int64_t mqi_log_host_texts(const uint8_t *buf, const mqi_log_frame *frames, int64_t n, int born, int64_t *offsets,
                            char *out) {
+    const uint8_t *before = NULL;
     int64_t total = 0;
+    int address_len = 0, length = 0;
     for (int64_t i = 0; i < n; i++) {
         const mqi_log_frame *f = frames + i;
+        const uint8_t *host = buf + (born ? f->born_host_pos : f->store_host_pos);
+        int bytes = born ? f->born_host_len : f->store_host_len;
+        if (before != NULL && bytes == address_len && memcmp(host, before, (size_t)bytes + 4) == 0) {
+            memcpy(out + total, out + offsets[i - 1], (size_t)length);
+        } else {
+            length = mqi_log_host_text(host, bytes, out + total);
+            address_len = bytes;
+        }
+        before = host;
         offsets[i] = total;
-        total += born ? mqi_log_host_text(buf + f->born_host_pos, f->born_host_len, out + total)
-                      : mqi_log_host_text(buf + f->store_host_pos, f->store_host_len, out + total);
+        total += length;
     }
     return offsets[n] = total;
 }

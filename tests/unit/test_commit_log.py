@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import gc
+import ipaddress
 import os
 import threading
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mqindex._native.commit_log import Scanner
+from mqindex._native.log_text import born_hosts, msg_ids, store_hosts
 from mqindex.errors import BadMagicError, ClosedFileError, FormatError, MQIndexError, TruncatedFileError
 from mqindex.rocketmq import CommitLog
 from mqindex.rocketmq.log import log_columns, log_scan
 from mqindex.rocketmq.log.commit_log import LogFile, data_end, first_frame, last_file_with_frames, list_log_files
+from mqindex.rocketmq.log.message import read_message
 from tests.support.golden import STORE_CASES, case
 from tests.support.log_writer import LogMessage, LogWriter, frame, frame_size
 from tests.support.small_store import small_messages
@@ -421,3 +426,22 @@ def test_hosts_blanks_and_lengths_of_a_brokers_log(name: str, tmp_path: Path) ->
 
 def test_logfile_knows_its_stop() -> None:
     assert LogFile("x", 100, 50).stop == 150
+
+
+def test_hosts_and_ids_of_neighbours_that_have_one_host_or_almost() -> None:
+    hosts = [("10.0.0.2", 10911), ("10.0.0.2", 10911), ("10.0.0.2", 10912), ("10.0.0.1", 10912), ("::1", 10912),
+             ("::1", 10912), ("10.0.0.2", 10911), ("fe80::dead:beef", 1), ("255.255.255.255", 65535)]  # fmt: skip
+    data, expected = b"", []
+    for host in hosts:
+        at, address = len(data), ipaddress.ip_address(host[0])
+        data += frame(LogMessage(store_host=host, born_host=hosts[0]), at)
+        expected.append((address.packed + host[1].to_bytes(4, "big") + at.to_bytes(8, "big")).hex().upper())
+    frames = next(Scanner(data, 0, 0, len(data)))
+    text, offsets = store_hosts(data, frames)
+    parts = [bytes(text[start:stop]).decode() for start, stop in pairwise(offsets.tolist())]
+    assert parts == [read_message(data, 0, at).store_host for at in frames["phy_offset"].tolist()]
+    assert parts[2] == "10.0.0.2:10912" and parts[4] == parts[5] == "[0:0:0:0:0:0:0:1]:10912"
+    text, offsets = msg_ids(data, frames)
+    assert [bytes(text[start:stop]).decode() for start, stop in pairwise(offsets.tolist())] == expected
+    text, offsets = born_hosts(data, frames)
+    assert bytes(text) == b"10.0.0.2:10911" * len(hosts)
