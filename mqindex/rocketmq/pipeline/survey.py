@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _INFERRED = "inferred"
-_SAMPLE_BYTES = 4 << 20
+_SAMPLE_BYTES = 1 << 20
 _NAME_DIGITS = 20
 
 
@@ -166,7 +166,7 @@ def index_switched_off(options: StoreOptions) -> Finding:
 
 
 def estimated_entries(found: Survey) -> tuple[int, int]:
-    """How many entries and units the log holds, from a few MiB of its first, middle and last file."""
+    """How many entries and units the log holds, from the first MiB of its first, middle and last file."""
     spans = [found.spans[at] for at in sorted({0, len(found.spans) // 2, len(found.spans) - 1})] if found.spans else []
     read = entries = units = 0
     for span in spans:
