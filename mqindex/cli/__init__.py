@@ -7,6 +7,7 @@ that needs it runs.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,9 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line (None: this process's, which an interrupt ends by its signal) and return its exit code."""
+    if arguments is None:
+        # NumPy would start a thread a processor for linear algebra: a sixth of a short command. Nobody asks for it.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from mqindex.cli.group import run
         from mqindex.cli.trouble import end_by, guarded

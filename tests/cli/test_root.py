@@ -147,3 +147,14 @@ def test_a_fifo_is_told_and_not_waited_for(shell: Shell, tmp_path: Path, command
     done = shell(command, tmp_path / name)
     assert (done.status, done.out) == (2, "")
     assert done.err == f"mqindex: {tmp_path / name} is neither a file nor a directory\n"
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, "1"), ("3", "3")])
+def test_no_threads_are_started_for_linear_algebra_unless_asked(given: str | None, expected: str) -> None:
+    code = "import os; from mqindex.cli import main; main(); import numpy; print(os.environ['OPENBLAS_NUM_THREADS'])"
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    if given is not None:
+        environment["OPENBLAS_NUM_THREADS"] = given
+    command = [sys.executable, "-c", code, "hash", "k"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.split()[-1] == expected, done.stderr
