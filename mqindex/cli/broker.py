@@ -63,8 +63,13 @@ class Health(Protocol):
 class Broker(Protocol):
     """What the commands ask of a broker's module; `options` are those of the command line."""
 
+    LISTED: str  # by `info --all`
+
     def facts(self, kind: str, path: str, options: BrokerOptions) -> dict[str, Any]:
         """What `info` prints."""
+
+    def screen(self, facts: dict[str, Any]) -> None:
+        """Print the first screen of what has one: a `glance` in its facts."""
 
     def columns(self, kind: str, path: str, listing: Listing, options: BrokerOptions) -> Iterator[Columns]:
         """What `dump` prints."""

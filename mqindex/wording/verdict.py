@@ -6,7 +6,17 @@ from mqindex._words import plural
 from mqindex.report import Start
 from mqindex.wording.findings import shortened
 
-__all__ = ["verdict"]
+__all__ = ["CLEAN_SHUTDOWN", "LOCKS", "verdict"]
+
+LOCKS = {
+    "held": "held: a broker runs on this {}",
+    "free": "free: no broker runs on this {}",
+    "absent": "not there",
+    "unreadable": "there, but not for us to read",
+}
+"""What the state of a lock means for a store or a log dir."""
+
+CLEAN_SHUTDOWN = {True: "yes", False: "no: the last exit was unclean, or the broker runs"}
 
 
 def verdict(start: Start, root: str) -> list[tuple[str, str]]:

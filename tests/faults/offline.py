@@ -10,11 +10,13 @@ from typing import Any
 
 from mqindex import kafka, rocketmq
 from mqindex.engines import LocalEngine
+from mqindex.files.unpacking import unpack
 from tests.crash import test_kafka_repair as of_kafka
 from tests.crash import test_repair as of_rocketmq
 from tests.faults.attempt import Lost, Told, scraps
 from tests.support.growing_store import OPTIONS as FOLLOW_OPTIONS
 from tests.support.growing_store import GrowingStore, Turns
+from tests.support.sample_archive import ARCHIVE
 from tests.support.small_store import OPTIONS, make_small_store
 from tests.support.tree import contents, index_bytes, queue_bytes
 
@@ -94,6 +96,40 @@ class Rebuild:
             require(any((path / "old").exists() for path in old), "the old output is gone")
         require(published or out is None or (self.force and out.keys() == {"old"}), f"half an output: {out}")
         return published
+
+
+# ---- sample: both directories or none
+
+
+class Unpack:
+    """`mqindex sample`: what an archive holds appears beside what is there."""
+
+    name = "sample"
+
+    def __init__(self) -> None:
+        self.right: dict[str, str] = {}
+
+    def prepare(self, place: Path) -> None:
+        (place / "mine").write_bytes(b"mine")
+        self._unpack(place)
+        self.right = contents(place)
+        for top in ("store", "orders-0"):
+            shutil.rmtree(place / top)
+
+    def begin(self, place: Path) -> None: ...
+
+    def run(self, place: Path, told: Told) -> None:
+        self._unpack(place)
+
+    def judge(self, place: Path, told: Told) -> None:
+        if told.failed and not (place / "store").exists():
+            require(not (place / "orders-0").exists(), "one directory without the other")
+            self._unpack(place)
+        require(apart_from_backups(place) == self.right, "not what the archive holds")
+
+    def _unpack(self, place: Path) -> None:
+        with ARCHIVE.open("rb") as archive:
+            unpack(archive, str(place))
 
 
 # ---- repair: every file the old or the new one
@@ -263,4 +299,5 @@ OPERATIONS = [
     Undo("rocketmq-undo", broken_both, rocketmq.repair, rocketmq.undo_repair, REPAIR_OPTIONS, "consumequeue/"),
     Undo("kafka-undo", of_kafka.broken, kafka.repair, kafka.undo_repair, KAFKA_OPTIONS),
     Follow(),
+    Unpack(),
 ]  # fmt: skip

@@ -15,9 +15,9 @@ from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.kinds import KINDS, require_kind
 from mqindex.cli.options import BrokerOptions, path_options, subcommand
 from mqindex.cli.output import print_fields, print_json, print_line, print_table
-from mqindex.cli.rocketmq.screen import print_screen
 from mqindex.cli.trouble import say
 from mqindex.wording.text import iso, size
+from mqindex.wording.verdict import CLEAN_SHUTDOWN, LOCKS
 
 __all__ = ["command"]
 
@@ -34,22 +34,24 @@ def command(*, path: str, whole: bool, kind: str | None, options: BrokerOptions,
     PATH is a RocketMQ store's root directory or something in it: the index, the commit log, the consume queues, one
     queue, the offsets of consumers, a checkpoint, or one file of these; or a Kafka log dir, a partition, or a .log,
     .index, .timeindex, .txnindex or .snapshot file. Of a store it is one screen: would a broker start, what index and
-    queues cover of the log, sizes, growth, and how far groups of consumers are behind; --all adds all of its parts.
+    queues cover of the log, sizes, growth, and how far groups of consumers are behind; of a partition or a log dir:
+    which indexes are missing, sizes, growth. --all adds all parts, segments and partitions.
     Only headers and ends are read; `mqindex verify` reads everything.
     """
     kind = require_kind(path, kind, *KINDS)
-    facts: Facts = {"kind": kind, "path": path, **broker_of(kind).facts(kind, path, options)}
+    broker = broker_of(kind)
+    facts: Facts = {"kind": kind, "path": path, **broker.facts(kind, path, options)}
     if as_json:
         print_json("info", facts)
     else:
         print_line(f"{facts['path']}: {KINDS[facts['kind']]}")
         if "glance" in facts:
-            print_screen(facts)
+            broker.screen(facts)
             print_line()
         if whole or "glance" not in facts:
             _print(facts, most=sys.maxsize if whole else _MOST_ROWS)
         else:
-            print_line(f"`mqindex info {shlex.quote(path)} --all` lists files, queues and offsets")
+            print_line(f"`mqindex info {shlex.quote(path)} --all` lists {broker.LISTED}")
     errors = [part["error"] for part in _parts(facts) if "error" in part]
     for error in errors:
         say(error)
@@ -116,11 +118,11 @@ def _fields(facts: Facts) -> Iterable[tuple[str, object]]:
         elif name == "size":
             yield name, size(value)
         elif name == "clean_shutdown":
-            yield name, "yes" if value else "no: the last exit was unclean, or the broker runs"
+            yield name, CLEAN_SHUTDOWN[value]
         elif name == "abort":
             yield name, "there: the last exit was unclean, or the broker runs" if value else "not there"
         elif name == "lock":
-            yield name, _LOCK[value].format("log dir" if facts["kind"] in kafka_kinds.KINDS else "store")
+            yield name, LOCKS[value].format("log dir" if facts["kind"] in kafka_kinds.KINDS else "store")
         elif name == "strays":
             yield "skipped names", ", ".join(value) or None
         elif name in _PARTS:
@@ -128,14 +130,6 @@ def _fields(facts: Facts) -> Iterable[tuple[str, object]]:
         else:
             yield name, value
     yield from _sums(facts)
-
-
-_LOCK = {
-    "held": "held: a broker runs on this {}",
-    "free": "free: no broker runs on this {}",
-    "absent": "not there",
-    "unreadable": "there, but not for us to read",
-}
 
 
 def _sums(facts: Facts) -> Iterable[tuple[str, object]]:

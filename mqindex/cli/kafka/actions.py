@@ -10,6 +10,7 @@ from mqindex.cli.formats import Columns
 from mqindex.cli.kafka.columns import batch_columns, entry_columns, record_columns
 from mqindex.cli.kafka.facts import kafka_facts
 from mqindex.cli.kafka.kinds import PARTITION, SEGMENT
+from mqindex.cli.kafka.screen import print_screen
 from mqindex.cli.kafka.target_query import print_answers
 from mqindex.cli.options import BrokerOptions
 from mqindex.cli.trouble import Trouble
@@ -22,11 +23,18 @@ if TYPE_CHECKING:
 
 __all__ = ["catalogue", "columns", "facts", "keywords", "query", "verify"]
 
+LISTED = "segments and partitions"
+
 
 def facts(kind: str, path: str, options: BrokerOptions) -> dict[str, Any]:
     """The facts of a log dir, or of something in it."""
     options.partition()
     return kafka_facts(kind, path)
+
+
+def screen(facts: dict[str, Any]) -> None:
+    """Print the first screen of facts that have a glance."""
+    print_screen(facts)
 
 
 def query(kind: str, path: str, question: Question, options: BrokerOptions, *, as_json: bool) -> int:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mqindex.cli.kafka import kinds
+from mqindex.cli.kafka.glance import glance_of_log_dir, glance_of_partition, missing_indexes
 from mqindex.cli.kafka.segments import open_segment
 from mqindex.cli.trouble import Trouble
 from mqindex.errors import MQIndexError, reason
@@ -127,7 +129,7 @@ def _of_partition(path: str, files: PartitionFiles) -> Facts:
 
     (named,) = partition_files.partitions_of(path)
     rows = [_row(segment) for segment in files.segments]
-    return {
+    facts: Facts = {
         **_name(named),
         "lock": lock.state(os.path.join(partition_files.log_dir_of(path), ".lock")),
         "log_start_offset": files.segments[0].base_offset if files.segments else None,
@@ -137,6 +139,7 @@ def _of_partition(path: str, files: PartitionFiles) -> Facts:
         "snapshots": len(files.snapshots),
         "strays": [os.path.basename(name) for name in (*files.leftovers, *files.orphans, *files.skipped)],
     }
+    return {**facts, "glance": glance_of_partition(facts, files.segments)}
 
 
 def _name(named: PartitionDirectory) -> Facts:
@@ -179,9 +182,11 @@ def _log_dir(path: str) -> Facts:
     from mqindex.kafka.partition import partition_files
 
     rows: list[Facts] = []
+    lost: Counter[str] = Counter()
     for named in partition_files.list_partitions(path):
         with contextlib.suppress(FileNotFoundError):  # deleted, or renamed to be
-            segments, size = partition_files.while_files_go(named.path, _extent)
+            segments, size, missing = partition_files.while_files_go(named.path, _extent)
+            lost.update(missing)
             rows.append(
                 {
                     "topic": named.topic,
@@ -191,16 +196,22 @@ def _log_dir(path: str) -> Facts:
                     "size": size,
                 }
             )
-    return {
+    facts: Facts = {
         "lock": lock.state(os.path.join(path, ".lock")),
         "clean_shutdown": os.path.exists(os.path.join(path, ".kafka_cleanshutdown")),
         "size": sum(row["size"] for row in rows),
         "partitions": rows,
     }
+    return {**facts, "glance": glance_of_log_dir(facts, lost)}
 
 
-def _extent(files: PartitionFiles) -> tuple[int, int]:
-    return len(files.segments), sum(os.path.getsize(segment.log) for segment in files.segments)
+def _extent(files: PartitionFiles) -> tuple[int, int, Counter[str]]:
+    """Segments and bytes of a partition, and what `missing_indexes` says of them."""
+    rows: list[Facts] = [
+        {"size": os.path.getsize(each.log), **{kind.value: at for kind, at in each.indexes.items()}}
+        for each in files.segments
+    ]
+    return len(rows), sum(row["size"] for row in rows), missing_indexes(rows)
 
 
 _FACTS: Final[dict[str, Callable[[str], Facts]]] = {

@@ -14,6 +14,7 @@ from mqindex.cli.options import BrokerOptions
 from mqindex.cli.rocketmq.kinds import COMMIT_LOG_DIR, COMMIT_LOG_FILE, INDEX_FILE, STORE
 from mqindex.cli.rocketmq.log_files import log_file_extent
 from mqindex.cli.rocketmq.queues import unit_columns
+from mqindex.cli.rocketmq.screen import print_screen
 from mqindex.cli.rocketmq.store_facts import facts_of
 from mqindex.cli.trouble import Trouble
 
@@ -39,10 +40,17 @@ _MAIN_COLUMNS = (
     "tags",
 )
 
+LISTED = "files, queues and offsets"
+
 
 def facts(kind: str, path: str, options: BrokerOptions) -> dict[str, Any]:
     """The facts of a store, or of something in it."""
     return facts_of(kind, path, options.store())
+
+
+def screen(facts: dict[str, Any]) -> None:
+    """Print the first screen of facts that have a glance."""
+    print_screen(facts)
 
 
 def query(kind: str, path: str, question: Question, options: BrokerOptions, *, as_json: bool) -> int:

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import shlex
-import shutil
-import sys
 from datetime import timedelta
 from typing import Any, Final
 
 from mqindex._words import plural
+from mqindex.cli.coverage_bar import coverage_bar
 from mqindex.cli.output import print_fields, print_line
 from mqindex.cli.progress import amount
 from mqindex.cli.rocketmq.glance import covered_share
 from mqindex.wording.text import iso, size
 
-__all__ = ["coverage_bar", "print_screen"]
+__all__ = ["print_screen"]
 
 Facts = dict[str, Any]
 _GROUPS: Final = 5
 _LONGEST_NAME: Final = 60
-_WIDEST_BAR, _BESIDE_THE_BAR = 60, 34  # columns
 _WHY_INDEX = ": messages without keys, or missing entries"
-_CELLS, _PLAIN_CELLS = "░▒█", ".+#"  # nothing, some, all of a cell is covered
 
 
 def print_screen(facts: Facts) -> None:
@@ -64,29 +61,6 @@ def _missing(stretches: list[list[int]], begin: int, end: int) -> int:
     if not stretches:
         return int(end > begin)
     return len(stretches) - 1 + (stretches[0][0] > begin) + (stretches[-1][1] < end)
-
-
-def coverage_bar(stretches: list[list[int]], begin: int, end: int) -> str:
-    """How much of a line is covered, a cell for each part of it; on a terminal only."""
-    if not sys.stdout.isatty():
-        return ""
-    cells = max(4, min(_WIDEST_BAR, shutil.get_terminal_size().columns - _BESIDE_THE_BAR))
-    signs = _CELLS if _can_write(_CELLS) else _PLAIN_CELLS
-    bar = ""
-    for cell in range(cells):
-        low, high = (begin + (end - begin) * edge / cells for edge in (cell, cell + 1))
-        covered = sum(max(min(stop, high) - max(start, low), 0) for start, stop in stretches)
-        share = covered / (high - low) if high > low else 0.0
-        bar += signs[2 if share > 0.99 else 1 if share > 0.01 else 0]
-    return f"{bar}  "
-
-
-def _can_write(text: str) -> bool:
-    try:
-        text.encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _sizes(facts: Facts) -> list[tuple[str, str]]:

@@ -1,0 +1,95 @@
+"""What lengths and ends tell of a partition or a log dir; none of it is a proof: `verify` reads everything."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mqindex._words import plural
+from mqindex.errors import MQIndexError
+from mqindex.health import a_day
+
+if TYPE_CHECKING:
+    from mqindex.kafka.partition.partition_files import SegmentFiles
+
+__all__ = ["glance_of_log_dir", "glance_of_partition", "missing_indexes"]
+
+Facts = dict[str, Any]
+_INDEXES = {"index": ("offset index", "offset indexes"), "timeindex": ("time index", "time indexes")}
+
+
+def missing_indexes(segments: Iterable[Facts]) -> Counter[str]:
+    """By the name of an index: how many segments have none, and after `bytes of ` how long their logs are."""
+    missing: Counter[str] = Counter()
+    for row in segments:
+        for name in _INDEXES:
+            if row.get(name) is None:
+                missing.update({name: 1, f"bytes of {name}": row["size"]})
+    return missing
+
+
+def glance_of_log_dir(facts: Facts, missing: Counter[str]) -> Facts:
+    """What does not look well in any partition. Growth would take every partition's log, and is left out."""
+    segments = sum(row["segments"] for row in facts["partitions"])
+    worries = ["the last exit was unclean"] if not facts["clean_shutdown"] and facts["lock"] == "free" else []
+    return {"worries": [*worries, *_worries(missing, segments)], "missing": _plain(missing)}
+
+
+def glance_of_partition(facts: Facts, segments: Sequence[SegmentFiles]) -> Facts:
+    """What does not look well in a partition, and how fast it grows."""
+    rows = facts["segments"]
+    missing = missing_indexes(rows)
+    return {
+        "worries": list(_worries(missing, len(rows))),
+        "missing": _plain(missing),
+        "rates": _rates(facts, segments),
+    }
+
+
+def _plain(missing: Counter[str]) -> Facts:
+    return {name: {"segments": missing[name], "bytes": missing[f"bytes of {name}"]} for name in _INDEXES}
+
+
+def _worries(missing: Counter[str], segments: int) -> Iterator[str]:
+    for name, words in _INDEXES.items():
+        if number := missing[name]:
+            gone = "are missing" if number > 1 else "is missing"
+            yield f"{number} {words[number > 1]} of {plural(segments, 'segment')} {gone}"
+
+
+def _rates(facts: Facts, segments: Sequence[SegmentFiles]) -> Facts | None:
+    """Bytes and records a day, between the first time in the first segment and the greatest of the last one."""
+    first, last = _first_time(segments), _last_time(segments)
+    size = a_day(facts["size"], first, last)
+    if size is None:
+        return None
+    begin, end = facts["log_start_offset"], facts["next_offset"]
+    return {
+        "first_timestamp": first,
+        "last_timestamp": last,
+        "bytes_a_day": size,
+        "records_a_day": None if end is None else a_day(end - begin, first, last),
+    }
+
+
+def _first_time(segments: Sequence[SegmentFiles]) -> int | None:
+    from mqindex.kafka import LogSegment
+
+    for each in segments[:1]:
+        with contextlib.suppress(MQIndexError), LogSegment.open(each.log, base_offset=each.base_offset) as segment:
+            rows = next(segment.batch_arrays(), None)
+            return None if rows is None or not len(rows) else int(rows["max_timestamp"][0])
+    return None
+
+
+def _last_time(segments: Sequence[SegmentFiles]) -> int | None:
+    from mqindex.kafka import LogSegment
+    from mqindex.kafka.log.active_segment import greatest_timestamp
+
+    for each in [one for one in segments if os.path.getsize(one.log)][-1:]:
+        with contextlib.suppress(MQIndexError), LogSegment.open(each.log, base_offset=each.base_offset) as segment:
+            return greatest_timestamp(segment) if segment.time_index is not None else None
+    return None

@@ -1,0 +1,85 @@
+"""The first screen of `mqindex info` of a partition or a log dir: what does not look well, indexes, sizes, growth."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any, Final
+
+from mqindex._words import plural
+from mqindex.cli.coverage_bar import coverage_bar
+from mqindex.cli.output import print_fields, print_line
+from mqindex.cli.progress import amount
+from mqindex.wording.text import iso, size
+from mqindex.wording.verdict import CLEAN_SHUTDOWN, LOCKS
+
+__all__ = ["print_screen"]
+
+Facts = dict[str, Any]
+_LARGEST: Final = 5  # partitions
+
+
+def print_screen(facts: Facts) -> None:
+    """What fits one screen, of the facts of a partition or a log dir and its `glance`."""
+    seen, path = facts["glance"], shlex.quote(facts["path"])
+    print_fields(
+        [
+            ("verdict", "; ".join(seen["worries"]) or "nothing wrong is seen"),
+            ("lock", LOCKS[facts["lock"]].format("log dir")),
+            *_of_log_dir(facts),
+            ("read", f"lengths and ends only; `mqindex verify {path}` reads everything"),
+        ]
+    )
+    if facts["size"]:
+        print_line()
+        print_line("bytes of the log with an index, by which files are there")
+        print_fields([_index(name, facts) for name in ("index", "timeindex")])
+    print_line()
+    print_fields([*(_partitions(facts) if "partitions" in facts else _extent(facts)), *_rates(seen)])
+
+
+def _of_log_dir(facts: Facts) -> list[tuple[str, object]]:
+    if "clean_shutdown" not in facts:
+        return []
+    return [("clean_shutdown", CLEAN_SHUTDOWN[facts["clean_shutdown"]])]
+
+
+def _index(name: str, facts: Facts) -> tuple[str, str]:
+    lost, whole = facts["glance"]["missing"][name]["bytes"], facts["size"]
+    parts = [[0, whole - lost]]
+    if "segments" in facts:
+        ends = list(accumulate(row["size"] for row in facts["segments"]))
+        rows = zip(facts["segments"], ends, strict=True)
+        parts = [[end - row["size"], end] for row, end in rows if row[name] is not None]
+    return name, f"{coverage_bar(parts, 0, whole)}{100 * (whole - lost) / whole:5.1f} %"
+
+
+def _extent(facts: Facts) -> list[tuple[str, str]]:
+    offsets = f"{facts['log_start_offset']} to {facts['next_offset']}"
+    segments = plural(len(facts["segments"]), "segment")
+    return [("log", f"{size(facts['size'])} in {segments}"), ("offsets", offsets)]
+
+
+def _partitions(facts: Facts) -> list[tuple[str, str]]:
+    rows: Sequence[Facts] = sorted(facts["partitions"], key=lambda row: -int(row["size"]))
+    topics = plural(len({row["topic"] for row in rows}), "topic")
+    segments = plural(sum(row["segments"] for row in rows), "segment")
+    whole = f"{size(facts['size'])} in {segments} of {plural(len(rows), 'partition')} of {topics}"
+    lines = [("logs", whole)]
+    for row in rows[:_LARGEST]:
+        words = f"{row['topic']}-{row['partition']}: {size(row['size'])}"
+        lines.append(("" if len(lines) > 1 else "largest", words))
+    return lines
+
+
+def _rates(seen: Facts) -> list[tuple[str, str]]:
+    if "rates" not in seen:
+        return []
+    rates = seen["rates"]
+    if rates is None:
+        return [("growth", "not known: it takes a first and a last record whose times are a minute apart")]
+    words = f"{amount(rates['bytes_a_day'], 'byte')} a day"
+    if rates["records_a_day"] is not None:
+        words += f", {amount(rates['records_a_day'], 'record')} a day"
+    return [("growth", words), ("of", f"{iso(rates['first_timestamp'])} to {iso(rates['last_timestamp'])}")]

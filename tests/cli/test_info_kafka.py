@@ -1,0 +1,118 @@
+"""The first screen of `mqindex info` of a partition and of a log dir, and what of it programs get."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Shell
+from tests.cli.test_terminal import on_a_terminal, plain
+from tests.support.golden_kafka import PartitionCase
+from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
+
+MONO = PartitionCase("410-plain-mono")
+
+
+@pytest.fixture
+def mono(tmp_path: Path) -> Path:
+    return MONO.closed(tmp_path / "logs")
+
+
+def write(directory: Path, times: list[int]) -> None:
+    writer = PartitionWriter(directory)
+    for time in times:
+        writer.append([KafkaRecord(b"value", b"key", time)])
+    writer.close()
+
+
+def test_a_good_partition_on_one_screen(shell: Shell, mono: Path) -> None:
+    done = shell("info", mono)
+    assert (done.status, done.err) == (0, "")
+    assert len(done.lines) < 20
+    said, size = MONO.truth["segments"], sum(path.stat().st_size for path in mono.glob("*.log"))
+    for line in (
+        "verdict  nothing wrong is seen", "index      100.0 %", "timeindex  100.0 %",
+        f"offsets  0 to {said[-1]['nextOffset']}",
+    ):  # fmt: skip
+        assert f"  {line}" in done.lines
+    assert f"  log      {size} bytes" in done.out and f"in {len(said)} segments\n" in done.out
+    assert done.lines[-1] == f"`mqindex info {mono} --all` lists segments and partitions"
+    assert f"\n{said[1]['base']:>11}  " in shell("info", mono, "--all").out
+
+
+def test_lost_time_indexes_are_the_verdict_and_a_gap_in_the_bar(shell: Shell, mono: Path) -> None:
+    first, second, *_ = sorted(mono.glob("*.timeindex"))
+    second.unlink()
+    (info,) = shell("info", mono, "--json").json
+    gone = second.with_suffix(".log").stat().st_size
+    assert list(info)[-1] == "glance"
+    assert info["glance"]["worries"] == ["1 time index of 3 segments is missing"]
+    assert info["glance"]["missing"] == {
+        "index": {"segments": 0, "bytes": 0},
+        "timeindex": {"segments": 1, "bytes": gone},
+    }
+    status, _, shown = on_a_terminal("info", mono, columns=100, both=True)
+    bars = [line.split()[:2] for line in plain(shown).splitlines() if "█" in line]
+    assert (status, [name for name, _ in bars]) == (0, ["index", "timeindex"])
+    assert "░" not in bars[0][1]
+    assert bars[1][1].startswith("█") and bars[1][1].endswith("█") and "░░" in bars[1][1]
+    first.unlink()
+    assert "verdict  2 time indexes of 3 segments are missing" in shell("info", mono).out
+
+
+@pytest.mark.parametrize(
+    ("times", "growth"),
+    [
+        ([FIRST_TIME, FIRST_TIME + 43_200_000], "280 bytes a day, 4 records a day"),
+        ([FIRST_TIME, FIRST_TIME + 500], None),
+        ([-1, -1], None),
+        ([FIRST_TIME, 2**62], None),
+        ([FIRST_TIME], None),
+        ([], None),
+    ],
+)
+def test_growth_is_told_where_times_tell_it(shell: Shell, tmp_path: Path, times: list[int], growth: str | None) -> None:
+    write(tmp_path / "t-0", times)
+    done = shell("info", tmp_path / "t-0")
+    assert (done.status, done.err) == (0, "")
+    if growth is None:
+        assert "  growth   not known: it takes a first and a last record" in done.out
+        assert shell("info", tmp_path / "t-0", "--json").json[0]["glance"]["rates"] is None
+    else:
+        rates = shell("info", tmp_path / "t-0", "--json").json[0]["glance"]["rates"]
+        size = next((tmp_path / "t-0").glob("*.log")).stat().st_size
+        assert (rates["bytes_a_day"], rates["records_a_day"]) == (2 * size, 4)
+        assert " a day, 4 records a day\n" in done.out
+
+
+def test_a_log_dir_on_one_screen(shell: Shell, mono: Path) -> None:
+    home = mono.parent
+    for number in range(8):
+        write(home / f"small-{number}", [FIRST_TIME] * (number + 1))
+    shutil.copytree(mono, home / "lost-3")
+    for path in (home / "lost-3").glob("*.timeindex"):
+        path.unlink()
+    (home / ".lock").touch()
+    (info,) = shell("info", home, "--json").json
+    size = sum(path.stat().st_size for path in mono.glob("*.log"))
+    assert info["glance"]["worries"] == [
+        "the last exit was unclean", "3 time indexes of 14 segments are missing",
+    ]  # fmt: skip
+    assert info["glance"]["missing"]["timeindex"] == {"segments": 3, "bytes": size}
+    done = shell("info", home)
+    assert (done.status, done.err) == (0, "")
+    assert "in 14 segments of 10 partitions of 3 topics\n" in done.out
+    largest = done.out[done.out.index("largest") :].splitlines()[:5]
+    assert [line.split()[-4 if "KiB" in line else -3].rstrip(":") for line in largest[2:]] == [
+        "small-7", "small-6", "small-5",
+    ]  # fmt: skip
+    assert sum(line.startswith("small") for line in shell("info", home, "--all").lines) == 8
+
+
+def test_an_empty_log_dir_has_a_screen_too(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").touch()
+    done = shell("info", tmp_path)
+    assert (done.status, done.err) == (0, "")
+    assert "0 bytes in 0 segments of 0 partitions of 0 topics" in done.out
