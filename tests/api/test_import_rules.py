@@ -79,7 +79,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"rocketmq", "kafka"},
     ],
     "cli": [
-        {"completion", "findings", "formats", "group", "keys", "options", "output", "progress"}
+        {"completion", "coverage_bar", "findings", "formats", "group", "keys", "options", "output", "progress"}
         | {"reports", "times", "trouble"},
         {"broker"},
         {"rocketmq", "kafka"},
