@@ -75,19 +75,20 @@ sidecar
 | magic | version | hash_slot_num | index_num | covered | begin_timestamp | begin_phy_offset |
 |       | i32     | i32           | i32       | i32     | i64, ms         | i64              |
 +-------+---------+---------------+-----------+---------+-----------------+------------------+
-40       44      48     56        60         64
-+--------+-------+------+---------+----------+
-| sample | items | size | content | checksum |
-| u32    | i32   | i64  | u32     | u32      |
-+--------+-------+------+---------+----------+
+40              48               56       60      64     72        76         80
++---------------+----------------+--------+-------+------+---------+----------+
+| end_timestamp | end_phy_offset | sample | items | size | content | checksum |
+| i64, ms       | i64            | u32    | i32   | i64  | u32     | u32      |
++---------------+----------------+--------+-------+------+---------+----------+
 ```
 
-`begin_timestamp` and `begin_phy_offset` are those of the index file's header, which never change. `sample` is the
-CRC-32C of its entries 1-16, of 16 from the middle on, and of the last 16 that are covered: a file that was built anew
-in the order of the log has the same header, but not these. Opening the index file compares them, which reads three
+The times and offsets are those of the index file's header; the two of the end change when it grows. `sample` is the
+CRC-32C of its entries 1-200, of 200 from the middle on, and of the last 200 that are covered: a file that was built
+anew in the order of the log has the same header, but not these. Opening the index file compares them, which reads some
 pages; `verify` compares every entry. `items` counts pages or partitions, `size` is the whole sidecar's; `content`
-is the CRC-32C of the slots or of the partitions, `checksum` that of the 60 bytes before it. Sidecars of which one
-does not fit its file in any of these are not used, nor are those of a file that has grown.
+is the CRC-32C of the slots or of the partitions, `checksum` that of the 76 bytes before it. A pair of which one does
+not fit its file in any of these, or covers other entries than the other one, is not used, nor are those of a file that
+has grown.
 
 After the header of a fence are the slots, u32 each. After that of a filter are its partitions, and then their
 fingerprints, a byte for each place of a binary fuse filter (Graf, Lemire: Binary Fuse Filters, 2022):
@@ -256,8 +257,8 @@ INDEX_NUM: Final = 20_000_000
 MAGIC_FENCE: Final = b"MQIFENCE"
 MAGIC_FILTER: Final = b"MQFILTER"
 SIDECAR_VERSION: Final = 1
-SIDECAR_HEADER_SIZE: Final = 64
-SIDECAR_SAMPLE: Final = 16  # entries in a row
+SIDECAR_HEADER_SIZE: Final = 80
+SIDECAR_SAMPLE: Final = 200  # entries in a row, on one page or two
 PARTITION_SIZE: Final = 32
 PARTITION_FIELDS: Final = {
     "first_slot": 0,
@@ -329,6 +330,8 @@ class SidecarHeader(NamedTuple):
     covered: int
     begin_timestamp: int
     begin_phy_offset: int
+    end_timestamp: int
+    end_phy_offset: int
     sample: int
     items: int
     size: int
@@ -336,15 +339,15 @@ class SidecarHeader(NamedTuple):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> SidecarHeader:
-        """The fields as they are in `data`, 60 bytes or more."""
+        """The fields as they are in `data`, 76 bytes or more."""
         return cls(*_SIDECAR_HEADER.unpack_from(data))
 
     def to_bytes(self) -> bytes:
-        """The 60 bytes before the checksum."""
+        """The 76 bytes before the checksum."""
         return _SIDECAR_HEADER.pack(*self)
 
 
-_SIDECAR_HEADER = struct.Struct(">8s4i2qIiqI")
+_SIDECAR_HEADER = struct.Struct(">8s4i4qIiqI")
 
 
 class Partition(NamedTuple):

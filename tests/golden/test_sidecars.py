@@ -11,7 +11,7 @@ import pytest
 from mqindex._native.crc import crc32c
 from mqindex.report import Finding
 from mqindex.rocketmq import IndexFile, IndexService, repair, verify
-from mqindex.rocketmq.layout import SidecarHeader
+from mqindex.rocketmq.layout import SIDECAR_HEADER_SIZE, SidecarHeader
 from mqindex.rocketmq.sidecar.binding import sealed
 from mqindex.rocketmq.sidecar.names import sidecar_paths
 from mqindex.rocketmq.sidecar.writing import write_sidecars
@@ -79,8 +79,8 @@ def forge_slots(root: Path) -> None:
     path = Path(sidecar_paths(str(first(root)))[0])
     data = bytearray(path.read_bytes())
     data[-1] += 1
-    header = SidecarHeader.from_bytes(data)._replace(content=crc32c(data[64:]))
-    path.write_bytes(sealed(header) + data[64:])
+    header = SidecarHeader.from_bytes(data)._replace(content=crc32c(data[SIDECAR_HEADER_SIZE:]))
+    path.write_bytes(sealed(header) + data[SIDECAR_HEADER_SIZE:])
 
 
 def rebuilt(root: Path) -> None:

@@ -1,4 +1,4 @@
-"""What binds a sidecar to its index file: fields of the header that never change, and a sample of the entries."""
+"""What binds a sidecar to its index file: the header's ends, and a sample of the entries."""
 
 from __future__ import annotations
 
@@ -24,15 +24,13 @@ def bound_header(
     file: MappedFile, geometry: tuple[int, int], covered: int, *, magic: bytes, items: int, size: int, content: int
 ) -> SidecarHeader:
     """The header of a sidecar of this index file."""
-    begin, _, begin_phy, *_ = IndexHeader.from_bytes(file.map[:INDEX_HEADER_SIZE])
     sample = _sample(file, geometry[0], covered)
-    return SidecarHeader(
-        magic, layout.SIDECAR_VERSION, *geometry, covered, begin, begin_phy, sample, items, size, content
-    )
+    ends = _ends(IndexHeader.from_bytes(file.map[:INDEX_HEADER_SIZE]))
+    return SidecarHeader(magic, layout.SIDECAR_VERSION, *geometry, covered, *ends, sample, items, size, content)
 
 
 def sealed(header: SidecarHeader) -> bytes:
-    """The 64 bytes of a sidecar's header."""
+    """The 80 bytes of a sidecar's header."""
     data = header.to_bytes()
     return data + crc32c(data).to_bytes(_CHECKSUM, "big")
 
@@ -71,13 +69,19 @@ def misfit(header: SidecarHeader, file: MappedFile, geometry: tuple[int, int]) -
     if not 1 <= header.covered < min(max(index.index_count, 1), geometry[1]):
         return "covered", f"1 .. {index.index_count - 1}", header.covered
     sample = _sample(file, geometry[0], header.covered)
-    for field, value in (*zip(_KEPT, (index.begin_timestamp, index.begin_phy_offset), strict=True), ("sample", sample)):
+    known = len(_ENDS) if index.index_count == header.covered + 1 else _KEPT
+    for field, value in (*zip(_ENDS[:known], _ends(index), strict=False), ("sample", sample)):
         if getattr(header, field) != value:
             return field, value, getattr(header, field)
     return None
 
 
-_KEPT = ("begin_timestamp", "begin_phy_offset")
+_ENDS = ("begin_timestamp", "begin_phy_offset", "end_timestamp", "end_phy_offset")
+_KEPT = 2  # of them, in a file that grows
+
+
+def _ends(index: IndexHeader) -> tuple[int, int, int, int]:
+    return index.begin_timestamp, index.begin_phy_offset, index.end_timestamp, index.end_phy_offset
 
 
 def _sample(file: MappedFile, hash_slot_num: int, covered: int) -> int:

@@ -41,6 +41,7 @@ class Sidecars:
             ]
             for file, header in zip(self._files, self.headers, strict=True):
                 _require_bound(file, header, index, geometry)
+            _require_pair(self._files[1], *self.headers)
             fence, keys = (memoryview(file.map)[SIDECAR_HEADER_SIZE:] for file in self._files)
             self._residency = opened.enter_context(contextlib.closing(Residency(index.path)))
             self.covered = self.headers[0].covered
@@ -99,6 +100,14 @@ def _header(file: MappedFile, magic: bytes) -> SidecarHeader:
                 expected=header.content, got=checksum,
             )  # fmt: skip
     return header
+
+
+def _require_pair(keys: MappedFile, of_fence: SidecarHeader, of_keys: SidecarHeader) -> None:
+    if of_keys.covered != of_fence.covered:
+        raise CorruptIndexError(
+            "the filter is older or newer than the fence", path=keys.path, field="covered",
+            expected=of_fence.covered, got=of_keys.covered,
+        )  # fmt: skip
 
 
 def _require_bound(file: MappedFile, header: SidecarHeader, index: MappedFile, geometry: tuple[int, int]) -> None:
