@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from mqindex._native.index_file import IndexCore
@@ -61,8 +61,9 @@ def optimize(
         them back. The broker must be stopped for that.
     hash_slot_num, index_num : int or None
         Another geometry, elsewhere only: a broker reads all files with that of its configuration. Any number of slots
-        will do, as files hold the whole hash of a key; index_num must be more than the entries of each file. None: that
-        of the files. For files that do not show their own geometry: that.
+        will do, as files hold the whole hash of a key; of files that are optimized already, a multiple of theirs, as
+        the order of different slots' entries is lost in them. index_num must be more than the entries of each file.
+        None: that of the files. For files that do not show their own geometry: that.
     engine : where the stages run, a task for each file; None: `LocalEngine()`.
 
     Returns
@@ -76,7 +77,8 @@ def optimize(
     CorruptIndexError : a file contradicts itself; repair the store first
     FileStateError : a broker wrote to a file meanwhile
     IndexFullError : a file has more entries than `index_num` allows
-    GeometryError : the geometry of the files cannot be found, or no broker could map the new one
+    GeometryError : the geometry of the files cannot be found, or they are optimized already and do not allow the new
+        one, or no broker could map it
     OutputExistsError : `out` holds something, and `overwrite` is False
     StoreInUseError : in place, and a broker holds the store
     OSError : the disk has not the space, which is looked at beforehand; nothing was published
@@ -103,7 +105,7 @@ def optimize(
     plan = run_one(engine, _begin, order, "look at the files")
     announce(engine, plan.note)
     report = RebuildReport(where, settings={"geometry": plan.geometry})
-    alone = held(engine, stores.hold_lock, order.out) if plan.in_place else nullcontext()
+    alone = held(engine, stores.hold_lock, order.out) if plan.in_place else contextlib.nullcontext()
     with alone, scratch_in(engine, plan.home) as scratch:
         tasks = [_Task(path, plan.own, plan.geometry.value, scratch, plan.in_place) for path in plan.paths]
         weights = [plan.size] * len(tasks)
@@ -243,7 +245,7 @@ def _require_elsewhere(order: _Order, directory: str) -> None:
         pass
 
 
-@contextmanager
+@contextlib.contextmanager
 def _not_in_use(out: str) -> Iterator[None]:
     if disk.exists(os.path.join(out, "lock")):
         with stores.hold_lock(out):
@@ -273,6 +275,8 @@ def _optimize_file(task: _Task) -> _Made:
                 expected=f"{plural(task.geometry[1] - 1, 'entry')} or fewer", got=entries,
                 hint=f"pass index_num= (--index-num) of {entries + 1} or more",
             )  # fmt: skip
+        if task.geometry[0] % task.own[0] and source.order().moved:
+            raise _order_lost(task)
         path = disk.temporary(task.scratch, "part")
         with MappedFile.create(path, layout.index_file_size(*task.geometry)) as file:
             if entries >= _HUGE_FROM:
@@ -285,13 +289,24 @@ def _optimize_file(task: _Task) -> _Made:
     return _Made(path, tuple(sides), entries, elapsed)
 
 
+def _order_lost(task: _Task) -> GeometryError:
+    """A look-up ends at the first entry that is too old, of whichever key: a slot's entries must be in time order."""
+    slots = f"--hash-slot-num {task.geometry[0]}"
+    return GeometryError(
+        "the index file is optimized already, so that entries of different slots cannot share one", path=task.path,
+        expected=f"a multiple of {plural(task.own[0], 'slot')}", got=task.geometry[0],
+        hint=f"rebuild the index from the log with {slots} (mqindex rebuild), and optimize that",
+    )  # fmt: skip
+
+
 def _sides_of(source: IndexFile, task: _Task) -> tuple[str, ...]:
     """The side files of a file that stays, where it has none that are good."""
     with MappedFile.open(source.path) as file:
         there = find_sidecars(file, task.own)
     if there is not None:
-        there.close()
-        return ()
+        with contextlib.closing(there), contextlib.suppress(CorruptIndexError):
+            there.require_content()
+            return ()
     return tuple(write_sidecars(source.path, task.scratch, geometry=task.own))
 
 
