@@ -5,6 +5,7 @@ from __future__ import annotations
 from bench.case import Case
 from bench.cases import (
     append,
+    axes,
     extract,
     follow,
     get_message,
@@ -48,6 +49,7 @@ CASES: dict[str, Case] = {
         reput,
         follow,
         verify,
+        axes,
         private_memory,
         plain_spark,
         kafka_lookup,

@@ -166,7 +166,8 @@ class _Places:
         """Where the valid units from `start` on end."""
         for at, block in _blocks(file, opened, start, stop):
             valid = check_units(block, 0, len(block) // QUEUE_UNIT_SIZE)
-            self._judge(file, at, *decode_units(block, 0, valid))
+            if valid:
+                self._judge(file, at, *decode_units(block, 0, valid))
             start = at + valid
             if valid < len(block) // QUEUE_UNIT_SIZE:
                 break

@@ -1,0 +1,111 @@
+"""One store grown along one axis: made at a size, then verified and rebuilt; made twice as large, and eight times."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from typing import Any
+
+from bench.contenders.result import Result, repeat
+from mqindex import kafka, rocketmq
+from mqindex.engines import LocalEngine
+from mqindex.report import RebuildReport, Report
+from tests.support.big_log import write_big_log
+from tests.support.big_segments import BIG_BATCH, write_big_segment
+
+__all__ = ["kafka_axis", "rocketmq_axis"]
+
+STEPS = {"once": 1, "twice": 2, "eight": 8}
+LOG_FILE = 64 << 20
+SMALL_LOG_FILE = 32 << 10
+SMALL_GEOMETRY = {"hash_slot_num": 50, "index_num": 100}
+GEOMETRY = {"hash_slot_num": 250_000, "index_num": 1_000_000}
+
+Verify = Callable[[str], Report]
+Rebuild = Callable[[str, str], RebuildReport]
+
+
+def rocketmq_axis(*, axis: str, size: int, messages: int, scratch: str, **spec: Any) -> Result:
+    """`size` of what `axis` says in a store of `messages`, which grow with all axes but the keys of each."""
+    engine = LocalEngine(workers=1)
+    geometry = SMALL_GEOMETRY if axis == "index files" else GEOMETRY
+
+    def make(root: str, step: int) -> None:
+        log = {
+            "topics": {"topics": size * step},
+            "queues": {"queues": size * step},
+            "keys a message": {"keys_per_message": size * step},
+            "log files": {"mapped_file_size": SMALL_LOG_FILE},
+        }
+        count = messages * (1 if axis == "keys a message" else step)
+        options: dict[str, Any] = {"mapped_file_size": LOG_FILE, **log.get(axis, {})}
+        write_big_log(root, messages=count, body_size=0, **options)
+
+    def verify(root: str) -> Report:
+        return rocketmq.verify(root, deep=True, broker_version="4.9.3", engine=engine, **geometry)
+
+    def rebuild(root: str, out: str) -> RebuildReport:
+        return rocketmq.rebuild(root, out, broker_version="4.9.3", engine=engine, **geometry)
+
+    return _grown(make, verify, rebuild, scratch, spec)
+
+
+def kafka_axis(*, axis: str, size: int, scratch: str, **spec: Any) -> Result:
+    """So many partitions of one segment, or one partition of so many segments; two batches each."""
+    engine = LocalEngine(workers=1)
+
+    def make(root: str, step: int) -> None:
+        at, first = 0, os.path.join(root, "topic-0")
+        for _ in range(size * step if axis == "segments" else 1):
+            at = write_big_segment(first, at, 2 * BIG_BATCH).next_offset
+        for number in range(1, size * step if axis == "partitions" else 1):
+            other = os.path.join(root, f"topic-{number}")
+            os.mkdir(other)
+            for name in os.listdir(first):
+                os.link(os.path.join(first, name), os.path.join(other, name))
+
+    def verify(root: str) -> Report:
+        return kafka.verify(root, deep=True, engine=engine)
+
+    def rebuild(root: str, out: str) -> RebuildReport:
+        return kafka.rebuild(root, out, engine=engine)
+
+    return _grown(make, verify, rebuild, scratch, spec)
+
+
+def _grown(
+    make: Callable[[str, int], None], verify: Verify, rebuild: Rebuild, scratch: str, spec: dict[str, Any]
+) -> Result:
+    result = Result()
+    for name, step in STEPS.items():
+        root, out = os.path.join(scratch, "store"), os.path.join(scratch, "out")
+        make(root, step)
+        for keep in repeat(**spec):
+            shutil.rmtree(out, ignore_errors=True)
+            start = time.perf_counter()
+            built = rebuild(root, out)
+            if keep:
+                result.add(f"rebuild_{name}", time.perf_counter() - start, 1)
+        _move_into(root, out)
+        for keep in repeat(**spec):
+            start = time.perf_counter()
+            report = verify(root)
+            if keep:
+                result.add(f"verify_{name}", time.perf_counter() - start, 1)
+            if not report.ok:
+                raise RuntimeError(f"findings: {report.findings[:3]}")
+        result.answer(**{name: [built.entries, report.entries]})
+        shutil.rmtree(root)
+    return result
+
+
+def _move_into(root: str, out: str) -> None:
+    """What was built goes to its place in the store."""
+    for directory, _, names in os.walk(out):
+        target = os.path.join(root, os.path.relpath(directory, out))
+        os.makedirs(target, exist_ok=True)
+        for name in names:
+            os.rename(os.path.join(directory, name), os.path.join(target, name))
+    shutil.rmtree(out)
