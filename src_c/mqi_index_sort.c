@@ -152,7 +152,7 @@ static void write_header(const sorting *s, const mqi_index_header *h) {
     mqi_set64(base + MQI_END_PHY_OFFSET, h->end_phy_offset);
     mqi_set32(base + MQI_HASH_SLOT_COUNT,
               s->from->hash_slot_num == s->to->hash_slot_num ? h->hash_slot_count : s->used);
-    mqi_set32(base + MQI_INDEX_COUNT, h->index_count);
+    mqi_set32(base + MQI_INDEX_COUNT, h->index_count > s->count ? s->count : h->index_count);
 }
 
 int mqi_index_sort(const mqi_index_file *from, mqi_index_file *to) {

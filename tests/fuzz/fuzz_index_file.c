@@ -4,6 +4,7 @@
 #include "mqi_index_file.h"
 #include "mqi_index_put.h"
 #include "mqi_index_select.h"
+#include "mqi_index_sort.h"
 #include "mqi_run.h"
 
 enum { KEYS = 24, PUTS = 12, ROOM = 16 };
@@ -125,6 +126,23 @@ static void put_all(const file *f, tape *t) {
     free(one.bytes), free(columns.bytes), free(run.bytes), free(records);
 }
 
+/* Brought together, the entries are all there, in order, in a file that says nothing against itself. */
+static void sort_all(const mqi_index_file *b, tape *t) {
+    file f = {.slots = 1 + tape_byte(t) % 2000u, .entries = b->index_num + tape_byte(t) % 4};
+    f.size = MQI_INDEX_HEADER_SIZE + MQI_SLOT_SIZE * (size_t)f.slots + MQI_ENTRY_SIZE * (size_t)f.entries;
+    f.bytes = fresh(f.size);
+    mqi_index_file to = bound(&f);
+    int32_t *heads = fresh(4 * (size_t)f.slots);
+    mqi_index_order order;
+    mqi_fault fault;
+    HOLDS(mqi_index_sort(b, &to) == MQI_OK);
+    mqi_index_read_order(&to, &order);
+    HOLDS(order.sorted == mqi_index_next(b) - 1);
+    for (size_t n = mqi_index_check(&to, heads, &fault, 1); n > 0; n = 0)
+        HOLDS(fault.kind < MQI_FAULT_SLOT || fault.kind == MQI_FAULT_KEY_HASH || fault.kind == MQI_FAULT_TIME_DIFF);
+    free(heads), free(f.bytes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     tape t = {data, data + size};
     file f = make(&t);
@@ -135,6 +153,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     select_all(&b, &t);
     HOLDS(memcmp(before, f.bytes, f.size) == 0); /* reading changes nothing */
     put_all(&f, &t);
+    sort_all(&b, &t);
     free(before), free(f.bytes);
     return 0;
 }

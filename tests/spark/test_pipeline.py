@@ -14,7 +14,7 @@ from mqindex.errors import OutputExistsError, RebuildError
 from mqindex.rocketmq.pipeline import stages
 from mqindex.spark import SparkEngine, rebuild, repair, verify
 from tests.support.golden import STORE_CASES, StoreCase, case
-from tests.support.tree import identities, index_bytes, index_paths, queue_bytes, scraps
+from tests.support.tree import contents, identities, index_bytes, index_paths, queue_bytes, scraps
 
 GoldenStore = Callable[[str], tuple[StoreCase, Path]]
 
@@ -42,6 +42,17 @@ def test_repair_brings_the_newest_file_back_and_leaves_the_others_alone(spark: A
     assert repair(spark, root).ok
     assert index_bytes(root) == expected
     assert survivors.items() <= identities(root / "index").items()
+    assert verify(spark, root, deep=True).ok
+
+
+def test_optimized_files_are_those_of_this_machine(spark: Any, golden_store: GoldenStore, tmp_path: Path) -> None:
+    _, root = golden_store("basic-493")
+    rocketmq.optimize(root, tmp_path / "local")
+    rocketmq.optimize(root, tmp_path / "spark", engine=SparkEngine(spark))
+    assert index_bytes(tmp_path / "spark") == index_bytes(tmp_path / "local")
+    assert rocketmq.optimize(root, root, overwrite=True, engine=SparkEngine(spark)).files == len(index_paths(root))
+    assert index_bytes(root) == index_bytes(tmp_path / "local")
+    assert contents(tmp_path / "spark") == contents(tmp_path / "local")
     assert verify(spark, root, deep=True).ok
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mqindex.columns.columns import Columns
 from mqindex.rocketmq.index.compare import (
     MAX_DIFFERENCES,
     Comparison,
@@ -32,7 +33,7 @@ __all__ = ["comparisons", "end_agrees", "entries_below", "first_time_diff"]
 Array = npt.NDArray[Any]
 
 _BLOCK = 1 << 20
-_STRETCH = 1 << 20  # entries compared together
+_STRETCH = 1 << 22  # entries compared together
 _SAMPLES = 1 << 16
 _ENTRY = np.dtype([("number", "i4"), ("key_hash", "i4"), ("phy_offset", "i8"), ("time_diff", "i4")])
 
@@ -66,7 +67,7 @@ def entries_below(index: IndexFile, log: LogEntries) -> int:
     if not index.order().moved:
         return first_in_log(index, log) - 1
     low = _lowest(log)
-    return sum(int(np.count_nonzero(block["phy_offset"] < low)) for block in _blocks(index, next_entry(index)))
+    return sum(int(np.count_nonzero(block["phy_offset"] < low)) for _, block in _blocks(index, next_entry(index)))
 
 
 def _as_written(index: IndexFile, log: LogEntries, count: int, every: bool) -> list[Comparison]:
@@ -79,14 +80,20 @@ def _lowest(log: LogEntries) -> int:
     return log.spans[0].file_start if log.spans else 0
 
 
-def _blocks(index: IndexFile, stop: int) -> Iterator[Array]:
+def _blocks(index: IndexFile, stop: int) -> Iterator[tuple[int, Columns]]:
+    """The entries below `stop`, some at a time, with the number of the first."""
     for start in range(1, stop, _BLOCK):
-        columns = index.entries(start, min(start + _BLOCK, stop))
-        block = np.empty(len(columns["phy_offset"]), _ENTRY)
-        block["number"] = np.arange(start, start + len(block))
-        for name in ("key_hash", "phy_offset", "time_diff"):
-            block[name] = columns[name]
-        yield block
+        yield start, index.entries(start, min(start + _BLOCK, stop))
+
+
+def _chosen(start: int, columns: Columns, chosen: Array) -> Array:
+    """Some entries of a block."""
+    at = np.flatnonzero(chosen)
+    entries = np.empty(len(at), _ENTRY)
+    entries["number"] = start + at
+    for name in ("key_hash", "phy_offset", "time_diff"):
+        entries[name] = columns[name][at]
+    return entries
 
 
 def _moved(index: IndexFile, log: LogEntries, count: int, some: int, every: bool) -> Iterator[Comparison]:
@@ -126,7 +133,7 @@ class _MovedPart:
         """The smallest and greatest offset from `low` on, and evenly many between."""
         step = max(self._count // _SAMPLES, 1)
         first, last, samples = np.iinfo(np.int64).max, -1, []
-        for block in _blocks(self._index, self._count + 1):
+        for _, block in _blocks(self._index, self._count + 1):
             offsets = block["phy_offset"][block["phy_offset"] >= low]
             if len(offsets):
                 first, last = min(first, int(offsets.min())), max(last, int(offsets.max()))
@@ -167,7 +174,8 @@ class _MovedPart:
 
     def _between(self, start: int, stop: int) -> Array:
         blocks = _blocks(self._index, self._count + 1)
-        got = np.concatenate([one[(one["phy_offset"] >= start) & (one["phy_offset"] < stop)] for one in blocks])
+        found = [_chosen(at, one, (one["phy_offset"] >= start) & (one["phy_offset"] < stop)) for at, one in blocks]
+        got = np.concatenate(found)
         return got[np.argsort(got["phy_offset"], kind="stable")]
 
     def _expected(self, log: Array, got: Array, last: bool) -> tuple[Comparison, Array]:
