@@ -6,6 +6,29 @@ from libc.stdint cimport int64_t
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
 
+cdef extern from *:
+    """
+    #include <stdint.h>
+    /* An exact int of few digits, 0 .. 2^60 - 1 in Python 3.11, as offsets and times are, without a call; 0: another. */
+    static inline int mqi_plain_int(PyObject *number, int64_t *value) {
+    #if PY_VERSION_HEX < 0x030C0000 && PYLONG_BITS_IN_DIGIT == 30
+        if (!PyLong_CheckExact(number)) return 0;
+        const digit *digits = ((PyLongObject *)number)->ob_digit;
+        Py_ssize_t n = Py_SIZE(number); /* below 0: a negative number */
+        *value = n == 2 ? (int64_t)digits[1] << 30 | digits[0] : n == 1 ? (int64_t)digits[0] : 0;
+        return n == 0 || n == 1 || n == 2;
+    #elif PY_VERSION_HEX >= 0x030C0000
+        if (!PyLong_CheckExact(number) || !PyUnstable_Long_IsCompact((PyLongObject *)number)) return 0;
+        *value = PyUnstable_Long_CompactValue((PyLongObject *)number);
+        return 1;
+    #else
+        (void)number, (void)value;
+        return 0;
+    #endif
+    }
+    """
+    bint mqi_plain_int(object number, int64_t* value) noexcept
+
 cdef int64_t other_whole(object number, str name) except? -1
 cdef int64_t other_time(object moment, str name) except? -1
 cdef int doubt_period(int64_t begin, int64_t end, int level=*) except -1
@@ -15,6 +38,8 @@ cdef inline int64_t whole(object number, str name) except? -1:
     """The 64 bits of an integer of any type; Cython's own conversion would cut the fraction off a float."""
     cdef int overflow = 0
     cdef int64_t value
+    if mqi_plain_int(number, &value):
+        return value
     if PyLong_CheckExact(number):
         value = PyLong_AsLongLongAndOverflow(number, &overflow)
         if overflow == 0:
@@ -26,6 +51,8 @@ cdef inline int64_t time_of(object moment, str name) except? -1:
     """Milliseconds since the epoch of an int, an aware datetime or a datetime64."""
     cdef int overflow = 0
     cdef int64_t value
+    if mqi_plain_int(moment, &value):
+        return value
     if PyLong_CheckExact(moment):
         value = PyLong_AsLongLongAndOverflow(moment, &overflow)
         if overflow == 0:

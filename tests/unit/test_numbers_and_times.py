@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -386,3 +387,20 @@ def test_a_float_where_an_int_is_meant_is_not_cut(number, tmp_path, index):
                 if not (isinstance(error, TypeError) and str(error).startswith(f"{name}: expected ")):
                     bent.append((name, str(error)))
         assert bent == []
+
+
+EDGES = sorted({sign * (1 << power) + step for power in (0, 15, 29, 30, 31, 45, 59, 60, 61, 62) for step in (-1, 0, 1)
+                for sign in (1, -1)} | {2**63 - 1, 2**63 - 2, -(2**63), 1 - 2**63})  # fmt: skip
+
+
+def test_single_calls_take_every_number_of_64_bits(tmp_path: Path) -> None:
+    with IndexFile.create(tmp_path / "1", hash_slot_num=5, index_num=200) as index:
+        for number in EDGES:
+            assert index.put_key("T#a", number, 1_700_000_000_000)
+        with index.writer() as writer:
+            for number in EDGES:
+                assert writer.put_key("T#a", number, 1_700_000_000_000)
+        assert index.entries()["phy_offset"].tolist() == EDGES * 2
+        for number in (2**63, -(2**63) - 1, 2**64, 2**90):
+            with pytest.raises(OverflowError, match="phy_offset: expected 64 bits"):
+                index.put_key("T#a", number, 1_700_000_000_000)
