@@ -22,13 +22,13 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.golden import StoreCase, case
 from tests.support.memory_disk import memory_disk
+from tests.support.spark_archive import java_options
 
 SEED_VARIABLE = "MQINDEX_TEST_SEED"
 MAPPED_FILE = re.compile(rb"^(?:\S+ +){5}(/.*)$", re.MULTILINE)  # the sixth column of /proc/self/maps
 FONTS = (".ttf", ".ttc", ".otf")  # matplotlib keeps open what it has drawn with
 MARKED_ROOMS = ("spark", "peer")
 REAL_STDERR = pytest.StashKey[int]()
-BRIEF_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # half of Spark's time here went to compiling for a long life
 # What a test records under these names is in the summary.
 SHOWN = ("shown with real brokers", "kill -9 at any time", "instructions of the kernels")
 
@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; some tests interrupt themselves
         signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("busy machine")  # no test asserts a time
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", BRIEF_JVM)
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", memory_disk())  # where the directories of `tmp_path` are made
     config.stash[REAL_STDERR] = os.dup(2)  # Capturing is suspended now; later, descriptor 2 is a file.
 

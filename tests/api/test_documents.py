@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 
 import mqindex
+from tests.support.examples import FLAGS, Examples
 from tests.support.golden import case
 from tests.support.golden_kafka import PartitionCase
 
@@ -65,6 +67,18 @@ def examples_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Examples]:
+    with Examples(tmp_path_factory.mktemp("examples")) as process:
+        yield process
+
+
+@pytest.fixture
+def run_session(examples: Examples, tmp_path: Path) -> Callable[[str], None]:
+    """Runs the examples of a text in another process, which finds the files of the test's directory."""
+    return lambda session: examples.run(session, tmp_path)
+
+
 @pytest.mark.parametrize("name", [name for name in package_modules() if name not in WITH_STORES])
 def test_docstring_examples(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     found = [test for test in docstring_examples(name) if not asks_spark(test)]
@@ -100,19 +114,19 @@ SPARK_BEGINS = """\
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("examples_place")
-def test_docstring_examples_on_spark(tmp_path: Path) -> None:
+def test_docstring_examples_on_spark(run_session: Callable[[str], None]) -> None:
     names = [name for name in package_modules() if name.startswith("mqindex.spark.")]
     tests = [test for name in names for test in docstring_examples(name) if asks_spark(test)]
     assert len(tests) > 8
-    run_session("\n\n".join([SPARK_BEGINS, *(inspect.cleandoc(test.docstring or "") for test in tests)]), tmp_path)
+    run_session("\n\n".join([SPARK_BEGINS, *(inspect.cleandoc(test.docstring or "") for test in tests)]))
 
 
 @pytest.mark.usefixtures("examples_place")
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks) for name, marks in WITH_STORES.items()])
-def test_docstring_session(name: str, tmp_path: Path) -> None:
+def test_docstring_session(name: str, run_session: Callable[[str], None]) -> None:
     session = load(name).__doc__ or ""
     assert ">>> " in session
-    run_session(session, tmp_path)
+    run_session(session)
 
 
 @pytest.mark.parametrize("name", [name for name in package_modules() if "._" not in name])
@@ -137,7 +151,6 @@ def undocumented(name: str, thing: object, *, members: bool) -> list[str]:
 
 
 BLOCK = re.compile(r"^```(console|pycon)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def sections() -> list[Any]:
@@ -164,20 +177,11 @@ def sampled_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("sampled_place")
 @pytest.mark.parametrize("parts", [section for section in sections() if section.id != "Install"])
-def test_readme_does_what_it_says(parts: list[tuple[str, str]], tmp_path: Path) -> None:
+def test_readme_does_what_it_says(parts: list[tuple[str, str]], run_session: Callable[[str], None]) -> None:
     for language, body in parts:
         if language == "console":
             commands_of(body)
-    run_session("\n".join(body for language, body in parts if language == "pycon"), tmp_path)
-
-
-def run_session(session: str, place: Path) -> None:
-    """Runs examples in a process of their own: Spark has one session a process."""
-    (place / "session.txt").write_text(session)
-    options = ["-o", "ELLIPSIS", "-o", "NORMALIZE_WHITESPACE"]
-    command = [sys.executable, "-m", "doctest", *options, "session.txt"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_session("\n".join(body for language, body in parts if language == "pycon"))
 
 
 def commands_of(body: str) -> None:

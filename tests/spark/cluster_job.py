@@ -51,6 +51,7 @@ def main(master: str, store: str, out: str, marks: str) -> None:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.executor.memory", "600m")
+        .config("spark.executor.extraJavaOptions", os.environ["SPARK_SUBMIT_OPTS"])
         .config("spark.speculation", "true")
         .config("spark.speculation.quantile", "0.5")
         .config("spark.speculation.multiplier", "1.3")

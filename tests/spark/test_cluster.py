@@ -26,7 +26,8 @@ def daemon(log: Path, name: str, *arguments: str) -> Iterator[None]:
     import pyspark
 
     home = Path(pyspark.__file__).parent
-    environment = {**os.environ, **spark_environment(), "SPARK_HOME": str(home)}
+    brief = {"SPARK_HOME": str(home), "SPARK_DAEMON_JAVA_OPTS": os.environ["SPARK_SUBMIT_OPTS"]}
+    environment = {**os.environ, **spark_environment(), **brief}
     with log.open("w") as output:
         process = subprocess.Popen(
             [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments],
