@@ -21,7 +21,7 @@ from mqindex.rocketmq.mending.index_repair import planned_actions
 from mqindex.rocketmq.mending.queue_repair import planned_queue_actions
 from mqindex.rocketmq.options import StoreArguments, store_options
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
-from mqindex.rocketmq.pipeline.survey import Survey, start_report, survey_in_place
+from mqindex.rocketmq.pipeline.survey import Survey, find_growth, start_report, survey_in_place
 from mqindex.rocketmq.tally.split_tally import sampling
 
 __all__ = ["Examined", "examine", "verify"]
@@ -106,6 +106,7 @@ def examine(
     sides = run_one(engine, check_sides, _sides(diagnosis), "check side files")
     beside = sidecars_to_check(found.options.index, found.index_files, found.geometry.value)
     sides += [one for some in engine.map(check_sidecar, beside, name="check fences and filters") for one in some]
+    sides += run_one(engine, find_growth, found, "look at the log's end")
     unknown = [one.finding() for one in wanted_settings(engine, diagnosis.index, diagnosis.queues)]
     report.findings = list(dict.fromkeys([*diagnosis.index.findings, *diagnosis.queues.findings, *sides, *unknown]))
     report.actions = planned_actions(diagnosis.index) + planned_queue_actions(diagnosis.queues)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mqindex.engines import LocalEngine
 from mqindex.errors import FormatError
 from mqindex.files.mapped_file import MappedFile
+from mqindex.rocketmq import MessageStore, NewMessage, report
 from mqindex.rocketmq.checks import log_check
 from mqindex.rocketmq.health.groups import groups_of
 from mqindex.rocketmq.log.log_entries import LogSpan
@@ -36,3 +38,46 @@ def test_a_message_that_is_gone_from_the_log_meanwhile_is_one_sentence(tmp_path:
     )  # fmt: skip
     with MappedFile.open(str(path)) as log, pytest.raises(FormatError, match="no frame begins here"):
         log_check._stored(log, check, 0)
+
+
+class Writing(LocalEngine):
+    """While the log is read, somebody writes to the store."""
+
+    def __init__(self, store: MessageStore) -> None:
+        super().__init__(1)
+        self._store, self.written = store, 0
+
+    def map(self, function: Any, items: Any, **options: Any) -> Any:
+        if options.get("name") == "check the log":
+            put(self._store, 300)
+            self.written += 300
+        return super().map(function, items, **options)
+
+
+def put(store: MessageStore, count: int) -> None:
+    messages = [NewMessage("T", b"x" * 100, queue_id=n % 3, keys=f"k{n}", tags="TagA") for n in range(count)]
+    store.put_messages(messages)
+    store.flush()
+
+
+def test_a_store_that_is_being_written_is_reported_up_to_where_its_log_ended(tmp_path: Path) -> None:
+    config = {"maxHashSlotNum": 50, "maxIndexNum": 500, "mappedFileSizeCommitLog": 8192}
+    with MessageStore.open(tmp_path, writable=True, config=config) as store:
+        put(store, 200)
+        for number in range(3):
+            engine = Writing(store)
+            health = report(tmp_path, config=config, engine=engine)
+            kinds = {one.kind for one in health.verify.findings if one.severity != "info"}
+            assert "log-grew-meanwhile" in kinds
+            assert kinds <= {
+                "log-grew-meanwhile", "queue-beyond-log", "index-beyond-log", "missing-entries", "checkpoint-ahead",
+            }  # fmt: skip
+            assert health.coverage is not None
+            assert health.topics is not None
+            assert health.coverage.messages == health.topics.messages
+            assert 200 + 300 * number <= health.topics.messages < 500 + 300 * number
+            assert health.verify.start is not None
+            assert health.verify.start.lock == "held"
+    quiet = report(tmp_path, config=config)
+    assert (quiet.ok, quiet.verify.messages) == (True, 1100)
+    assert "log-grew-meanwhile" not in {one.kind for one in quiet.verify.findings}
