@@ -47,17 +47,6 @@ uint32_t mqi_fence_check(const mqi_index_file *f, const mqi_fence *fence) {
     return MQI_NO_PAGE;
 }
 
-int32_t mqi_fence_disorder(const mqi_index_file *f, int32_t covered) {
-    int64_t before = -1;
-    for (int32_t i = 1; i <= covered; i++) {
-        int64_t slot = slot_of_entry(f, i);
-        int32_t prev = mqi_get32(mqi_entry_at(f, i) + MQI_ENTRY_PREV_INDEX);
-        if (UNLIKELY(slot < before || prev != (slot == before ? i - 1 : 0))) return i;
-        before = slot;
-    }
-    return 0;
-}
-
 int mqi_fence_current(const mqi_index_file *f, int32_t covered) {
     static const uint8_t none[MQI_ENTRY_SIZE];
     if (mqi_acquire32(f->base + MQI_INDEX_COUNT) != covered + 1) return 0;

@@ -29,8 +29,6 @@ uint32_t mqi_fence_pages(const mqi_index_file *f, int32_t covered);
 void mqi_fence_build(const mqi_index_file *f, int32_t covered, uint8_t *first_slots);
 /* The first page whose slot is another, or MQI_NO_PAGE. */
 uint32_t mqi_fence_check(const mqi_index_file *f, const mqi_fence *fence);
-/* The first entry that is not in its place, or 0: slots in order, each linked to the neighbour before it. */
-int32_t mqi_fence_disorder(const mqi_index_file *f, int32_t covered);
 
 /* Whether all entries are covered: nothing was appended, not even by a put that a kill cut short. */
 int mqi_fence_current(const mqi_index_file *f, int32_t covered);

@@ -39,7 +39,6 @@ cdef extern from "mqi_index_fence.h" nogil:
     uint32_t mqi_fence_pages(const mqi_index_file* f, int32_t covered) noexcept
     void mqi_fence_build(const mqi_index_file* f, int32_t covered, uint8_t* first_slots) noexcept
     uint32_t mqi_fence_check(const mqi_index_file* f, const mqi_fence* fence) noexcept
-    int32_t mqi_fence_disorder(const mqi_index_file* f, int32_t covered) noexcept
     int mqi_fence_current(const mqi_index_file* f, int32_t covered) noexcept
     uint32_t mqi_fence_find(const mqi_fence* fence, uint32_t slot) noexcept
     int32_t mqi_fence_head(const mqi_index_file* f, const mqi_fence* fence, uint32_t page, uint32_t slot) noexcept
@@ -222,11 +221,6 @@ cdef class ColdSearch(ChainHeads):
         return entry or None
 
 
-def fence_pages(IndexEntries core not None, int32_t covered):
-    """In how many pages the entries 1 .. covered begin."""
-    return mqi_fence_pages(&core.file, covered)
-
-
 def build_fence(IndexEntries core not None, int32_t covered):
     """The fence of the entries 1 .. covered, as bytes."""
     cdef Pinned target
@@ -237,16 +231,6 @@ def build_fence(IndexEntries core not None, int32_t covered):
         mqi_fence_build(&core.file, covered, <uint8_t*> target.view.buf)
     core.leave(False)
     return made
-
-
-def disorder(IndexEntries core not None, int32_t covered):
-    """The first of the entries 1 .. covered that is not in its place, 0: all are in the order of their slots."""
-    cdef int32_t entry
-    core.enter(False)
-    with nogil:
-        entry = mqi_fence_disorder(&core.file, covered)
-    core.leave(False)
-    return entry
 
 
 def filter_cuts(IndexEntries core not None, int32_t covered):

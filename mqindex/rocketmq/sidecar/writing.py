@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mqindex._native.crc import crc32c
 from mqindex._native.index_file import IndexCore
-from mqindex._native.sidecar import build_fence, build_fingerprints, disorder, filter_cuts
+from mqindex._native.sidecar import build_fence, build_fingerprints, filter_cuts
 from mqindex.engines import LocalEngine
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk
@@ -44,10 +44,10 @@ def write_sidecars(index_path: str, out_directory: str, *, geometry: tuple[int, 
             covered = max(core.header()[5], 1) - 1
             if covered < 1:
                 return []
-            wrong = disorder(core, covered)
-            if wrong:
+            ordered, *_ = core.order()
+            if ordered != covered:
                 raise CorruptIndexError(
-                    "the entries are not in the order of their slots", path=index_path, field=f"entry {wrong}",
+                    "the entries are not in the order of their slots", path=index_path, field=f"entry {ordered + 1}",
                     hint="optimize the index first (mqindex optimize)",
                 )  # fmt: skip
             name = os.path.basename(index_path)
