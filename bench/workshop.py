@@ -87,6 +87,24 @@ class Workshop:
         return path
 
     @cached_property
+    def cold_files(self) -> str:
+        """A root with eight full index files, which nothing else reads."""
+        from bench.contenders.cold import fill
+
+        root = self.path("cold")
+        fill(root, self.keys, self.scale.hash_slot_num, self.scale.index_num)
+        return root
+
+    @cached_property
+    def optimized_files(self) -> str:
+        """The same, optimized."""
+        from mqindex.rocketmq import optimize
+
+        root = self.path("optimized")
+        optimize(self.cold_files, root, hash_slot_num=self.scale.hash_slot_num, index_num=self.scale.index_num)
+        return root
+
+    @cached_property
     def empty_index(self) -> str:
         """An index file of next to no size."""
         from mqindex.rocketmq import IndexFile

@@ -6,6 +6,7 @@ from bench.case import Case
 from bench.cases import (
     append,
     axes,
+    cold,
     extract,
     follow,
     get_message,
@@ -37,6 +38,7 @@ CASES: dict[str, Case] = {
         put_keys,
         select_phy_offsets,
         single_calls,
+        cold,
         start,
         spark_column,
         key_stores,

@@ -76,8 +76,8 @@ cdef extern from "mqi_index_cold.h" nogil:
 cdef enum:
     FEW = 1000         # pages that are read one by one however small the file is
     PART = 4           # of a file, from which reading all of it costs no more than reading its pages
-    OFTEN = 4096       # single look-ups between two questions whether the file is in memory
-    SELDOM = 256       # the same while it is not
+    WARM = 32768       # look-ups between two questions whether the file is in memory
+    COLD = 256         # the same while it is not
 
 
 @cython.final
@@ -135,18 +135,18 @@ cdef class ColdSearch(ChainHeads):
                 self.fence.first_slots, self.fence.pages * MQI_FENCE_SLOT_SIZE, 0) == self.checksum
         return self.checked
 
-    cdef int ask(self) except -1:
-        self.cold = not self.in_memory()
-        self.until_asked = SELDOM if self.cold else OFTEN
-        return 0
+    cdef bint is_cold(self, size_t n) except -1:
+        """Whether the file is on the disk, for so many look-ups; asked now and then only."""
+        if self.until_asked < n:
+            self.cold = not self.in_memory()
+            self.until_asked = COLD if self.cold else WARM
+        self.until_asked -= min(n, <size_t> self.until_asked)
+        return self.cold
 
     cdef int32_t head(self, const mqi_index_file* f, int32_t key_hash) except -2:
         cdef uint32_t slot, page
         cdef int32_t found = 0
-        if self.until_asked == 0:
-            self.ask()
-        self.until_asked -= 1
-        if not self.cold or not self.serves(f):
+        if not self.is_cold(1) or not self.serves(f):
             return -1
         slot = mqi_slot_of(f, key_hash)
         if mqi_filter_may_hold(&self.filter, slot, key_hash):
@@ -167,8 +167,7 @@ cdef class ColdSearch(ChainHeads):
         cdef size_t some
         cdef int status = MQI_OK
         cdef bint served
-        self.ask()
-        if not self.cold:
+        if not self.is_cold(wanted.n):
             return None
         made = np.empty(wanted.n, np.int32)
         found = target_of(made)

@@ -1,0 +1,54 @@
+"""Keys looked up in index files that are not in the page cache: as brokers write them, and optimised."""
+
+from bench.case import Arguments, Case, Contender
+from bench.numbers import Goal
+from bench.workshop import Workshop
+
+KEYS = 10_000
+SINGLE = 1000
+
+
+def arguments(kind: str) -> Arguments:
+    def of(shop: Workshop) -> dict[str, object]:
+        scale = shop.scale
+        return {
+            "root": getattr(shop, kind),
+            "hit": shop.wanted,
+            "miss": shop.missing,
+            "count": scale.count(KEYS),
+            "single": max(100, scale.count(SINGLE)) if scale.timed else 5,
+            "slots": scale.hash_slot_num,
+            "entries": scale.index_num,
+            **scale.repeat(3, 0),
+        }
+
+    return of
+
+
+CASE = Case(
+    name="cold",
+    title="Keys looked up in 8 full index files that are not in the page cache",
+    contenders=(
+        Contender("ordinary", "cold.run", arguments("cold_files")),
+        Contender("optimized", "cold.run", arguments("optimized_files")),
+    ),
+    goals=(
+        Goal("page reads of a present key, optimized", "optimized/reads_hit", None, "below", "reads", 1.2, 1.05),
+        Goal("present key, as the broker wrote the file", "ordinary/reads_hit", None, "shown", "reads"),
+        Goal(
+            "page reads of an absent key, optimized",
+            "optimized/reads_miss",
+            None,
+            "below",
+            "reads",
+            0.05,
+            0.01,
+        ),
+        Goal("absent key, as the broker wrote the file", "ordinary/reads_miss", None, "shown", "reads"),
+        Goal("10 000 cold keys over 8 files", "optimized/batch", "ordinary/batch", "faster", "ms", 20, 100, whole=True),
+        Goal("the same keys, all in memory", "optimized/warm", "ordinary/warm", "faster", "us", 1, 1.5),
+    ),
+    answer={"reads_hit": 17813248, "reads_miss": 0, "batch": 10000017813248},
+    estimate=(4, 120),
+    forks=1,
+)

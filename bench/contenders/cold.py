@@ -1,0 +1,67 @@
+"""Look-ups in index files that were dropped from the page cache; page reads are counted by major faults."""
+
+from __future__ import annotations
+
+import os
+import resource
+from typing import Any
+
+import numpy as np
+
+from bench import memory
+from bench.contenders.keys import arrow_keys, phy_offsets, store_timestamps
+from bench.contenders.result import Result, repeat
+from mqindex.rocketmq import IndexFile, IndexService
+
+__all__ = ["FILES", "fill", "run"]
+
+FILES = 8
+_UNTIL_WARM = 5  # calls after which it is known that the files are in memory
+
+
+def fill(root: str, keys: str, slots: int, entries: int) -> None:
+    """Full index files; the keys of file i are of topic Ti."""
+    wanted = arrow_keys(keys)
+    offsets, times = phy_offsets(len(wanted)), store_timestamps(len(wanted))
+    os.makedirs(os.path.join(root, "index"))
+    for i in range(FILES):
+        path = os.path.join(root, "index", f"2024010100000000{i}")
+        with IndexFile.create(path, hash_slot_num=slots, index_num=entries) as index:
+            index.put_keys(wanted, offsets + i * 10**12, times, topic=f"T{i}")
+            index.flush()
+
+
+def run(
+    *, root: str, hit: str, miss: str, count: int, single: int, slots: int, entries: int, scratch: str, **spec: Any
+) -> Result:
+    """Single calls in one file, then all keys over all files by one call, cold and warm; opening is not counted."""
+    result = Result()
+    present = [f"T{i % FILES}#{key}" for i, key in enumerate(arrow_keys(hit).to_pylist()[:count])]
+    first = [f"T0#{key}" for key in arrow_keys(hit).to_pylist()[:single]]
+    absent = [f"T0#{key}" for key in arrow_keys(miss).to_pylist()[:single]]
+    for keep in repeat(**spec):
+        for measure, keys in (("reads_hit", first), ("reads_miss", absent)):
+            with _opened(root, slots, entries) as service:
+                before = resource.getrusage(resource.RUSAGE_SELF).ru_majflt
+                found = [service.files[0].select_phy_offset(key).tolist() for key in keys]
+                reads = resource.getrusage(resource.RUSAGE_SELF).ru_majflt - before
+            result.answers[measure] = sum(map(sum, found))
+            if keep:
+                result.add(measure, float(reads), len(keys))
+        with _opened(root, slots, entries) as service:
+            with result.timed("batch", len(present), keep=keep):
+                hits = service.query_offsets(None, present)
+            memory.read(file.path for file in service.files)
+            for _ in range(_UNTIL_WARM):
+                service.query_offsets(None, present)
+            with result.timed("warm", len(present), keep=keep):
+                service.query_offsets(None, present)
+        result.answers["batch"] = int(np.sum(hits.values))
+    return result
+
+
+def _opened(root: str, slots: int, entries: int) -> IndexService:
+    for directory, _, names in os.walk(root):
+        for name in names:
+            memory.drop(os.path.join(directory, name))
+    return IndexService.open(os.path.join(root, "index"), hash_slot_num=slots, index_num=entries)
