@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mqindex._native.index_file import IndexCore
+from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding
@@ -68,7 +69,7 @@ def _checked(file: MappedFile, task: SidecarTask) -> list[Finding]:
     try:
         entries = IndexHeader.from_bytes(file.map[:INDEX_HEADER_SIZE]).index_count - 1
         if entries != sidecars.covered:
-            covered = f"{entries} entries"
+            covered = plural(entries, "entry")
             return [catalogue.SIDECAR_BEHIND.finding(fence, field="covered", expected=covered, got=sidecars.covered)]
         sidecars.require_content()
         file.populate()
