@@ -18,7 +18,7 @@ import shlex
 import shutil
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from mqindex.errors import FileStateError, OutputExistsError
@@ -33,6 +33,7 @@ __all__ = [
     "home_of",
     "make_shared_scratch",
     "newest",
+    "require_apart",
     "require_new",
     "scratch",
     "sweep",
@@ -295,6 +296,19 @@ def require_new(out: str, *, overwrite: bool) -> None:
             path=out,
             hint="choose another place, or overwrite (--force), which moves it to a backup beside it",
         )
+
+
+def require_apart(out: str, places: Iterable[str], whose: str, *, home: str | None = None) -> None:
+    """`ValueError` if `out` is one of the `places`, or in one, or above one, whatever links lead there.
+
+    In `home` it may be, but not be it nor above it: what is replaced would go to a backup.
+    """
+    real = os.path.realpath(out)
+    for place in places if home is None else (*places, home):
+        there = os.path.realpath(place)
+        common = os.path.commonpath([there, real])
+        if common == real or (common == there and place != home):
+            raise ValueError(f"out: expected a place of its own, got {out}, where {whose} {place}")
 
 
 def check_space(directory: str, needed: int) -> int:

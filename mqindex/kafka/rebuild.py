@@ -119,9 +119,8 @@ def _begin(begin: _Begin) -> tuple[Survey, str]:
     """Everything that may be refused is refused here, before the first byte is written; also says the space needed."""
     found, out = survey(begin.order), begin.out
     of_a_log_dir = any(partition.clean is not None for partition in found.partitions)
-    for place in [found.root, found.log_dir] if of_a_log_dir else [found.root]:
-        if os.path.commonpath([place, out]) in (place, out):
-            raise ValueError(f"out: expected a place of its own, got {out}, where the segments have {place}")
+    places = [found.root, found.log_dir] if of_a_log_dir else [found.root]
+    staging.require_apart(out, places, "the segments have")
     staging.require_new(out, overwrite=begin.overwrite)
     if disk.is_directory(out):
         with hold_lock(log_dir_of(out)):  # what a broker uses does not go to a backup

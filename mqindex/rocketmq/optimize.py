@@ -33,6 +33,7 @@ from mqindex.rocketmq.wrong_place import refuse_other_place
 
 __all__ = ["optimize"]
 
+_OF_STORE = ("commitlog", "consumequeue", "consumequeue_ext", "config")
 _SIDE_BITS = 10  # of side files for an entry, all of other keys
 _HUGE_FROM = 100_000  # entries; below, huge pages cost more than they give
 
@@ -237,9 +238,9 @@ def _require_in_place(order: _Order, own: geometry.Geometry, new: geometry.Geome
 
 
 def _require_elsewhere(order: _Order, directory: str) -> None:
-    common = os.path.commonpath([directory, order.out])
-    if common in (directory, order.out):
-        raise ValueError(f"out: expected a place of its own, got {order.out}, where the index files are: {directory}")
+    beside = os.path.dirname(os.path.realpath(directory))
+    places = (directory, *(os.path.join(beside, name) for name in _OF_STORE))
+    staging.require_apart(order.out, places, "the store of the index has")
     staging.require_new(order.out, overwrite=order.overwrite)
     with _not_in_use(order.out):  # a store in use does not go to a backup
         pass

@@ -198,10 +198,7 @@ def _begin(order: _Order) -> tuple[Survey, str]:
     stores.require_store(order.options.root)
     options = order.options
     queues = (options.consume_queue, options.consume_queue_ext_directory)
-    for place in (options.root, options.index, *queues, *options.commitlog):
-        inside = order.out if place == order.options.root else os.path.commonpath([place, order.out])
-        if os.path.commonpath([place, order.out]) == order.out or (place != order.options.root and inside == place):
-            raise ValueError(f"out: expected a place of its own, got {order.out}, where the store has {place}")
+    staging.require_apart(order.out, (options.index, *queues, *options.commitlog), "the store has", home=options.root)
     staging.require_new(order.out, overwrite=order.overwrite)
     if disk.exists(os.path.join(order.out, "lock")):
         with stores.hold_lock(order.out):  # a store in use does not go to a backup

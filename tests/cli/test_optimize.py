@@ -77,3 +77,17 @@ def test_what_is_no_index_is_said(shell: Shell, basic: Store, tmp_path: Path) ->
     assert shell("optimize", basic.root / "commitlog", "--out", tmp_path / "a").status == 2
     inside = shell("optimize", basic.root, "--out", basic.root / "index" / "new")
     assert (inside.status, "a place of its own" in inside.err) == (2, True)
+
+
+def test_out_takes_nothing_of_the_store_away(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    """Whatever links lead there."""
+    before = basic.contents()
+    (tmp_path / "alias").symlink_to(basic.root)
+    for place in ("alias/index", "alias/index/new", f"{basic.root}/commitlog", "alias/consumequeue"):
+        for command in ("optimize", "rebuild"):
+            refused = shell(command, basic.root, "--out", tmp_path / place, "--force")
+            assert (refused.status, "expected a place of its own" in refused.err) == (2, True), refused.err
+    assert basic.contents() == before
+    refused = shell("optimize", basic.root, "--out", basic.root)
+    assert "the old files then go to a backup in the store" in refused.err
+    assert "beside it" not in refused.err

@@ -54,7 +54,10 @@ def command(
 
     if engine.sees(index):
         require_kind(index, None, STORE, INDEX_DIR, INDEX_FILE)
-        require_new(os.path.abspath(out), overwrite=force)  # at once, and not when Spark has started
+        if os.path.commonpath([os.path.realpath(index), os.path.realpath(out)]) != os.path.realpath(
+            out
+        ):  # in place has its own words
+            require_new(os.path.abspath(out), overwrite=force)  # at once, and not when Spark has started
     try:
         with engine.open() as chosen:
             report = rocketmq.optimize(
