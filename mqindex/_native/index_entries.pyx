@@ -116,7 +116,7 @@ cdef class IndexEntries:
     def close(self):
         """Let the buffer go; may be called twice and changes no byte, but for the entries that a writer has accepted."""
         try:
-            self.store_lent()
+            self.store_lent(True)
         finally:
             with cython.critical_section(self):
                 self.open = False
@@ -178,7 +178,7 @@ cdef class IndexEntries:
     # ---- a writer that stores by blocks
 
     cdef int lend(self, object store) except -1:
-        """Let one writer alone put, until `take_back`; `store()` has it store what it has accepted."""
+        """Let one writer alone put, until `take_back`; `store(last)` has it store what it has accepted."""
         with cython.critical_section(self):
             self.require_writable()
             if self.putting > 0:
@@ -191,11 +191,11 @@ cdef class IndexEntries:
             self.waiting, self.writable = None, True
         return 0
 
-    def store_lent(self):
-        """Have an open writer store what it has accepted."""
+    def store_lent(self, bint last=False):
+        """Have an open writer store what it has accepted; `last`: it accepts no more."""
         store = self.waiting
         if store is not None and self.open and self.owner.here:
-            store()
+            store(last)
 
     cdef Py_ssize_t room(self) except -1:
         """Entries that still fit."""

@@ -63,6 +63,7 @@ cdef class IndexWriter:
         cdef Py_ssize_t room = min(self.core.room(), BLOCK)
         if room > 0:
             self.reserve(room)
+            self.require_open()  # another thread may have closed the writer, or the file, meanwhile
         self.limit = room
         return room > 0
 
@@ -71,11 +72,13 @@ cdef class IndexWriter:
             raise ClosedFileError("the writer is closed", path=self.core.path)
         return 0
 
-    cpdef int store(self) except -1:
-        """Internal: bring what was accepted into the file."""
-        cdef Py_ssize_t n = self.n
+    cpdef int store(self, bint last=False) except -1:
+        """Internal: bring what was accepted into the file; `last`: and accept no more."""
+        cdef Py_ssize_t n
         with cython.critical_section(self):
+            n = self.n
             self.n = self.limit = 0
+            self.closed |= last
             if n > 0:
                 self.core.put_lent(self.hashes, self.phy_offsets, self.store_timestamps, n)
         return 0
@@ -91,7 +94,7 @@ cdef class IndexWriter:
             return
         try:
             if self.core.open and self.core.owner.here:  # what a parent accepted is not its child's to store
-                self.store()
+                self.store(True)
         finally:
             self.closed = True
             self.core.take_back()

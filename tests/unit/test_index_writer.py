@@ -217,3 +217,21 @@ def test_a_writer_that_nobody_closes_keeps_nothing_alive(path: Path) -> None:
     gc.collect()
     with IndexFile.open(path, hash_slot_num=5, index_num=8, writable=True) as again:
         assert again.header.index_count == 2
+
+
+def test_a_put_that_the_close_of_the_file_overtakes_is_not_accepted(path: Path) -> None:
+    index = IndexFile.create(path, hash_slot_num=97, index_num=BLOCK)
+    writer = IndexWriter(index._core, lambda n: index.close())  # as another thread, while the block's space is reserved
+    with pytest.raises(ClosedFileError):
+        writer.put_key("T#a", 0, T0)
+    writer.close()
+    with IndexFile.open(path, hash_slot_num=97, index_num=BLOCK) as again:
+        assert again.header.index_count == 1
+
+
+def test_a_put_that_the_close_of_the_writer_overtakes_is_not_accepted(index: IndexFile) -> None:
+    writer = IndexWriter(index._core, lambda n: writer.close())
+    with pytest.raises(ClosedFileError):
+        writer.put_key("T#a", 0, T0)
+    assert index.put_key("T#b", 0, T0)
+    assert index.header.index_count == 2
