@@ -160,7 +160,7 @@ def width_for(low: int, high: int, bins: int = MAX_BINS) -> int:
 
 
 def a_day(amount: int, first: int | None, last: int | None) -> int | None:
-    """How much a day, where `amount` came between two times; None: they are no times, or less than a minute apart.
+    """How much a day, where `amount` came from `first` to `last`; None: they are no times, or less than a minute apart.
 
     >>> start = 1_700_000_000_000
     >>> a_day(500, start, start + 43_200_000), a_day(500, start, start + 5), a_day(500, 0, start), a_day(5, None, start)
