@@ -36,8 +36,8 @@ enum { UNSEEN, GOOD, USELESS };
 
 /* Ask for whole pages of a mapping; advice: who refuses it loses time only. */
 static void read_ahead(const uint8_t *start, size_t size) {
-    uintptr_t whole = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)start / whole * whole;
-    madvise((void *)first, (uintptr_t)start + size - first, MADV_WILLNEED);
+    size_t into = (uintptr_t)start % (uintptr_t)sysconf(_SC_PAGESIZE);
+    madvise((void *)(start - into), into + size, MADV_WILLNEED);
 }
 
 static int load_partition(mqi_key_filter *filter, uint32_t i, const uint8_t *record) {
@@ -164,10 +164,11 @@ static void sort_keys(uint32_t *keys, uint32_t *spare, size_t n) {
     }
 }
 
+/* n >= 1 */
 static size_t distinct(uint32_t *keys, size_t n) {
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i++)
-        if (i == 0 || keys[i] != keys[i - 1]) keys[kept++] = keys[i];
+    size_t kept = 1;
+    for (size_t i = 1; i < n; i++)
+        if (keys[i] != keys[i - 1]) keys[kept++] = keys[i];
     return kept;
 }
 
@@ -175,7 +176,11 @@ static size_t distinct(uint32_t *keys, size_t n) {
  * / log(n)) keys, at least 1.125 * n. */
 static void shape(size_t n, mqi_fingerprints *made) {
     uint32_t length = 1;
-    for (double power = 0.0667 * 3.33; power <= (double)n && length < LONGEST; power *= 3.33) length *= 2;
+    double power = 0.0667 * 3.33;
+    while (power <= (double)n && length < LONGEST) {
+        power *= 3.33;
+        length *= 2;
+    }
     double bits = 0; /* log2(n), to a line between the powers of two */
     size_t rest = n;
     for (; rest >= 2; rest /= 2) bits++;
@@ -215,7 +220,7 @@ static int peel(const uint32_t *keys, size_t n, const mqi_fingerprints *made, ta
         t->alone[waiting] = (uint32_t)i;
         waiting += t->counts[i] >> 2 == 1;
     }
-    while (waiting > 0) {
+    while (waiting > 0 && taken < n) {
         uint32_t at = t->alone[--waiting];
         if (t->counts[at] >> 2 != 1) continue; /* its key was taken out by another of its places */
         uint64_t h = t->hashes[at];

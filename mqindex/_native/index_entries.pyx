@@ -114,7 +114,7 @@ cdef class IndexEntries:
             pthread_mutex_destroy(&self.writers)
 
     def close(self):
-        """Let the buffer go; may be called twice and changes no byte, but for the entries that a writer has accepted."""
+        """Let the buffer go; may be called twice, and changes no byte but for the entries a writer has accepted."""
         try:
             self.store_lent(True)
         finally:
@@ -201,9 +201,9 @@ cdef class IndexEntries:
         """Entries that still fit."""
         with cython.critical_section(self):
             self.require_open()
-            free = self.file.index_num - mqi_index_next(&self.file)
+            left = self.file.index_num - mqi_index_next(&self.file)
             still_whole(self.range)
-        return free
+        return left
 
     cdef int put_lent(
         self, const int32_t* hashes, const int64_t* phy_offsets, const int64_t* store_timestamps, Py_ssize_t n
@@ -216,7 +216,8 @@ cdef class IndexEntries:
             stored = mqi_index_put_columns(&self.file, hashes, phy_offsets, store_timestamps, n)
             still_whole(self.range)
         if <Py_ssize_t> stored < n:
-            raise IndexFullError("somebody else has put into the file meanwhile", path=self.path, expected=n, got=stored)
+            raise IndexFullError(
+                "somebody else has put into the file meanwhile", path=self.path, expected=n, got=stored)
         return 0
 
     # ---- one key

@@ -9,7 +9,7 @@ cdef extern from "Python.h":
 cdef extern from *:
     """
     #include <stdint.h>
-    /* An exact int of few digits, 0 .. 2^60 - 1 in Python 3.11, as offsets and times are, without a call; 0: another. */
+    /* An exact int of few digits, 0 .. 2^60 - 1 in Python 3.11, as offsets and times are: no call; 0: another. */
     static inline int mqi_plain_int(PyObject *number, int64_t *value) {
     #if PY_VERSION_HEX < 0x030C0000 && PYLONG_BITS_IN_DIGIT == 30
         if (!PyLong_CheckExact(number)) return 0;

@@ -1,5 +1,7 @@
 from typing import final
 
+__pyx_capi__: dict[str, object]  # what other kernels cimport
+
 @final
 class Owner:
     path: str | None

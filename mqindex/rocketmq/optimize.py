@@ -350,6 +350,11 @@ def _moves(name: str, made: _Made) -> Iterator[tuple[str, str]]:
         yield path, os.path.join(DIRECTORY, name + suffix)
 
 
+def _index_of(root: str, name: str) -> str:
+    """Whose owner and mode a side file takes: who may not read the index file may not ask what is in it."""
+    return os.path.join(root, "index", os.path.splitext(os.path.basename(name))[0])
+
+
 # ---- and there they are -------------------------------------------------------------------------------------------
 
 
@@ -363,5 +368,5 @@ def _publish(
         report.out_files, report.backup = run_one(engine, publish, publication, "publish")
     elif moves:
         report.backup = os.path.join(order.out, run_one(engine, backup_in, [order.out], "make a backup"))
-        changes = tuple(Change(name, path) for path, name in moves)
+        changes = tuple(Change(name, path, _index_of(order.out, name)) for path, name in moves)
         report.out_files = run_one(engine, exchange_files, Exchange(order.out, report.backup, changes), "publish")

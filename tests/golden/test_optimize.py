@@ -121,6 +121,28 @@ def test_a_wrong_entry_is_found(field: int, wrong: str, golden_store: GoldenStor
     assert verify(root, deep=True).ok
 
 
+def test_entries_of_a_slot_that_changed_places_are_found(golden_store: GoldenStore) -> None:
+    """All links stay right, and so does every entry; but a look-up answers in another order, or ends too early."""
+    chosen, root = golden_store("basic-493")
+    slots, entries = chosen.geometry
+    optimize(root, root, overwrite=True)
+    path = index_paths(root)[1]
+    good = path.read_bytes()
+    with IndexFile.open(path, hash_slot_num=slots, index_num=entries) as file:
+        columns = file.entries()
+    linked = np.flatnonzero((columns["prev_index"][1:] > 0) & (np.diff(columns["phy_offset"]) > 0)) + 2
+    assert len(linked) > 2
+    for number in linked[[0, len(linked) // 2, -1]].tolist():
+        at = 40 + 4 * slots + 20 * number
+        path.write_bytes(
+            good[: at - 20] + good[at : at + 16] + good[at - 4 : at] + good[at - 20 : at - 4] + good[at + 16 :]
+        )
+        report = verify(root, deep=True)
+        assert str(path) in {finding.path for finding in report.findings if finding.severity == "error"}, number
+        path.write_bytes(good)
+    assert verify(root, deep=True).ok
+
+
 @pytest.mark.parametrize("at", [0, 8, 16, 24], ids=["begin_time", "end_time", "begin_offset", "end_offset"])
 def test_a_wrong_header_is_found(at: int, golden_store: GoldenStore) -> None:
     chosen, root = golden_store("basic-493")

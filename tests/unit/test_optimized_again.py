@@ -55,3 +55,9 @@ def test_damaged_side_files_are_written_anew(which: int, path: Path) -> None:
     side.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
     optimize(root, root, overwrite=True)
     assert side.read_bytes() == good
+
+
+def test_side_files_have_the_mode_of_their_index_file(path: Path) -> None:
+    path.chmod(0o600)
+    optimize(path.parent.parent, path.parent.parent, overwrite=True)
+    assert [Path(side).stat().st_mode & 0o777 for side in (path, *sidecar_paths(str(path)))] == [0o600] * 3

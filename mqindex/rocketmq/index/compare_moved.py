@@ -7,6 +7,7 @@ this package put behind such entries is in the log's order again, and begins whe
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -146,7 +147,36 @@ class _MovedPart:
         cuts = self._samples[np.linspace(0, len(self._samples) - 1, stretches + 1).astype(np.int64)][1:-1]
         borders = np.unique([self._first, *cuts.tolist(), self._last + 1])
         for start, stop in pairwise(borders.tolist()):
-            yield self._compare(start, stop)
+            result = self._compare(start, stop)
+            if stop > self._last:
+                result.differences += itertools.islice(self._out_of_turn(), MAX_DIFFERENCES)
+            yield result
+
+    def _out_of_turn(self) -> Iterator[Difference]:
+        """Entries behind one of a later message in their slot: look-ups answer newest first. A restarted broker's
+        second entry of a message may be there, or of one that another file has.
+        """
+        begin = self._index.header.begin_phy_offset
+        for start in range(1, self._count, _BLOCK):
+            block = self._index.entries(start, min(start + _BLOCK, self._count) + 1)
+            slots, offsets = self._slots(block["key_hash"]), block["phy_offset"]
+            down = (slots[1:] == slots[:-1]) & (offsets[1:] < offsets[:-1]) & (offsets[1:] >= begin)
+            for at in (np.flatnonzero(down) + 1).tolist():
+                before = int(offsets[at - 1])
+                if not self._is_repeated(start + at, int(slots[at]), start + int(np.searchsorted(slots, slots[at]))):
+                    yield Difference("wrong", start + at, int(offsets[at]), 1, "phy_offset", before, int(offsets[at]))
+
+    def _is_repeated(self, number: int, slot: int, first: int) -> bool:
+        """Whether the same entry is there before this one. `first`: of its slot, as far as known."""
+        earlier = self._index.entries(first if first > 1 and self._slot_of(first - 1) != slot else 1, number + 1)
+        same = (earlier["key_hash"] == earlier["key_hash"][-1]) & (earlier["phy_offset"] == earlier["phy_offset"][-1])
+        return int(np.count_nonzero(same)) > 1
+
+    def _slot_of(self, number: int) -> int:
+        return int(self._slots(self._index.entries(number, number + 1)["key_hash"])[0])
+
+    def _slots(self, hashes: Array) -> Array:
+        return hashes.view(np.uint32) % np.uint32(self._index.hash_slot_num)
 
     def ends(self, some: int) -> Iterator[Comparison]:
         """Some entries at the beginning, and at the end."""
@@ -166,8 +196,7 @@ class _MovedPart:
         result, wanted = self._expected(wanted, got, stop > self._last)
         if stop > self._last:
             self.end = result.end
-        slots = wanted["key_hash"].view(np.uint32) % np.uint32(self._index.hash_slot_num)
-        wanted = wanted[np.lexsort((slots, wanted["phy_offset"]))]
+        wanted = wanted[np.lexsort((self._slots(wanted["key_hash"]), wanted["phy_offset"]))]
         result.entries = len(got)
         result.differences = list(self._differences(wanted, got, result.begin))
         return result
