@@ -34,7 +34,7 @@ from mqindex.rocketmq.wrong_place import refuse_other_place
 __all__ = ["optimize"]
 
 _OF_STORE = ("commitlog", "consumequeue", "consumequeue_ext", "config")
-_SIDE_BITS = 10  # of side files for an entry, all of other keys
+_SIDE_BITS = 10  # of sidecars for an entry, all of other keys
 _HUGE_FROM = 100_000  # entries; below, huge pages cost more than they give
 
 
@@ -55,16 +55,18 @@ def optimize(
     Parameters
     ----------
     index : path of a store's root, of a directory of index files, or of one such file.
-    out : path; becomes shaped like a store, `index/<17 digits>`, and `mqindex-index/` with two side files for each,
-        which look-ups of this package use while nothing was written behind what they cover. It must not exist or be
-        empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`. The root of the very store with `overwrite=True`:
-        in place, each file by one rename; the old ones go to `<store>/mqindex-backup-<UTC>/`, and `undo_repair` puts
-        them back. The broker must be stopped for that.
+    out : path; becomes shaped like a store, `index/<17 digits>`, and `mqindex-index/` with a fence and a key filter for
+        each, which look-ups of this package use while nothing was written behind what they cover. It must not exist or
+        be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`. The root of the very store with
+        `overwrite=True`: in place, each file by one rename; the old ones go to `<store>/mqindex-backup-<UTC>/`, and
+        `undo_repair` puts them back. The broker must be stopped for that.
     hash_slot_num, index_num : int or None
         Another geometry, elsewhere only: a broker reads all files with that of its configuration. Any number of slots
         will do, as files hold the whole hash of a key; of files that are optimized already, a multiple of theirs, as
-        the order of different slots' entries is lost in them. index_num must be more than the entries of each file.
-        None: that of the files. For files that do not show their own geometry: that.
+        the order of different slots' entries is lost in them. A look-up with `begin` ends at the first entry of its
+        slot that is older, of whichever key: where clocks went back, another number of slots may change what it finds.
+        index_num must be more than the entries of each file. None: that of the files. For files that do not show
+        their own geometry: that.
     engine : where the stages run, a task for each file; None: `LocalEngine()`.
 
     Returns
@@ -159,7 +161,7 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """New files in the scratch: an index file, if it was not in order already, and its side files."""
+    """New files in the scratch: an index file, if it was not in order already, and its sidecars."""
 
     path: str | None
     sides: tuple[str, ...]
@@ -301,7 +303,7 @@ def _order_lost(task: _Task) -> GeometryError:
 
 
 def _sides_of(source: IndexFile, task: _Task) -> tuple[str, ...]:
-    """The side files of a file that stays, where it has none that are good."""
+    """The sidecars of a file that stays, where it has none that are good."""
     with MappedFile.open(source.path) as file:
         there = find_sidecars(file, task.own)
     if there is not None:

@@ -1,4 +1,4 @@
-"""`optimize` of files that it wrote itself: another geometry, side files that were damaged."""
+"""`optimize` of files that it wrote itself: another geometry, sidecars that were damaged."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_another_geometry_only_where_the_order_of_time_is_known(slots: int, path
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["fence", "filter"])
-def test_damaged_side_files_are_written_anew(which: int, path: Path) -> None:
+def test_damaged_sidecars_are_written_anew(which: int, path: Path) -> None:
     root = path.parent.parent
     optimize(root, root, overwrite=True)
     side = Path(sidecar_paths(str(path))[which])

@@ -1,4 +1,4 @@
-"""Side files that were good once, of a file that is there no longer: they change no answer."""
+"""Sidecars that were good once, of a file that is there no longer: they change no answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def twin(keys: list[str]) -> TwinFile:
 
 
 def found(path: Path, key: str) -> tuple[bool, list[int], list[int]]:
-    """Whether side files are used, and the answers of the single call and of the bulk one."""
+    """Whether sidecars are used, and the answers of the single call and of the bulk one."""
     with IndexFile.open(path, hash_slot_num=SLOTS, index_num=ROOM) as index:
         single = index.select_phy_offset(key).tolist()
         return index._sidecars is not None, single, index.select_phy_offsets([key]).values.tolist()
