@@ -167,10 +167,12 @@ class _MovedPart:
                     yield Difference("wrong", start + at, int(offsets[at]), 1, "phy_offset", before, int(offsets[at]))
 
     def _is_repeated(self, number: int, slot: int, first: int) -> bool:
-        """Whether the same entry is there before this one. `first`: of its slot, as far as known."""
+        """Whether its message, which may have a key twice, was indexed before. `first`: of its slot, if known."""
         earlier = self._index.entries(first if first > 1 and self._slot_of(first - 1) != slot else 1, number + 1)
         same = (earlier["key_hash"] == earlier["key_hash"][-1]) & (earlier["phy_offset"] == earlier["phy_offset"][-1])
-        return int(np.count_nonzero(same)) > 1
+        hashed, offset = int(earlier["key_hash"][-1]), int(earlier["phy_offset"][-1])
+        once = self._log.of(offset)["key_hash"].tolist().count(hashed) if offset >= _lowest(self._log) else 1
+        return int(np.count_nonzero(same)) > max(once, 1)
 
     def _slot_of(self, number: int) -> int:
         return int(self._slots(self._index.entries(number, number + 1)["key_hash"])[0])
