@@ -103,10 +103,9 @@ STALE_BYTES_AFTER_LOG_END = Kind("stale-bytes-behind-log-end", "info",
 LOG_EXPIRED_MEANWHILE = Kind("log-expired-meanwhile", "info",
     "A broker deleted the log's oldest files while they were read; they are left out.",
     "a broker deleted {files} of its oldest files while they were read; they are left out")
-LOG_GREW_MEANWHILE = Kind("log-grew-meanwhile", "warning",
-    "Messages were written while the log was read. What index, queues and checkpoint have of them already is not "
-    "compared, and may be among the findings as if it were beyond the log's end.",
-    "before you believe what is beyond the log's end, look at a snapshot of the store, or stop the broker")
+LOG_GREW_MEANWHILE = Kind("log-grew-meanwhile", "info",
+    "Messages were written while the store was read. It is compared up to where its log ended at first.",
+    "somebody writes the store; it is compared up to this end, later messages are left out")
 
 # ---- the index
 

@@ -11,7 +11,9 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import require_seen, run_one
-from mqindex.report import Report
+from mqindex.report import Finding, Report
+from mqindex.rocketmq import catalogue
+from mqindex.rocketmq.checks.log_check import Walked
 from mqindex.rocketmq.checks.side_check import SideCheck, check_sides
 from mqindex.rocketmq.checks.sidecar_check import check_sidecar, sidecars_to_check
 from mqindex.rocketmq.checks.start_check import check_start
@@ -20,8 +22,9 @@ from mqindex.rocketmq.checks.unknown import wanted_settings
 from mqindex.rocketmq.mending.index_repair import planned_actions
 from mqindex.rocketmq.mending.queue_repair import planned_queue_actions
 from mqindex.rocketmq.options import StoreArguments, store_options
+from mqindex.rocketmq.pipeline.log_end import frames_end_now
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
-from mqindex.rocketmq.pipeline.survey import Survey, find_growth, start_report, survey_in_place
+from mqindex.rocketmq.pipeline.survey import Survey, start_report, survey_in_place
 from mqindex.rocketmq.tally.split_tally import sampling
 
 __all__ = ["Examined", "examine", "verify"]
@@ -106,9 +109,12 @@ def examine(
     sides = run_one(engine, check_sides, _sides(diagnosis), "check side files")
     beside = sidecars_to_check(found.options.index, found.index_files, found.geometry.value)
     sides += [one for some in engine.map(check_sidecar, beside, name="check fences and filters") for one in some]
-    sides += run_one(engine, find_growth, found, "look at the log's end")
     unknown = [one.finding() for one in wanted_settings(engine, diagnosis.index, diagnosis.queues)]
-    report.findings = list(dict.fromkeys([*diagnosis.index.findings, *diagnosis.queues.findings, *sides, *unknown]))
+    listed = list(dict.fromkeys([*diagnosis.index.findings, *diagnosis.queues.findings, *sides, *unknown]))
+    end = run_one(engine, frames_end_now, diagnosis.walked.survey, "look at the log's end")
+    if end > diagnosis.walked.end:
+        listed = [one for one in listed if one.kind not in _OF_LATER] + [_growth(diagnosis.walked, end)]
+    report.findings = listed
     report.actions = planned_actions(diagnosis.index) + planned_queue_actions(diagnosis.queues)
     report.start = diagnosis.index.start
     report.entries = sum(one_file.entries for one_file in diagnosis.index.good)
@@ -117,6 +123,27 @@ def examine(
     report.bytes = diagnosis.index.survey.log_bytes
     report.seconds = time.perf_counter() - started
     return Examined(report, found, diagnosis, every)
+
+
+_OF_LATER = frozenset(
+    kind.name
+    for kind in (
+        catalogue.FRAMES_AFTER_LOG_END,
+        catalogue.STALE_BYTES_AFTER_LOG_END,
+        catalogue.CHECKPOINT_AHEAD,
+        catalogue.CHECKPOINT_OFFSET_AHEAD,
+        catalogue.CONSUMER_OFFSET.beyond_queue,
+        catalogue.CONSUMER_OFFSET.without_queue,
+        catalogue.DELAY_OFFSET.beyond_queue,
+        catalogue.DELAY_OFFSET.without_queue,
+    )
+)
+"""Of a store that is being written: what is beyond the log's end, and what side files say, may be of later messages."""
+
+
+def _growth(walked: Walked, end: int) -> Finding:
+    path = walked.survey.spans[-1].path
+    return catalogue.LOG_GREW_MEANWHILE.finding(path, expected=f"its end at phy offset {walked.end}", got=end)
 
 
 def _sides(diagnosis: StoreDiagnosis) -> SideCheck:

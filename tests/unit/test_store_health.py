@@ -41,14 +41,14 @@ def test_a_message_that_is_gone_from_the_log_meanwhile_is_one_sentence(tmp_path:
 
 
 class Writing(LocalEngine):
-    """While the log is read, somebody writes to the store."""
+    """While the store is read, somebody writes to it; files of its log and of its index fill up and others follow."""
 
     def __init__(self, store: MessageStore) -> None:
         super().__init__(1)
         self._store, self.written = store, 0
 
     def map(self, function: Any, items: Any, **options: Any) -> Any:
-        if options.get("name") == "check the log":
+        if options.get("name") in ("check the index files", "check the log", "check the queues", "check side files"):
             put(self._store, 300)
             self.written += 300
         return super().map(function, items, **options)
@@ -64,20 +64,19 @@ def test_a_store_that_is_being_written_is_reported_up_to_where_its_log_ended(tmp
     config = {"maxHashSlotNum": 50, "maxIndexNum": 500, "mappedFileSizeCommitLog": 8192}
     with MessageStore.open(tmp_path, writable=True, config=config) as store:
         put(store, 200)
-        for number in range(3):
+        written = 200
+        for _ in range(3):
             engine = Writing(store)
             health = report(tmp_path, config=config, engine=engine)
-            kinds = {one.kind for one in health.verify.findings if one.severity != "info"}
-            assert "log-grew-meanwhile" in kinds
-            assert kinds <= {
-                "log-grew-meanwhile", "queue-beyond-log", "index-beyond-log", "missing-entries", "checkpoint-ahead",
-            }  # fmt: skip
+            assert health.ok, health.verify.findings
+            assert "log-grew-meanwhile" in {one.kind for one in health.verify.findings}
             assert health.coverage is not None
             assert health.topics is not None
             assert health.coverage.messages == health.topics.messages
-            assert 200 + 300 * number <= health.topics.messages < 500 + 300 * number
+            assert written <= health.topics.messages < written + engine.written
+            written += engine.written
             assert health.verify.start is not None
             assert health.verify.start.lock == "held"
     quiet = report(tmp_path, config=config)
-    assert (quiet.ok, quiet.verify.messages) == (True, 1100)
+    assert (quiet.ok, quiet.verify.messages) == (True, written)
     assert "log-grew-meanwhile" not in {one.kind for one in quiet.verify.findings}

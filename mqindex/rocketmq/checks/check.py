@@ -18,25 +18,28 @@ from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.layout import INDEX_HEADER_FIELDS, IndexHeader
 from mqindex.rocketmq.log.expiry import present
 from mqindex.rocketmq.log.log_entries import LogEntries, LogSpan
+from mqindex.rocketmq.pipeline.log_end import log_now
 from mqindex.rocketmq.pipeline.splits import damage_finding
 from mqindex.rocketmq.tally.index_shape import IndexShape, index_shape
 
 __all__ = ["Checked", "FileCheck", "check_file", "structural_finding"]
 
 _ENDS = 100  # entries compared at both ends of a file
+_LOOKS = 5  # at a log that grows while it is compared
 
 
 @dataclass(frozen=True, slots=True)
 class FileCheck:
-    """One index file to check. `log_end`: where the log's frames end. `earlier`: the files before it, by name.
+    """One index file to check. `earlier`: the files before it, by name. `measure`: its shape too.
 
-    `measure`: its shape too.
+    `log_end`: where the log's frames ended when it was fixed; `commitlog`: the directories where it may go on since.
     """
 
     path: str
     geometry: tuple[int, int]
     spans: tuple[LogSpan, ...]
     log_end: int
+    commitlog: tuple[str, ...]
     tags: bool
     deep: bool
     earlier: tuple[str, ...] = ()
@@ -70,10 +73,11 @@ def check_file(check: FileCheck) -> Checked:
     """Structure first, then both ends against the log; with `deep`, and where files of it are missing, every entry.
 
     Where a broker deletes the log's oldest files meanwhile, what is left is the log; `gone`: or the index file itself.
+    Where it writes more, a file that goes on beyond the log's end is compared with the log as it is by then.
     """
     while True:
         try:
-            return _check_file(check)
+            return _check_growing(check)
         except FileNotFoundError:
             if not disk.exists(check.path):
                 return Checked(check.path, False, (), gone=True)
@@ -81,6 +85,18 @@ def check_file(check: FileCheck) -> Checked:
             if len(left) == len(check.spans):
                 raise
             check = replace(check, spans=left)
+
+
+def _check_growing(check: FileCheck) -> Checked:
+    checked, known = _check_file(check), check.log_end
+    for _ in range(_LOOKS):
+        if checked.good:
+            break
+        spans, end = log_now(check.commitlog, check.spans)
+        if end <= known:
+            break
+        checked, known = _check_file(replace(check, spans=spans, log_end=end)), end
+    return checked
 
 
 def _check_file(check: FileCheck) -> Checked:

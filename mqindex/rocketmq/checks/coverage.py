@@ -67,7 +67,7 @@ def gaps(good: Sequence[Checked], spans: Sequence[LogSpan], *, tags: bool) -> li
                 stretch = Stretch(at.phy_offset, file.begin.phy_offset + 1)
                 found.append(Gap(after, file, stretch, at.ordinal, total - file.begin.ordinal))
             at, after = max(file.end, at), file  # they are in the order of their ends; some may lie before the log
-        found.append(Gap(after, None, Stretch(at.phy_offset, high), at.ordinal, 0))
+        found.append(Gap(after, None, Stretch(min(at.phy_offset, high), high), at.ordinal, 0))
     return found
 
 

@@ -58,6 +58,7 @@ def check_files(
             geometry=found.geometry.value,
             spans=spans,
             log_end=_end(spans),
+            commitlog=tuple(found.options.commitlog),
             tags=found.tags,
             deep=deep,
             earlier=files[max(0, at - 8) : at],

@@ -115,9 +115,17 @@ def walk_log(
     walked.findings = stitched.gone + [damage_finding(damage) for damage in stitched.damage]
     if stitched.fault is not None:
         walked.findings += find_behind(engine, found.spans, stitched.fault)
-        ended = replace(found.spans[-1], stop=stitched.fault.at)
+    if found.spans:
+        ended = replace(found.spans[-1], stop=_frames_end(found.spans[-1].stop, stitched))
         walked.survey = replace(found, spans=(*found.spans[:-1], ended))
     return walked
+
+
+def _frames_end(stop: int, walk: Stitched[LogRun]) -> int:
+    """Where the log ends; without a fault after a frame that begins before `stop`, for somebody is writing it."""
+    if walk.fault is not None:
+        return walk.fault.at
+    return max((run.end for run in walk.runs if run.end is not None), default=stop)
 
 
 def _checks(

@@ -52,7 +52,10 @@ class QueueCheck:
 
 @dataclass(slots=True)
 class QueueChecked:
-    """`min_offset` and `max_offset`: the places from the first file's begin, after the last unit that is valid."""
+    """`min_offset` and `max_offset`: the places from the first file's begin, after the last unit that is valid.
+
+    `reach`: the greatest phy offset that a unit has beyond the log's end; -1: none has.
+    """
 
     topic: str
     queue_id: int
@@ -61,6 +64,7 @@ class QueueChecked:
     units: int = 0
     min_offset: int = 0
     max_offset: int = 0
+    reach: int = -1
 
 
 def check_queue(check: QueueCheck) -> QueueChecked:
@@ -182,6 +186,8 @@ class _Places:
         damaged = np.zeros(len(phys), bool)
         for low, high in self._check.damaged:
             damaged |= unit & (phys >= low) & (phys < high)
+        if beyond.any():
+            self._checked.reach = max(self._checked.reach, int(phys[beyond].max()))
         kinds = {
             catalogue.QUEUE_UNITS_EXPIRED: expired,
             catalogue.QUEUE_BEYOND_LOG: beyond,

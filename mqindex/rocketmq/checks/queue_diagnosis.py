@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from mqindex._words import plural
 from mqindex.engines import Engine
+from mqindex.engines.tasks import run_one
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks import queue_check
@@ -16,6 +17,7 @@ from mqindex.rocketmq.checks.log_check import Walked, walk_log
 from mqindex.rocketmq.checks.queue_check import QueueCheck, QueueChecked
 from mqindex.rocketmq.layout import number_of
 from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.pipeline.log_end import frames_end_now
 from mqindex.rocketmq.pipeline.queue_survey import is_rocksdb, queues_elsewhere
 from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.consume_queue_table import list_queues
@@ -83,7 +85,10 @@ def diagnose_queues(
     checks = [_check(walked, name, all_expected.get(name)) for name in present]
     weights = [1 + len(check.ranges) for check in checks]
     looked = engine.map(queue_check.check_queue, checks, name="check the queues", weights=weights, unit="stretch")
-    queues = [_judged(found, one, all_expected.get((one.topic, one.queue_id))) for one in looked]
+    end = walked.end
+    if any(one.reach >= 0 for one in looked):  # units come after their messages: did somebody write these meanwhile?
+        end = run_one(engine, frames_end_now, walked.survey, "look at the log's end")
+    queues = [_judged(found, one, all_expected.get((one.topic, one.queue_id)), end) for one in looked]
     seen = set(present)
     wanted = [name for name, expected in sorted(all_expected.items()) if name not in seen and expected.units]
     missing = [name for name in wanted if name_problem(*name) is None and name[0] not in batch]
@@ -172,8 +177,10 @@ def _gaps(found: Survey) -> Iterable[tuple[int, int]]:
 _NOT_OF_UNITS = (catalogue.STRAY_QUEUE_FILE.name, catalogue.QUEUE_BEGAN_AGAIN.name)
 
 
-def _judged(found: Survey, looked: QueueChecked, expected: ExpectedUnits | None) -> CheckedQueue:
-    findings = list(looked.findings)
+def _judged(found: Survey, looked: QueueChecked, expected: ExpectedUnits | None, end: int) -> CheckedQueue:
+    """`end`: where the log's frames end by now."""
+    written = looked.reach < end  # whatever is beyond the end that was fixed is of messages written since
+    findings = [one for one in looked.findings if not (written and one.kind == catalogue.QUEUE_BEYOND_LOG.name)]
     if expected is not None:
         path = os.path.join(found.options.consume_queue, looked.topic, str(looked.queue_id))
         findings += expected.findings(path)

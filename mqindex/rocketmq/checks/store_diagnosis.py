@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mqindex.engines import Engine
+from mqindex.engines.tasks import run_one
+from mqindex.rocketmq import store
 from mqindex.rocketmq.checks.check import Checked
 from mqindex.rocketmq.checks.diagnosis import Diagnosis, check_files, conclude
 from mqindex.rocketmq.checks.entry_check import EntryRun, EntryStretch
 from mqindex.rocketmq.checks.log_check import Walked, walk_log
 from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis, diagnose_queues
+from mqindex.rocketmq.pipeline.log_end import frames_end_now
 from mqindex.rocketmq.pipeline.survey import Survey
 
 __all__ = ["StoreDiagnosis", "diagnose_store"]
@@ -45,12 +48,22 @@ def diagnose_store(
         engine, found, split_size, check_crc=deep, stretches=[one for one in stretches if one], every=every
     )
     doubtful = _beyond_end(found, walked, checked) | (_disagreeing(walked, checked) if deep else set())
+    end, index_files = run_one(engine, _now, walked.survey, "look at the log's end")
+    if end > walked.end:  # somebody writes: what the newest file lacked of the log's end may be there by now
+        newer = [path for path in index_files if path not in set(found.index_files)]
+        doubtful |= {*range(max(len(checked) - 1, 0), len(checked) + len(newer))}
+        walked.survey = replace(walked.survey, index_files=(*found.index_files, *newer))
     again = sorted(doubtful)
     for at, one in zip(again, check_files(engine, walked.survey, again, deep=deep, measure=measure), strict=True):
-        checked[at] = one
+        checked[at : at + 1] = [one]
     index = conclude(engine, walked.survey, checked, list(walked.findings), split_size)
     queues = diagnose_queues(engine, found, deep=deep, split_size=split_size, walked=walked)
     return StoreDiagnosis(index, queues, walked)
+
+
+def _now(found: Survey) -> tuple[int, list[str]]:
+    """A task: where the log's frames end by now, and which index files there are."""
+    return frames_end_now(found), store.index_paths(found.options.index)
 
 
 def _stretch(found: Survey, one: Checked) -> EntryStretch | None:

@@ -14,11 +14,13 @@ from mqindex.engines import Engine
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
+from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import Damage, LogSpan, drained
+from mqindex.rocketmq.log.log_files import LogFile, list_log_files
 from mqindex.rocketmq.pipeline.splits import Stretch, cut, extract
 from mqindex.rocketmq.pipeline.survey import Survey
 
-__all__ = ["find_behind", "fix_log_end"]
+__all__ = ["find_behind", "fix_log_end", "frames_end_now", "log_now"]
 
 _BLOCK = 1 << 24
 
@@ -35,6 +37,42 @@ def fix_log_end(engine: Engine, found: Survey, split_size: int) -> tuple[Survey,
     findings = find_behind(engine, found.spans, extracted.fault)
     spans = (*found.spans[:-1], replace(last, stop=extracted.fault.at))
     return replace(found, spans=spans), findings
+
+
+def log_now(directories: Sequence[str], spans: Sequence[LogSpan]) -> tuple[tuple[LogSpan, ...], int]:
+    """A log whose end was fixed once, and that somebody may be writing: what it is now, and where its frames end.
+
+    The last span goes on to the end of its file, so that what is written from now on can be read too: a walk ends at
+    the first bad frame there anyway. Nothing is added where the record at the fixed end is still a bad one.
+    """
+    return read_again(lambda: _log_now(directories, spans))
+
+
+def frames_end_now(found: Survey) -> int:
+    """A task: where the frames of a log end by now whose end was fixed."""
+    return log_now(found.options.commitlog, found.spans)[1]
+
+
+def _log_now(directories: Sequence[str], spans: Sequence[LogSpan]) -> tuple[tuple[LogSpan, ...], int]:
+    if not spans:
+        return (), 0
+    now, end = list(spans[:-1]), spans[-1].stop
+    for file in list_log_files(directories):
+        if file.start < spans[-1].file_start:
+            continue
+        if file.start > end:  # the log is not written so far
+            break
+        now = [*(replace(span, last=False) for span in now), LogSpan(file.path, file.start, file.stop, last=True)]
+        end = max(end, _frames_end(file, end))
+    return tuple(now), end
+
+
+def _frames_end(file: LogFile, at: int) -> int:
+    """Where the good frames of a file from `at` on end."""
+    if at >= file.stop:
+        return at
+    with MappedFile.open(file.path) as log:
+        return drained(Extractor(log.map, file.start, at, file.stop, check_crc=True)).end
 
 
 def find_behind(engine: Engine, spans: Sequence[LogSpan], fault: Damage | None) -> list[Finding]:

@@ -123,15 +123,6 @@ def survey_in_place(options: StoreOptions) -> Survey:
     return read_again(look)
 
 
-def find_growth(found: Survey) -> list[Finding]:
-    """What is said where the log reaches further than when it was surveyed: somebody writes it."""
-    spans = read_again(lambda: _spans(_log_files(found.options)))
-    if not spans or not found.spans or spans[-1].stop <= found.spans[-1].stop:
-        return []
-    expected = f"its end at phy offset {found.spans[-1].stop}"
-    return [catalogue.LOG_GREW_MEANWHILE.finding(spans[-1].path, expected=expected, got=spans[-1].stop)]
-
-
 def require_log(found: Survey) -> None:
     """A log that is not there is never taken for one without messages."""
     gone = found.log_gone
