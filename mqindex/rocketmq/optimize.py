@@ -353,7 +353,7 @@ def _moves(name: str, made: _Made) -> Iterator[tuple[str, str]]:
 
 
 def _index_of(root: str, name: str) -> str:
-    """Whose owner and mode a side file takes: who may not read the index file may not ask what is in it."""
+    """Whose owner and mode a sidecar takes: who may not read the index file may not ask what is in it."""
     return os.path.join(root, "index", os.path.splitext(os.path.basename(name))[0])
 
 
