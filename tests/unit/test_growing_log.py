@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -88,14 +89,18 @@ def test_everything_is_given_once_and_in_order(writer: LogWriter, seen: Seen) ->
     assert seen.log.last_message == seen.units[-1]
 
 
-def test_the_last_frame_counts_at_the_second_look_or_when_another_follows(writer: LogWriter, seen: Seen) -> None:
+def test_the_last_frame_counts_at_the_second_look_or_when_another_follows(
+    writer: LogWriter, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1.0
+    monkeypatch.setattr(growing_log, "time", SimpleNamespace(monotonic=lambda: now))
     writer.write(LogMessage(keys="a"))
     assert seen.look() == 0
     assert seen.log.waiting
     second, third = writer.write(LogMessage(keys="b"), LogMessage(keys="c"))
     assert seen.look() == 2
     assert seen.log.last_message == second
-    time.sleep(0.001)
+    now += 0.001
     assert seen.look() == 1
     assert seen.log.last_message == third
     assert not seen.log.waiting
