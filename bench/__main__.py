@@ -32,20 +32,21 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def goals() -> int:
-    """Print what the cases ask for, and whether the newest record meets it."""
-    print(goals_of.document(_newest()))
+    """Print what the cases ask for, and whether each machine's newest record meets it."""
+    for record in _newest():
+        print(f"{record['machine']['cpu']}, {record['date']}\n\n{goals_of.document(record)}\n")
     return 0
 
 
 def report(*, check: bool) -> int:
-    """Write what users read of the newest record, or see whether it is there."""
+    """Write what users read of each machine's newest record, or see whether it is there."""
     from bench import report as documents  # it needs the kernels
 
-    record = _newest()
+    records = _newest()
     if not check:
-        documents.write(record)
-    elif wrong := documents.stale(record):
-        print(f"not of the newest record: {', '.join(wrong)}; run: python -m bench report", file=sys.stderr)
+        documents.write(records)
+    elif wrong := documents.stale(records):
+        print(f"not of the newest records: {', '.join(wrong)}; run: python -m bench report", file=sys.stderr)
         return 1
     return 0
 
@@ -101,11 +102,11 @@ def _measure(name: str, shop: Workshop, record: Record, commit: str) -> bool:
     return True
 
 
-def _newest() -> dict[str, Any]:
-    record = newest()
-    if record is None:
+def _newest() -> list[dict[str, Any]]:
+    records = newest()
+    if not records:
         raise SystemExit("no records yet: python -m bench run")
-    return record
+    return records
 
 
 def _require_space(work: str, scale: Scale) -> None:

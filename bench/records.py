@@ -42,14 +42,12 @@ class Record:
         os.replace(self.path + ".part", self.path)
 
 
-def newest() -> dict[str, Any] | None:
-    """The youngest record with measurements at full size, of any machine; else the youngest; None: there is none."""
+def newest() -> list[dict[str, Any]]:
+    """The youngest record of each machine, that with the most cases at full size first; none: nothing was measured."""
     found = []
-    for folder, _, names in os.walk(FOLDER):
-        for name in names:
-            if name.endswith(".json"):
-                with open(os.path.join(folder, name), encoding="utf-8") as file:
-                    data = json.load(file)
-                full = data["parts"].get("full", {})
-                found.append((bool(full), data["date"], len(full), folder, data))
-    return max(found, key=lambda item: item[:-1])[-1] if found else None
+    for folder in sorted(os.listdir(FOLDER)) if os.path.isdir(FOLDER) else []:
+        names = sorted(name for name in os.listdir(os.path.join(FOLDER, folder)) if name.endswith(".json"))
+        for name in names[-1:]:
+            with open(os.path.join(FOLDER, folder, name), encoding="utf-8") as file:
+                found.append(json.load(file))
+    return sorted(found, key=lambda data: (len(data["parts"].get("full", {})), data["date"]), reverse=True)

@@ -23,22 +23,23 @@ GROUP_HEADINGS = {
 }
 
 
-def write(record: dict[str, Any]) -> None:
-    """Put the tables between the marks of both documents, and draw what they show."""
-    for path, text in _documents(record).items():
+def write(records: list[dict[str, Any]]) -> None:
+    """Put the tables between the marks of both documents, and draw what the first record shows."""
+    for path, text in _documents(records).items():
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
-    pictures.draw(pictures.tables(record))
+    pictures.draw(pictures.tables(records[0]))
 
 
-def stale(record: dict[str, Any]) -> list[str]:
-    """The documents and pictures that are not what this record gives."""
-    wrong = [path for path, text in _documents(record).items() if text != _read(path)]
-    return [os.path.relpath(path, ROOT) for path in [*wrong, *pictures.stale(pictures.tables(record))]]
+def stale(records: list[dict[str, Any]]) -> list[str]:
+    """The documents and pictures that are not what these records give."""
+    wrong = [path for path, text in _documents(records).items() if text != _read(path)]
+    return [os.path.relpath(path, ROOT) for path in [*wrong, *pictures.stale(pictures.tables(records[0]))]]
 
 
-def _documents(record: dict[str, Any]) -> dict[str, str]:
-    written = {"README.md": _eight(record), os.path.join("bench", "README.md"): _full(record)}
+def _documents(records: list[dict[str, Any]]) -> dict[str, str]:
+    full = "\n\n".join([_full(records[0]), *map(_other, records[1:])])
+    written = {"README.md": _eight(records[0]), os.path.join("bench", "README.md"): full}
     return {path: _filled(path, text) for name, text in written.items() for path in [os.path.join(ROOT, name)]}
 
 
@@ -75,9 +76,21 @@ def _full(record: dict[str, Any]) -> str:
     scale = largest_scale(record)
     if scale is None:
         return "Nothing has been measured."
-    found = rows(record, scale)
     size = "" if scale == "full" else f"{SCALES[scale].divisor} times less work than at full size.\n"
     parts = [_origin(record, scale), size, _picture("speed-up", "Each ratio of the tables, in one plot"), ""]
+    return "\n".join([*parts, *_tables(record, scale), *_growth(record)]).rstrip()
+
+
+def _other(record: dict[str, Any]) -> str:
+    """Another machine: what was measured there."""
+    scale = largest_scale(record)
+    if scale is None:
+        return ""
+    return "\n".join(["## On another processor\n", _origin(record, scale), *_tables(record, scale)]).rstrip()
+
+
+def _tables(record: dict[str, Any], scale: str) -> list[str]:
+    found, parts = rows(record, scale), []
     for name in GROUPS:
         lines = [
             _line([full_name(key, found), _ours(row), _theirs(key[0], row), _spread(row)])
@@ -87,7 +100,7 @@ def _full(record: dict[str, Any]) -> str:
         if lines:
             head = _head("work", "mqindex", "compared with", "ratio (each run)")
             parts += [f"### {GROUP_HEADINGS[name]}\n", head, *lines, ""]
-    return "\n".join([*parts, *_growth(record)]).rstrip()
+    return parts
 
 
 def _growth(record: dict[str, Any]) -> list[str]:
