@@ -59,8 +59,8 @@ CASE = Case(
     ),
     goals=(
         goal("get_messages, 32768 a call, tag filter: places, against getMessage", "mqindex_32768", 32768, 5, 10),
-        goal("the same, 1024 a call", "mqindex_1024", 1024),
-        goal("the same, 32 a call", "mqindex_32", 32),
+        goal("the same, 1024 a call", "mqindex_1024", 1024, 6, 10),
+        goal("the same, 32 a call", "mqindex_32", 32, 0.7, 1.2),
         goal("the same, 32768 a call, and every message decoded (the broker decodes none)", "decoded", 32768),
     ),
     answer={"found": 222, "offsets": 59266896},

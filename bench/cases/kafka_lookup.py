@@ -31,8 +31,8 @@ CASE = Case(
         Contender("single", "kafka_index.single_lookup", arguments, warm=500),
     ),
     goals=(
-        goal("OffsetIndex.lookup_many, 1 M random offsets", "mqindex", "offset", 10, 15),
-        goal("TimeIndex.lookup_many, 1 M random times", "mqindex", "time", 10, 15),
+        goal("OffsetIndex.lookup_many, 1 M random offsets", "mqindex", "offset", 13, 18),
+        goal("TimeIndex.lookup_many, 1 M random times", "mqindex", "time", 13, 18),
         goal("OffsetIndex.lookup, one call from Python", "single", "offset", 0.8, 1.2),
         goal("TimeIndex.lookup, one call from Python", "single", "time", 0.8, 1.2),
     ),

@@ -30,7 +30,7 @@ CASE = Case(
             "java/both",
             "faster",
             "s",
-            4,
+            5.5,
             8,
             whole=True,
         ),

@@ -38,7 +38,7 @@ CASE = Case(
         Contender("mqindex", "index_file.put", mqindex, warm=2500),
     ),
     goals=(
-        Goal("put_keys, 20 M keys, hashing included", "mqindex/put", "java/put", "faster", "ns", 10, 15),
+        Goal("put_keys, 20 M keys, hashing included", "mqindex/put", "java/put", "faster", "ns", 13, 16),
         Goal(
             "the same against Java with the file's pages touched before",
             "mqindex/put",

@@ -39,8 +39,8 @@ CASE = Case(
         Contender("mqindex", "commit_log.rebuild", mqindex, warm=500),
     ),
     goals=(
-        Goal("rebuild, against decode + buildIndex", "mqindex/rebuild", "build/build", "faster", "M/s", 5, 8),
-        Goal("rebuild, against a real store's restart", "mqindex/rebuild", "restart/restart", "faster", "M/s", 8, 12),
+        Goal("rebuild, against decode + buildIndex", "mqindex/rebuild", "build/build", "faster", "M/s", 6.3, 8),
+        Goal("rebuild, against a real store's restart", "mqindex/rebuild", "restart/restart", "faster", "M/s", 10, 13),
         Goal("fsync of the rebuilt files, apart", "mqindex/fsync", None, "shown", "s", whole=True),
         Goal(
             "rebuild with its fsync, against decode + buildIndex without any",

@@ -25,8 +25,8 @@ CASE = Case(
         Contender("mqindex", "index_file.select", arguments, warm=500),
     ),
     goals=(
-        Goal("select_phy_offsets, 1 M keys, hit", "mqindex/hit", "java/hit", "faster", "ns", 10, 15),
-        Goal("select_phy_offsets, 1 M keys, miss", "mqindex/miss", "java/miss", "faster", "ns", 10, 15),
+        Goal("select_phy_offsets, 1 M keys, hit", "mqindex/hit", "java/hit", "faster", "ns", 12.5, 16),
+        Goal("select_phy_offsets, 1 M keys, miss", "mqindex/miss", "java/miss", "faster", "ns", 13, 16),
     ),
     answer={"hit_hits": 500, "hit_checksum": 735869623296, "miss_hits": 0, "miss_checksum": 0},
     estimate=(14, 10),

@@ -26,7 +26,16 @@ CASE = Case(
         Contender("mqindex_select", "index_file.single_select", select_phy_offsets.arguments, warm=1000),
     ),
     goals=(
-        Goal("put_key, one call from Python", "mqindex_put/put", "java_put/put", "faster", "ns", 2, 4),
+        Goal("put_key, one call from Python", "mqindex_put/put", "java_put/put", "faster", "ns", 1.15, 1.3),
+        Goal(
+            "put_key of a writer, one call from Python",
+            "mqindex_put/put_by_writer",
+            "java_put/put",
+            "faster",
+            "ns",
+            3,
+            5,
+        ),
         Goal(
             "put_key with the string made by Python first",
             "mqindex_put/put_concatenated",
@@ -40,11 +49,17 @@ CASE = Case(
             "java_select/hit",
             "faster",
             "ns",
-            1,
+            1.1,
             1.5,
         ),
         Goal(
-            "select_phy_offset, one call from Python, miss", "mqindex_select/miss", "java_select/miss", "faster", "ns"
+            "select_phy_offset, one call from Python, miss",
+            "mqindex_select/miss",
+            "java_select/miss",
+            "faster",
+            "ns",
+            1.1,
+            1.5,
         ),
     ),
     answer={"files": "1:2c623901", "hit_hits": 500, "hit_checksum": 735869623296, "miss_hits": 0, "miss_checksum": 0},

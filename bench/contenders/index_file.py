@@ -58,7 +58,7 @@ def select(*, index: str, hit: str, miss: str, slots: int, entries: int, scratch
 
 
 def single_put(*, keys: str, count: int, slots: int, entries: int, warm: int, scratch: str, **spec: Any) -> Result:
-    """put_key in a Python loop: with the key's string at hand, and with `topic + "#" + key` made for each call."""
+    """put_key in a Python loop: of the file and of a writer, and with `topic + "#" + key` made for each call."""
     result = Result()
     ready, short = full_keys(keys, count), arrow_keys(keys, count).to_pylist()
     offsets, times = phy_offsets(count).tolist(), store_timestamps(count).tolist()
@@ -73,7 +73,17 @@ def single_put(*, keys: str, count: int, slots: int, entries: int, warm: int, sc
         for key, offset, timestamp in zip(short, offsets, times, strict=True):
             put_key(topic + "#" + key, offset, timestamp)
 
-    calls: dict[str, Callable[[IndexFile], None]] = {"put": call_ready, "put_concatenated": call_concatenated}
+    def call_writer(index: IndexFile) -> None:
+        with index.writer() as writer:
+            put_key = writer.put_key
+            for key, offset, timestamp in zip(ready, offsets, times, strict=True):
+                put_key(key, offset, timestamp)
+
+    calls: dict[str, Callable[[IndexFile], None]] = {
+        "put": call_ready,
+        "put_by_writer": call_writer,
+        "put_concatenated": call_concatenated,
+    }
     path = os.path.join(scratch, "1")
     checked: dict[str, str] = {}
     for keep in repeat(**spec):
@@ -87,7 +97,7 @@ def single_put(*, keys: str, count: int, slots: int, entries: int, warm: int, sc
             os.unlink(path)
     result.answer(files=checked["put"])
     if len(set(checked.values())) != 1:
-        raise RuntimeError("the two ways to put made different files")
+        raise RuntimeError("the ways to put made different files")
     return result
 
 
