@@ -6,6 +6,8 @@ import contextlib
 import mmap
 import os
 
+from mqindex.files.disk import named
+
 __all__ = ["Residency"]
 
 _ASKED = 16  # pages; a file of which a tenth is on the disk passes one time in five, one of which half is, never
@@ -16,9 +18,14 @@ class Residency:
     """The page cache's view of one file. It is a hint: no system must know, and an answer is old when it is given."""
 
     def __init__(self, path: str) -> None:
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self._pages = -(-os.fstat(self._fd).st_size // mmap.PAGESIZE)
         self._turn = 0
+        with named(path):
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                self._pages = -(-os.fstat(self._fd).st_size // mmap.PAGESIZE)
+            except OSError:
+                self.close()
+                raise
 
     def __call__(self) -> bool:
         """Whether some pages, others each time, are all in memory; False too where nobody can tell."""

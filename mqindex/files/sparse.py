@@ -23,7 +23,11 @@ class SparseFile:
         self.path = os.fspath(path)
         with named(self.path):
             self._fd = regular(self.path, os.O_RDONLY)
-        self.size = os.fstat(self._fd).st_size
+            try:
+                self.size = os.fstat(self._fd).st_size
+            except OSError:
+                self.close()
+                raise
 
     def data_end(self) -> int:
         """Where the last data ends; only zeros follow. The length, where the file system does not tell."""

@@ -355,5 +355,20 @@ DELAY_OFFSET: Final = _offsets(
     "delay levels",
 )
 
+OF_LATER_MESSAGES: Final = frozenset(
+    kind.name
+    for kind in (
+        FRAMES_AFTER_LOG_END,
+        STALE_BYTES_AFTER_LOG_END,
+        CHECKPOINT_AHEAD,
+        CHECKPOINT_OFFSET_AHEAD,
+        CONSUMER_OFFSET.beyond_queue,
+        CONSUMER_OFFSET.without_queue,
+        DELAY_OFFSET.beyond_queue,
+        DELAY_OFFSET.without_queue,
+    )
+)
+"""What a store that is being written shows too: its log is read first, and these may speak of messages since."""
+
 CATALOGUE: Final = Kind.by_name(globals())
 """Kind -> what is said of it: of each name the usual severity and hint first, then those of other situations."""

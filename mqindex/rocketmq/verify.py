@@ -113,7 +113,8 @@ def examine(
     listed = list(dict.fromkeys([*diagnosis.index.findings, *diagnosis.queues.findings, *sides, *unknown]))
     end = run_one(engine, frames_end_now, diagnosis.walked.survey, "look at the log's end")
     if end > diagnosis.walked.end:
-        listed = [one for one in listed if one.kind not in _OF_LATER] + [_growth(diagnosis.walked, end)]
+        listed = [one for one in listed if one.kind not in catalogue.OF_LATER_MESSAGES]
+        listed.append(_growth(diagnosis.walked, end))
     report.findings = listed
     report.actions = planned_actions(diagnosis.index) + planned_queue_actions(diagnosis.queues)
     report.start = diagnosis.index.start
@@ -123,22 +124,6 @@ def examine(
     report.bytes = diagnosis.index.survey.log_bytes
     report.seconds = time.perf_counter() - started
     return Examined(report, found, diagnosis, every)
-
-
-_OF_LATER = frozenset(
-    kind.name
-    for kind in (
-        catalogue.FRAMES_AFTER_LOG_END,
-        catalogue.STALE_BYTES_AFTER_LOG_END,
-        catalogue.CHECKPOINT_AHEAD,
-        catalogue.CHECKPOINT_OFFSET_AHEAD,
-        catalogue.CONSUMER_OFFSET.beyond_queue,
-        catalogue.CONSUMER_OFFSET.without_queue,
-        catalogue.DELAY_OFFSET.beyond_queue,
-        catalogue.DELAY_OFFSET.without_queue,
-    )
-)
-"""Of a store that is being written: what is beyond the log's end, and what side files say, may be of later messages."""
 
 
 def _growth(walked: Walked, end: int) -> Finding:
