@@ -50,7 +50,8 @@ def diagnose_store(
     doubtful = _beyond_end(found, walked, checked) | (_disagreeing(walked, checked) if deep else set())
     end, index_files = run_one(engine, _now, walked.survey, "look at the log's end")
     if end > walked.end:  # somebody writes: what the newest file lacked of the log's end may be there by now
-        newer = [path for path in index_files if path not in set(found.index_files)]
+        known = set(found.index_files)
+        newer = [path for path in index_files if path not in known]
         doubtful |= {*range(max(len(checked) - 1, 0), len(checked) + len(newer))}
         walked.survey = replace(walked.survey, index_files=(*found.index_files, *newer))
     again = sorted(doubtful)
