@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from itertools import groupby
 
-from mqindex.html.drawing import WIDTH, Drawing, Picture, ink, label_below, label_left
+from mqindex.html.drawing import WIDTH, Box, Drawing, Picture
 from mqindex.html.text import count, rate, size, visible
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["Stretch", "bars", "heat", "in_calendar", "ranked", "stretches", "time_bars", "time_line"]
 
@@ -20,6 +17,8 @@ Form = Callable[[float], str]
 _CALENDAR = (0, 32_503_680_000_000)  # ms, to the year 3000: what lies beyond is no time
 _LABEL = 28  # characters
 _THIN = 2.0  # pixels: less would not be seen
+_FAINT = 0.4  # of a colour
+_FEW = 30  # points: more are a line without dots
 _CELLS = 64  # of a row of a heat map
 _SHADES = 6
 
@@ -43,62 +42,50 @@ def time_bars(
     name: str, start: int, width: int, layers: Sequence[tuple[str, Sequence[float]]], form: Form = count
 ) -> Picture:
     """Bars over time, layers on top of each other. `layers`: a tone and its value in each bin of `width` ms."""
-    drawing = Drawing(name, 220)
-    with drawing as axes:
-        number = max(len(values) for _, values in layers)
-        base = [0.0] * number
-        edges = [start + i * width for i in range(number)]
+    number = max(len(values) for _, values in layers)
+    stop = start + max(number * width, 1)
+    tops = [sum(parts) for parts in zip(*(values for _, values in layers), strict=True)]
+    base, edges = [0.0] * number, [start + i * width for i in range(number)]
+    with Drawing(name, 220, xs=(start, stop), ys=(0, _above(tops))) as drawing:
+        _value_axis(drawing, 0, _above(tops), form)
         for tone, values in layers:
             top = [below + value for below, value in zip(base, values, strict=True)]
-            _bar_shape(axes, edges, width, base, top, tone)
+            drawing.boxes(tone, _bars(edges, width, base, top))
             base = top
-        axes.set_ylim(0, max(base) * 1.06 or 1)
-        _time_axis(axes, start, start + number * width)
-        _value_axis(axes, form)
+        _time_axis(drawing, start, stop)
     return drawing.picture
 
 
-def _bar_shape(
-    axes: Axes, edges: Sequence[float], width: float, base: Sequence[float], top: Sequence[float], tone: str
-) -> None:
-    """All bars of a tone as one path: a page with many pictures stays small."""
+def _above(values: Iterable[float]) -> float:
+    """Where an axis of these values ends."""
+    return max([*values, 0]) * 1.06 or 1
+
+
+def _bars(edges: Sequence[float], width: float, base: Sequence[float], top: Sequence[float]) -> Iterable[Box]:
+    """The boxes of bars that have a height, with gaps between them."""
     gap = 0.08 * width
-    points: list[tuple[float, float]] = []
     for edge, low, high in zip(edges, base, top, strict=True):
         if high > low:
-            left, right = edge + gap, edge + width - gap
-            points += [(left, low), (left, high), (right, high), (right, low), (left, low)]
-    _boxes(axes, points, tone)
-
-
-def _boxes(axes: Axes, points: Sequence[tuple[float, float]], tone: str, alpha: float = 1.0) -> None:
-    """Boxes as one path, of five points each."""
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
-    if points:
-        box = [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
-        path = Path(points, box * (len(points) // 5))
-        axes.add_patch(PathPatch(path, facecolor=ink(tone), alpha=alpha, linewidth=0))
+            yield edge + gap, edge + width - gap, low, high
 
 
 def time_line(
     name: str, lines: Sequence[tuple[str, Sequence[tuple[float, float]]]], form: Form = count, *, from_zero: bool = True
 ) -> Picture:
     """Lines over time. `lines`: a tone and its points, (ms, value); times beyond the calendar are left out."""
-    drawing = Drawing(name, 220)
-    with drawing as axes:
-        inside = [(tone, [point for point in points if in_calendar(point[0])]) for tone, points in lines]
+    inside = [(tone, [point for point in points if in_calendar(point[0])]) for tone, points in lines]
+    times = [ms for _, points in inside for ms, _ in points] or [0, 1]
+    values = [value for _, points in inside for _, value in points] or [0, 1]
+    start, stop = min(times), max(times)
+    spare = (max(values) - min(values)) * 0.05 or 1
+    low, high = 0 if from_zero else min(values) - spare, max(values) + spare
+    with Drawing(name, 220, xs=(start, max(stop, start + 1)), ys=(low, high)) as drawing:
+        _value_axis(drawing, low, high, form)
         for tone, points in inside:
-            if points:
-                axes.plot(*zip(*points, strict=True), color=ink(tone), linewidth=2, solid_joinstyle="round")
-                if len(points) < 30:
-                    axes.plot(*zip(*points, strict=True), "o", color=ink(tone), markersize=4.5, markeredgewidth=0)
-        times = [ms for _, points in inside for ms, _ in points] or [0, 1]
-        _time_axis(axes, min(times), max(times))
-        if from_zero:
-            axes.set_ylim(bottom=0)
-        _value_axis(axes, form)
+            drawing.line(tone, points)
+            if len(points) < _FEW:
+                drawing.dots(tone, points)
+        _time_axis(drawing, start, max(stop, start + 1))
     return drawing.picture
 
 
@@ -106,18 +93,15 @@ def bars(
     name: str, labels: Sequence[str], values: Sequence[float], *, ideal: Sequence[float] = (), form: Form = count
 ) -> Picture:
     """One bar for each label, and what it would ideally be as a line with points."""
-    drawing = Drawing(name, 220)
-    with drawing as axes:
-        places = list(range(len(values)))
-        _bar_shape(axes, [place - 0.5 for place in places], 1, [0.0] * len(values), values, "s1")
-        if ideal:
-            axes.plot(places, list(ideal), color=ink("s2"), linewidth=2)
-            axes.plot(places, list(ideal), "o", color=ink("s2"), markersize=5, markeredgewidth=0)
-        axes.set_xlim(-0.6, len(values) - 0.4)
-        axes.set_ylim(0, max([*values, *ideal, 0]) * 1.06 or 1)
+    top = _above([*values, *ideal])
+    with Drawing(name, 220, xs=(-0.6, len(values) - 0.4), ys=(0, top)) as drawing:
+        _value_axis(drawing, 0, top, form)
+        drawing.boxes("s1", _bars([place - 0.5 for place in range(len(values))], 1, [0.0] * len(values), values))
+        drawing.line("s2", list(enumerate(ideal)))
+        drawing.dots("s2", list(enumerate(ideal)))
         step = -(-len(labels) // 14)
-        label_below(axes, places[::step], [visible(label, _LABEL) for label in labels[::step]])
-        _value_axis(axes, form)
+        shown = [visible(label, _LABEL) for label in labels[::step]]
+        drawing.labels_below(range(0, len(labels), step), shown)
     return drawing.picture
 
 
@@ -125,15 +109,14 @@ def ranked(
     name: str, labels: Sequence[str], values: Sequence[float], form: Form = count, *, tone: str = "s1"
 ) -> Picture:
     """Bars that lie below each other, the label on the left and the value behind the bar."""
-    drawing = Drawing(name, 26 * len(values) + 20, left=210, right=96, bottom=6)
-    with drawing as axes:
-        most = max([*values, 0]) or 1
+    most = max([*values, 0]) or 1
+    xs, ys = (0, most), (len(values) - 0.4, -0.6)
+    with Drawing(name, 26 * len(values) + 20, xs=xs, ys=ys, left=210, right=96, bottom=6) as drawing:
+        long = [max(value, most * 0.002) for value in values]
+        drawing.boxes(tone, [(0, stop, place - 0.33, place + 0.33) for place, stop in enumerate(long)])
         for place, value in enumerate(values):
-            axes.broken_barh([(0, max(value, most * 0.002))], (place - 0.33, 0.66), facecolor=ink(tone), linewidth=0)
-            axes.text(value + most * 0.012, place, form(value), va="center", color=ink("ink"), fontsize=11)
-        axes.set_xlim(0, most)
-        axes.set_ylim(len(values) - 0.4, -0.6)
-        label_left(axes, range(len(values)), [visible(one, _LABEL).split("… (")[0] for one in labels], lines=False)
+            drawing.text((value, place), form(value), right=6)
+        drawing.labels_left(range(len(values)), [visible(one, _LABEL).split("… (")[0] for one in labels])
     return drawing.picture
 
 
@@ -141,62 +124,60 @@ def stretches(
     name: str, rows: Sequence[tuple[str, Sequence[Stretch]]], start: float, stop: float, form: Form | None = None
 ) -> Picture:
     """Lines below each other over one axis, each with its stretches; a tiny one is still to be seen. No form: times."""
-    drawing = Drawing(name, 34 * len(rows) + 44, left=150, right=24)
-    with drawing as axes:
-        whole = (stop - start) or 1
+    whole = (stop - start) or 1
+    xs, ys = (start, start + whole), (len(rows) - 0.4, -0.6)
+    with Drawing(name, 34 * len(rows) + 44, xs=xs, ys=ys, left=150, right=24) as drawing:
         thin = _THIN * whole / (WIDTH - 174)
         for place, (_, parts) in enumerate(rows):
-            axes.broken_barh([(start, whole)], (place - 0.3, 0.6), facecolor=ink("raised"), linewidth=0)
-            for part in parts:
-                low, high = max(part.start, start), min(part.stop, stop)
-                width = max(high - low, thin)
-                box = [(min(low, stop - width), width)]
-                alpha = 0.45 if part.faint else 1
-                axes.broken_barh(box, (place - 0.3, 0.6), facecolor=ink(part.tone), linewidth=0, alpha=alpha)
-        axes.set_xlim(start, start + whole)
-        axes.set_ylim(len(rows) - 0.4, -0.6)
-        label_left(axes, range(len(rows)), [visible(label, _LABEL) for label, _ in rows], lines=False)
+            drawing.boxes("raised", [(start, start + whole, place - 0.3, place + 0.3)])
+            for (tone, faint), same in groupby(parts, key=lambda part: (part.tone, part.faint)):
+                boxes = [(*_seen(part, start, stop, thin), place - 0.3, place + 0.3) for part in same]
+                drawing.boxes(tone, boxes, _FAINT if faint else 1)
+        drawing.labels_left(range(len(rows)), [visible(label, _LABEL) for label, _ in rows])
         if form is None:
-            _time_axis(axes, start, start + whole)
+            _time_axis(drawing, start, start + whole)
         else:
             ticks = [start + whole * i / 4 for i in range(5)]
-            label_below(axes, ticks, [form(tick) for tick in ticks], inside=True)
+            drawing.labels_below(ticks, [form(tick) for tick in ticks], inside=True)
     return drawing.picture
+
+
+def _seen(part: Stretch, start: float, stop: float, thin: float) -> tuple[float, float]:
+    """Where it begins and ends in the picture, `thin` apart at least."""
+    low, high = max(part.start, start), min(part.stop, stop)
+    width = max(high - low, thin)
+    left = min(low, stop - width)
+    return left, left + width
 
 
 def heat(name: str, values: Sequence[float], most: float) -> Picture:
     """A map of cells, read like a text; the darker, the nearer to `most`. Each shade is one path."""
-    rows = -(-len(values) // _CELLS)
-    drawing = Drawing(name, 24 * max(rows, 1) + 16, left=4, right=4, bottom=4)
-    with drawing as axes:
-        shapes: list[list[tuple[float, float]]] = [[] for _ in range(_SHADES + 1)]
-        for place, value in enumerate(values):
-            level = 0 if value <= 0 else min(_SHADES, 1 + int(_SHADES * value / (most or 1)))
-            x, y = place % _CELLS, place // _CELLS
-            shapes[level] += [(x + 0.06, y + 0.06), (x + 0.94, y + 0.06), (x + 0.94, y + 0.94), (x + 0.06, y + 0.94)]
-            shapes[level].append(shapes[level][-4])
-        _boxes(axes, shapes[0], "raised")
+    rows = max(-(-len(values) // _CELLS), 1)
+    shades: list[list[Box]] = [[] for _ in range(_SHADES + 1)]
+    for place, value in enumerate(values):
+        level = 0 if value <= 0 else min(_SHADES, 1 + int(_SHADES * value / (most or 1)))
+        x, y = place % _CELLS, place // _CELLS
+        shades[level].append((x + 0.06, x + 0.94, y + 0.06, y + 0.94))
+    with Drawing(name, 24 * rows + 16, xs=(0, _CELLS), ys=(rows, 0), left=4, right=4, bottom=4) as drawing:
+        drawing.boxes("raised", shades[0])
         for level in range(1, _SHADES + 1):
-            _boxes(axes, shapes[level], "s1", 0.1 + 0.9 * level / _SHADES)
-        axes.set(xlim=(0, _CELLS), ylim=(max(rows, 1), 0))
+            drawing.boxes("s1", shades[level], round(0.1 + 0.9 * level / _SHADES, 1))
     return drawing.picture
 
 
-def _value_axis(axes: Axes, form: Form) -> None:
+def _value_axis(drawing: Drawing, low: float, high: float, form: Form) -> None:
     """Some four values, round ones in the unit in which they are shown."""
     from matplotlib.ticker import MaxNLocator
 
-    low, high = axes.get_ylim()
     unit = 1024.0 ** int(math.log(high, 1024)) if form in (size, rate) and high >= 1024 else 1.0
     locator = MaxNLocator(4, integer=form is count, steps=[1, 2, 2.5, 5, 10])
     ticks = [tick * unit for tick in locator.tick_values(low / unit, high / unit) if low <= tick * unit <= high]
-    label_left(axes, ticks, [form(tick) for tick in ticks], lines=True)
+    drawing.levels(ticks)
+    drawing.labels_left(ticks, [form(tick) for tick in ticks], "muted")
 
 
-def _time_axis(axes: Axes, start: float, stop: float) -> None:
+def _time_axis(drawing: Drawing, start: float, stop: float) -> None:
     """Five times in UTC at most, as fine as their distance asks; the day stands where it changes."""
-    stop = max(stop, start + 1)
-    axes.set_xlim(start, stop)
     step = (stop - start) / 4
     ticks = [start + step * i for i in range(5)]
     labels, day = [], ""
@@ -204,7 +185,7 @@ def _time_axis(axes: Axes, start: float, stop: float) -> None:
         label, of_day = _time_label(tick, step)
         labels.append(label if of_day in (day, label) else f"{label}\n{of_day}")
         day = of_day
-    label_below(axes, ticks, labels, inside=True)
+    drawing.labels_below(ticks, labels, inside=True)
 
 
 def _time_label(ms: float, step: float) -> tuple[str, str]:
