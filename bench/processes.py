@@ -39,6 +39,7 @@ def run(command: list[str], *, scratch: str, watch: bool = False) -> Outcome:
     """Run a contender to its end. `watch`: sample its private memory meanwhile, which costs a little time."""
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         environment = {**os.environ, "TMPDIR": scratch}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has it; without it each start compiles
         child = subprocess.Popen(
             command, stdout=output, stderr=errors, cwd=ROOT, env=environment, start_new_session=True
         )

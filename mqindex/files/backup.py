@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import itertools
 import os
-import stat
 from collections.abc import Collection, Iterable
 
 from mqindex.errors import FileStateError
@@ -16,7 +15,7 @@ from mqindex.files import disk, staging
 from mqindex.files.backup_record import recorded
 from mqindex.files.copying import copy_whole, remove_whole
 
-__all__ = ["backup_in", "find_backups", "keep", "move_aside", "neighbour_of"]
+__all__ = ["backup_in", "find_backups", "keep", "move_aside"]
 
 _PREFIX = "mqindex-backup-"
 
@@ -112,15 +111,3 @@ def _make_home(path: str, root: str) -> None:
     disk.make_directory(home)
     disk.own_like(home, root)
     disk.sync_directory(os.path.dirname(home))
-
-
-def neighbour_of(path: str) -> os.stat_result:
-    """Whose owner and mode a new file takes: those of the one it replaces, else one beside it, else the directory.
-
-    Read at once, and not by its name later: what lies beside it may belong to somebody who just takes it away, another
-    worker of the same build or a broker whose files expire.
-    """
-    home = os.path.dirname(path) or "."
-    beside = (os.path.join(home, name) for name in sorted(os.listdir(home)))
-    there = filter(None, map(disk.status, itertools.chain([path], beside)))
-    return next((like for like in there if stat.S_ISREG(like.st_mode)), None) or os.stat(home)

@@ -13,9 +13,7 @@ import os
 import re
 import stat
 import time
-import uuid
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -235,7 +233,7 @@ def append(path: str, data: memoryview) -> None:
 
 def temporary(directory: str, name: str) -> str:
     """A path in `directory` that no other attempt of the same task uses: retries and speculation never collide."""
-    return os.path.join(directory, f"{name}.{uuid.uuid4().hex[:12]}")
+    return os.path.join(directory, f"{name}.{os.urandom(6).hex()}")
 
 
 def remove_temporaries(directory: str, name: str) -> None:
@@ -405,6 +403,8 @@ def sync_files(paths: Sequence[str]) -> float:
         for path in paths:
             sync_file(path)
     else:
+        from concurrent.futures import ThreadPoolExecutor  # loads logging and more, which no look-up needs
+
         with ThreadPoolExecutor(min(len(paths), _SYNCS), thread_name_prefix="mqindex-sync") as pool:
             for _ in pool.map(sync_file, paths):
                 pass

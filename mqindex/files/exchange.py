@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mqindex.files import disk, staging
-from mqindex.files.backup import keep, move_aside, neighbour_of
+from mqindex.files.backup import keep, move_aside
 from mqindex.files.backup_record import RECORD, Entry, new_record, read_record
 from mqindex.files.copying import copy_whole, remove_whole
+from mqindex.files.rights import neighbour_of
 
 __all__ = ["Change", "Exchange", "exchange_files", "put_back"]
 

@@ -11,9 +11,9 @@ from types import TracebackType
 from mqindex._native.guard import Mapping
 from mqindex.errors import ClosedFileError, FormatError, TruncatedFileError
 from mqindex.files import disk
-from mqindex.files.backup import neighbour_of
 from mqindex.files.believed import Believed
 from mqindex.files.disk import exists, named
+from mqindex.files.rights import neighbour_of
 from mqindex.files.tmpfile import link_into_place, open_nameless
 
 __all__ = ["MappedFile"]

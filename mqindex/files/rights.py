@@ -1,11 +1,14 @@
-"""Who may write a file, told by its owner and mode."""
+"""Who may write a file, told by its owner and mode; and whose a new file gets."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import stat
 
-__all__ = ["is_shut", "rights"]
+from mqindex.files import disk
+
+__all__ = ["is_shut", "neighbour_of", "rights"]
 
 
 def is_shut(status: os.stat_result, owner: os.stat_result) -> bool:
@@ -17,3 +20,15 @@ def is_shut(status: os.stat_result, owner: os.stat_result) -> bool:
 def rights(status: os.stat_result) -> str:
     """As `ls -l` says them."""
     return f"{stat.filemode(status.st_mode)} of user {status.st_uid}"
+
+
+def neighbour_of(path: str) -> os.stat_result:
+    """Whose owner and mode a new file takes: those of the one it replaces, else one beside it, else the directory.
+
+    Read at once, and not by its name later: what lies beside it may belong to somebody who just takes it away, another
+    worker of the same build or a broker whose files expire.
+    """
+    home = os.path.dirname(path) or "."
+    beside = (os.path.join(home, name) for name in sorted(os.listdir(home)))
+    there = filter(None, map(disk.status, itertools.chain([path], beside)))
+    return next((like for like in there if stat.S_ISREG(like.st_mode)), None) or os.stat(home)

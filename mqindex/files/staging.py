@@ -17,7 +17,6 @@ import re
 import shlex
 import shutil
 import time
-import uuid
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
@@ -200,7 +199,7 @@ def _make(parent: str, content: bytes) -> tuple[str, int]:
     Until the lock is held another run may take it for an abandoned one: then it is gone, and the next attempt is ours.
     """
     for _ in range(_ATTEMPTS):
-        path = os.path.join(parent, f".mqindex-{uuid.uuid4().hex[:12]}")
+        path = os.path.join(parent, f".mqindex-{os.urandom(6).hex()}")
         disk.make_directory(path)
         owner = _claim(path, content)
         if owner is not None:

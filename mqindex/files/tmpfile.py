@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import tempfile
 from collections.abc import Iterator
 
 __all__ = ["link_into_place", "open_nameless", "passing_directory"]
@@ -45,5 +44,7 @@ def link_into_place(fd: int, path: str) -> bool:
 @contextlib.contextmanager
 def passing_directory() -> Iterator[str]:
     """A directory for what others insist on writing, away from the user's files; it goes when the block ends."""
+    import tempfile  # loads what packs and unpacks, which no look-up needs
+
     with tempfile.TemporaryDirectory(prefix="mqindex-", ignore_cleanup_errors=True) as place:
         yield place

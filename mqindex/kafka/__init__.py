@@ -28,17 +28,43 @@ record by time; after `repair` it finds them again.
 
 from __future__ import annotations
 
-from mqindex.kafka.health.log_dir_health import LogDirHealth
-from mqindex.kafka.index.offset_index import OffsetIndex, OffsetPosition
-from mqindex.kafka.index.time_index import TimeIndex, TimestampOffset
-from mqindex.kafka.index.transaction_index import AbortedTxn, TransactionIndex, TxnIndexSearchResult
-from mqindex.kafka.log.log_segment import BatchFault, LogSegment
-from mqindex.kafka.log.segment_search import LogOffsetPosition
-from mqindex.kafka.partition.partition_log import PartitionLog, PartitionOffsetPosition
-from mqindex.kafka.rebuild import rebuild
-from mqindex.kafka.repair import repair, undo_repair
-from mqindex.kafka.report import report
-from mqindex.kafka.verify import verify
+from typing import TYPE_CHECKING
+
+from mqindex._room import open_room
+
+if TYPE_CHECKING:
+    from mqindex.kafka.health.log_dir_health import LogDirHealth
+    from mqindex.kafka.index.offset_index import OffsetIndex, OffsetPosition
+    from mqindex.kafka.index.time_index import TimeIndex, TimestampOffset
+    from mqindex.kafka.index.transaction_index import AbortedTxn, TransactionIndex, TxnIndexSearchResult
+    from mqindex.kafka.log.log_segment import BatchFault, LogSegment
+    from mqindex.kafka.log.segment_search import LogOffsetPosition
+    from mqindex.kafka.partition.partition_log import PartitionLog, PartitionOffsetPosition
+    from mqindex.kafka.rebuild import rebuild
+    from mqindex.kafka.repair import repair, undo_repair
+    from mqindex.kafka.report import report
+    from mqindex.kafka.verify import verify
+
+_HOME = {
+    "AbortedTxn": "mqindex.kafka.index.transaction_index",
+    "BatchFault": "mqindex.kafka.log.log_segment",
+    "LogDirHealth": "mqindex.kafka.health.log_dir_health",
+    "LogOffsetPosition": "mqindex.kafka.log.segment_search",
+    "LogSegment": "mqindex.kafka.log.log_segment",
+    "OffsetIndex": "mqindex.kafka.index.offset_index",
+    "OffsetPosition": "mqindex.kafka.index.offset_index",
+    "PartitionLog": "mqindex.kafka.partition.partition_log",
+    "PartitionOffsetPosition": "mqindex.kafka.partition.partition_log",
+    "TimeIndex": "mqindex.kafka.index.time_index",
+    "TimestampOffset": "mqindex.kafka.index.time_index",
+    "TransactionIndex": "mqindex.kafka.index.transaction_index",
+    "TxnIndexSearchResult": "mqindex.kafka.index.transaction_index",
+    "rebuild": "mqindex.kafka.rebuild",
+    "repair": "mqindex.kafka.repair",
+    "report": "mqindex.kafka.report",
+    "undo_repair": "mqindex.kafka.repair",
+    "verify": "mqindex.kafka.verify",
+}
 
 __all__ = [
     "AbortedTxn",
@@ -60,3 +86,5 @@ __all__ = [
     "undo_repair",
     "verify",
 ]
+
+open_room(__name__, _HOME)

@@ -69,30 +69,71 @@ PUT_OK [1, 2] b'third'
 
 from __future__ import annotations
 
-from mqindex.columns.keys import hash_slots, key_hash, key_hashes
-from mqindex.rocketmq.dispatch.follow import FollowReport, follow
-from mqindex.rocketmq.health.store_health import StoreHealth
-from mqindex.rocketmq.index.index_file import IndexFile, IndexHeader
-from mqindex.rocketmq.index.index_service import IndexService, QueryOffsetResult
-from mqindex.rocketmq.log.commit_log import CommitLog
-from mqindex.rocketmq.log.message import Message
-from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
-from mqindex.rocketmq.metadata.checkpoint import Checkpoint
-from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets
-from mqindex.rocketmq.metadata.topic_configs import TopicConfig
-from mqindex.rocketmq.optimize import optimize
-from mqindex.rocketmq.queue.batch_consume_queue import BatchConsumeQueue
-from mqindex.rocketmq.queue.consume_queue import ConsumeQueue, tag_hash
-from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
-from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
-from mqindex.rocketmq.rebuild import rebuild
-from mqindex.rocketmq.repair import repair, undo_repair
-from mqindex.rocketmq.report import report
-from mqindex.rocketmq.serving.get_message import GetMessageResult, GetMessageStatus
-from mqindex.rocketmq.serving.message_store import MessageStore
-from mqindex.rocketmq.serving.query_message import QueryMessageResult
-from mqindex.rocketmq.serving.store_writer import PutMessagesResult
-from mqindex.rocketmq.verify import verify
+from typing import TYPE_CHECKING
+
+from mqindex._room import open_room
+
+if TYPE_CHECKING:
+    from mqindex.columns.keys import hash_slots, key_hash, key_hashes
+    from mqindex.rocketmq.dispatch.follow import FollowReport, follow
+    from mqindex.rocketmq.health.store_health import StoreHealth
+    from mqindex.rocketmq.index.index_file import IndexFile, IndexHeader
+    from mqindex.rocketmq.index.index_service import IndexService, QueryOffsetResult
+    from mqindex.rocketmq.log.commit_log import CommitLog
+    from mqindex.rocketmq.log.message import Message
+    from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
+    from mqindex.rocketmq.metadata.checkpoint import Checkpoint
+    from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets
+    from mqindex.rocketmq.metadata.topic_configs import TopicConfig
+    from mqindex.rocketmq.optimize import optimize
+    from mqindex.rocketmq.queue.batch_consume_queue import BatchConsumeQueue
+    from mqindex.rocketmq.queue.consume_queue import ConsumeQueue, tag_hash
+    from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
+    from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
+    from mqindex.rocketmq.rebuild import rebuild
+    from mqindex.rocketmq.repair import repair, undo_repair
+    from mqindex.rocketmq.report import report
+    from mqindex.rocketmq.serving.get_message import GetMessageResult, GetMessageStatus
+    from mqindex.rocketmq.serving.message_store import MessageStore
+    from mqindex.rocketmq.serving.query_message import QueryMessageResult
+    from mqindex.rocketmq.serving.store_writer import PutMessagesResult
+    from mqindex.rocketmq.verify import verify
+
+_HOME = {
+    "AppendMessageResult": "mqindex.rocketmq.log.message_encoder",
+    "BatchConsumeQueue": "mqindex.rocketmq.queue.batch_consume_queue",
+    "Checkpoint": "mqindex.rocketmq.metadata.checkpoint",
+    "CommitLog": "mqindex.rocketmq.log.commit_log",
+    "ConsumeQueue": "mqindex.rocketmq.queue.consume_queue",
+    "ConsumeQueueExt": "mqindex.rocketmq.queue.consume_queue_ext",
+    "ConsumeQueueTable": "mqindex.rocketmq.queue.consume_queue_table",
+    "ConsumerOffsets": "mqindex.rocketmq.metadata.consumer_offsets",
+    "FollowReport": "mqindex.rocketmq.dispatch.follow",
+    "GetMessageResult": "mqindex.rocketmq.serving.get_message",
+    "GetMessageStatus": "mqindex.rocketmq.serving.get_message",
+    "IndexFile": "mqindex.rocketmq.index.index_file",
+    "IndexHeader": "mqindex.rocketmq.index.index_file",
+    "IndexService": "mqindex.rocketmq.index.index_service",
+    "Message": "mqindex.rocketmq.log.message",
+    "MessageStore": "mqindex.rocketmq.serving.message_store",
+    "NewMessage": "mqindex.rocketmq.log.message_encoder",
+    "PutMessagesResult": "mqindex.rocketmq.serving.store_writer",
+    "QueryMessageResult": "mqindex.rocketmq.serving.query_message",
+    "QueryOffsetResult": "mqindex.rocketmq.index.index_service",
+    "StoreHealth": "mqindex.rocketmq.health.store_health",
+    "TopicConfig": "mqindex.rocketmq.metadata.topic_configs",
+    "follow": "mqindex.rocketmq.dispatch.follow",
+    "hash_slots": "mqindex.columns.keys",
+    "key_hash": "mqindex.columns.keys",
+    "key_hashes": "mqindex.columns.keys",
+    "optimize": "mqindex.rocketmq.optimize",
+    "rebuild": "mqindex.rocketmq.rebuild",
+    "repair": "mqindex.rocketmq.repair",
+    "report": "mqindex.rocketmq.report",
+    "tag_hash": "mqindex.rocketmq.queue.consume_queue",
+    "undo_repair": "mqindex.rocketmq.repair",
+    "verify": "mqindex.rocketmq.verify",
+}
 
 __all__ = [
     "AppendMessageResult",
@@ -129,3 +170,5 @@ __all__ = [
     "undo_repair",
     "verify",
 ]
+
+open_room(__name__, _HOME)

@@ -63,8 +63,9 @@ Row(segment=0, count=77)
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mqindex._room import open_room
 
 if TYPE_CHECKING:
     from mqindex.spark.build import build_index, rebuild, repair, verify
@@ -75,18 +76,18 @@ if TYPE_CHECKING:
     from mqindex.spark.sources.register import register
 
 _HOME = {
-    "SparkEngine": "engine",
-    "build_index": "build",
-    "build_partition": "functions.partitions",
-    "hash_slot": "functions.rocketmq",
-    "key_hash": "functions.rocketmq",
-    "offset_for_timestamp": "functions.kafka",
-    "rebuild": "build",
-    "register": "sources.register",
-    "repair": "build",
-    "select_partition": "functions.partitions",
-    "select_phy_offset": "functions.rocketmq",
-    "verify": "build",
+    "SparkEngine": "mqindex.spark.engine",
+    "build_index": "mqindex.spark.build",
+    "build_partition": "mqindex.spark.functions.partitions",
+    "hash_slot": "mqindex.spark.functions.rocketmq",
+    "key_hash": "mqindex.spark.functions.rocketmq",
+    "offset_for_timestamp": "mqindex.spark.functions.kafka",
+    "rebuild": "mqindex.spark.build",
+    "register": "mqindex.spark.sources.register",
+    "repair": "mqindex.spark.build",
+    "select_partition": "mqindex.spark.functions.partitions",
+    "select_phy_offset": "mqindex.spark.functions.rocketmq",
+    "verify": "mqindex.spark.build",
 }
 
 __all__ = [
@@ -116,21 +117,4 @@ def _require_version() -> None:
 
 
 _require_version()
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'mqindex.spark' has no attribute {name!r}")
-    try:
-        module = importlib.import_module(f"mqindex.spark.{_HOME[name]}")
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("pyarrow", "pyspark", "pandas"):
-            raise
-        raise ImportError(f"mqindex.spark.{name} needs {error.name}: pip install 'mqindex[spark]'") from error
-    value = getattr(module, name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+open_room(__name__, _HOME, extra="spark")

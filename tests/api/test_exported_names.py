@@ -355,11 +355,13 @@ def test_error_tree() -> None:
     assert {name: getattr(errors, name).__bases__ for name in ERROR_TREE} == ERROR_TREE
 
 
-@pytest.mark.parametrize("order", ["import mqindex.rocketmq.{0}", "from mqindex.rocketmq.{0} import {0}"])
-@pytest.mark.parametrize("name", ["optimize", "rebuild", "repair", "report", "verify"])
-def test_a_function_is_not_hidden_by_the_module_of_its_name(name: str, order: str) -> None:
-    program = f"{order.format(name)}\nfrom mqindex import rocketmq\nassert callable(rocketmq.{name}), rocketmq.{name}"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("order", ["import mqindex.{0}.{1}", "from mqindex.{0}.{1} import {1}"])
+def test_a_function_is_not_hidden_by_the_module_of_its_name(order: str) -> None:
+    names = [("rocketmq", name) for name in ("optimize", "rebuild", "repair", "report", "verify")]
+    names += [("kafka", name) for name in ("rebuild", "repair", "report", "verify")]
+    lines = [order.format(*name) for name in names] + ["from mqindex import kafka, rocketmq"]
+    lines += [f"assert callable({room}.{name}), {room}.{name}" for room, name in names]
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

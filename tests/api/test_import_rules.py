@@ -15,6 +15,7 @@ import mqindex
 PACKAGE = Path(mqindex.__file__).parent
 LEVELS = {
     "_options": 0,
+    "_room": 0,
     "_words": 0,
     "errors": 0,
     "_native": 1,

@@ -1,0 +1,51 @@
+"""A package whose public names load their modules with their first use.
+
+Who looks a key up in one file does not wait for what verifies, repairs and serves whole stores.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+__all__ = ["open_room"]
+
+
+class Room(ModuleType):
+    """The package; `_home` has the module of each public name."""
+
+    _home: Mapping[str, str]
+    _extra: str | None
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._home:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        try:
+            module = importlib.import_module(self._home[name])
+        except ModuleNotFoundError as error:
+            if self._extra is None or (error.name or "").startswith("mqindex"):
+                raise
+            needs = f"{self.__name__}.{name} needs {error.name}: pip install 'mqindex[{self._extra}]'"
+            raise ImportError(needs) from error
+        value = getattr(module, name)
+        setattr(self, name, value)
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """The import system binds each submodule to its name; where a function has that name too, the name is its."""
+        if isinstance(value, ModuleType) and self._home.get(name) == value.__name__:
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._home})
+
+
+def open_room(package: str, home: Mapping[str, str], *, extra: str | None = None) -> None:
+    """Make `package` a room. `extra` is what to install when a package of others is missing."""
+    room = sys.modules[package]
+    vars(room).update(_home=home, _extra=extra)
+    room.__class__ = Room
