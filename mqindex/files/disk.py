@@ -388,8 +388,7 @@ def _sync(fd: int) -> None:
 
 def sync_tree(root: str) -> None:
     """Make every directory's names below `root`, and its own, durable; the files were synced when they were written."""
-    for directory, _, _ in os.walk(root, onerror=_raise):
-        sync_directory(directory)
+    _sync_all(sync_directory, [directory for directory, _, _ in os.walk(root, onerror=_raise)])
 
 
 def _raise(error: OSError) -> None:
@@ -399,13 +398,17 @@ def _raise(error: OSError) -> None:
 def sync_files(paths: Sequence[str]) -> float:
     """Make the contents of files durable, and say how many seconds that took. Many at once share the disk's commits."""
     started = time.perf_counter()
+    _sync_all(sync_file, paths)
+    return time.perf_counter() - started
+
+
+def _sync_all(sync_one: Callable[[str], None], paths: Sequence[str]) -> None:
     if len(paths) < 3:
         for path in paths:
-            sync_file(path)
-    else:
-        from concurrent.futures import ThreadPoolExecutor  # loads logging and more, which no look-up needs
+            sync_one(path)
+        return
+    from concurrent.futures import ThreadPoolExecutor  # loads logging and more, which no look-up needs
 
-        with ThreadPoolExecutor(min(len(paths), _SYNCS), thread_name_prefix="mqindex-sync") as pool:
-            for _ in pool.map(sync_file, paths):
-                pass
-    return time.perf_counter() - started
+    with ThreadPoolExecutor(min(len(paths), _SYNCS), thread_name_prefix="mqindex-sync") as pool:
+        for _ in pool.map(sync_one, paths):
+            pass

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mqindex import kafka
 from mqindex.engines import LocalEngine
+from mqindex.files import disk
 from mqindex.rocketmq import rebuild, verify
 from mqindex.rocketmq.checks import queue_diagnosis
 from tests.support.big_log import write_big_log
+from tests.support.big_segments import write_big_segment
 
 GEOMETRY = {"hash_slot_num": 500, "index_num": 4000, "broker_version": "4.9.3"}
 
@@ -78,3 +83,33 @@ def test_the_hole_behind_the_units_of_a_queue_is_not_read(tmp_path: Path) -> Non
     assert report.ok
     assert report.units == 8
     assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 5000  # 2.6 GiB are 650 000 pages
+
+
+def test_four_times_the_partitions_are_four_times_the_calls(tmp_path: Path) -> None:
+    """The checkpoint of the log dir names all of them, and is read once."""
+    calls = []
+    for partitions in (25, 100):
+        root = tmp_path / str(partitions)
+        write_big_segment(root / "topic-0", 0, 10)
+        for number in range(1, partitions):
+            shutil.copytree(root / "topic-0", root / f"topic-{number}")
+        lines = "".join(f"topic {number} 0\n" for number in range(partitions))
+        (root / "log-start-offset-checkpoint").write_text(f"0\n{partitions}\n{lines}")
+        calls.append(count_calls(lambda root=root: kafka.verify(root, deep=True, engine=LocalEngine(1))))
+    assert calls[1] < 4.1 * calls[0]
+
+
+def test_the_disk_is_waited_for_once_for_many_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other, each takes a commit of its own: 20 000 queues took a minute longer."""
+    for number in range(7):
+        (tmp_path / "topic" / str(number)).mkdir(parents=True)
+    synced: list[str] = []
+    together = threading.Barrier(9, timeout=20)
+
+    def sync(path: str) -> None:
+        together.wait()
+        synced.append(os.path.relpath(path, tmp_path))
+
+    monkeypatch.setattr(disk, "sync_directory", sync)
+    disk.sync_tree(str(tmp_path))
+    assert sorted(synced) == sorted([".", "topic", *(f"topic/{number}" for number in range(7))])

@@ -24,8 +24,9 @@ from mqindex.kafka.checks.segment_indexes import check_alone
 from mqindex.kafka.checks.transaction_check import check_transactions_alone
 from mqindex.kafka.layout import IndexKind, base_offset_of
 from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.partition.offset_checkpoint import log_start_offset
 from mqindex.kafka.partition.partition_files import PartitionFiles, SegmentFiles, list_segments
-from mqindex.kafka.partition.producer_state import log_start_offset, read_snapshot
+from mqindex.kafka.partition.producer_state import read_snapshot
 from mqindex.kafka.partition.survey import Order, Partition, Survey, surveyed_partition, was_clean
 
 __all__ = ["diagnose_file", "survey_file"]
@@ -51,10 +52,11 @@ def survey_file(order: Order, *, from_start: bool = False) -> Survey:
     before = tuple(each for each in known.segments if each.base_offset < files.base_offset)
     segments = known.segments if files in known.segments else (*before, files)
     first = number = segments.index(files)
+    start = log_start_offset(home)
     if name and name[1] in _WITH_TRANSACTIONS:
-        first = 0 if from_start else _first_needed(segments, number, known.snapshots, log_start_offset(home))
+        first = 0 if from_start else _first_needed(segments, number, known.snapshots, start)
     needed = known._replace(segments=segments[first : number + 1])
-    partition = surveyed_partition(home, needed, was_clean(os.path.dirname(home)))
+    partition = surveyed_partition(home, needed, was_clean(os.path.dirname(home)), start)
     later = (each.base_offset for each in segments[number + 1 :])
     partition = replace(partition, next_base=next(later, None))
     findings = () if name else (catalogue.INDEXES_UNKNOWN.finding(path),)

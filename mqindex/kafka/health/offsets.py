@@ -6,8 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Final
 
-from mqindex.errors import CorruptIndexError
-from mqindex.kafka.partition.offset_checkpoint import Offsets, read_offsets
+from mqindex.kafka.partition.offset_checkpoint import Offsets, told_offsets
 
 __all__ = ["KnownOffsets", "known_offsets"]
 
@@ -29,11 +28,4 @@ class KnownOffsets:
 
 def known_offsets(log_dir: str) -> KnownOffsets:
     """A task: read the checkpoints."""
-    return KnownOffsets(*(_offsets(os.path.join(log_dir, name)) for name in _CHECKPOINTS))
-
-
-def _offsets(path: str) -> Offsets:
-    try:
-        return read_offsets(path)
-    except (CorruptIndexError, OSError):
-        return {}
+    return KnownOffsets(*(told_offsets(os.path.join(log_dir, name)) for name in _CHECKPOINTS))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files.regular import regular
 
-__all__ = ["Offsets", "read_offsets"]
+__all__ = ["Offsets", "log_start_offset", "log_start_offsets", "read_offsets", "told_offsets"]
 
 Offsets = dict[str, int]
 """By the name of a partition's directory."""
@@ -44,6 +45,29 @@ def read_offsets(path: str) -> Offsets:
     if version != 0 or count != len(lines[2:]):
         raise _malformed(path, f"version 0 and {plural(count, 'entry')}", f"version {version} and {len(lines[2:])}")
     return offsets
+
+
+def told_offsets(path: str) -> Offsets:
+    """The same, none where the checkpoint cannot be read: it says nothing then."""
+    try:
+        return read_offsets(path)
+    except (CorruptIndexError, OSError):
+        return {}
+
+
+def log_start_offsets(log_dir: str) -> Offsets:
+    """Where the logs of a log dir start; a partition that is not in it starts at 0.
+
+    Source: Kafka 4.1.0 `LogManager.loadLogs`; a file that cannot be read counts as absent there too.
+    """
+    told = told_offsets(os.path.join(log_dir, "log-start-offset-checkpoint"))
+    return {name: max(offset, 0) for name, offset in told.items() if offset < 2**63}
+
+
+def log_start_offset(directory: str) -> int:
+    """Where one partition's log starts. Of many, `log_start_offsets` reads the checkpoint once."""
+    log_dir, name = os.path.split(directory)
+    return log_start_offsets(log_dir).get(name, 0)
 
 
 def _entry(line: str) -> tuple[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -81,7 +81,7 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
     broker give up (`notes.log`) is skipped.
     """
     root = os.fspath(directory)
-    names = _files(root)
+    names, others = _names(root)
     kept, gone = _swapped(root, names)
     segments: dict[int, dict[str, str]] = {}
     skipped = []
@@ -103,7 +103,7 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
         tuple(os.path.join(root, name) for name in sorted(gone)),
         tuple(orphans),
         tuple(skipped),
-        tuple(_logs_that_are_no_files(root)),
+        tuple(os.path.join(root, name) for name in others if _is_log(name)),
     )
 
 
@@ -156,17 +156,19 @@ def _next_offset(files: SegmentFiles) -> int:
         return segment.next_offset
 
 
-def _files(root: str) -> set[str]:
+def _names(root: str) -> tuple[set[str], list[str]]:
+    """The names of files, and sorted those of other things."""
+    files: set[str] = set()
+    others: set[str] = set()
     with os.scandir(root) as entries:
-        return {entry.name for entry in entries if entry.is_file()}
+        for entry in entries:
+            (files if entry.is_file() else others).add(entry.name)
+    return files, sorted(others)
 
 
-def _logs_that_are_no_files(root: str) -> Iterator[str]:
-    with os.scandir(root) as entries:
-        for entry in sorted(entries, key=lambda one: one.name):
-            match = _segment_file(entry.name)
-            if match is not None and match[2] == "log" and not entry.is_file():
-                yield entry.path
+def _is_log(name: str) -> bool:
+    match = _segment_file(name)
+    return match is not None and match[2] == "log"
 
 
 def _segment_file(name: str) -> re.Match[str] | None:
@@ -206,7 +208,7 @@ def partitions_of(directory: str | os.PathLike[str]) -> tuple[PartitionDirectory
 
 def is_partition(directory: str | os.PathLike[str]) -> bool:
     """True where a segment's file lies in it, or what a broker puts into an empty partition."""
-    return any(_SEGMENT_FILE.match(name) or name in _OTHERS for name in _files(os.fspath(directory)))
+    return any(_SEGMENT_FILE.match(name) or name in _OTHERS for name in _names(os.fspath(directory))[0])
 
 
 def require_partition(directory: str) -> None:

@@ -24,7 +24,7 @@ from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files.regular import regular
 
-__all__ = ["OpenTransactions", "log_start_offset", "open_transactions_at", "read_producers", "read_snapshot"]
+__all__ = ["OpenTransactions", "open_transactions_at", "read_producers", "read_snapshot"]
 
 OpenTransactions = tuple[tuple[int, int], ...]
 """Producer ids and first offsets."""
@@ -95,20 +95,3 @@ def open_transactions_at(snapshots: Mapping[int, str], base_offset: int, log_sta
         with contextlib.suppress(CorruptIndexError, OSError):
             return read_snapshot(snapshots[offset])
     return ()
-
-
-def log_start_offset(directory: str) -> int:
-    """Where a partition's log starts, by the checkpoint of its log dir; 0 where that says nothing.
-
-    Source: Kafka 4.1.0 `OffsetCheckpointFile`; a file that cannot be read counts as absent there too.
-    """
-    log_dir, name = os.path.split(directory)
-    topic, _, partition = name.rpartition("-")
-    with contextlib.suppress(OSError, ValueError):
-        with open(os.path.join(log_dir, "log-start-offset-checkpoint"), encoding="utf-8", opener=regular) as file:
-            version, count, *lines = file.read(_LARGEST).split("\n")
-        if int(version) == 0:
-            for line in lines[: int(count)]:
-                if (fields := line.split())[:2] == [topic, partition] and int(fields[2]) < 2**63:
-                    return max(int(fields[2]), 0)
-    return 0

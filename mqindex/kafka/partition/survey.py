@@ -16,6 +16,7 @@ from mqindex.errors import BadMagicError
 from mqindex.files import disk
 from mqindex.kafka import catalogue
 from mqindex.kafka.options import PartitionOptions
+from mqindex.kafka.partition.offset_checkpoint import log_start_offsets
 from mqindex.kafka.partition.partition_files import (
     PartitionDirectory,
     PartitionFiles,
@@ -25,7 +26,7 @@ from mqindex.kafka.partition.partition_files import (
     partitions_of,
     while_files_go,
 )
-from mqindex.kafka.partition.producer_state import OpenTransactions, log_start_offset, open_transactions_at
+from mqindex.kafka.partition.producer_state import OpenTransactions, open_transactions_at
 from mqindex.report import Finding, Report
 
 __all__ = [
@@ -110,11 +111,12 @@ def survey(order: Order) -> Survey:
     single = is_partition(root)
     found = [one for one in partitions_at(root) if single or one.state != "delete"]
     log_dir = log_dir_of(root)
-    clean = was_clean(log_dir)
+    clean, starts = was_clean(log_dir), log_start_offsets(log_dir)
     partitions, findings = [], []
     for one in found:
+        start = starts.get(os.path.basename(one.path), 0)
         try:
-            partition, more = while_files_go(one.path, partial(_surveyed, one.path, clean))
+            partition, more = while_files_go(one.path, partial(_surveyed, one.path, clean, start))
         except FileNotFoundError:
             if one.path == root:
                 raise
@@ -134,8 +136,8 @@ def start_report(report: AnyReport, found: Survey) -> AnyReport:
     return report
 
 
-def _surveyed(path: str, clean: bool | None, files: PartitionFiles) -> tuple[Partition, list[Finding]]:
-    return surveyed_partition(path, files, clean), _findings(files)
+def _surveyed(path: str, clean: bool | None, start: int, files: PartitionFiles) -> tuple[Partition, list[Finding]]:
+    return surveyed_partition(path, files, clean, start), _findings(files)
 
 
 def partitions_at(root: str) -> tuple[PartitionDirectory, ...]:
@@ -156,9 +158,8 @@ def was_clean(log_dir: str) -> bool | None:
     return False if any(disk.is_there(os.path.join(log_dir, name)) for name in _OF_A_LOG_DIR) else None
 
 
-def surveyed_partition(path: str, files: PartitionFiles, clean: bool | None) -> Partition:
-    """One partition with the segments that are listed."""
-    start = log_start_offset(path)
+def surveyed_partition(path: str, files: PartitionFiles, clean: bool | None, start: int) -> Partition:
+    """One partition with the segments that are listed. `start`: where its log starts."""
     begun: OpenTransactions = ()
     if files.segments:
         begun = open_transactions_at(files.snapshots, files.segments[0].base_offset, start)
