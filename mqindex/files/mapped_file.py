@@ -129,6 +129,11 @@ class MappedFile:
         """A bulk build will touch most pages: ask for huge ones."""
         self._advise(getattr(mmap, "MADV_HUGEPAGE", None))
 
+    def will_need(self, start: int, stop: int) -> None:
+        """The bytes [start, stop) will be read soon: read them ahead, and nothing behind them."""
+        first = start - start % mmap.PAGESIZE
+        self._advise(getattr(mmap, "MADV_WILLNEED", None), first, stop - first)
+
     def populate(self) -> None:
         """Read the whole file ahead, once, for many scattered reads."""
         if not self._populated:
@@ -149,11 +154,11 @@ class MappedFile:
             if error.errno != errno.EINVAL:  # kernels before 5.14 do not know the advice
                 raise
 
-    def _advise(self, advice: int | None) -> None:
+    def _advise(self, advice: int | None, start: int = 0, length: int | None = None) -> None:
         mapping = self.map
         if advice is not None and hasattr(mmap.mmap, "madvise"):
             with contextlib.suppress(OSError):  # advice only: a kernel that does not know it changes nothing
-                mapping.advise(advice)
+                mapping.advise(advice, start, length)
 
     def close(self) -> None:
         """Let the map go: now, or when the call ends that still runs. May be called twice."""

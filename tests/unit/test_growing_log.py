@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
 import random
 import shutil
@@ -347,6 +349,30 @@ def test_the_lag_is_what_was_written_and_not_read(writer: LogWriter, seen: Seen)
     assert writer.position <= seen.log.lag() <= -(-writer.position // 4096) * 4096
     seen.settle()
     assert seen.log.lag() == 0
+
+
+def test_nothing_behind_the_end_of_a_growing_log_is_brought_into_memory(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path / "commitlog", mapped_file_size=64 << 20)
+    writer.write(*(LogMessage(body=bytes(10_000), keys=f"k{number:02}") for number in range(20)))
+    left = -(writer.position + len(frame(LogMessage(body=b""), 0))) % mmap.PAGESIZE
+    writer.write(LogMessage(body=bytes(left)))
+    assert writer.position % mmap.PAGESIZE == 0, "whether anything follows is seen by a look at the next page"
+    with GrowingLog(writer.directories, 0) as log:
+        Seen(log).settle()
+        assert log.messages == 21
+    (path,) = (tmp_path / "commitlog").iterdir()
+    assert pages_in_memory(path, start=writer.position) <= 16
+
+
+def pages_in_memory(path: Path, start: int) -> int:
+    """Of a file, from that byte on, whoever reads it; a page that nobody has read or written is in none."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as mapping:
+        pages = (ctypes.c_ubyte * (len(mapping) // mmap.PAGESIZE))()
+        first = ctypes.byref(ctypes.c_char.from_buffer(mapping))
+        assert libc.mincore(first, ctypes.c_size_t(len(mapping)), pages) == 0
+        del first
+        return sum(page & 1 for page in pages[start // mmap.PAGESIZE :])
 
 
 @pytest.mark.parametrize("near", [256, 1024])

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from mqindex._native.consume_queue import gather_units, group_units
 from mqindex.errors import OffsetOverflowError
 from mqindex.files.closable import Closable
-from mqindex.rocketmq.log.growing_log import GrowingLog
+from mqindex.rocketmq.log.growing_log import SETTLE_SECONDS, GrowingLog
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue.queue_rules import QueueRules
@@ -158,23 +158,32 @@ class Reput(Closable):
             self._turn(stop)
         return self.result().since(before)
 
-    def follow(self, stop: Stop, *, interval: float = 0.001, progress: OnReput | None = None) -> ReputResult:
+    def follow(
+        self,
+        stop: Stop,
+        *,
+        interval: float = 0.001,
+        progress: OnReput | None = None,
+        turn: Callable[[], object] | None = None,
+        lag: Callable[[], int] | None = None,
+    ) -> ReputResult:
         """Dispatch whatever comes until `stop` is set; then all that was read is dispatched.
 
         interval : seconds between looks at the log; a few ms where nothing came for a while.
         progress : is called about once a second, and at the end.
+        turn, lag : for who knows where the log ends: dispatches what came, and the bytes that wait for it.
         """
-        before = self.result()
+        before, last = self.result(), False
         pace = _Pace(interval)
-        meter = ProgressMeter(self, progress, self.lag)
-        while not stop.is_set():
-            messages = self.messages
-            self._turn(None)
-            meter.report()
-            if not self._log.more:
-                stop.wait(pace.sleep(busy=self.messages > messages or self._log.waiting))
-        self._put_units()
-        meter.report(last=True)
+        meter = ProgressMeter(self, progress, lag or self.lag)
+        while not last:
+            last, messages = stop.is_set(), self.messages
+            (turn or self._look)()
+            if last and turn is None:
+                self._put_units()
+            meter.report(last=last)
+            if not (last or self._log.more):
+                stop.wait(pace.sleep(busy=self.messages > messages, waiting=self._log.waiting))
         return self.result().since(before)
 
     def watch(self) -> None:
@@ -201,6 +210,9 @@ class Reput(Closable):
         """So many bytes of log wait to be dispatched; how many entries that is can only be guessed."""
         if self._index is not None:
             self._index.expect(waiting // _LOG_PER_ENTRY)
+
+    def _look(self) -> None:
+        self._turn(None)
 
     def _turn(self, stop: int | None) -> None:
         """Dispatch one stretch of the log. Units are put when there are many, or nothing more is there."""
@@ -289,16 +301,21 @@ class Reput(Closable):
 
 
 class _Pace:
-    """How long to sleep between looks: `interval` while messages come, and longer when none did for a while."""
+    """How long to sleep between looks: `interval` while messages come, and longer when none did for a while.
+
+    A last frame that `waiting` says was seen is looked at again as soon as it counts if it is the same then.
+    """
 
     def __init__(self, interval: float) -> None:
         self._interval = interval
         self._busy = time.monotonic()
 
-    def sleep(self, *, busy: bool) -> float:
+    def sleep(self, *, busy: bool, waiting: bool) -> float:
         now = time.monotonic()
-        if busy:
+        if busy or waiting:
             self._busy = now
+        if waiting:
+            return min(self._interval, SETTLE_SECONDS)
         return self._interval if now - self._busy < _PATIENCE else max(self._interval, _LONGEST_SLEEP)
 
 

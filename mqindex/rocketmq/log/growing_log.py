@@ -27,12 +27,12 @@ from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY, UNIT, Damage, drained
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames, list_log_files
 
-__all__ = ["Chunk", "GrowingLog", "LogChangedError"]
+__all__ = ["SETTLE_SECONDS", "Chunk", "GrowingLog", "LogChangedError"]
 
 _REACH = 32 << 20  # bytes of log at a time where much is waiting
 _NEAR = 64 << 10  # bytes looked at where little is: a single cursor walks them
 _SEALED = 64 << 10  # bytes before the position that are watched for changes
-_SETTLE_SECONDS = 0.0005  # between two looks at a last frame
+SETTLE_SECONDS = 0.0005  # between two looks at a last frame
 _PAUSE_SECONDS = 0.001  # before it is looked at again
 _DOUBT_SECONDS = 0.1  # the same where its properties end in a zero byte, as those of a torn frame may
 _LOOK_SECONDS = 0.1  # between two looks at the directory while nothing comes
@@ -129,12 +129,23 @@ class GrowingLog(Closable):
     def _read(self, stop: int | None) -> Iterator[Chunk]:
         if stop is None:
             self._check_seal()
+            if self._rests():
+                self.more = self._look()
+                return
         if (stop is None or self.phy_offset < stop) and self._find_file(stop):
             before = self.phy_offset
             yield from self._walk(stop)
             self.more = self.phy_offset > before or self._pass_over(stop)
         if stop is None:
             self._set_seal()
+
+    def _rests(self) -> bool:
+        """Whether the log still ends where it was read up to: a look at eight bytes, for as long as nothing comes."""
+        file, at = self._file, self.phy_offset
+        if file is None or self._complete or not file.start <= at < file.stop or self._record_at(at):
+            return False
+        self._last, self._reach = None, _NEAR
+        return True
 
     def settle(self) -> bool:
         """Whether another `read` is worth while; waits the moment for which a last frame must stay as it is."""
@@ -177,6 +188,8 @@ class GrowingLog(Closable):
             return
         reach = min(file.stop, at + (_REACH if whole else self._reach), file.stop if stop is None else stop)
         log.check()
+        if reach - at > _NEAR and not self._complete:
+            log.will_need(at - file.start, min(reach - file.start, file.size if whole else data_end(file.path)))
         if not whole and (reach := self._settled(at, reach)) == at:
             return
         step = Extractor(log.map, file.start, at, reach, tags=self._tags, check_crc=not whole, queues=self._queues)
@@ -234,9 +247,9 @@ class GrowingLog(Closable):
         """A frame is written from its front on: one whose properties end in a zero byte may be a torn one."""
         log, start = self._open_map().map, self._file.start if self._file is not None else 0
         if log[end - start - 1] != 0:
-            return _SETTLE_SECONDS
+            return SETTLE_SECONDS
         (frames,) = Scanner(log, start, at, end, max_frames=1)
-        return _DOUBT_SECONDS if frames["properties_len"][0] > 0 else _SETTLE_SECONDS
+        return _DOUBT_SECONDS if frames["properties_len"][0] > 0 else SETTLE_SECONDS
 
     def _record_at(self, at: int) -> bool:
         """Whether the head of a record is there, whatever follows it."""
@@ -285,6 +298,8 @@ class GrowingLog(Closable):
         self._identity = about.st_dev, about.st_ino
         self._complete = last_file_with_frames(later[1:]) >= 0
         self._reach, self._seal = _NEAR, (-1, -1, 0)
+        if not self._complete:  # a read ahead of the log's end fills the page cache with zeros, for milliseconds
+            self._map.advise_random()
 
     def _pass_over(self, stop: int | None) -> bool:
         """Nothing can be read here: pass over damage, or see whether the file is still the one that grows."""

@@ -23,7 +23,7 @@ from mqindex.rocketmq.dispatch.abort_mark import AbortMark
 from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush, Stored
 from mqindex.rocketmq.dispatch.dispatched import dispatched_offset
 from mqindex.rocketmq.dispatch.outputs import open_outputs
-from mqindex.rocketmq.dispatch.reput import OnReput, ProgressMeter, Reput, ReputResult, Stop
+from mqindex.rocketmq.dispatch.reput import OnReput, Reput, ReputResult, Stop
 from mqindex.rocketmq.index.index_service import IndexService
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.growing_log import GrowingLog, LogChangedError
@@ -39,7 +39,6 @@ from mqindex.rocketmq.serving.put_message import QueueNumbers
 __all__ = ["PutMessagesResult", "StoreWriter"]
 
 _T = TypeVar("_T")
-_INTERVAL = 0.001  # seconds between looks of a follower
 
 
 class PutMessagesResult(NamedTuple):
@@ -214,15 +213,10 @@ class StoreWriter(Closable):
 
     def follow(self, stop: Stop, progress: OnReput | None) -> ReputResult:
         """Dispatch what comes until `stop` is set, then what is left."""
-        before, last = self._reput.result(), False
-        meter = ProgressMeter(self._reput, progress, lambda: max(self.log.max_phy_offset - self._reput.phy_offset, 0))
-        while not last:
-            last = stop.is_set()
-            self.dispatch()
-            meter.report(last=last)
-            if not last:
-                stop.wait(_INTERVAL)
-        return self._reput.result().since(before)
+        return self._reput.follow(stop, progress=progress, turn=self.dispatch, lag=self._lag)
+
+    def _lag(self) -> int:
+        return max(self.log.max_phy_offset - self._reput.phy_offset, 0)
 
     # ---- to the disk
 
