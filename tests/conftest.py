@@ -26,6 +26,7 @@ from tests.support.spark_archive import java_options
 
 SEED_VARIABLE = "MQINDEX_TEST_SEED"
 MAPPED_FILE = re.compile(rb"^(?:\S+ +){5}(/.*)$", re.MULTILINE)  # the sixth column of /proc/self/maps
+NO_FILES = ("/dev/pts/", "/dev/null", "/dev/tty", "/dev/ptmx", "/dev/urandom", "/proc/")
 FONTS = (".ttf", ".ttc", ".otf")  # matplotlib keeps open what it has drawn with
 MARKED_ROOMS = ("spark", "peer")
 REAL_STDERR = pytest.StashKey[int]()
@@ -61,6 +62,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         from tests.support.scheduling import priority
 
         items.sort(key=lambda item: priority(item.nodeid))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if hasattr(item.config, "workerinput"):
+        from tests.support.scheduling import give_way
+
+        give_way(item)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -137,7 +146,7 @@ def open_files() -> Counter[str]:
             target = os.readlink(f"/proc/self/fd/{entry}")
         except OSError:  # the descriptor of the listing itself
             continue
-        if target.startswith("/") and not target.startswith(("/dev/", "/proc/")) and not target.endswith(FONTS):
+        if target.startswith("/") and not target.startswith(NO_FILES) and not target.endswith(FONTS):
             found[f"file {target}"] += 1
     return found + _maps.now()
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from tests.peer.maven import PeerError, class_path, java
+from tests.peer.maven import BUILT, PeerError, class_path, java
 
 __all__ = ["PATIENCE", "Jvm"]
 
@@ -24,11 +24,19 @@ FLAGS = (
 )
 
 
+def archive(broker: str, version: str, main: Sequence[str]) -> Path:
+    """Where `tests.peer.archives` keeps the classes that such a process has loaded: half of what a start costs."""
+    made_for = Path(java()).resolve().stat().st_mtime_ns
+    return BUILT / f"{broker}-{version}" / f"{main[0]}-{made_for:x}.jsa"
+
+
 class Jvm:
     """A process that ends with this one, however this one ends: it reads its standard input, and halts at the end.
 
     `broker` and `version` say whose classes it has; `talks`: its standard output is ours to read.
     """
+
+    makes_archives = False  # at a clean end
 
     def __init__(
         self, broker: str, version: str, main: Sequence[str], home: Path, *, flags: Sequence[str] = (),
@@ -37,6 +45,10 @@ class Jvm:
         self.log = home / f"{main[0].rpartition('.')[2]}.log"
         (home / "tmp").mkdir(parents=True, exist_ok=True)
         system = [f"-Duser.home={home}", f"-Djava.io.tmpdir={home / 'tmp'}"]
+        kept = archive(broker, version, main)
+        option = "ArchiveClassesAtExit" if self.makes_archives else "SharedArchiveFile"
+        if self.makes_archives or kept.exists():
+            system += [f"-XX:{option}={kept}", "-Xlog:disable"]  # what Java says of it would be among the answers
         command = [java(), *FLAGS, *flags, *system, "-cp", class_path(broker, version), *main]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(

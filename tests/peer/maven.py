@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["VERSIONS", "PeerError", "class_path", "java"]
+__all__ = ["BUILT", "VERSIONS", "PeerError", "class_path", "java"]
 
 VERSIONS = {"rocketmq": ("4.9.3", "5.5.0"), "kafka": ("3.9.1", "4.1.0")}
 PROJECT = Path(__file__).parent
@@ -43,7 +43,7 @@ def class_path(broker: str, version: str) -> str:
     if not (stamp.exists() and stamp.read_text() == sources):
         _package(broker, version, target)
         stamp.write_text(sources)
-    return f"{target}/classes{os.pathsep}{target}/lib/*"
+    return f"{target}/peer-1.jar{os.pathsep}{target}/lib/*"  # no directory: an archive of classes has none
 
 
 def _sources(broker: str) -> list[Path]:

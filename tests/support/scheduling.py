@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-__all__ = ["FileScheduling", "priority"]
+__all__ = ["FileScheduling", "give_way", "priority"]
 
 # What shares a Spark session or real brokers stays together, but for files that start their own.
-TOGETHER = ("tests/peer/rocketmq/", "tests/spark/", "tests/peer/kafka/")
+TOGETHER = ("tests/spark/", "tests/peer/rocketmq/", "tests/peer/kafka/")
 APART = ("tests/spark/test_connect.py", "tests/peer/rocketmq/test_start.py", "tests/spark/test_cluster.py")
-# The longest begin first, and the many small ones fill up.
-FIRST = (*TOGETHER, *APART, "tests/api/test_documents.py", "tests/faults/", "tests/powercut/", "tests/crash/")
+# What others must answer begins first, the longest before the rest, and the many small ones fill up.
+FIRST = (
+    "tests/spark/",
+    "tests/spark/test_connect.py",
+    "tests/peer/rocketmq/",
+    "tests/peer/rocketmq/test_start.py",
+    "tests/peer/kafka/",
+    "tests/spark/test_cluster.py",
+    "tests/api/test_documents.py",
+    "tests/faults/",
+    "tests/powercut/",
+    "tests/crash/",
+)
+GIVES_WAY = 10  # as `nice` counts
 
 
 def group(nodeid: str) -> str:
@@ -29,6 +43,12 @@ def priority(nodeid: str) -> int:
     """The lower, the earlier a test begins."""
     begins = [at for at, start in enumerate(FIRST) if nodeid.startswith(start)]
     return max(begins, default=len(FIRST))  # the last: a file that is apart has its own place
+
+
+def give_way(item: pytest.Item) -> None:
+    """What Spark starts must answer within times of its own: a process takes less from the first other test on."""
+    if not item.get_closest_marker("spark"):
+        os.setpriority(os.PRIO_PROCESS, 0, max(GIVES_WAY, os.getpriority(os.PRIO_PROCESS, 0)))
 
 
 class FileScheduling(LoadScopeScheduling):

@@ -30,6 +30,12 @@ class Written:
     answers: Answers
     store: Path  # a copy: tests read it, while others change the broker's own
 
+    def restore(self) -> None:
+        """The broker's own store becomes what it was at that stop, whatever tests made of it."""
+        self.broker.kill()
+        shutil.rmtree(self.broker.store)
+        shutil.copytree(self.store, self.broker.store)
+
 
 @pytest.fixture(params=VERSIONS)
 def version(request: pytest.FixtureRequest) -> str:
@@ -74,6 +80,15 @@ def written(peers: dict[str, Peer]) -> dict[str, Written]:
         each: Written(brokers[each], *filled[each], shutil.copytree(brokers[each].store, brokers[each].home / "copy"))
         for each in brokers
     }
+
+
+@pytest.fixture
+def stopped(written: dict[str, Written], version: str) -> Iterator[Written]:
+    """A broker that was filled, asked about everything and stopped: a test may change its store, and start it."""
+    chosen = written[version]
+    chosen.restore()
+    yield chosen
+    chosen.broker.kill()
 
 
 @pytest.fixture

@@ -96,12 +96,12 @@ def ask(store: Served) -> None:
         broker.create_topic(topic, queues)
         if topic != "OurLater":
             store.consumed += [m for queue in range(queues) for m in client.consume(topic, broker.name, queue)]
-    for message in store.put.values():
-        if message.topic != "OurLater":
-            for key in (message.keys or "").split(" "):
-                store.by_key[message.topic, key] = places(client.query_key(message.topic, key))
-            assert message.uniq_key is not None
-            store.by_unique_key[message.uniq_key] = places(client.query_unique_key(message.topic, message.uniq_key))
+    found = [message for message in store.put.values() if message.topic != "OurLater"]
+    for topic, key in {(message.topic, key) for message in found for key in (message.keys or "").split(" ")}:
+        store.by_key[topic, key] = places(client.query_key(topic, key))
+    for message in found:
+        assert message.uniq_key is not None
+        store.by_unique_key[message.uniq_key] = places(client.query_unique_key(message.topic, message.uniq_key))
     store.by_offset_id = {
         offset_id: client.view("OurOrders", offset_id).phy_offset
         for at, offset_id in store.msg_ids.items()

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 
 from mqindex.rocketmq import IndexFile, optimize, verify
-from tests.peer.rocketmq.broker import Broker, Peer
+from tests.peer.rocketmq.broker import Broker
 from tests.peer.rocketmq.client import Outgoing
-from tests.peer.rocketmq.conftest import SEED
-from tests.peer.rocketmq.workload import TOPICS, Answers, Sent, ask_everything, send_everything
+from tests.peer.rocketmq.conftest import Written
+from tests.peer.rocketmq.workload import TOPICS, Answers, Sent, ask_everything
 from tests.support.tree import index_bytes, index_paths
 
 
-def test_a_broker_serves_and_continues_optimized_files(
-    peers: dict[str, Peer], version: str, proven: Callable[[str], None]
-) -> None:
-    broker = peers[version].broker("ordered")
-    broker.launch()
-    broker.wait_until_ready()
-    sent = send_everything(broker, random.Random(SEED))
-    answers = ask_everything(broker, sent, [0])
-    broker.stop()
+def test_a_broker_serves_and_continues_optimized_files(stopped: Written, proven: Callable[[str], None]) -> None:
+    broker, sent, answers = stopped.broker, stopped.sent, stopped.answers
     written = index_bytes(broker.store)
     report = optimize(broker.store, broker.store, overwrite=True)
     assert report.files == len(written)

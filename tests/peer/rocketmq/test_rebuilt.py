@@ -35,6 +35,7 @@ def rebuilt(written: dict[str, Written]) -> dict[str, Rebuilt]:
 
 
 def rebuild_and_ask(before: Written) -> Rebuilt:
+    before.restore()
     broker = before.broker
     deleted, anew = broker.home / "deleted", broker.home / "anew"
     deleted.mkdir()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 from collections.abc import Callable
 
@@ -11,32 +10,27 @@ import pytest
 from mqindex.errors import GeometryError
 from mqindex.rocketmq import repair, verify
 from tests.peer.rocketmq.broker import Broker, Peer
-from tests.peer.rocketmq.conftest import SEED
-from tests.peer.rocketmq.workload import TOPICS, ask_everything, send_everything
+from tests.peer.rocketmq.conftest import Written
+from tests.peer.rocketmq.workload import TOPICS, ask_everything
 from tests.support.tree import contents
 
 
 def test_store_without_index_and_queues_is_repaired_as_its_broker_is_configured(
-    peers: dict[str, Peer], version: str, proven: Callable[[str], None]
+    stopped: Written, proven: Callable[[str], None]
 ) -> None:
-    broker = peers[version].broker("loses")
-    broker.launch()
-    broker.wait_until_ready()
-    sent = send_everything(broker, random.Random(SEED))
-    answers = ask_everything(broker, sent, [0])
-    broker.stop()
+    broker, answers = stopped.broker, stopped.answers
     shutil.rmtree(broker.store / "index")
     shutil.rmtree(broker.store / "consumequeue")
     before = contents(broker.store)
     with pytest.raises(GeometryError, match="--hash-slot-num 5000000 --index-num 20000000"):
         repair(broker.store)
     assert contents(broker.store) == before
-    report = repair(broker.store, config=broker.conf, broker_version=version)
+    report = repair(broker.store, config=broker.conf, broker_version=broker.version)
     assert report.ok
     broker.launch()
     try:
         broker.wait_until_ready(TOPICS)
-        after = ask_everything(broker, sent, [0])
+        after = ask_everything(broker, stopped.sent, [0])
     finally:
         broker.kill()
     after = after.until(max(message.phy_offset + message.size for message in answers.messages))
