@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,7 +11,6 @@ from mqindex.cli.options import BrokerOptions
 
 if TYPE_CHECKING:
     from mqindex.engines import Engine
-    from mqindex.html.page import Page
     from mqindex.kafka.partition.partition_log import IsolationLevel
     from mqindex.report import Catalogue, RebuildReport, RepairReport, Report
 
@@ -82,9 +81,6 @@ class Broker(Protocol):
 
     def report(self, path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> Health:
         """The health of a store, a partition or a log dir."""
-
-    def page(self, health: Any, repair: Sequence[str]) -> Page:
-        """The page of what `report` gave; `repair`: the words of the command that would mend it."""
 
     def keywords(self, path: str, options: BrokerOptions, parts: list[str] | None) -> dict[str, Any]:
         """What the library's `rebuild` and `repair` take of the command line; a `Trouble` where it does not fit."""

@@ -10,7 +10,7 @@ from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.options import BrokerOptions
 from mqindex.cli.rocketmq import kinds as rocketmq_kinds
 
-__all__ = ["DUMPED", "HOMES", "QUERIED", "REPORTED", "VERIFIED", "broker_of", "library_of", "unseen_kind"]
+__all__ = ["DUMPED", "HOMES", "QUERIED", "REPORTED", "VERIFIED", "broker_of", "library_of", "pages_of", "unseen_kind"]
 
 # The kinds of path that each command takes.
 HOMES = (rocketmq_kinds.STORE, kafka_kinds.PARTITION, kafka_kinds.LOG_DIR)
@@ -45,6 +45,11 @@ def broker_of(kind: str) -> Broker:
 def library_of(kind: str) -> Library:
     """The package of the broker that has files of this kind."""
     return cast(Library, importlib.import_module(f"mqindex.{_name(kind)}"))
+
+
+def pages_of(kind: str) -> str:
+    """The room that makes a page of files of this kind. Nothing is loaded."""
+    return f"mqindex.html.{_name(kind)}"
 
 
 def _name(kind: str) -> str:

@@ -19,8 +19,9 @@ from typing import Any, Literal, NamedTuple
 from mqindex.files.tmpfile import passing_directory
 from mqindex.html.palette import TONES
 
-__all__ = ["WIDTH", "Box", "Drawing", "Picture", "ink", "require_library"]
+__all__ = ["NEEDS", "WIDTH", "Box", "Drawing", "Picture", "ink", "require_library"]
 
+NEEDS = "a page needs jinja2 and matplotlib: pip install 'mqindex[html]'"
 WIDTH = 760  # units of a picture, which are pixels where the page is wide
 _GAP = 6  # pixels between an axis and its labels
 _TOP = 10  # pixels above the axes
@@ -60,9 +61,7 @@ def require_library() -> None:
         with _loading():
             import matplotlib.backends.backend_svg  # noqa: F401
     except ImportError as error:
-        raise ImportError(
-            f"a page needs jinja2 and matplotlib: pip install 'mqindex[html]' ({error})", name=error.name
-        ) from error
+        raise ImportError(f"{NEEDS} ({error})", name=error.name) from error
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.resources
+from functools import cache
 from typing import Any
 
 from mqindex.html.drawing import require_library
@@ -10,7 +11,7 @@ from mqindex.html.page import Page
 from mqindex.html.palette import DARK, LIGHT, css_variables
 from mqindex.html.text import Name, visible
 
-__all__ = ["MAX_BYTES", "TEXT", "render"]
+__all__ = ["MAX_BYTES", "TEXT", "prepare", "render"]
 
 MAX_BYTES = 1_000_000
 TEXT = 2000  # characters of one text: names are shorter, and a sentence about one may be long
@@ -26,6 +27,12 @@ def render(page: Page) -> str:
     >>> "<store>" in html, "&lt;store&gt;" in html, r"x\\u202ey" in html
     (False, True, True)
     """
+    return str(prepare().render(page=page))
+
+
+@cache
+def prepare() -> Any:
+    """Load what draws, and the page's template: the first page of a process takes most of its time for it."""
     require_library()
     import jinja2
     from markupsafe import Markup
@@ -48,5 +55,6 @@ def render(page: Page) -> str:
     )
     environment.filters["name"] = name
     environment.filters["as_is"] = Markup  # of pictures, which our own code drew
-    colours = {"light": Markup(css_variables(LIGHT)), "dark": Markup(css_variables(DARK))}
-    return environment.get_template("page.jinja").render(page=page, colours=colours)
+    environment.globals["colours"] = {"light": Markup(css_variables(LIGHT)), "dark": Markup(css_variables(DARK))}
+    environment.get_template("blocks.jinja")
+    return environment.get_template("page.jinja")

@@ -110,14 +110,24 @@ def test_what_is_no_store_is_one_sentence(shell: Shell, tmp_path: Path) -> None:
 
 
 def test_a_missing_package_is_named_before_the_work(basic: Store, tmp_path: Path) -> None:
+    program = "import sys; sys.modules['jinja2'] = None; from mqindex.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, "report", str(basic.root), "--out", str(tmp_path / "page.html")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("mqindex: a page needs jinja2 and matplotlib: pip install 'mqindex[html]'")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_package_that_cannot_be_loaded_is_named_and_what_was_found_is_told(basic: Store, tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "jinja2.py").write_text("raise ImportError('no jinja2 here', name='jinja2')")
     around = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path / "none"), os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, "-m", "mqindex", "report", str(basic.root), "--out", str(tmp_path / "page.html")]
     done = subprocess.run(command, env=around, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("mqindex: a page needs jinja2 and matplotlib: pip install 'mqindex[html]'")
-    assert done.stderr.count("\n") == 1
+    assert (done.returncode, done.stdout) == (2, f"{basic.root}: clean\n")
+    needs = "mqindex: a page needs jinja2 and matplotlib: pip install 'mqindex[html]' (no jinja2 here)\n"
+    assert done.stderr == needs
     assert not (tmp_path / "page.html").exists()
 
 

@@ -46,7 +46,7 @@ def log_dir(tmp_path: Path) -> Path:
 
 def page_and_json(path: Path) -> tuple[Html, dict[str, Any], Report]:
     health = kafka.report(path, index_interval_bytes=1000)
-    html = Html(render(page_of(health, CATALOGUE, ["mqindex", "repair", str(path)])))
+    html = Html(render(page_of(health.to_dict(), health.verify, CATALOGUE, ["mqindex", "repair", str(path)])))
     return html, json.loads(json.dumps(health.to_dict())), health.verify
 
 

@@ -39,7 +39,7 @@ def unpack(name: str, place: Path) -> Path:
 
 def page_and_json(root: Path) -> tuple[Html, dict[str, Any], Report]:
     health = rocketmq.report(root)
-    html = Html(render(page_of(health, CATALOGUE, ["mqindex", "repair", str(root)])))
+    html = Html(render(page_of(health.to_dict(), health.verify, CATALOGUE, ["mqindex", "repair", str(root)])))
     return html, json.loads(json.dumps(health.to_dict())), health.verify
 
 

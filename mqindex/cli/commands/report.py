@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 import mqindex
-from mqindex.cli.brokers import REPORTED, broker_of, unseen_kind
+from mqindex.cli.brokers import REPORTED, broker_of, pages_of, unseen_kind
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, out_file_option, report_options, subcommand
 from mqindex.cli.output import print_json, print_line
@@ -20,7 +21,7 @@ from mqindex.wording.reports import counts
 from mqindex.wording.text import size
 
 if TYPE_CHECKING:
-    from mqindex.html.page import Page
+    from mqindex.html.press import Press
 
 __all__ = ["command"]
 
@@ -62,24 +63,27 @@ def command(
     kind = require_home(path, kind, *REPORTED) if engine.sees(path) else unseen_kind(kind, options)
     if out is not None:
         _require_place(out, path, force=force)
-    broker = broker_of(kind)
-    try:
-        with engine.open() as chosen:
-            health = broker.report(path, options, deep=deep, engine=chosen)
-    except (OSError, GeometryError, TruncatedFileError) as error:
-        if out is not None:
-            say(f"wrote {out}: {size(_write(out, _unread(path, error), force=force))}")
-        raise
-    try:
-        if out is not None:
-            repair = ["mqindex", "repair", path, *(["--deep"] if deep else []), *options.words()]
-            written = size(_write(out, broker.page(health, repair), force=force))
-    finally:  # what long work found is told also where there is no place for the page
-        if as_json:
-            print_json("report", health.to_dict())
-        else:
-            found = f", {counts(health.verify.findings)}" if health.verify.findings else ""
-            print_line(f"{path}: {'clean' if health.ok else 'not clean'}{found}")
+    with contextlib.nullcontext() if out is None else _press(kind) as press:
+        broker = broker_of(kind)
+        try:
+            with engine.open() as chosen:
+                health = broker.report(path, options, deep=deep, engine=chosen)
+        except (OSError, GeometryError, TruncatedFileError) as error:
+            if out is not None:
+                say(f"wrote {out}: {_write(out, _unread(path, error), force=force)}")
+            raise
+        document = health.to_dict()
+        try:
+            if out is not None and press is not None:
+                repair = ["mqindex", "repair", path, *(["--deep"] if deep else []), *options.words()]
+                page = press.page(document, health.verify, broker.catalogue(), repair)
+                written = _write(out, page, force=force)
+        finally:  # what long work found is told also where there is no page, or no place for it
+            if as_json:
+                print_json("report", document)
+            else:
+                found = f", {counts(health.verify.findings)}" if health.verify.findings else ""
+                print_line(f"{path}: {'clean' if health.ok else 'not clean'}{found}")
     if not as_json:
         print_line(f"wrote {out}: {written}")
     return 0 if health.ok else 1
@@ -87,9 +91,9 @@ def command(
 
 def _require_place(out: str, path: str, *, force: bool) -> None:
     """Now, and not when the work is done: what makes a page is there, and FILE may be written."""
-    from mqindex.html.drawing import require_library
+    from mqindex.html.press import require_installed
 
-    require_library()
+    require_installed()
     place, home = os.path.realpath(out), os.path.realpath(path)
     if place == home or place.startswith(home.rstrip(os.sep) + os.sep):
         raise Trouble(f"{out}: expected a place outside of {path}, where brokers may stumble over it")
@@ -98,15 +102,21 @@ def _require_place(out: str, path: str, *, force: bool) -> None:
     require_new_file(out, overwrite=force)
 
 
-def _unread(path: str, error: Exception) -> Page:
+def _press(kind: str) -> Press:
+    from mqindex.html.press import Press
+
+    return Press(pages_of(kind))
+
+
+def _unread(path: str, error: Exception) -> bytes:
     from mqindex.html.parts import unread_page
-
-    return unread_page(os.path.abspath(path), reason(error), int(time.time() * 1000), mqindex.__version__)
-
-
-def _write(out: str, page: Page, *, force: bool) -> int:
     from mqindex.html.render import render
 
-    data = render(page).encode()
-    publish_content(out, data, overwrite=force)
-    return len(data)
+    page = unread_page(os.path.abspath(path), reason(error), int(time.time() * 1000), mqindex.__version__)
+    return render(page).encode()
+
+
+def _write(out: str, page: bytes, *, force: bool) -> str:
+    """How large the file is that appeared."""
+    publish_content(out, page, overwrite=force)
+    return size(len(page))

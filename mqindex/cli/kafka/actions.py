@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from mqindex.cli.broker import Listing, Question
@@ -17,7 +17,6 @@ from mqindex.cli.trouble import Trouble
 
 if TYPE_CHECKING:
     from mqindex.engines import Engine
-    from mqindex.html.page import Page
     from mqindex.kafka import LogDirHealth
     from mqindex.report import Catalogue, Report
 
@@ -70,13 +69,6 @@ def report(path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> 
     from mqindex import kafka
 
     return kafka.report(path, deep=deep, engine=engine, **options.partition())
-
-
-def page(health: LogDirHealth, repair: Sequence[str]) -> Page:
-    """The page of it."""
-    from mqindex.html.kafka import page_of
-
-    return page_of(health, catalogue(), repair)
 
 
 def keywords(path: str, options: BrokerOptions, parts: list[str] | None) -> dict[str, Any]:

@@ -20,12 +20,11 @@ from mqindex.cli.trouble import Trouble
 
 if TYPE_CHECKING:
     from mqindex.engines import Engine
-    from mqindex.html.page import Page
     from mqindex.report import Catalogue, Report
     from mqindex.rocketmq.health.store_health import StoreHealth
     from mqindex.rocketmq.options import StoreArguments
 
-__all__ = ["catalogue", "columns", "facts", "keywords", "page", "query", "report", "require_log", "verify"]
+__all__ = ["catalogue", "columns", "facts", "keywords", "query", "report", "require_log", "verify"]
 
 _BLOCK = 1 << 16
 _MAIN_COLUMNS = (
@@ -101,13 +100,6 @@ def report(path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> 
 
     _require_something(path, options.store())
     return report_store(path, deep=deep, engine=engine, **options.store())
-
-
-def page(health: StoreHealth, repair: Sequence[str]) -> Page:
-    """The page of a store."""
-    from mqindex.html.rocketmq import page_of
-
-    return page_of(health, catalogue(), repair)
 
 
 def keywords(path: str, options: BrokerOptions, parts: list[str] | None) -> dict[str, Any]:

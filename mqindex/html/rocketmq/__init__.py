@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from mqindex.html.page import Facts, Page
 from mqindex.html.parts import findings_of, reading_of, verdict_of
@@ -14,23 +14,25 @@ from mqindex.html.rocketmq.topics import topics_of
 from mqindex.html.text import moment
 
 if TYPE_CHECKING:
-    from mqindex.report import Catalogue
-    from mqindex.rocketmq.health.store_health import StoreHealth
+    from mqindex.report import Catalogue, Report
 
 __all__ = ["page_of"]
 
 
-def page_of(health: StoreHealth, catalogue: Catalogue, repair: Sequence[str]) -> Page:
-    """The page of what `mqindex.rocketmq.report` found; `repair`: the words of the command that would mend it."""
-    facts, report = Facts(health.to_dict()), health.verify
-    made = f"Made {moment(health.read.made_at)} by mqindex {health.read.version}"
+def page_of(document: Mapping[str, Any], report: Report, catalogue: Catalogue, repair: Sequence[str]) -> Page:
+    """The page of what `mqindex.rocketmq.report` found: its `to_dict()` and its `verify`.
+
+    `repair`: the words of the command that would mend it.
+    """
+    facts = Facts(document)
+    made = f"Made {facts('read', 'made_at', form=moment)} by mqindex {facts.get('read', 'version')}"
     page = Page("RocketMQ store", report.path, made, verdict_of(report, repair))
     page.add([findings_of(report, catalogue)])
-    if health.coverage is not None:
+    if facts.get("coverage") is not None:
         page.add([coverage_of(facts)])
-    if health.index is not None:
+    if facts.get("index") is not None:
         page.add([index_of(facts)])
-    if health.topics is not None:
+    if facts.get("topics") is not None:
         page.add([topics_of(facts)])
     page.add([groups_of(facts), reading_of(facts, report)])
     return page
