@@ -22,6 +22,7 @@ from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
 from mqindex.rocketmq.pipeline.builds import build_index_files, build_queue_files, index_moves, require_room
+from mqindex.rocketmq.pipeline.in_turn import build_in_turn
 from mqindex.rocketmq.pipeline.log_end import find_behind
 from mqindex.rocketmq.pipeline.parts import PARTS, check_parts
 from mqindex.rocketmq.pipeline.queue_splits import assign_queues, oddity_findings, queue_space, skipped_findings
@@ -132,13 +133,14 @@ def rebuild(
             index="index" in wanted,
             rules=found.queues.rules if "consumequeue" in wanted else None,
         )
-        (extracted,) = extract(engine, [splits])
-        planned = _index_files(found, extracted, scratch) if "index" in wanted else []
+        in_turn = build_in_turn(engine, splits, scratch, found.geometry.value) if "index" in wanted else None
+        extracted = in_turn[0] if in_turn is not None else extract(engine, [splits])[0]
         report.findings += [one.finding() for one in _unknown(engine, found, extracted, wanted)]
         left_out = skipped_findings(extracted.units, options.root, found.queues.batch_topics)
         batches = assign_queues(extracted.units, found.queues.rules, scratch, skip=left_out)
+        planned = _index_files(found, extracted, scratch) if "index" in wanted and in_turn is None else []
         require_room(engine, scratch, planned, queue_space(extracted.units, found.queues.rules, found.log_bytes))
-        built = build_index_files(engine, planned)
+        built = in_turn[1] if in_turn is not None else build_index_files(engine, planned)
         queues = build_queue_files(engine, batches)
         publication = Publication(
             scratch=scratch,

@@ -13,7 +13,8 @@ Every task writes under a name of its own, so that a retried or duplicated task 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -33,7 +34,7 @@ from mqindex.rocketmq.pipeline.split_walk import SplitRange, SplitWalk, counts, 
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 
-__all__ = ["Built", "Part", "Run", "Slice", "Split", "as_bytes", "build", "extract"]
+__all__ = ["Built", "Part", "PartFile", "Run", "Slice", "Split", "as_bytes", "build", "extract", "read_entries"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,35 +102,34 @@ def extract(split: Split) -> Run:
 
 
 def _extract(split: Split, log: MappedFile, first: int) -> Run:
+    if split.out is None or not split.index:
+        return read_entries(split, log, first, None)
+    path = disk.temporary(split.out, "run")
+    with disk.new_file(path) as fd:
+        run = BlockWriter(fd)
+        found = read_entries(split, log, first, lambda entries: run.write(as_bytes(entries)))
+        run.flush()
+    return replace(found, path=path)
+
+
+def read_entries(split: Split, log: MappedFile, first: int, take: Callable[[npt.NDArray[Any]], None] | None) -> Run:
+    """Walk a split from its first frame: `take` gets its entries, valid until it returns; its units are written."""
     table = split.rules.table() if split.rules is not None else None
     walk = FileWalk(log, split.span, first, split.stop, tags=split.tags, queues=table)
     units = None
     if split.rules is not None and table is not None:
         units = UnitCollector(table, split.rules, split.only)
+    for chunk in walk:
+        if take is not None:
+            take(chunk)
+        if units is not None:
+            units.add(walk.units)
     return Run(
-        path=_write_run(walk, split.out if split.index else None, units),
         last_message=walk.last_message,
         last_entry=walk.last_entry,
         units=units.write(split.out) if units is not None and split.out is not None else None,
         **counts(walk, first),
     )
-
-
-def _write_run(walk: FileWalk, out: str | None, units: UnitCollector | None) -> str | None:
-    if out is None:
-        for _ in walk:
-            if units is not None:
-                units.add(walk.units)
-        return None
-    path = disk.temporary(out, "run")
-    with disk.new_file(path) as fd:
-        run = BlockWriter(fd)
-        for chunk in walk:
-            run.write(as_bytes(chunk))
-            if units is not None:
-                units.add(walk.units)
-        run.flush()
-    return path
 
 
 def as_bytes(values: npt.NDArray[Any]) -> memoryview:
@@ -139,32 +139,52 @@ def as_bytes(values: npt.NDArray[Any]) -> memoryview:
 
 def build(part: Part) -> Built:
     """Build one index file from its slices, put after put as the broker would."""
-    path = disk.temporary(part.out, "part")
-    with _begin(part, path) as file:
-        core = IndexCore(file.map, part.hash_slot_num, part.index_num, True)
-        try:
-            for piece in part.slices:
-                _put_slice(core, piece, path)
-            begin_timestamp, end_timestamp, _, end_phy_offset, _, count = core.header()
-        finally:
-            core.close()
+    with PartFile(part, entries=sum(piece.count for piece in part.slices)) as file:
+        for piece in part.slices:
+            _put_slice(file, piece)
+        return file.finish()
+
+
+class PartFile:
+    """One index file while it is built; `entries`: how many will come, about. For one thread at a time."""
+
+    def __init__(self, part: Part, *, entries: int) -> None:
+        self.path = disk.temporary(part.out, "part")
+        if part.base is not None:
+            copy(part.base, self.path)
+            self._file = MappedFile.open(self.path, writable=True)
+        else:
+            self._file = MappedFile.create(self.path, layout.index_file_size(part.hash_slot_num, part.index_num))
+            if entries >= _HUGE_FROM:
+                self._file.advise_huge()
+        self._core = IndexCore(self._file.map, part.hash_slot_num, part.index_num, True)
+        if part.base is None:
+            self._core.seed(*_seed(part.seed))
+
+    def put(self, entries: memoryview) -> int:
+        """Put packed records of a run; how many had room."""
+        return self._core.put_run(entries)
+
+    def finish(self) -> Built:
+        """Bring the file to the disk, and close it."""
+        begin_timestamp, end_timestamp, _, end_phy_offset, _, count = self._core.header()
         started = time.perf_counter()
-        file.flush()
+        self._file.flush()
         elapsed = time.perf_counter() - started
-    return Built(path, max(count, 1) - 1, begin_timestamp, end_timestamp, end_phy_offset, elapsed)
+        self._file.check()
+        self.close()
+        return Built(self.path, max(count, 1) - 1, begin_timestamp, end_timestamp, end_phy_offset, elapsed)
 
+    def close(self) -> None:
+        """Let the file go, finished or not."""
+        self._core.close()
+        self._file.close()
 
-def _begin(part: Part, path: str) -> MappedFile:
-    if part.base is not None:
-        copy(part.base, path)
-        return MappedFile.open(path, writable=True)
-    file = MappedFile.create(path, layout.index_file_size(part.hash_slot_num, part.index_num))
-    if sum(piece.count for piece in part.slices) >= _HUGE_FROM:
-        file.advise_huge()
-    core = IndexCore(file.map, part.hash_slot_num, part.index_num, True)
-    core.seed(*_seed(part.seed))
-    core.close()
-    return file
+    def __enter__(self) -> PartFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 _HUGE_FROM = 100_000  # entries; below, huge pages cost more than they give
@@ -179,12 +199,14 @@ def _seed(seed: Slice | tuple[int, int] | None) -> tuple[int, int]:
     return int(entry["phy_offset"]), int(entry["store_timestamp"])
 
 
-def _put_slice(core: IndexCore, piece: Slice, path: str) -> None:
+def _put_slice(file: PartFile, piece: Slice) -> None:
     if piece.count == 0:
         return
     with MappedFile.open(piece.path) as run:
         at = piece.first * layout.RUN_ENTRY_SIZE
         with memoryview(run.map) as whole, whole[at : at + piece.count * layout.RUN_ENTRY_SIZE] as entries:
-            stored = core.put_run(entries)
+            stored = file.put(entries)
     if stored != piece.count:
-        raise RebuildError("an index file took fewer entries than planned", path=path, expected=piece.count, got=stored)
+        raise RebuildError(
+            "an index file took fewer entries than planned", path=file.path, expected=piece.count, got=stored
+        )

@@ -1,0 +1,229 @@
+"""From a log to index files in one pass, where all tasks share one memory: no run is written.
+
+Every task reads a split; its entries are put into the index files when the splits before it are done.
+
+```
+splits   0  1  2  3  …      read by any worker, in this order
+turn        ^               its worker puts what it reads at once; those of later splits keep theirs until then
+```
+
+So the files are filled one after the other while the log is read. Only a log that reads as it should goes this way: a
+damaged one, or one whose files are deleted meanwhile, is the business of `splits.stitch`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex.engines import Engine, LocalEngine
+from mqindex.files import disk, staging
+from mqindex.files.mapped_file import MappedFile
+from mqindex.rocketmq import layout
+from mqindex.rocketmq.pipeline.split_walk import walk_split
+from mqindex.rocketmq.pipeline.splits import Extracted, stitch
+from mqindex.rocketmq.pipeline.stages import Built, Part, PartFile, Run, Split, as_bytes, extract, read_entries
+
+__all__ = ["build_in_turn"]
+
+_KEPT = 16 << 20  # bytes of entries that wait for their turn, about
+_LOG_PER_ENTRY = 1024  # bytes, about
+
+Entries = npt.NDArray[Any]
+
+
+def build_in_turn(
+    engine: Engine, splits: Sequence[Split], out: str, geometry: tuple[int, int]
+) -> tuple[Extracted, list[Built]] | None:
+    """Read the splits of a whole log and build its index files in `out`; None: another way is needed, all is undone."""
+    if not isinstance(engine, LocalEngine):
+        return None
+    weights = [split.stop - split.start for split in splits]
+    files = IndexFiles(out, geometry, sum(weights) // _LOG_PER_ENTRY)
+    turns = _Turns(files)
+    try:
+        runs = engine.map(turns.read, list(enumerate(splits)), name="read the log", weights=weights, unit="byte")
+        if turns.odd:
+            files.discard()
+            return None
+        extracted = stitch(engine, extract, list(zip(splits, runs, strict=True)), Extracted())
+        more = extracted.last_message > extracted.last_entry
+        return extracted, files.finish(more=more, empty=extracted.messages > 0)
+    finally:
+        files.close()
+
+
+class IndexFiles:
+    """Index files that are filled one after the other, as the broker rolls them. `expected`: entries, about."""
+
+    def __init__(self, out: str, geometry: tuple[int, int], expected: int) -> None:
+        self._out, self._geometry, self._expected = out, geometry, expected
+        self._file: PartFile | None = None
+        self._room = 0
+        self._seed: tuple[int, int] | None = None
+        self._built: list[Built] = []
+
+    def put(self, entries: Entries) -> None:
+        """The entries that follow."""
+        while len(entries):
+            if self._room == 0:
+                self._begin()
+            some = entries[: self._room]
+            assert self._file is not None
+            self._room -= self._file.put(as_bytes(some))
+            self._seed = int(some["phy_offset"][-1]), int(some["store_timestamp"][-1])
+            entries = entries[len(some) :]
+
+    def finish(self, *, more: bool, empty: bool) -> list[Built]:
+        """All files. `more`, `empty`: as in `splits.assign`."""
+        if (more and self._room == 0 and self._file is not None) or (empty and self._file is None):
+            self._begin()
+        self._end()
+        return self._built
+
+    def _begin(self) -> None:
+        self._end()
+        staging.check_space(self._out, layout.index_file_size(*self._geometry))
+        part = Part(self._out, *self._geometry, (), self._seed)
+        self._file = PartFile(part, entries=min(self._expected, self._geometry[1]))
+        self._room = self._geometry[1] - 1
+
+    def _end(self) -> None:
+        if self._file is not None:
+            self._built.append(self._file.finish())
+            self._file = None
+
+    def discard(self) -> None:
+        """Remove what was built."""
+        self.close()
+        paths = [built.path for built in self._built]
+        for path in [*paths, self._file.path] if self._file is not None else paths:
+            disk.remove(path)
+
+    def close(self) -> None:
+        """Let an unfinished file go."""
+        if self._file is not None:
+            self._file.close()
+
+
+class _Share:
+    """What a task has read of its split and not put yet. `first`: its first frame, -1: there is none."""
+
+    def __init__(self, number: int, split: Split) -> None:
+        self.number, self.split = number, split
+        self.first = -1
+        self.kept: list[Entries] = []
+        self.good: bool | None = None  # whether it follows what was put before; None: its turn has not come
+
+
+class _Turns:
+    """Hands the entries of the splits on in the order of the log. `odd`: it does not read as it should, stop."""
+
+    def __init__(self, files: IndexFiles) -> None:
+        self._files = files
+        self._changed = threading.Condition()
+        self._turn = 0
+        self._done: dict[int, tuple[_Share, Run]] = {}  # splits that were read before their turn
+        self._kept = 0  # bytes
+        self._file, self._at = "", 0  # the log's file, and where its next frame begins
+        self._ended = self._failed = self.odd = False
+
+    def read(self, item: tuple[int, Split]) -> Run:
+        """A task: read one split, and put its entries in turn."""
+        share = _Share(*item)
+        if self.odd or self._failed:
+            return Run()
+        try:
+            run = walk_split(share.split, partial(self._walk, share), Run())
+            self._hand_over(share, run)
+        except BaseException:
+            with self._changed:
+                self._failed = True  # nobody waits for a turn that does not come
+                self._changed.notify_all()
+            raise
+        return run
+
+    def _walk(self, share: _Share, log: MappedFile, first: int) -> Run:
+        share.first = first
+        return read_entries(share.split, log, first, partial(self._take, share))
+
+    def _take(self, share: _Share, entries: Entries) -> None:
+        if self._turn != share.number and not self._keep(share, entries):
+            return
+        self._put(share)
+        if share.good:
+            self._files.put(entries)
+
+    def _keep(self, share: _Share, entries: Entries) -> bool:
+        """Keep a copy, or wait where there is too much of that already; True: the turn has come instead."""
+        with self._changed:
+            while self._turn != share.number and self._kept + entries.nbytes > _KEPT and not self._failed:
+                self._changed.wait()
+            if self._turn == share.number:
+                return True
+            self._kept += entries.nbytes
+        if not self._failed:
+            share.kept.append(np.array(entries))
+        return False
+
+    def _hand_over(self, share: _Share, run: Run) -> None:
+        """The split was read; in its turn, and then for those after it that were read already, that is the end."""
+        with self._changed:
+            if self._turn != share.number:
+                self._done[share.number] = share, run
+                return
+        ready: tuple[_Share, Run] | None = (share, run)
+        while ready is not None:
+            self._finish(*ready)
+            with self._changed:
+                self._turn += 1
+                ready = self._done.pop(self._turn, None)
+                self._changed.notify_all()
+
+    # ---- in turn: one thread at a time
+
+    def _put(self, share: _Share) -> None:
+        """What was kept; the first time it is seen whether the split begins where the one before it ended."""
+        if share.good is None:
+            share.good = self._follows(share)
+        if not share.kept:
+            return
+        for entries in share.kept:
+            if share.good:
+                self._files.put(entries)
+        with self._changed:
+            self._kept -= sum(entries.nbytes for entries in share.kept)
+        share.kept.clear()
+
+    def _follows(self, share: _Share) -> bool:
+        """Whether it begins where the one before it ended: the rule of `stitch`, as far as the log is in order."""
+        if self._ended or self.odd:
+            return False
+        if share.split.span.path != self._file:
+            self._file, self._at = share.split.span.path, share.split.start
+        if self._at >= share.split.stop:  # a frame that began earlier, or the blank, covers this split
+            return False
+        return share.first == self._at
+
+    def _finish(self, share: _Share, run: Run) -> None:
+        self._put(share)
+        if self._ended or self.odd or self._at >= share.split.stop:
+            return
+        if not share.good:  # a body that imitates a frame, or the log's end at the border
+            run = self._read_again(share.split)
+        self._ended = run.fault is not None
+        if run.damage or run.end is None or run.gone:
+            self.odd = True
+        else:
+            self._at = run.end
+
+    def _read_again(self, split: Split) -> Run:
+        """From its true begin; `stitch` then does so too, for all but the entries."""
+        again = replace(split, start=self._at, resync=False, rules=None)
+        return walk_split(again, lambda log, first: read_entries(again, log, first, self._files.put), Run())
