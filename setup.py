@@ -34,6 +34,7 @@ UNITS = {  # module -> the C units that it compiles
     "log_extract": ["mqi_log_frame", "mqi_log_find", "mqi_log_extract", "mqi_log_queues", "mqi_hash"],
     "log_text": ["mqi_log_text"],
     "consume_queue": ["mqi_consume_queue"],
+    "queue_view": ["mqi_consume_queue"],
     "pieces": ["mqi_log_text"],
     "group_commit": ["mqi_group_commit"],
     "names": [],

@@ -7,6 +7,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyOb
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy
 
 from mqindex._native.memory cimport Block, block_of
@@ -30,6 +31,7 @@ cdef extern from *:
 cdef object _numpy = None
 cdef object _empty = None
 cdef object _int64 = None
+cdef object _int32 = None
 
 # A small array through numpy.empty costs three look-ups in the file; NumPy's C API, taken from its capsule at first use
 # (no headers, so no NumPy when building), makes it one. Only for ABIs known to have these places in the table.
@@ -39,6 +41,7 @@ cdef enum:
     API_ARRAY_NEW = 93
     ABI_1 = 0x01000009
     ABI_2 = 0x02000000
+    NPY_INT = 5
     NPY_LONG = 7  # int64 where long has 64 bits
 
 ctypedef unsigned int (*abi_version_t)() noexcept
@@ -69,11 +72,12 @@ cdef int _single_flags = 0
 
 
 cdef int import_numpy() except -1:
-    global _numpy, _empty, _int64
+    global _numpy, _empty, _int64, _int32
     import numpy
 
     _empty = numpy.empty
     _int64 = numpy.dtype(numpy.int64)
+    _int32 = numpy.dtype(numpy.int32)
     find_array_new(numpy)
     _numpy = numpy
     return 0
@@ -103,8 +107,8 @@ cdef int make_singles() except -1:
     return 0
 
 
-cdef inline object new_array(Py_ssize_t n):
-    return _array_new(_array_type, 1, &n, NPY_LONG, NULL, NULL, 0, 0, NULL)
+cdef inline object new_array(Py_ssize_t n, int number=NPY_LONG):
+    return _array_new(_array_type, 1, &n, number, NULL, NULL, 0, 0, NULL)
 
 
 cdef inline bint is_ours(const ArrayFields* array) noexcept:
@@ -150,4 +154,31 @@ cdef object copy_of(const int64_t* values, size_t n):
         PyObject_GetBuffer(array, &view, PyBUF_SIMPLE | PyBUF_WRITABLE)
         memcpy(view.buf, values, n * sizeof(int64_t))
         PyBuffer_Release(&view)
+    return array
+
+
+cdef object int64_array(Py_ssize_t n, int64_t** values):
+    """An int64 array, and where its values are to be written."""
+    if _numpy is None:
+        import_numpy()
+    return _array(n, NPY_LONG, _int64, <void**> values)
+
+
+cdef object int32_array(Py_ssize_t n, int32_t** values):
+    """An int32 array, and where its values are to be written."""
+    if _numpy is None:
+        import_numpy()
+    return _array(n, NPY_INT, _int32, <void**> values)
+
+
+cdef object _array(Py_ssize_t n, int number, object dtype, void** values):
+    cdef Py_buffer view
+    if _array_new != NULL:
+        array = new_array(n, number)
+        values[0] = (<ArrayFields*> array).data
+        return array
+    array = _empty(n, dtype)
+    PyObject_GetBuffer(array, &view, PyBUF_SIMPLE | PyBUF_WRITABLE)
+    values[0] = view.buf
+    PyBuffer_Release(&view)  # the values stay where they are as long as the array is there
     return array

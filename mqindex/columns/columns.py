@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, TypeAlias, overload
+from typing import Any, Self, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -215,6 +215,13 @@ class Columns(Mapping[str, Any]):
         if lengths - {num_rows}:
             raise ValueError(f"columns: expected {plural(num_rows, 'row')} each, got {sorted(lengths)}")
         self.num_rows = num_rows
+
+    @classmethod
+    def of_length(cls, columns: dict[str, Column], num_rows: int) -> Self:
+        """Internal: of columns that have so many rows, for who knows it."""
+        made = cls.__new__(cls)
+        made._columns, made.num_rows = columns, num_rows
+        return made
 
     def __getitem__(self, name: str) -> Any:
         return self._columns[name]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+
 import numpy as np
 
 from mqindex._native.commit_log import Scanner
@@ -10,8 +13,10 @@ from mqindex._native.index_file import IndexCore
 from mqindex._native.index_writer import IndexWriter
 from mqindex._native.kafka_index import Entries
 from mqindex._native.log_extract import Extractor
+from mqindex._native.queue_view import QueueView, QueueViews
 from mqindex._native.single_calls import SingleCalls
 from mqindex.columns.keys import key_batch
+from mqindex.files.mapped_file import MappedFile
 from tests.support.log_writer import LogMessage, frame
 
 __all__ = ["ITEMS"]
@@ -32,7 +37,8 @@ ITEMS = {  # the C function or the method of a kernel that is counted -> how man
     "mqi_log_scan_frames": FRAMES,
     "mqi_log_extract_step": FRAMES,
     "mqi_units_decode": FRAMES,
-    "mqi_units_take": FRAMES,
+    "mqi_units_take": FRAMES + 32 * ONES,
+    "QueueViews.answer": ONES,
     "mqi_kafka_floors_portable": MANY,
 }
 
@@ -88,6 +94,23 @@ def log() -> None:
     UnitTaker(np.array([2598919], np.int32), np.array([[0], [len(data)]]), FRAMES).take(units.tobytes(), 0, FRAMES, 0)
 
 
+def places() -> None:
+    """Pulls of 32 messages from a queue that is remembered, of which every unit passes."""
+    units = np.zeros(ONES + 32, [("phy_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
+    units["phy_offset"], units["size"][:-1], units["tags_code"] = np.arange(ONES + 32) * 100, 100, 2598919
+    with tempfile.TemporaryDirectory() as scratch:
+        path = os.path.join(scratch, "0" * 20)
+        units.tofile(path)
+        with MappedFile.open(path) as file:
+            bounds, parts = (0, len(units) - 1), np.array([[0], [100 * len(units)]])
+            view = QueueView(file.map, 0, len(units), file.map, 0, *bounds, parts, os.fsencode(path))
+            views, log = QueueViews(tuple, "FOUND", lambda columns, rows: columns), object()
+            views.remember(log, ("T", 0), view, "TagA", np.array([2598919], np.int32))
+            for at in range(ONES):
+                if views.answer(log, "T", 0, at, 32, "TagA", ["queue_offset", "phy_offset", "size"]) is None:
+                    raise SystemExit("a view gave no answer")
+
+
 def kafka_index() -> None:
     """Floors of many offsets."""
     entries = np.zeros(MANY, [("offset", ">i4"), ("position", ">i4")])
@@ -100,4 +123,5 @@ if __name__ == "__main__":
     index_file()
     single_calls()
     log()
+    places()
     kafka_index()

@@ -52,7 +52,9 @@ def test_answers_are_the_twin_s(run: int, rng: SeededRandom, tmp_path: Path) -> 
             assert (answer.status, answer.next_begin_offset) == (twin.status, twin.next_begin_offset)
             kept = [place for place in twin.phy_offsets if not wanted or tag_of[place] in wanted]
             assert [message.phy_offset for message in answer.messages] == kept
-            check_bulk(opened, offset, most, expression, units[offset - first :] if offset >= low else [], end, removed)
+            rest = units[offset - first :] if offset >= low else []
+            check_bulk(opened, offset, most, expression, rest, end, removed)
+            check_places(opened, offset, most, hashes, expression, rest, end, removed)
 
 
 def check_bulk(
@@ -69,6 +71,31 @@ def check_bulk(
     assert bulk.messages["tags"].to_pylist() == [single[p].tags for p in mine]
     if mine:
         assert bulk.status == "FOUND"
+
+
+def check_places(
+    opened: MessageStore, offset: int, most: int, hashes: set[int] | None, expression: str | None,
+    units: list[tuple[int, int, int]], end: int, removed: int,
+) -> None:  # fmt: skip
+    """Where units say all, whoever asks again gets what was got first: from the queue as it was remembered."""
+    at = [
+        (number, place, size)
+        for number, (place, size, code) in enumerate(units, offset)
+        if (hashes is None or code in hashes) and removed * FILE_SIZE <= place and place + size <= end
+        and place // FILE_SIZE == (place + size - 1) // FILE_SIZE
+    ][:most]  # fmt: skip
+    names = ["queue_offset", "phy_offset", "size"]
+    answers = [
+        opened.get_messages("T", 0, offset, max_msg_nums=most, tags=expression, columns=names, exact=False)
+        for _ in range(2)
+    ]
+    for answer in answers:
+        assert list(zip(*(answer.messages[name].tolist() for name in names), strict=True)) == at
+        assert [answer.messages[name].dtype.str for name in names] == ["<i8", "<i8", "<i4"]
+        assert answer[:4] == answers[0][:4]
+        assert (answer.status == "FOUND") == bool(at)
+        if len(at) == most:
+            assert answer.next_begin_offset == at[-1][0] + 1
 
 
 def unit_beyond(rng: random.Random, end: int) -> tuple[int, int, int]:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from mqindex._native.consume_queue import are_sound, check_units, decode_units, select_tags
 from mqindex._native.numbers import milliseconds, whole_number
 from mqindex._native.owner import Owner
+from mqindex._native.queue_view import QueueView
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.errors import ReadOnlyFileError
@@ -94,6 +95,7 @@ class ConsumeQueue(Closable):
         self._tail = QueueTail(units, file_size, self._end) if writable else None
         self._corrected = 0
         self._first: tuple[int, int] | None = None  # the first unit of all, and the first that is no blank
+        self._view: QueueView | None = None
 
     @classmethod
     def open(
@@ -202,6 +204,27 @@ class ConsumeQueue(Closable):
         """Internal: the file that has the place of a queue offset, as last listed; None: there is none."""
         return self._units.file_of(queue_offset)
 
+    def view(self, queue_offset: int, bounds: QueueBounds, parts: _Ints) -> QueueView | None:
+        """Internal: the file of a queue offset, and the end of the queue, for calls while its bounds are these.
+
+        None: they have changed, or it takes more than a look at the last file to see it. `parts` as for `take`.
+        """
+        if self._tail is not None or self.ext is not None or self.bounds() != bounds:
+            return None
+        with self._lock:
+            self._forget_view()  # so that never two of them are asked
+            end, files = self._see(), self._units.files
+            here = next(self._units.stretches(queue_offset, queue_offset + 1), None)
+            if self._closed or here is None or end.number != bounds.max_offset or self._units.is_full(end.number):
+                return None
+            if not end.first < end.number < end.first + len(end.buf) // QUEUE_UNIT_SIZE:
+                return None
+            places = min(len(here.buf), files[self._units.index_of(queue_offset)].size) // QUEUE_UNIT_SIZE
+            self._view = QueueView(
+                here.buf, here.first, places, end.buf, end.first, *bounds[:2], parts, os.fsencode(files[0].path)
+            )
+            return self._view
+
     # ---- reading
 
     def units(self, start: int | None = None, stop: int | None = None) -> Columns:
@@ -288,6 +311,7 @@ class ConsumeQueue(Closable):
         min_phy_offset = whole_number("min_phy_offset", min_phy_offset)
         end = self._look()
         with self._lock:
+            self._forget_view()
             for part in self._units.stretches(self._min(), end):
                 last, _, _ = decode_units(part.buf, part.stop - 1, part.stop)
                 if int(last[0]) < min_phy_offset:
@@ -354,6 +378,7 @@ class ConsumeQueue(Closable):
         """Let the files go; may be called twice and changes no byte."""
         self._closed = True
         with self._lock if self._owner.here else nullcontext():  # a child may find it locked, by nobody
+            self._forget_view()
             if self._owns_maps:
                 self._units.maps.close()
             self._held.close()
@@ -371,6 +396,11 @@ class ConsumeQueue(Closable):
         with self._lock:
             self._require_open()  # still: another writer may have it now
             return call(self._tail)
+
+    def _forget_view(self) -> None:
+        if self._view is not None:
+            self._view.forget()
+            self._view = None
 
     def _look(self) -> int:
         """The end as it is now."""

@@ -17,7 +17,7 @@ from mqindex.rocketmq.queue.queue_units import Taken
 from mqindex.rocketmq.serving.get_message import GetMessageResult, GetMessageStatus, read_unit, refusal
 from mqindex.rocketmq.serving.tag_filter import TagFilter
 
-__all__ = ["LogParts", "get_messages"]
+__all__ = ["LogParts", "get_messages", "said_by_units"]
 
 _Ints = npt.NDArray[np.int64]
 
@@ -76,11 +76,16 @@ def get_messages(
     return GetMessageResult(status, at, low, high, _joined(batches, columns))
 
 
+def said_by_units(columns: tuple[str, ...]) -> bool:
+    """Whether the units of a queue say all that is asked for, and the log need not be read."""
+    return _SAID_BY_UNITS.issuperset(columns)
+
+
 def _batches(
     log: CommitLog, taken: Taken, wanted: TagFilter, columns: tuple[str, ...], exact: bool
 ) -> Iterator[Columns]:
-    """What was taken as columns; where the units say all that is asked for, the log need not be read."""
-    if exact or not _SAID_BY_UNITS.issuperset(columns):
+    """What was taken, as columns."""
+    if exact or not said_by_units(columns):
         yield from _columns(log, taken, wanted if exact else TagFilter(None), columns)
     elif len(taken.sizes):
         said: dict[str, npt.NDArray[Any]] = dict(zip(_PLACES, taken[:3], strict=True))

@@ -10,6 +10,7 @@ from typing import Unpack
 
 from mqindex._native.numbers import period
 from mqindex._native.owner import Owner
+from mqindex._native.queue_view import QueueViews
 from mqindex._options import with_options_of
 from mqindex.columns.columns import Columns
 from mqindex.columns.numbers import Time
@@ -34,13 +35,14 @@ from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.serving.get_message import (
     GetMessageResult,
+    GetMessageStatus,
     TransferLimits,
     bounds_of,
     get_message,
     goes_back_to_min,
     require_request,
 )
-from mqindex.rocketmq.serving.get_messages import LogParts, get_messages
+from mqindex.rocketmq.serving.get_messages import LogParts, get_messages, said_by_units
 from mqindex.rocketmq.serving.opening import open_queues, require_a_part
 from mqindex.rocketmq.serving.query_message import (
     QueryMessageResult,
@@ -95,6 +97,7 @@ class MessageStore(Closable):
         self._back_to_min = goes_back_to_min(options)
         self._corrected: set[QueueName] = set()
         self._parts = LogParts()
+        self._views = QueueViews(GetMessageResult, GetMessageStatus.FOUND, Columns.of_length)
         self._looked_for = -1  # where the log's end was looked for again
         self._owner = Owner(options.root)
         self._lock = threading.RLock()
@@ -201,6 +204,10 @@ class MessageStore(Closable):
             the units are taken at their word then, and the log is not read.
         columns : names as for `CommitLog.scan`; None: all but `body` and `properties`
         """
+        if not exact:
+            answer = self._views.answer(self._log, topic, queue_id, offset, max_msg_nums, tags, columns)
+            if answer is not None:
+                return answer  # type: ignore[no-any-return]
         require_request(topic, queue_id, offset, max_msg_nums, tags)
         wanted, chosen = tag_filter(tags), require_columns(columns)
         back = self._back_to_min
@@ -210,9 +217,18 @@ class MessageStore(Closable):
             log = self._log_of(bounds)
             parts = self._parts.of(log)
             try:
-                return get_messages(queue, bounds, log, parts, offset, max_msg_nums, wanted, chosen, exact, back)
+                answer = get_messages(queue, bounds, log, parts, offset, max_msg_nums, wanted, chosen, exact, back)
             except LogExpiredError:
                 self._begin_later(log)
+            else:
+                if (
+                    queue is not None
+                    and not exact
+                    and answer.status is GetMessageStatus.FOUND
+                    and said_by_units(chosen)
+                ):
+                    self._remember(queue, (topic, queue_id), answer.next_begin_offset, bounds, log, tags)
+                return answer
 
     # ---- writing
 
@@ -369,6 +385,7 @@ class MessageStore(Closable):
         """Let everything go; may be called twice. A writable store is flushed first, and left as a broker leaves it."""
         with self._lock if self._owner.here else nullcontext():  # a child may find it locked, by nobody
             self._closed = True
+            self._views.close()
             if self._writer is not None:
                 self._writer.close()
                 return
@@ -408,6 +425,14 @@ class MessageStore(Closable):
                 queue.correct_min_offset(log.min_phy_offset)
             self._corrected.add((topic, queue_id))
         return queue
+
+    def _remember(
+        self, queue: ConsumeQueue, name: QueueName, at: int, bounds: QueueBounds, log: CommitLog, tags: str | None
+    ) -> None:
+        """Who has got places is likely to ask for the next ones, with the same filter."""
+        view, wanted = queue.view(min(at, bounds.max_offset - 1), bounds, self._parts.of(log)), tag_filter(tags)
+        if view is not None:
+            self._views.remember(log, name, view, tags, None if wanted.tags is None else wanted.hashes)
 
     def _max_offset(self, topic: str, queue_id: int) -> int:
         queue = self._queue(topic, queue_id)
