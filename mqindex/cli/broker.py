@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mqindex.cli.formats import Columns
 from mqindex.cli.options import BrokerOptions
 
 if TYPE_CHECKING:
+    from mqindex.cli.formats import Columns
     from mqindex.engines import Engine
     from mqindex.kafka.partition.partition_log import IsolationLevel
     from mqindex.report import Catalogue, RebuildReport, RepairReport, Report

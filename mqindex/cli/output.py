@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
@@ -26,11 +26,14 @@ __all__ = [
 
 _WIDEST_CELL = 60  # that others are aligned to
 _WIDE = 1 << 16  # a pipe has no width: nothing is ever cut or folded there
+_GAP = "  "  # between the columns of a table
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
 def json_line(command: str, fields: Mapping[str, Any]) -> str:
     """One object in one line, its schema first. ASCII, so that it survives any locale and any key."""
+    import json
+
     return json.dumps({"schema": f"mqindex.{command}/1", **fields}, default=_plain) + "\n"
 
 
@@ -53,6 +56,9 @@ def print_line(text: str = "") -> None:
 
 def print_paragraph(text: str, *, indent: int = 0, style: str = "") -> None:
     """Print text that is folded between words on a terminal; in a pipe it stays one line. `style`: a severity."""
+    if _is_in_a_pipe():
+        print_line((" " * indent + text).rstrip())
+        return
     from rich.padding import Padding
     from rich.text import Text
 
@@ -83,16 +89,25 @@ def print_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None
 
 def print_fields(fields: Iterable[tuple[str, object]]) -> None:
     """Names and values, a line each; None is left out."""
+    rows = [(f"  {printable(name)}", printable(value)) for name, value in fields if value is not None]
+    if _is_in_a_pipe():
+        widest = max((len(name) for name, _ in rows), default=0)
+        sys.stdout.writelines(f"{name:<{widest}}{_GAP}{value}".rstrip() + "\n" for name, value in rows)
+        return
     from rich.table import Table
     from rich.text import Text
 
-    table = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
+    table = Table.grid(padding=(0, len(_GAP), 0, 0), pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in fields:
-        if value is not None:
-            table.add_row(Text(f"  {printable(name)}"), Text(printable(value)))
+    for name, value in rows:
+        table.add_row(Text(name), Text(value))
     _print(table)
+
+
+def _is_in_a_pipe() -> bool:
+    """Nothing is folded or coloured there, so that Rich need not be loaded, a sixth of a short command."""
+    return not sys.stdout.isatty() and not os.environ.get("FORCE_COLOR")
 
 
 def _print(shown: RenderableType) -> None:

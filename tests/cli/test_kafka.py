@@ -203,6 +203,15 @@ def test_the_other_broker_s_room_is_not_loaded(mono: Path, command: str) -> None
     assert "mqindex.rocketmq" not in loaded
 
 
+def test_verify_in_a_pipe_loads_what_it_uses(mono: Path) -> None:
+    program = "import sys; from mqindex.cli import main; main(sys.argv[1:]); print(*sys.modules)"
+    command = [sys.executable, "-c", program, "verify", str(mono)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert loaded & {"rich", "json", "uuid", "tempfile", "mqindex.health", "mqindex.cli.kafka.facts"} <= {"uuid"}
+    assert len({name for name in loaded if name.partition(".")[0] == "mqindex"}) <= 108
+
+
 # ---- dump
 
 

@@ -6,16 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from mqindex.cli.broker import Listing, Question
-from mqindex.cli.formats import Columns
-from mqindex.cli.kafka.columns import batch_columns, entry_columns, record_columns
-from mqindex.cli.kafka.facts import kafka_facts
 from mqindex.cli.kafka.kinds import PARTITION, SEGMENT
-from mqindex.cli.kafka.screen import print_screen
-from mqindex.cli.kafka.target_query import print_answers
 from mqindex.cli.options import BrokerOptions
 from mqindex.cli.trouble import Trouble
 
 if TYPE_CHECKING:
+    from mqindex.cli.formats import Columns
     from mqindex.engines import Engine
     from mqindex.kafka import LogDirHealth
     from mqindex.report import Catalogue, Report
@@ -27,17 +23,23 @@ LISTED = "segments and partitions"
 
 def facts(kind: str, path: str, options: BrokerOptions) -> dict[str, Any]:
     """The facts of a log dir, or of something in it."""
+    from mqindex.cli.kafka.facts import kafka_facts
+
     options.partition()
     return kafka_facts(kind, path)
 
 
 def screen(facts: dict[str, Any]) -> None:
     """Print the first screen of facts that have a glance."""
+    from mqindex.cli.kafka.screen import print_screen
+
     print_screen(facts)
 
 
 def query(kind: str, path: str, question: Question, options: BrokerOptions, *, as_json: bool) -> int:
     """Print where offsets and times are; how many were found."""
+    from mqindex.cli.kafka.target_query import print_answers
+
     options.partition()
     if question.is_of_keys:
         raise Trouble(
@@ -48,6 +50,8 @@ def query(kind: str, path: str, question: Question, options: BrokerOptions, *, a
 
 def columns(kind: str, path: str, listing: Listing, options: BrokerOptions) -> Iterator[Columns]:
     """The entries of an index; batches or records of a segment or a partition."""
+    from mqindex.cli.kafka.columns import batch_columns, entry_columns, record_columns
+
     options.partition()
     if kind in (SEGMENT, PARTITION):
         return (record_columns if listing.records else batch_columns)(kind, path, listing)

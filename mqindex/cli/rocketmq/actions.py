@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mqindex.cli.broker import Listing, Question
-from mqindex.cli.formats import Columns
 from mqindex.cli.options import BrokerOptions
 from mqindex.cli.rocketmq.kinds import COMMIT_LOG_DIR, COMMIT_LOG_FILE, INDEX_FILE, STORE
-from mqindex.cli.rocketmq.log_files import log_file_extent
-from mqindex.cli.rocketmq.queues import unit_columns
-from mqindex.cli.rocketmq.screen import print_screen
-from mqindex.cli.rocketmq.store_facts import facts_of
 from mqindex.cli.trouble import Trouble
 
 if TYPE_CHECKING:
+    from mqindex.cli.formats import Columns
     from mqindex.engines import Engine
     from mqindex.report import Catalogue, Report
     from mqindex.rocketmq.health.store_health import StoreHealth
@@ -44,11 +40,15 @@ LISTED = "files, queues and offsets"
 
 def facts(kind: str, path: str, options: BrokerOptions) -> dict[str, Any]:
     """The facts of a store, or of something in it."""
+    from mqindex.cli.rocketmq.store_facts import facts_of
+
     return facts_of(kind, path, options.store())
 
 
 def screen(facts: dict[str, Any]) -> None:
     """Print the first screen of facts that have a glance."""
+    from mqindex.cli.rocketmq.screen import print_screen
+
     print_screen(facts)
 
 
@@ -117,6 +117,8 @@ def catalogue() -> Catalogue:
 
 def columns(kind: str, path: str, listing: Listing, options: BrokerOptions) -> Iterator[Columns]:
     """The entries of an index file, messages of a commit log, units of queues; messages for people are shortened."""
+    from mqindex.cli.rocketmq.queues import unit_columns
+
     if listing.records or listing.isolation is not None:
         raise Trouble(f"{'--records' if listing.records else '--isolation-level'} is for Kafka's segments")
     store = options.store()
@@ -150,6 +152,7 @@ def _entries(path: str, options: StoreArguments) -> Iterator[Columns]:
 
 
 def _messages(path: str, kind: str, names: Sequence[str] | None, damage: list[str]) -> Iterator[Columns]:
+    from mqindex.cli.rocketmq.log_files import log_file_extent
     from mqindex.rocketmq import CommitLog
 
     if kind == COMMIT_LOG_DIR:
