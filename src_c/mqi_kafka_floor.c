@@ -133,37 +133,34 @@ WIDE static inline int64_t wide_last_in(const mqi_kafka_index *x, int times, int
 
 static inline int64_t narrowed(int times, int64_t target) { return !times && target > INT32_MAX ? INT32_MAX : target; }
 
-/* At most MQI_KAFKA_GROUP targets side by side: what one waits for in memory, the others' work covers. */
+/* At most MQI_KAFKA_GROUP targets side by side, layer by layer: what one waits for in memory, the others' work covers.
+ * A target like the filling after a layer's last key would lead out of the layer. */
 #define FLOORS(name, attribute, rank_of, last_of)                                                                      \
     attribute static inline void name(const mqi_kafka_index *x, const int times, const mqi_kafka_tree *tree,           \
                                       const int64_t *targets, int m, int64_t *at) {                                    \
         const int64_t first = in_layer(tree, times, 0, 0); /* not the file's: it may be another by now */              \
         int64_t wanted[MQI_KAFKA_GROUP];                                                                               \
-        for (int k = 0; k < m; k++) wanted[k] = narrowed(times, targets[k] < first ? first : targets[k]);              \
-        for (int k = 0; k < m; k++) { /* the upper layers live in the nearest caches */                                \
-            int64_t node = 0;                                                                                          \
-            for (int layer = tree->layers - 1; layer > 0; layer--)                                                     \
-                node =                                                                                                 \
-                    within(tree, layer, node * fan(times) + rank_of(tree->keys[layer], times, node, wanted[k]) - 1);   \
-            at[k] = node;                                                                                              \
-            __builtin_prefetch((const uint8_t *)tree->keys[0] + node * LINE);                                          \
-        }                                                                                                              \
         for (int k = 0; k < m; k++) {                                                                                  \
-            at[k] = within(tree, 0, at[k] * fan(times) + rank_of(tree->keys[0], times, at[k], wanted[k]) - 1);         \
-            const uint8_t *leaf = x->buf + at[k] * leaf_of(times) * mqi_kafka_width(times);                            \
-            __builtin_prefetch(leaf);                                                                                  \
-            if (times) __builtin_prefetch(leaf + TIME_LEAF * MQI_TIME_ENTRY_SIZE - 1);                                 \
+            wanted[k] = narrowed(times, targets[k] < first ? first : targets[k]);                                      \
+            at[k] = 0;                                                                                                 \
+        }                                                                                                              \
+        for (int layer = tree->layers - 1; layer >= 0; layer--) {                                                      \
+            const void *keys = tree->keys[layer];                                                                      \
+            const int64_t last = tree->count[layer] - 1,                                                               \
+                          size = layer ? LINE : leaf_of(times) * mqi_kafka_width(times);                               \
+            const uint8_t *below = layer ? (const uint8_t *)tree->keys[layer - 1] : x->buf;                            \
+            for (int k = 0; k < m; k++) {                                                                              \
+                int64_t i = at[k] * fan(times) + rank_of(keys, times, at[k], wanted[k]) - 1;                           \
+                at[k] = i < last ? i : last;                                                                           \
+                __builtin_prefetch(below + at[k] * size);                                                              \
+                if (times && !layer) __builtin_prefetch(below + at[k] * size + TIME_LEAF * MQI_TIME_ENTRY_SIZE - 1);   \
+            }                                                                                                          \
         }                                                                                                              \
         for (int k = 0; k < m; k++) {                                                                                  \
             int64_t found = last_of(x, times, at[k], wanted[k]);                                                       \
             at[k] = targets[k] < first ? -1 : found;                                                                   \
         }                                                                                                              \
     }
-
-/* A target like the filling after a layer's last key would lead out of the layer. */
-static inline int64_t within(const mqi_kafka_tree *tree, int layer, int64_t i) {
-    return i < tree->count[layer] ? i : tree->count[layer] - 1;
-}
 
 FLOORS(floors, , rank, last_in)
 
@@ -214,16 +211,39 @@ int64_t mqi_kafka_floor(const mqi_kafka_index *x, const mqi_kafka_tree *tree, in
     return at;
 }
 
-int64_t mqi_kafka_settle(const mqi_kafka_index *x, const int64_t *targets, int64_t m, int64_t *at) {
-    int64_t moved = 0;
+static inline int64_t settle(const mqi_kafka_index *x, int times, const int64_t *targets, int64_t m, int64_t *at) {
+    const uint8_t *buf = x->buf;
+    int64_t moved = 0, last = x->n - 1;
     for (int64_t k = 0; k < m; k++) {
-        int fits = (at[k] < 0 || mqi_kafka_key_at(x->buf, x->times, at[k]) <= targets[k]) &&
-                   (at[k] + 1 >= x->n || mqi_kafka_key_at(x->buf, x->times, at[k] + 1) > targets[k]);
+        int fits = (at[k] < 0 || mqi_kafka_key_at(buf, times, at[k]) <= targets[k]) &&
+                   (at[k] >= last || mqi_kafka_key_at(buf, times, at[k] + 1) > targets[k]);
         if (LIKELY(fits)) continue;
         at[k] = mqi_kafka_search(x, MQI_KAFKA_KEY, targets[k], 0);
         moved++;
     }
     return moved;
+}
+
+int64_t mqi_kafka_settle(const mqi_kafka_index *x, const int64_t *targets, int64_t m, int64_t *at) {
+    return x->times ? settle(x, 1, targets, m, at) : settle(x, 0, targets, m, at);
+}
+
+void mqi_kafka_take_offsets(const mqi_kafka_index *x, int64_t base_offset, const int64_t *at, int64_t m,
+                            int64_t *offsets, int32_t *positions) {
+    for (int64_t k = 0; k < m; k++) {
+        const uint8_t *entry = x->buf + at[k] * MQI_OFFSET_ENTRY_SIZE;
+        offsets[k] = base_offset + (at[k] < 0 ? 0 : mqi_get32(entry));
+        positions[k] = at[k] < 0 ? 0 : mqi_get32(entry + MQI_OFFSET_ENTRY_POSITION);
+    }
+}
+
+void mqi_kafka_take_times(const mqi_kafka_index *x, int64_t base_offset, const int64_t *at, int64_t m,
+                          int64_t *timestamps, int64_t *offsets) {
+    for (int64_t k = 0; k < m; k++) {
+        const uint8_t *entry = x->buf + at[k] * MQI_TIME_ENTRY_SIZE;
+        timestamps[k] = at[k] < 0 ? -1 : mqi_get64(entry);
+        offsets[k] = base_offset + (at[k] < 0 ? 0 : mqi_get32(entry + MQI_TIME_ENTRY_OFFSET));
+    }
 }
 
 /* ---- sorted targets --------------------------------------------------------------------------------------------------- */

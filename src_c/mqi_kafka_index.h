@@ -80,6 +80,12 @@ void mqi_kafka_floors_portable(const mqi_kafka_index *x, const mqi_kafka_tree *t
 /* The same for targets that never decrease; `from`: an entry that is not after the first answer. */
 void mqi_kafka_merge(const mqi_kafka_index *x, const int64_t *targets, int64_t m, int64_t from, int64_t *at);
 
+/* The fields of the m entries found, -1: those of the entry before all. */
+void mqi_kafka_take_offsets(const mqi_kafka_index *x, int64_t base_offset, const int64_t *at, int64_t m,
+                            int64_t *offsets, int32_t *positions);
+void mqi_kafka_take_times(const mqi_kafka_index *x, int64_t base_offset, const int64_t *at, int64_t m,
+                          int64_t *timestamps, int64_t *offsets);
+
 /* Compares answers with the entries as they are now; where they do not fit, the file was changed since, and the broker's
  * search decides. Returns how many. */
 int64_t mqi_kafka_settle(const mqi_kafka_index *x, const int64_t *targets, int64_t m, int64_t *at);

@@ -36,6 +36,7 @@ cdef extern from "mqi_kafka_index.h" nogil:
     int MQI_KAFKA_FULL
     int MQI_KAFKA_ORDER
     int MQI_KAFKA_GROWN
+    int MQI_KAFKA_UNSORTED
     int MQI_KAFKA_NO_MEMORY
 
     ctypedef struct mqi_kafka_index:
@@ -67,6 +68,12 @@ cdef extern from "mqi_kafka_index.h" nogil:
         const mqi_kafka_index* x, const mqi_kafka_tree* tree, const int64_t* targets, int m, int64_t* at) noexcept
     void mqi_kafka_floors_portable(
         const mqi_kafka_index* x, const mqi_kafka_tree* tree, const int64_t* targets, int m, int64_t* at) noexcept
+    void mqi_kafka_take_offsets(
+        const mqi_kafka_index* x, int64_t base_offset, const int64_t* at, int64_t m, int64_t* offsets,
+        int32_t* positions) noexcept
+    void mqi_kafka_take_times(
+        const mqi_kafka_index* x, int64_t base_offset, const int64_t* at, int64_t m, int64_t* timestamps,
+        int64_t* offsets) noexcept
     void mqi_kafka_merge(
         const mqi_kafka_index* x, const int64_t* targets, int64_t m, int64_t first, int64_t* at) noexcept
     int mqi_kafka_append_offsets(
@@ -89,6 +96,27 @@ _WHY = (None, "full", "order", "overflow")
 
 
 @cython.final
+cdef class Layers:
+    """Layers above the entries as they were; look-ups that still run keep them."""
+
+    cdef mqi_kafka_tree tree
+    cdef int64_t entries  # that they are made of, -1: they are still to grow
+    cdef bint sorted  # else there are none, and the broker's search decides
+
+    def __cinit__(self):
+        self.entries = -1
+
+    def __dealloc__(self):
+        mqi_kafka_tree_free(&self.tree)
+
+    cdef bint grow(self, const mqi_kafka_index* index) noexcept nogil:
+        """False: no memory."""
+        cdef int how = mqi_kafka_tree_grow(&self.tree, index) if mqi_kafka_is_sorted(index) else MQI_KAFKA_UNSORTED
+        self.entries, self.sorted = index.n, how == MQI_KAFKA_GROWN
+        return how != MQI_KAFKA_NO_MEMORY
+
+
+@cython.final
 cdef class Entries:
     """The entries of one index file, and where its next one goes. `buf` None: a file of no bytes.
 
@@ -99,15 +127,14 @@ cdef class Entries:
 
     cdef Py_buffer view
     cdef const mqi_guard_range* range
-    cdef bint held, sorted
+    cdef bint held
     cdef mqi_kafka_index index
-    cdef mqi_kafka_tree tree
-    cdef int64_t tree_of, asked  # entries that the layers are made of, -1: none; look-ups since they changed
+    cdef Layers layers  # None: none yet
+    cdef int64_t asked  # look-ups since the entries changed
     cdef int64_t base_offset, max_entries
     cdef object kind, path
 
     def __cinit__(self, object buf, bint times, int64_t base_offset, object kind, bint writable, str path):
-        self.tree_of = -1
         self.path, self.kind = path, kind
         if not issubclass(kind, tuple) or kind.__basicsize__ != tuple.__basicsize__:
             raise TypeError(f"kind: expected a NamedTuple, got {kind!r}")
@@ -126,7 +153,6 @@ cdef class Entries:
             self.held = True
 
     def __dealloc__(self):
-        mqi_kafka_tree_free(&self.tree)
         self._release()
 
     cdef void _release(self) noexcept:
@@ -173,8 +199,7 @@ cdef class Entries:
             self._changed()
 
     cdef void _changed(self) noexcept:
-        mqi_kafka_tree_free(&self.tree)
-        self.tree_of, self.asked = -1, 0
+        self.layers, self.asked = None, 0
 
     cdef object _made(self, int64_t at):
         """Entry number `at`, -1: the one before all; made at once, without a plain tuple on the way."""
@@ -209,10 +234,10 @@ cdef class Entries:
             time_of(target, "target") if self.index.times else whole(target, "target"))
         with cython.critical_section(self):
             self._require()
-            if self.tree_of != self.index.n:
+            if self.layers is None or self.layers.entries != self.index.n:
                 self._grow()
-            if self.tree_of == self.index.n and self.sorted:
-                at = mqi_kafka_floor(&self.index, &self.tree, relative)
+            if self.layers is not None and self.layers.sorted:
+                at = mqi_kafka_floor(&self.index, &self.layers.tree, relative)
                 if mqi_kafka_settle(&self.index, &relative, 1, &at):
                     self._changed()
             else:
@@ -222,17 +247,12 @@ cdef class Entries:
     cdef int _grow(self) except -1:
         """Layers above the entries, once so many were asked for that they pay."""
         self.asked += 1
-        if self.asked * WORTH < self.index.n:
-            return 0
-        cdef int grown = -1
-        mqi_kafka_tree_free(&self.tree)
-        self.tree_of = -1
-        if mqi_kafka_is_sorted(&self.index):
-            grown = mqi_kafka_tree_grow(&self.tree, &self.index)
-        if grown == MQI_KAFKA_NO_MEMORY:
-            raise MemoryError
-        self.sorted = grown == MQI_KAFKA_GROWN
-        self.tree_of = self.index.n
+        self.layers = None
+        if self.asked * WORTH >= self.index.n:
+            layers = Layers()
+            if not layers.grow(&self.index):
+                raise MemoryError
+            self.layers = layers
         return 0
 
     def search(self, int column, int64_t target, bint upper, /):
@@ -249,7 +269,9 @@ cdef class Entries:
         import numpy as np
 
         cdef mqi_kafka_index index
-        cdef bint no_memory
+        cdef bint sorted = False, increasing, fine = True
+        cdef int64_t moved = 0
+        cdef Layers layers
         wanted = np.ascontiguousarray(targets, np.int64)
         if wanted.ndim != 1:
             raise ValueError(f"targets: expected one dimension, got {wanted.ndim}")
@@ -258,14 +280,40 @@ cdef class Entries:
         cdef Pinned asked = Pinned(wanted, sizeof(int64_t))
         cdef Pinned first = target_of(one), second = target_of(other)
         cdef Pinned held = self._pin(&index)
+        layers = self._layers_of(&index)
         with nogil:
-            no_memory = look_up_all(
-                &index, self.base_offset, <const int64_t*>asked.view.buf, asked.n, <int64_t*>first.view.buf,
-                second.view.buf, mqi_kafka_floors_portable if portable else mqi_kafka_floors)
+            increasing = is_increasing(<const int64_t*>asked.view.buf, asked.n)
+            if asked.n >= index.n // WORTH:
+                if increasing:
+                    sorted = mqi_kafka_is_sorted(&index) != 0
+                else:
+                    fine = layers.entries >= 0 or layers.grow(&index)
+                    sorted = layers.sorted
+            if fine:
+                moved = look_up_all(
+                    &index, &layers.tree, sorted, increasing, self.base_offset, <const int64_t*>asked.view.buf,
+                    asked.n, <int64_t*>first.view.buf, second.view.buf,
+                    mqi_kafka_floors_portable if portable else mqi_kafka_floors)
         held.whole()
-        if no_memory:
+        if not fine:
             raise MemoryError
+        self._keep_layers(None if moved else layers)
         return one, other
+
+    cdef Layers _layers_of(self, const mqi_kafka_index* index):
+        """Those that are there; else new ones that are still to grow."""
+        with cython.critical_section(self):
+            if self.layers is not None and self.layers.entries == index.n:
+                return self.layers
+        return Layers()
+
+    cdef void _keep_layers(self, Layers layers):
+        """For the next calls; None: those that are there did not fit the entries."""
+        with cython.critical_section(self):
+            if layers is None:
+                self._changed()
+            elif layers.entries == self.index.n:
+                self.layers = layers
 
     def append_offsets(self, offsets, positions, int64_t last_offset, /):
         """Append (offset, position) until the first that is refused: `(how many, why)`; why None: all were taken."""
@@ -317,26 +365,14 @@ cdef class Entries:
         return one, other
 
 
-cdef bint look_up_all(
-    const mqi_kafka_index* x, int64_t base_offset, const int64_t* targets, int64_t m, int64_t* first, void* second,
-    floors_of floors
+cdef int64_t look_up_all(
+    const mqi_kafka_index* x, const mqi_kafka_tree* tree, bint sorted, bint increasing, int64_t base_offset,
+    const int64_t* targets, int64_t m, int64_t* first, void* second, floors_of floors
 ) noexcept nogil:
-    """True: no memory."""
-    cdef mqi_kafka_tree tree
+    """How many answers did not fit the entries: others changed them meanwhile."""
     cdef int64_t at[CHUNK]
     cdef int64_t relative[CHUNK]
-    cdef int64_t done, n, i, before = 0
-    cdef int group
-    cdef bint increasing = is_increasing(targets, m)
-    cdef bint worth = m >= x.n // WORTH and mqi_kafka_is_sorted(x) != 0
-    tree.layers = 0
-    cdef int grown = MQI_KAFKA_GROWN
-    if worth and not increasing:
-        grown = mqi_kafka_tree_grow(&tree, x)
-        if grown == MQI_KAFKA_NO_MEMORY:
-            return True
-        worth = grown == MQI_KAFKA_GROWN
-    done = 0
+    cdef int64_t done = 0, n, i, before = 0, moved = 0
     while done < m:
         n = min(m - done, CHUNK)
         for i in range(n):
@@ -344,7 +380,7 @@ cdef bint look_up_all(
             if not x.times:
                 relative[i] = (
                     INT64_MIN if relative[i] < INT64_MIN + base_offset else relative[i] - base_offset)
-        if not worth:
+        if not sorted:
             for i in range(n):
                 at[i] = mqi_kafka_search(x, MQI_KAFKA_KEY, relative[i], 0)
         elif increasing:
@@ -353,30 +389,16 @@ cdef bint look_up_all(
         else:
             i = 0
             while i < n:
-                group = <int>min(n - i, MQI_KAFKA_GROUP)
-                floors(x, &tree, relative + i, group, at + i)
-                i += group
-        if worth:
-            mqi_kafka_settle(x, relative, n, at)
-        take(x, base_offset, at, n, first + done, second, done)
-        done += n
-    if worth and not increasing:
-        mqi_kafka_tree_free(&tree)
-    return False
-
-
-cdef inline void take(
-    const mqi_kafka_index* x, int64_t base_offset, const int64_t* at, int64_t n, int64_t* first, void* second,
-    int64_t place
-) noexcept nogil:
-    cdef int64_t i
-    for i in range(n):
+                floors(x, tree, relative + i, <int>min(n - i, MQI_KAFKA_GROUP), at + i)
+                i += MQI_KAFKA_GROUP
+        if sorted:
+            moved += mqi_kafka_settle(x, relative, n, at)
         if x.times:
-            first[i] = mqi_kafka_key(x, at[i]) if at[i] >= 0 else -1
-            (<int64_t*>second)[place + i] = base_offset + (mqi_kafka_value(x, at[i]) if at[i] >= 0 else 0)
+            mqi_kafka_take_times(x, base_offset, at, n, first + done, <int64_t*>second + done)
         else:
-            first[i] = base_offset + (mqi_kafka_key(x, at[i]) if at[i] >= 0 else 0)
-            (<int32_t*>second)[place + i] = mqi_kafka_value(x, at[i]) if at[i] >= 0 else 0
+            mqi_kafka_take_offsets(x, base_offset, at, n, first + done, <int32_t*>second + done)
+        done += n
+    return moved
 
 
 cdef bint is_increasing(const int64_t* targets, int64_t m) noexcept nogil:

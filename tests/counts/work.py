@@ -40,6 +40,8 @@ ITEMS = {  # the C function or the method of a kernel that is counted -> how man
     "mqi_units_take": FRAMES + 32 * ONES,
     "QueueViews.answer": ONES,
     "mqi_kafka_floors_portable": MANY,
+    "mqi_kafka_settle": MANY,
+    "mqi_kafka_take_offsets": MANY,
 }
 
 

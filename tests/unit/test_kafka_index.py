@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mqindex._native.kafka_index import Entries
 from mqindex.errors import (
     BadMagicError,
     ClosedFileError,
@@ -293,3 +294,23 @@ def test_what_stands_before_the_refused_one_is_appended_however_far_it_is(tmp_pa
         times.truncate()
         times.maybe_append_many(np.where(np.arange(600) == bad + 1, 5 * bad, np.arange(600) * 5), offsets)
         assert times.entries()["timestamp"].tolist() == [5 * i for i in range(600) if i != bad + 1]
+
+
+@pytest.mark.parametrize("times", [False, True])
+def test_many_look_ups_see_entries_that_others_changed_since_the_last_ones(times: bool) -> None:
+    """The layers above the entries are kept: an answer that does not fit the entries as they are is looked up anew."""
+    kind = [("key", ">i8" if times else ">i4"), ("value", ">i4")]
+    entries = np.zeros(1000, kind)
+    entries["key"], entries["value"] = np.arange(1000) * 10 + 5, np.arange(1000)
+    buffer = bytearray(entries.tobytes())
+    core = Entries(buffer, times, 0, TimestampOffset if times else OffsetPosition, False, "index")
+    targets = np.random.default_rng(7).integers(-5, 20_000, 3000)
+    for shift in (0, 1, 5000, 0):
+        now = entries.copy()
+        now["key"] += shift
+        buffer[:] = now.tobytes()
+        fresh = Entries(bytes(buffer), times, 0, TimestampOffset if times else OffsetPosition, False, "index")
+        for wanted in (targets, np.sort(targets), targets):
+            found, expected = core.lookup_many(wanted), fresh.lookup_many(wanted)
+            assert [one.tolist() for one in found] == [one.tolist() for one in expected]
+        assert core.lookup(5000) == fresh.lookup(5000)
