@@ -8,6 +8,7 @@ from bench.workshop import Workshop
 MESSAGES = 1_000_000
 SYNCED = 16_000
 CALLERS = 8
+MANY_CALLERS = 64
 BODY = 1024
 WARM = 1500
 
@@ -31,8 +32,12 @@ def mqindex(shop: Workshop) -> dict[str, object]:
 
 
 def synced(shop: Workshop) -> dict[str, object]:
-    count = max(SYNCED // min(shop.scale.divisor, 100) // CALLERS, 1) * CALLERS
+    count = max(SYNCED // min(shop.scale.divisor, 100) // MANY_CALLERS, 1) * MANY_CALLERS
     return {**log(shop), "messages": count, "callers": CALLERS, "file_size": 1 << 26}
+
+
+def synced_many(shop: Workshop) -> dict[str, object]:
+    return {**synced(shop), "callers": MANY_CALLERS}
 
 
 CASE = Case(
@@ -43,6 +48,7 @@ CASE = Case(
         Contender("mqindex", "log_writer.append", mqindex, warm=500),
         Contender("each", "log_writer.sync_each", synced, facts="synced_"),
         Contender("callers", "log_writer.append_sync", synced, facts="synced_"),
+        Contender("callers_64", "log_writer.append_sync", synced_many, facts="synced_"),
     ),
     goals=(
         Goal(
@@ -63,7 +69,16 @@ CASE = Case(
             4.5,
             6,
         ),
+        Goal(
+            "append_message, sync flush, 64 callers, against one fdatasync a message",
+            "callers_64/append",
+            "each/append",
+            "faster",
+            "us",
+            12,
+            30,
+        ),
     ),
-    answer={"end": 599000, "synced_bytes": 191680},
+    answer={"end": 599000, "synced_bytes": 153344},
     estimate=(15, 45),
 )
