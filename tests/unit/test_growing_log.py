@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq.log import growing_log
 from mqindex.rocketmq.log.growing_log import GrowingLog, LogChangedError
+from mqindex.rocketmq.log.log_files import data_end
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 from tests.reference.commit_log import index_strings, scan_log
 from tests.reference.java import key_hash
@@ -362,6 +364,28 @@ def test_nothing_behind_the_end_of_a_growing_log_is_brought_into_memory(tmp_path
         assert log.messages == 21
     (path,) = (tmp_path / "commitlog").iterdir()
     assert pages_in_memory(path, start=writer.position) <= 16
+
+
+def test_much_that_waits_is_read_ahead_and_a_few_messages_ask_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(MappedFile, "will_need", lambda file, start, stop: asked.append((start, stop)))
+    monkeypatch.setattr(growing_log, "_FAR", 1 << 20)
+    writer = LogWriter(tmp_path / "commitlog", mapped_file_size=64 << 20)
+    with GrowingLog(writer.directories, 0) as log:
+        seen = Seen(log)
+        for messages in (5, 20, 20):
+            writer.write(*(LogMessage(body=bytes(10_000)) for _ in range(messages)))
+            seen.settle()
+        assert asked == [], "to ask where a file's data end may take milliseconds"
+        at = writer.position
+        writer.write(*(LogMessage(body=bytes(10_000)) for _ in range(400)))
+        seen.settle()
+        assert log.messages == 445
+    (path,) = (tmp_path / "commitlog").iterdir()
+    assert asked
+    assert all(at <= start < stop <= data_end(path) for start, stop in asked)
 
 
 def pages_in_memory(path: Path, start: int) -> int:

@@ -31,6 +31,7 @@ __all__ = ["SETTLE_SECONDS", "Chunk", "GrowingLog", "LogChangedError"]
 
 _REACH = 32 << 20  # bytes of log at a time where much is waiting
 _NEAR = 64 << 10  # bytes looked at where little is: a single cursor walks them
+_FAR = 4 << 20  # bytes that are read ahead in a file that grows
 _SEALED = 64 << 10  # bytes before the position that are watched for changes
 SETTLE_SECONDS = 0.0005  # between two looks at a last frame
 _PAUSE_SECONDS = 0.001  # before it is looked at again
@@ -188,7 +189,7 @@ class GrowingLog(Closable):
             return
         reach = min(file.stop, at + (_REACH if whole else self._reach), file.stop if stop is None else stop)
         log.check()
-        if reach - at > _NEAR and not self._complete:
+        if reach - at >= _FAR and not self._complete:
             log.will_need(at - file.start, min(reach - file.start, file.size if whole else data_end(file.path)))
         if not whole and (reach := self._settled(at, reach)) == at:
             return
