@@ -39,6 +39,7 @@ Decorator = Callable[[Function], Function]
 
 
 _OF_STORE = ("config", "commitlog", "hash_slot_num", "index_num", "broker_version")
+_PATHS = ("config", "commitlog")
 _OF_PARTITION = ("kafka_version", "index_interval_bytes", "max_index_size")
 
 
@@ -59,11 +60,11 @@ class BrokerOptions(NamedTuple):
         return self.kafka
 
     def words(self) -> list[str]:
-        """What was given, as it is written on a command line."""
+        """What was given, as it is written on a command line, in whichever directory."""
         words = []
         for name, value in {**self.rocketmq, **self.kafka}.items():
             for one in value if isinstance(value, list) else [value]:
-                words += [] if one is None else [_flag(name), str(one)]
+                words += [] if one is None else [_flag(name), os.path.abspath(str(one)) if name in _PATHS else str(one)]
         return words
 
     @staticmethod

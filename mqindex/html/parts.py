@@ -17,6 +17,7 @@ from mqindex.html.page import (
     Fields,
     Figure,
     Findings,
+    Note,
     Page,
     Section,
     Table,
@@ -26,7 +27,7 @@ from mqindex.html.page import (
 from mqindex.html.text import CUT, Name, count, moment, size, visible
 from mqindex.report import Catalogue, Report
 from mqindex.wording.findings import grouped
-from mqindex.wording.reports import counts, lacks_settings, settings, work_done
+from mqindex.wording.reports import asked_options, beyond_repair, counts, settings, work_done
 from mqindex.wording.text import printable
 from mqindex.wording.verdict import verdict
 
@@ -53,12 +54,16 @@ def verdict_of(report: Report, repair: Sequence[str]) -> Verdict:
     """The first thing on a page. `repair`: the words of the command that would mend it."""
     answers = [] if report.start is None else verdict(report.start, report.path)
     blocks: list[Block] = []
-    if report.actions:
-        given = ", given what the warnings ask for" if lacks_settings(report) else ""
-        lines = [f"{shlex.join(repair)} --dry-run", shlex.join(repair)]
+    if left := beyond_repair(report.findings):
         blocks.append(
-            Commands(f"What to do{given}: look at what a repair would do, then, with the broker stopped, repair", lines)
+            Note(f"No repair mends these errors; the findings say what does. See to them first: {left}", "bad")
         )
+    if report.actions:
+        asked = asked_options(report)
+        words = shlex.join([*repair, *asked])
+        says = "What to do: look at what a repair would do, then, with the broker stopped, repair"
+        given = ". Nothing in the store shows some settings: FILE is the broker's broker.conf, V its version"
+        blocks.append(Commands(says + given * bool(asked), [f"{words} --dry-run", words]))
         blocks.append(Actions("It would:", report.actions))
     return Verdict(*_headline(report), [*answers, ("checked", work_done(report))], blocks)
 

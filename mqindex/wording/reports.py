@@ -9,9 +9,13 @@ from mqindex._words import plural
 from mqindex.report import Finding, RebuildReport, RepairReport, Report
 from mqindex.wording.text import size
 
-__all__ = ["counts", "lacks_settings", "settings", "work_done"]
+__all__ = ["asked_options", "beyond_repair", "counts", "settings", "work_done"]
 
-_ASKED = ("geometry-unknown", "broker-version-unknown", "queue-file-size-unknown")
+_ASKED = {
+    "geometry-unknown": ("--broker-conf", "FILE"),
+    "queue-file-size-unknown": ("--broker-conf", "FILE"),
+    "broker-version-unknown": ("--broker-version", "V"),
+}
 
 
 def counts(findings: Iterable[Finding]) -> str:
@@ -46,9 +50,26 @@ def work_done(report: Report) -> str:
     return f"{', '.join(parts)}{log}; {report.seconds:.1f} s"
 
 
-def lacks_settings(report: Report) -> bool:
-    """Whether a repair refuses until it is given what a finding asks for."""
-    return any(one.kind in _ASKED for one in report.findings)
+def beyond_repair(findings: Iterable[Finding]) -> str:
+    """The kinds of errors that a repair does not mend, in words: their hints say what does.
+
+    >>> bad = Finding("error", "log-bad-crc", hint="restore the file")
+    >>> beyond_repair([bad, bad, Finding("error", "missing-entries", hint="`mqindex repair` writes them")])
+    'log-bad-crc (2 times)'
+    """
+    left = [one for one in findings if one.severity == "error" and "`mqindex repair`" not in (one.hint or "")]
+    of = Counter(one.kind for one in left)
+    return ", ".join(kind if times == 1 else f"{kind} ({times:,} times)" for kind, times in of.items())
+
+
+def asked_options(report: Report) -> list[str]:
+    """The options without which a repair refuses, as a finding asks for them; what they name is the reader's.
+
+    >>> asked_options(Report("store", [Finding("warning", "geometry-unknown"), Finding("warning", "stray-file")]))
+    ['--broker-conf', 'FILE']
+    """
+    asked = dict.fromkeys(_ASKED[one.kind] for one in report.findings if one.kind in _ASKED)
+    return [word for option in asked for word in option]
 
 
 def settings(report: Report) -> list[tuple[str, object]]:

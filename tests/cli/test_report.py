@@ -47,6 +47,15 @@ def test_findings_are_the_exit_code_and_json_has_the_pages_numbers(
     assert f"mqindex repair {lost.root}{' --deep' if deep else ''} --dry-run" in page
 
 
+def test_the_commands_of_a_page_run_in_any_directory(
+    shell: Shell, lost: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(lost.root.parent)
+    name, log = lost.root.name, os.path.join(lost.root.name, "commitlog")
+    shell("report", name, "--out", tmp_path / "page.html", "--commitlog", log)
+    assert f"mqindex repair {lost.root} --commitlog {lost.root / 'commitlog'}\n" in (tmp_path / "page.html").read_text()
+
+
 def test_json_alone_writes_nothing(shell: Shell, lost: Store, tmp_path: Path) -> None:
     before = sorted(tmp_path.rglob("*"))
     done = shell("report", lost.root, "--json")

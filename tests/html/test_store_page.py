@@ -135,6 +135,27 @@ def test_a_damaged_store_says_what_to_type(tmp_path: Path) -> None:
     assert html.all("h2")[0].text == "Not clean: 1 error"
 
 
+def test_settings_that_nothing_shows_stand_in_the_commands(tmp_path: Path) -> None:
+    root = unpack("basic-493", tmp_path)
+    shutil.rmtree(root / "index")
+    html, _, _ = page_and_json(root)
+    (code,) = [one.text.split("\n") for one in html.all("pre")]
+    assert code[1] == f"mqindex repair {root} --broker-conf FILE"
+
+
+def test_what_no_repair_mends_is_said_before_the_repair(tmp_path: Path) -> None:
+    root = unpack("killed-lost-493", tmp_path)
+    one, other = sorted((root / "commitlog").iterdir())[1:3]
+    content = one.read_bytes(), other.read_bytes()
+    other.write_bytes(content[0])
+    one.write_bytes(content[1])
+    html, _, report = page_and_json(root)
+    assert report.actions
+    said = "No repair mends these errors; the findings say what does. See to them first: log-foreign (2 times)"
+    assert said in [one.text for one in html.all("p")]
+    assert html.source.index(said) < html.source.index("What to do")
+
+
 def test_what_is_left_of_a_store_is_still_a_page(tmp_path: Path) -> None:
     root = unpack("basic-493", tmp_path)
     shutil.rmtree(root / "commitlog")

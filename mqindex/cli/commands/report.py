@@ -75,7 +75,7 @@ def command(
         document = health.to_dict()
         try:
             if out is not None and press is not None:
-                repair = ["mqindex", "repair", path, *(["--deep"] if deep else []), *options.words()]
+                repair = ["mqindex", "repair", os.path.abspath(path), *(["--deep"] if deep else []), *options.words()]
                 page = press.page(document, health.verify, broker.catalogue(), repair)
                 written = _write(out, page, force=force)
         finally:  # what long work found is told also where there is no page, or no place for it

@@ -17,7 +17,7 @@ from mqindex.cli.output import print_fields, print_line
 from mqindex.cli.reports import finished, print_actions
 from mqindex.cli.rocketmq.kinds import STORE
 from mqindex.report import Catalogue, Report
-from mqindex.wording.reports import counts, lacks_settings, settings, work_done
+from mqindex.wording.reports import asked_options, counts, settings, work_done
 from mqindex.wording.verdict import verdict
 
 __all__ = ["command"]
@@ -67,6 +67,6 @@ def _print(report: Report, home: str, catalogue: Catalogue, repair: Sequence[str
         print_line()
     print_findings(report.findings, catalogue, home)
     if report.actions:
-        asked = lacks_settings(report)
+        asked = asked_options(report)
         print_line(f"`{shlex.join(repair)}`{', given what the warnings ask for,' if asked else ''} would:")
         print_actions(report.actions)
