@@ -193,21 +193,43 @@ static void shape(size_t n, mqi_fingerprints *made) {
     made->size = (size_t)(made->segment_count + ARITY - 1) * length;
 }
 
+static inline uint32_t segment_of(uint64_t h, const mqi_fingerprints *made) { /* of its first place */
+    return (uint32_t)((h >> 32) * made->segment_count >> 32);
+}
+
 typedef struct table { /* for each place: the keys that want it, combined */
     uint64_t *hashes;  /* exclusive or of their h */
     uint8_t *counts;   /* 4 * number, and the exclusive or of which of its three places this one is for each */
     uint32_t *alone;   /* places that one key wants */
-    uint64_t *order;   /* h of the keys in the order in which they were taken out */
+    uint64_t *order;   /* h of the keys: by segment, then in the order in which they were taken out */
     uint8_t *which;    /* the place that is theirs alone then */
+    uint32_t *starts;  /* for each segment where its keys begin in `order` */
 } table;
 
+/* Neighbours in `order` want places near each other, which are in the cache then. */
+static void order_by_segment(const uint32_t *keys, size_t n, const mqi_fingerprints *made, const table *t) {
+    memset(t->starts, 0, made->segment_count * sizeof *t->starts);
+    for (size_t i = 0; i < n; i++) t->starts[segment_of(mix(keys[i], made->seed), made)]++;
+    uint32_t sum = 0;
+    for (uint32_t segment = 0; segment < made->segment_count; segment++) {
+        uint32_t here = t->starts[segment];
+        t->starts[segment] = sum;
+        sum += here;
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint64_t h = mix(keys[i], made->seed);
+        t->order[t->starts[segment_of(h, made)]++] = h;
+    }
+}
+
 /* Takes the keys out one by one, each where it is the only one left; 0: some stay entangled, another seed must do. */
-static int peel(const uint32_t *keys, size_t n, const mqi_fingerprints *made, table *t) {
+static int peel(const uint32_t *keys, size_t n, const mqi_fingerprints *made, const table *t) {
     uint32_t place[ARITY];
     memset(t->hashes, 0, made->size * sizeof *t->hashes);
     memset(t->counts, 0, made->size);
+    order_by_segment(keys, n, made, t);
     for (size_t i = 0; i < n; i++) {
-        uint64_t h = mix(keys[i], made->seed);
+        uint64_t h = t->order[i];
         places_of(h, made->segment_length, made->segment_count, place);
         for (unsigned j = 0; j < ARITY; j++) {
             t->hashes[place[j]] ^= h;
@@ -258,13 +280,14 @@ static int fuse(const uint32_t *keys, size_t n, mqi_fingerprints *made) {
     t.hashes = malloc(made->size * sizeof *t.hashes);
     t.counts = malloc(made->size);
     t.alone = malloc((made->size + ARITY) * sizeof *t.alone);
-    t.order = malloc(n * sizeof *t.order);
+    t.order = calloc(n, sizeof *t.order); /* zeros, as an analyzer does not see that every place is written */
     t.which = malloc(n);
-    int peeled = 0, enough = made->bytes && t.hashes && t.counts && t.alone && t.order && t.which;
+    t.starts = malloc(made->segment_count * sizeof *t.starts);
+    int peeled = 0, enough = made->bytes && t.hashes && t.counts && t.alone && t.order && t.which && t.starts;
     for (made->seed = 0; enough && made->seed < SEEDS && !peeled; made->seed += !peeled)
         peeled = peel(keys, n, made, &t);
     if (peeled) write_fingerprints(&t, n, made);
-    free(t.hashes), free(t.counts), free(t.alone), free(t.order), free(t.which);
+    free(t.hashes), free(t.counts), free(t.alone), free(t.order), free(t.which), free(t.starts);
     if (peeled) return MQI_OK;
     free(made->bytes);
     memset(made, 0, sizeof *made);
