@@ -18,6 +18,7 @@ HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 LOOK_UPS = 1_000_000
 LOG_GIB = 16
 KAFKA_GIB = 10
+COLD_GIB = 22
 BLOCK = 1 << 20
 
 
@@ -88,7 +89,7 @@ class Workshop:
 
     @cached_property
     def cold_files(self) -> str:
-        """A root with eight full index files, which nothing else reads."""
+        """A root with 50 full index files, which nothing else reads."""
         from bench.contenders.cold import fill
 
         root = self.path("cold")
@@ -97,11 +98,11 @@ class Workshop:
 
     @cached_property
     def optimized_files(self) -> str:
-        """The same, optimized."""
-        from mqindex.rocketmq import optimize
+        """The same files, optimized in place: from now on they are no others."""
+        from bench.contenders.cold import optimize_in_place
 
-        root = self.path("optimized")
-        optimize(self.cold_files, root, hash_slot_num=self.scale.hash_slot_num, index_num=self.scale.index_num)
+        root = self.cold_files
+        optimize_in_place(root, self.scale.hash_slot_num, self.scale.index_num)
         return root
 
     @cached_property
@@ -180,5 +181,5 @@ class Workshop:
 
 
 def space_needed(scale: Scale) -> int:
-    """Bytes that a whole run needs in the work directory: the log, what is made of it, and the segments of Kafka."""
-    return scale.count((LOG_GIB + 8 + KAFKA_GIB) * GIB)
+    """Bytes that a whole run needs in the work directory: the log, what is made of it, cold files, Kafka's segments."""
+    return scale.count((LOG_GIB + 8 + COLD_GIB + KAFKA_GIB) * GIB)

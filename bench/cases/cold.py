@@ -25,9 +25,10 @@ def arguments(kind: str) -> Arguments:
     return of
 
 
+# In this order: the files are optimized in place, as twice all of them would be 42 GB.
 CASE = Case(
     name="cold",
-    title="Keys looked up in 8 full index files that are not in the page cache",
+    title="Keys looked up in 50 full index files that are not in the page cache",
     contenders=(
         Contender("ordinary", "cold.run", arguments("cold_files")),
         Contender("optimized", "cold.run", arguments("optimized_files")),
@@ -45,8 +46,10 @@ CASE = Case(
             0.01,
         ),
         Goal("absent key, as the broker wrote the file", "ordinary/reads_miss", None, "shown", "reads"),
-        Goal("10 000 cold keys over 8 files", "optimized/batch", "ordinary/batch", "faster", "ms", 20, 100, whole=True),
-        Goal("the same keys, all in memory", "optimized/warm", "ordinary/warm", "faster", "us", 1, 1.5),
+        Goal(
+            "10 000 cold keys over 50 files", "optimized/batch", "ordinary/batch", "faster", "ms", 20, 100, whole=True
+        ),
+        Goal("the same keys in 4 of them, in memory", "optimized/warm", "ordinary/warm", "faster", "us", 1, 1.5),
     ),
     answer={"reads_hit": 17813248, "reads_miss": 0, "batch": 10000017813248},
     estimate=(4, 120),
