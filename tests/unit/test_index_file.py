@@ -14,6 +14,7 @@ import pytest
 from mqindex._native.index_file import IndexCore
 from mqindex.columns.keys import key_batch
 from mqindex.errors import ClosedFileError, GeometryError, ReadOnlyFileError, TruncatedFileError
+from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import IndexFile
 from mqindex.rocketmq.layout import MAX_TIMESTAMP, RUN_ENTRY_SIZE
 from tests.reference.index_file import IndexFile as TwinFile
@@ -340,3 +341,22 @@ def test_sparse_file_takes_its_space_as_it_fills(path: Path) -> None:
 def test_created_file_owns_its_space(path: Path) -> None:
     with IndexFile.create(path, hash_slot_num=1000, index_num=100_000):
         assert path.stat().st_blocks * 512 >= 2_000_000
+
+
+def test_only_what_is_in_use_is_read_ahead(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind it a file that a broker left sparse would fill the page cache with zeros."""
+    asked: list[int | None] = []
+    monkeypatch.setattr(MappedFile, "populate", lambda _, stop=None: asked.append(stop))
+    with IndexFile.create(path, hash_slot_num=5, index_num=1000) as index:
+        index.check()
+        index.put_keys(["a", "b", "c"], [0, 1, 2], [T0] * 3)
+        index.check()
+        set_count(path, 2**31 - 1)
+        index.check()
+    assert asked == [40 + 5 * 4 + 20, 40 + 5 * 4 + 4 * 20, path.stat().st_size]
+
+
+def set_count(path: Path, index_count: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(36)
+        file.write(index_count.to_bytes(4, "big"))

@@ -436,16 +436,21 @@ class IndexFile(SingleCalls, Closable):
         return self
 
     def _populate(self) -> None:
+        """What is in use: behind it a sparse file would get pages of zeros."""
         if not self._core.closed:
-            self._file.populate()
+            self._file.populate(self._entries_end(self.header.index_count))
+
+    def _entries_end(self, index_count: int) -> int:
+        """Where the entries below a number end, or the file."""
+        slots_end = layout.INDEX_HEADER_SIZE + layout.INDEX_SLOT_SIZE * self.hash_slot_num
+        return slots_end + layout.INDEX_ENTRY_SIZE * min(max(index_count, 0), self.index_num)
 
     def _reserve(self, n: int) -> None:
         """Give the slots and the next n entries of a sparse file their disk space: a full disk is an OSError now."""
         if self._reserved >= self._file.size or self._core.closed:
             return
-        slots_end = layout.INDEX_HEADER_SIZE + layout.INDEX_SLOT_SIZE * self.hash_slot_num
-        start = max(self._reserved, slots_end if self._reserved else 0)
-        needed = slots_end + layout.INDEX_ENTRY_SIZE * (min(self.header.index_count, self.index_num) + n)
+        start = max(self._reserved, self._entries_end(0) if self._reserved else 0)
+        needed = self._entries_end(self.header.index_count) + layout.INDEX_ENTRY_SIZE * n
         if needed > self._reserved:
             stop = min(max(needed, self._reserved + _RESERVED_AHEAD), self._file.size)
             self._file.reserve_range(start, stop)

@@ -15,7 +15,7 @@ import numpy as np
 
 from mqindex.errors import FormatError, MQIndexError
 from mqindex.files import disk
-from mqindex.files.regular import regular
+from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Value
 from mqindex.rocketmq.index.compare import first_in_log, next_entry
 from mqindex.rocketmq.index.compare_moved import end_agrees
@@ -118,24 +118,23 @@ def log_traces(options: StoreOptions, spans: Sequence[LogSpan]) -> LogTraces:
 
 def _traces(log: CommitLog, span: LogSpan) -> LogTraces:
     start = max(span.file_start, span.stop - _SAMPLE_BYTES)
-    with open(span.path, "rb", opener=regular) as file:
-        file.seek(start - span.file_start)
-        data = np.frombuffer(file.read(span.stop - start), np.uint8)
     separated = unseparated = 0
     since_5_1 = False
     batch_topics: set[str] = set()
     names = ["phy_offset", "size", "topic", "sys_flag"]
-    for batch in log.scan(start, start + len(data), columns=names):
-        whole = batch["phy_offset"] + batch["size"] <= start + len(data)
-        at, size = batch["phy_offset"][whole] - start, batch["size"][whole]
-        last = data[at + size - 1]  # properties end a frame; 0 is the length of none
-        separated += int(np.count_nonzero(last == _SEPARATOR))
-        unseparated += int(np.count_nonzero((last != _SEPARATOR) & (last != 0)))
-        since_5_1 = since_5_1 or bool(np.any(data[at + 7] == MAGIC_MESSAGE_V2 & 0xFF))
-        inner = np.flatnonzero(batch["sys_flag"] & _INNER_BATCH)
-        if len(inner):
-            topics = batch["topic"].to_pylist()
-            batch_topics.update(topics[row] for row in inner)
+    with MappedFile.open(span.path) as mapped:
+        data = np.frombuffer(memoryview(mapped.map), np.uint8)[start - span.file_start : span.stop - span.file_start]
+        for batch in log.scan(start, start + len(data), columns=names):
+            whole = batch["phy_offset"] + batch["size"] <= start + len(data)
+            at, size = batch["phy_offset"][whole] - start, batch["size"][whole]
+            last = data[at + size - 1]  # properties end a frame; 0 is the length of none
+            separated += int(np.count_nonzero(last == _SEPARATOR))
+            unseparated += int(np.count_nonzero((last != _SEPARATOR) & (last != 0)))
+            since_5_1 = since_5_1 or bool(np.any(data[at + 7] == MAGIC_MESSAGE_V2 & 0xFF))
+            inner = np.flatnonzero(batch["sys_flag"] & _INNER_BATCH)
+            if len(inner):
+                topics = batch["topic"].to_pylist()
+                batch_topics.update(topics[row] for row in inner)
     return LogTraces(unseparated > 0 and not separated, since_5_1, frozenset(batch_topics))
 
 
