@@ -35,6 +35,7 @@ UNITS = {  # module -> the C units that it compiles
     "log_text": ["mqi_log_text"],
     "consume_queue": ["mqi_consume_queue"],
     "queue_view": ["mqi_consume_queue"],
+    "log_message": ["mqi_log_frame", "mqi_log_scan", "mqi_log_text"],
     "pieces": ["mqi_log_text"],
     "group_commit": ["mqi_group_commit"],
     "names": [],

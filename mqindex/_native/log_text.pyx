@@ -17,7 +17,6 @@ cdef extern from "mqi_log_text.h" nogil:
     int64_t mqi_log_gather(
         const uint8_t* buf, int64_t len, const uint8_t* pos, int64_t pos_stride, const uint8_t* size,
         int64_t size_stride, int64_t n, int64_t* offsets, uint8_t* out) noexcept
-    int mqi_log_host_text(const uint8_t* host, int address_len, char* out) noexcept
     int64_t mqi_log_host_texts(
         const uint8_t* buf, const mqi_log_frame* frames, int64_t n, int born, int64_t* offsets, char* out) noexcept
     int64_t mqi_log_ids(
@@ -58,19 +57,6 @@ cdef int64_t pieces_to(
     return mqi_log_gather(
         <const uint8_t*>source.view.buf, source.view.len, <const uint8_t*>at.view.buf, at.view.strides[0],
         <const uint8_t*>length.view.buf, length.view.strides[0], n, <int64_t*>starts.view.buf, out)
-
-
-def host_text(bytes host, /):
-    """An address of 4 or 16 bytes and its port as `address:port`, the address as Java writes it, IPv6 in brackets.
-
-    >>> host_text(bytes([10, 0, 0, 2, 0, 0, 42, 159])), host_text(bytes(15) + bytes([1, 0, 0, 42, 159]))
-    ('10.0.0.2:10911', '[0:0:0:0:0:0:0:1]:10911')
-    """
-    cdef char text[64]
-    cdef Py_ssize_t length = len(host) - 4
-    if length not in (4, 16):
-        raise ValueError(f"host: expected 8 or 20 bytes, got {len(host)}")
-    return text[:mqi_log_host_text(<const uint8_t*><const char*>host, <int>length, text)].decode("ascii")
 
 
 def born_hosts(buf, frames, /):

@@ -12,7 +12,7 @@ import pytest
 
 from mqindex._native.commit_log import Scanner, find_frame, frame_dtype, last_record, scan_at
 from mqindex._native.log_extract import Extractor, QueueTable
-from mqindex._native.log_text import born_hosts, gather, host_text, msg_ids, store_hosts
+from mqindex._native.log_text import born_hosts, gather, msg_ids, store_hosts
 from mqindex.rocketmq.log.log_entries import UNIT
 from tests.reference.commit_log import MESSAGE_V1, decode, index_strings
 from tests.reference.java import key_hash
@@ -448,13 +448,6 @@ def test_text_of_frames_of_another_buffer_is_refused(kernel: Any) -> None:
         kernel(data[:SIZE], frames)
     with pytest.raises(TypeError, match="Scanner"):
         kernel(data, np.zeros(3))
-
-
-def test_host_text_needs_an_address_and_a_port() -> None:
-    assert host_text(bytes(8)) == "0.0.0.0:0"
-    assert host_text(b"\xff" * 20) == "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:-1"
-    with pytest.raises(ValueError, match="expected 8 or 20 bytes, got 4"):
-        host_text(bytes(4))
 
 
 # ---- ownership ------------------------------------------------------------------------------------------------------

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import pickle
 import zlib
+from dataclasses import FrozenInstanceError, fields, replace
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from mqindex.errors import BadMagicError, FormatError, MQIndexError, TruncatedFi
 from mqindex.rocketmq import Message
 from mqindex.rocketmq.log import body
 from mqindex.rocketmq.log.message import parse_properties
+from tests.conftest import SeededRandom
 from tests.reference.commit_log import parse_properties as slow_parse_properties
 from tests.support.log_writer import LogMessage, frame
 
@@ -107,6 +110,25 @@ def test_any_single_byte_may_be_wrong() -> None:
 )
 def test_properties_are_those_of_the_twin(block: bytes) -> None:
     assert parse_properties(block) == slow_parse_properties(block.decode())
+
+
+def test_properties_of_any_bytes_are_those_of_the_twin(rng: SeededRandom) -> None:
+    for _ in range(2000):
+        block = bytes(
+            rng.choice(b"aK\x01\x01\x02\x02\x00\xe6\xb6\x88\xf0\xc3\xff\xed\xa0") for _ in range(rng.randrange(30))
+        )
+        assert parse_properties(block) == slow_parse_properties(block.decode(errors="replace"))
+
+
+def test_a_decoded_message_is_like_one_that_was_made() -> None:
+    message = Message.decode(frame(LogMessage(topic="T", keys="k", tags="t", uniq_key="U", body=b"hello"), 7000))
+    made = Message(**{field.name: getattr(message, field.name) for field in fields(Message)})
+    assert (message, repr(message)) == (made, repr(made))
+    assert pickle.loads(pickle.dumps(message)) == replace(message) == message
+    with pytest.raises(FrozenInstanceError):
+        message.topic = "other"  # type: ignore[misc]
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(message)  # its properties are a dict
 
 
 # ---- bodies ----------------------------------------------------------------------------------------------------------

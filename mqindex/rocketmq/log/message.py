@@ -6,9 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from mqindex._native.commit_log import Scanner, frame_dtype
-from mqindex._native.guard import check_whole
-from mqindex._native.log_text import host_text
+from mqindex._native.log_message import message_at, parse_properties
 from mqindex.errors import BadMagicError, FormatError, TruncatedFileError
 from mqindex.rocketmq.log.body import decompress
 
@@ -17,12 +15,6 @@ __all__ = ["Message", "fault_error", "parse_properties", "read_message"]
 Fault = tuple[int, str, str | None, str, str]
 
 _PHY_OFFSET = slice(28, 36)
-_PORT_SIZE = 4  # after the address
-_FIELDS = frame_dtype().names or ()
-_NUMBERS = (
-    "queue_id", "queue_offset", "phy_offset", "size", "body_crc", "flag", "sys_flag", "born_timestamp",
-    "store_timestamp", "reconsume_times", "prepared_transaction_offset",
-)  # fmt: skip
 _ERRORS: dict[str, tuple[type[FormatError], str]] = {
     "bad-magic": (BadMagicError, "no frame begins here"),
     "truncated": (TruncatedFileError, "the frame is cut short"),
@@ -104,14 +96,11 @@ class Message:
 
 def read_message(buf: Any, file_start: int, phy_offset: int, path: str | os.PathLike[str] | None = None) -> Message:
     """The message at a phy offset of one file's bytes; what is there instead is a `FormatError`."""
-    scanner = Scanner(buf, file_start, phy_offset, phy_offset + 1, check_crc=True, max_frames=1)
-    frames = next(scanner, None)
-    if frames is None:
-        raise fault_error(scanner.fault or _no_message(scanner.blank, phy_offset), file_start, path)
-    with memoryview(buf) as view:
-        message = _message(view, frames[0])
-        check_whole(view)
-    return message
+    message = message_at(Message, buf, file_start, phy_offset)
+    if isinstance(message, Message):
+        return message
+    fault, blank = message
+    raise fault_error(fault or _no_message(blank, phy_offset), file_start, path)
 
 
 def _no_message(blank: int, phy_offset: int) -> Fault:
@@ -125,36 +114,3 @@ def fault_error(fault: Fault, file_start: int, path: str | os.PathLike[str] | No
     error, what = _ERRORS[kind]
     hint = f"phy offset {at}: take offsets from the index, a consume queue or a scan"
     return error(what, path=path, at=at - file_start, field=name, expected=expected, got=got, hint=hint)
-
-
-def _message(view: memoryview, frame: Any) -> Message:
-    of = dict(zip(_FIELDS, frame.item(), strict=True))  # all at once: each field of a NumPy row costs as much as this
-
-    def piece(name: str, more: int = 0) -> bytes:
-        start = of[f"{name}_pos"]
-        return bytes(view[start : start + of[f"{name}_len"] + more])
-
-    store_host = piece("store_host", _PORT_SIZE)
-    return Message(
-        topic=piece("topic").decode(errors="replace"),
-        stored_body=piece("body"),
-        born_host=host_text(piece("born_host", _PORT_SIZE)),
-        store_host=host_text(store_host),
-        properties=parse_properties(piece("properties")),
-        msg_id=(store_host + of["phy_offset"].to_bytes(8, "big")).hex().upper(),
-        **{name: of[name] for name in _NUMBERS},
-    )
-
-
-def parse_properties(block: bytes) -> dict[str, str]:
-    """Names and values of a properties block: neither may be empty, a later duplicate wins.
-
-    >>> parse_properties(b"KEYS\\x01a b\\x02TAGS\\x01\\x02X\\x01y")
-    {'KEYS': 'a b', 'X': 'y'}
-    """
-    found = {}
-    for item in block.decode(errors="replace").split("\x02"):
-        name, _, value = item.partition("\x01")
-        if name and value:
-            found[name] = value
-    return found
