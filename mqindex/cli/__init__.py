@@ -20,6 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         # NumPy would start a thread a processor for linear algebra: a sixth of a short command. Nobody asks for it.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        _allow_open_files()
     try:
         from mqindex.cli.group import run
         from mqindex.cli.trouble import end_by, guarded
@@ -39,3 +40,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             signal.raise_signal(signal.SIGINT)
         return 130
     return 2
+
+
+def _allow_open_files() -> None:
+    """As many files at a time as this user may open, like Java's and Go's programs: a partition has many segments."""
+    import contextlib
+    import resource
+
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with contextlib.suppress(OSError, ValueError):  # macOS has less than it says
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

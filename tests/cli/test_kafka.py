@@ -203,6 +203,20 @@ def test_the_other_broker_s_room_is_not_loaded(mono: Path, command: str) -> None
     assert "mqindex.rocketmq" not in loaded
 
 
+def test_a_partition_of_more_segments_than_files_open_by_default(tmp_path: Path) -> None:
+    """Only the hard limit is one; a shell's soft one is raised."""
+    partition, batch = tmp_path / "many-0", "0000001839268c3301000000018bcfe56800000000016b0000000176"
+    partition.mkdir()
+    for offset in range(100):
+        (partition / f"{offset:020d}.log").write_bytes(offset.to_bytes(8, "big") + bytes.fromhex(batch))
+    limit = "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (64, r.getrlimit(r.RLIMIT_NOFILE)[1]))"
+    program = f"{limit}; import sys; from mqindex.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "query", str(partition), "--offset", "77", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{77:020d}.log" in done.stdout
+
+
 def test_verify_in_a_pipe_loads_what_it_uses(mono: Path) -> None:
     program = "import sys; from mqindex.cli import main; main(sys.argv[1:]); print(*sys.modules)"
     command = [sys.executable, "-c", program, "verify", str(mono)]
