@@ -43,12 +43,12 @@ def count(number: float) -> str:
 def size(number: float) -> str:
     """Bytes in the unit that people think in.
 
-    >>> size(420_000_040), size(40)
-    ('400.5 MiB', '40 B')
+    >>> size(420_000_040), size(40), size(2**30 - 1)
+    ('400.5 MiB', '40 B', '1.0 GiB')
     """
     scaled, unit = float(number), _UNITS[0]
     for unit in _UNITS:
-        if abs(scaled) < 1024 or unit == _UNITS[-1]:
+        if round(abs(scaled), 1) < 1024 or unit == _UNITS[-1]:
             break
         scaled /= 1024
     return f"{number:.0f} B" if unit == "B" else f"{scaled:.1f} {unit}"
