@@ -32,7 +32,7 @@ from mqindex.rocketmq.pipeline.stages import Built, Part, PartFile, Run, Split, 
 
 __all__ = ["build_in_turn"]
 
-_KEPT = 16 << 20  # bytes of entries that wait for their turn, about
+_KEPT = 8 << 20  # bytes of entries that wait for their turn, about
 _LOG_PER_ENTRY = 1024  # bytes, about
 
 Entries = npt.NDArray[Any]
