@@ -409,6 +409,9 @@ def _sync_all(sync_one: Callable[[str], None], paths: Sequence[str]) -> None:
         return
     from concurrent.futures import ThreadPoolExecutor  # loads logging and more, which no look-up needs
 
-    with ThreadPoolExecutor(min(len(paths), _SYNCS), thread_name_prefix="mqindex-sync") as pool:
-        for _ in pool.map(sync_one, paths):
-            pass
+    def sync_some(some: Sequence[str]) -> None:
+        for path in some:
+            sync_one(path)
+
+    with ThreadPoolExecutor(_SYNCS, thread_name_prefix="mqindex-sync") as pool:
+        list(pool.map(sync_some, [paths[at::_SYNCS] for at in range(min(len(paths), _SYNCS))]))
