@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import tarfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tests.support.archives import unpack
 
 __all__ = ["DATA", "KILLED_CASES", "STORE_CASES", "OracleCase", "StoreCase", "case", "oracle_cases"]
 
@@ -88,9 +89,5 @@ def _json(name: str, file: str) -> dict[str, Any]:
 
 
 def _unpack(name: str, archive: str, directory: Path) -> Path:
-    directory.mkdir(parents=True)
-    # Debian 12's Python does not know filters.
-    safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-    with tarfile.open(DATA / name / archive) as tar:
-        tar.extractall(directory, **safely)
+    unpack(DATA / name / archive, directory)
     return directory / "store"

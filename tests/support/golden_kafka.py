@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import tarfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tests.support.archives import unpack
 
 __all__ = ["DATA", "PARTITION_CASES", "PartitionCase", "damaged"]
 
@@ -29,10 +30,7 @@ class PartitionCase:
     def unpack(self, directory: Path) -> Path:
         """`closed/`, `live/`, ... below a fresh directory."""
         root = directory / self.name
-        root.mkdir(parents=True)
-        safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-        with tarfile.open(DATA / self.name / "part.tar.gz") as tar:
-            tar.extractall(root, **safely)
+        unpack(DATA / self.name / "part.tar.gz", root)
         return root
 
     def closed(self, directory: Path) -> Path:
