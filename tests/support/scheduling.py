@@ -12,15 +12,13 @@ __all__ = ["FileScheduling", "give_way", "priority"]
 
 # What shares a Spark session or real brokers stays together, but for files that start their own.
 TOGETHER = ("tests/spark/", "tests/peer/rocketmq/", "tests/peer/kafka/")
-APART = ("tests/spark/test_connect.py", "tests/peer/rocketmq/test_start.py", "tests/spark/test_cluster.py")
+APART = ("tests/peer/rocketmq/test_start.py",)
 # What others must answer begins first, the longest before the rest, and the many small ones fill up.
 FIRST = (
     "tests/spark/",
-    "tests/spark/test_connect.py",
     "tests/peer/rocketmq/",
     "tests/peer/rocketmq/test_start.py",
     "tests/peer/kafka/",
-    "tests/spark/test_cluster.py",
     "tests/api/test_documents.py",
     "tests/faults/",
     "tests/powercut/",
@@ -46,7 +44,10 @@ def priority(nodeid: str) -> int:
 
 
 def give_way(item: pytest.Item) -> None:
-    """What Spark starts must answer within times of its own: a process takes less from the first other test on."""
+    """What Spark starts must answer within 10 s: a process takes less from the first test on that is none of Spark's.
+
+    So all of Spark's tests run one after the other, in a process that has what it asks for of the processors.
+    """
     if not item.get_closest_marker("spark"):
         os.setpriority(os.PRIO_PROCESS, 0, max(GIVES_WAY, os.getpriority(os.PRIO_PROCESS, 0)))
 
