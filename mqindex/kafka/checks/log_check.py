@@ -16,7 +16,7 @@ from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.report import Finding
 
-__all__ = ["end_findings", "is_contradictory", "log_findings", "refused"]
+__all__ = ["end_findings", "is_being_written", "is_contradictory", "log_findings", "refused", "size_now"]
 
 _ZEROS: Final = 1 << 20
 
@@ -27,9 +27,19 @@ def refused(path: str, error: MQIndexError) -> Finding:
     return kind.finding(path, error.at, error.field, error.expected, error.got, what=error.what, hint=error.hint)
 
 
-def log_findings(path: str, made: Recovered, *, last: bool) -> list[Finding]:
-    """What follows the last good batch, and batches that contradict each other."""
-    return [*_oddities(path, made), *_tail(path, made, last=last)]
+def log_findings(path: str, made: Recovered, *, last: bool, being_written: bool = False) -> list[Finding]:
+    """What follows the last good batch, and batches that contradict each other. `being_written`: it will be a batch."""
+    return [*_oddities(path, made), *([] if being_written else _tail(path, made, last=last))]
+
+
+def size_now(segment: LogSegment) -> int:
+    """More than `size` where somebody has written more since the segment was opened."""
+    return os.stat(segment.path).st_size
+
+
+def is_being_written(segment: LogSegment, made: Recovered) -> bool:
+    """Whether what follows the last good batch is a part of one that somebody was writing when the log was opened."""
+    return made.fault is None and made.truncated_bytes > 0 and size_now(segment) > segment.size
 
 
 def is_contradictory(made: Recovered) -> bool:

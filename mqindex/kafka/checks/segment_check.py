@@ -18,10 +18,18 @@ from mqindex._native.kafka_recovery import Recovered
 from mqindex.errors import MQIndexError, OutOfOrderError
 from mqindex.files import disk
 from mqindex.files.regular import regular
-from mqindex.kafka.checks.log_check import end_findings, is_contradictory, log_findings, refused
+from mqindex.kafka.checks.log_check import (
+    end_findings,
+    is_being_written,
+    is_contradictory,
+    log_findings,
+    refused,
+    size_now,
+)
 from mqindex.kafka.checks.record_check import check_records
 from mqindex.kafka.checks.segment_count import CountedSegment, Counting, count_segment
 from mqindex.kafka.checks.segment_indexes import CheckedIndexes, check_indexes
+from mqindex.kafka.index.transaction_index import read_aborted
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.log_recovery import recover_with_threads
@@ -63,8 +71,8 @@ class CheckedSegment:
     otherwise. `readable`: the log is good to its last batch, so `events` are all there are. `transactions`: bytes of
     the `.txnindex`, None: there is none. `epochs`: runs of leader epochs. `contradictory`: the log's batches contradict
     each other. `refusal`: why a broker's recovery does not survive the log, `out_of_order`: because offsets go back;
-    `cut`: bytes that it cuts. `gone`: a broker deleted the segment before it was read. `counted`: what it
-    consists of; None: not asked for, or not to be read.
+    `cut`: bytes that it cuts. `gone`: a broker deleted the segment before it was read; `grew`: somebody wrote more
+    while it was. `counted`: what it consists of; None: not asked for, or not to be read.
     """
 
     files: SegmentFiles
@@ -85,6 +93,7 @@ class CheckedSegment:
     out_of_order: bool = False
     cut: int = 0
     gone: bool = False
+    grew: bool = False
     counted: CountedSegment | None = None
 
     def add(self, indexes: CheckedIndexes) -> None:
@@ -106,8 +115,10 @@ class CheckedSegment:
 def check_segment(check: SegmentCheck) -> CheckedSegment:
     """Check one segment. Whatever its files hold ends in findings.
 
-    A broker may delete or clean it meanwhile: then what is there now is checked.
+    A broker may delete or clean it meanwhile: then what is there now is checked. Where it writes more, and something is
+    found, it was perhaps about to write just that, or to make an index of a new segment: so that is looked at again.
     """
+    looks = _LOOKS
     for _ in range(_TRIES):
         before = _identities(check.files)
         if before[0] is None:
@@ -117,12 +128,15 @@ def check_segment(check: SegmentCheck) -> CheckedSegment:
         except FileNotFoundError:
             done = None
         if done is not None and _identities(check.files) == before:
-            return done
+            looks -= 1
+            if not (looks and done.grew and any(one.severity != "info" for one in done.findings)):
+                return done
         check = replace(check, files=_there(check.files))
     return CheckedSegment(check.files, gone=True)
 
 
 _TRIES = 8
+_LOOKS = 3  # at a log that grows
 
 
 def _identities(files: SegmentFiles) -> list[tuple[int, int] | None]:
@@ -150,9 +164,10 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
         with LogSegment.open(check.files.log, base_offset=check.files.base_offset) as segment:
             made = _recovered(segment, check)
             done.readable = made.fault is None and (made.truncated_bytes == 0 or check.last)
-            done.cut = made.truncated_bytes
             done.batches, done.last_offset = made.batches, made.last_offset
-            done.findings += log_findings(segment.path, made, last=check.last)
+            being_written = check.last and is_being_written(segment, made)
+            done.cut = 0 if being_written else made.truncated_bytes
+            done.findings += log_findings(segment.path, made, last=check.last, being_written=being_written)
             done.events, done.epochs = events_in(segment, made), np.frombuffer(made.epochs, RUN)
             done.contradictory = is_contradictory(made)
             done.findings += end_findings(segment, made, check.ends)
@@ -163,12 +178,14 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
                 done.findings += check_records(segment, made.valid_bytes)
             if check.counting is not None:
                 done.counted = count_segment(check.files, segment, made, indexes.entries, check.counting.sample)
+            done.transactions = _transactions(check.files, done)
+            done.grew = may_be_open and size_now(segment) > segment.size
+            if done.grew:
+                done.transactions = _of_read_log(_transactions(_there(check.files), done), done)
     except MQIndexError as error:
         done.readable = False
         done.refusal, done.out_of_order = error.what, isinstance(error, OutOfOrderError)
         done.findings.append(refused(check.files.log, error))
-        return done
-    done.transactions = _transactions(check, done)
     return done
 
 
@@ -191,11 +208,18 @@ def events_in(segment: LogSegment, made: Recovered) -> npt.NDArray[Any]:
     return events_of(rows, segment.log_bytes()) if len(rows) else np.empty(0, EVENT)
 
 
-def _transactions(check: SegmentCheck, done: CheckedSegment) -> bytes | None:
+def _transactions(files: SegmentFiles, done: CheckedSegment) -> bytes | None:
     """The bytes of the `.txnindex`, as many as there can be transactions, and one entry more."""
-    path = check.files.indexes.get(IndexKind.TRANSACTION)
+    path = files.indexes.get(IndexKind.TRANSACTION)
     if path is None:
         return None
     with disk.named(path), open(path, "rb", buffering=0, opener=regular) as file:
         data = file.read((done.batches + 2) * IndexKind.TRANSACTION.entry_size)
         return data if data is not None else b""
+
+
+def _of_read_log(data: bytes | None, done: CheckedSegment) -> bytes | None:
+    """The entries before the first one that was written after the log was read."""
+    last = -1 if done.last_offset is None else done.last_offset
+    later = (number for number, txn in enumerate(read_aborted(data or b"")) if txn.last_offset > last)
+    return data and data[: next(later, len(data)) * IndexKind.TRANSACTION.entry_size]

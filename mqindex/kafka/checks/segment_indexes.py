@@ -16,6 +16,7 @@ from mqindex.files import disk
 from mqindex.files.regular import regular
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.index_check import Expectation, check_entries, check_shape
+from mqindex.kafka.checks.log_check import size_now
 from mqindex.kafka.index.index_entries import Entries, read_entries
 from mqindex.kafka.layout import MAX_LOG_SIZE, MIN_BATCH_SIZE, IndexKind
 from mqindex.kafka.log.log_segment import LogSegment
@@ -55,29 +56,36 @@ class CheckedIndexes:
 def check_indexes(files: SegmentFiles, segment: LogSegment, made: Recovered, *, may_be_open: bool) -> CheckedIndexes:
     """Check both files of a segment whose log is good for what was recovered of it.
 
-    may_be_open : nobody closed the segment, as far as is known; it is open where one of its files ends in zeros.
+    may_be_open : nobody closed the segment, as far as is known; it is open where one of its files ends in zeros, and
+        where its log was written on since it was read: then entries of later batches are left out.
     """
     rebuilt = {IndexKind.OFFSET: made.offset_index, IndexKind.TIME: made.time_index}
     plain, looked = CheckedIndexes(), {}
     for kind, wanted in rebuilt.items():
         path = files.indexes.get(kind)
         if path is None:
-            plain.judge(kind, [_missing(files, kind, wanted, empty=made.valid_bytes == 0)])
+            unused = made.valid_bytes == 0 or (may_be_open and not wanted)
+            plain.judge(kind, [_missing(files, kind, wanted, unused=unused)])
         elif _same(path, wanted):
             plain.entries[kind] = len(wanted) // kind.entry_size
         elif os.path.getsize(path) > MAX_LOG_SIZE:
             plain.judge(kind, [_endless(path, kind)])
         else:
-            looked[kind] = path, read_entries(path, kind, segment.size // MIN_BATCH_SIZE + 1)
+            looked[kind] = path, read_entries(path, kind, size_now(segment) // MIN_BATCH_SIZE + 1)
     if not looked:
         return plain
+    last_offset = files.base_offset - 1 if made.last_offset is None else made.last_offset
+    grew = may_be_open and size_now(segment) > segment.size
+    if grew:
+        last = last_offset - files.base_offset
+        looked = {kind: (path, entries.up_to(last, kind)) for kind, (path, entries) in looked.items()}
     expectation = Expectation(
         files.base_offset,
         made.valid_bytes,
-        files.base_offset - 1 if made.last_offset is None else made.last_offset,
+        last_offset,
         made.max_timestamp,
         {kind: len(wanted) // kind.entry_size for kind, wanted in rebuilt.items()},
-        open=may_be_open and any(entries.zeros for _, entries in looked.values()),
+        open=grew or (may_be_open and any(entries.zeros for _, entries in looked.values())),
     )
     compare = partial(_against_log, segment, looked, _pairs(rebuilt[IndexKind.OFFSET]), plain=plain)
     done = compare(expectation)
@@ -139,12 +147,16 @@ def _same(path: str, wanted: bytes) -> bool:
         return file.read(len(wanted) + 1) == wanted
 
 
-def _missing(files: SegmentFiles, kind: IndexKind, wanted: bytes, *, empty: bool) -> Finding:
-    """Without a `.index` a broker rebuilds all indexes of the segment; a lost `.timeindex` it makes empty, for good."""
+def _missing(files: SegmentFiles, kind: IndexKind, wanted: bytes, *, unused: bool) -> Finding:
+    """Without a `.index` a broker rebuilds all indexes of the segment; a lost `.timeindex` it makes empty, for good.
+
+    `unused`: it would have no entry yet, and a broker makes it when it looks for it first, at a segment's second append
+    (Kafka 4.1.0 `LazyIndex`, `LogSegment.shouldRoll`).
+    """
     lost = catalogue.INDEXES[kind].missing
     if kind is IndexKind.TIME and not wanted:
         lost = catalogue.NO_TIMES_INDEXED
-    elif empty:
+    elif unused:
         lost = replace(lost, severity="warning")
     return lost.finding(files.place_of(kind), expected=plural(len(wanted) // kind.entry_size, "entry"), got="no file")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -38,6 +38,12 @@ class Entries:
 
     def __len__(self) -> int:
         return len(self.first)
+
+    def up_to(self, relative_offset: int, kind: IndexKind) -> Entries:
+        """Those for this offset or less, where the log was written on since it was read."""
+        offsets = self.first if kind is IndexKind.OFFSET else self.second
+        kept = int(np.searchsorted(offsets, relative_offset, "right"))
+        return replace(self, first=self.first[:kept], second=self.second[:kept])
 
 
 def entries_before_zeros(path: str | os.PathLike[str], kind: IndexKind) -> int:

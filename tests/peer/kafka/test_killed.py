@@ -42,6 +42,7 @@ TOPIC = "flood"
 HOW = Topic(index_interval_bytes=1000, segment_bytes=200_000)
 SEED = 6
 FLOOD_SECONDS = 2.5
+LOOKS = 6  # at least, on a busy machine
 FLOOD_TIME = 4_000_000_000_000  # behind every marker, which has the time of the clock: else all searches end at one
 FLOODING = ("none", "lz4")
 SETTINGS = {
@@ -63,6 +64,7 @@ class Killed:
     again, and then served.
     """
 
+    looks: list[Report]
     acknowledged: list[Acknowledged]
     by_time: dict[int, tuple[int, int]]  # asked before the flood
     crashed: Path
@@ -96,7 +98,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Kille
 
 
 def live(broker: Broker) -> Killed:
-    by_time, acknowledged = flood_and_kill(broker)
+    looks, by_time, acknowledged = flood_and_kill(broker)
     crashed, repaired = broker.home / "crashed", broker.home / "repaired"
     shutil.copytree(broker.log_dir, crashed)
 
@@ -119,13 +121,13 @@ def live(broker: Broker) -> Killed:
     broker.wait_until_ready([TOPIC])
     answers_after = ask(broker, TOPIC, answers)
     return Killed(
-        acknowledged, by_time, crashed / f"{TOPIC}-0", recovery, recovered, answers, unharmed, after_unharmed, lost,
-        after_lost, broker.stop(), files_of(broker.partition(TOPIC)), answers_after,
+        looks, acknowledged, by_time, crashed / f"{TOPIC}-0", recovery, recovered, answers, unharmed, after_unharmed,
+        lost, after_lost, broker.stop(), files_of(broker.partition(TOPIC)), answers_after,
     )  # fmt: skip
 
 
-def flood_and_kill(broker: Broker) -> tuple[dict[int, tuple[int, int]], list[Acknowledged]]:
-    """Transactions, one of them left open; answers of this time; then a flood, and SIGKILL in the midst of it."""
+def flood_and_kill(broker: Broker) -> tuple[list[Report], dict[int, tuple[int, int]], list[Acknowledged]]:
+    """Transactions, one of them left open; answers of this time; then a flood, looked at meanwhile, and SIGKILL."""
     client, source = broker.client, random.Random(SEED)
     broker.launch()
     client.wait_until_ready()
@@ -137,12 +139,21 @@ def flood_and_kill(broker: Broker) -> tuple[dict[int, tuple[int, int]], list[Ack
     by_time = dict(zip(times, client.offsets_for_times(TOPIC, times), strict=True))
     client.begin("paying-gzip")
     client.flood(["paying-gzip", *FLOODING], TOPIC, FLOOD_TIME)
-    sleep(FLOOD_SECONDS)
-    until = monotonic() + PATIENCE
+    looks, until = look_on(broker), monotonic() + PATIENCE
     while not is_partly_flushed(broker) and monotonic() < until:
         sleep(0.2)
     broker.kill()
-    return by_time, client.drop_producers()
+    return looks, by_time, client.drop_producers()
+
+
+def look_on(broker: Broker) -> list[Report]:
+    """What verify says of a partition that the broker writes, again and again."""
+    looks: list[Report] = []
+    until = monotonic() + FLOOD_SECONDS
+    while monotonic() < until or len(looks) < LOOKS:
+        looks.append(check(broker.partition(TOPIC), broker.version, deep=len(looks) % 3 == 2))
+        sleep(0.05)
+    return looks
 
 
 def is_partly_flushed(broker: Broker) -> bool:
@@ -158,8 +169,8 @@ def repair(log_dir: Path, version: str) -> subprocess.CompletedProcess[str]:
     return mqindex_repair(log_dir / f"{TOPIC}-0", *interval)
 
 
-def check(partition: Path, version: str) -> Report:
-    return verify(partition, index_interval_bytes=HOW.index_interval_bytes, kafka_version=version)
+def check(directory: Path, version: str, *, deep: bool = False) -> Report:
+    return verify(directory, deep=deep, index_interval_bytes=HOW.index_interval_bytes, kafka_version=version)
 
 
 def trimmed(name: str, data: bytes) -> bytes:
@@ -194,6 +205,17 @@ def recovered_segments(life: Killed) -> int:
 
 def newest(life: Killed) -> str:
     return max(life.recovered).partition(".")[0]
+
+
+def test_nothing_is_found_in_a_partition_that_the_broker_writes(
+    killed: dict[str, Killed], version: str, proven: Callable[[str], None]
+) -> None:
+    """What is half-written, and what was written after the log was read, looked like the traces of a crash."""
+    looks = killed[version].looks
+    found = [str(each) for report in looks for each in report.findings if each.severity != "info"]
+    assert not found, f"{len(found)} in {len(looks)} looks: {found[:5]}"
+    assert len({report.bytes for report in looks}) > LOOKS // 2, "the log did not grow"
+    proven(f"{len(looks)} looks of verify, deep and quick, at a partition that it was writing find nothing")
 
 
 def test_a_killed_brokers_partition_is_read_as_after_its_recovery(

@@ -1,0 +1,138 @@
+"""A partition that a broker writes: what it wrote after the log was read is compared with nothing, and is no fault."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex.kafka import LogSegment, verify
+from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
+
+Write = Callable[[PartitionWriter], None]
+FULL = {"index": 240, "timeindex": 360}  # bytes of an open segment's indexes
+
+
+def append(writer: PartitionWriter, batches: int = 8) -> None:
+    for _ in range(batches):
+        writer.append([KafkaRecord(timestamp=FIRST_TIME + writer.next_offset)])
+
+
+def append_and_roll(writer: PartitionWriter) -> None:
+    append(writer)
+    writer.roll()
+    append(writer, 2)
+
+
+def abort(writer: PartitionWriter) -> None:
+    writer.append([KafkaRecord(timestamp=FIRST_TIME + writer.next_offset)], producer_id=1, transactional=True)
+    writer.marker(1, timestamp=FIRST_TIME + writer.next_offset)
+
+
+def as_a_broker_has_it(writer: PartitionWriter, to: Path) -> Path:
+    """Its files, the indexes of the last segment with zeros to their full length."""
+    shutil.copytree(writer.directory, to)
+    for kind, size in FULL.items():
+        os.truncate(to / writer.path(kind).name, size)
+    return to
+
+
+def goes_on(partition: Path, later: Path) -> None:
+    """A partition becomes what it is later; every file is the same one."""
+    for path in sorted(later.iterdir()):
+        with open(partition / path.name, "r+b" if (partition / path.name).exists() else "wb") as file:
+            file.write(path.read_bytes())
+            file.truncate()
+
+
+@pytest.fixture
+def verified_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, int]]:
+    """What verify finds where each of the writes happens after one look at the last log; and how many looks it took."""
+
+    def run(first: Write, *writes: Write, cut: int = 0, of: str = "") -> tuple[Any, int]:
+        writer = PartitionWriter(tmp_path / "build" / "topic-0", 10, index_interval=60)
+        append(writer, 3)
+        writer.roll()
+        first(writer)
+        partition = as_a_broker_has_it(writer, tmp_path / "logs" / "topic-0")
+        (tmp_path / "logs" / "meta.properties").touch()
+        active = str(partition / writer.path().name)
+        os.truncate(active, os.path.getsize(active) - cut)
+        later = []
+        for number, write in enumerate(writes):
+            write(writer)
+            later.append(as_a_broker_has_it(writer, tmp_path / str(number)))
+        looks, recover = [], LogSegment.recover
+
+        def recovered(segment: LogSegment, **options: Any) -> Any:
+            made = recover(segment, **options)
+            if segment.path == active:
+                looks.append(made)
+                if len(looks) <= len(later):
+                    goes_on(partition, later[len(looks) - 1])
+            return made
+
+        monkeypatch.setattr(LogSegment, "recover", recovered)
+        report = verify(active if of == "log" else partition if of else tmp_path / "logs", index_interval_bytes=60)
+        return report, len(looks)
+
+    return run
+
+
+@pytest.mark.parametrize("of", ["", "partition", "log"])
+@pytest.mark.parametrize("write", [append, append_and_roll, abort])
+@pytest.mark.parametrize("batches", [1, 2, 5])
+def test_what_is_written_after_the_log_was_read_is_no_fault(batches, write, of, verified_while) -> None:
+    """Entries of batches that came later were beyond the log's end; an index that was closed meanwhile was wrong."""
+    report, looks = verified_while(lambda writer: append(writer, batches), write, of=of)
+    assert [str(one) for one in report.findings if one.severity != "info"] == []
+    assert (report.ok, looks) == (True, 1)
+
+
+def test_a_batch_that_was_being_written_is_no_tail(verified_while) -> None:
+    """A broker's recovery would cut it, but it is not there to be recovered."""
+    report, looks = verified_while(append, append, cut=20)
+    assert [str(one) for one in report.findings if one.severity != "info"] == []
+    assert looks == 1 and report.start.cuts == ()
+
+
+def test_a_batch_that_nobody_goes_on_to_write_is_a_tail(verified_while) -> None:
+    report, looks = verified_while(append, cut=20)
+    assert [(one.severity, one.kind) for one in report.findings if one.severity != "info"][:1] == [
+        ("warning", "log-tail")
+    ]
+    assert looks == 1
+
+
+def test_a_fault_of_a_log_that_grows_is_looked_at_again_and_told(verified_while, tmp_path: Path) -> None:
+    """Not for ever: its writer need not stop."""
+
+    def wrong(writer: PartitionWriter) -> None:
+        append(writer)
+        with open(writer.path("index"), "r+b") as file:
+            file.seek(4)
+            file.write((7).to_bytes(4, "big"))
+
+    report, looks = verified_while(wrong, append, append, append, append)
+    assert not report.ok and "offset-index-position" in {one.kind for one in report.findings}
+    assert looks == 3
+
+
+def test_an_index_that_a_broker_has_not_made_yet_is_no_error(tmp_path: Path) -> None:
+    """It makes a new segment's at the second append; until then an idle partition was damaged."""
+    writer = PartitionWriter(tmp_path / "logs" / "topic-0", 10)
+    append(writer, 3)
+    writer.roll()
+    append(writer, 1)
+    (tmp_path / "logs" / "meta.properties").touch()
+    os.remove(writer.path("index"))
+    os.truncate(writer.path("timeindex"), FULL["timeindex"])
+    report = verify(tmp_path / "logs")
+    assert report.ok, report.findings
+    assert [one.severity for one in report.findings if one.kind == "offset-index-missing"] == ["warning"]
+    (tmp_path / "logs" / ".kafka_cleanshutdown").touch()
+    assert not verify(tmp_path / "logs").ok
