@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from mqindex.report import Start
-from mqindex.rocketmq import Checkpoint, CommitLog, verify
+from mqindex.report import Report, Start
+from mqindex.rocketmq import Checkpoint, CommitLog, report, verify
 from tests.peer.jvm import PATIENCE
 from tests.peer.maven import PeerError
 from tests.peer.rocketmq.broker import Broker, Peer, stop_all
@@ -24,6 +24,8 @@ TOPIC = "Flood"
 DOUBTED = 3000  # ms before its checkpoint's times that a broker reads its log again from
 FILES_LOST = 2  # of 64 KiB, which it does not read again
 AFTER = 200
+LOOKS = 4
+UNDISPATCHED = ("missing-entries", "missing-units", "queue-missing")
 GEOMETRY = 1000, 100_000
 SETTINGS = {
     "mappedFileSizeCommitLog": 1 << 16,
@@ -40,6 +42,7 @@ class Killed:
     """The lives of a broker: killed in a flood; started, its losses counted, killed again; repaired; a last one."""
 
     broker: Broker
+    looks: list[Report] = field(default_factory=list)
     acknowledged: list[Receipt] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     said: Start | None = None
@@ -69,6 +72,7 @@ def live(life: Killed) -> None:
     broker.wait_until_ready()
     broker.create_topic(TOPIC)
     client.flood(TOPIC)
+    life.looks = look_on(broker)
     wait_until_much_would_be_lost(broker)
     broker.kill()
     life.acknowledged = client.flooded()
@@ -92,6 +96,16 @@ def live(life: Killed) -> None:
     life.sent_after = [client.send(Outgoing(TOPIC, b"after", tags="TagF", keys=f"after-{i}")) for i in range(AFTER)]
     client.wait_for_key(TOPIC, f"after-{AFTER - 1}")
     life.unanswered_after = unanswered(life, life.sent_after, "after")
+
+
+def look_on(broker: Broker) -> list[Report]:
+    """What verify and report say of a store that the broker writes, from its first index file on."""
+    until = time.monotonic() + PATIENCE
+    while not index_paths(broker.store) and time.monotonic() < until:
+        time.sleep(0.1)
+    given = {"config": broker.conf, "broker_version": broker.version}
+    quick = [verify(broker.store, **given) for _ in range(LOOKS)]
+    return [*quick, verify(broker.store, deep=True, **given), report(broker.store, **given).verify]
 
 
 def wait_until_much_would_be_lost(broker: Broker) -> None:
@@ -118,6 +132,21 @@ def unanswered(life: Killed, receipts: list[Receipt], name: str = "flood") -> li
         if {message.phy_offset for message in client.query_unique_key(TOPIC, receipt.uniq_key)} != {receipt.phy_offset}:
             found.append(receipt.uniq_key)
     return found
+
+
+def test_only_what_is_not_dispatched_yet_is_missing_in_a_store_that_the_broker_writes(
+    killed: dict[str, Killed], version: str, proven: Callable[[str], None]
+) -> None:
+    """Index and queues, read after the log, were ahead of it: verify and report ended in errors every time.
+
+    What a broker has in its log and has not dispatched yet is missing, and is told as missing.
+    """
+    looks = killed[version].looks
+    errors = [each for one in looks for each in one.findings if each.severity == "error"]
+    found = [str(each) for each in errors if each.kind not in UNDISPATCHED]
+    assert not found, f"{len(found)} in {len(looks)} looks: {found[:5]}"
+    assert len({one.messages for one in looks}) > 2, "the log did not grow"
+    proven(f"{len(looks)} looks at a store that it wrote, deep and report too: no error but what is not dispatched yet")
 
 
 def test_a_killed_broker_loses_index_entries_and_repair_brings_them_back(
