@@ -97,7 +97,7 @@ class Drawing:
     >>> with Drawing("p", 60, xs=(0, 10), ys=(0, 1), left=0, bottom=0, right=0) as drawing:
     ...     drawing.boxes("s1", [(0, 5, 0, 1)])
     >>> drawing.picture.content
-    '<path d="M 0 60 L 0 10 L 380 10 L 380 60 L 0 60 z" style="fill: var(--s1)"/>'
+    '<path d="M 0 60 L 0 10 L 380 10 L 380 60 ...z..." style="fill: var(--s1)"/>'
     """
 
     picture: Picture

@@ -76,7 +76,7 @@ def verify(
     36
     >>> for finding in verify(path).findings:
     ...     finding.severity, finding.kind, finding.expected
-    ('error', 'offset-index-missing', '0 entries')
+    ('warning', 'offset-index-missing', '0 entries')
     ('error', 'time-index-missing', '1 entry')
     >>> verify(path + "/00000000000000000007.log").ok
     False

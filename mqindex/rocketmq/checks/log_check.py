@@ -6,6 +6,7 @@ A split is a task, as in `stages.extract`; here nothing is written.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from mqindex._native.commit_log import Scanner
 from mqindex._native.guard import check_whole
 from mqindex.engines import Engine
+from mqindex.engines.tasks import run_one
 from mqindex.errors import MQIndexError
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding
@@ -25,7 +27,7 @@ from mqindex.rocketmq.checks.expected_units import ExpectedUnits, needs_again
 from mqindex.rocketmq.checks.unit_check import ExtReader, QueueRun, UnitCheck
 from mqindex.rocketmq.log.log_entries import Damage, FileWalk
 from mqindex.rocketmq.log.message import fault_error
-from mqindex.rocketmq.pipeline.log_end import find_behind
+from mqindex.rocketmq.pipeline.log_end import find_behind, frames_end_now
 from mqindex.rocketmq.pipeline.split_walk import SplitRange, SplitWalk, counts, walk_split
 from mqindex.rocketmq.pipeline.splits import Stitched, Stretch, cut, damage_finding, stitch
 from mqindex.rocketmq.pipeline.survey import Survey
@@ -111,13 +113,14 @@ def walk_log(
         engine, check_split, list(zip(checks, runs, strict=True)), Stitched[LogRun](), spans=found.spans, look=True
     )
     found = walked.survey = replace(found, spans=stitched.spans)
-    walked.runs, walked.damage = _again(engine, checks, stitched.runs), stitched.damage
     walked.findings = stitched.gone + [damage_finding(damage) for damage in stitched.damage]
     if stitched.fault is not None:
         walked.findings += find_behind(engine, found.spans, stitched.fault)
     if found.spans:
         ended = replace(found.spans[-1], stop=_frames_end(found.spans[-1].stop, stitched))
         walked.survey = replace(found, spans=(*found.spans[:-1], ended))
+    dispatched = _once_dispatched(engine, walked, checks, stitched.runs)
+    walked.runs, walked.damage = _again(engine, checks, dispatched), stitched.damage
     return walked
 
 
@@ -233,6 +236,51 @@ def _ext_reader(directory: str | None) -> ExtReader | None:
     return read
 
 
+def _once_dispatched(
+    engine: Engine, walked: Walked, checks: Sequence[LogCheck], runs: Sequence[LogRun]
+) -> Sequence[LogRun]:
+    """The runs with the units that a broker had in its log and not yet in the queues, where somebody writes the log.
+
+    They are waited for as long as there are fewer from time to time, ten seconds at most.
+    """
+    until = time.monotonic() + _WAIT
+    done, absent = list(runs), _absent(runs)
+    looks = _LOOKS if absent and _grows(engine, walked) else 0
+    while absent and looks and time.monotonic() < until:
+        time.sleep(_BETWEEN_LOOKS)
+        late = [at for at, run in enumerate(done) if _absent([run])]
+        again = [_of_queues(checks, done[at], end=walked.end) for at in late]
+        for at, looked in zip(late, engine.map(check_split, again, name="check again"), strict=True):
+            if not looked.gone:
+                done[at] = replace(done[at], queues=looked.queues)
+        before, absent = absent, _absent(done)
+        looks = _LOOKS if absent < before else looks - 1
+    return done
+
+
+_WAIT, _BETWEEN_LOOKS, _LOOKS = 10, 0.1, 30  # seconds; looks that find nothing new: a broker may be short of processors
+
+
+def _grows(engine: Engine, walked: Walked) -> bool:
+    return run_one(engine, frames_end_now, walked.survey, "look at the log's end") > walked.end
+
+
+def _absent(runs: Sequence[LogRun]) -> int:
+    return sum(queue.absent for run in runs for queue in run.queues)
+
+
+def _of_queues(
+    checks: Sequence[LogCheck],
+    run: LogRun,
+    before: tuple[tuple[QueueName, tuple[int, int]], ...] = (),
+    end: int = 2**63,
+) -> LogCheck:
+    """What compares the queues of a run once more, and nothing else. `end`: of the log, where it was fixed."""
+    check = next(one for one in checks if one.span.path == run.path and one.start <= run.first < one.stop)
+    stop = min(check.stop, end)
+    return replace(check, start=run.first, stop=stop, resync=False, stretches=(), before=before, every=None)
+
+
 def _again(engine: Engine, checks: Sequence[LogCheck], runs: Sequence[LogRun]) -> list[LogRun]:
     """Queues whose places hang on what came before their split: compared once more with that known.
 
@@ -243,10 +291,7 @@ def _again(engine: Engine, checks: Sequence[LogCheck], runs: Sequence[LogRun]) -
     for run in runs:
         before = needs_again(expected, run.queues)
         if before:
-            check = next(one for one in checks if one.span.path == run.path and one.start <= run.first < one.stop)
-            again = replace(
-                check, start=run.first, resync=False, stretches=(), before=tuple(before.items()), every=None
-            )
+            again = _of_queues(checks, run, before=tuple(before.items()))
             looked = engine.map(check_split, [again], name="check again")[0]
             fresh = run.queues if looked.gone else looked.queues
             kept = tuple(one for one in run.queues if (one.topic, one.queue_id) not in before)

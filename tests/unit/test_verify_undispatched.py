@@ -1,0 +1,78 @@
+"""A store whose broker is late: messages are in its log, and not yet in its queues and its index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex.engines import LocalEngine
+from mqindex.rocketmq import CommitLog, MessageStore, NewMessage, verify
+from mqindex.rocketmq.checks import log_check
+
+CONFIG = {"maxHashSlotNum": 50, "maxIndexNum": 5000, "mappedFileSizeCommitLog": 8192}
+
+
+def message(n: int) -> NewMessage:
+    return NewMessage("T", b"x" * 100, queue_id=n % 3, keys=f"k{n}")
+
+
+class Late(LocalEngine):
+    """While the log is read, messages are appended; they are dispatched before the look that is named, if any."""
+
+    def __init__(self, home: Path, at: int | None) -> None:
+        super().__init__(1)
+        self._home, self._at, self.looks, self.first = home, at, 0, 300
+
+    def map(self, function: Any, items: Any, **options: Any) -> Any:
+        name = options.get("name")
+        if name == "check again":
+            self.looks += 1
+            if self.looks == self._at:
+                MessageStore.open(self._home, writable=True, config=CONFIG).close()
+        if name == "check the log":
+            self.append(100)
+        done = super().map(function, items, **options)
+        if name == "check the log":
+            self.append(10)
+        return done
+
+    def append(self, count: int) -> None:
+        with CommitLog.open(self._home / "commitlog", writable=True, config=CONFIG) as log:
+            for n in range(self.first, self.first + count):
+                log.append_message(message(n), queue_offset=n // 3)
+        self.first += count
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(log_check, "_BETWEEN_LOOKS", 0.001)
+    with MessageStore.open(tmp_path, writable=True, config=CONFIG) as store:
+        store.put_messages([message(n) for n in range(300)])
+    return tmp_path
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_what_is_dispatched_a_moment_later_is_not_missing(home: Path, deep: bool) -> None:
+    engine = Late(home, 3)
+    report = verify(home, deep=deep, engine=engine, config=CONFIG)
+    assert [one.kind for one in report.findings if one.severity == "error"] == []
+    assert "log-grew-meanwhile" in {one.kind for one in report.findings}
+    assert (report.ok, engine.looks) == (True, 3)
+
+
+def test_what_stays_missing_is_told(home: Path) -> None:
+    engine = Late(home, None)
+    report = verify(home, engine=engine, config=CONFIG)
+    assert {"missing-units", "missing-entries"} <= {one.kind for one in report.findings}
+    assert engine.looks == log_check._LOOKS
+
+
+def test_a_store_that_nobody_writes_is_looked_at_once(home: Path) -> None:
+    Late(home, None).append(100)
+    engine = Late(home, None)
+    engine.append = lambda count: None  # type: ignore[method-assign]
+    report = verify(home, engine=engine, config=CONFIG)
+    assert "missing-units" in {one.kind for one in report.findings}
+    assert engine.looks == 0
