@@ -5,6 +5,9 @@ import numpy.typing as npt
 from typing_extensions import Buffer
 
 @final
+class Layers: ...
+
+@final
 class Entries:
     def __new__(
         cls, buf: Buffer | None, times: bool, base_offset: int, kind: Any, writable: bool, path: str

@@ -135,14 +135,14 @@ import os, signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore them (nohup, &)
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-from mqindex.rocketmq.pipeline import stages
-real = stages.build
-def slow(part):
-    built = real(part)
+from mqindex.rocketmq.pipeline.stages import PartFile
+real = PartFile.finish
+def slow(file):
+    built = real(file)
     print("building", flush=True)
     time.sleep(60)
     return built
-stages.build = slow
+PartFile.finish = slow
 from mqindex.cli import main
 sys.exit(main())
 """

@@ -50,6 +50,20 @@ def test_index_spoilt_anywhere_is_reported_and_mended(
         shutil.rmtree(root)
 
 
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_negative_offset_is_of_no_expired_message(store: Path, tmp_path: Path, deep: bool) -> None:
+    """The first one was taken for expired, where the entries happened to lie in the order of their slots."""
+    for number in range(1, 16):
+        root = shutil.copytree(store, tmp_path / str(number))
+        path = index_paths(root)[0]
+        data = bytearray(path.read_bytes())
+        data[40 + 4 * GEOMETRY[0] + 20 * number + 4] |= 0x80
+        path.write_bytes(data)
+        assert not verify(root, deep=deep, engine=ONE, **OPTIONS).ok
+        repair(root, deep=deep, engine=ONE, **OPTIONS)
+        assert list(map(live, index_bytes(root))) == list(map(live, index_bytes(store)))
+
+
 def used(data: bytes) -> bytes:
     """Without hashSlotCount and the entries never written."""
     slots, entries = GEOMETRY

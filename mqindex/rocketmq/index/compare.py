@@ -93,11 +93,17 @@ def next_entry(index: IndexFile) -> int:
     return min(max(index.header.index_count, 1), index.index_num)
 
 
-def first_in_log(index: IndexFile, log: LogEntries) -> int:
-    """The number of the first entry at or above the log's minimum offset; those below are of expired messages."""
+def are_expired(phy_offsets: Array, log: LogEntries) -> Array:
+    """Which of them the log does not have any more; a negative one it never had."""
     low = log.spans[0].file_start if log.spans else 0
+    return (phy_offsets >= 0) & (phy_offsets < low)
+
+
+def first_in_log(index: IndexFile, log: LogEntries) -> int:
+    """The number of the first entry that is not of an expired message: those are below the log's minimum offset."""
     for start in range(1, next_entry(index), _BLOCK):
-        at = np.flatnonzero(index.entries(start, min(start + _BLOCK, next_entry(index)))["phy_offset"] >= low)
+        block = index.entries(start, min(start + _BLOCK, next_entry(index)))
+        at = np.flatnonzero(~are_expired(block["phy_offset"], log))
         if len(at):
             return start + int(at[0])
     return next_entry(index)

@@ -22,6 +22,7 @@ from mqindex.rocketmq.index.compare import (
     Comparison,
     Difference,
     Place,
+    are_expired,
     first_in_log,
     next_entry,
     time_diffs,
@@ -67,8 +68,8 @@ def entries_below(index: IndexFile, log: LogEntries) -> int:
     """How many entries are of messages that the log does not have any more, wherever they are."""
     if not index.order().moved:
         return first_in_log(index, log) - 1
-    low = _lowest(log)
-    return sum(int(np.count_nonzero(block["phy_offset"] < low)) for _, block in _blocks(index, next_entry(index)))
+    blocks = _blocks(index, next_entry(index))
+    return sum(int(np.count_nonzero(are_expired(block["phy_offset"], log))) for _, block in blocks)
 
 
 def _as_written(index: IndexFile, log: LogEntries, count: int, every: bool) -> list[Comparison]:
@@ -124,18 +125,17 @@ class _MovedPart:
 
     def __init__(self, index: IndexFile, log: LogEntries, count: int) -> None:
         self._index, self._log, self._count = index, log, count
-        low = _lowest(log)
-        self._first, self._last, samples = self._range(low)
-        self.empty = self._last < low
+        self._first, self._last, samples = self._range()
+        self.empty = len(samples) == 0
         self._samples = np.sort(samples)
         self.end = Place(max(self._last, 0), 0)
 
-    def _range(self, low: int) -> tuple[int, int, Array]:
-        """The smallest and greatest offset from `low` on, and evenly many between."""
+    def _range(self) -> tuple[int, int, Array]:
+        """The smallest and greatest offset that is not of an expired message, and evenly many between."""
         step = max(self._count // _SAMPLES, 1)
         first, last, samples = np.iinfo(np.int64).max, -1, []
         for _, block in _blocks(self._index, self._count + 1):
-            offsets = block["phy_offset"][block["phy_offset"] >= low]
+            offsets = block["phy_offset"][~are_expired(block["phy_offset"], self._log)]
             if len(offsets):
                 first, last = min(first, int(offsets.min())), max(last, int(offsets.max()))
             samples.append(offsets[::step].copy())
