@@ -43,11 +43,20 @@ class Record:
 
 
 def newest() -> list[dict[str, Any]]:
-    """The youngest record of each machine, that with the most cases at full size first; none: nothing was measured."""
+    """The newest figures of each machine, that with the most cases at full size first; none: nothing was measured.
+
+    Each is the machine's youngest record, with what only older ones have of cases and sizes.
+    """
     found = []
     for folder in sorted(os.listdir(FOLDER)) if os.path.isdir(FOLDER) else []:
         names = sorted(name for name in os.listdir(os.path.join(FOLDER, folder)) if name.endswith(".json"))
-        for name in names[-1:]:
+        parts: dict[str, dict[str, Any]] = {}
+        data: dict[str, Any] = {}
+        for name in names:
             with open(os.path.join(FOLDER, folder, name), encoding="utf-8") as file:
-                found.append(json.load(file))
+                data = json.load(file)
+            for scale, cases in data["parts"].items():
+                parts[scale] = parts.get(scale, {}) | cases
+        if names:
+            found.append(data | {"parts": parts})
     return sorted(found, key=lambda data: (len(data["parts"].get("full", {})), data["date"]), reverse=True)
