@@ -21,6 +21,7 @@ _FAINT = 0.4  # of a colour
 _FEW = 30  # points: more are a line without dots
 _CELLS = 64  # of a row of a heat map
 _SHADES = 6
+_DIGIT = 7  # pixels, and a little more
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def time_bars(
     stop = start + max(number * width, 1)
     tops = [sum(parts) for parts in zip(*(values for _, values in layers), strict=True)]
     base, edges = [0.0] * number, [start + i * width for i in range(number)]
-    with Drawing(name, 220, xs=(start, stop), ys=(0, _above(tops))) as drawing:
+    with Drawing(name, 220, xs=(start, stop), ys=(0, _above(tops)), left=_margin(_above(tops), form)) as drawing:
         _value_axis(drawing, 0, _above(tops), form)
         for tone, values in layers:
             top = [below + value for below, value in zip(base, values, strict=True)]
@@ -79,13 +80,14 @@ def time_line(
     start, stop = min(times), max(times)
     spare = (max(values) - min(values)) * 0.05 or 1
     low, high = 0 if from_zero else min(values) - spare, max(values) + spare
-    with Drawing(name, 220, xs=(start, max(stop, start + 1)), ys=(low, high)) as drawing:
+    xs = (start, max(stop, start + 1))
+    with Drawing(name, 220, xs=xs, ys=(low, high), left=_margin(high, form)) as drawing:
         _value_axis(drawing, low, high, form)
         for tone, points in inside:
             drawing.line(tone, points)
             if len(points) < _FEW:
                 drawing.dots(tone, points)
-        _time_axis(drawing, start, max(stop, start + 1))
+        _time_axis(drawing, *xs)
     return drawing.picture
 
 
@@ -94,7 +96,7 @@ def bars(
 ) -> Picture:
     """One bar for each label, and what it would ideally be as a line with points."""
     top = _above([*values, *ideal])
-    with Drawing(name, 220, xs=(-0.6, len(values) - 0.4), ys=(0, top)) as drawing:
+    with Drawing(name, 220, xs=(-0.6, len(values) - 0.4), ys=(0, top), left=_margin(top, form)) as drawing:
         _value_axis(drawing, 0, top, form)
         drawing.boxes("s1", _bars([place - 0.5 for place in range(len(values))], 1, [0.0] * len(values), values))
         drawing.line("s2", list(enumerate(ideal)))
@@ -163,6 +165,11 @@ def heat(name: str, values: Sequence[float], most: float) -> Picture:
         for level in range(1, _SHADES + 1):
             drawing.boxes("s1", shades[level], round(0.1 + 0.9 * level / _SHADES, 1))
     return drawing.picture
+
+
+def _margin(high: float, form: Form) -> int:
+    """Room for the labels of an axis that ends at `high`."""
+    return max(64, _DIGIT * len(form(high)) + 10)
 
 
 def _value_axis(drawing: Drawing, low: float, high: float, form: Form) -> None:

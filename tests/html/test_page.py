@@ -152,6 +152,19 @@ def test_a_picture_is_of_the_palette_and_of_little_text() -> None:
         assert not re.search(r"\d\.\d\d", picture.content)
 
 
+@pytest.mark.parametrize("most", [7, 14_221_744, 999_999_999_999])
+def test_the_labels_of_an_axis_have_room(most: int) -> None:
+    """The first digit of 10,000,000 was outside of the picture."""
+    for picture in (
+        figures.bars("n", ["a", "b"], [3, most]),
+        figures.time_line("n", [("s1", [(10**12, 3), (10**12 + 60_000, most)])]),
+        figures.time_bars("n", 10**12, 1000, [("s1", [3, most])]),
+    ):
+        ends = re.findall(r'text-anchor: end[^"]*" x="([\d.]+)"[^>]*>([\d,]+)<', picture.content)
+        assert len(ends) >= 3
+        assert all(float(x) >= 7 * len(label) - 2 * label.count(",") for x, label in ends), ends
+
+
 def test_a_font_without_a_character_is_no_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
