@@ -11,12 +11,13 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import held, require_seen, run_one
-from mqindex.kafka.checks.diagnosis import diagnose
+from mqindex.kafka.checks.diagnosis import Diagnosis, diagnose
 from mqindex.kafka.checks.repair_plan import planned_actions
+from mqindex.kafka.checks.start_verdict import verdict
 from mqindex.kafka.mending.index_repair import repair_indexes
 from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.kafka.partition.partition_files import hold_lock, log_dir_of
-from mqindex.kafka.partition.survey import Order, partitions_at, start_report, survey
+from mqindex.kafka.partition.survey import Order, Survey, partitions_at, start_report, survey
 from mqindex.report import RepairReport
 from mqindex.undo import take_back
 
@@ -79,16 +80,22 @@ def repair(
     found = run_one(engine, survey, Order(root, options), "look at the files")
     report = start_report(RepairReport(root, dry_run=dry_run), found)
     if dry_run:
-        diagnosis = diagnose(engine, found, deep=deep)
-        report.findings, report.actions = diagnosis.findings(), planned_actions(diagnosis)
+        diagnosis = _diagnose(engine, found, deep, report)
     else:
         with held(engine, hold_lock, found.log_dir):
-            diagnosis = diagnose(engine, found, deep=deep)
-            report.findings, report.actions = diagnosis.findings(), planned_actions(diagnosis)
+            diagnosis = _diagnose(engine, found, deep, report)
             repair_indexes(engine, diagnosis, report)
     report.batches = sum(segment.batches for segment in diagnosis.segments())
     report.seconds = time.perf_counter() - started
     return report
+
+
+def _diagnose(engine: Engine, found: Survey, deep: bool, report: RepairReport) -> Diagnosis:
+    """What `verify` finds goes into the report, what is in the way of a broker's start too."""
+    diagnosis = diagnose(engine, found, deep=deep)
+    _, at_start = verdict(engine, diagnosis)
+    report.findings, report.actions = diagnosis.findings() + at_start, planned_actions(diagnosis)
+    return diagnosis
 
 
 def undo_repair(directory: str | os.PathLike[str], backup: str | os.PathLike[str]) -> RepairReport:

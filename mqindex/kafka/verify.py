@@ -15,7 +15,6 @@ from mqindex.files import disk
 from mqindex.kafka.checks.diagnosis import Diagnosis, count_checked, diagnose
 from mqindex.kafka.checks.repair_plan import planned_actions
 from mqindex.kafka.checks.single_file import diagnose_file, survey_file
-from mqindex.kafka.checks.start_check import look_at_start
 from mqindex.kafka.checks.start_verdict import verdict
 from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.kafka.partition.survey import Order, Survey, start_report, survey
@@ -114,8 +113,7 @@ def examine(
     report.findings = diagnosis.findings()
     report.actions = planned_actions(diagnosis)
     if found.file is None:
-        look = run_one(engine, look_at_start, found, "look at the start")
-        report.start, more = verdict(look, diagnosis)
+        report.start, more = verdict(engine, diagnosis)
         report.findings += more
     count_checked(report, diagnosis)
     report.seconds = time.perf_counter() - started

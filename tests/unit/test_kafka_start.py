@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mqindex.engines import LocalEngine
-from mqindex.kafka import verify
+from mqindex.kafka import repair, verify
 from mqindex.report import Report, Start
 from tests.support.golden_kafka import PARTITION_CASES, PartitionCase
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
@@ -103,6 +103,17 @@ def test_properties_that_no_broker_reads_stop_it(content: str, log_dir: Path) ->
     report, start = look(log_dir)
     assert names(tuple(each.path for each in start.obstacles)) == ["meta.properties"]
     assert [finding.kind for finding in report.findings] == ["meta-properties"]
+
+
+def test_a_repair_is_not_done_while_something_is_in_the_way_of_a_start(log_dir: Path) -> None:
+    (log_dir / "meta.properties").write_text("version=7\n")
+    os.truncate(log_dir / "topic-0" / "00000000000000000010.timeindex", 0)
+    kinds = [finding.kind for finding in look(log_dir)[0].findings if finding.severity == "error"]
+    assert [one.kind for one in repair(log_dir, dry_run=True, engine=ONE).findings] == kinds
+    report = repair(log_dir, engine=ONE)
+    assert (report.ok, report.files) == (False, 1)
+    assert [one.kind for one in report.findings if one.severity == "error"] == ["meta-properties"]
+    assert [finding.kind for finding in look(log_dir)[0].findings] == ["meta-properties"]
 
 
 @pytest.mark.parametrize(

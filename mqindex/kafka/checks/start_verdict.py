@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from mqindex.engines import Engine
+from mqindex.engines.tasks import run_one
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis
 from mqindex.kafka.checks.segment_check import CheckedSegment
-from mqindex.kafka.checks.start_check import StartFiles
+from mqindex.kafka.checks.start_check import StartFiles, look_at_start
 from mqindex.kafka.checks.transaction_check import refused_version
 from mqindex.kafka.layout import IndexKind
 from mqindex.report import Finding, Obstacle, Start
@@ -26,13 +28,14 @@ class _Recovery:
     findings: list[Finding] = field(default_factory=list)
 
 
-def verdict(look: StartFiles, diagnosis: Diagnosis) -> tuple[Start, list[Finding]]:
-    """The verdict, and the findings that nothing else makes.
+def verdict(engine: Engine, diagnosis: Diagnosis) -> tuple[Start, list[Finding]]:
+    """The verdict on a partition or log dir, and the findings that nothing else makes.
 
     Notes
     -----
     Source: Kafka 4.1.0 `LogLoader.recoverLog`, `loadSegmentFiles`, `deleteSegmentsIfLogStartGreaterThanLogEnd`.
     """
+    look: StartFiles = run_one(engine, look_at_start, diagnosis.survey, "look at the start")
     done = _Recovery()
     for one in diagnosis.partitions:
         _load(one, look.points.get(one.partition.name, 0), done)
