@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -12,6 +12,9 @@ from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.rocketmq import kinds as rocketmq_kinds
 from mqindex.cli.rocketmq.kinds import STORE
 from mqindex.cli.trouble import Trouble
+
+if TYPE_CHECKING:
+    from mqindex.cli.options import BrokerOptions
 
 __all__ = ["KINDS", "kind_of", "require_home", "require_kind", "require_store"]
 
@@ -48,12 +51,21 @@ def require_kind(path: str, forced: str | None, *expected: str) -> str:
     return kind
 
 
-def require_home(path: str, forced: str | None, *expected: str) -> str:
-    """As `require_kind` for directories; one that holds nothing we know may be a store that lost its parts."""
-    _require_there(path, "directory")
-    if forced is None and os.path.isdir(path) and kind_of(path) is None:
+def require_home(path: str, forced: str | None, *expected: str, options: BrokerOptions | None = None) -> str:
+    """As `require_kind`, where a directory may be all that is left of a store: by what it holds, or by the options.
+
+    options : the command's, where it takes what Kafka has too.
+    """
+    _require_there(path, "file or directory" if _FILES.intersection(expected) else "directory")
+    if forced is None and os.path.isdir(path) and kind_of(path) is None and _may_be_store(path, options):
         return STORE
     return require_kind(path, forced, *expected)
+
+
+def _may_be_store(path: str, options: BrokerOptions | None) -> bool:
+    from mqindex.rocketmq.store import is_left_of_store  # here: a command for Kafka does without
+
+    return options is None or any(value is not None for value in options.rocketmq.values()) or is_left_of_store(path)
 
 
 def require_store(path: str) -> None:

@@ -83,20 +83,40 @@ def test_a_store_without_a_commit_log(shell: Shell, tmp_path: Path, command: str
 
 @pytest.mark.parametrize(
     ("command", "flags"),
-    [("verify", []), ("repair", []), ("rebuild", ["--out", "x"]), ("follow", ["--out", "x"])],
+    [("verify", ["--index-num", "5"]), ("repair", ["--kind", "store"]), ("follow", ["--out", "x"])],
 )
 def test_a_directory_of_something_else_is_no_store(
-    shell: Shell, tmp_path: Path, command: str, flags: list[str]
+    shell: Shell, stranger: Path, command: str, flags: list[str]
 ) -> None:
     """Every directory that nobody knows was taken for a store: "no commit log"."""
-    (tmp_path / "conf.d").mkdir()
-    (tmp_path / "notes.txt").write_text("mine")
-    done = shell(command, tmp_path, *flags)
+    done = shell(command, stranger, *flags)
     assert (done.status, done.err) == (
         2,
-        f"mqindex: not a store: {tmp_path}: expected a directory with commitlog/, consumequeue/, index/, checkpoint, "
+        f"mqindex: not a store: {stranger}: expected a directory with commitlog/, consumequeue/, index/, checkpoint, "
         "got none of it; where the log lies elsewhere, commitlog= (--commitlog) says so\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("command", "flags"),
+    [("report", ["--out", "x"]), ("verify", []), ("repair", []), ("rebuild", ["--out", "x"])],
+)
+def test_a_directory_of_something_else_is_of_neither_broker(
+    shell: Shell, stranger: Path, command: str, flags: list[str]
+) -> None:
+    """Only what a RocketMQ store has was named."""
+    done = shell(command, stranger, *flags)
+    assert (done.status, done.out) == (2, "")
+    assert f"{stranger} is nothing that mqindex knows: expected a store's root directory" in done.err
+    assert "a Kafka partition's directory" in done.err
+    assert done.err.endswith("; --kind says what it is\n")
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Path:
+    (tmp_path / "conf.d").mkdir()
+    (tmp_path / "notes.txt").write_text("mine")
+    return tmp_path
 
 
 @pytest.mark.parametrize("command", ["verify", "repair"])

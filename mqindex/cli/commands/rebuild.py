@@ -47,7 +47,7 @@ def command(
     The space that this needs is said first. Exit code 1: done, but the log is damaged in places.
     """
     if engine.sees(store):
-        kind = require_home(store, kind, *HOMES)
+        kind = require_home(store, kind, *HOMES, options=options)
         require_new(os.path.abspath(out), overwrite=force)  # at once, and not when Spark has started
     kind, before = unseen_kind(kind, options), _identity(out)
     broker, library = broker_of(kind), library_of(kind)

@@ -54,7 +54,7 @@ def command(
     repair.
     """
     if engine.sees(store):
-        kind = require_home(store, kind, *HOMES)
+        kind = require_home(store, kind, *HOMES, options=options)
     kind = unseen_kind(kind, options)
     broker, library = broker_of(kind), library_of(kind)
     if undo is not None and (deep or dry_run or parts is not None or engine.engine != "local"):

@@ -60,7 +60,7 @@ def command(
     """
     if out is None and not as_json:
         raise click.UsageError("expected --out FILE for a page, or --json", click.get_current_context(silent=True))
-    kind = require_home(path, kind, *REPORTED) if engine.sees(path) else unseen_kind(kind, options)
+    kind = require_home(path, kind, *REPORTED, options=options) if engine.sees(path) else unseen_kind(kind, options)
     if out is not None:
         _require_place(out, path, force=force)
     with contextlib.nullcontext() if out is None else _press(kind) as press:

@@ -11,11 +11,10 @@ import click
 from mqindex.cli.brokers import VERIFIED, broker_of, unseen_kind
 from mqindex.cli.findings import print_findings
 from mqindex.cli.kafka.kinds import OF_SEGMENT
-from mqindex.cli.kinds import kind_of, require_kind
+from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, report_options, subcommand
 from mqindex.cli.output import print_fields, print_line
 from mqindex.cli.reports import finished, print_actions
-from mqindex.cli.rocketmq.kinds import STORE
 from mqindex.report import Catalogue, Report
 from mqindex.wording.reports import asked_options, counts, settings, work_done
 from mqindex.wording.verdict import verdict
@@ -42,19 +41,13 @@ def command(
     it; where it is an index: that, against the log beside it, or by itself. Nothing is written. What `mqindex repair`
     would do is said at the end. Exit code 1: an error was found.
     """
-    kind = _kind(path, kind) if engine.sees(path) else unseen_kind(kind, options)
+    kind = require_home(path, kind, *VERIFIED, options=options) if engine.sees(path) else unseen_kind(kind, options)
     broker = broker_of(kind)
     with engine.open() as chosen:
         report = broker.verify(kind, path, options, deep=deep, engine=chosen)
     home = os.path.dirname(os.path.abspath(path)) if kind in OF_SEGMENT else path
     repair = ["mqindex", "repair", home, *(["--deep"] if deep else []), *options.words()]
     return finished("verify", report, as_json, lambda: _print(report, home, broker.catalogue(), repair))
-
-
-def _kind(path: str, forced: str | None) -> str:
-    if forced is None and os.path.isdir(path) and kind_of(path) is None:
-        forced = STORE  # perhaps all that is left of one
-    return require_kind(path, forced, *VERIFIED)
 
 
 def _print(report: Report, home: str, catalogue: Catalogue, repair: Sequence[str]) -> None:
