@@ -15,7 +15,7 @@ from mqindex.files import disk, staging
 from mqindex.files.backup_record import recorded
 from mqindex.files.copying import copy_whole, remove_whole
 
-__all__ = ["backup_in", "find_backups", "keep", "move_aside"]
+__all__ = ["backup_in", "find_backups", "homes_above", "keep", "move_aside"]
 
 _PREFIX = "mqindex-backup-"
 
@@ -65,7 +65,7 @@ def _names(homes: Iterable[str]) -> list[str]:
 def keep(path: str, backup: str, root: str) -> None:
     """A second name for the old file; where there can be no link, a copy. What is kept already stays.
 
-    The caller makes the name durable, before the old one leads to another file.
+    The caller makes `homes_above` durable, before the old name leads to another file.
     """
     if disk.exists(backup):
         return
@@ -75,7 +75,7 @@ def keep(path: str, backup: str, root: str) -> None:
 
 
 def move_aside(path: str, backup: str, root: str) -> None:
-    """A file or directory goes to the backup, durably; to another file system by a copy."""
+    """A file or directory goes to the backup; to another file system by a copy. The caller syncs as after `keep`."""
     _make_home(backup, root)
     if disk.exists(backup):
         raise FileStateError("something stands where an old file is to be kept", path=backup, got=f"{path} besides")
@@ -85,10 +85,18 @@ def move_aside(path: str, backup: str, root: str) -> None:
         if error.errno != errno.EXDEV:
             raise
         _copy_there(path, backup)
-        disk.sync_directory(os.path.dirname(backup))
+        disk.sync_directories(homes_above(backup, root))
         remove_whole(path)
-    else:
-        disk.sync_directory(os.path.dirname(backup))
+
+
+def homes_above(path: str, root: str) -> list[str]:
+    """The directories above a path, down from `root`.
+
+    >>> homes_above("/store/index/1", "/store")
+    ['/store', '/store/index']
+    """
+    home = os.path.dirname(path)
+    return [root] if home == root else [*homes_above(home, root), home]
 
 
 def _copy_there(path: str, backup: str) -> None:
@@ -110,4 +118,3 @@ def _make_home(path: str, root: str) -> None:
     _make_home(home, root)
     disk.make_directory(home)
     disk.own_like(home, root)
-    disk.sync_directory(os.path.dirname(home))

@@ -13,7 +13,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -47,6 +47,7 @@ __all__ = [
     "swap",
     "sync",
     "sync_data",
+    "sync_directories",
     "sync_directory",
     "sync_file",
     "sync_files",
@@ -388,7 +389,12 @@ def _sync(fd: int) -> None:
 
 def sync_tree(root: str) -> None:
     """Make every directory's names below `root`, and its own, durable; the files were synced when they were written."""
-    _sync_all(sync_directory, [directory for directory, _, _ in os.walk(root, onerror=_raise)])
+    sync_directories([directory for directory, _, _ in os.walk(root, onerror=_raise)])
+
+
+def sync_directories(paths: Collection[str]) -> None:
+    """Make the names in directories durable; many at once share the disk's commits."""
+    _sync_all(sync_directory, sorted(paths))
 
 
 def _raise(error: OSError) -> None:

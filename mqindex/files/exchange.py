@@ -9,12 +9,12 @@ from __future__ import annotations
 import errno
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from mqindex.files import disk, staging
-from mqindex.files.backup import keep, move_aside
+from mqindex.files.backup import homes_above, keep, move_aside
 from mqindex.files.backup_record import RECORD, Entry, new_record, read_record
 from mqindex.files.copying import copy_whole, remove_whole
 from mqindex.files.rights import neighbour_of
@@ -40,7 +40,8 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """`changes`, made in this order below `root`. `backup`: a directory in `root`, made when first needed.
+    """`changes`, made in this order below `root`; those that follow each other in one directory there are on the disk
+    together, and before the next one is made. `backup`: a directory in `root`, made when first needed.
 
     `takes_back`: the name of the backup there that they put back.
     """
@@ -57,16 +58,13 @@ class Exchange:
 def exchange_files(exchange: Exchange) -> list[str]:
     """Make the changes, durably; the paths of all new files. A second attempt finds done what is done."""
     root = exchange.root
-    pending = [one for one in exchange.changes if disk.exists(one.source or os.path.join(root, one.name))]
+    pending = dict.fromkeys(one for one in exchange.changes if disk.exists(one.source or os.path.join(root, one.name)))
     if pending:
         with staging.scratch(root) as scratch:
             _record(exchange, pending, scratch)
             _keep_old(exchange, pending)
-            for home, some in itertools.groupby(pending, lambda one: os.path.dirname(one.name)):
-                for one in some:
-                    _make(exchange, one, scratch)
-                if disk.is_directory(os.path.join(root, home)):
-                    disk.sync_directory(os.path.join(root, home))
+            for _, some in itertools.groupby(exchange.changes, lambda one: one.name.partition(os.sep)[0]):
+                _make_all(exchange, list(some), pending, scratch)
     return [path for one in exchange.changes if one.source for path in _files(os.path.join(root, one.name))]
 
 
@@ -74,7 +72,7 @@ def _files(path: str) -> list[str]:
     return [os.path.join(path, name) for name in sorted(os.listdir(path))] if disk.is_directory(path) else [path]
 
 
-def _record(exchange: Exchange, pending: Sequence[Change], scratch: str) -> None:
+def _record(exchange: Exchange, pending: Collection[Change], scratch: str) -> None:
     """The backup appears with its record, whole and on the disk; a second attempt finds that of the first."""
     if disk.exists(exchange.backup):
         return
@@ -112,20 +110,30 @@ def _above(name: str) -> Iterator[str]:
     return (os.path.join(*parts[:end]) for end in range(1, len(parts)))
 
 
-def _keep_old(exchange: Exchange, pending: Sequence[Change]) -> None:
+def _keep_old(exchange: Exchange, pending: Collection[Change]) -> None:
     """Second names for all files that a file replaces, durable before the first is."""
     homes: set[str] = set()
     for one in pending:
         path, kept = os.path.join(exchange.root, one.name), os.path.join(exchange.backup, one.name)
         if one.source is not None and _file_for_file(one.source, path):
             keep(path, kept, exchange.root)
-            homes.add(os.path.dirname(kept))
-    for home in sorted(homes):
-        disk.sync_directory(home)
+            homes.update(homes_above(kept, exchange.root))
+    disk.sync_directories(homes)
 
 
 def _file_for_file(source: str, path: str) -> bool:
     return disk.exists(path) and not disk.is_directory(path) and not disk.is_directory(source)
+
+
+def _make_all(exchange: Exchange, changes: Sequence[Change], pending: Collection[Change], scratch: str) -> None:
+    """Make those that are pending; then all names are made durable, also those of an attempt that was killed."""
+    homes: set[str] = set()
+    for one in changes:
+        if one in pending:
+            _make(exchange, one, scratch)
+        for home in (exchange.root, exchange.backup):
+            homes.update(homes_above(os.path.join(home, one.name), exchange.root))
+    disk.sync_directories([home for home in homes if disk.is_directory(home)])
 
 
 def _make(exchange: Exchange, change: Change, scratch: str) -> None:
@@ -147,7 +155,6 @@ def _make_parents(exchange: Exchange, name: str, scratch: str) -> None:
             if disk.exists(path):
                 move_aside(path, os.path.join(exchange.backup, above), exchange.root)
             _rename(exchange.root, _new_directory(scratch, os.path.dirname(path)), above)
-            disk.sync_directory(os.path.dirname(path))
 
 
 def _own(source: str, path: str, like: str | None) -> None:
@@ -190,7 +197,7 @@ def _rename(root: str, source: str, name: str) -> None:
 
 def _homes_near(root: str, name: str) -> list[str]:
     """The directories above a name that are in its file system, the topmost first: a queue's own is the last choice."""
-    homes = [root, *(os.path.join(root, above) for above in _above(name))]
+    homes = homes_above(os.path.join(root, name), root)
     device = os.stat(homes[-1]).st_dev
     return [home for home in homes if os.stat(home).st_dev == device]
 

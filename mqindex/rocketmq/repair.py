@@ -228,7 +228,8 @@ def _mend(engine: Engine, wrong: _Wrong, scratch: str, report: RepairReport) -> 
             if home != os.path.dirname(scratch):  # the queues lie in another file system
                 scratch = stack.enter_context(scratch_in(engine, home))
             mended = mend_queues(engine, wrong.queues, scratch)
-            changes += [change for queue in mended for change in queue.changes]
+            new = [change for queue in mended for change in queue.changes]
+            changes += sorted(new, key=lambda change: change.name.partition(os.sep)[0])  # units, then extensions
             report.actions += planned_queue_actions(wrong.queues)
             report.units = sum(queue.units for queue in mended)
         if changes:

@@ -1,16 +1,21 @@
-"""The names of a log's files: they are on the disk before what is in the files is acknowledged."""
+"""The names of files: they are on the disk before what is in the files is acknowledged, or an old one goes."""
 
 from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from mqindex.engines import LocalEngine
 from mqindex.files import disk
-from mqindex.rocketmq import CommitLog, MessageStore, NewMessage
+from mqindex.rocketmq import CommitLog, MessageStore, NewMessage, repair, undo_repair
+from tests.support.log_writer import LogMessage
+from tests.support.queued_store import make_queued_store
 
 CONFIG = {"mappedFileSizeCommitLog": 1 << 10}
 
@@ -72,3 +77,39 @@ def test_a_new_store_is_on_the_disk_before_a_put_is_acknowledged(tmp_path: Path,
         store.put_message(NewMessage("T", b"acknowledged"))
         assert {str(tmp_path), str(tmp_path / "new"), str(root), str(root / "commitlog")} <= set(synced)
         assert synced.index(str(root)) < synced.index(str(root / "commitlog"))
+
+
+@pytest.mark.parametrize("undone", [False, True])
+def test_the_directories_of_many_queues_wait_for_the_disk_together(
+    undone: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A repair, or an undo, of 20,000 queues took minutes: three waits for each, one after the other."""
+    queues = [LogMessage("Topic", queue_id=n) for n in range(20)]
+    root = make_queued_store(tmp_path / "store", queues)
+    homes = [root / "consumequeue" / "Topic" / str(n) for n in range(20)]
+    for home in homes:
+        os.truncate(home / f"{0:020d}", 20)
+    done = partial(repair, root, engine=LocalEngine(1), config={"mappedFileSizeConsumeQueue": 1000})
+    if undone:
+        done = partial(undo_repair, root, done().backup or "")
+    calls: list[tuple[str, str, str]] = []
+
+    def watch(name: str) -> None:
+        call = getattr(disk, name)
+
+        def watched(*paths: str) -> None:
+            calls.append((name, paths[-1], threading.current_thread().name))
+            call(*paths)
+
+        monkeypatch.setattr(disk, name, watched)
+
+    watch("sync_directory")
+    watch("rename")
+    backup = Path(done().backup or "")
+    names = [(name, path) for name, path, _ in calls]
+    renames = [names.index(("rename", str(home / f"{0:020d}"))) for home in homes]
+    for home in homes:
+        assert names.index(("sync_directory", str(backup / home.relative_to(root)))) < min(renames)
+        assert names.index(("sync_directory", str(home))) > max(renames)
+    alone = [path for name, path, thread in calls if name != "rename" and not thread.startswith("mqindex-sync")]
+    assert len(alone) < len(homes)
