@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mqindex.engines import Engine, LocalEngine
+from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import rebuild
 from mqindex.rocketmq.pipeline import in_turn, stages
 from mqindex.rocketmq.pipeline.split_walk import walk_split
@@ -108,6 +110,38 @@ def test_sound_log_writes_no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "build the index" in staged.names
         monkeypatch.setattr(stages, "build", None)  # it is not needed
         assert rebuilt(home, LocalEngine(2), 4096) == expected
+
+
+@pytest.mark.parametrize(("workers", "beside"), [(1, False), (2, True)])
+def test_full_file_goes_to_the_disk_beside_several_workers(
+    workers: int, beside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = []
+
+    def seen(file: MappedFile) -> None:
+        names.append(threading.current_thread().name)
+        flush(file)
+
+    flush = MappedFile.flush
+    monkeypatch.setattr(MappedFile, "flush", seen)
+    monkeypatch.setattr(in_turn, "_FULL", 1)
+    with store_with(NINE) as home:
+        files = rebuilt(home, LocalEngine(workers), 4096)
+    assert len(names) == len(files) > 2
+    assert {name.startswith("mqindex-disk") for name in names} == {beside}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_file_that_does_not_reach_the_disk_fails_the_rebuild(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(file: MappedFile) -> None:
+        raise OSError(5, "the disk failed", file.path)
+
+    monkeypatch.setattr(MappedFile, "flush", failing)
+    with store_with(NINE) as home:
+        with pytest.raises(OSError, match="the disk failed"):
+            rebuilt(home, LocalEngine(workers), 4096)
+        assert scraps(home) == []
+        assert not (home / "out").exists()
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])

@@ -7,14 +7,17 @@ splits   0  1  2  3  …      read by any worker, in this order
 turn        ^               its worker puts what it reads at once; those of later splits keep theirs until then
 ```
 
-So the files are filled one after the other while the log is read. Only a log that reads as it should goes this way: a
-damaged one, or one whose files are deleted meanwhile, is the business of `splits.stitch`.
+So the files are filled one after the other while the log is read, and of several workers none waits for the disk: a
+full file goes there beside them. Only a log that reads as it should goes this way: a damaged one, or one whose files
+are deleted meanwhile, is the business of `splits.stitch`.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -34,6 +37,7 @@ __all__ = ["build_in_turn"]
 
 _KEPT = 8 << 20  # bytes of entries that wait for their turn, about
 _LOG_PER_ENTRY = 1024  # bytes, about
+_FULL = 4  # files that wait for the disk, at most
 
 Entries = npt.NDArray[Any]
 
@@ -45,7 +49,7 @@ def build_in_turn(
     if not isinstance(engine, LocalEngine):
         return None
     weights = [split.stop - split.start for split in splits]
-    files = IndexFiles(out, geometry, sum(weights) // _LOG_PER_ENTRY)
+    files = IndexFiles(out, geometry, sum(weights) // _LOG_PER_ENTRY, beside=engine.workers > 1)
     turns = _Turns(files)
     try:
         runs = engine.map(turns.read, list(enumerate(splits)), name="read the log", weights=weights, unit="byte")
@@ -60,13 +64,18 @@ def build_in_turn(
 
 
 class IndexFiles:
-    """Index files that are filled one after the other, as the broker rolls them. `expected`: entries, about."""
+    """Index files that are filled one after the other, as the broker rolls them.
 
-    def __init__(self, out: str, geometry: tuple[int, int], expected: int) -> None:
+    `expected`: entries, about. `beside`: full files are brought to the disk in a thread of their own.
+    """
+
+    def __init__(self, out: str, geometry: tuple[int, int], expected: int, *, beside: bool) -> None:
         self._out, self._geometry, self._expected = out, geometry, expected
         self._file: PartFile | None = None
         self._room = 0
         self._seed: tuple[int, int] | None = None
+        self._disk = ThreadPoolExecutor(1, thread_name_prefix="mqindex-disk") if beside else None
+        self._full: deque[Future[Built]] = deque()
         self._built: list[Built] = []
 
     def put(self, entries: Entries) -> None:
@@ -85,6 +94,7 @@ class IndexFiles:
         if (more and self._room == 0 and self._file is not None) or (empty and self._file is None):
             self._begin()
         self._end()
+        self._wait_for_disk(0)
         return self._built
 
     def _begin(self) -> None:
@@ -95,21 +105,41 @@ class IndexFiles:
         self._room = self._geometry[1] - 1
 
     def _end(self) -> None:
-        if self._file is not None:
-            self._built.append(self._file.finish())
-            self._file = None
+        file, self._file = self._file, None
+        if file is None:
+            return
+        if self._disk is None:
+            self._built.append(_finish(file))
+        else:
+            self._full.append(self._disk.submit(_finish, file))
+            self._wait_for_disk(_FULL)
+
+    def _wait_for_disk(self, most: int) -> None:
+        """Until so many full files are left that are not on the disk."""
+        while len(self._full) > most:
+            self._built.append(self._full.popleft().result())
 
     def discard(self) -> None:
         """Remove what was built."""
-        self.close()
+        self._wait_for_disk(0)
         paths = [built.path for built in self._built]
-        for path in [*paths, self._file.path] if self._file is not None else paths:
+        if self._file is not None:
+            self._file.close()
+            paths.append(self._file.path)
+        for path in paths:
             disk.remove(path)
 
     def close(self) -> None:
-        """Let an unfinished file go."""
+        """Let an unfinished file go; full ones are on the disk afterwards."""
         if self._file is not None:
             self._file.close()
+        if self._disk is not None:
+            self._disk.shutdown()
+
+
+def _finish(file: PartFile) -> Built:
+    with file:
+        return file.finish()
 
 
 class _Share:
@@ -118,7 +148,7 @@ class _Share:
     def __init__(self, number: int, split: Split) -> None:
         self.number, self.split = number, split
         self.first = -1
-        self.kept: list[Entries] = []
+        self.kept: deque[Entries] = deque()
         self.good: bool | None = None  # whether it follows what was put before; None: its turn has not come
 
 
@@ -192,14 +222,13 @@ class _Turns:
         """What was kept; the first time it is seen whether the split begins where the one before it ended."""
         if share.good is None:
             share.good = self._follows(share)
-        if not share.kept:
-            return
-        for entries in share.kept:
+        while share.kept:
+            entries = share.kept.popleft()
             if share.good:
                 self._files.put(entries)
-        with self._changed:
-            self._kept -= sum(entries.nbytes for entries in share.kept)
-        share.kept.clear()
+            with self._changed:
+                self._kept -= entries.nbytes
+                self._changed.notify_all()  # who waits for room need not wait for the whole split
 
     def _follows(self, share: _Share) -> bool:
         """Whether it begins where the one before it ended: the rule of `stitch`, as far as the log is in order."""
