@@ -17,11 +17,14 @@ _NOISE = re.compile(
     rf"{_TIME}(?:WARN|INFO|DEBUG|TRACE) |WARNING: |Using Spark's default log4j|Setting (?:default|Spark) log level"
     r"|To adjust logging level|Picked up (?:_JAVA_OPTIONS|JAVA_TOOL_OPTIONS)"
 )
+_END_OF_LAUNCHER = re.compile(r'Exception in thread "main" (?:[\w.$]+: )?(.+)', re.DOTALL)
 _OF_THE_LINE_BEFORE = re.compile(r"\s|Caused by: |(?:java|scala|org)\.[\w.$]+(?:Exception|Error)")
 
 
 def troubles(lines: Iterable[str]) -> Iterator[str]:
     """The lines that are no noise; what follows a line of noise as its stack trace is noise too.
+
+    A launcher that gives up says why, without its stack.
 
     >>> list(troubles(["26/11/22 17:27:49 WARN Utils: loopback", "26/11/22 17:27:50 ERROR Executor: out of memory"]))
     ['26/11/22 17:27:50 ERROR Executor: out of memory']
@@ -30,7 +33,9 @@ def troubles(lines: Iterable[str]) -> Iterator[str]:
     for line in lines:
         noise = bool(_NOISE.match(line)) or (noise and bool(_OF_THE_LINE_BEFORE.match(line)))
         if not noise:
-            yield line
+            gives_up = _END_OF_LAUNCHER.match(line)
+            noise = bool(gives_up)
+            yield f"Spark's launcher: {gives_up[1]}" if gives_up else line
 
 
 @contextlib.contextmanager

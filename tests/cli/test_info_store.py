@@ -127,6 +127,16 @@ def test_damage_is_said_on_the_screen_and_on_stderr(shell: Shell, basic: Store) 
     assert basic.index_files[2].name in done.err
 
 
+@pytest.mark.parametrize(("part", "shown"), [("index", "index"), ("consumequeue", "queues")])
+def test_what_may_not_be_read_is_not_said_to_be_missing(shell: Shell, public: Store, part: str, shown: str) -> None:
+    assert shell("info", public.root).status == 0  # imported as root
+    (public.root / part).chmod(0)
+    with ordinary_user():
+        done = shell("info", public.root)
+    assert done.status == 2
+    assert re.findall(r"\n  (\w+) +cannot be read(?=\n)", done.out) == [shown, part]
+
+
 def test_names_of_groups_are_escaped(shell: Shell, basic: Store) -> None:
     offsets = {"offsetTable": {"AaTopic@\x1b[2J\u202eg": {"0": 0}}}
     (basic.root / "config" / "consumerOffset.json").write_text(json.dumps(offsets))

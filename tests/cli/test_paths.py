@@ -168,6 +168,21 @@ def test_a_part_of_a_store_that_may_not_be_read(shell: Shell, public: Store) -> 
     assert (done.status, done.err) == (2, f"mqindex: {directory}: Permission denied\n")
 
 
+@pytest.mark.parametrize("command", ["info", "verify", "query"])
+def test_an_index_that_may_not_be_read_is_not_said_to_be_of_no_geometry(
+    shell: Shell, public: Store, command: str
+) -> None:
+    flags = ["--topic", "T", "key"] if command == "query" else []
+    shell(command, public.root, *flags)  # imported as root
+    for path in public.index_files:
+        path.chmod(0)
+    with ordinary_user():
+        done = shell(command, public.root, *flags)
+    assert done.status == 2
+    assert done.err.endswith(": Permission denied\n")
+    assert "geometry" not in done.err
+
+
 def test_the_lock_of_a_log_dir_is_not_that_of_a_store(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / ".lock").touch()
     assert "free: no broker runs on this log dir\n" in shell("info", tmp_path, "--kind", "log-dir").out

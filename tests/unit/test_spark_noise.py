@@ -32,6 +32,16 @@ def test_noise_is_told_from_trouble() -> None:
     assert "".join(troubles(lines)) == TROUBLE
 
 
+def test_a_launcher_that_gives_up_says_why_without_its_stack() -> None:
+    said = 'Exception in thread "main" org.apache.spark.SparkException: Master must either be yarn\n'
+    lines = [
+        said,
+        "\tat org.apache.spark.deploy.SparkSubmit.error(SparkSubmit.scala:1068)\n",
+        *TROUBLE.splitlines(True),
+    ]
+    assert "".join(troubles(lines)) == "Spark's launcher: Master must either be yarn\n" + TROUBLE
+
+
 def test_only_a_process_that_is_started_meanwhile_is_made_quiet() -> None:
     """It may speak after its start, too; our own stderr is what it was."""
     program = """

@@ -102,7 +102,7 @@ def _coverage(log: CommitLog, facts: Facts) -> Facts:
     reach = _queues_end(facts)
     return {
         "log": [begin, end],
-        "index": None if facts.get("index") is None else _merged(ranges, begin, end),
+        "index": None if "files" not in index else _merged(ranges, begin, end),
         "queues": None if reach is None else _merged([(begin, reach)], begin, end),
     }
 

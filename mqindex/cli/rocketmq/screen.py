@@ -18,6 +18,7 @@ __all__ = ["print_screen"]
 Facts = dict[str, Any]
 _GROUPS: Final = 5
 _LONGEST_NAME: Final = 60
+_COVERING: Final = {"index": "index", "queues": "consumequeue"}  # the parts of a store
 _WHY_INDEX = ": messages without keys, or missing entries"
 
 
@@ -34,18 +35,18 @@ def print_screen(facts: Facts) -> None:
     if seen["coverage"] is not None:
         print_line()
         print_line("covered, by headers and last units")
-        print_fields(_coverage(seen["coverage"]))
+        print_fields(_coverage(facts, seen["coverage"]))
     print_line()
     print_fields([*_sizes(facts), *_rates(seen["rates"]), *_lag(seen["lag"])])
 
 
-def _coverage(coverage: Facts) -> list[tuple[str, str]]:
+def _coverage(facts: Facts, coverage: Facts) -> list[tuple[str, str]]:
     begin, end = coverage["log"]
     lines = []
     for name in ("log", "index", "queues"):
         stretches = [coverage["log"]] if name == "log" else coverage[name]
         if stretches is None:
-            lines.append((name, "not there"))
+            lines.append((name, _absent(facts.get(_COVERING[name])) or "not there"))
             continue
         if name == "log":
             words = f"{begin} to {end}"
@@ -67,9 +68,12 @@ def _sizes(facts: Facts) -> list[tuple[str, str]]:
     lines = []
     for name, words in (("commitlog", _log), ("index", _index), ("consumequeue", _queues)):
         part = facts.get(name)
-        shown = "not there" if part is None else "cannot be read" if "error" in part else words(part)
-        lines.append((name, shown))
+        lines.append((name, _absent(part) or words(part or {})))
     return lines
+
+
+def _absent(part: Facts | None) -> str:
+    return "not there" if part is None else "cannot be read" if "error" in part else ""
 
 
 def _log(part: Facts) -> str:

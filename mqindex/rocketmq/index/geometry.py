@@ -60,13 +60,16 @@ def infer(paths: Sequence[str | os.PathLike[str]], *, thorough: bool = False) ->
     ------
     GeometryError
         No file, or none or more than one geometry fits; the message names the options to pass.
+    OSError
+        No file tells, and one cannot be opened.
     """
     names = [os.fspath(path) for path in paths]
     if not names:
         raise GeometryError("there is no index file to infer the geometry from", hint=_HINT)
-    votes = [fitting for fitting in (_vote(name, thorough) for name in _of_one_size(names)) if fitting]
+    unread: list[OSError] = []
+    votes = [fitting for fitting in (_vote(name, thorough, unread) for name in _of_one_size(names)) if fitting]
     if not votes:
-        return _default_or_refuse(names)
+        return _default_or_refuse(names, unread)
     agreed = set.intersection(*votes)
     if _DEFAULT in agreed:
         return _DEFAULT
@@ -101,7 +104,7 @@ def require(paths: Sequence[str], given: Geometry, source: str) -> None:
         return
     try:
         seen = infer(paths, thorough=True)
-    except GeometryError:
+    except (GeometryError, OSError):
         return
     if seen != given and any(fits(path, seen) for path in paths):
         raise GeometryError(
@@ -206,10 +209,13 @@ def _pairs(slots: Iterable[int], size: int) -> list[Geometry]:
     return [(int(s), (size - INDEX_HEADER_SIZE - INDEX_SLOT_SIZE * int(s)) // INDEX_ENTRY_SIZE) for s in slots]
 
 
-def _vote(path: str, thorough: bool) -> set[Geometry]:
+def _vote(path: str, thorough: bool, unread: list[OSError]) -> set[Geometry]:
     try:
         return set(candidates(path, thorough=thorough))
-    except (MQIndexError, OSError):
+    except MQIndexError:
+        return set()
+    except OSError as error:
+        unread.append(error)
         return set()
 
 
@@ -225,10 +231,12 @@ def _of_one_size(names: list[str]) -> list[str]:
     return [name for name in sizes if sizes[name] == ranked[0][0]] if ranked else []
 
 
-def _default_or_refuse(names: list[str]) -> Geometry:
+def _default_or_refuse(names: list[str], unread: list[OSError]) -> Geometry:
     sizes = {name: store.file_size(name) for name in names}
     if _DEFAULT_SIZE in sizes.values():
         return _DEFAULT
+    if unread:
+        raise unread[0]
     if len(names) == 1:
         what = "the geometry of this index file cannot be inferred from its content"
         raise GeometryError(what, path=names[0], got=plural(sizes[names[0]], "byte"), hint=_HINT)
