@@ -7,10 +7,10 @@ kernels come with their first use.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than all that a command needs to begin
 if TYPE_CHECKING:
+    from typing import Any
+
     from mqindex import engines, errors, health, kafka, report, rocketmq
 
 __all__ = ["__version__", "engines", "errors", "health", "kafka", "kernels", "report", "rocketmq"]
@@ -22,6 +22,8 @@ _PARTS = ("engines", "errors", "health", "kafka", "report", "rocketmq", "spark")
 
 def __getattr__(name: str) -> Any:
     if name in _PARTS:
+        import importlib
+
         return importlib.import_module(f"mqindex.{name}")
     raise AttributeError(f"module 'mqindex' has no attribute {name!r}")
 

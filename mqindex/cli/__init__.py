@@ -8,20 +8,22 @@ that needs it runs.
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from collections.abc import Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line (None: this process's, which an interrupt ends by its signal) and return its exit code."""
-    if arguments is None:
-        # NumPy would start a thread a processor for linear algebra: a sixth of a short command. Nobody asks for it.
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        _allow_open_files()
-    try:
+    try:  # at once, and nothing was imported: who presses Ctrl-C before gets Python's traceback
+        if arguments is None:
+            # NumPy would start a thread a processor for linear algebra: a sixth of a short command. Nobody asks for it.
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+            _allow_open_files()
         from mqindex.cli.group import run
         from mqindex.cli.trouble import end_by, guarded
 
@@ -36,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:  # while modules were still being read
         print("mqindex: interrupted; nothing was changed", file=sys.stderr)
         if arguments is None:
+            import signal
+
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             signal.raise_signal(signal.SIGINT)
         return 130

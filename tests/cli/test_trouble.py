@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import mqindex
 from mqindex.cli.trouble import guarded
 from mqindex.errors import CorruptIndexError, RebuildError
 from tests.cli.conftest import COMMAND, Shell, Store, ordinary_user, process
@@ -122,6 +124,16 @@ sys.meta_path.insert(0, Slow())
 from mqindex.cli import main
 sys.exit(main())
 """
+
+
+def test_nothing_is_imported_before_an_interrupt_is_one_sentence() -> None:
+    """Until then it is Python's traceback."""
+    script = "import __future__, os, sys; known = {*sys.modules}; from mqindex.cli import main; print({*sys.modules} - known)"
+    environment = {**os.environ, "PYTHONPATH": str(Path(mqindex.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.stderr, ast.literal_eval(done.stdout)) == ("", {"mqindex", "mqindex.cli"})
 
 
 def test_an_interrupt_while_modules_are_read_ends_by_its_signal() -> None:
