@@ -128,7 +128,8 @@ sys.exit(main())
 
 def test_nothing_is_imported_before_an_interrupt_is_one_sentence() -> None:
     """Until then it is Python's traceback."""
-    script = "import __future__, os, sys; known = {*sys.modules}; from mqindex.cli import main; print({*sys.modules} - known)"
+    begin = "import __future__, os, sys; known = {*sys.modules}"
+    script = f"{begin}; from mqindex.cli import main; print({{*sys.modules}} - known)"
     environment = {**os.environ, "PYTHONPATH": str(Path(mqindex.__file__).parents[1])}
     done = subprocess.run(
         [sys.executable, "-S", "-c", script], env=environment, capture_output=True, text=True, check=False

@@ -33,9 +33,11 @@ def abort(writer: PartitionWriter) -> None:
     writer.marker(1, timestamp=FIRST_TIME + writer.next_offset)
 
 
-def as_a_broker_has_it(writer: PartitionWriter, to: Path) -> Path:
-    """Its files, the indexes of the last segment with zeros to their full length."""
+def as_a_broker_has_it(writer: PartitionWriter, to: Path, log: int) -> Path:
+    """Its files, the indexes of the last segment with zeros to their full length; so its log, where that is not 0."""
     shutil.copytree(writer.directory, to)
+    if log:
+        os.truncate(to / writer.path().name, log)
     for kind, size in FULL.items():
         os.truncate(to / writer.path(kind).name, size)
     return to
@@ -53,19 +55,19 @@ def goes_on(partition: Path, later: Path) -> None:
 def verified_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, int]]:
     """What verify finds where each of the writes happens after one look at the last log; and how many looks it took."""
 
-    def run(first: Write, *writes: Write, cut: int = 0, of: str = "") -> tuple[Any, int]:
+    def run(first: Write, *writes: Write, cut: int = 0, of: str = "", preallocated: int = 0) -> tuple[Any, int]:
         writer = PartitionWriter(tmp_path / "build" / "topic-0", 10, index_interval=60)
         append(writer, 3)
         writer.roll()
         first(writer)
-        partition = as_a_broker_has_it(writer, tmp_path / "logs" / "topic-0")
+        partition = as_a_broker_has_it(writer, tmp_path / "logs" / "topic-0", preallocated)
         (tmp_path / "logs" / "meta.properties").touch()
         active = str(partition / writer.path().name)
         os.truncate(active, os.path.getsize(active) - cut)
         later = []
         for number, write in enumerate(writes):
             write(writer)
-            later.append(as_a_broker_has_it(writer, tmp_path / str(number)))
+            later.append(as_a_broker_has_it(writer, tmp_path / str(number), preallocated))
         looks, recover = [], LogSegment.recover
 
         def recovered(segment: LogSegment, **options: Any) -> Any:
@@ -91,6 +93,25 @@ def test_what_is_written_after_the_log_was_read_is_no_fault(batches, write, of, 
     report, looks = verified_while(lambda writer: append(writer, batches), write, of=of)
     assert [str(one) for one in report.findings if one.severity != "info"] == []
     assert (report.ok, looks) == (True, 1)
+
+
+@pytest.mark.parametrize("write", [append, append_and_roll, abort])
+@pytest.mark.parametrize("batches", [0, 2, 5])
+def test_what_is_written_into_the_zeros_of_a_preallocated_log_is_no_fault(batches, write, verified_while) -> None:
+    """Its length does not tell that it was written: a bad batch followed, and entries were beyond the log's end."""
+    report, looks = verified_while(lambda writer: append(writer, batches), write, preallocated=4096)
+    assert [str(one) for one in report.findings if one.severity != "info"] == []
+    assert report.ok and looks <= 2
+
+
+def test_the_zeros_of_a_preallocated_log_are_no_fault(verified_while) -> None:
+    report, looks = verified_while(append, preallocated=4096)
+    assert {(one.severity, one.kind) for one in report.findings} == {
+        ("info", "log-tail"),
+        ("info", "offset-index-unwritten"),
+        ("info", "time-index-unwritten"),
+    }
+    assert looks == 1
 
 
 def test_a_batch_that_was_being_written_is_no_tail(verified_while) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-from mqindex._native.kafka_log import find_batch
+from mqindex._native.kafka_log import BatchScan, find_batch
 from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
 from mqindex.errors import MQIndexError
@@ -16,7 +16,7 @@ from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.report import Finding
 
-__all__ = ["end_findings", "is_being_written", "is_contradictory", "log_findings", "refused", "size_now"]
+__all__ = ["end_findings", "has_grown", "is_being_written", "is_contradictory", "log_findings", "refused", "size_now"]
 
 _ZEROS: Final = 1 << 20
 
@@ -37,9 +37,24 @@ def size_now(segment: LogSegment) -> int:
     return os.stat(segment.path).st_size
 
 
+def has_grown(segment: LogSegment, made: Recovered) -> bool:
+    """Whether somebody has written more since the log was read: it is longer, or where a recovery ended is a batch now.
+
+    The latter is so in a log that is preallocated: zeros follow its batches, and its length stays.
+    Source: Kafka 4.1.0 `FileRecords.open`, `LogConfig.PREALLOCATE_CONFIG`.
+    """
+    if size_now(segment) > segment.size:
+        return True
+    return made.truncated_bytes > 0 and any(True for _ in BatchScan(segment.log_bytes(), made.valid_bytes))
+
+
 def is_being_written(segment: LogSegment, made: Recovered) -> bool:
     """Whether what follows the last good batch is a part of one that somebody was writing when the log was opened."""
-    return made.fault is None and made.truncated_bytes > 0 and size_now(segment) > segment.size
+    return (
+        made.truncated_bytes > 0
+        and (made.fault is None or size_now(segment) == segment.size)
+        and has_grown(segment, made)
+    )
 
 
 def is_contradictory(made: Recovered) -> bool:

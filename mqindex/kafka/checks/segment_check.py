@@ -15,16 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.kafka_recovery import Recovered
-from mqindex.errors import MQIndexError, OutOfOrderError
+from mqindex.errors import MQIndexError, OutOfOrderError, TruncatedFileError
 from mqindex.files import disk
 from mqindex.files.regular import regular
 from mqindex.kafka.checks.log_check import (
     end_findings,
+    has_grown,
     is_being_written,
     is_contradictory,
     log_findings,
     refused,
-    size_now,
 )
 from mqindex.kafka.checks.record_check import check_records
 from mqindex.kafka.checks.segment_count import CountedSegment, Counting, count_segment
@@ -72,7 +72,7 @@ class CheckedSegment:
     the `.txnindex`, None: there is none. `epochs`: runs of leader epochs. `contradictory`: the log's batches contradict
     each other. `refusal`: why a broker's recovery does not survive the log, `out_of_order`: because offsets go back;
     `cut`: bytes that it cuts. `gone`: a broker deleted the segment before it was read; `grew`: somebody wrote more
-    while it was. `counted`: what it consists of; None: not asked for, or not to be read.
+    while it was, or cut it. `counted`: what it consists of; None: not asked for, or not to be read.
     """
 
     files: SegmentFiles
@@ -179,11 +179,12 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
             if check.counting is not None:
                 done.counted = count_segment(check.files, segment, made, indexes.entries, check.counting.sample)
             done.transactions = _transactions(check.files, done)
-            done.grew = may_be_open and size_now(segment) > segment.size
+            done.grew = may_be_open and has_grown(segment, made)
             if done.grew:
                 done.transactions = _of_read_log(_transactions(_there(check.files), done), done)
     except MQIndexError as error:
         done.readable = False
+        done.grew = isinstance(error, TruncatedFileError)  # a preallocated log loses its zeros when it is closed
         done.refusal, done.out_of_order = error.what, isinstance(error, OutOfOrderError)
         done.findings.append(refused(check.files.log, error))
     return done

@@ -16,7 +16,7 @@ from mqindex.files import disk
 from mqindex.files.regular import regular
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.index_check import Expectation, check_entries, check_shape
-from mqindex.kafka.checks.log_check import size_now
+from mqindex.kafka.checks.log_check import has_grown, size_now
 from mqindex.kafka.index.index_entries import Entries, read_entries
 from mqindex.kafka.layout import MAX_LOG_SIZE, MIN_BATCH_SIZE, IndexKind
 from mqindex.kafka.log.log_segment import LogSegment
@@ -75,7 +75,7 @@ def check_indexes(files: SegmentFiles, segment: LogSegment, made: Recovered, *, 
     if not looked:
         return plain
     last_offset = files.base_offset - 1 if made.last_offset is None else made.last_offset
-    grew = may_be_open and size_now(segment) > segment.size
+    grew = may_be_open and has_grown(segment, made)
     if grew:
         last = last_offset - files.base_offset
         looked = {kind: (path, entries.up_to(last, kind)) for kind, (path, entries) in looked.items()}
