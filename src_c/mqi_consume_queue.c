@@ -213,21 +213,45 @@ int64_t mqi_units_check(const uint8_t *units, int64_t n) {
     return n;
 }
 
+static inline int is_unit(const uint8_t *p, const mqi_queue_unit *u) {
+    return mqi_get64(p + MQI_UNIT_PHY_OFFSET) == u->phy_offset && mqi_get32(p + MQI_UNIT_MESSAGE_SIZE) == u->size &&
+           mqi_get64(p + MQI_UNIT_TAGS_CODE) == u->tags_code;
+}
+
 int64_t mqi_units_compare(const uint8_t *queue, int64_t places, int64_t first_offset, const mqi_queue_unit *units,
                           int64_t n, int64_t *out) {
     int64_t found = 0;
     for (int64_t i = 0; i < n; i++) {
         const mqi_queue_unit *u = units + i;
-        int same = 0;
         /* unsigned: an offset before the first is a large number */
         uint64_t at = (uint64_t)u->queue_offset - (uint64_t)first_offset;
-        if (at < (uint64_t)places) {
-            const uint8_t *p = queue + at * MQI_UNIT_SIZE;
-            same = mqi_get64(p + MQI_UNIT_PHY_OFFSET) == u->phy_offset &&
-                   mqi_get32(p + MQI_UNIT_MESSAGE_SIZE) == u->size && mqi_get64(p + MQI_UNIT_TAGS_CODE) == u->tags_code;
-        }
+        int same = at < (uint64_t)places && is_unit(queue + at * MQI_UNIT_SIZE, u);
         out[found] = i;
         found += !same;
     }
     return found;
+}
+
+int64_t mqi_units_match(mqi_unit_line *lines, int64_t queues, const mqi_queue_unit *units, int64_t n,
+                        mqi_queue_unit *rest, int64_t *found) {
+    int64_t i, left = 0;
+    for (i = 0; i < n; i++) {
+        const mqi_queue_unit *u = units + i;
+        if (UNLIKELY(u->queue < 0 || u->queue >= queues)) break;
+        mqi_unit_line *line = lines + u->queue;
+        if (UNLIKELY(line->left == 0)) break;
+        if (LIKELY(line->left > 0 && u->queue_offset == line->next && u->phy_offset > line->phy_offset &&
+                   is_unit(line->unit, u))) {
+            line->unit += MQI_UNIT_SIZE;
+            line->left--;
+            line->next++;
+            line->phy_offset = u->phy_offset;
+            line->last_end = mqi_add64(u->phy_offset, u->size);
+        } else {
+            line->left = -1;
+            rest[left++] = *u;
+        }
+    }
+    *found = left;
+    return i;
 }

@@ -88,4 +88,19 @@ int64_t mqi_units_check(const uint8_t *units, int64_t n);
 int64_t mqi_units_compare(const uint8_t *queue, int64_t places, int64_t first_offset, const mqi_queue_unit *units,
                           int64_t n, int64_t *out);
 
+/* A queue whose units are compared with its file as they come, which an intact one has in this order. */
+typedef struct mqi_unit_line {
+    const uint8_t *unit; /* what the file has at the next place, and behind it */
+    int64_t left;        /* places that are known from there on; 0: more must be read; below 0: it is left alone */
+    int64_t next;        /* the next place, a queue offset */
+    int64_t phy_offset;  /* of the last unit; the next one's message lies behind it */
+    int64_t last_end;    /* the end of its message */
+} mqi_unit_line;
+
+/* Passes over the units that are at their places in `lines`, which are by the number of the queue. The others go to
+ * `rest`, which has room for n, and `found` counts them; the first one ends its line. Returns how many units were looked
+ * at: less than n where the next one is of a line that must be read on, or of a queue that is not among the `queues`. */
+int64_t mqi_units_match(mqi_unit_line *lines, int64_t queues, const mqi_queue_unit *units, int64_t n,
+                        mqi_queue_unit *rest, int64_t *found);
+
 #endif

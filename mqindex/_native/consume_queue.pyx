@@ -9,7 +9,8 @@ over after the last whole unit does not count.
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.string cimport memcpy
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memset
 
 from mqindex._native.memory cimport Pinned, integers, target_of
 
@@ -56,6 +57,17 @@ cdef extern from "mqi_consume_queue.h" nogil:
     int64_t mqi_units_compare(
         const uint8_t* queue, int64_t places, int64_t first_offset, const mqi_queue_unit* units, int64_t n,
         int64_t* out) noexcept
+
+    ctypedef struct mqi_unit_line:
+        const uint8_t* unit
+        int64_t left
+        int64_t next
+        int64_t phy_offset
+        int64_t last_end
+
+    int64_t mqi_units_match(
+        mqi_unit_line* lines, int64_t queues, const mqi_queue_unit* units, int64_t n, mqi_queue_unit* rest,
+        int64_t* found) noexcept
 
 
 cdef Pinned _units(object units, bint writable=False, str name="units"):
@@ -329,3 +341,68 @@ def compare_units(buf, int64_t first_queue_offset, units, /):
             <const mqi_queue_unit*>source.view.buf, n, <int64_t*>target.view.buf)
     queue.whole()
     return numbers[:found].copy()
+
+
+@cython.final
+cdef class UnitLines:
+    """Compares units with the files of their queues while they come, in the log's order; for one thread.
+
+    A queue's line is a place, and what its file has there and behind it. Where the next unit is not what is there the
+    line ends, and all units of that queue are left over until it is begun again.
+    """
+
+    cdef mqi_unit_line* lines
+    cdef list data
+
+    def __cinit__(self):
+        self.data = []
+
+    def __dealloc__(self):
+        free(self.lines)
+
+    def match(self, units, rest, int64_t at, /):
+        """Pass over the units that are at their places; the others go to `rest[at:]`, which must have room.
+
+        Returns how many were looked at, and where `rest` ends now. Where they are fewer than all, the line of the next
+        unit's queue must be begun, or ended.
+        """
+        cdef Pinned source = _units(units), target = _units(rest, True, "rest")
+        cdef int64_t n = source.n, queues = len(self.data), seen, found
+        if not 0 <= at <= target.n - n:
+            raise ValueError(f"rest: expected room for {n} more at {at}, got {target.n}")
+        with nogil:
+            seen = mqi_units_match(
+                self.lines, queues, <const mqi_queue_unit*>source.view.buf, n,
+                <mqi_queue_unit*>target.view.buf + at, &found)
+        return seen, at + found
+
+    def begin(self, int32_t queue, int64_t place, int64_t phy_offset, int64_t last_end, bytes data, /):
+        """From `place` on the queue's file has `data`; the last unit was that of the message [phy_offset, last_end)."""
+        cdef mqi_unit_line* line = self.line(queue)
+        self.data[queue] = data
+        line.unit, line.left = data, len(data) // MQI_UNIT_SIZE or -1
+        line.next, line.phy_offset, line.last_end = place, phy_offset, last_end
+
+    def end(self, int32_t queue, bint again, /):
+        """Units of this queue are left over from now on; `again`: not before the line was asked for."""
+        self.line(queue).left = 0 if again else -1
+
+    def __getitem__(self, int32_t queue):
+        """Where a line is: the next place, and of the last message before it `phy_offset` and end."""
+        cdef mqi_unit_line* line = self.line(queue)
+        return line.next, line.phy_offset, line.last_end
+
+    cdef mqi_unit_line* line(self, int32_t queue) except NULL:
+        cdef mqi_unit_line* lines
+        cdef Py_ssize_t known = len(self.data), room
+        if queue < 0:
+            raise IndexError(queue)
+        if queue >= known:
+            room = 2 * <Py_ssize_t>queue + 16
+            lines = <mqi_unit_line*>realloc(self.lines, room * sizeof(mqi_unit_line))
+            if lines == NULL:
+                raise MemoryError
+            self.lines = lines
+            memset(lines + known, 0, (room - known) * sizeof(mqi_unit_line))
+            self.data += [None] * (room - known)
+        return self.lines + queue

@@ -90,6 +90,17 @@ static void append(const mqi_queue_unit *units, int64_t n, tape *t) {
     free(out), free(differ), free(exact);
 }
 
+static void match(const mqi_queue_unit *units, int64_t n, const uint8_t *bytes, int64_t places, tape *t) {
+    mqi_unit_line lines[QUEUES];
+    mqi_queue_unit *rest = fresh((size_t)n * sizeof *rest);
+    for (int k = 0; k < QUEUES; k++) lines[k] = (mqi_unit_line){bytes, places, tape_byte(t) % 4, -1, 0};
+    int64_t found, seen = mqi_units_match(lines, QUEUES, units, n, rest, &found);
+    HOLDS(found <= seen && seen <= n);
+    for (int k = 0; k < QUEUES; k++) HOLDS(lines[k].left <= places);
+    for (int64_t i = 0; i < found; i++) HOLDS(lines[rest[i].queue].left < 0);
+    free(rest);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     tape t = {data, data + size};
     int64_t n = tape_byte(&t) % MOST_UNITS;
@@ -101,6 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int64_t *differ = fresh((size_t)n * 8);
     tape_copy(&t, bytes, (size_t)places * MQI_UNIT_SIZE);
     mqi_units_compare(bytes, places, units ? (int64_t)tape_byte(&t) - 2 : 0, units, n, differ);
+    match(units, n, bytes, places, &t);
     read_all(bytes, places, &t);
     take_some(bytes, places, &t);
     free(units), free(bytes), free(differ);

@@ -1,5 +1,10 @@
 """Units that a stretch of the log asks for, against the files of their queues: compared while the log is read.
 
+```
+units ──▶ UnitLines ──▶ as they come, each where its queue went on: there is nothing more to say of them
+             └─▶ the others of a queue, from the first on that is not there: held, grouped, put to UnitPlaces
+```
+
 `UnitPlaces` says where a unit goes. What is there instead is a difference.
 """
 
@@ -15,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.consume_queue import (
+    UnitLines,
     compare_units,
     decode_units,
     gather_units,
@@ -37,6 +43,7 @@ Array = npt.NDArray[Any]
 ExtReader = Callable[[QueueName, Array], tuple[Array, Array]]
 
 _HELD = 1 << 16  # units in memory before they are compared
+_AHEAD, _AHEAD_OF_ALL, _AHEAD_LEAST = 6000, 1 << 18, 64  # places read at once: of a queue, of all together, at least
 _MAX_LISTED = 20  # differences of one queue in one stretch that are listed one by one
 _RANGES = 1000  # stretches of queue offsets of one queue in one stretch of the log; a broker makes one
 
@@ -113,36 +120,76 @@ class UnitCheck:
         self._held = np.empty(_HELD, UNIT)
         self._count = 0
         self._queues: dict[QueueName, _Queue] = {}
+        self._known: list[QueueName] = []
+        self._lines = UnitLines() if watch is None and ext is None else None
 
     def add(self, units: Array) -> None:
         """The next units; the array is copied."""
         while len(units):
             some = units[: _HELD - self._count]
-            self._count = gather_units(self._held, self._count, some)
-            units = units[len(some) :]
+            if self._lines is None:
+                self._count, seen = gather_units(self._held, self._count, some), len(some)
+            else:
+                seen, self._count = self._lines.match(some, self._held, self._count)
+                if seen < len(some):
+                    self._begin_line(self._lines, some[seen])
+            units = units[seen:]
             if self._count == _HELD:
                 self._compare()
 
     def finish(self) -> list[QueueRun]:
         """Compare the rest; the runs of all queues that got units."""
         self._compare()
+        for queue in self._queues.values():
+            self._end_line(queue)
         return [queue.finish() for queue in self._queues.values()]
+
+    def _queue(self, number: int) -> _Queue:
+        if number >= len(self._known):
+            self._known = self._names()
+        name = self._known[number]
+        queue = self._queues.get(name)
+        if queue is None:
+            queue = _Queue(self._directory, name, self._file_size, self._before.get(name), self._ext)
+            self._queues[name] = queue
+        return queue
+
+    def _begin_line(self, lines: UnitLines, unit: np.void) -> None:
+        """Read ahead in the file that a unit's place is in; where it does not simply go on there, it is left over."""
+        number = int(unit["queue"])
+        queue = self._queue(number)
+        if queue.line == number:
+            self._end_line(queue)
+        data = b""
+        if queue.line < 0:  # or another number has the same name
+            most = max(min(_AHEAD, _AHEAD_OF_ALL // len(self._known)), _AHEAD_LEAST)
+            data = queue.ahead(int(unit["queue_offset"]), int(unit["phy_offset"]), most)
+        if data:
+            queue.line = number
+            lines.begin(number, queue.ahead_of[0], int(unit["phy_offset"]) - 1, queue.last_end, data)
+        else:
+            lines.end(number, False)
+
+    def _end_line(self, queue: _Queue) -> None:
+        if self._lines is not None and queue.line >= 0:
+            queue.passed_ahead(*self._lines[queue.line])
+            self._lines.end(queue.line, True)
+            queue.line = -1
 
     def _compare(self) -> None:
         if not self._count:
             return
-        names = self._names()
-        units, offsets = group_units(self._held[: self._count], len(names))
+        self._known = self._names()
+        units, offsets = group_units(self._held[: self._count], len(self._known))
         self._count = 0
         if self._watch is not None:
             self._watch(units, offsets)
         for number in np.flatnonzero(np.diff(offsets)).tolist():
-            name = names[number]
-            queue = self._queues.get(name)
-            if queue is None:
-                queue = _Queue(self._directory, name, self._file_size, self._before.get(name), self._ext)
-                self._queues[name] = queue
+            queue = self._queue(number)
+            self._end_line(queue)
             queue.put(units[offsets[number] : offsets[number + 1]])
+            if self._lines is not None:
+                self._lines.end(number, True)
 
 
 class _Queue(UnitPlaces):
@@ -157,6 +204,27 @@ class _Queue(UnitPlaces):
         self._files = queue_files(os.path.join(directory, name[0], str(name[1])), QUEUE_UNIT_SIZE)[0] if usable else []
         self._starts = np.array([file.start // QUEUE_UNIT_SIZE for file in self._files], np.int64)
         self._ext = ext
+        self.line = -1  # its number among the lines, while it has one
+        self.ahead_of = -1, -1  # queue offset and phy offset of the unit that it began with
+
+    def ahead(self, place: int, phy_offset: int, most: int) -> bytes:
+        """What the file has from `place` on, where the message at `phy_offset` simply goes on; else nothing."""
+        file = self._files[number] if (number := self._file_of(place)) >= 0 else None
+        if file is None or not self.goes_on(place, phy_offset):
+            return b""
+        self.ahead_of = place, phy_offset
+        with contextlib.suppress(MQIndexError, FileNotFoundError):  # cut or deleted meanwhile
+            return self._places_of(file, place, most)
+        return b""
+
+    def passed_ahead(self, stop: int, phy_offset: int, last_end: int) -> None:
+        """The units from that one on were where they belong, up to the place `stop`."""
+        if stop > self.ahead_of[0]:
+            self._cover(self.ahead_of[0], stop)
+            self.passed(self.ahead_of, stop, phy_offset, last_end)
+
+    def _file_of(self, place: int) -> int:
+        return int(np.searchsorted(self._starts, place, "right")) - 1
 
     def finish(self) -> QueueRun:
         """What was found."""
@@ -171,12 +239,16 @@ class _Queue(UnitPlaces):
 
     def _write(self, units: Array) -> None:
         """Compare units with what is at their places."""
-        run, place = self._run, int(units["queue_offset"][0])
-        run.ranges = joined([*run.ranges, (place, place + len(units))])
+        place = int(units["queue_offset"][0])
+        self._cover(place, place + len(units))
+        self._compare(units)
+
+    def _cover(self, start: int, stop: int) -> None:
+        run = self._run
+        run.ranges = joined([*run.ranges, (start, stop)])
         if len(run.ranges) > _RANGES:
             run.scattered = True
             del run.ranges[_RANGES:]
-        self._compare(units)
 
     def _put_late(self, units: Array) -> int:
         """Those that are at their own place filled a hole; the others are repetitions.
@@ -196,8 +268,8 @@ class _Queue(UnitPlaces):
         for number, part in self._by_file(units):
             if number >= 0:
                 with contextlib.suppress(MQIndexError, FileNotFoundError):
-                    first, data = self._places_of(self._files[number], part)
-                    places = compare_units(data, first, part)
+                    first = int(part["queue_offset"][0])
+                    places = compare_units(self._places_of(self._files[number], first, len(part)), first, part)
                     different[at : at + len(part)] = False
                     different[at + places] = True
             at += len(part)
@@ -219,20 +291,20 @@ class _Queue(UnitPlaces):
                 self._absent(part, None)
                 continue
             file = self._files[number]
+            first = int(part["queue_offset"][0])
             try:
-                first, data = self._places_of(file, part)
+                data = self._places_of(file, first, len(part))
             except (MQIndexError, FileNotFoundError):  # cut or deleted meanwhile
                 self._absent(part, file.path)
             else:
                 self._compare_places(file, first, data, part)
 
-    def _places_of(self, file: LogFile, units: Array) -> tuple[int, bytes]:
-        """What the file has at the places of units with consecutive queue offsets: the first place, and the bytes."""
-        low = int(units["queue_offset"][0])
+    def _places_of(self, file: LogFile, first: int, most: int) -> bytes:
+        """What the file has at the places from `first` on."""
         with SparseFile(file.path) as opened:
-            first, places = file.start // QUEUE_UNIT_SIZE, opened.size // QUEUE_UNIT_SIZE
-            start, stop = (min(place - first, places) * QUEUE_UNIT_SIZE for place in (low, low + len(units)))
-            return low, opened.read(start, stop)
+            begin, places = file.start // QUEUE_UNIT_SIZE, opened.size // QUEUE_UNIT_SIZE
+            start, stop = (min(place - begin, places) * QUEUE_UNIT_SIZE for place in (first, first + most))
+            return opened.read(start, stop)
 
     def _compare_places(self, file: LogFile, first: int, data: bytes, units: Array) -> None:
         different = compare_units(data, first, units)

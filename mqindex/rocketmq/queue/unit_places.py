@@ -106,6 +106,23 @@ class UnitPlaces:
         for start, stop in stretches(np.diff(units["queue_offset"]) != 1, len(units)):
             self._put_line(units[start:stop])
 
+    def goes_on(self, place: int, phy_offset: int) -> bool:
+        """Whether the message at `phy_offset`, with this queue offset, is simply the next one, or the first of all."""
+        return 0 <= place < self._limit and phy_offset > self._phy_offset and self.next in (-1, place)
+
+    def passed(self, first: tuple[int, int], stop: int, phy_offset: int, last_end: int) -> None:
+        """Units up to the place `stop` were seen elsewhere to be where they belong: nothing odd, nothing to write.
+
+        `first`: queue offset and phy offset of the first of them, which went on here; `phy_offset`, `last_end`: of the
+        last one's message.
+        """
+        self.first = self.first or first
+        if self.next < 0:
+            self._begin(*first)
+            self._from_0 = first[0] == 0
+        self.units += stop - first[0]
+        self.next, self._phy_offset, self.last_end = stop, phy_offset, last_end
+
     def _possible(self, units: Units) -> Units:
         """Without what one message gave twice, and without queue offsets that have no place."""
         queue_offset = units["queue_offset"]
