@@ -204,13 +204,15 @@ class IndexService(Closable):
         first, last = period(begin, end)
         hashes = key_batch(keys, topic=topic).hashes()
         parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
-        left = np.full(len(hashes), min(max_num, 2**31 - 1), np.int32)
-        for file in reversed(self.files):
+        left: int | npt.NDArray[np.int32] = min(max_num, 2**31 - 1)  # of every key, then of each
+        files = self.files
+        for file in reversed(files):
             if file.is_time_matched(first, last):
-                values, offsets = file.select_hashes(hashes, left, begin=first, end=last)
-                left -= np.diff(offsets).astype(np.int32)
-                parts.append((values, offsets))
-            if file.header.begin_timestamp < first or not left.any():
+                parts.append(file.select_hashes(hashes, left, begin=first, end=last))
+                if file is files[0]:
+                    break
+                left = (left - np.diff(parts[-1][1])).astype(np.int32)
+            if file.header.begin_timestamp < first or not np.any(left):
                 break
         return _joined(parts, len(hashes))
 
