@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 from collections.abc import Callable
@@ -39,6 +38,8 @@ def with_options_of(home: Callable[..., object]) -> Callable[[AnyFunction], AnyF
         @functools.wraps(function)
         def checked(*arguments: Any, **named: Any) -> Any:
             for name in named.keys() - names:
+                import difflib  # only for a slip
+
                 near = difflib.get_close_matches(name, names, n=1)
                 hint = f". Did you mean {near[0]!r}?" if near else ""
                 raise TypeError(f"{function.__qualname__}() got an unexpected keyword argument {name!r}{hint}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import os
@@ -56,9 +55,11 @@ class _OnDemand(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        near = [] if args[0] in COMMANDS else difflib.get_close_matches(args[0], COMMANDS, 1)
-        if near:
-            raise click.UsageError(f"no such command: {args[0]}; did you mean {near[0]}?", ctx)
+        if args[0] not in COMMANDS:
+            import difflib  # only for a slip
+
+            for near in difflib.get_close_matches(args[0], COMMANDS, 1):
+                raise click.UsageError(f"no such command: {args[0]}; did you mean {near}?", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

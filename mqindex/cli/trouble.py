@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 import threading
-import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -124,6 +123,8 @@ def _import_sentence(error: ImportError) -> str:
 
 
 def _bug_sentence(error: Exception) -> str:
+    import traceback  # only here
+
     if sys.flags.dev_mode:  # python -X dev -m mqindex ...
         traceback.print_exc()
     frame = traceback.extract_tb(error.__traceback__)[-1]

@@ -15,7 +15,6 @@ import itertools
 import os
 import re
 import shlex
-import shutil
 import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -272,6 +271,8 @@ def discard(path: str) -> None:
 
     The owner file goes last: without it, what a killed run left of the directory would be nobody's, and stay for ever.
     """
+    import shutil  # loads three compressors, which no check needs
+
     with contextlib.suppress(OSError):  # of some of its calls `rmtree` does not ignore them
         for entry in list(os.scandir(path)):
             if entry.is_dir(follow_symlinks=False):
@@ -312,6 +313,8 @@ def require_apart(out: str, places: Iterable[str], whose: str, *, home: str | No
 
 def check_space(directory: str, needed: int) -> int:
     """The free bytes; what the file system cannot hold is refused before the work begins, with `OSError(ENOSPC)`."""
+    import shutil
+
     free = shutil.disk_usage(directory).free
     if needed > free:
         text = f"{os.strerror(errno.ENOSPC)}: this needs {needed:,} bytes, {free:,} are free"
