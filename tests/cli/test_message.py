@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 import sys
 import zlib
 from pathlib import Path
@@ -110,6 +111,29 @@ def test_an_id_that_several_messages_have_shows_all(shell: Shell, hostile: Path)
     assert bytes.fromhex(both[1]["body"]) == b"\xff\x00\x1b[2J" * 200
     (one,) = shell("message", hostile, "same", "--topic", "T", "--json").json
     assert one["body"] == "\x1b]0;x\x07one\r\ntwo\n"
+
+
+@pytest.mark.parametrize(
+    ("properties", "holds"),
+    [
+        ({"INNER_NUM": "2", "INNER_BASE": "7"}, "an inner batch of 2 messages from queue offset 7 on"),
+        ({"INNER_NUM": "-\x1b[2J"}, "an inner batch of an unknown number of messages"),
+    ],
+)
+def test_an_inner_batch_is_shown_as_what_it_is(
+    properties: dict[str, str], holds: str, shell: Shell, tmp_path: Path
+) -> None:
+    """Its many messages were one text of control characters."""
+    inner = struct.pack(">iiiii1sh", 23, 0, 0, 0, 1, b"x", 0)
+    with MessageStore.open(tmp_path / "store", writable=True) as store:
+        store.put_message(NewMessage("T", inner * 2, keys="k", sys_flag=0x80, uniq_key="batch", properties=properties))
+    shown = shell("message", tmp_path / "store", "batch")
+    assert f"body  46 bytes, {holds}" in shown.lines
+    assert shown.lines[-1].startswith("  00000020  ")  # in hex
+    (one,) = shell("message", tmp_path / "store", "batch", "--json").json
+    assert (one["body_format"], one["body"]) == ("hex", inner.hex() * 2)
+    row = shell("query", tmp_path / "store", "--topic", "T", "k", "--messages").lines[-1]
+    assert row.endswith(f"({holds})")
 
 
 def test_a_body_is_shown_whole_only_where_asked(shell: Shell, hostile: Path) -> None:

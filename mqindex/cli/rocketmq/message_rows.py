@@ -100,5 +100,7 @@ def _beginning(message: Message) -> str:
     body = Body.of(message)
     if body.data is None:
         return f"({body.codec}, not readable)"
+    if body.holds:
+        return f"({body.holds})"
     text = body.data.hex(" ") if body.text is None else body.text
     return text if len(text) <= _BEGINNING else f"{text[:_BEGINNING]}..."

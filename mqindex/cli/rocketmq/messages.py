@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Body", "absence", "find_messages", "message_fields", "print_message"]
 
+_NUMBER = re.compile(r"[0-9]{1,19}")
 _PHY_OFFSET = re.compile(r"[0-9]{1,19}")
 _MOST_OF_AN_ID = 64  # messages: a retry, a transaction and a dead letter keep the id of the message they are of
 _BEGINNING: Final = 1024  # characters of a body that are shown where --body does not ask for it
@@ -29,11 +30,15 @@ _WIDE, _NARROW = 16, 8  # bytes in a line of hex
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body as its producer sent it, and how it is stored. `data` None: it cannot be decompressed, see `problem`."""
+    """A body as its producer sent it, and how it is stored. `data` None: it cannot be decompressed, see `problem`.
+
+    `holds`: that it is an inner batch of RocketMQ 5, many messages in one; "" for the body of a single message.
+    """
 
     data: bytes | None
     codec: str | None
     problem: str = ""
+    holds: str = ""
 
     @classmethod
     def of(cls, message: Message) -> Body:
@@ -43,17 +48,27 @@ class Body:
         codec = None
         try:
             codec = codec_of(message.sys_flag)
-            return cls(message.body, codec)
+            return cls(message.body, codec, holds=_inner_batch(message))
         except (FormatError, ImportError) as error:
             return cls(None, codec, str(error))
 
     @property
     def text(self) -> str | None:
-        """The body as text; None: it is none in UTF-8."""
+        """The body as text; None: it is none in UTF-8, or many messages."""
         try:
-            return None if self.data is None else self.data.decode()
+            return None if self.data is None or self.holds else self.data.decode()
         except UnicodeDecodeError:
             return None
+
+
+def _inner_batch(message: Message) -> str:
+    from mqindex.rocketmq.log.body import INNER_BATCH
+
+    if not message.sys_flag & INNER_BATCH:
+        return ""
+    number, base = (message.properties.get(name, "") for name in ("INNER_NUM", "INNER_BASE"))
+    many = plural(int(number), "message") if _NUMBER.fullmatch(number) else "an unknown number of messages"
+    return f"an inner batch of {many}" + (f" from queue offset {base} on" if _NUMBER.fullmatch(base) else "")
 
 
 def find_messages(store: MessageStore, name: str, topic: str | None) -> list[Message]:
@@ -125,7 +140,7 @@ def print_message(message: Message, body: Body, form: str | None, *, brief: bool
     width = min(max(map(len, message.properties), default=0), _WIDEST_NAME)
     for field, value in message.properties.items():
         print_line(f"  {printable(field):<{width}}  {value}")
-    print_line(f"body  {_extent(message, body)}")
+    print_line(f"body  {_extent(message, body)}{body.holds and f', {body.holds}'}")
     if body.data and (form or not brief):
         _print_body(body, form)
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from mqindex.errors import FormatError
 
-__all__ = ["COMPRESSED", "MAX_BODY_SIZE", "codec_of", "decompress"]
+__all__ = ["COMPRESSED", "INNER_BATCH", "MAX_BODY_SIZE", "codec_of", "decompress"]
 
 COMPRESSED: Final = 0x1
+INNER_BATCH: Final = 0x80  # from 4.9.4 on: the body holds many messages, as `MessageDecoder.decodeMessages` reads them
 _TYPE_SHIFT, _TYPE_MASK = 8, 0x7
 _CODECS = ("zlib", "lz4", "zstd", "zlib")  # 0: brokers before 4.9.4 wrote no type
 MAX_BODY_SIZE: Final = 1 << 28  # a few hostile bytes must not ask for all memory; brokers limit bodies to 4 MiB

@@ -22,6 +22,7 @@ from mqindex.rocketmq.index.compare_moved import end_agrees
 from mqindex.rocketmq.index.geometry import Geometry
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.layout import MAGIC_MESSAGE_V2
+from mqindex.rocketmq.log.body import INNER_BATCH
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.expiry import was_deleted
 from mqindex.rocketmq.log.log_entries import LogEntries, LogSpan
@@ -35,7 +36,6 @@ _SAMPLE_BYTES = 4 << 20
 _SINCE_5_4 = ("rocksdbstore",)
 _SINCE_5_0 = ("abort.bak", "timerwheel", "timerlog", "batchconsumequeue", "compaction")
 _OLD, _NEW, _TAGS = "4.9.3", "5.0.0", "5.4.0"  # each stands for all versions of its rules
-_INNER_BATCH = 0x80
 _SEPARATOR = 2
 
 
@@ -131,7 +131,7 @@ def _traces(log: CommitLog, span: LogSpan) -> LogTraces:
             separated += int(np.count_nonzero(last == _SEPARATOR))
             unseparated += int(np.count_nonzero((last != _SEPARATOR) & (last != 0)))
             since_5_1 = since_5_1 or bool(np.any(data[at + 7] == MAGIC_MESSAGE_V2 & 0xFF))
-            inner = np.flatnonzero(batch["sys_flag"] & _INNER_BATCH)
+            inner = np.flatnonzero(batch["sys_flag"] & INNER_BATCH)
             if len(inner):
                 topics = batch["topic"].to_pylist()
                 batch_topics.update(topics[row] for row in inner)
