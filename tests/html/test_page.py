@@ -83,6 +83,15 @@ def page_with(text: str) -> Page:
     return page
 
 
+def test_what_is_cut_on_a_narrow_screen_shows_that_it_goes_on() -> None:
+    """Half a picture of coverage looked like the whole one."""
+    on_screen, _, printed = render(page_with("x")).partition("@media print")
+    (rule,) = re.findall(r"\.scroll \{([^}]*)\}", on_screen)
+    assert "overflow-x: auto" in rule
+    assert [rule.count(word) for word in (" local", " scroll")] == [2, 2]  # covers that go with the picture, shadows
+    assert ".scroll { overflow: visible; background: none; }" in printed
+
+
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:12]))
 def test_hostile_text_is_shown_as_text_and_cut(text: str) -> None:
     source = render(page_with(text))
