@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _INFERRED = "inferred"
-_SAMPLE_BYTES = 1 << 20
+_SAMPLE_BYTES = 1 << 18
 _NAME_DIGITS = 20
 
 
@@ -92,7 +92,7 @@ def _survey(options: StoreOptions) -> Survey:
     spans = _spans(files)
     index_files, directories = store.index_paths(options.index), store.index_directories(options.index)
     chosen, known = _geometry(options, index_files)
-    traces = log_traces(options, spans)
+    traces = log_traces(spans)
     version = survey_version(options, spans, index_files, chosen.value, traces)
     return Survey(
         options=options,
@@ -166,7 +166,7 @@ def index_switched_off(options: StoreOptions) -> Finding:
 
 
 def estimated_entries(found: Survey) -> tuple[int, int]:
-    """How many entries and units the log holds, from the first MiB of its first, middle and last file."""
+    """How many entries and units the log holds, from the first 256 KiB of its first, middle and last file."""
     spans = [found.spans[at] for at in sorted({0, len(found.spans) // 2, len(found.spans) - 1})] if found.spans else []
     read = entries = units = 0
     for span in spans:
@@ -176,7 +176,7 @@ def estimated_entries(found: Survey) -> tuple[int, int]:
             walk = FileWalk(log, replace(span, last=False), span.file_start, stop, tags=found.tags, queues=table)
             for _ in walk:
                 units += len(walk.units)
-            read += stop - span.file_start
+            read += (stop if walk.end is None else walk.end) - span.file_start  # a large message ends behind the stop
             entries += walk.entries
     return (entries * found.log_bytes // read, units * found.log_bytes // read) if read else (0, 0)
 

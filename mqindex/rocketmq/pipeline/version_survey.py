@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mqindex._native.commit_log import Scanner
 from mqindex.errors import FormatError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
@@ -23,9 +24,10 @@ from mqindex.rocketmq.index.geometry import Geometry
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.layout import MAGIC_MESSAGE_V2
 from mqindex.rocketmq.log.body import INNER_BATCH
-from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.expiry import was_deleted
+from mqindex.rocketmq.log.log_columns import columns_of
 from mqindex.rocketmq.log.log_entries import LogEntries, LogSpan
+from mqindex.rocketmq.log.log_scan import first_frame
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import StoreOptions
 
@@ -36,6 +38,8 @@ _SAMPLE_BYTES = 4 << 20
 _SINCE_5_4 = ("rocksdbstore",)
 _SINCE_5_0 = ("abort.bak", "timerwheel", "timerlog", "batchconsumequeue", "compaction")
 _OLD, _NEW, _TAGS = "4.9.3", "5.0.0", "5.4.0"  # each stands for all versions of its rules
+_BATCH_ROWS = 4096
+_COLUMNS = ("phy_offset", "size", "topic", "sys_flag")
 _SEPARATOR = 2
 
 
@@ -105,32 +109,33 @@ def _trace_of_5(root: str, traces: LogTraces) -> str | None:
     return "config/topics.json" if any(config.attributes for config in configs.values()) else None
 
 
-def log_traces(options: StoreOptions, spans: Sequence[LogSpan]) -> LogTraces:
+def log_traces(spans: Sequence[LogSpan]) -> LogTraces:
     """Look at the newest few MiB of the log."""
     if not spans:
         return LogTraces()
     try:
-        with CommitLog.open(options.commitlog, mapped_file_size=options.mapped_file_size) as log:
+        with MappedFile.open(spans[-1].path) as log:
             return _traces(log, spans[-1])
     except (MQIndexError, OSError):
         return LogTraces()
 
 
-def _traces(log: CommitLog, span: LogSpan) -> LogTraces:
-    start = max(span.file_start, span.stop - _SAMPLE_BYTES)
+def _traces(log: MappedFile, span: LogSpan) -> LogTraces:
+    stop = min(span.stop, span.file_start + log.size)
+    at = first_frame(log.map, span.file_start, max(span.file_start, stop - _SAMPLE_BYTES), stop)
+    if at < 0:
+        return LogTraces()
     separated = unseparated = 0
     since_5_1 = False
     batch_topics: set[str] = set()
-    names = ["phy_offset", "size", "topic", "sys_flag"]
-    with MappedFile.open(span.path) as mapped:
-        data = np.frombuffer(memoryview(mapped.map), np.uint8)[start - span.file_start : span.stop - span.file_start]
-        for batch in log.scan(start, start + len(data), columns=names):
-            whole = batch["phy_offset"] + batch["size"] <= start + len(data)
-            at, size = batch["phy_offset"][whole] - start, batch["size"][whole]
-            last = data[at + size - 1]  # properties end a frame; 0 is the length of none
+    data = np.frombuffer(memoryview(log.map), np.uint8)
+    for frames in Scanner(log.map, span.file_start, at, stop, check_crc=True, max_frames=_BATCH_ROWS):
+        for batch in columns_of(log.map, frames, _COLUMNS):
+            begin = batch["phy_offset"] - span.file_start
+            last = data[begin + batch["size"] - 1]  # properties end a frame; 0 is the length of none
             separated += int(np.count_nonzero(last == _SEPARATOR))
             unseparated += int(np.count_nonzero((last != _SEPARATOR) & (last != 0)))
-            since_5_1 = since_5_1 or bool(np.any(data[at + 7] == MAGIC_MESSAGE_V2 & 0xFF))
+            since_5_1 = since_5_1 or bool(np.any(data[begin + 7] == MAGIC_MESSAGE_V2 & 0xFF))
             inner = np.flatnonzero(batch["sys_flag"] & INNER_BATCH)
             if len(inner):
                 topics = batch["topic"].to_pylist()
