@@ -26,6 +26,32 @@ cdef extern from "mqi_log_scan.h" nogil:
         int64_t store_host_pos
         int32_t born_host_len
         int32_t store_host_len
+        int64_t phy_offset
+        int64_t queue_offset
+        int64_t born_timestamp
+        int64_t store_timestamp
+        int64_t prepared_transaction_offset
+        int64_t body_pos
+        int64_t topic_pos
+        int64_t properties_pos
+        int32_t size
+        int32_t body_crc
+        int32_t queue_id
+        int32_t flag
+        int32_t sys_flag
+        int32_t reconsume_times
+        int32_t body_len
+        int32_t topic_len
+        int32_t properties_len
+
+    ctypedef struct mqi_log_scan:
+        int64_t at
+        int64_t blank
+        int done
+        mqi_log_fault fault
+
+    int64_t mqi_log_scan_frames(
+        const mqi_log* log, mqi_log_scan* scan, int64_t stop, mqi_log_frame* out, int64_t max) noexcept
 
 
 cdef class LogBuffer(Source):

@@ -10,7 +10,14 @@ A fault is `(at, kind, field, expected, got)`: the phy offset of the first bad f
 cimport cython
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
 
-from mqindex._native.commit_log cimport LogBuffer, mqi_log, mqi_log_fault, mqi_log_frame
+from mqindex._native.commit_log cimport (
+    LogBuffer,
+    mqi_log,
+    mqi_log_fault,
+    mqi_log_frame,
+    mqi_log_scan,
+    mqi_log_scan_frames,
+)
 from mqindex._native.crc cimport checksum32
 from mqindex._native.guard cimport still_whole
 from mqindex._native.memory cimport Pinned, Source, target_of
@@ -25,14 +32,6 @@ cdef extern from "mqi_log_scan.h" nogil:
     int MQI_EXACTLY
     int MQI_AT_LEAST
 
-    ctypedef struct mqi_log_scan:
-        int64_t at
-        int64_t blank
-        int done
-        mqi_log_fault fault
-
-    int64_t mqi_log_scan_frames(
-        const mqi_log* log, mqi_log_scan* scan, int64_t stop, mqi_log_frame* out, int64_t max) noexcept
     void mqi_log_scan_at(
         const mqi_log* log, const int64_t* at, int64_t n, mqi_log_frame* out, uint8_t* valid) noexcept
 

@@ -12,12 +12,11 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
+from mqindex._native.consume_queue cimport MQI_UNIT_SIZE, mqi_unit_take, mqi_units_check, mqi_units_take
 from mqindex._native.memory cimport Pinned, integers, target_of
 
 
 cdef extern from "mqi_consume_queue.h" nogil:
-    int MQI_UNIT_SIZE
-
     ctypedef struct mqi_queue_unit:
         int64_t phy_offset
 
@@ -38,22 +37,6 @@ cdef extern from "mqi_consume_queue.h" nogil:
         const uint8_t* units, int64_t n, int64_t* phy_offsets, int32_t* sizes, int64_t* tags_codes) noexcept
     int64_t mqi_units_select(
         const uint8_t* units, int64_t n, int64_t first, const int32_t* hashes, int64_t k, int64_t* out) noexcept
-
-    ctypedef struct mqi_unit_take:
-        const int64_t* starts
-        const int64_t* stops
-        int64_t files
-        int64_t* queue_offsets
-        int64_t* phy_offsets
-        int32_t* sizes
-        int64_t* tags_codes
-        int64_t room
-        int64_t found
-        int64_t gone
-
-    int64_t mqi_units_take(
-        mqi_unit_take* t, const int32_t* hashes, int64_t k, const uint8_t* units, int64_t n, int64_t first) noexcept
-    int64_t mqi_units_check(const uint8_t* units, int64_t n) noexcept
     int64_t mqi_units_compare(
         const uint8_t* queue, int64_t places, int64_t first_offset, const mqi_queue_unit* units, int64_t n,
         int64_t* out) noexcept

@@ -5,10 +5,10 @@
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject_GenericSetAttr
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memchr, memset
 
-from mqindex._native.commit_log cimport LogBuffer, mqi_log, mqi_log_fault
+from mqindex._native.commit_log cimport LogBuffer, mqi_log_frame, mqi_log_scan, mqi_log_scan_frames
 
 
 cdef extern from "Python.h":
@@ -19,33 +19,6 @@ cdef extern from "Python.h":
 cdef extern from "mqi_log_text.h" nogil:
     int MQI_LOG_TEXT_MAX
 
-    ctypedef struct mqi_log_frame:
-        int64_t phy_offset
-        int64_t queue_offset
-        int64_t born_timestamp
-        int64_t store_timestamp
-        int64_t prepared_transaction_offset
-        int64_t body_pos
-        int64_t topic_pos
-        int64_t properties_pos
-        int32_t size
-        int32_t body_crc
-        int32_t queue_id
-        int32_t flag
-        int32_t sys_flag
-        int32_t reconsume_times
-        int32_t body_len
-        int32_t topic_len
-        int32_t properties_len
-
-    ctypedef struct mqi_log_scan:
-        int64_t at
-        int64_t blank
-        int done
-        mqi_log_fault fault
-
-    int64_t mqi_log_scan_frames(
-        const mqi_log* log, mqi_log_scan* scan, int64_t stop, mqi_log_frame* out, int64_t max) noexcept
     int64_t mqi_log_host_texts(
         const uint8_t* buf, const mqi_log_frame* frames, int64_t n, int born, int64_t* offsets, char* out) noexcept
     int64_t mqi_log_ids(

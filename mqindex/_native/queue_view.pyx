@@ -10,6 +10,7 @@ from cpython.unicode cimport PyUnicode_CheckExact
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from mqindex._native.arrays cimport int32_array, int64_array
+from mqindex._native.consume_queue cimport MQI_UNIT_SIZE, mqi_unit_take, mqi_units_check, mqi_units_take
 from mqindex._native.guard cimport Mapping, mqi_guard_was_cut
 from mqindex._native.memory cimport Pinned
 from mqindex._native.numbers cimport mqi_plain_int
@@ -18,26 +19,6 @@ from mqindex._native.numbers cimport mqi_plain_int
 cdef extern from "<unistd.h>" nogil:
     int F_OK
     int access(const char* path, int mode) noexcept
-
-cdef extern from "mqi_consume_queue.h" nogil:
-    int MQI_UNIT_SIZE
-
-    ctypedef struct mqi_unit_take:
-        const int64_t* starts
-        const int64_t* stops
-        int64_t files
-        int64_t* queue_offsets
-        int64_t* phy_offsets
-        int32_t* sizes
-        int64_t* tags_codes
-        int64_t room
-        int64_t found
-        int64_t gone
-
-    int64_t mqi_units_take(
-        mqi_unit_take* t, const int32_t* hashes, int64_t k, const uint8_t* units, int64_t n, int64_t first) noexcept
-    int64_t mqi_units_check(const uint8_t* units, int64_t n) noexcept
-
 
 cdef enum:
     MOST = 1 << 16  # messages that one answer has room for
