@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from tests.peer.jvm import Jvm, archive
 from tests.peer.kafka.broker import Broker
 from tests.peer.kafka.client import Outgoing as Record
-from tests.peer.maven import VERSIONS, PeerError
+from tests.peer.maven import VERSIONS, exit_code
 from tests.peer.rocketmq.broker import Peer
 from tests.peer.rocketmq.client import Outgoing
 
@@ -56,20 +56,15 @@ def kafka(version: str, home: Path) -> None:
         broker.close()
 
 
-def main() -> int:
+def record() -> None:
     """Makes those that are missing."""
     Jvm.makes_archives = True
-    try:
-        for name, make in (("rocketmq", rocketmq), ("kafka", kafka)):
-            for version in VERSIONS[name]:
-                if not all(archive(name, version, each).exists() for each in (BROKER, CLIENTS[name])):
-                    with TemporaryDirectory() as home:
-                        make(version, Path(home))
-    except PeerError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+    for name, make in (("rocketmq", rocketmq), ("kafka", kafka)):
+        for version in VERSIONS[name]:
+            if not all(archive(name, version, each).exists() for each in (BROKER, CLIENTS[name])):
+                with TemporaryDirectory() as home:
+                    make(version, Path(home))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(record))

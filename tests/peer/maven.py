@@ -10,9 +10,10 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["BUILT", "VERSIONS", "PeerError", "class_path", "java"]
+__all__ = ["BUILT", "VERSIONS", "PeerError", "class_path", "exit_code", "java"]
 
 VERSIONS = {"rocketmq": ("4.9.3", "5.5.0"), "kafka": ("3.9.1", "4.1.0")}
 PROJECT = Path(__file__).parent
@@ -72,17 +73,22 @@ def _package(broker: str, version: str, target: Path) -> None:
     raise PeerError(f"Maven could not build the driver for {what}: {said[:300]} (all: {log})")
 
 
-def main() -> int:
-    """Fetches and compiles what is missing."""
+def exit_code(work: Callable[[], None]) -> int:
+    """Of a command that does this: 1 where something of a broker is missing, which is said."""
     try:
-        for broker, versions in VERSIONS.items():
-            for version in versions:
-                class_path(broker, version)
+        work()
     except PeerError as error:
         print(error, file=sys.stderr)
         return 1
     return 0
 
 
+def fetch() -> None:
+    """Fetches and compiles what is missing."""
+    for broker, versions in VERSIONS.items():
+        for version in versions:
+            class_path(broker, version)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(fetch))
