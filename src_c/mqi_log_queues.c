@@ -70,16 +70,21 @@ static int keep_topic(mqi_log_queues *t, const uint8_t *topic, int32_t n) {
     return 1;
 }
 
+static inline int is_queue(const mqi_log_queues *t, const mqi_log_queue *q, const uint8_t *topic, int32_t topic_len,
+                           int32_t queue_id) {
+    return q->queue_id == queue_id && q->topic_len == topic_len &&
+           (topic_len == 0 || memcmp(t->topics + q->topic_at, topic, (size_t)topic_len) == 0);
+}
+
 int32_t mqi_log_queue_number(mqi_log_queues *t, const uint8_t *topic, int32_t topic_len, int32_t queue_id) {
+    if (t->n > 0 && is_queue(t, t->queues + t->last, topic, topic_len, queue_id)) return t->last;
     if (!t->secret[1]) choose_secret(t);
     uint32_t hash = hash_of(t, topic, topic_len, queue_id), at = hash & t->mask;
     if (t->slots) {
         for (; t->slots[at]; at = (at + 1) & t->mask) {
             const mqi_log_queue *q = t->queues + t->slots[at] - 1;
-            if (q->hash == hash && q->queue_id == queue_id && q->topic_len == topic_len &&
-                (topic_len == 0 || memcmp(t->topics + q->topic_at, topic, (size_t)topic_len) == 0)) {
-                return (int32_t)(t->slots[at] - 1);
-            }
+            if (q->hash == hash && is_queue(t, q, topic, topic_len, queue_id))
+                return t->last = (int32_t)(t->slots[at] - 1);
         }
     }
     if (t->no_memory || ((!t->slots || t->n == t->room) && !grow(t)) || !keep_topic(t, topic, topic_len)) {
@@ -89,7 +94,7 @@ int32_t mqi_log_queue_number(mqi_log_queues *t, const uint8_t *topic, int32_t to
     for (at = hash & t->mask; t->slots[at];) at = (at + 1) & t->mask;
     t->queues[t->n] = (mqi_log_queue){hash, queue_id, topic_len, t->topics_len - topic_len};
     t->slots[at] = (uint32_t)++t->n;
-    return t->n - 1;
+    return t->last = t->n - 1;
 }
 
 void mqi_log_queues_free(mqi_log_queues *t) {

@@ -19,8 +19,8 @@ typedef struct {
     int lmq;            /* of those, %LMQ%... has only queue 0 */
     int system_topics;  /* also of retry, system and schedule topics */
 
-    uint64_t secret[2]; /* of the hash of a queue's name; chosen with the first queue */
-    int32_t n, room;
+    uint64_t secret[2];    /* of the hash of a queue's name; chosen with the first queue */
+    int32_t n, room, last; /* `last`: whose number was asked for last, which is often asked for again */
     mqi_log_queue *queues;
     uint32_t *slots, mask; /* number + 1, 0: free */
     uint8_t *topics;

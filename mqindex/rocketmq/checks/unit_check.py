@@ -43,7 +43,7 @@ Array = npt.NDArray[Any]
 ExtReader = Callable[[QueueName, Array], tuple[Array, Array]]
 
 _HELD = 1 << 16  # units in memory before they are compared
-_AHEAD, _AHEAD_OF_ALL, _AHEAD_LEAST = 6000, 1 << 18, 64  # places read at once: of a queue, of all together, at least
+_AHEAD, _AHEAD_OF_ALL, _AHEAD_LEAST = 24000, 1 << 18, 64  # places read at once: of a queue, of all together, at least
 _MAX_LISTED = 20  # differences of one queue in one stretch that are listed one by one
 _RANGES = 1000  # stretches of queue offsets of one queue in one stretch of the log; a broker makes one
 
