@@ -78,7 +78,9 @@ def move_aside(path: str, backup: str, root: str) -> None:
     """A file or directory goes to the backup; to another file system by a copy. The caller syncs as after `keep`."""
     _make_home(backup, root)
     if disk.exists(backup):
-        raise FileStateError("something stands where an old file is to be kept", path=backup, got=f"{path} besides")
+        raise FileStateError(
+            "something is already in the place where an old file is to be kept", path=backup, got=f"{path} besides"
+        )
     try:
         disk.rename(path, backup)
     except OSError as error:

@@ -58,7 +58,7 @@ def new_record(root: str, changes: Sequence[Entry], takes_back: str | None) -> R
 
 
 def require_next(backup: str) -> None:
-    """`FileStateError` where changes stand on those of this backup, with the one that is to be put back first."""
+    """`FileStateError` where later changes build on those of this backup: it names the one to put back first."""
     root, name = os.path.split(backup)
     there = recorded(root)
     if name not in there or name in (following := _next(there)) or there[following[0]].takes_back == name:

@@ -77,10 +77,10 @@ def _record(exchange: Exchange, pending: Collection[Change], scratch: str) -> No
     if disk.exists(exchange.backup):
         return
     entries = dict.fromkeys(_entry(exchange.root, one.name) for one in pending)
-    told = new_record(exchange.root, tuple(entries), exchange.takes_back)
+    content = new_record(exchange.root, tuple(entries), exchange.takes_back).to_bytes()
     home = _new_directory(scratch, exchange.root)
     record = os.path.join(home, RECORD)
-    disk.write_new(record, told.to_bytes())
+    disk.write_new(record, content)
     disk.own_like(record, exchange.root)
     disk.sync_file(record)
     disk.sync_directory(home)

@@ -32,7 +32,7 @@ class Holder(NamedTuple):
 
 _held: set[tuple[int, int, int]] = set()
 _held_lock = threading.Lock()
-_unlocked: set[str] = set()  # directories of which it was told
+_unlocked: set[str] = set()  # directories that a warning has named
 
 
 def state(path: str) -> State:
@@ -104,7 +104,7 @@ def hold(path: str, *, create: bool = True) -> Iterator[None]:
 def _require(locked: bool | None, path: str, refused: str, end: str) -> None:
     if locked is None:
         raise FileStateError(
-            "this file system takes no locks, so that nothing tells who else is writing",
+            "this file system takes no locks, so it is unknown who else is writing",
             path=path,
             hint="mount it with locks (NFS: without nolock), or work on a copy of the directory",
         )

@@ -130,7 +130,7 @@ class MappedFile:
         self._advise(getattr(mmap, "MADV_HUGEPAGE", None))
 
     def will_need(self, start: int, stop: int) -> None:
-        """The bytes [start, stop) will be read soon: read them ahead, and nothing behind them."""
+        """The bytes [start, stop) will be read soon: read them ahead, and nothing after them."""
         first = start - start % mmap.PAGESIZE
         self._advise(getattr(mmap, "MADV_WILLNEED", None), first, stop - first)
 

@@ -1,4 +1,4 @@
-"""Who may write a file, told by its owner and mode; and whose a new file gets."""
+"""Who may write a file, by its owner and mode; and whose a new file gets."""
 
 from __future__ import annotations
 

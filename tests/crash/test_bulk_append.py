@@ -170,7 +170,7 @@ def test_what_stands_where_the_next_file_goes_is_not_overwritten(tmp_path: Path)
     with open_log(tmp_path) as log:
         log.append_messages(messages(0, 10_000))
         (tmp_path / f"{FILE_SIZE:020d}").write_bytes(b"precious")
-        with pytest.raises(FileStateError, match="something stands"):
+        with pytest.raises(FileStateError, match="something is already"):
             log.append_messages(messages(10_000, 20_000))
         assert log.max_phy_offset < FILE_SIZE
     assert (tmp_path / f"{FILE_SIZE:020d}").read_bytes() == b"precious"

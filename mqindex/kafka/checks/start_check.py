@@ -95,8 +95,8 @@ def _look_at_properties(path: str, look: StartFiles) -> None:
             lines = file.read(_LARGEST).splitlines()
     except FileNotFoundError:
         return
-    told = dict(_property(line.strip()) for line in lines if line.strip() and line.strip()[0] not in "#!")
-    reason = _wrong_property(told)
+    properties = dict(_property(line.strip()) for line in lines if line.strip() and line.strip()[0] not in "#!")
+    reason = _wrong_property(properties)
     if reason is not None:
         look.stop(catalogue.META_PROPERTIES, path, reason)
 
@@ -106,15 +106,15 @@ def _property(line: str) -> tuple[str, str]:
     return key, value
 
 
-def _wrong_property(told: dict[str, str]) -> str | None:
-    version = told.get("version", "0")
+def _wrong_property(properties: dict[str, str]) -> str | None:
+    version = properties.get("version", "0")
     if version not in ("0", "1"):
         return f"version {version}"
     name = "node.id" if version == "1" else "broker.id"
-    number = told.get(name)
+    number = properties.get(name)
     if number is not None and not re.fullmatch(r"[+-]?\d+", number, re.ASCII):
         return f"{name} {number!r}"
-    missing = [each for each in ("cluster.id", name) if version == "1" and each not in told]
+    missing = [each for each in ("cluster.id", name) if version == "1" and each not in properties]
     return f"no {missing[0]}" if missing else None
 
 
@@ -146,7 +146,7 @@ def _look_at_partition(path: str, look: StartFiles) -> None:
     for segment in files.segments:
         if os.path.getsize(segment.log) > MAX_LOG_SIZE:
             reason = f"longer than {MAX_LOG_SIZE} bytes"
-            look.obstacles.append(Obstacle(segment.log, reason))  # verify tells of it anyway, as of the next one
+            look.obstacles.append(Obstacle(segment.log, reason))  # verify finds it anyway, and so the next one
     try:
         read_epochs(path)
     except CorruptIndexError as error:

@@ -1,4 +1,4 @@
-"""The verdict on a broker's next start: what stands in its way, and what its recovery would make of the logs."""
+"""The verdict on a broker's next start: what prevents it, and what its recovery would make of the logs."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Final
 
-from mqindex.kafka.partition.offset_checkpoint import Offsets, told_offsets
+from mqindex.kafka.partition.offset_checkpoint import Offsets, readable_offsets
 
 __all__ = ["KnownOffsets", "known_offsets"]
 
@@ -28,4 +28,4 @@ class KnownOffsets:
 
 def known_offsets(log_dir: str) -> KnownOffsets:
     """A task: read the checkpoints."""
-    return KnownOffsets(*(told_offsets(os.path.join(log_dir, name)) for name in _CHECKPOINTS))
+    return KnownOffsets(*(readable_offsets(os.path.join(log_dir, name)) for name in _CHECKPOINTS))

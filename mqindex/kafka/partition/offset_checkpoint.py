@@ -9,7 +9,7 @@ from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files.regular import regular
 
-__all__ = ["Offsets", "log_start_offset", "log_start_offsets", "read_offsets", "told_offsets"]
+__all__ = ["Offsets", "log_start_offset", "log_start_offsets", "read_offsets", "readable_offsets"]
 
 Offsets = dict[str, int]
 """By the name of a partition's directory."""
@@ -47,7 +47,7 @@ def read_offsets(path: str) -> Offsets:
     return offsets
 
 
-def told_offsets(path: str) -> Offsets:
+def readable_offsets(path: str) -> Offsets:
     """The same, none where the checkpoint cannot be read: it says nothing then."""
     try:
         return read_offsets(path)
@@ -60,8 +60,8 @@ def log_start_offsets(log_dir: str) -> Offsets:
 
     Source: Kafka 4.1.0 `LogManager.loadLogs`; a file that cannot be read counts as absent there too.
     """
-    told = told_offsets(os.path.join(log_dir, "log-start-offset-checkpoint"))
-    return {name: max(offset, 0) for name, offset in told.items() if offset < 2**63}
+    known = readable_offsets(os.path.join(log_dir, "log-start-offset-checkpoint"))
+    return {name: max(offset, 0) for name, offset in known.items() if offset < 2**63}
 
 
 def log_start_offset(directory: str) -> int:

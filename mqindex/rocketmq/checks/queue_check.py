@@ -137,7 +137,7 @@ class _Places:
 
     def _look_at(self, file: LogFile, opened: SparseFile) -> None:
         first, places = file.start // QUEUE_UNIT_SIZE, min(opened.size, file.size) // QUEUE_UNIT_SIZE
-        written = first + min(places, -(-opened.data_end() // QUEUE_UNIT_SIZE))  # behind it there is nothing but zeros
+        written = first + min(places, -(-opened.data_end() // QUEUE_UNIT_SIZE))  # only zeros follow
         for start, stop in _uncovered(self._check.ranges, first, first + places):
             if self._behind is None or start >= self._behind:
                 self._look_behind(file, opened, start, min(stop, written))

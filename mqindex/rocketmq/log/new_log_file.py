@@ -22,7 +22,7 @@ _PLENTY = 4  # files of free space
 def create_log_file(path: str, size: int) -> None:
     """A file of zeros that takes no space yet, durably but for its name."""
     if disk.exists(path) and (not stat.S_ISREG(os.lstat(path).st_mode) or os.path.getsize(path) > 0):
-        raise FileStateError("something stands where the next file of the log goes", path=path)
+        raise FileStateError("something is already in the place of the log's next file", path=path)
     directory = os.path.dirname(path)
     with scratch(os.path.dirname(directory)) as place, appearing(path, like=directory, aside=place) as fd:
         disk.resize(fd, size)

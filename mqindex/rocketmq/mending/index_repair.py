@@ -42,7 +42,7 @@ def planned_actions(diagnosis: Diagnosis) -> list[str]:
 def _place(filled: Filled) -> str:
     after, before = filled.gap.after, filled.gap.before
     if after is not None:
-        return f"behind {os.path.basename(after.path)}"
+        return f"after {os.path.basename(after.path)}"
     return f"before {os.path.basename(before.path)}" if before is not None else "as the first"
 
 
