@@ -79,3 +79,9 @@ def test_dependabot_watches_places_that_are_there() -> None:
     assert set(watched) == set(files)
     for ecosystem, directory in watched.items():
         assert (ROOT / directory / files[ecosystem]).exists()
+
+
+def test_the_oldest_packages_replace_the_newest_that_are_there() -> None:
+    """uv keeps what is installed and fits: the job had NumPy 2.4 and PySpark 4.3, and said 1.26 and 4.0."""
+    (line,) = re.findall(r"- run: (.* lowest-direct .*)", (ROOT / ".github/workflows/checks.yml").read_text())
+    assert " --upgrade " in line and line.endswith("--extra all")
