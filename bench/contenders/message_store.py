@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import numpy as np
+
 from bench.contenders.result import Result, repeat
 from mqindex.engines import LocalEngine
 from mqindex.rocketmq import MessageStore
@@ -16,25 +18,29 @@ __all__ = ["get_messages", "verify"]
 def get_messages(
     *, store: str, tags: str, batch: int, columns: list[str] | None, exact: bool, scratch: str, **spec: Any
 ) -> Result:
-    """Every message with a tag, from the first to the last offset of a queue, in batches."""
+    """Every message with a tag, from the first to the last offset of a queue, in batches.
+
+    The offsets are added up within the time, as they are in Java, but all at once: NumPy adds 32 numbers in 1 us.
+    """
     result = Result()
     with MessageStore.open(store) as opened:
         for keep in repeat(**spec):
             start = time.perf_counter()
-            found = offsets = at = 0
+            parts, at = [], 0
             while True:
                 got = opened.get_messages(
                     "TopicTest", 0, at, max_msg_nums=batch, tags=tags, exact=exact, columns=columns
                 )
-                found += got.messages.num_rows
-                offsets += int(got.messages["phy_offset"].sum())
+                parts.append(got.messages["phy_offset"])
                 at = got.next_begin_offset
                 if at >= got.max_offset:
                     break
+            places = np.concatenate(parts)
+            offsets = int(places.sum())
             seconds = time.perf_counter() - start
             if keep:
-                result.add("get", seconds, found)
-            result.answer(found=found, offsets=offsets)
+                result.add("get", seconds, len(places))
+            result.answer(found=len(places), offsets=offsets)
     return result
 
 
