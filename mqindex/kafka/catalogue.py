@@ -134,6 +134,8 @@ OFFSET_INDEX: Final = _index("offset-index",
         "`mqindex repair` writes it; a broker reads the whole segment for it, but not from 1.1 to 2.2"),
     "An entry's position is after batches that its offset belongs to: look-ups miss them.",
     "An entry's offset is not one of the batch at its position; look-ups are right.")
+NO_OFFSETS_INDEXED = replace(OFFSET_INDEX.missing, severity="info",
+    hint="a broker makes it when it needs it first, and it would have no entry yet")
 OFFSET_INDEX_POSITION = Kind("offset-index-position", "error",
     "An entry's position is in the middle of a batch.", _REPAIR)
 OFFSET_INDEX_EMPTY = Kind("offset-index-empty", "warning",

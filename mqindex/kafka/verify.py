@@ -75,7 +75,7 @@ def verify(
     36
     >>> for finding in verify(path).findings:
     ...     finding.severity, finding.kind, finding.expected
-    ('warning', 'offset-index-missing', '0 entries')
+    ('info', 'offset-index-missing', '0 entries')
     ('error', 'time-index-missing', '1 entry')
     >>> verify(path + "/00000000000000000007.log").ok
     False

@@ -26,7 +26,7 @@ from tests.reference.commit_log import Record, scan_log
 from tests.reference.rebuild import log_files
 from tests.support.killed import killed
 
-ROUNDS = int(os.environ.get("MQINDEX_CRASH_ROUNDS") or 200)
+ROUNDS = int(os.environ.get("MQINDEX_CRASH_ROUNDS") or 60)
 ROUNDS_PER_LOG = 12
 FILE_SIZE = 1 << 14
 ACK = struct.Struct("=qq")  # number of a message, its phy offset

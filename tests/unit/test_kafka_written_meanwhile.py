@@ -154,6 +154,6 @@ def test_an_index_that_a_broker_has_not_made_yet_is_no_error(tmp_path: Path) -> 
     os.truncate(writer.path("timeindex"), FULL["timeindex"])
     report = verify(tmp_path / "logs")
     assert report.ok, report.findings
-    assert [one.severity for one in report.findings if one.kind == "offset-index-missing"] == ["warning"]
+    assert [one.severity for one in report.findings if one.kind == "offset-index-missing"] == ["info"]
     (tmp_path / "logs" / ".kafka_cleanshutdown").touch()
     assert not verify(tmp_path / "logs").ok

@@ -148,7 +148,7 @@ def broker(path: str, held: object, done: object) -> None:
     with open(path, "r+b") as lock:
         fcntl.lockf(lock, fcntl.LOCK_EX)  # the whole file, as Java's tryLock()
         held.set()  # type: ignore[attr-defined]
-        done.wait(60)  # type: ignore[attr-defined]
+        done.wait(600)  # type: ignore[attr-defined]
 
 
 def test_a_log_dir_that_a_broker_holds_is_in_use(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_log_dir_that_a_broker_holds_is_in_use(tmp_path: Path) -> None:
     process = context.Process(target=broker, args=(str(tmp_path / ".lock"), held, done))
     process.start()
     try:
-        assert held.wait(60)
+        assert held.wait(600)
         with pytest.raises(StoreInUseError, match="a broker holds"):
             hold_lock(tmp_path).__enter__()
     finally:

@@ -64,8 +64,7 @@ def check_indexes(files: SegmentFiles, segment: LogSegment, made: Recovered, *, 
     for kind, wanted in rebuilt.items():
         path = files.indexes.get(kind)
         if path is None:
-            unused = made.valid_bytes == 0 or (may_be_open and not wanted)
-            plain.judge(kind, [_missing(files, kind, wanted, unused=unused)])
+            plain.judge(kind, [_missing(files, kind, made, wanted, may_be_open=may_be_open)])
         elif _same(path, wanted):
             plain.entries[kind] = len(wanted) // kind.entry_size
         elif os.path.getsize(path) > MAX_LOG_SIZE:
@@ -147,16 +146,18 @@ def _same(path: str, wanted: bytes) -> bool:
         return file.read(len(wanted) + 1) == wanted
 
 
-def _missing(files: SegmentFiles, kind: IndexKind, wanted: bytes, *, unused: bool) -> Finding:
+def _missing(files: SegmentFiles, kind: IndexKind, made: Recovered, wanted: bytes, *, may_be_open: bool) -> Finding:
     """Without a `.index` a broker rebuilds all indexes of the segment; a lost `.timeindex` it makes empty, for good.
 
-    `unused`: it would have no entry yet, and a broker makes it when it looks for it first, at a segment's second append
-    (Kafka 4.1.0 `LazyIndex`, `LogSegment.shouldRoll`).
+    An index that would have no entry yet is one that a broker makes when it looks for it first, at a segment's second
+    append (Kafka 4.1.0 `LazyIndex`, `LogSegment.shouldRoll`): it may be about to.
     """
     lost = catalogue.INDEXES[kind].missing
     if kind is IndexKind.TIME and not wanted:
         lost = catalogue.NO_TIMES_INDEXED
-    elif unused:
+    elif may_be_open and not wanted:
+        lost = catalogue.NO_OFFSETS_INDEXED
+    elif made.valid_bytes == 0:
         lost = replace(lost, severity="warning")
     return lost.finding(files.place_of(kind), expected=plural(len(wanted) // kind.entry_size, "entry"), got="no file")
 

@@ -28,6 +28,10 @@ SETTINGS = {
     "waitTimeMillsInSendQueue": 60_000,  # a busy machine is no busy broker
     "osPageCacheBusyTimeOutMills": 60_000,
     "timerFlushIntervalMs": 3_600_000,  # 5.x compares 37 MB of its timer wheel, byte for byte, every second
+    # 5.5.0 never rests again once a transaction ended this long ago; so it writes at once that one ended, and rests
+    "transactionOpBatchInterval": 3_600_000,
+    "transactionOpMsgMaxSize": 1,
+    "transactionMetricFlushInterval": 100,  # milliseconds; 5.x writes them each 10, and looks at the clock in between
 }
 
 

@@ -17,6 +17,7 @@ import peer.Words;
 final class Flood {
     private static final int LARGE = 60_000;
     private static final int SMALL = 300;
+    private static final long PAUSE = 5; // ms: some segments in the time of a few looks, and not hundreds
 
     private final AtomicLong time = new AtomicLong();
     private final List<List<String>> acknowledged = new ArrayList<>();
@@ -58,7 +59,7 @@ final class Flood {
                     RecordMetadata at = sent.get(i).get();
                     acknowledge(Words.row(at.offset(), at.timestamp(), Bytes.word(records.get(i).value())));
                 }
-                Thread.sleep(2);
+                Thread.sleep(PAUSE);
             }
         } catch (KafkaException | IllegalStateException | InterruptedException | ExecutionException gone) {
             System.err.println("the flood ends: " + gone);
