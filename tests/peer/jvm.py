@@ -58,7 +58,7 @@ class Jvm:
                 stderr=log,
                 env=environment,
                 cwd=home,
-                start_new_session=True,  # Ctrl-C is for pytest, which then stops us
+                process_group=0,  # Ctrl-C is for pytest, which then stops us; in its session, so that `nice` counts
             )
 
     @property

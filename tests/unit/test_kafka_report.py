@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ def write(directory: Path, batches: int = 2, *, codec: str = "none") -> Path:
 def test_the_largest_partitions_come_one_by_one_and_the_others_as_sums(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.modules["mqindex.kafka.report"], "DETAILED", 3)
+    monkeypatch.setattr(import_module("mqindex.kafka.report"), "DETAILED", 3)
     monkeypatch.setattr(segment_count, "DETAILED", 3)
     for number in range(5):
         write(tmp_path / f"t-{number}", number + 1)
