@@ -110,11 +110,9 @@ def test_neither_page_nor_json_is_a_wrong_call(shell: Shell, basic: Store) -> No
     assert (done.status, done.err.split(";")[0]) == (2, "mqindex: expected --out FILE for a page, or --json")
 
 
-def test_what_is_no_store_is_one_sentence(shell: Shell, tmp_path: Path) -> None:
-    (tmp_path / "photos").mkdir()
-    for path in (tmp_path / "photos", tmp_path / "nothing"):
-        done = shell("report", path, "--out", tmp_path / "page.html")
-        assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+def test_what_is_not_there_is_one_sentence(shell: Shell, tmp_path: Path) -> None:
+    done = shell("report", tmp_path / "nothing", "--out", tmp_path / "page.html")
+    assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
     assert not (tmp_path / "page.html").exists()
 
 
@@ -212,3 +210,17 @@ def test_a_store_that_can_be_read_in_part_has_a_page_that_says_so(
     assert page.all("h2")[0].text == "Not known: not all of it can be read"
     assert reason in page.all("dd")[0].text
     requires_accessible(page)
+
+
+def test_what_is_nobodys_store_has_a_page_that_says_so(shell: Shell, tmp_path: Path) -> None:
+    empty, foreign, out = tmp_path / "empty", tmp_path / "photos", tmp_path / "page.html"
+    empty.mkdir()
+    foreign.mkdir()
+    (foreign / "sea.jpg").write_bytes(b"\xff\xd8\xff")
+    for path in (empty, foreign, foreign / "sea.jpg"):
+        done = shell("report", path, "--out", out, "--force")
+        wrote, sentence = done.err.splitlines()
+        assert (done.status, done.out, wrote.startswith(f"mqindex: wrote {out}: ")) == (2, "", True)
+        page = Html(out.read_text())
+        assert page.all("dd")[0].text in sentence
+        requires_accessible(page)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from dataclasses import dataclass
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 import click
@@ -60,18 +62,16 @@ def command(
     """
     if out is None and not as_json:
         raise click.UsageError("expected --out FILE for a page, or --json", click.get_current_context(silent=True))
-    kind = require_home(path, kind, *REPORTED, options=options) if engine.sees(path) else unseen_kind(kind, options)
+    seen = engine.sees(path)
     if out is not None:
         _require_place(out, path, force=force)
+    unread = _PageOfReason(path, out if not seen or os.path.lexists(path) else None, force)
+    with unread:
+        kind = require_home(path, kind, *REPORTED, options=options) if seen else unseen_kind(kind, options)
     with contextlib.nullcontext() if out is None else _press(kind) as press:
         broker = broker_of(kind)
-        try:
-            with engine.open() as chosen:
-                health = broker.report(path, options, deep=deep, engine=chosen)
-        except (OSError, GeometryError, TruncatedFileError) as error:
-            if out is not None:
-                say(f"wrote {out}: {_write(out, _unread(path, error), force=force)}")
-            raise
+        with unread, engine.open() as chosen:
+            health = broker.report(path, options, deep=deep, engine=chosen)
         document = health.to_dict()
         try:
             if out is not None and press is not None:
@@ -106,6 +106,21 @@ def _press(kind: str) -> Press:
     from mqindex.html.press import Press
 
     return Press(pages_of(kind))
+
+
+@dataclass
+class _PageOfReason:
+    """Where the block does not get to a report of what is at `path`: a page that says why, before the error goes on."""
+
+    path: str
+    out: str | None
+    force: bool
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self.out is not None and isinstance(error, (Trouble, OSError, GeometryError, TruncatedFileError)):
+            say(f"wrote {self.out}: {_write(self.out, _unread(self.path, error), force=self.force)}")
 
 
 def _unread(path: str, error: Exception) -> bytes:
