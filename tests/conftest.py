@@ -41,6 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("busy machine")  # no test asserts a time
     os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of hundreds of processes none computes with matrices
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", memory_disk())  # where the directories of `tmp_path` are made
     config.stash[REAL_STDERR] = os.dup(2)  # Capturing is suspended now; later, descriptor 2 is a file.
 
@@ -62,6 +63,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         from tests.support.scheduling import priority
 
         items.sort(key=lambda item: priority(item.nodeid))
+
+
+def pytest_collection_finish() -> None:
+    """Ten thousand tests stay until the end: what collects garbage need not go over them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

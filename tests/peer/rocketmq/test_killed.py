@@ -15,7 +15,7 @@ from mqindex.report import Report, Start
 from mqindex.rocketmq import Checkpoint, CommitLog, report, verify
 from tests.peer.jvm import PATIENCE
 from tests.peer.maven import PeerError
-from tests.peer.rocketmq.broker import Broker, Peer, stop_all
+from tests.peer.rocketmq.broker import Broker, Peer, dismiss_all
 from tests.peer.rocketmq.client import Outgoing, Receipt
 from tests.support.index_entries import entries_of
 from tests.support.tree import index_paths
@@ -62,7 +62,7 @@ def killed(peers: dict[str, Peer]) -> dict[str, Killed]:
         with ThreadPoolExecutor() as both:
             list(both.map(live, lives.values()))
     finally:
-        stop_all(life.broker for life in lives.values())
+        dismiss_all(life.broker for life in lives.values())
     return lives
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from mqindex.rocketmq import MessageStore, NewMessage, verify
 from tests.peer.jvm import PATIENCE
-from tests.peer.rocketmq.broker import Broker, Peer, stop_all
+from tests.peer.rocketmq.broker import Broker, Peer, dismiss_all
 from tests.peer.rocketmq.client import Outgoing, Receipt, Received
 
 TOPICS = {"OurOrders": 4, "OurText": 2, "OurBatch": 1, "OurLarge": 1, "OurLater": 1}  # no other broker has them
@@ -53,7 +53,7 @@ def served(peers: dict[str, Peer]) -> dict[str, Served]:
         with ThreadPoolExecutor() as both:
             list(both.map(ask, stores.values()))
     finally:
-        stop_all(store.broker for store in stores.values())
+        dismiss_all(store.broker for store in stores.values())
     return stores
 
 
