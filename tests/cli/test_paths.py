@@ -10,6 +10,12 @@ import pytest
 from tests.cli.conftest import Shell, Store, ordinary_user
 
 
+@pytest.fixture(autouse=True)
+def _place_for_output(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where `--out x` goes."""
+    monkeypatch.chdir(tmp_path_factory.mktemp("output"))
+
+
 @pytest.mark.parametrize(
     ("command", "flags"),
     [
