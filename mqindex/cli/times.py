@@ -86,8 +86,5 @@ class _Time(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        return "TIME"
-
 
 TIME: Final = _Time()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -216,6 +217,8 @@ def test_a_terminal_shows_where_it_is(store: GrowingStore, conf: Path, tmp_path:
     os.close(ours)
     assert running.returncode == 0
     assert out.startswith("stopped at phy offset ")
+    # Written over the one before: it was told on a line of its own each time, and its end as text.
+    assert re.search(r"\r" + caught_up + r"  [\d,]+ messages/s[^\r\n]*\x1b\[K", shown)
 
 
 def test_a_signal_that_comes_twice_at_once_is_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,10 +47,16 @@ def command(*, store: str, out: str, options: StoreArguments, as_json: bool) -> 
 
     require_store(store)
     require_log(store, options)
-    with _signals() as stop, progress_bars() as show:
-        line = _Line(as_json=as_json)
+    line = _Line(as_json=as_json)
+    with _signals() as stop, contextlib.ExitStack() as bars:
+
+        def show_line(now: ReputProgress) -> None:
+            bars.close()  # of a repair: they would be drawn over the line
+            line.show(now)
+
+        engine = LocalEngine(progress=bars.enter_context(progress_bars()))
         try:
-            report = follow(store, out, stop=stop, progress=line.show, engine=LocalEngine(progress=show), **options)
+            report = follow(store, out, stop=stop, progress=show_line, engine=engine, **options)
         except KeyboardInterrupt:
             raise Interrupted("every file is the old or the new one; run it again to go on") from None
         finally:
