@@ -32,7 +32,7 @@ UNITS = {  # module -> the C units that it compiles
     "crc": ["mqi_crc"],  # here only: others are given its functions
     "commit_log": ["mqi_log_frame", "mqi_log_find", "mqi_log_scan"],
     "log_extract": ["mqi_log_frame", "mqi_log_find", "mqi_log_extract", "mqi_log_queues", "mqi_hash"],
-    "log_text": ["mqi_log_text"],
+    "log_columns": ["mqi_log_frame", "mqi_log_scan", "mqi_log_columns", "mqi_log_text"],
     "consume_queue": ["mqi_consume_queue"],
     "queue_view": ["mqi_consume_queue"],
     "log_message": ["mqi_log_frame", "mqi_log_scan", "mqi_log_text"],

@@ -13,17 +13,14 @@ static int32_t count_keys(const uint8_t *p, int32_t n, const uint8_t *limit) {
     return count + (key < end);
 }
 
-static void set_text(const mqi_log *log, const uint8_t *p, int32_t n, int64_t *pos, int32_t *len) {
-    *pos = p ? p - log->buf : 0;
-    *len = p ? n : -1;
-}
-
 static void fill_frame(const mqi_log *log, const mqi_log_head *head, const mqi_log_tail *tail, mqi_log_frame *out) {
     const uint8_t *p = log->buf + head->at, *limit = log->buf + log->len;
-    int32_t sys_flag = head->sys_flag;
+    int32_t sys_flag = head->sys_flag, entries = 0;
     int32_t born_size = mqi_log_born_size(sys_flag), store_size = mqi_log_store_size(sys_flag);
     const uint8_t *stored = p + MQI_FRAME_BORN_HOST + born_size, *rest = stored + 8 + store_size;
     mqi_log_keys keys = mqi_log_read_keys(log->buf + tail->properties_at, tail->properties_len, limit, 0);
+    if ((sys_flag & MQI_SYS_ROLLBACK) != MQI_SYS_ROLLBACK)
+        entries = (keys.uniq_key != 0) + (keys.keys ? count_keys(keys.keys, keys.keys_len, limit) : 0);
     *out = (mqi_log_frame){
         .phy_offset = log->start + head->at,
         .queue_offset = mqi_get64(p + MQI_FRAME_QUEUE_OFFSET),
@@ -36,6 +33,9 @@ static void fill_frame(const mqi_log *log, const mqi_log_head *head, const mqi_l
         .body_pos = head->at + head->body_at,
         .topic_pos = tail->topic_at,
         .properties_pos = tail->properties_at,
+        .keys_pos = keys.keys ? keys.keys - log->buf : 0,
+        .tags_pos = keys.tags ? keys.tags - log->buf : 0,
+        .uniq_key_pos = keys.uniq_key ? keys.uniq_key - log->buf : 0,
         .size = head->size,
         .magic = mqi_get32(p + MQI_FRAME_MAGIC_CODE),
         .body_crc = mqi_get32(p + MQI_FRAME_BODY_CRC),
@@ -48,34 +48,56 @@ static void fill_frame(const mqi_log *log, const mqi_log_head *head, const mqi_l
         .body_len = head->body_len,
         .topic_len = tail->topic_len,
         .properties_len = tail->properties_len,
+        .keys_len = keys.keys ? keys.keys_len : -1,
+        .tags_len = keys.tags ? keys.tags_len : -1,
+        .uniq_key_len = keys.uniq_key ? keys.uniq_key_len : -1,
+        .entry_count = entries,
     };
-    set_text(log, keys.uniq_key, keys.uniq_key_len, &out->uniq_key_pos, &out->uniq_key_len);
-    set_text(log, keys.keys, keys.keys_len, &out->keys_pos, &out->keys_len);
-    set_text(log, keys.tags, keys.tags_len, &out->tags_pos, &out->tags_len);
-    if ((sys_flag & MQI_SYS_ROLLBACK) != MQI_SYS_ROLLBACK)
-        out->entry_count = (keys.uniq_key != 0) + (keys.keys ? count_keys(keys.keys, keys.keys_len, limit) : 0);
+}
+
+/* Topic and properties, as many lines of the cache as they mostly have. */
+static inline void prefetch_tail(const mqi_log *log, const mqi_log_head *head) {
+    const uint8_t *p = log->buf + head->at + head->body_at + head->body_len,
+                  *end = log->buf + head->at + head->size - 1;
+    for (int i = 0; i < 4 && p < end; i++, p += 64) __builtin_prefetch(p);
+    __builtin_prefetch(end);
+}
+
+#define AHEAD 8 /* frames: about as many cache misses as a core keeps in flight */
+
+/* Heads from scan->at on, one found by the size of the one before; their tails are then on their way into the cache.
+ * Returns how many; `found`: what ended them, or MQI_FOUND_FRAME. */
+static int read_heads(const mqi_log *log, mqi_log_scan *scan, int64_t stop, mqi_log_head *heads, int max, int *found) {
+    int64_t at = scan->at;
+    int n = 0;
+    *found = MQI_FOUND_FRAME;
+    while (n < max && at < stop) {
+        *found = mqi_log_read_head(log, at, heads + n, &scan->fault);
+        if (*found != MQI_FOUND_FRAME) break;
+        __builtin_prefetch(log->buf + at + heads[n].size); /* outside the buffer it is only a hint */
+        __builtin_prefetch(log->buf + at + heads[n].size + 64);
+        prefetch_tail(log, heads + n);
+        at += heads[n++].size;
+    }
+    return n;
 }
 
 int64_t mqi_log_scan_frames(const mqi_log *log, mqi_log_scan *scan, int64_t stop, mqi_log_frame *out, int64_t max) {
+    mqi_log_head heads[AHEAD];
+    mqi_log_tail tail;
     int64_t n = 0;
     while (n < max && !scan->done) {
-        mqi_log_head head;
-        mqi_log_tail tail;
-        if (scan->at >= stop) {
-            scan->done = 1;
-            break;
+        int found, count = read_heads(log, scan, stop, heads, max - n < AHEAD ? (int)(max - n) : AHEAD, &found);
+        if (!count && found == MQI_FOUND_FRAME) scan->done = 1; /* `stop` */
+        for (int i = 0; i < count; i++) {
+            if (mqi_log_read_rest(log, heads + i, &tail, &scan->fault) != MQI_FOUND_FRAME) {
+                found = MQI_FOUND_FAULT;
+                break;
+            }
+            fill_frame(log, heads + i, &tail, out + n++);
+            scan->at += heads[i].size;
         }
-        int found = mqi_log_read_head(log, scan->at, &head, &scan->fault);
-        if (found == MQI_FOUND_FRAME) {
-            __builtin_prefetch(log->buf + head.at + head.size); /* may be outside the buffer: only a hint */
-            __builtin_prefetch(log->buf + head.at + head.size + 64);
-            found = mqi_log_read_rest(log, &head, &tail, &scan->fault);
-        }
-        if (found == MQI_FOUND_FRAME) {
-            fill_frame(log, &head, &tail, out + n++);
-            scan->at += head.size;
-            continue;
-        }
+        if (found == MQI_FOUND_FRAME) continue;
         scan->done = 1;
         if (found == MQI_FOUND_BLANK) {
             scan->blank = scan->at;
@@ -84,8 +106,6 @@ int64_t mqi_log_scan_frames(const mqi_log *log, mqi_log_scan *scan, int64_t stop
     }
     return n;
 }
-
-#define AHEAD 8 /* frames: about as many cache misses as a core keeps in flight */
 
 void mqi_log_scan_at(const mqi_log *log, const int64_t *at, int64_t n, mqi_log_frame *out, uint8_t *valid) {
     mqi_log_head head[AHEAD];
@@ -96,6 +116,7 @@ void mqi_log_scan_at(const mqi_log *log, const int64_t *at, int64_t n, mqi_log_f
         if (i < n && at[i] >= 0 && at[i] < log->len) {
             __builtin_prefetch(log->buf + at[i]);
             __builtin_prefetch(log->buf + at[i] + 64);
+            __builtin_prefetch(log->buf + at[i] + MQI_HEAD_SIZE); /* outside the buffer it is only a hint */
         }
         int64_t k = i - 2 * AHEAD; /* the tail was prefetched AHEAD turns ago */
         if (k >= 0) {
@@ -109,10 +130,7 @@ void mqi_log_scan_at(const mqi_log *log, const int64_t *at, int64_t n, mqi_log_f
             mqi_log_head *h = head + k % AHEAD;
             fine[k % AHEAD] =
                 at[k] >= 0 && at[k] < log->len && mqi_log_read_head(log, at[k], h, &fault) == MQI_FOUND_FRAME;
-            if (fine[k % AHEAD]) {
-                __builtin_prefetch(log->buf + h->at + h->body_at + h->body_len);
-                __builtin_prefetch(log->buf + h->at + h->body_at + h->body_len + 64);
-            }
+            if (fine[k % AHEAD]) prefetch_tail(log, h);
         }
     }
 }

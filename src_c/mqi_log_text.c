@@ -52,38 +52,11 @@ static char *put_hex(char *out, const uint8_t *p, int n) { /* n: a multiple of 4
     return out + 2 * n;
 }
 
-/* Neighbours mostly have one host: its text is copied from the row before. */
-int64_t mqi_log_host_texts(const uint8_t *buf, const mqi_log_frame *frames, int64_t n, int born, int64_t *offsets,
-                           char *out) {
-    const uint8_t *before = NULL;
-    int64_t total = 0;
-    int address_len = 0, length = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const mqi_log_frame *f = frames + i;
-        const uint8_t *host = buf + (born ? f->born_host_pos : f->store_host_pos);
-        int bytes = born ? f->born_host_len : f->store_host_len;
-        if (before != NULL && bytes == address_len && memcmp(host, before, (size_t)bytes + 4) == 0) {
-            memcpy(out + total, out + offsets[i - 1], (size_t)length);
-        } else {
-            length = mqi_log_host_text(host, bytes, out + total);
-            address_len = bytes;
-        }
-        before = host;
-        offsets[i] = total;
-        total += length;
-    }
-    return offsets[n] = total;
-}
-
-int64_t mqi_log_ids(const uint8_t *buf, const mqi_log_frame *frames, int64_t n, int64_t *offsets, char *out) {
-    char *p = out;
-    for (int64_t i = 0; i < n; i++) {
-        uint8_t place[8];
-        offsets[i] = p - out;
-        mqi_set64(place, frames[i].phy_offset);
-        p = put_hex(put_hex(p, buf + frames[i].store_host_pos, frames[i].store_host_len + 4), place, 8);
-    }
-    return offsets[n] = p - out;
+int mqi_log_id(const uint8_t *buf, const mqi_log_frame *frame, char *out) {
+    uint8_t place[8];
+    mqi_set64(place, frame->phy_offset);
+    char *p = put_hex(out, buf + frame->store_host_pos, frame->store_host_len + 4);
+    return (int)(put_hex(p, place, 8) - out);
 }
 
 int mqi_log_parse_host(const uint8_t *text, int64_t n, uint8_t out[MQI_HOST_SIZE_IPV6]) {
@@ -101,20 +74,4 @@ int mqi_log_parse_host(const uint8_t *text, int64_t n, uint8_t out[MQI_HOST_SIZE
     if (inet_pton(wide ? AF_INET6 : AF_INET, address, out) != 1) return 0;
     mqi_set32(out + (wide ? 16 : 4), (int32_t)port);
     return wide ? MQI_HOST_SIZE_IPV6 : MQI_HOST_SIZE;
-}
-
-int64_t mqi_log_gather(const uint8_t *buf, int64_t len, const uint8_t *pos, int64_t pos_stride, const uint8_t *size,
-                       int64_t size_stride, int64_t n, int64_t *offsets, uint8_t *out) {
-    int64_t total = 0;
-    for (int64_t i = 0; i < n; i++, pos += pos_stride, size += size_stride) {
-        int64_t at = mqi_native64(pos);
-        int32_t m = mqi_native32(size);
-        offsets[i] = total;
-        if (m <= 0) continue;
-        if (at < 0 || at > len - m) return i;
-        if (out) memcpy(out + total, buf + at, (size_t)m);
-        total += m;
-    }
-    offsets[n] = total;
-    return -1;
 }

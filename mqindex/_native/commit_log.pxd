@@ -60,3 +60,13 @@ cdef class LogBuffer(Source):
     cdef int64_t position(self, int64_t phy_offset) except -1
     cdef int64_t limit(self, int64_t phy_offset) noexcept
     cdef object fault(self, mqi_log_fault* fault)
+
+
+cdef class FrameWalk:
+    cdef LogBuffer log
+    cdef mqi_log_scan scan
+    cdef int64_t start, stop, max_frames
+    cdef bint busy
+
+    cdef int64_t most(self) noexcept
+    cdef object next_frames(self)

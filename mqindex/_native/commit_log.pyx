@@ -15,7 +15,6 @@ from mqindex._native.commit_log cimport (
     mqi_log,
     mqi_log_fault,
     mqi_log_frame,
-    mqi_log_scan,
     mqi_log_scan_frames,
 )
 from mqindex._native.crc cimport checksum32
@@ -137,24 +136,18 @@ cdef class LogBuffer(Source):
         return at, kind, field, f"{fault.expected}{unit}{relation}", str(fault.got)
 
 
-@cython.final
-cdef class Scanner:
-    """Decoded frames that begin in [start, stop), as structured arrays (`frame_dtype()`) of at most `max_frames`.
+cdef class FrameWalk:
+    """A walk over the frames that begin in [start, stop), to be inherited.
 
     `end`, `blank` and `fault` as in `Extractor`. For one thread at a time.
     """
-
-    cdef LogBuffer log
-    cdef mqi_log_scan scan
-    cdef int64_t start, stop, max_frames
-    cdef bint busy
 
     def __init__(
         self, buf, int64_t file_start, int64_t start, int64_t stop, /, *, bint check_crc=False,
         int64_t max_frames=65536
     ):
         if self.log is not None:
-            raise TypeError("a Scanner is made once")
+            raise TypeError("a walk is made once")
         if max_frames < 1:
             raise ValueError(f"max_frames: expected 1 or more, got {max_frames}")
         cdef LogBuffer log = LogBuffer(buf, file_start, check_crc)
@@ -169,11 +162,11 @@ cdef class Scanner:
     def __next__(self):
         with cython.critical_section(self):
             if self.busy or self.log is None:
-                raise RuntimeError("a Scanner serves one thread at a time")
+                raise RuntimeError("a walk serves one thread at a time")
             self.busy = True
         try:
-            frames = None if self.scan.done else self._next()
-            if frames is None or len(frames) == 0:
+            frames = None if self.scan.done else self.next_frames()
+            if frames is None:
                 if self.log.held:
                     self.log.leave()
                 raise StopIteration
@@ -181,19 +174,13 @@ cdef class Scanner:
         finally:
             self.busy = False
 
-    cdef object _next(self):
-        import numpy as np
-
-        cdef Pinned rows
-        cdef int64_t n
+    cdef int64_t most(self) noexcept:
         # No frame is shorter than 91 bytes: a short stretch needs no long array.
-        n = min(self.max_frames, max(self.stop - self.scan.at, 0) // 91 + 1)
-        frames = np.empty(n, frame_dtype())
-        rows = target_of(frames)
-        with nogil:
-            n = mqi_log_scan_frames(&self.log.log, &self.scan, self.stop, <mqi_log_frame*>rows.view.buf, n)
-        still_whole(self.log.range)
-        return frames[:n]
+        return min(self.max_frames, max(self.stop - self.scan.at, 0) // 91 + 1)
+
+    cdef object next_frames(self):
+        """What `__next__` gives; None: there are no more."""
+        raise NotImplementedError
 
     @property
     def end(self):
@@ -209,6 +196,23 @@ cdef class Scanner:
     def blank(self):
         """The phy offset of the blank record, or -1."""
         return self.scan.blank + self.start if self.scan.blank >= 0 else -1
+
+
+@cython.final
+cdef class Scanner(FrameWalk):
+    """Decoded frames as structured arrays (`frame_dtype()`) of at most `max_frames`."""
+
+    cdef object next_frames(self):
+        import numpy as np
+
+        cdef Pinned rows
+        cdef int64_t n = self.most()
+        frames = np.empty(n, frame_dtype())
+        rows = target_of(frames)
+        with nogil:
+            n = mqi_log_scan_frames(&self.log.log, &self.scan, self.stop, <mqi_log_frame*>rows.view.buf, n)
+        still_whole(self.log.range)
+        return frames[:n] if n else None
 
 
 def scan_at(buf, int64_t file_start, phy_offsets, /, *, bint check_crc=False):

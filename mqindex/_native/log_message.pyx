@@ -5,7 +5,7 @@
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject_GenericSetAttr
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memchr, memset
 
 from mqindex._native.commit_log cimport LogBuffer, mqi_log_frame, mqi_log_scan, mqi_log_scan_frames
@@ -17,12 +17,8 @@ cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* n) except NULL
 
 cdef extern from "mqi_log_text.h" nogil:
-    int MQI_LOG_TEXT_MAX
-
-    int64_t mqi_log_host_texts(
-        const uint8_t* buf, const mqi_log_frame* frames, int64_t n, int born, int64_t* offsets, char* out) noexcept
-    int64_t mqi_log_ids(
-        const uint8_t* buf, const mqi_log_frame* frames, int64_t n, int64_t* offsets, char* out) noexcept
+    int mqi_log_host_text(const uint8_t* host, int address_len, char* out) noexcept
+    int mqi_log_id(const uint8_t* buf, const mqi_log_frame* frame, char* out) noexcept
 
 
 cdef tuple _NAMES = (
@@ -69,9 +65,9 @@ cdef tuple _values(const uint8_t* buf, const mqi_log_frame* of):
         of.flag,
         of.sys_flag,
         of.born_timestamp,
-        _host(buf, of, 1),
+        _host(buf + of.born_host_pos, of.born_host_len),
         of.store_timestamp,
-        _host(buf, of, 0),
+        _host(buf + of.store_host_pos, of.store_host_len),
         of.reconsume_times,
         of.prepared_transaction_offset,
         _properties(PyUnicode_DecodeUTF8(text + of.properties_pos, of.properties_len, "replace")),
@@ -79,16 +75,14 @@ cdef tuple _values(const uint8_t* buf, const mqi_log_frame* of):
     )
 
 
-cdef str _host(const uint8_t* buf, const mqi_log_frame* of, int born):
-    cdef int64_t offsets[2]
+cdef str _host(const uint8_t* host, int32_t address_len):
     cdef char text[64]
-    return PyUnicode_DecodeASCII(text, mqi_log_host_texts(buf, of, 1, born, offsets, text), NULL)
+    return PyUnicode_DecodeASCII(text, mqi_log_host_text(host, address_len, text), NULL)
 
 
 cdef str _msg_id(const uint8_t* buf, const mqi_log_frame* of):
-    cdef int64_t offsets[2]
     cdef char text[64]
-    return PyUnicode_DecodeASCII(text, mqi_log_ids(buf, of, 1, offsets, text), NULL)
+    return PyUnicode_DecodeASCII(text, mqi_log_id(buf, of, text), NULL)
 
 
 def parse_properties(bytes block not None, /):

@@ -30,7 +30,7 @@ LEVELS = [  # from the bottom to the top: a unit includes units of its own level
         "log_scan",
     },
     {"group_commit", "index_cold", "kafka_recovery", "log_encode", "log_extract", "log_text"},
-    {"log_append"},
+    {"log_append", "log_columns"},
 ]
 KAFKA = re.compile(r"kafka_")
 ROCKETMQ = re.compile(r"consume_queue|index_|key_filter|log_")

@@ -1,8 +1,11 @@
 /* Any bytes as a commit-log file: no read outside it, the finder finds what a byte-by-byte search finds, and extract
  * sees the frames that scan sees. */
+#include <stddef.h>
+
 #include "input.h"
 #include "mqi_bytes.h"
 #include "mqi_crc.h"
+#include "mqi_log_columns.h"
 #include "mqi_log_extract.h"
 #include "mqi_log_find.h"
 #include "mqi_log_scan.h"
@@ -139,6 +142,43 @@ typedef struct {
     int64_t messages, entries;
 } totals;
 
+/* A column of each kind says what the frames, seven at most, say. */
+static void check_columns(const mqi_log *log, const mqi_log_frame *frames, int64_t n) {
+    int64_t offsets[5][8] = {{0}}, places[7], numbers[7];
+    int32_t sizes[7];
+    uint8_t valid[7];
+    mqi_log_column columns[6] = {
+        {.kind = MQI_COLUMN_INT64, .at = offsetof(mqi_log_frame, queue_offset), .numbers = (uint8_t *)numbers},
+        {.kind = MQI_COLUMN_TEXT, .at = offsetof(mqi_log_frame, keys_pos), .offsets = offsets[0], .valid = valid},
+        {.kind = MQI_COLUMN_TEXT, .at = offsetof(mqi_log_frame, body_pos), .offsets = offsets[1]},
+        {.kind = MQI_COLUMN_BORN_HOST, .offsets = offsets[2]},
+        {.kind = MQI_COLUMN_STORE_HOST, .offsets = offsets[3]},
+        {.kind = MQI_COLUMN_MSG_ID, .offsets = offsets[4]},
+    };
+    columns[1].len_at = offsetof(mqi_log_frame, keys_len);
+    columns[2].len_at = offsetof(mqi_log_frame, body_len);
+    mqi_log_table table = {columns, 6, 0, 7};
+    for (int64_t i = 0; i < n; i++) {
+        places[i] = frames[i].phy_offset - log->start;
+        sizes[i] = frames[i].size;
+    }
+    HOLDS(mqi_log_columns_at(log, places, sizes, n, &table) == n && table.rows == n);
+    for (int64_t i = 0; i < n; i++) {
+        const mqi_log_frame *f = frames + i;
+        HOLDS(numbers[i] == f->queue_offset && valid[i] == (f->keys_len >= 0));
+        HOLDS(offsets[0][i + 1] - offsets[0][i] == (f->keys_len < 0 ? 0 : f->keys_len));
+        HOLDS(f->keys_len < 0 ||
+              memcmp(columns[1].data + offsets[0][i], log->buf + f->keys_pos, (size_t)f->keys_len) == 0);
+        HOLDS(offsets[1][i + 1] - offsets[1][i] == f->body_len);
+        HOLDS(memcmp(columns[2].data + offsets[1][i], log->buf + f->body_pos, (size_t)f->body_len) == 0);
+        HOLDS(offsets[4][i + 1] - offsets[4][i] == 2 * (f->store_host_len + 12));
+    }
+    table.rows = 0;
+    if (n) sizes[n - 1]++;
+    HOLDS(mqi_log_columns_at(log, places, sizes, n, &table) == (n ? n - 1 : 0));
+    for (int i = 1; i < 6; i++) free(columns[i].data);
+}
+
 static totals scan_all(const mqi_log *log, mqi_log_scan *scan, int64_t stop, int64_t most) {
     totals sum = {0};
     mqi_log_frame *frames = fresh((size_t)most * sizeof *frames), again[7];
@@ -154,6 +194,7 @@ static totals scan_all(const mqi_log *log, mqi_log_scan *scan, int64_t stop, int
         for (int64_t i = 0; i < n; i++) places[i] = frames[i].phy_offset - log->start;
         mqi_log_scan_at(log, places, n, again, valid);
         for (int64_t i = 0; i < n; i++) HOLDS(valid[i] && memcmp(frames + i, again + i, sizeof *frames) == 0);
+        check_columns(log, frames, n);
         sum.messages += n;
         if (n == 0) break;
     }

@@ -19,6 +19,7 @@
 #include "mqi_kafka_log.h"
 #include "mqi_kafka_records.h"
 #include "mqi_kafka_recovery.h"
+#include "mqi_log_columns.h"
 #include "mqi_log_queues.h"
 #include "mqi_log_scan.h"
 #include "mqi_status.h"
@@ -142,6 +143,32 @@ static void tags_filter(tape *t) {
     tape_copy(t, units, sizeof units);
     for (int i = 0; i < KEYS; i++) hashes[i] = (int32_t)tape_field(t);
     EVERY(mqi_units_select(units, KEYS, 7, hashes, KEYS, numbers), status == MQI_NO_MEMORY, status >= 0);
+}
+
+/* The ids of all frames, in a column that grows. */
+static int ids_once(const mqi_log *log, mqi_log_column *column, int64_t *offsets) {
+    mqi_log_scan scan = {.blank = -1};
+    mqi_log_table table = {column, 1, 0, KEYS};
+    free(column->data);
+    *column = (mqi_log_column){.kind = MQI_COLUMN_MSG_ID, .offsets = offsets};
+    return mqi_log_columns_scan(log, &scan, log->len, log->len, &table) ? (int)table.rows : -1;
+}
+
+static void columns_of_a_log(void) {
+    enum { SIZE = MQI_HEAD_SIZE + 3 }; /* no body, no topic, no properties */
+    uint8_t *bytes = fresh((size_t)SIZE * KEYS);
+    int64_t offsets[KEYS + 1] = {0};
+    mqi_log log = {.buf = bytes, .len = SIZE * KEYS};
+    mqi_log_column column = {0};
+    memset(bytes, 0, (size_t)SIZE * KEYS);
+    for (int i = 0; i < KEYS; i++) {
+        mqi_set32(bytes + SIZE * i + MQI_FRAME_TOTAL_SIZE, SIZE);
+        mqi_set32(bytes + SIZE * i + MQI_FRAME_MAGIC_CODE, MQI_MAGIC_1);
+        mqi_set64(bytes + SIZE * i + MQI_FRAME_PHY_OFFSET, SIZE * i);
+    }
+    EVERY(ids_once(&log, &column, offsets), status == -1, status == KEYS);
+    HOLDS(offsets[KEYS] == 32 * KEYS && memcmp(column.data + 32 + 16, "000000000000005B", 16) == 0);
+    free(column.data), free(bytes);
 }
 
 /* ---- Kafka -------------------------------------------------------------------------------------------------------- */
@@ -307,7 +334,9 @@ static void guard(void) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static int begun;
     tape t = {data, data + size};
-    if (!begun++) late_index_file(), queues_alike(), record_with_a_header(), guard(); /* no input changes these */
+    if (!begun++)
+        late_index_file(), queues_alike(), columns_of_a_log(), record_with_a_header(),
+            guard(); /* no input changes these */
     switch (tape_byte(&t) % 6) {
     case 0:
         index_file(&t);

@@ -12,7 +12,7 @@ from mqindex._native.commit_log import frame_dtype, scan_at
 from mqindex._native.consume_queue import are_sound, encode_units, group_units, select_tags
 from mqindex._native.kafka_log import BatchScan, batches_at, find_batches, first_not_below
 from mqindex._native.kafka_records import RecordColumns
-from mqindex._native.log_text import msg_ids
+from mqindex._native.log_columns import columns_at, texts_among
 from mqindex._native.pieces import pieces_of_offsets
 from mqindex.kafka import OffsetIndex, TimeIndex
 from mqindex.rocketmq import IndexFile
@@ -71,7 +71,9 @@ def test_of_queues_and_logs() -> None:
     log = frame(LogMessage(), 0) + frame(LogMessage(), len(frame(LogMessage(), 0)))
     frames, valid = scan_at(log, 0, moved([0, len(log) // 2]))
     assert valid.all() and frames.dtype == frame_dtype()
-    assert msg_ids(log, moved(frames))[0].tolist() == msg_ids(log, frames)[0].tolist()
+    made, rows = columns_at(log, 0, moved(frames["phy_offset"]), moved(frames["size"]), ("phy_offset",))
+    assert rows == 2 and made["phy_offset"].tolist() == [0, len(log) // 2]
+    assert texts_among(np.frombuffer(b"ab", np.uint8), moved([0, 1, 2]), (b"b",)).tolist() == [False, True]
 
 
 def test_of_columns() -> None:

@@ -6,18 +6,17 @@ import gc
 import ipaddress
 import os
 import threading
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mqindex._native.commit_log import Scanner
-from mqindex._native.log_text import born_hosts, msg_ids, store_hosts
+from mqindex._native.log_columns import ColumnScanner
 from mqindex.errors import BadMagicError, ClosedFileError, FormatError, MQIndexError, TruncatedFileError
 from mqindex.rocketmq import CommitLog
 from mqindex.rocketmq.log import log_columns, log_scan
 from mqindex.rocketmq.log.commit_log import LogFile, data_end, first_frame, last_file_with_frames, list_log_files
+from mqindex.rocketmq.log.log_columns import as_columns
 from mqindex.rocketmq.log.message import read_message
 from tests.support.golden import STORE_CASES, case
 from tests.support.log_writer import LogMessage, LogWriter, frame, frame_size
@@ -215,7 +214,7 @@ def test_large_bodies_make_small_batches(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_batches_have_at_most_so_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_scan, "_BATCH_ROWS", 7)
+    monkeypatch.setattr(log_columns, "_MAX_BATCH_ROWS", 7)
     writer = write(tmp_path)
     with CommitLog.open(tmp_path) as log:
         rows = [batch.num_rows for batch in log.scan()]
@@ -436,12 +435,11 @@ def test_hosts_and_ids_of_neighbours_that_have_one_host_or_almost() -> None:
         at, address = len(data), ipaddress.ip_address(host[0])
         data += frame(LogMessage(store_host=host, born_host=hosts[0]), at)
         expected.append((address.packed + host[1].to_bytes(4, "big") + at.to_bytes(8, "big")).hex().upper())
-    frames = next(Scanner(data, 0, 0, len(data)))
-    text, offsets = store_hosts(data, frames)
-    parts = [bytes(text[start:stop]).decode() for start, stop in pairwise(offsets.tolist())]
-    assert parts == [read_message(data, 0, at).store_host for at in frames["phy_offset"].tolist()]
+    names = ("phy_offset", "store_host", "born_host", "msg_id")
+    ((made, _),) = ColumnScanner(data, 0, 0, len(data), names, max_bytes=len(data))
+    columns = as_columns(made, len(hosts))
+    parts = columns["store_host"].to_pylist()
+    assert parts == [read_message(data, 0, at).store_host for at in columns["phy_offset"].tolist()]
     assert parts[2] == "10.0.0.2:10912" and parts[4] == parts[5] == "[0:0:0:0:0:0:0:1]:10912"
-    text, offsets = msg_ids(data, frames)
-    assert [bytes(text[start:stop]).decode() for start, stop in pairwise(offsets.tolist())] == expected
-    text, offsets = born_hosts(data, frames)
-    assert bytes(text) == b"10.0.0.2:10911" * len(hosts)
+    assert columns["msg_id"].to_pylist() == expected
+    assert columns["born_host"].to_pylist() == ["10.0.0.2:10911"] * len(hosts)

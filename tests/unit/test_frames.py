@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import ipaddress
+import random
 import struct
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
 from mqindex._native.commit_log import Scanner, find_frame, frame_dtype, last_record, scan_at
+from mqindex._native.log_columns import ColumnScanner, columns_at, texts_among
 from mqindex._native.log_extract import Extractor, QueueTable
-from mqindex._native.log_text import born_hosts, gather, msg_ids, store_hosts
 from mqindex.rocketmq.log.log_entries import UNIT
 from tests.reference.commit_log import MESSAGE_V1, decode, index_strings
 from tests.reference.java import key_hash
@@ -425,29 +428,136 @@ def test_scan_comes_in_arrays_of_the_wanted_length() -> None:
         Scanner(data, START, START, START, max_frames=0)
 
 
-def test_gather_copies_pieces_and_marks_absent_ones() -> None:
-    pos, size = np.array([2, 0, 0, 5], np.int64), np.array([3, -1, 0, 1], np.int32)
-    data, offsets, valid = gather(b"abcdef", pos, size)
-    assert (data.tobytes(), offsets.tolist()) == (b"cdef", [0, 3, 3, 3, 4])
-    assert valid.tolist() == [True, False, True, True]
-    assert gather(b"", pos[:0], size[:0])[1].tolist() == [0]
+# ---- columns --------------------------------------------------------------------------------------------------------
+
+NUMBERS = (
+    "phy_offset", "size", "body_crc", "queue_id", "flag", "queue_offset", "sys_flag", "born_timestamp",
+    "store_timestamp", "reconsume_times", "prepared_transaction_offset",
+)  # fmt: skip
+TEXTS = ("topic", "body", "properties", "keys", "tags", "uniq_key", "born_host", "store_host", "msg_id")
+HOSTS = (("10.0.0.2", 10911), ("10.0.0.2", 10912), ("255.255.255.255", 65535), ("::1", 1), ("fe80::dead:beef", 7))
 
 
-@pytest.mark.parametrize(("pos", "size"), [(-1, 1), (4, 3), (6, 1), (2**62, 1), (0, 2**31 - 1), (2**63 - 1, 5)])
-def test_gather_refuses_pieces_outside(pos: int, size: int) -> None:
-    with pytest.raises(ValueError, match="piece 1"):
-        gather(b"abcdef", np.array([0, pos], np.int64), np.array([1, size], np.int32))
+def various(rng: random.Random, count: int) -> list[LogMessage]:
+    """Messages of which hosts repeat, texts are absent, empty, short, or longer than what is copied at once."""
+
+    def text() -> str | None:
+        return rng.choice((None, "a", "é" * rng.randrange(1, 9), "k" * rng.choice((15, 16, 17, 63, 64, 65, 300))))
+
+    return [
+        LogMessage(
+            "T" * rng.choice((1, 9, 127)), text(), text(), text(), rng.randbytes(rng.choice((0, 1, 64, 65, 5000))),
+            rng.getrandbits(62), rng.getrandbits(62), rng.choice(HOSTS), HOSTS[rng.random() < 0.1], rng.getrandbits(31),
+            rng.getrandbits(62), rng.randrange(2**31), rng.choice((0, 1, 4, 8)), rng.randrange(99), rng.getrandbits(62),
+            separator=rng.random() < 0.5, version=rng.choice((1, 2)),
+        )
+        for _ in range(count)
+    ]  # fmt: skip
 
 
-@pytest.mark.parametrize("kernel", [born_hosts, store_hosts, msg_ids])
-def test_text_of_frames_of_another_buffer_is_refused(kernel: Any) -> None:
-    data = log_of(KEYED, KEYED)
-    frames = scan(data)[0]
-    assert len(kernel(data, frames)[1]) == 3
-    with pytest.raises(ValueError, match="scan of this buffer"):
-        kernel(data[:SIZE], frames)
-    with pytest.raises(TypeError, match="Scanner"):
-        kernel(data, np.zeros(3))
+def values_of(column: Any, *, optional: bool) -> list[Any]:
+    """A column of a kernel as Python values."""
+    if isinstance(column, np.ndarray):
+        return list(column.tolist())
+    data, offsets, valid = column
+    texts = [data[start:stop].tobytes() for start, stop in pairwise(offsets.tolist())]
+    assert (valid is not None) == optional
+    return [text if valid is None or valid[row] else None for row, text in enumerate(texts)]
+
+
+def expected_columns(data: bytes) -> dict[str, list[Any]]:
+    """What the twin says of every record."""
+    records, at = [], 0
+    while at < len(data):
+        records.append(decode(data, at, START))
+        at += records[-1].size
+    columns = {name: [getattr(record, name) for record in records] for name in NUMBERS}
+    columns |= {name: [getattr(record, name) for record in records] for name in ("topic", "body", "properties")}
+    for name in ("keys", "tags", "uniq_key"):
+        found = [record.property_map.get(name.upper()) for record in records]
+        columns[name] = [None if text is None else text.encode() for text in found]
+    for name in ("born_host", "store_host"):
+        columns[name] = [host_text(getattr(record, name)) for record in records]
+    columns["msg_id"] = [record.offset_id.encode() for record in records]
+    return columns
+
+
+def host_text(stored: bytes) -> bytes:
+    address, port = ipaddress.ip_address(stored[:-4]), int.from_bytes(stored[-4:], "big")
+    if address.version == 4:
+        return f"{address}:{port}".encode()
+    groups = (f"{int.from_bytes(stored[at : at + 2], 'big'):x}" for at in range(0, 16, 2))
+    return f"[{':'.join(groups)}]:{port}".encode()
+
+
+def compare_columns(got: dict[str, Any], expected: dict[str, list[Any]], rows: slice = slice(None)) -> None:
+    for name, column in got.items():
+        optional = name in ("keys", "tags", "uniq_key")
+        values = values_of(column, optional=optional)
+        assert values == [value or (None if optional else value) for value in expected[name][rows]], name
+
+
+@pytest.mark.parametrize("count", [1, 255, 256, 257, 1000])
+def test_columns_are_what_every_frame_says(rng: random.Random, count: int) -> None:
+    data = log_of(*various(rng, count))
+    expected = expected_columns(data)
+    names = (*TEXTS, *NUMBERS)
+    walk = ColumnScanner(data, START, START, START + len(data), names, max_bytes=2**63 - 1)
+    ((columns, rows),) = list(walk)
+    assert rows == count and tuple(columns) == names and walk.end == START + len(data)
+    compare_columns(columns, expected)
+    order = rng.sample(range(count), count)
+    columns, rows = columns_at(data, START, *(np.array(expected[n])[order] for n in ("phy_offset", "size")), names)
+    assert rows == count
+    compare_columns(columns, {name: [expected[name][row] for row in order] for name in names})
+
+
+def test_batches_of_columns_have_so_many_rows_and_bytes(rng: random.Random) -> None:
+    data = log_of(*various(rng, 700))
+    sizes = expected_columns(data)["size"]
+    walk = ColumnScanner(data, START, START, START + len(data), ("size",), max_frames=300, max_bytes=2**63 - 1)
+    assert [rows for _, rows in walk] == [300, 300, 100] and walk.end == START + len(data)
+    walk = ColumnScanner(data, START, START, START + len(data), ("size", "body"), max_bytes=10_000)
+    seen: list[int] = []
+    for columns, rows in walk:
+        part = values_of(columns["size"], optional=False)
+        assert len(part) == rows >= 1 and sum(part[:-1]) < 10_000
+        assert sum(part) >= 10_000 or len(seen) + rows == len(sizes)
+        seen += part
+    assert seen == sizes
+
+
+def test_columns_end_before_a_frame_that_is_not_the_expected_one(rng: random.Random) -> None:
+    data = bytearray(log_of(*various(rng, 600)))
+    expected = expected_columns(bytes(data))
+    places, sizes = np.array(expected["phy_offset"]), np.array(expected["size"], np.int32)
+    names = ("topic", "phy_offset")
+    wrong = sizes.copy()
+    wrong[[300, 400]] += 1
+    assert columns_at(data, START, places, wrong, names)[1] == 300
+    for outside in (START - 1, START + len(data), START + len(data) - 1, 0, 2**62):
+        assert columns_at(data, START, np.array([places[0], outside]), sizes[:2], names)[1] == 1
+    data[places[20] - START + 4] ^= 1
+    assert columns_at(data, START, places, sizes, names)[1] == 20
+    walk = ColumnScanner(data, START, START, START + len(data), names, max_bytes=2**63 - 1)
+    ((columns, rows),) = list(walk)
+    assert rows == 20 and walk.fault is not None and walk.fault[:2] == (places[20], "bad-magic")
+    compare_columns(columns, expected, slice(20))
+    with pytest.raises(ValueError, match="one length"):
+        columns_at(data, START, places, sizes[1:], names)
+    assert columns_at(b"", 0, [], [], names)[1] == 0
+
+
+def test_texts_among_those_wanted() -> None:
+    data = np.frombuffer(b"abcabab", np.uint8)
+    offsets = np.array([0, 2, 3, 3, 5, 7], np.int64)
+    assert texts_among(data, offsets, (b"ab", b"c")).tolist() == [True, True, False, True, True]
+    assert texts_among(data, offsets, (b"",)).tolist() == [False, False, True, False, False]
+    assert texts_among(data, offsets, ()).tolist() == [False] * 5
+    outside = np.array([0, 8, 2, -1, 2**62, 3], np.int64)
+    assert texts_among(data, outside, (b"", b"ab")).tolist() == [False] * 5
+    with pytest.raises(ValueError, match="offsets"):
+        texts_among(data, offsets[:0], (b"",))
 
 
 # ---- ownership ------------------------------------------------------------------------------------------------------
@@ -458,6 +568,7 @@ def test_buffer_is_free_once_the_walk_has_ended() -> None:
     walks: list[Iterator[Any]] = [
         Extractor(data, START, START, START + len(data)),
         Scanner(data, START, START, START + len(data)),
+        ColumnScanner(data, START, START, START + len(data), ("body",), max_bytes=1),
     ]
     with pytest.raises(BufferError):
         data.append(0)

@@ -171,9 +171,6 @@ def _messages(path: str, kind: str, names: Sequence[str] | None, damage: list[st
 
 def _no_messages(names: Sequence[str] | None) -> Iterator[Columns]:
     """Columns without rows: a reader of CSV or Arrow still learns their names and types."""
-    import numpy as np
+    from mqindex.rocketmq.log.log_columns import no_messages, require_columns
 
-    from mqindex._native.commit_log import frame_dtype
-    from mqindex.rocketmq.log.log_columns import columns_of, require_columns
-
-    return columns_of(b"", np.empty(0, frame_dtype()), require_columns(names))
+    yield no_messages(require_columns(names))

@@ -1,71 +1,43 @@
-"""Columns of decoded frames: which a scan offers, and how each is made of a structured array and the file's bytes."""
+"""Columns of decoded frames: which a scan offers, and what each is for Python."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.log_text import born_hosts, gather, msg_ids, store_hosts
+from mqindex._native.log_columns import ColumnScanner, columns_at
 from mqindex.columns.columns import BinaryColumn, Columns, StringColumn
 
-__all__ = ["COLUMNS", "DEFAULT_COLUMNS", "columns_of", "require_columns"]
+__all__ = ["COLUMNS", "DEFAULT_COLUMNS", "as_columns", "column_scanner", "no_messages", "require_columns"]
 
-_Frames: TypeAlias = npt.NDArray[Any]
-_Column: TypeAlias = npt.NDArray[Any] | StringColumn
-
-_MAX_BATCH_BYTES = 64 << 20  # of frames, where bodies or properties are copied
-
-
-def _number(name: str) -> Callable[[Any, _Frames], _Column]:
-    return lambda buf, frames: np.ascontiguousarray(frames[name])
-
-
-def _text(name: str, *, optional: bool = False) -> Callable[[Any, _Frames], _Column]:
-    def column(buf: Any, frames: _Frames) -> _Column:
-        data, offsets, valid = gather(buf, frames[f"{name}_pos"], frames[f"{name}_len"])
-        return StringColumn(data, offsets, valid if optional else None)
-
-    return column
-
-
-def _body(buf: Any, frames: _Frames) -> _Column:
-    data, offsets, _ = gather(buf, frames["body_pos"], frames["body_len"])
-    return BinaryColumn(data, offsets)
-
-
-def _made(
-    kernel: Callable[[Any, _Frames], tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]],
-) -> Callable[[Any, _Frames], _Column]:
-    return lambda buf, frames: StringColumn(*kernel(buf, frames))
-
-
-COLUMNS: Final[dict[str, Callable[[Any, _Frames], _Column]]] = {
-    "topic": _text("topic"),
-    "queue_id": _number("queue_id"),
-    "queue_offset": _number("queue_offset"),
-    "phy_offset": _number("phy_offset"),
-    "size": _number("size"),
-    "store_timestamp": _number("store_timestamp"),
-    "born_timestamp": _number("born_timestamp"),
-    "tags": _text("tags", optional=True),
-    "keys": _text("keys", optional=True),
-    "uniq_key": _text("uniq_key", optional=True),
-    "sys_flag": _number("sys_flag"),
-    "flag": _number("flag"),
-    "body_crc": _number("body_crc"),
-    "reconsume_times": _number("reconsume_times"),
-    "prepared_transaction_offset": _number("prepared_transaction_offset"),
-    "born_host": _made(born_hosts),
-    "store_host": _made(store_hosts),
-    "msg_id": _made(msg_ids),
-    "body": _body,
-    "properties": _text("properties"),
-}
 _BULKY = ("body", "properties")
-DEFAULT_COLUMNS: Final = tuple(name for name in COLUMNS if name not in _BULKY)
+_MAX_BATCH_BYTES = 64 << 20  # of frames, where bodies or properties are copied
+_MAX_BATCH_ROWS = 65536
+
+DEFAULT_COLUMNS: Final = (
+    "topic",
+    "queue_id",
+    "queue_offset",
+    "phy_offset",
+    "size",
+    "store_timestamp",
+    "born_timestamp",
+    "tags",
+    "keys",
+    "uniq_key",
+    "sys_flag",
+    "flag",
+    "body_crc",
+    "reconsume_times",
+    "prepared_transaction_offset",
+    "born_host",
+    "store_host",
+    "msg_id",
+)
+COLUMNS: Final = (*DEFAULT_COLUMNS, *_BULKY)
 
 
 def require_columns(names: Iterable[str] | None) -> tuple[str, ...]:
@@ -81,13 +53,30 @@ def require_columns(names: Iterable[str] | None) -> tuple[str, ...]:
     return chosen
 
 
-def columns_of(buf: Any, frames: _Frames, names: tuple[str, ...]) -> Iterator[Columns]:
-    """Batches of the frames' columns; several where bodies would make one too large."""
-    for part in _parts(frames) if any(name in _BULKY for name in names) else (frames,):
-        yield Columns({name: COLUMNS[name](buf, part) for name in names}, num_rows=len(part))
+def column_scanner(
+    buf: Any, file_start: int, start: int, stop: int, names: tuple[str, ...], *, check_crc: bool
+) -> ColumnScanner:
+    """The frames of a file that begin at the phy offsets [start, stop); `as_columns` of what it gives.
+
+    Batches are smaller where bodies would make them too large.
+    """
+    most = _MAX_BATCH_BYTES if any(name in _BULKY for name in names) else 2**63 - 1
+    return ColumnScanner(
+        buf, file_start, start, stop, names, check_crc=check_crc, max_frames=_MAX_BATCH_ROWS, max_bytes=most
+    )
 
 
-def _parts(frames: _Frames) -> Iterator[_Frames]:
-    number = np.cumsum(frames["size"], dtype=np.int64) // _MAX_BATCH_BYTES
-    cuts = np.flatnonzero(np.diff(number)) + 1
-    yield from np.split(frames, cuts)
+def as_columns(made: Mapping[str, Any], rows: int) -> Columns:
+    """What a kernel made, for users."""
+    return Columns({name: _column(name, column) for name, column in made.items()}, num_rows=rows)
+
+
+def _column(name: str, column: Any) -> npt.NDArray[Any] | StringColumn:
+    if isinstance(column, np.ndarray):
+        return column
+    return BinaryColumn(*column) if name == "body" else StringColumn(*column)
+
+
+def no_messages(names: tuple[str, ...]) -> Columns:
+    """The columns of no frames."""
+    return as_columns(*columns_at(b"", 0, [], [], names))

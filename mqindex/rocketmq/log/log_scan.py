@@ -6,19 +6,18 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from mqindex._native.commit_log import Scanner, find_frame
+from mqindex._native.commit_log import find_frame
 from mqindex._native.log_extract import Extractor
 from mqindex.columns.columns import Columns
 from mqindex.errors import TruncatedFileError
 from mqindex.files.mapped_file import MappedFile
-from mqindex.rocketmq.log.log_columns import columns_of
+from mqindex.rocketmq.log.log_columns import as_columns, column_scanner
 from mqindex.rocketmq.log.log_entries import drained
 from mqindex.rocketmq.log.log_files import LogFile, data_end
 
 __all__ = ["DamagedStretch", "end_of_file", "first_frame", "open_whole", "require_whole", "scan_file"]
 
 _LOOK_BACK = 16 << 20  # more than a message may have: 4 MiB and 64 KiB by default
-_BATCH_ROWS = 65536
 
 
 class DamagedStretch(NamedTuple):
@@ -53,14 +52,14 @@ def scan_file(
         stop, data_stop = min(stop, file.stop), file.start + min(data_end(file.path), file.size)
         at = file.start if start <= file.start else first_frame(mapped.map, file.start, start, min(stop, data_stop))
         while at >= 0:
-            scanner = Scanner(mapped.map, file.start, at, stop, check_crc=check_crc or last, max_frames=_BATCH_ROWS)
+            scanner = column_scanner(mapped.map, file.start, at, stop, columns, check_crc=check_crc or last)
             while True:
                 looking()
                 require_whole(file, mapped)
-                frames = next(scanner, None)
-                if frames is None:
+                made = next(scanner, None)
+                if made is None:
                     break
-                yield from columns_of(mapped.map, frames, columns)
+                yield as_columns(*made)
             if scanner.fault is None or last:
                 return
             bad, kind, name, expected, got = scanner.fault

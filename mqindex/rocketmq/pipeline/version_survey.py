@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mqindex._native.commit_log import Scanner
 from mqindex.errors import FormatError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
@@ -25,7 +24,7 @@ from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.layout import MAGIC_MESSAGE_V2
 from mqindex.rocketmq.log.body import INNER_BATCH
 from mqindex.rocketmq.log.expiry import was_deleted
-from mqindex.rocketmq.log.log_columns import columns_of
+from mqindex.rocketmq.log.log_columns import as_columns, column_scanner
 from mqindex.rocketmq.log.log_entries import LogEntries, LogSpan
 from mqindex.rocketmq.log.log_scan import first_frame
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
@@ -38,7 +37,6 @@ _SAMPLE_BYTES = 4 << 20
 _SINCE_5_4 = ("rocksdbstore",)
 _SINCE_5_0 = ("abort.bak", "timerwheel", "timerlog", "batchconsumequeue", "compaction")
 _OLD, _NEW, _TAGS = "4.9.3", "5.0.0", "5.4.0"  # each stands for all versions of its rules
-_BATCH_ROWS = 4096
 _COLUMNS = ("phy_offset", "size", "topic", "sys_flag")
 _SEPARATOR = 2
 
@@ -129,17 +127,17 @@ def _traces(log: MappedFile, span: LogSpan) -> LogTraces:
     since_5_1 = False
     batch_topics: set[str] = set()
     data = np.frombuffer(memoryview(log.map), np.uint8)
-    for frames in Scanner(log.map, span.file_start, at, stop, check_crc=True, max_frames=_BATCH_ROWS):
-        for batch in columns_of(log.map, frames, _COLUMNS):
-            begin = batch["phy_offset"] - span.file_start
-            last = data[begin + batch["size"] - 1]  # properties end a frame; 0 is the length of none
-            separated += int(np.count_nonzero(last == _SEPARATOR))
-            unseparated += int(np.count_nonzero((last != _SEPARATOR) & (last != 0)))
-            since_5_1 = since_5_1 or bool(np.any(data[begin + 7] == MAGIC_MESSAGE_V2 & 0xFF))
-            inner = np.flatnonzero(batch["sys_flag"] & INNER_BATCH)
-            if len(inner):
-                topics = batch["topic"].to_pylist()
-                batch_topics.update(topics[row] for row in inner)
+    for made in column_scanner(log.map, span.file_start, at, stop, _COLUMNS, check_crc=True):
+        batch = as_columns(*made)
+        begin = batch["phy_offset"] - span.file_start
+        last = data[begin + batch["size"] - 1]  # properties end a frame; 0 is the length of none
+        separated += int(np.count_nonzero(last == _SEPARATOR))
+        unseparated += int(np.count_nonzero((last != _SEPARATOR) & (last != 0)))
+        since_5_1 = since_5_1 or bool(np.any(data[begin + 7] == MAGIC_MESSAGE_V2 & 0xFF))
+        inner = np.flatnonzero(batch["sys_flag"] & INNER_BATCH)
+        if len(inner):
+            topics = batch["topic"].to_pylist()
+            batch_topics.update(topics[row] for row in inner)
     return LogTraces(unseparated > 0 and not separated, since_5_1, frozenset(batch_topics))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -91,8 +91,8 @@ class Taken(NamedTuple):
     stop: int
     gone: bool
 
-    def where(self, keep: npt.NDArray[np.bool_]) -> Taken:
-        """Those rows alone."""
+    def where(self, keep: npt.NDArray[Any]) -> Taken:
+        """Those rows alone: their numbers, or True for each."""
         sizes = self.sizes[keep]
         codes = None if self.tags_codes is None else self.tags_codes[keep]
         gone = self.gone and not sizes.all()

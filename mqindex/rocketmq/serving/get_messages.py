@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.commit_log import frame_dtype, scan_at
+from mqindex._native.log_columns import columns_at
 from mqindex.columns.columns import BinaryColumn, Columns, StringColumn
 from mqindex.rocketmq.log.commit_log import CommitLog
-from mqindex.rocketmq.log.log_columns import COLUMNS
+from mqindex.rocketmq.log.log_columns import as_columns, no_messages
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue, QueueBounds
 from mqindex.rocketmq.queue.queue_units import Taken
 from mqindex.rocketmq.serving.get_message import GetMessageResult, GetMessageStatus, read_unit, refusal
@@ -94,30 +94,35 @@ def _batches(
 
 def _columns(log: CommitLog, taken: Taken, wanted: TagFilter, columns: tuple[str, ...]) -> Iterator[Columns]:
     """The messages of the units; those of one file of the log are one part."""
-    phys, sizes = taken.phy_offsets, taken.sizes
+    phys = taken.phy_offsets
     starts = np.array([file.start for file in log.files], np.int64)
     cuts = np.flatnonzero(np.diff(np.searchsorted(starts, phys, "right"))) + 1
     for rows in np.split(np.arange(len(phys)), cuts):
         if len(rows) == 0:
             continue
-        file, buf = log.file_at(int(phys[rows[0]]))
-        frames, valid = scan_at(buf, file.start, phys[rows])
-        bad = np.flatnonzero(~valid | (frames["size"] != sizes[rows]))
-        if len(bad):
-            first = rows[bad[0]]
-            read_unit(log, int(phys[first]), int(sizes[first]), int(taken.queue_offsets[first]))
-        if wanted.tags:
-            tags = COLUMNS["tags"](buf, frames)
-            assert isinstance(tags, StringColumn)
-            kept = wanted.matching(tags)
-            frames = frames if kept.all() else frames[kept]
-        yield Columns({name: COLUMNS[name](buf, frames) for name in columns}, num_rows=len(frames))
+        yield _decoded(log, taken.where(rows), wanted, columns)
+
+
+def _decoded(log: CommitLog, taken: Taken, wanted: TagFilter, columns: tuple[str, ...]) -> Columns:
+    """The messages of units that lie in one file."""
+    phys, sizes = taken.phy_offsets, taken.sizes
+    file, buf = log.file_at(int(phys[0]))
+    filtered = columns if "tags" in columns or not wanted.tags else (*columns, "tags")
+    made, n = columns_at(buf, file.start, phys, sizes, filtered)
+    if n < len(phys):
+        read_unit(log, int(phys[n]), int(sizes[n]), int(taken.queue_offsets[n]))  # says what is wrong with it
+        return _decoded(log, taken, wanted, columns)  # nothing any more
+    if wanted.tags:
+        data, offsets, _ = made["tags"]
+        kept = wanted.matching(data, offsets)
+        if not kept.all():  # tags of one hash
+            made, n = columns_at(buf, file.start, phys[kept], sizes[kept], columns)
+    return as_columns({name: made[name] for name in columns}, n)
 
 
 def _joined(parts: list[Columns], names: tuple[str, ...]) -> Columns:
     if not parts:
-        none = np.empty(0, frame_dtype())
-        return Columns({name: COLUMNS[name](b"", none) for name in names}, num_rows=0)
+        return no_messages(names)
     if len(parts) == 1:
         return parts[0]
     return Columns({name: _column([part[name] for part in parts]) for name in names}, sum(p.num_rows for p in parts))

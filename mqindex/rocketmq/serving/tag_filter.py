@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from mqindex.columns.columns import StringColumn
+from mqindex._native.log_columns import texts_among
 from mqindex.rocketmq.queue.consume_queue import tag_hash
 
 __all__ = ["TagFilter", "tag_filter"]
@@ -45,18 +45,11 @@ class TagFilter:
         """Whether a consumer keeps a message with these TAGS. It does where the expression names no tag at all."""
         return not self.tags or tags in self.tags
 
-    def matching(self, tags: StringColumn) -> npt.NDArray[np.bool_]:
-        """`matches` of a whole column."""
+    def matching(self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """`matches` of a whole column; where a message has no TAGS its text is empty, which no tag is."""
         if not self.tags:
-            return np.ones(len(tags), np.bool_)
-        found = np.zeros(len(tags), np.bool_)
-        lengths = np.diff(tags.offsets)
-        for tag in self.tags:
-            wanted = np.frombuffer(tag.encode(errors="surrogatepass"), np.uint8)
-            rows = np.flatnonzero(lengths == len(wanted))
-            same = tags.data[tags.offsets[rows][:, None] + np.arange(len(wanted))] == wanted
-            found[rows[same.all(axis=1)]] = True
-        return found if tags.valid is None else found & tags.valid
+            return np.ones(len(offsets) - 1, np.bool_)
+        return texts_among(data, offsets, tuple(tag.encode(errors="surrogatepass") for tag in self.tags))
 
 
 @lru_cache(maxsize=64)
