@@ -64,7 +64,7 @@ static int add_hosts(const mqi_log *log, const mqi_log_frame *frames, int64_t n,
     int64_t *offsets = column->offsets + table->rows;
     int born = column->kind == MQI_COLUMN_BORN_HOST, address_len = 0, length = 0;
     uint8_t before[MQI_HOST_SIZE_IPV6] = {0};
-    char text[MQI_LOG_TEXT_MAX];
+    char text[MQI_LOG_TEXT_MAX] = {0};
     if (!reserve(column, table, n, n * MQI_LOG_TEXT_MAX)) return 0;
     for (int64_t i = 0; i < n; i++) {
         const mqi_log_frame *f = frames + i;
