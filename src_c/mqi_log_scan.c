@@ -65,44 +65,38 @@ static inline void prefetch_tail(const mqi_log *log, const mqi_log_head *head) {
 
 #define AHEAD 8 /* frames: about as many cache misses as a core keeps in flight */
 
-/* Heads from scan->at on, one found by the size of the one before; their tails are then on their way into the cache.
- * Returns how many; `found`: what ended them, or MQI_FOUND_FRAME. */
-static int read_heads(const mqi_log *log, mqi_log_scan *scan, int64_t stop, mqi_log_head *heads, int max, int *found) {
-    int64_t at = scan->at;
-    int n = 0;
-    *found = MQI_FOUND_FRAME;
-    while (n < max && at < stop) {
-        *found = mqi_log_read_head(log, at, heads + n, &scan->fault);
-        if (*found != MQI_FOUND_FRAME) break;
-        __builtin_prefetch(log->buf + at + heads[n].size); /* outside the buffer it is only a hint */
-        __builtin_prefetch(log->buf + at + heads[n].size + 64);
-        prefetch_tail(log, heads + n);
-        at += heads[n++].size;
-    }
-    return n;
-}
-
+/* Heads are read AHEAD of the rest, which is then on its way into the cache, as the next head is. */
 int64_t mqi_log_scan_frames(const mqi_log *log, mqi_log_scan *scan, int64_t stop, mqi_log_frame *out, int64_t max) {
     mqi_log_head heads[AHEAD];
     mqi_log_tail tail;
-    int64_t n = 0;
-    while (n < max && !scan->done) {
-        int found, count = read_heads(log, scan, stop, heads, max - n < AHEAD ? (int)(max - n) : AHEAD, &found);
-        if (!count && found == MQI_FOUND_FRAME) scan->done = 1; /* `stop` */
-        for (int i = 0; i < count; i++) {
-            if (mqi_log_read_rest(log, heads + i, &tail, &scan->fault) != MQI_FOUND_FRAME) {
-                found = MQI_FOUND_FAULT;
-                break;
+    int64_t n = 0, read = 0, at = scan->at;
+    int found = MQI_FOUND_FRAME;
+    if (scan->done) return 0;
+    for (;;) {
+        if (found == MQI_FOUND_FRAME && read < max && at < stop) {
+            mqi_log_head *h = heads + read % AHEAD;
+            found = mqi_log_read_head(log, at, h, &scan->fault);
+            if (LIKELY(found == MQI_FOUND_FRAME)) {
+                at += h->size;
+                __builtin_prefetch(log->buf + at); /* outside the buffer it is only a hint */
+                __builtin_prefetch(log->buf + at + 64);
+                prefetch_tail(log, h);
+                if (++read - n < AHEAD) continue;
             }
-            fill_frame(log, heads + i, &tail, out + n++);
-            scan->at += heads[i].size;
         }
-        if (found == MQI_FOUND_FRAME) continue;
-        scan->done = 1;
-        if (found == MQI_FOUND_BLANK) {
-            scan->blank = scan->at;
-            scan->at = log->len;
+        if (n == read) break;
+        const mqi_log_head *h = heads + n % AHEAD;
+        if (UNLIKELY(mqi_log_read_rest(log, h, &tail, &scan->fault) != MQI_FOUND_FRAME)) {
+            found = MQI_FOUND_FAULT;
+            break;
         }
+        fill_frame(log, h, &tail, out + n++);
+        scan->at += h->size;
+    }
+    scan->done = found != MQI_FOUND_FRAME || n < max;
+    if (found == MQI_FOUND_BLANK) {
+        scan->blank = scan->at;
+        scan->at = log->len;
     }
     return n;
 }
