@@ -77,7 +77,7 @@ static inline int64_t code_of(const uint8_t *unit) { return mqi_get64(unit + MQI
 /* Others lie in an open table at most a quarter full, whose empty places hold a value that is a hash only if `has_empty`
  * says so. */
 typedef struct {
-    enum { ALL, SOME, MANY } kind;
+    enum { ALL, PAIR, SOME, MANY } kind;
     int32_t few[FEW];
     int32_t *places;
     uint32_t mask;
@@ -105,9 +105,9 @@ static int fill_table(filter *f, const int32_t *hashes, int64_t k) {
 
 /* k below 0: everything passes. What it holds is freed by `free(f->places)`. */
 static int filter_make(filter *f, const int32_t *hashes, int64_t k) {
-    *f = (filter){.kind = k < 0 ? ALL : k > 0 && k <= FEW ? SOME : MANY};
+    *f = (filter){.kind = k < 0 ? ALL : k > FEW || k == 0 ? MANY : k > 2 ? SOME : PAIR};
     if (f->kind == MANY) return fill_table(f, hashes, k);
-    for (int64_t j = 0; f->kind == SOME && j < FEW; j++) f->few[j] = hashes[j < k ? j : k - 1];
+    for (int64_t j = 0; f->kind != ALL && j < FEW; j++) f->few[j] = hashes[j < k ? j : k - 1];
     return MQI_OK;
 }
 
@@ -124,9 +124,9 @@ static ALWAYS_INLINE int passes(const filter *f, int kind, int64_t code) {
     if (kind == ALL) return 1; /* GCOVR_EXCL_BR_LINE: a constant in each copy */
     /* GCOVR_EXCL_BR_START: the same */
     if (kind == MANY) return code <= MQI_MAX_EXT_ADDRESS || table_holds(f, hash);
+    int found = (hash == f->few[0]) | (hash == f->few[1]) | (code <= MQI_MAX_EXT_ADDRESS);
+    return kind == PAIR ? found : found | (hash == f->few[2]) | (hash == f->few[3]);
     /* GCOVR_EXCL_BR_STOP */
-    return (hash == f->few[0]) | (hash == f->few[1]) | (hash == f->few[2]) | (hash == f->few[3]) |
-           (code <= MQI_MAX_EXT_ADDRESS);
 }
 
 static ALWAYS_INLINE int64_t select_kind(const filter *f, int kind, const uint8_t *units, int64_t n, int64_t first,
@@ -144,8 +144,9 @@ int64_t mqi_units_select(const uint8_t *units, int64_t n, int64_t first, const i
     filter f;
     if (n == 0) return 0;
     if (filter_make(&f, hashes, k) != MQI_OK) return MQI_NO_MEMORY;
-    int64_t found =
-        f.kind == SOME ? select_kind(&f, SOME, units, n, first, out) : select_kind(&f, MANY, units, n, first, out);
+    int64_t found = f.kind == PAIR   ? select_kind(&f, PAIR, units, n, first, out)
+                    : f.kind == SOME ? select_kind(&f, SOME, units, n, first, out)
+                                     : select_kind(&f, MANY, units, n, first, out);
     free(f.places);
     return found;
 }
@@ -176,20 +177,23 @@ static ALWAYS_INLINE int64_t take_kind(mqi_unit_take *t, const filter f, int kin
     const mqi_unit_take to = *t;
     int64_t i = 0, found = to.found;
     log_part part = {INT64_MAX, 0};
-    for (; i < n && found < to.room; i++) {
-        const uint8_t *unit = units + i * MQI_UNIT_SIZE;
-        int64_t phy_offset = mqi_get64(unit + MQI_UNIT_PHY_OFFSET), code = code_of(unit);
-        int32_t size = mqi_get32(unit + MQI_UNIT_MESSAGE_SIZE);
-        int passing = passes(&f, kind, code);
-        if (UNLIKELY(passing & !lies_in(part, phy_offset, size))) {
-            part = part_of(&to, phy_offset);
-            if (!lies_in(part, phy_offset, size)) size = 0, t->gone++;
+    while (i < n && found < to.room) {
+        int64_t stop = n - i <= to.room - found ? n : i + to.room - found; /* so many fit if all of them pass */
+        for (; i < stop; i++) {
+            const uint8_t *unit = units + i * MQI_UNIT_SIZE;
+            int64_t phy_offset = mqi_get64(unit + MQI_UNIT_PHY_OFFSET), code = code_of(unit);
+            int32_t size = mqi_get32(unit + MQI_UNIT_MESSAGE_SIZE);
+            int passing = passes(&f, kind, code);
+            if (UNLIKELY(passing & !lies_in(part, phy_offset, size))) {
+                part = part_of(&to, phy_offset);
+                if (!lies_in(part, phy_offset, size)) size = 0, t->gone++;
+            }
+            to.queue_offsets[found] = first + i;
+            to.phy_offsets[found] = phy_offset;
+            to.sizes[found] = size;
+            if (to.tags_codes) to.tags_codes[found] = code;
+            found += passing;
         }
-        to.queue_offsets[found] = first + i;
-        to.phy_offsets[found] = phy_offset;
-        to.sizes[found] = size;
-        if (to.tags_codes) to.tags_codes[found] = code;
-        found += passing;
     }
     t->found = found;
     return i;
@@ -200,6 +204,7 @@ int64_t mqi_units_take(mqi_unit_take *t, const int32_t *hashes, int64_t k, const
     filter f;
     if (filter_make(&f, hashes, k) != MQI_OK) return MQI_NO_MEMORY;
     int64_t seen = f.kind == ALL    ? take_kind(t, f, ALL, units, n, first)
+                   : f.kind == PAIR ? take_kind(t, f, PAIR, units, n, first)
                    : f.kind == SOME ? take_kind(t, f, SOME, units, n, first)
                                     : take_kind(t, f, MANY, units, n, first);
     free(f.places);
