@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 
-__all__ = ["drop", "read", "warm", "warm_command"]
+__all__ = ["compact", "drop", "read", "warm", "warm_command"]
 
 MIB = 1 << 20
 
@@ -43,6 +43,15 @@ def drop(path: str) -> None:
     with open(path, "rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def compact() -> None:
+    """Join what is free of memory to large pieces, where one may: what is read next comes in large folios then."""
+    try:
+        with open("/proc/sys/vm/compact_memory", "w", encoding="ascii") as file:
+            file.write("1")
+    except OSError:
+        pass
 
 
 def _free_mib() -> int:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from bench import memory
 from bench.contenders.keys import KEY_WIDTH
 from bench.scale import GIB, Scale
 from tests.support.big_log import BigLog, write_big_log
@@ -120,7 +121,19 @@ class Workshop:
         size = self.scale.log_file_size
         written = write_big_log(self.path("log"), total_bytes=LOG_GIB * size, body_size=1024, mapped_file_size=size)
         os.sync()
+        if self.scale.timed:
+            self._leave_cache(written)
         return written
+
+    def _leave_cache(self, log: BigLog) -> None:
+        """Nobody rebuilds what he has just written: a log comes from the disk, in folios as large as there is room for.
+
+        Of small ones a fault maps 16 pages: half of the time of a rebuild, which is then the kernel's and not ours.
+        """
+        folder = os.path.join(log.root, "commitlog")
+        for name in os.listdir(folder):
+            memory.drop(os.path.join(folder, name))
+        memory.compact()
 
     def log_files(self, gib: int) -> list[str]:
         """The first `gib` files of the log (1 GiB each at full size)."""
