@@ -6,17 +6,19 @@
 #include "mqi_log_text.h"
 
 #define BLOCK 256 /* frames: as rows they and what they point to stay in the second cache */
-#define SLACK 64  /* bytes that may be written after a text, and read where the log has them */
+#define MOST_AHEAD (16 << 20)
+#define SLACK 64 /* bytes that may be written after a text, and read where the log has them */
 
 /* ---- texts -------------------------------------------------------------------------------------------------------- */
 
-/* Room for `more` bytes after what the rows so far have; a new buffer is made for all rows as long as these. */
+/* Room for `more` bytes after what the rows so far have. A new buffer is made for all rows as long as these, but what
+ * is not there yet is no reason to ask for much. */
 static int reserve(mqi_log_column *column, const mqi_log_table *table, int64_t n, int64_t more) {
-    int64_t used = column->offsets[table->rows], needed = used + more + SLACK;
+    int64_t used = column->offsets[table->rows] + more, needed = used + SLACK, rows = table->rows + n;
     if (LIKELY(needed <= column->room)) return 1;
-    int64_t rows = table->rows + n;
-    int64_t room = (int64_t)((double)(used + more) / (double)rows * 1.0625 * (double)table->max_rows) + SLACK;
-    if (room < needed + needed / 4) room = needed + needed / 4;
+    double rest = (double)used / (double)rows * (double)(table->max_rows - rows) * 1.0625;
+    int64_t ahead = rest < MOST_AHEAD ? (int64_t)rest : MOST_AHEAD;
+    int64_t room = needed + (ahead > needed / 4 ? ahead : needed / 4);
     uint8_t *data = realloc(column->data, (size_t)room);
     if (!data) return 0;
     column->data = data;

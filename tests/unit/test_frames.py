@@ -548,6 +548,15 @@ def test_columns_end_before_a_frame_that_is_not_the_expected_one(rng: random.Ran
     assert columns_at(b"", 0, [], [], names)[1] == 0
 
 
+def test_few_long_bodies_do_not_ask_for_room_for_many() -> None:
+    """Of 65536 rows of 4 MiB no machine has the memory; there are two."""
+    data = log_of(LogMessage(body=b"x" * (4 << 20)), LogMessage(body=b"y" * (4 << 20)))
+    walk = ColumnScanner(data, START, START, START + len(data), ("body", "keys"), max_bytes=2**63 - 1)
+    ((columns, rows),) = list(walk)
+    assert rows == 2
+    compare_columns(columns, expected_columns(data))
+
+
 def test_texts_among_those_wanted() -> None:
     data = np.frombuffer(b"abcabab", np.uint8)
     offsets = np.array([0, 2, 3, 3, 5, 7], np.int64)
