@@ -170,6 +170,8 @@ cdef class ColumnScanner(FrameWalk):
         self, buf, int64_t file_start, int64_t start, int64_t stop, tuple names, /, *, bint check_crc=False,
         int64_t max_frames=65536, int64_t max_bytes
     ):
+        if max_bytes < 1:
+            raise ValueError(f"max_bytes: expected 1 or more, got {max_bytes}")
         self.names, self.max_bytes = names, max_bytes
         FrameWalk.__init__(self, buf, file_start, start, stop, check_crc=check_crc, max_frames=max_frames)
 

@@ -525,6 +525,8 @@ def test_batches_of_columns_have_so_many_rows_and_bytes(rng: random.Random) -> N
         assert sum(part) >= 10_000 or len(seen) + rows == len(sizes)
         seen += part
     assert seen == sizes
+    with pytest.raises(ValueError, match="max_bytes"):
+        ColumnScanner(data, START, START, START + len(data), ("size",), max_bytes=0)
 
 
 def test_columns_end_before_a_frame_that_is_not_the_expected_one(rng: random.Random) -> None:
