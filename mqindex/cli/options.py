@@ -13,7 +13,6 @@ import click
 from mqindex.cli.completion import Completed
 from mqindex.cli.group import COMMANDS
 from mqindex.cli.times import TIME
-from mqindex.cli.trouble import Trouble
 
 if TYPE_CHECKING:
     from mqindex.engines import Engine
@@ -71,7 +70,10 @@ class BrokerOptions(NamedTuple):
     def _refuse(options: Mapping[str, object], owner: str, found: str) -> None:
         for name, value in options.items():
             if value is not None:
-                raise Trouble(f"{_flag(name)} is an option for {owner}; PATH holds files of {found}")
+                raise click.UsageError(
+                    f"{_flag(name)} is an option for {owner}; PATH holds files of {found}",
+                    click.get_current_context(silent=True),
+                )
 
 
 def _flag(name: str) -> str:

@@ -110,6 +110,17 @@ def test_neither_page_nor_json_is_a_wrong_call(shell: Shell, basic: Store) -> No
     assert (done.status, done.err.split(";")[0]) == (2, "mqindex: expected --out FILE for a page, or --json")
 
 
+def test_an_option_of_the_other_broker_is_a_wrong_call_that_leaves_no_page(
+    shell: Shell, basic: Store, tmp_path: Path
+) -> None:
+    partition = PartitionCase("410-plain-mono").closed(tmp_path)
+    for path, option in ((partition, "--broker-version"), (basic.root, "--kafka-version")):
+        done = shell("report", path, option, "4.0.0", "--out", tmp_path / "page.html")
+        assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+        assert f"{option} is an option for" in done.err
+        assert not (tmp_path / "page.html").exists()
+
+
 def test_what_is_not_there_is_one_sentence(shell: Shell, tmp_path: Path) -> None:
     done = shell("report", tmp_path / "nothing", "--out", tmp_path / "page.html")
     assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
