@@ -71,11 +71,11 @@ void mqi_units_decode(const uint8_t *units, int64_t n, int64_t *phy_offsets, int
 
 static inline int64_t code_of(const uint8_t *unit) { return mqi_get64(unit + MQI_UNIT_TAGS_CODE); }
 
-/* Few hashes are compared one by one, without a branch on the outcome; the places that are left over repeat the last. */
+/* Few hashes are compared one by one, without a branch on the outcome; unused places repeat the last one. */
 #define FEW 4
 
-/* Others lie in an open table at most a quarter full, whose empty places hold a value that is a hash only if `has_empty`
- * says so. */
+/* More hashes are in an open table at most a quarter full, whose empty places hold a value that is a hash only if
+ * `has_empty` is set. */
 typedef struct {
     enum { ALL, PAIR, SOME, MANY } kind;
     int32_t few[FEW];
@@ -103,7 +103,7 @@ static int fill_table(filter *f, const int32_t *hashes, int64_t k) {
     return MQI_OK;
 }
 
-/* k below 0: everything passes. What it holds is freed by `free(f->places)`. */
+/* k below 0: everything passes. `free(f->places)` frees its memory. */
 static int filter_make(filter *f, const int32_t *hashes, int64_t k) {
     *f = (filter){.kind = k < 0 ? ALL : k > FEW || k == 0 ? MANY : k > 2 ? SOME : PAIR};
     if (f->kind == MANY) return fill_table(f, hashes, k);
@@ -151,7 +151,7 @@ int64_t mqi_units_select(const uint8_t *units, int64_t n, int64_t first, const i
     return found;
 }
 
-/* A file of the log, as last met: messages in [start, stop) are there. */
+/* The file of the log that was used last: messages in [start, stop) are in it. */
 typedef struct {
     int64_t start, stop;
 } log_part;
@@ -171,7 +171,7 @@ static __attribute__((noinline)) log_part part_of(const mqi_unit_take *t, int64_
     return low ? (log_part){t->starts[low - 1], t->stops[low - 1]} : (log_part){INT64_MAX, 0};
 }
 
-/* What is read in the loop is copied: the compiler cannot know that no column lies over it. */
+/* What is read in the loop is copied: the compiler cannot know that no column overlaps it. */
 static ALWAYS_INLINE int64_t take_kind(mqi_unit_take *t, const filter f, int kind, const uint8_t *units, int64_t n,
                                        int64_t first) {
     const mqi_unit_take to = *t;

@@ -18,7 +18,7 @@ enum {
     MQI_UNIT_TAGS_CODE = 12,
 };
 
-/* A tags code up to this is no code but the address of an extension unit. */
+/* A tags code up to this is the address of an extension unit. */
 #define MQI_MAX_EXT_ADDRESS (-2147483649)
 
 /* What dispatching a frame gives to one queue: scratch in native byte order, packed into 40 bytes. `queue` is a number
@@ -44,39 +44,39 @@ int64_t mqi_units_sound(const mqi_queue_unit *units, int64_t n);
  * it, the first after `phy_offset`; queue offsets consecutive, 0 or more and below `limit`. */
 int64_t mqi_units_line(const mqi_queue_unit *units, int64_t n, int64_t phy_offset, int64_t limit);
 
-/* Appending as the broker does: state of one queue's end, and what became of the units. */
+/* Appending as the broker does: state of one queue's end, and counts of units. */
 typedef struct mqi_unit_append {
     int64_t next_offset;    /* the queue offset of the next unit */
     int64_t max_phy_offset; /* the end of the last unit's frame; a frame that ends no later is there already */
-    int64_t repeated;       /* passed over: there already, or its queue offset lies before next_offset */
+    int64_t repeated;       /* skipped: there already, or its queue offset is before next_offset */
     int64_t misplaced;      /* written, although their queue offsets are greater than next_offset: as the broker does */
 } mqi_unit_append;
 
-/* Encodes the units that are to be written; `out` has room for all. Returns how many they are. */
+/* Encodes the units to write; `out` has room for all. Returns how many they are. */
 int64_t mqi_units_encode(mqi_unit_append *end, const mqi_queue_unit *units, int64_t n, uint8_t *out);
 
 /* Columns of n units. */
 void mqi_units_decode(const uint8_t *units, int64_t n, int64_t *phy_offsets, int32_t *sizes, int64_t *tags_codes);
 
 /* Numbers of the units whose tags codes' low 32 bits, which is all that a filter compares, are in `hashes`, plus
- * `first`; also of those that hold an address, which says nothing of the tags. `out` has room for n. Returns how many,
+ * `first`; also of those that hold an address, which does not show the tags. `out` has room for n. Returns how many,
  * or MQI_NO_MEMORY. */
 int64_t mqi_units_select(const uint8_t *units, int64_t n, int64_t first, const int32_t *hashes, int64_t k,
                          int64_t *out);
 
-/* Taking what a consumer is to get: columns of the units that pass, and whether the log has their messages. */
+/* Taking units for a consumer: columns of the units that pass, and whether the log has their messages. */
 typedef struct mqi_unit_take {
-    const int64_t *starts, *stops; /* of the log's files, ascending: a message lies in one of them as a whole */
+    const int64_t *starts, *stops; /* of the log's files, ascending: a message is in one of them as a whole */
     int64_t files;
     int64_t *queue_offsets, *phy_offsets; /* places for `room` units each, of which `found` are taken */
     int32_t *sizes;                       /* 0: the log does not have the message */
-    int64_t *tags_codes;                  /* or 0: not asked for */
+    int64_t *tags_codes;                  /* or 0: not requested */
     int64_t room, found;
     int64_t gone; /* of the units taken, those that the log does not have */
 } mqi_unit_take;
 
 /* Takes those of n units that pass a filter as in `mqi_units_select` (k below 0: all), while there is room; `first` is
- * the queue offset of the first one. Returns how many units were looked at, or MQI_NO_MEMORY. */
+ * the queue offset of the first one. Returns how many units were read, or MQI_NO_MEMORY. */
 int64_t mqi_units_take(mqi_unit_take *t, const int32_t *hashes, int64_t k, const uint8_t *units, int64_t n,
                        int64_t first);
 
@@ -88,18 +88,18 @@ int64_t mqi_units_check(const uint8_t *units, int64_t n);
 int64_t mqi_units_compare(const uint8_t *queue, int64_t places, int64_t first_offset, const mqi_queue_unit *units,
                           int64_t n, int64_t *out);
 
-/* A queue whose units are compared with its file as they come, which an intact one has in this order. */
+/* A queue whose units are compared with its file as they come: the order of an intact file. */
 typedef struct mqi_unit_line {
-    const uint8_t *unit; /* what the file has at the next place, and behind it */
-    int64_t left;        /* places that are known from there on; 0: more must be read; below 0: it is left alone */
+    const uint8_t *unit; /* what the file has at the next place, and after it */
+    int64_t left;        /* places that are known from there on; 0: more must be read; below 0: units are left over */
     int64_t next;        /* the next place, a queue offset */
-    int64_t phy_offset;  /* of the last unit; the next one's message lies behind it */
+    int64_t phy_offset;  /* of the last unit; the next one's message is after it */
     int64_t last_end;    /* the end of its message */
 } mqi_unit_line;
 
-/* Passes over the units that are at their places in `lines`, which are by the number of the queue. The others go to
- * `rest`, which has room for n, and `found` counts them; the first one ends its line. Returns how many units were looked
- * at: less than n where the next one is of a line that must be read on, or of a queue that is not among the `queues`. */
+/* Skips the units that are at their places in `lines`, which are by the number of the queue. The others go to `rest`,
+ * which has room for n, and `found` counts them; the first one ends its line. Returns how many units were compared:
+ * less than n if the next one is of a line of which more must be read, or of a queue that is not among the `queues`. */
 int64_t mqi_units_match(mqi_unit_line *lines, int64_t queues, const mqi_queue_unit *units, int64_t n,
                         mqi_queue_unit *rest, int64_t *found);
 

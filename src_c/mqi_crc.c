@@ -86,7 +86,7 @@ FOLDING static inline __m128i fold(__m128i x, __m128i k, __m128i next) {
     return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
-/* Four lanes become one; what is left of 16 bytes and more is folded in, the remainder goes through the tables. */
+/* Four lanes become one; further pieces of 16 bytes are folded in, the remainder goes through the tables. */
 FOLDING static uint32_t fold_lanes(const fold_constants *c, crc_tables t, __m128i x[4], const uint8_t *p, size_t n) {
     __m128i k = load16(c->by128), sum = fold(fold(fold(x[0], k, x[1]), k, x[2]), k, x[3]);
     uint8_t rest[16];
@@ -101,7 +101,7 @@ FOLDING static uint32_t fold_all(const fold_constants *c, crc_tables t, const ui
     for (int i = 0; i < 4; i++) x[i] = load16(p + 16 * i);
     x[0] = _mm_xor_si128(x[0], _mm_cvtsi32_si128((int)crc));
     for (p += 64, n -= 64; n >= 64; p += 64, n -= 64) {
-        __builtin_prefetch(p + AHEAD); /* across the page's end too, where the processor's own reading ahead stops */
+        __builtin_prefetch(p + AHEAD); /* across the page's end too, where the processor's own prefetching stops */
         for (int i = 0; i < 4; i++) x[i] = fold(x[i], k, load16(p + 16 * i));
     }
     return fold_lanes(c, t, x, p, n);

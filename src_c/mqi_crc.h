@@ -8,7 +8,7 @@
 
 typedef uint32_t mqi_checksum(const uint8_t *p, size_t n, uint32_t crc);
 
-/* The tables are filled, and the kernels chosen, when the code is loaded: no caller can forget it.
+/* The tables are filled, and the kernels chosen, when the code is loaded: no caller has to do it.
  * `crc` is the checksum of what comes before, 0 for nothing: crc(a + b) == f(b, crc(a)).
  *
  * Other units do not call these: they get a function from their callers, so that this code and its tables are compiled
@@ -16,7 +16,7 @@ typedef uint32_t mqi_checksum(const uint8_t *p, size_t n, uint32_t crc);
 uint32_t mqi_crc32(const uint8_t *p, size_t n, uint32_t crc);
 uint32_t mqi_crc32c(const uint8_t *p, size_t n, uint32_t crc);
 
-/* "portable" and what else this processor can do, the slowest first: the last one is chosen. */
+/* "portable" and the others that this processor can run, the slowest first: the last one is chosen. */
 typedef struct {
     const char *name;
     mqi_checksum *crc32, *crc32c;

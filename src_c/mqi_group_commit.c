@@ -9,7 +9,7 @@
 
 #if defined(__linux__)
 #include <sys/syscall.h>
-/* As <linux/futex.h> has them for ever; a compiler with musl alone comes without the kernel's headers. */
+/* As in <linux/futex.h>, whose values never change: a compiler with only musl has no headers of the kernel. */
 enum { WAIT_PRIVATE = 0 | 128, WAKE_PRIVATE = 1 | 128 };
 #elif defined(__APPLE__)
 #include <fcntl.h>
@@ -21,9 +21,9 @@ enum { WAIT_PRIVATE = 0 | 128, WAKE_PRIVATE = 1 | 128 };
 #define AWAKE 300000              /* ns of it */
 
 static int sync_data(int fd) {
-#if defined(__APPLE__) /* where fsync leaves the bytes in the drive's cache */
+#if defined(__APPLE__) /* there fsync leaves the bytes in the drive's cache */
     if (fcntl(fd, F_FULLFSYNC) == 0) return 0;
-    return errno == EINTR || errno == EIO ? -1 : fsync(fd); /* a network's file system has no more than that */
+    return errno == EINTR || errno == EIO ? -1 : fsync(fd); /* a network's file system only has fsync */
 #else
     return fdatasync(fd);
 #endif
@@ -57,7 +57,7 @@ static void sleep_through(mqi_group *group) {
 #endif
 }
 
-/* Ends the round. Called and left with the lock held, but who wakes does not have to wait for it. */
+/* Ends the round. Called and left with the lock held, but the threads that wake do not have to wait for it. */
 static void wake_all(mqi_group *group) {
     __atomic_add_fetch(&group->round, 1, __ATOMIC_RELEASE);
 #if defined(__linux__)
@@ -121,7 +121,7 @@ void mqi_group_commit(mqi_group *group, int64_t written) {
     pthread_mutex_unlock(&group->lock);
 }
 
-/* Who sleeps on an idle processor wakes late: the leader stays awake as long as callers may be coming any moment. */
+/* A thread that sleeps on an idle processor wakes late: the leader stays awake as long as callers may come soon. */
 static void stay_awake(const mqi_group *group, int64_t stop) {
     while (__atomic_load_n(&group->waiting, __ATOMIC_RELAXED) < group->expected && mqi_now() < stop) sched_yield();
 }
@@ -135,7 +135,7 @@ static void gather(mqi_group *group) {
     while (group->waiting < group->expected && mqi_now() < stop) wait_until(group, stop);
 }
 
-/* Syncs the first n files and closes all but the last; only the leader takes files away, so they stay in their places
+/* Syncs the first n files and closes all but the last; only the leader removes files, so they stay in their places
  * while the lock is free. */
 static int sync_files(mqi_group *group, int n) {
     for (int i = 0; i < n; i++) {
@@ -154,7 +154,7 @@ static void forget_files(mqi_group *group, int n) {
     memmove(group->fds, group->fds + n, (size_t)group->n_fds * sizeof *group->fds);
 }
 
-/* One round: gathers its callers, syncs what they wait for, wakes them. Called and left with the lock held. */
+/* One round: gathers its callers, syncs their bytes, wakes them. Called and left with the lock held. */
 static void lead(mqi_group *group) {
     group->leading = 1;
     gather(group);
@@ -175,7 +175,7 @@ static void lead(mqi_group *group) {
 }
 
 static void come(mqi_group *group, int64_t offset) {
-    if (group->leading && offset <= group->taken) return; /* the sync under way is its own */
+    if (group->leading && offset <= group->taken) return; /* the sync under way covers it */
     set_waiting(group, group->waiting + 1);
     if (group->leading && group->waiting >= group->expected) pthread_cond_signal(&group->came);
 }

@@ -1,8 +1,8 @@
-/* Callers who wait for the disk share one sync (RocketMQ's GroupCommitService): the first of them leads, the others find
- * their bytes written.
+/* Callers that wait for the disk share one sync (RocketMQ's GroupCommitService): the first of them leads, the others
+ * find their bytes written.
  *
- * A leader gives the callers of the round before a moment to come back, no longer than twice the last sync: eight callers
- * in a loop make one sync of eight, and a lone one never waits. After a sync that failed it is not known which
+ * A leader waits a moment for the callers of the round before to come back, no longer than twice the last sync: eight
+ * callers in a loop make one sync for eight, and a single one never waits. After a failed sync it is not known which
  * bytes the disk has, and a second sync would not show it: every later call gets the same error. */
 #ifndef MQI_GROUP_COMMIT_H
 #define MQI_GROUP_COMMIT_H
@@ -30,9 +30,9 @@ static inline int64_t mqi_group_flushed(const mqi_group *group) {
 
 int mqi_group_start(mqi_group *group, int64_t written); /* 0, or an errno */
 void mqi_group_end(mqi_group *group);                   /* closes every file; no caller may be waiting */
-void mqi_group_drop(mqi_group *group);                  /* closes every file, whatever threads of a parent were at */
+void mqi_group_drop(mqi_group *group);                  /* closes every file, in any state a parent's threads left */
 
-/* From now on bytes go to this file, which the group closes; the ones before are closed after a sync. 0, or ENOMEM. */
+/* Write to this file from now on, which the group closes; earlier ones are closed after a sync. 0, or ENOMEM. */
 int mqi_group_switch(mqi_group *group, int fd);
 void mqi_group_commit(mqi_group *group, int64_t written);
 

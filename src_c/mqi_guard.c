@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define CHUNK 256  /* ranges that come at once */
+#define CHUNK 256  /* ranges that are allocated at once */
 #define HANDLERS 8 /* different ones that were installed before ours, one after the other */
 
 #ifndef MAP_NORESERVE
@@ -26,7 +26,7 @@ static mqi_guard_range *unused;
 static uintptr_t page_size;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all changes; the handler reads without */
 
-static struct sigaction earlier[HANDLERS]; /* the last is the one that ours stands before */
+static struct sigaction earlier[HANDLERS]; /* the last is the one that ours replaced */
 static atomic_int n_earlier;
 static atomic_int passing; /* handlers without siginfo that are running: one may raise the signal again */
 
@@ -62,17 +62,17 @@ static int put_zero_pages(const void *byte) {
     uintptr_t page = (uintptr_t)byte & ~(page_size - 1);
     uintptr_t end = atomic_load_explicit(&range->end, memory_order_relaxed);
     int writable = atomic_load_explicit(&range->writable, memory_order_relaxed);
-    atomic_store(&range->cut, 1); /* first: who reads the zeros must find the mark */
+    atomic_store(&range->cut, 1); /* first: a reader of the zeros must find the mark */
     return map_zeros(page, end, writable) || map_zeros(page, page + page_size, writable);
 }
 
-/* Gives the signal to who had it before us. A handler without siginfo can settle no fault: where it comes back from one,
- * the next takes it, or the fault would come again for ever. One that raises the signal itself, as Python's faulthandler
- * does to die of it, comes by here a second time and meets the one before it. */
+/* Passes the signal to the handlers before ours. A handler without siginfo can resolve no fault: if it returns from
+ * one, the next one is called, or the fault would repeat without end. One that raises the signal itself, as Python's
+ * faulthandler does to end the process, gets here a second time, and the one before it is called. */
 static void pass_on(int number, siginfo_t *info, void *context) {
     int fault = info->si_code > 0;
     int first = atomic_load(&n_earlier) - 1 - atomic_load(&passing);
-    for (int i = first; i >= 0; i--) { /* GCOVR_EXCL_BR_LINE: behind the last of them the process dies */
+    for (int i = first; i >= 0; i--) { /* GCOVR_EXCL_BR_LINE: after the last of them the process dies */
         const struct sigaction *handler = &earlier[i];
         if (handler->sa_flags & SA_SIGINFO) {
             handler->sa_sigaction(number, info, context);
@@ -89,7 +89,7 @@ static void pass_on(int number, siginfo_t *info, void *context) {
     }
     /* GCOVR_EXCL_START: the process dies of it, and its counts with it */
     (void)signal(number, SIG_DFL);
-    if (!fault) (void)raise(number); /* a fault comes again by itself, where it was */
+    if (!fault) (void)raise(number); /* a fault repeats by itself, at the same place */
     /* GCOVR_EXCL_STOP */
 }
 
@@ -121,7 +121,7 @@ static void remember(const struct sigaction *handler) {
     atomic_store(&n_earlier, n + 1);
 }
 
-/* Ours must be the one that is called first, also where others were installed since. */
+/* Our handler must be called first, even if others were installed since. */
 static void install(void) {
     struct sigaction ours, now;
     memset(&ours, 0, sizeof ours);
@@ -139,7 +139,7 @@ static void leave_lock(void) { pthread_mutex_unlock(&lock); }
 
 static void begin(void) {
     page_size = (uintptr_t)sysconf(_SC_PAGESIZE);
-    pthread_atfork(take_lock, leave_lock, leave_lock); /* a child must not be born with a lock that nobody leaves */
+    pthread_atfork(take_lock, leave_lock, leave_lock); /* a child must not begin with a lock that nobody releases */
 }
 
 static int grow(void) {

@@ -1,15 +1,15 @@
-/* A guard for mapped files: another process may cut a file at any moment, or the disk be full when a hole is written, and
- * what touches such a page gets SIGBUS.
+/* A guard for mapped files: another process may cut a file at any moment, or the disk be full when a hole is written,
+ * and an access to such a page gets SIGBUS.
  *
- * In a range that is added here the signal ends nobody: the handler lays zero pages over the mapping, from that page to
- * the range's end (a walk costs one fault, not one a page), and marks the range. Who reads or writes through the mapping
- * looks at the mark afterwards, one load, and gives no answer that is made of zeros. Any other SIGBUS goes to the
- * handlers that were installed before, and in the end to the default one: it kills as ever.
+ * In a range that is added here the signal does not end the process: the handler maps zero pages over the mapping, from
+ * that page to the range's end (a walk costs one fault, not one a page), and marks the range. Code that reads or writes
+ * through the mapping checks the mark afterwards, one load, and gives no answer made of zeros. Any other SIGBUS goes to
+ * the handlers that were installed before, and in the end to the default one, which ends the process.
  *
- * A range must stay from before its first use until nobody touches it any more, and go before its munmap. Ranges may be
- * added and removed by any thread, and after a fork; the handler takes no lock.
+ * A range must be added before its first use, and removed after its last one, before its munmap. Ranges may be added
+ * and removed by any thread, and after a fork; the handler takes no lock.
  *
- * Compiled into one module only: there may not be two registries. */
+ * Compiled into one module only: there must not be two registries. */
 #ifndef MQI_GUARD_H
 #define MQI_GUARD_H
 
@@ -21,12 +21,12 @@ typedef struct mqi_guard_range {
     atomic_uint turn;            /* odd: the fields below are being changed, or are of no range */
     atomic_uintptr_t start, end; /* whole pages */
     atomic_int writable;
-    atomic_int cut; /* for good: nothing brings the pages back */
+    atomic_int cut; /* never reset: nothing brings the pages back */
     void *owner;    /* of who added it; not read here */
     struct mqi_guard_range *next_free;
 } mqi_guard_range;
 
-/* Guards the pages of a mapping, and sees to it that our handler is the one installed. NULL: no memory. */
+/* Guards the pages of a mapping, and makes sure that our handler is installed. NULL: no memory. */
 mqi_guard_range *mqi_guard_add(void *start, size_t length, int writable, void *owner);
 void mqi_guard_remove(mqi_guard_range *range);
 
@@ -39,8 +39,8 @@ static inline int mqi_guard_was_cut(const mqi_guard_range *range) {
     return range != NULL && atomic_load_explicit(&range->cut, memory_order_relaxed);
 }
 
-/* Where a file ends inside a page, the rest of that page reads as zeros without a fault. Touching the mapping's last byte
- * brings the fault about, unless nothing but that page was cut. */
+/* Where a file ends inside a page, the rest of that page reads as zeros without a fault. Reading the mapping's last
+ * byte causes the fault, unless only that page was cut. */
 static inline void mqi_guard_touch(const uint8_t *last) { (void)*(volatile const uint8_t *)last; }
 
 #endif

@@ -54,7 +54,7 @@ static inline int bad_second_of_4(uint8_t b1, uint8_t b2) {
 }
 
 /* One multi-byte character at p (p[0] >= 0x80): its code point in *c, the bytes that it takes as the result.
- * A malformed one becomes one U+FFFD for as many bytes as Java's decoder swallows. */
+ * A malformed one becomes one U+FFFD for as many bytes as Java's decoder takes. */
 static inline size_t wide_char(const uint8_t *p, const uint8_t *end, uint32_t *c) {
     size_t left = (size_t)(end - p);
     uint8_t b1 = p[0];

@@ -54,7 +54,7 @@ uint32_t mqi_hash_ucs2(const uint16_t *p, size_t n, uint32_t seed);
 /* Above U+FFFF: two surrogate units. A lone surrogate is its own unit. */
 uint32_t mqi_hash_ucs4(const uint32_t *p, size_t n, uint32_t seed);
 
-/* Math.abs, and 0 for the one value that has no positive counterpart: what a slot is chosen by. */
+/* Math.abs, and 0 for the one value that has no positive counterpart: the number that chooses a slot. */
 static inline int32_t mqi_key_hash(uint32_t h) {
     uint32_t sign = (uint32_t)((int32_t)h >> 31);
     return (int32_t)(((h ^ sign) - sign) & 0x7FFFFFFFu);

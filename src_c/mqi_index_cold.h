@@ -1,5 +1,6 @@
 /* Where the chains of many keys begin in an optimised index file that is not in memory: the filter drops the keys that
- * are not in it, the fence says which page each of the others needs, and these are asked for at once, in file order. */
+ * are not in it, the fence has the page that each of the others needs, and these are read ahead at once, in file
+ * order. */
 #ifndef MQI_INDEX_COLD_H
 #define MQI_INDEX_COLD_H
 

@@ -84,7 +84,7 @@ void mqi_fence_read_ahead(const mqi_index_file *f, const uint32_t *pages, size_t
         while (run < n && pages[run] - pages[run - 1] <= 1) run++;
         uint64_t start = (first + pages[i]) * MQI_FENCE_PAGE / whole * whole;
         uint64_t stop = (first + pages[run - 1] + 1) * MQI_FENCE_PAGE;
-        madvise(f->base + start, stop - start, MADV_WILLNEED); /* advice: who refuses it loses time only */
+        madvise(f->base + start, stop - start, MADV_WILLNEED); /* advice: without it only time is lost */
         i = run;
     }
 }

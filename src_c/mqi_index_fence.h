@@ -2,11 +2,12 @@
  *
  *   0        4*P bytes   | slot u32 | of page q, q+1, ... q+P-1, where q is the page that entry 1 begins in |
  *
- * In an optimised file the entries 1 .. covered lie in the order of their slots, a slot's entries oldest first. So the
+ * In an optimised file the entries 1 .. covered are in the order of their slots, a slot's entries oldest first. So the
  * newest entry of a slot begins in the last page whose first slot is not above it, and is found without the slot table:
  * a look-up reads the page of the answer and no other.
  *
- * Any bytes are safe: a search ends inside the table, a head inside the entries that are covered, and is of its slot. */
+ * Any bytes are safe: a search ends inside the table, a head inside the entries that are covered, and is of its
+ * slot. */
 #ifndef MQI_INDEX_FENCE_H
 #define MQI_INDEX_FENCE_H
 

@@ -46,7 +46,7 @@ void mqi_index_slots(const mqi_index_file *f, int32_t *out) {
 size_t mqi_index_compare_run(const mqi_index_file *f, size_t start, const uint8_t *run, size_t n) {
     const int64_t begin = mqi_get64(f->base + MQI_BEGIN_TIMESTAMP);
     const uint8_t *entry = f->entries + start * MQI_ENTRY_SIZE;
-    int64_t known = INT64_MIN; /* neighbours mostly have one time: divide once */
+    int64_t known = INT64_MIN; /* neighbours mostly have the same time: divide once */
     int32_t diff = 0;
     for (size_t i = 0; i < n; i++, entry += MQI_ENTRY_SIZE, run += MQI_RUN_SIZE) {
         int64_t timestamp = mqi_native64(run + MQI_RUN_STORE_TIMESTAMP);

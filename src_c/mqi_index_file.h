@@ -8,9 +8,9 @@
  * index_count is the number of the next entry. It starts at 1 (0 or less on disk means 1), entry 0 is never used.
  *
  * Any bytes are safe to read: counts are clamped to the capacity and every walk goes strictly downwards. Writers must
- * exclude each other; readers may run while one writer does: an entry is complete before it is counted and counted before
- * a slot leads to it. hash_slot_count, end_phy_offset and end_timestamp follow: a put of many brings them up to date once
- * a block, so after a kill they may be those of an earlier entry. */
+ * exclude each other; readers may run while one writer does: an entry is complete before it is counted and counted
+ * before a slot leads to it. hash_slot_count, end_phy_offset and end_timestamp follow: a put of many brings them up to
+ * date once a block, so after a kill they may be those of an earlier entry. */
 #ifndef MQI_INDEX_FILE_H
 #define MQI_INDEX_FILE_H
 
@@ -61,7 +61,7 @@ static inline void mqi_index_bind(mqi_index_file *f, uint8_t *base, uint32_t has
     f->index_num = index_num;
 }
 
-/* The number of the next entry as a reader sees it: what lies on disk, but at least 1 and at most the capacity. */
+/* The number of the next entry as a reader sees it: the one in the file, but at least 1 and at most the capacity. */
 static inline int32_t mqi_index_next(const mqi_index_file *f) {
     int32_t count = mqi_acquire32(f->base + MQI_INDEX_COUNT);
     return count < 1 ? 1 : count > f->index_num ? f->index_num : count;
@@ -69,7 +69,7 @@ static inline int32_t mqi_index_next(const mqi_index_file *f) {
 
 /* ---- where slots and entries are, and the time of an entry: shared by the inner loops -------------------------------- */
 
-enum { MQI_AHEAD = 64 }; /* slots asked for before they are needed; 2^k */
+enum { MQI_AHEAD = 64 }; /* slots prefetched before they are needed; 2^k */
 
 static inline uint32_t mqi_slot_of(const mqi_index_file *f, int32_t key_hash) {
     return mqi_slot(f->slot_inverse, f->hash_slot_num, key_hash);
@@ -83,7 +83,7 @@ static inline uint8_t *mqi_entry_at(const mqi_index_file *f, int32_t number) {
     return f->entries + (size_t)(uint32_t)number * MQI_ENTRY_SIZE;
 }
 
-static inline void mqi_prefetch_entry(const uint8_t *entry) { /* 20 bytes may lie on two cache lines */
+static inline void mqi_prefetch_entry(const uint8_t *entry) { /* 20 bytes may be on two cache lines */
     __builtin_prefetch(entry, 0, 3);
     __builtin_prefetch(entry + MQI_ENTRY_SIZE - 1, 0, 3);
 }
@@ -102,7 +102,7 @@ void mqi_index_read_header(const mqi_index_file *f, mqi_index_header *header);
 
 /* A rolled file starts where its predecessor ended; a value of 0 or less leaves the field alone. */
 void mqi_index_seed(mqi_index_file *f, int64_t end_phy_offset, int64_t end_timestamp);
-/* What the broker's flush makes of a file without puts: the logical count, 1. */
+/* Writes the count that the broker's flush writes for a file without puts: 1. */
 void mqi_index_flush_header(mqi_index_file *f);
 
 /* ---- decode and check ----------------------------------------------------------------------------------------------- */
@@ -112,15 +112,16 @@ void mqi_index_entries(const mqi_index_file *f, size_t start, size_t n, int32_t 
                        int32_t *time_diffs, int32_t *prev_indexes);
 void mqi_index_slots(const mqi_index_file *f, int32_t *out);
 
-/* How many of the n records of a run, from the first on, are the entries from `start` on: key hash, phy offset, and time
- * diff but for that of entry 1, which counts from a file before this one. start >= 1, start + n <= index_num. */
+/* How many of the n records of a run, from the first on, are the entries from `start` on: key hash, phy offset, and
+ * time diff but for that of entry 1, which counts from a file before this one. start >= 1, start + n <= index_num. */
 size_t mqi_index_compare_run(const mqi_index_file *f, size_t start, const uint8_t *run, size_t n);
 
-/* How far a file is one whose slots' entries were brought together (mqi_index_sort.h): the entries 1 .. sorted lie in the
- * order of their slots, each linked to its neighbour of the same slot. Of any file that is so of one entry and more. */
+/* How far the entries of a file's slots were brought together (mqi_index_sort.h): the entries 1 .. sorted are in the
+ * order of their slots, each linked to its neighbour of the same slot. In any file with entries that is one at
+ * least. */
 typedef struct mqi_index_order {
     int32_t sorted;
-    int32_t moved;            /* 1 if the phy offsets of these go down somewhere: no broker wrote them in this order */
+    int32_t moved;            /* 1 if the phy offsets of these decrease somewhere: no broker wrote them in this order */
     int64_t first_phy_offset; /* the smallest and the greatest of these; 0 where there is none */
     int64_t last_phy_offset;
 } mqi_index_order;
@@ -132,7 +133,7 @@ enum mqi_index_fault {
     MQI_FAULT_HASH_SLOT_COUNT,  /* neither the used slots nor the entries (brokers up to 4.7.0) */
     MQI_FAULT_BEGIN_PHY_OFFSET, /* not that of the first entry, nor of one that was brought together with others */
     MQI_FAULT_END_PHY_OFFSET,   /* not that of the last entry, likewise */
-    MQI_FAULT_END_TIMESTAMP,    /* not within the second that the last entry says */
+    MQI_FAULT_END_TIMESTAMP,    /* not within the second of the last entry */
     MQI_FAULT_SLOT,             /* outside 0 .. index_count */
     MQI_FAULT_SLOT_HEAD,        /* not the newest entry of the slot */
     MQI_FAULT_KEY_HASH,         /* negative */
@@ -144,7 +145,7 @@ enum mqi_index_fault {
  * scratch of hash_slot_num zeroed words. */
 size_t mqi_index_check(const mqi_index_file *f, int32_t *heads, mqi_fault *faults, size_t room);
 
-/* 1 if every used slot heads a chain of entries whose hashes choose that slot, else 0. `newest` > 0 looks only at
+/* 1 if every used slot heads a chain of entries whose hashes choose that slot, else 0. `newest` > 0 checks only
  * so many of the newest entries, and whether their slots lead to them or to newer ones. */
 int mqi_index_fits(const mqi_index_file *f, size_t newest);
 

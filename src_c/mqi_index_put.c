@@ -38,7 +38,7 @@ size_t mqi_index_put(mqi_index_file *f, int32_t key_hash, int64_t phy_offset, in
     return 1;
 }
 
-/* Where the three values of record i lie: columns and runs go through one loop. */
+/* Where the three values of record i are: columns and runs share one loop. */
 typedef struct source {
     const uint8_t *key_hash, *phy_offset, *store_timestamp;
     size_t hash_step, offset_step, timestamp_step;
@@ -60,15 +60,15 @@ static inline uint8_t *source_slot(const mqi_index_file *f, const source *s, siz
     return slot;
 }
 
-/* mqi_time_diff, with one comparison for times after the begin; `span`: the ms that a time_diff can hold, 0 where the
- * begin is none. */
+/* mqi_time_diff, with one comparison for times after the begin; `span`: the ms that a time_diff can hold, 0 if the
+ * begin is no time. */
 static inline int32_t diff_within(int64_t begin, uint64_t span, int64_t store_timestamp) {
     uint64_t ms = (uint64_t)mqi_sub64(store_timestamp, begin);
     return LIKELY(ms < span) ? (int32_t)(ms / 1000) : mqi_time_diff(begin, store_timestamp);
 }
 
-/* Records [from, stop) into the entries from `count` on, the header's end left alone; returns how many slots were empty.
- * `ahead`: the slots of the next records, in a ring; those up to `last` are asked for on the way. */
+/* Records [from, stop) into the entries from `count` on, the header's end left alone; returns how many slots were
+ * empty. `ahead`: the slots of the next records, in a ring; those up to `last` are prefetched on the way. */
 static ALWAYS_INLINE int32_t put_block(const mqi_index_file *f, const source *s, size_t from, size_t stop, size_t last,
                                        int32_t count, uint8_t **ahead) {
     const int64_t begin = mqi_get64(f->base + MQI_BEGIN_TIMESTAMP);
@@ -84,7 +84,7 @@ static ALWAYS_INLINE int32_t put_block(const mqi_index_file *f, const source *s,
     return fresh;
 }
 
-/* By blocks: what only the last entry leaves in the header is written once a block. */
+/* By blocks: header fields that come from the last entry only are written once a block. */
 static ALWAYS_INLINE size_t put_many(mqi_index_file *shared, const source s, size_t n) {
     const mqi_index_file own = *shared, *f = &own; /* so no store below can change it: it stays in registers */
     size_t done = 0;

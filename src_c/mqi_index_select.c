@@ -56,14 +56,14 @@ size_t mqi_index_walk(const mqi_index_file *f, mqi_walk *walk, int64_t *out, siz
 }
 
 /* Many look-ups. What can be done once a batch or once a hit is not done once an entry: the time window is turned into
- * the entries' own seconds, hashes are compared and offsets logged as they lie in the file. With 16-byte lanes that
+ * the entries' own seconds, hashes are compared and offsets logged as they are in the file. With 16-byte lanes that
  * is 4-8 % faster than the single walk's code in the same ring; selecting instead of branching is slower: the next
  * prefetch then waits for the entry before it. */
 
 enum {
     BLOCK = 4096,    /* keys whose hits are put in order together */
     RING = 32,       /* look-ups in flight */
-    SLOTS_AHEAD = 32 /* slot words asked for before they are needed; 2^k */
+    SLOTS_AHEAD = 32 /* slot words prefetched before they are needed; 2^k */
 };
 
 typedef struct hit {
@@ -93,8 +93,8 @@ typedef struct lane { /* a look-up that waits, or is in flight */
     int32_t left;
 } lane;
 
-/* t = begin_timestamp + 1000 * time_diff lies in [begin, end] if time_diff lies in [first, last], and is not before
- * begin if first <= time_diff. */
+/* t = begin_timestamp + 1000 * time_diff is in [begin, end] if time_diff is in [first, last], and is not before begin
+ * if first <= time_diff. */
 typedef struct window {
     int32_t first, last;
     int32_t count;
@@ -106,7 +106,7 @@ static int64_t floor_seconds(int64_t from, int64_t to) { /* floor((to - from) / 
     return seconds > (uint64_t)INT32_MAX + 1 ? (int64_t)INT32_MAX + 1 : (int64_t)seconds;
 }
 
-/* 0: the times of this file pass the end of 64 bits, so no such window exists. */
+/* 0: the times of this file exceed 64 bits, so no such window exists. */
 static int make_window(const mqi_index_file *f, int64_t begin, int64_t end, window *w) {
     w->count = mqi_acquire32(f->base + MQI_INDEX_COUNT);
     int64_t zero = mqi_get64(f->base + MQI_BEGIN_TIMESTAMP);

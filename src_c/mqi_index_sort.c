@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-/* Placing 20 bytes at a random place of 400 MB misses every cache. So the slots are cut into stretches: entries are
- * first brought into the region of their stretch, some hundred streams that each go forwards, then each region is sorted
- * by slot in a buffer that stays in the second-level cache. */
+/* Writing 20 bytes at a random place of 400 MB misses every cache. So the slots are cut into stretches: entries are
+ * first brought into the region of their stretch, some hundred streams that each go forwards, then each region is
+ * sorted by slot in a buffer that stays in the second-level cache. */
 
 enum {
     STRETCHES = 256,
@@ -40,7 +40,7 @@ static int bring_to_stretches(const sorting *s) {
     int32_t next[STRETCHES];
     for (uint32_t stretch = 0; stretch < STRETCHES; stretch++) next[stretch] = start_of(s, stretch);
     for (int32_t i = 1; i < s->count; i++) {
-        uint8_t entry[MQI_ENTRY_SIZE]; /* read once: what is decided by it is about what is written */
+        uint8_t entry[MQI_ENTRY_SIZE]; /* read once, so that the decision is about the bytes that are written */
         memcpy(entry, mqi_entry_at(s->from, i), sizeof entry);
         uint32_t stretch = slot_of(s, entry) >> s->shift;
         if (UNLIKELY(next[stretch] == s->ends[stretch])) return MQI_INDEX_CHANGED;
@@ -161,7 +161,7 @@ int mqi_index_sort(const mqi_index_file *from, mqi_index_file *to) {
     int status = read_steady_header(from, &header);
     if (status != MQI_OK) return status;
     s.count = header.index_count < 1 ? 1 : header.index_count > from->index_num ? from->index_num : header.index_count;
-    if (s.count > to->index_num) return MQI_INDEX_CHANGED; /* it fitted when the caller looked */
+    if (s.count > to->index_num) return MQI_INDEX_CHANGED; /* it did fit when the caller checked */
     while ((to->hash_slot_num - 1) >> s.shift >= STRETCHES) s.shift++;
     size_stretches(&s);
     status = reserve(&s);

@@ -35,7 +35,7 @@ enum {
     MQI_MESSAGE_ATTRIBUTES = 17,
     MQI_MESSAGE_TIMESTAMP = 18,
     MQI_BATCH_OVERHEAD = 12, /* offset and length */
-    MQI_MIN_LENGTH = 14,     /* what the broker asks of any batch */
+    MQI_MIN_LENGTH = 14,     /* what the broker requires of any batch */
 };
 
 #define MQI_BATCH_CODEC 0x07
@@ -56,7 +56,7 @@ typedef struct {
     int32_t kind;
 } mqi_batch_fault;
 
-/* One batch; what its magic does not have is -1, and the count 1. Packed: rows that are joined stay what they are. */
+/* One batch; fields that its magic does not have are -1, and the count is 1. Packed: rows can be joined as bytes. */
 typedef struct __attribute__((packed)) {
     int64_t position, base_offset, last_offset, base_timestamp, max_timestamp, producer_id;
     int32_t size, leader_epoch;
@@ -80,7 +80,7 @@ static inline int mqi_batch_blame(mqi_batch_fault *fault, int kind, int64_t at, 
     return MQI_BATCH_BAD;
 }
 
-/* What recovery and searches ask of a batch: sizes are checked, contents are not. */
+/* What recovery and searches need of a batch: sizes are checked, contents are not. */
 static inline int mqi_batch_read_head_of(const uint8_t *p, int64_t left, int64_t at, mqi_batch_head *h,
                                          mqi_batch_fault *fault) {
     if (UNLIKELY(left <= MQI_BATCH_TAIL)) return MQI_BATCH_END;

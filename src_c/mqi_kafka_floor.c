@@ -26,8 +26,8 @@ static inline int64_t in_layer(const mqi_kafka_tree *tree, int times, int layer,
     return times ? ((const int64_t *)tree->keys[layer])[i] : ((const int32_t *)tree->keys[layer])[i];
 }
 
-/* Whether the keys increase is asked of the layers themselves: what they are made of may change while they are made, and
- * a search goes down copies that are in order, never out of them. */
+/* Whether the keys increase is checked in the layers themselves: the entries may change while the layers are made, and
+ * a search must go down copies that are in order, or it could lead out of them. */
 int mqi_kafka_tree_grow(mqi_kafka_tree *tree, const mqi_kafka_index *x) {
     int64_t nodes = fan(x->times), count = x->n;
     size_t size = x->times ? 8 : 4, total = LINE;
@@ -46,7 +46,7 @@ int mqi_kafka_tree_grow(mqi_kafka_tree *tree, const mqi_kafka_index *x) {
     for (int layer = 0; layer < tree->layers; layer++) {
         int64_t room = (tree->count[layer] + nodes - 1) / nodes * nodes;
         tree->keys[layer] = next;
-        for (int64_t i = 0; i < room; i++) { /* after the last a key that is never less */
+        for (int64_t i = 0; i < room; i++) { /* after the last one, a key that is never less */
             int64_t key = INT64_MAX;
             if (i < tree->count[layer]) {
                 key = layer == 0 ? mqi_kafka_key_at(x->buf, x->times, i * leaf_of(x->times))
@@ -87,7 +87,7 @@ static inline int64_t rank(const void *keys, int times, int64_t node, int64_t ta
     return -(int64_t)(found[0] + found[1] + found[2] + found[3]);
 }
 
-/* The last entry of a leaf that is not greater; its first is not. Sums, not branches: they would be guesses. */
+/* The last entry of a leaf that is not greater; its first is not. Sums, not branches, which would be mispredicted. */
 static inline int64_t last_in(const mqi_kafka_index *x, int times, int64_t leaf, int64_t target) {
     int64_t at = leaf * leaf_of(times), last = x->n - 1;
     for (int64_t step = leaf_of(times) / 2; step > 0; step /= 2) {
@@ -133,8 +133,8 @@ WIDE static inline int64_t wide_last_in(const mqi_kafka_index *x, int times, int
 
 static inline int64_t narrowed(int times, int64_t target) { return !times && target > INT32_MAX ? INT32_MAX : target; }
 
-/* At most MQI_KAFKA_GROUP targets side by side, layer by layer: what one waits for in memory, the others' work covers.
- * A target like the filling after a layer's last key would lead out of the layer. */
+/* At most MQI_KAFKA_GROUP targets side by side, layer by layer: while one waits for memory, the others work.
+ * A target equal to the filling after a layer's last key would lead out of the layer. */
 #define FLOORS(name, attribute, rank_of, last_of)                                                                      \
     attribute static inline void name(const mqi_kafka_index *x, const int times, const mqi_kafka_tree *tree,           \
                                       const int64_t *targets, int m, int64_t *at) {                                    \

@@ -1,6 +1,6 @@
 #include "mqi_kafka_index.h"
 
-#define PAGES 8192 /* bytes at the end that the broker searches first: they stay in the page cache */
+#define PAGES 8192 /* bytes at the end, which the broker searches first: they stay in the page cache */
 
 /* ---- one look-up -------------------------------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* Kafka's offset index and time index: arrays of 8- and 12-byte entries, big-endian, after them zeros maybe.
+/* Kafka's offset index and time index: arrays of 8- and 12-byte entries, big-endian, perhaps with zeros after them.
  *
  *   offset index   | 0 relative_offset i32 | 4 position i32 |
  *   time index     | 0 timestamp i64 | 8 relative_offset i32 |
@@ -65,7 +65,7 @@ typedef struct {
 } mqi_kafka_tree;
 
 int mqi_kafka_is_sorted(const mqi_kafka_index *x);
-/* The layers are a copy of keys that strictly increase: while the file changes under them, a search still ends inside it. */
+/* The layers are a copy of keys that strictly increase: even if the file changes meanwhile, a search ends inside it. */
 enum mqi_kafka_growth { MQI_KAFKA_GROWN = 0, MQI_KAFKA_UNSORTED, MQI_KAFKA_NO_MEMORY };
 int mqi_kafka_tree_grow(mqi_kafka_tree *tree, const mqi_kafka_index *x);
 void mqi_kafka_tree_free(mqi_kafka_tree *tree);
@@ -86,8 +86,8 @@ void mqi_kafka_take_offsets(const mqi_kafka_index *x, int64_t base_offset, const
 void mqi_kafka_take_times(const mqi_kafka_index *x, int64_t base_offset, const int64_t *at, int64_t m,
                           int64_t *timestamps, int64_t *offsets);
 
-/* Compares answers with the entries as they are now; where they do not fit, the file was changed since, and the broker's
- * search decides. Returns how many. */
+/* Compares answers with the entries as they are now; where they do not fit, the file was changed since, and the
+ * broker's search is used. Returns how many. */
 int64_t mqi_kafka_settle(const mqi_kafka_index *x, const int64_t *targets, int64_t m, int64_t *at);
 
 /* ---- append and decode --------------------------------------------------------------------------------------------- */

@@ -20,7 +20,7 @@ static inline int read_varint(mqi_kafka_records *x, const uint8_t **p, const uin
         uint8_t b = *(*p)++;
         v |= (uint64_t)(b & 0x7f) << (7 * i);
         if (b < 0x80) {
-            if (bytes == 5) v = (uint32_t)v; /* as 32 bits hold it */
+            if (bytes == 5) v = (uint32_t)v; /* cut to 32 bits */
             *value = (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
             return 1;
         }
@@ -96,7 +96,7 @@ static int read_field(const uint8_t **p, const uint8_t *end, const uint8_t **pie
     return 1;
 }
 
-/* `size` is that of the least message at least. */
+/* `size`: at least that of the shortest message. */
 static int read_message(const uint8_t *p, int64_t size, mqi_kafka_record *r) {
     const uint8_t *end = p + size;
     p += p[MQI_BATCH_MAGIC] == 0 ? MQI_MESSAGE_TIMESTAMP : MQI_MESSAGE_TIMESTAMP + 8;
@@ -192,7 +192,7 @@ static inline int put(mqi_buffer *b, const uint8_t *p, int64_t n) {
     return place != 0;
 }
 
-/* They were read before, and are whole, unless the file changes meanwhile: then those before that stay. */
+/* The headers were read before, and are complete, unless the file changes meanwhile: then the earlier ones stay. */
 static int put_headers(mqi_kafka_columns *c, const mqi_kafka_record *r, const uint8_t *end) {
     mqi_kafka_records walk = {0};
     const uint8_t *p = r->headers, *key, *value;

@@ -43,15 +43,15 @@ typedef struct {
     int timestamp_type;
 } mqi_kafka_record;
 
-/* What the batch, whose row this is, holds: `payload` is what follows the header of magic 2, or the message; with
- * `expanded`, what that or the message's value decompresses to. */
+/* Starts on the records of the batch of this row: `payload` is what follows the header of magic 2, or the message; with
+ * `expanded`, the decompressed bytes of that, or of the message's value. */
 void mqi_kafka_records_start(mqi_kafka_records *x, const mqi_kafka_batch *batch, const uint8_t *payload, int64_t n,
                              int expanded);
-/* 1: a record; 0: there are no more, or x->fault says why not. */
+/* 1: a record; 0: there are no more, or x->fault has the reason. */
 int mqi_kafka_records_next(mqi_kafka_records *x, mqi_kafka_record *record);
 
-/* Where the value of a message of magic 0 or 1 is; its length, -1: null, -2: it is cut. `size` as in a batch's row: that
- * of the least message at least. */
+/* Where the value of a message of magic 0 or 1 is; its length, -1: null, -2: it is cut. `size` as in a batch's row: at
+ * least that of the shortest message. */
 int64_t mqi_kafka_message_value(const uint8_t *message, int64_t size, const uint8_t **value);
 
 /* ---- columns ------------------------------------------------------------------------------------------------------- */
@@ -76,7 +76,7 @@ typedef struct {
 
 enum mqi_columns_state { MQI_COLUMNS_ENDED = 0, MQI_COLUMNS_FULL, MQI_COLUMNS_NO_MEMORY };
 
-/* Copies records until there are no more, or `max_rows` or `max_bytes` are reached; go on with the same `x` then. */
+/* Copies records until there are no more, or `max_rows` or `max_bytes` are reached; continue with the same `x` then. */
 int mqi_kafka_columns_add(mqi_kafka_columns *c, mqi_kafka_records *x, int32_t batch, int64_t max_rows,
                           int64_t max_bytes);
 void mqi_kafka_columns_free(mqi_kafka_columns *c);

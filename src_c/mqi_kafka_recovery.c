@@ -100,7 +100,7 @@ static int new_epoch(mqi_kafka_recovery *r, int32_t epoch, int64_t base) {
     return 1;
 }
 
-/* What the checksum leaves open: offsets go on after the batch before, the magic is known, the epoch is kept. */
+/* What the checksum does not cover: offsets continue after the batch before, the magic is known, the epoch is kept. */
 static inline int look_over(mqi_kafka_recovery *r, const uint8_t *p, const mqi_batch_head *h) {
     int64_t base = mqi_get64(p);
     if (UNLIKELY(r->batches && base <= r->last_offset)) note(r, MQI_ODD_ORDER, r->last_offset + 1, base);
@@ -147,7 +147,7 @@ static inline int recover_batch(mqi_kafka_recovery *r, const uint8_t *p, const m
     return 1;
 }
 
-/* One read of a header costs less than the faults of its page, and of those around it, where batches are large. */
+/* Where batches are large, one read of a header costs less than the faults of its page and those around it. */
 static int read_header(mqi_kafka_recovery *r) {
     int64_t left = r->log.len - r->valid;
     size_t wanted = left < MQI_BATCH_RECORDS ? (size_t)left : MQI_BATCH_RECORDS;

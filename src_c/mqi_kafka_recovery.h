@@ -1,4 +1,4 @@
-/* What a broker's recovery makes of a segment's .log: where it cuts the log, and the two index files (Kafka's
+/* The result of a broker's recovery for a segment's .log: where it cuts the log, and the two index files (Kafka's
  * LogSegment.recover, 4.1). */
 #ifndef MQI_KAFKA_RECOVERY_H
 #define MQI_KAFKA_RECOVERY_H
@@ -10,15 +10,15 @@
 enum mqi_recovery_state {
     MQI_RECOVERY_RUNS = 0,
     MQI_RECOVERY_DONE,
-    MQI_RECOVERY_NEEDS_FIRST, /* of the wrapper at `valid`: set `first_offset` and go on */
-    MQI_RECOVERY_OVERFLOW,    /* what follows, a broker's recovery does not survive either; at `valid` */
+    MQI_RECOVERY_NEEDS_FIRST, /* of the wrapper at `valid`: set `first_offset` and continue */
+    MQI_RECOVERY_OVERFLOW,    /* a broker's recovery fails on this one and the next ones too; at `valid` */
     MQI_RECOVERY_FULL,
     MQI_RECOVERY_ORDER,
     MQI_RECOVERY_NO_MEMORY,
     MQI_RECOVERY_UNREADABLE /* `error` is the system's number, 0: the file was cut */
 };
 
-/* What no checksum covers, and a recovery does not look at. */
+/* What no checksum covers, and a recovery does not check. */
 enum mqi_batch_oddity { MQI_ODD_ORDER = 0, MQI_ODD_BASE, MQI_ODD_MAGIC, MQI_ODD_COUNT, MQI_ODDITIES };
 
 typedef struct {
@@ -30,7 +30,7 @@ typedef struct __attribute__((packed)) {
     int64_t position, base_offset, last_base_offset; /* of the first; and the base offset of the last */
     int32_t leader_epoch;
 } mqi_epoch_run;
-#define MQI_MAX_EPOCH_RUNS (1 << 20) /* no segment has seen so many leaders */
+#define MQI_MAX_EPOCH_RUNS (1 << 20) /* no segment has so many leaders */
 
 typedef struct {
     mqi_kafka_log log;
@@ -38,10 +38,10 @@ typedef struct {
     int fd;            /* where to read headers from, -1: from `log`. Checksums are not compared then */
     int first_offsets; /* entries of the offset index have the first offset of their batch, as up to 1.1 */
 
-    int state, error, in_time_index; /* the last: which index it was that refused */
+    int state, error, in_time_index; /* the last: which index refused */
     uint8_t header[MQI_BATCH_RECORDS];
     int64_t valid, last_indexed, batches, last_offset, max_timestamp, max_timestamp_offset, first_offset;
-    int64_t first_offset_of; /* the position of the wrapper that it is of, -1: none */
+    int64_t first_offset_of; /* the position of its wrapper, -1: none */
     int64_t refused, limit;  /* the offset, and the last one in the index */
     int64_t n_offsets, n_times, last_index_offset, last_time, last_time_offset;
     mqi_buffer offset_index, time_index, transactional; /* the last: rows of mqi_kafka_batch */
@@ -52,7 +52,7 @@ typedef struct {
 } mqi_kafka_recovery;
 
 void mqi_kafka_recover_start(mqi_kafka_recovery *r);
-/* Goes over the batches that begin before `stop`; the closing entry is written with the last of the log. */
+/* Processes the batches that begin before `stop`; the closing entry is written with the last of the log. */
 void mqi_kafka_recover(mqi_kafka_recovery *r, int64_t stop);
 void mqi_kafka_recover_free(mqi_kafka_recovery *r);
 

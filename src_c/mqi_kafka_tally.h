@@ -1,5 +1,5 @@
-/* What a segment's log consists of, counted while a recovery goes over its batches. Contents are hostile: counts of
- * records below none are none, and only timestamps from 0 on are compared. */
+/* What a segment's log consists of, counted while a recovery reads its batches. Contents are hostile: negative counts
+ * of records are 0, and only timestamps from 0 on are compared. */
 #ifndef MQI_KAFKA_TALLY_H
 #define MQI_KAFKA_TALLY_H
 
@@ -7,7 +7,7 @@
 #include "mqi_kafka_batch.h"
 
 #define MQI_TALLY_CODECS 8
-#define MQI_TALLY_MAGICS 3    /* as brokers take them: below 0 is 1, above 2 is 2 */
+#define MQI_TALLY_MAGICS 3    /* as brokers read them: below 0 is 1, above 2 is 2 */
 #define MQI_TALLY_POWERS 32   /* number n: from 2^(n-1) up to 2^n, n 0: nothing */
 #define MQI_TALLY_PLACES 1024 /* for producers; a power of two */
 #define MQI_TALLY_PRODUCERS 512
@@ -25,7 +25,7 @@ typedef struct {
     int64_t transactional, control, append_time; /* batches */
     int64_t untimed;                             /* batches without a timestamp */
     int64_t late, furthest_back;                 /* batches below the greatest timestamp before them; by how many ms */
-    mqi_batch_sum other_producers;               /* those that found no place */
+    mqi_batch_sum other_producers;               /* those for which there was no place */
 } mqi_batch_counts;
 
 /* The batches that begin in one stretch of the log. Timestamps: the least and the greatest of theirs, -1: none. */
@@ -56,7 +56,7 @@ typedef struct {
 
 /* Counts the batch `p`, which begins at `at`; `greatest`: the greatest timestamp up to it. 0: there is no memory. */
 int mqi_kafka_tally_add(mqi_kafka_tally *t, const uint8_t *p, const mqi_batch_head *h, int64_t at, int64_t greatest);
-/* Brings what is said of the batches so far up to date. */
+/* Brings the counts of the batches so far up to date. */
 void mqi_kafka_tally_settle(mqi_kafka_tally *t);
 void mqi_kafka_tally_free(mqi_kafka_tally *t);
 

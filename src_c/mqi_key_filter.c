@@ -34,7 +34,7 @@ static inline void places_of(uint64_t h, uint32_t length, uint32_t count, uint32
 
 enum { UNSEEN, GOOD, USELESS };
 
-/* Ask for whole pages of a mapping; advice: who refuses it loses time only. */
+/* Read whole pages of a mapping ahead; advice: without it only time is lost. */
 static void read_ahead(const uint8_t *start, size_t size) {
     size_t into = (uintptr_t)start % (uintptr_t)sysconf(_SC_PAGESIZE);
     madvise((void *)(start - into), into + size, MADV_WILLNEED);
@@ -99,7 +99,7 @@ static inline mqi_partition *partition_of(const mqi_key_filter *filter, uint32_t
     return &filter->partitions[low];
 }
 
-static int look_at(const mqi_key_filter *filter, mqi_partition *p) { /* two threads at once find the same */
+static int look_at(const mqi_key_filter *filter, mqi_partition *p) { /* two threads at once have the same result */
     size_t size = (size_t)(p->segment_count + ARITY - 1) * p->segment_length;
     read_ahead(p->fingerprints, size);
     int state = filter->crc32c(p->fingerprints, size, 0) == p->checksum ? GOOD : USELESS;
@@ -172,8 +172,8 @@ static size_t distinct(uint32_t *keys, size_t n) {
     return kept;
 }
 
-/* Segments as the paper has them: their length 2^floor(log_3.33(n) + 2.25), and places for n * (0.875 + 0.25 * log(10^6)
- * / log(n)) keys, at least 1.125 * n. */
+/* Segments as the paper has them: their length 2^floor(log_3.33(n) + 2.25), and places for n * (0.875 + 0.25 *
+ * log(10^6) / log(n)) keys, at least 1.125 * n. */
 static void shape(size_t n, mqi_fingerprints *made) {
     uint32_t length = 1;
     double power = 0.0667 * 3.33;
@@ -197,16 +197,16 @@ static inline uint32_t segment_of(uint64_t h, const mqi_fingerprints *made) { /*
     return (uint32_t)((h >> 32) * made->segment_count >> 32);
 }
 
-typedef struct table { /* for each place: the keys that want it, combined */
+typedef struct table { /* for each place: the keys that have it, combined */
     uint64_t *hashes;  /* exclusive or of their h */
     uint8_t *counts;   /* 4 * number, and the exclusive or of which of its three places this one is for each */
-    uint32_t *alone;   /* places that one key wants */
+    uint32_t *alone;   /* places that only one key has */
     uint64_t *order;   /* h of the keys: by segment, then in the order in which they were taken out */
     uint8_t *which;    /* the place that is theirs alone then */
     uint32_t *starts;  /* for each segment where its keys begin in `order` */
 } table;
 
-/* Neighbours in `order` want places near each other, which are in the cache then. */
+/* Neighbours in `order` have places near each other, which are then in the cache. */
 static void order_by_segment(const uint32_t *keys, size_t n, const mqi_fingerprints *made, const table *t) {
     memset(t->starts, 0, made->segment_count * sizeof *t->starts);
     for (size_t i = 0; i < n; i++) t->starts[segment_of(mix(keys[i], made->seed), made)]++;
@@ -222,7 +222,7 @@ static void order_by_segment(const uint32_t *keys, size_t n, const mqi_fingerpri
     }
 }
 
-/* Takes the keys out one by one, each where it is the only one left; 0: some stay entangled, another seed must do. */
+/* Removes the keys one by one, each at a place where it is the only one left; 0: some remain, try another seed. */
 static int peel(const uint32_t *keys, size_t n, const mqi_fingerprints *made, const table *t) {
     uint32_t place[ARITY];
     memset(t->hashes, 0, made->size * sizeof *t->hashes);
@@ -244,7 +244,7 @@ static int peel(const uint32_t *keys, size_t n, const mqi_fingerprints *made, co
     }
     while (waiting > 0 && taken < n) {
         uint32_t at = t->alone[--waiting];
-        if (t->counts[at] >> 2 != 1) continue; /* its key was taken out by another of its places */
+        if (t->counts[at] >> 2 != 1) continue; /* its key was removed by another of its places */
         uint64_t h = t->hashes[at];
         unsigned own = t->counts[at] & 3;
         t->order[taken] = h;
@@ -261,7 +261,7 @@ static int peel(const uint32_t *keys, size_t n, const mqi_fingerprints *made, co
     return taken == n;
 }
 
-/* The last key taken out is written first: of its places nobody before it needs the one that is its own. */
+/* The last key removed is written first: no key before it needs the place that is its own. */
 static void write_fingerprints(const table *t, size_t n, mqi_fingerprints *made) {
     uint32_t place[ARITY];
     memset(made->bytes, 0, made->size);

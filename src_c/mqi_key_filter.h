@@ -1,4 +1,4 @@
-/* The key filter of an optimised index file: whether a key hash may be in it, of every 256 others one by mistake.
+/* The key filter of an optimised index file: whether a key hash may be in it; wrong for one of 256 hashes that are not.
  *
  *   0       32*P bytes  partitions   | 0 first_slot u32 | 4 segment_length u32 | 8 segment_count u32 | 12 seed u32
  *                                    | 16 start u64, in the fingerprints | 24 checksum u32, CRC-32C | 28 zero u32 |
@@ -6,8 +6,8 @@
  *
  * A partition is for the slots from its first one to the next partition's; the first one's is 0. Its fingerprints are a
  * binary fuse filter (Graf and Lemire, 2022) of three places in neighbouring segments, over the distinct key hashes:
- * (segment_count + 2) * segment_length bytes, about 9.3 bits a key. A look-up reads one partition. A segment_length of 0:
- * the partition has no fingerprints and may hold everything.
+ * (segment_count + 2) * segment_length bytes, about 9.3 bits a key. A look-up reads one partition. A segment_length of
+ * 0: the partition has no fingerprints and may hold everything.
  *
  * Any bytes are safe: `mqi_filter_load` refuses a table that leads outside the file, and a partition whose checksum is
  * wrong may hold everything. */
@@ -35,7 +35,7 @@ typedef uint32_t mqi_filter_checksum(const uint8_t *p, size_t n, uint32_t crc);
 typedef struct mqi_partition {
     const uint8_t *fingerprints;
     uint32_t segment_length, segment_count, seed, checksum;
-    atomic_int state; /* whether the checksum was compared, and what came of it */
+    atomic_int state; /* whether the checksum was compared, and the result */
 } mqi_partition;
 
 typedef struct mqi_key_filter {
@@ -71,7 +71,7 @@ typedef struct mqi_fingerprints {
 
 /* Where the partition that begins with entry `first` ends: the first entry of the next one. */
 int32_t mqi_filter_cut(const mqi_index_file *f, int32_t covered, int32_t first);
-/* Of the hashes of the entries [first, stop). */
+/* The fingerprints of the hashes of the entries [first, stop). */
 int mqi_filter_build(const mqi_index_file *f, int32_t first, int32_t stop, mqi_fingerprints *made);
 /* The first entry that the filter would not find, or 0. */
 int32_t mqi_filter_missing(const mqi_index_file *f, mqi_key_filter *filter, int32_t covered);

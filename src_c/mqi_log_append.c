@@ -7,9 +7,9 @@
 #include "mqi_clock.h"
 #include "mqi_write_all.h"
 
-#define AWAKE 200000 /* ns: a part is written sooner than a sleeping thread wakes */
+#define AWAKE 200000 /* ns: a part is written faster than a sleeping thread wakes */
 
-/* What both threads share. Part n of the frames is encoded by whoever takes it, and written when `written` is n. */
+/* What both threads share. The thread that takes part n of the frames encodes it, and writes it when `written` is n. */
 typedef struct {
     const mqi_log_rows *rows;
     const int32_t *sizes;
@@ -81,7 +81,7 @@ static void *help(void *of) {
     return 0;
 }
 
-/* Signals stay with the threads of whoever called. */
+/* Signals go to the caller's threads only. */
 static int start_helper(pthread_t *helper, append_work *work) {
     sigset_t all, before;
     sigfillset(&all);

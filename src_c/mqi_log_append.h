@@ -1,6 +1,6 @@
-/* Many frames into a file, by two threads in turn: while one writes, the other encodes what comes next, and writes that
+/* Many frames into a file, by two threads in turn: while one writes, the other encodes the next part, and writes that
  * itself, out of the cache of its own processor. Bytes go through pwrite, in the order of the file: a full disk is an
- * error, and whatever ends the process leaves whole frames and the beginning of one more. */
+ * error, and a process that ends at any moment leaves whole frames and the beginning of one more. */
 #ifndef MQI_LOG_APPEND_H
 #define MQI_LOG_APPEND_H
 
@@ -15,7 +15,7 @@ typedef struct {
     int64_t room;
 } mqi_log_file;
 
-/* Appends rows from progress->row on, to the file's end or until `most` bytes are written, about. Returns 0 or the errno
+/* Appends rows from progress->row on, to the file's end or until about `most` bytes are written. Returns 0 or the errno
  * of a write: then it is not known how much of the frames up to `progress` is in the file. */
 int mqi_log_append(const mqi_log_rows *rows, const int32_t *sizes, const uint8_t *parts, mqi_log_progress *progress,
                    const mqi_log_file *file, int64_t most, int64_t *phy_offsets);

@@ -5,14 +5,14 @@
 
 #include "mqi_log_text.h"
 
-#define BLOCK 256 /* frames: as rows they and what they point to stay in the second cache */
+#define BLOCK 256 /* frames: their rows and what these point to stay in the second-level cache */
 #define MOST_AHEAD (16 << 20)
 #define SLACK 64 /* bytes that may be written after a text, and read where the log has them */
 
 /* ---- texts -------------------------------------------------------------------------------------------------------- */
 
-/* Room for `more` bytes after what the rows so far have. A new buffer is made for all rows as long as these, but what
- * is not there yet is no reason to ask for much. */
+/* Room for `more` bytes after those of the rows so far. A new buffer is made for all rows, if they are as long as
+ * these, but not much larger than what is needed now. */
 static int reserve(mqi_log_column *column, const mqi_log_table *table, int64_t n, int64_t more) {
     int64_t used = column->offsets[table->rows] + more, needed = used + SLACK, rows = table->rows + n;
     if (LIKELY(needed <= column->room)) return 1;
@@ -60,7 +60,7 @@ static int add_texts(const mqi_log *log, const mqi_log_frame *frames, int64_t n,
     return 1;
 }
 
-/* Neighbours mostly have one host: its text is made once. */
+/* Neighbours mostly have the same host: its text is made once. */
 static int add_hosts(const mqi_log *log, const mqi_log_frame *frames, int64_t n, mqi_log_column *column,
                      const mqi_log_table *table) {
     int64_t *offsets = column->offsets + table->rows;

@@ -41,7 +41,7 @@ int64_t mqi_log_columns_at(const mqi_log *log, const int64_t *at, const int32_t 
  * returns 0: out of memory. */
 int mqi_log_columns_scan(const mqi_log *log, mqi_log_scan *scan, int64_t stop, int64_t max_bytes, mqi_log_table *table);
 
-/* out[i]: whether text i, which may lie outside of the `len` bytes of data, is one of n_wanted texts; `ends` of those in
+/* out[i]: whether text i, which may be outside of the `len` bytes of data, is one of n_wanted texts; `ends` of those in
  * `wanted`, one after the other. */
 void mqi_texts_among(const uint8_t *data, int64_t len, const int64_t *offsets, int64_t n, const uint8_t *wanted,
                      const int64_t *ends, int64_t n_wanted, uint8_t *out);

@@ -11,8 +11,8 @@
 
 static const char CRC_NAME[] = "__CRC32#\1"; /* then ten digits and a separator */
 
-/* What measuring read in the caller's bytes. Encoding does not look there again: they may be others by then, and the
- * frame still has its measured size. PART_OPEN: the block does not end with a separator. */
+/* What measuring found in the caller's bytes. Encoding does not check them again: they may have changed by then, and
+ * the frame must have its measured size. PART_OPEN: the block does not end with a separator. */
 enum part { PART_KEYS = 1, PART_TAGS = 2, PART_UNIQ_KEY = 4, PART_VERSION_2 = 8, PART_STALE_CRC = 16, PART_OPEN = 32 };
 
 /* The columns that become properties, in the order in which they are put. */
@@ -59,7 +59,7 @@ static int choose_parts(const mqi_log_rows *rows, int64_t row, const mqi_piece *
     int read = 0;
     for (int i = 0; i < N_NAMED; i++) {
         const mqi_piece *value = named_cell(rows, i, row);
-        if (value->len <= 0) continue; /* an empty value is none to any reader */
+        if (value->len <= 0) continue; /* every reader ignores an empty value */
         if (memchr(value->p, SEPARATOR, (size_t)value->len))
             return refuse(why, row, MQI_REFUSED_SEPARATOR, NAMED[i].column, 0, 0);
         if (n > 0 && !read) {
@@ -172,7 +172,7 @@ static uint8_t *put_properties(const mqi_log_rows *rows, int64_t row, uint8_t pa
     if (parts & PART_STALE_CRC) n -= MQI_LOG_CRC_SIZE;
     int open = (parts & PART_OPEN) != 0;
     out = put(out, block->p, n);
-    if (n > 0 && !open) out[-1] = SEPARATOR; /* as measured: or what follows would become part of the last value */
+    if (n > 0 && !open) out[-1] = SEPARATOR; /* as measured: else what follows would become part of the last value */
     for (int i = 0; i < N_NAMED; i++) {
         if (parts & NAMED[i].part) {
             const mqi_piece *value = named_cell(rows, i, row);
@@ -219,7 +219,7 @@ static void encode_row(const mqi_log_rows *rows, int64_t row, int64_t size, uint
     out = put32(out, number(&rows->reconsume_times, row));
     out = put64(out, number(&rows->prepared_transaction_offset, row));
     out = put(put32(out, body_len), body->p, body_len);
-    put32(body_crc, rows->crc32(out - body_len, (size_t)body_len, 0) & INT32_MAX); /* of the bytes as they are here */
+    put32(body_crc, rows->crc32(out - body_len, (size_t)body_len, 0) & INT32_MAX); /* of the bytes in the frame */
     if (parts & PART_VERSION_2) *out++ = (uint8_t)(topic->len >> 8);
     *out++ = (uint8_t)topic->len;
     out = put(out, topic->p, topic->len);
@@ -227,7 +227,7 @@ static void encode_row(const mqi_log_rows *rows, int64_t row, int64_t size, uint
     mqi_set16(out, (int16_t)(size - (properties - frame)));
     out = put_properties(rows, row, parts, properties);
     /* Every reader would end the log before a scheduled message whose DELAY is no number. Measuring refuses such a row,
-     * but the caller's bytes may have become one since: so what was written is looked at again. */
+     * but the caller's bytes may have become one since: so what was written is checked again. */
     if (UNLIKELY(mqi_log_is_scheduled(properties - 2 - topic->len, (int32_t)topic->len)))
         mqi_log_settle_delay(properties, (int32_t)(out - properties));
     if (rows->rules.append_crc) put_crc(rows->crc32, out, frame);
@@ -253,7 +253,7 @@ int64_t mqi_log_encode(const mqi_log_rows *rows, const int32_t *sizes, const uin
     int64_t used = mqi_log_pass(rows, sizes, progress, room);
     for (; row < progress->row; row++) {
         int64_t size = sizes[row];
-        if (row + 1 < rows->n) { /* bodies may lie anywhere */
+        if (row + 1 < rows->n) { /* bodies may be anywhere */
             const mqi_piece *next = cell(&rows->body, row + 1);
             for (int line = 0; line < 256 && line < next->len; line += 64) __builtin_prefetch(next->p + line);
         }

@@ -1,9 +1,9 @@
-/* Frames from columns: what RocketMQ's MessageExtEncoder and CommitLog.doAppend write (4.9.3; version 2 and the appended
- * checksum as in 5.x), straight into the bytes that go to the file. The layout is drawn in mqi_log_frame.h.
+/* Frames from columns: what RocketMQ's MessageExtEncoder and CommitLog.doAppend write (4.9.3; version 2 and the
+ * appended checksum as in 5.x), directly into the bytes that go to the file. The layout is drawn in mqi_log_frame.h.
  *
  * First measure: every row's size, or the first row that no broker would take. Then encode as often as the buffer is
  * full or a file ends. Nothing outside the given cells is read. Bytes that change in between
- * change what a message says, never a frame's size; a body has its checksum, and every reader takes the frame. */
+ * change what a message says, never a frame's size; a body has its checksum, and every reader accepts the frame. */
 #ifndef MQI_LOG_ENCODE_H
 #define MQI_LOG_ENCODE_H
 
@@ -34,7 +34,7 @@ typedef struct {
 typedef struct {
     int separator;   /* a properties block that is put together here ends with 02 */
     int append_crc;  /* enabledAppendPropCRC */
-    int long_topics; /* a topic that one byte cannot count makes a frame of version 2 */
+    int long_topics; /* a topic longer than one byte can count makes a frame of version 2 */
     int64_t max_body, max_frame;
 } mqi_log_rules;
 
@@ -43,7 +43,7 @@ typedef struct {
     mqi_log_rules rules;
     mqi_checksum *crc32;
     mqi_pieces topic, body;
-    mqi_pieces properties; /* a block as stored; of the next three it gets what it does not have */
+    mqi_pieces properties; /* a block as stored; those of the next three that it does not have are appended */
     mqi_pieces keys, tags, uniq_key;
     mqi_pieces born_host, store_host; /* 8 or 20 bytes */
     mqi_numbers queue_id, queue_offset, flag, sys_flag, born_timestamp, store_timestamp, reconsume_times;
@@ -62,10 +62,10 @@ enum mqi_log_column {
 
 enum mqi_log_refusal_kind {
     MQI_REFUSED_NOT = 0,
-    MQI_REFUSED_EMPTY,     /* it must not be */
+    MQI_REFUSED_EMPTY,     /* it must not be empty */
     MQI_REFUSED_LONG,      /* `limit` bytes at most, not `got` */
     MQI_REFUSED_SEPARATOR, /* a byte 02 inside a value would end it */
-    MQI_REFUSED_OTHERWISE, /* `properties` says otherwise */
+    MQI_REFUSED_OTHERWISE, /* `properties` has another value */
     MQI_REFUSED_DELAY,     /* in SCHEDULE_TOPIC_XXXX it must be an int32: to every reader the log would end there */
 };
 
@@ -86,10 +86,10 @@ typedef struct {
     int roll;           /* the next frame and a blank do not fit in `left` */
 } mqi_log_progress;
 
-/* Goes over rows from progress->row on, as many as fit `room` and the file; returns the bytes of their frames. */
+/* Passes the rows from progress->row on, as many as fit `room` and the file; returns the bytes of their frames. */
 int64_t mqi_log_pass(const mqi_log_rows *rows, const int32_t *sizes, mqi_log_progress *progress, int64_t room);
 
-/* Encodes the rows that mqi_log_pass goes over; returns the bytes. phy_offsets[i]: of row i. */
+/* Encodes the rows that mqi_log_pass passes; returns the bytes. phy_offsets[i]: of row i. */
 int64_t mqi_log_encode(const mqi_log_rows *rows, const int32_t *sizes, const uint8_t *parts, mqi_log_progress *progress,
                        uint8_t *out, int64_t room, int64_t *phy_offsets);
 

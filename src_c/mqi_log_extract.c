@@ -5,8 +5,8 @@
 
 enum { MQI_CURSOR_RUNS, MQI_CURSOR_ENDED, MQI_CURSOR_PAUSED, MQI_CURSOR_FAULT, MQI_CURSOR_BLANK };
 
-#define FEW_BYTES (MQI_LOG_WINDOW / 32) /* less than this is not worth a cursor */
-#define TAIL_LINES 8                    /* most lines to ask for after a body: topic, properties, the next head */
+#define FEW_BYTES (MQI_LOG_WINDOW / 32) /* for less than this a cursor is not worth while */
+#define TAIL_LINES 8                    /* most lines to prefetch after a body: topic, properties, the next head */
 
 static inline void emit(mqi_log_cursor *c, uint32_t hash, int64_t phy_offset, int64_t timestamp) {
     mqi_run_put(c->next, mqi_key_hash(hash), phy_offset, timestamp);
@@ -99,7 +99,7 @@ static inline void emit_units(const mqi_log *log, mqi_log_queues *queues, mqi_lo
     }
 }
 
-/* What dispatch makes of one message. Entries: its unique key, its keys in order, then the tag; none of a rolled-back
+/* The entries and units of one message. Entries: its unique key, its keys in order, then the tag; none of a rolled-back
  * one. Units: none of a prepared or rolled-back one. */
 static inline void emit_message(const mqi_log *log, int tags, mqi_log_queues *queues, mqi_log_cursor *c,
                                 const mqi_log_head *head, const mqi_log_tail *tail) {
@@ -123,7 +123,7 @@ static inline void emit_message(const mqi_log *log, int tags, mqi_log_queues *qu
     if (c->next > before) c->last_entry = head->at;
 }
 
-/* Reads the head at c->at, and asks for the lines that the next turn needs. */
+/* Reads the head at c->at, and prefetches the cache lines that the next turn needs. */
 static inline void look_ahead(const mqi_log *log, mqi_log_cursor *c) {
     if (UNLIKELY(c->at >= c->stop)) {
         c->state = MQI_CURSOR_ENDED;
@@ -199,7 +199,7 @@ static void finish_all(const mqi_log *log, int tags, mqi_log_queues *queues, mqi
     for (int i = 0; i < n; i++) c[i].entries = (c[i].next - c[i].run) / MQI_RUN_SIZE;
 }
 
-/* Takes over what a cursor found, which began where everything before it ended; 0: nothing can follow in this step. */
+/* Takes over what a cursor found, which began where all before it ended; 0: nothing can follow in this step. */
 static int confirm(mqi_log_extract *x, const mqi_log_cursor *c) {
     x->at = c->at;
     x->messages += c->messages;
@@ -224,7 +224,7 @@ void mqi_log_extract_start(mqi_log_extract *x) {
 void mqi_log_extract_step(mqi_log_extract *x) {
     const mqi_log *log = &x->log;
     mqi_log resync = x->log;
-    /* Checksums read whole bodies: one cursor does that in memory's own order, which processors read ahead themselves. */
+    /* Checksums read whole bodies: one cursor does that in memory's order, which processors prefetch themselves. */
     int n = 1, most = log->crc32 ? 1 : MQI_LOG_CURSORS;
     int64_t at = x->at, left = x->stop - at, widest = MQI_LOG_WINDOW * (MQI_LOG_CURSORS / most);
     int64_t window = left / most + 1;
@@ -240,7 +240,7 @@ void mqi_log_extract_step(mqi_log_extract *x) {
     finish_all(log, x->tags, x->queues, x->cursor, n);
     for (int i = 0; i < n; i++) {
         mqi_log_cursor *c = x->cursor + i;
-        if (c->first != x->at) { /* a frame longer than its window, or the image of a frame inside a body */
+        if (c->first != x->at) { /* a frame longer than its window, or a copy of a frame inside a body */
             begin(log, c, x->at, c->stop);
             finish_all(log, x->tags, x->queues, c, 1);
         }

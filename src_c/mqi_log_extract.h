@@ -1,6 +1,6 @@
-/* From frames to index entries and to units of consume queues. A cursor reads the head of frame k + 1, and asks for what
- * follows its body and for the head after that, before it hashes the keys of frame k; several cursors take turns, each in
- * a window of its own. So nearly no load waits for memory, whatever the sizes of the bodies. */
+/* From frames to index entries and to units of consume queues. A cursor reads the head of frame k + 1, and prefetches
+ * what follows its body and the head after that, before it hashes the keys of frame k; several cursors take turns, each
+ * in a window of its own. So nearly no load waits for memory, for bodies of any size. */
 #ifndef MQI_LOG_EXTRACT_H
 #define MQI_LOG_EXTRACT_H
 
@@ -34,7 +34,7 @@ typedef struct {
 typedef struct {
     mqi_log log;
     int tags;               /* also topic#T#TAGS, as brokers from 5.4 on */
-    mqi_log_queues *queues; /* 0: no units. Of a run that is not confirmed it keeps the queues too */
+    mqi_log_queues *queues; /* 0: no units. It keeps also the queues of runs that are not confirmed */
     int64_t at, stop;
     mqi_log_cursor cursor[MQI_LOG_CURSORS];
     int confirmed; /* after a step: the runs of this many cursors are the output, in order */

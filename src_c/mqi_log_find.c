@@ -58,7 +58,7 @@ int64_t mqi_log_last(const mqi_log *log, int64_t at, int64_t stop, int64_t *end)
         at += size;
         size = next;
     }
-    __atomic_thread_fence(__ATOMIC_ACQUIRE); /* what is read of these records after this is what their writer wrote */
+    __atomic_thread_fence(__ATOMIC_ACQUIRE); /* later reads of these records see what their writer wrote */
     *end = at + size;
     return at;
 }

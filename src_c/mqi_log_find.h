@@ -9,7 +9,7 @@
 int64_t mqi_log_find(const mqi_log *log, int64_t at, int64_t stop);
 
 /* Walks from a record's head at `at` by sizes alone, over records that begin in [at, stop): returns where the last one
- * begins whose head is there, and `*end`, which is the same place where it has no size. */
+ * with a head begins, and its `*end`, which is the same place if it has no size. */
 int64_t mqi_log_last(const mqi_log *log, int64_t at, int64_t stop, int64_t *end);
 
 #endif

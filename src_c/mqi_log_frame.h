@@ -37,7 +37,7 @@ enum {
     MQI_FRAME_SYS_FLAG = 36,
     MQI_FRAME_BORN_TIMESTAMP = 40,
     MQI_FRAME_BORN_HOST = 48,
-    MQI_FRAME_FIXED_SIZE = 74, /* without hosts, topic_len and what has a length of its own */
+    MQI_FRAME_FIXED_SIZE = 74, /* without hosts, topic_len and the parts with a length field */
 };
 
 #define MQI_MAGIC_1 ((int32_t)0xDAA320A7)
@@ -88,7 +88,7 @@ enum mqi_log_field {
 
 enum mqi_log_relation { MQI_EXACTLY = 0, MQI_AT_LEAST, MQI_AT_MOST };
 
-/* The first thing wrong with a frame: `field` was to be exactly, at least or at most `expected`. */
+/* The first error in a frame: `field` must be exactly, at least or at most `expected`. */
 typedef struct {
     int64_t at;
     int32_t kind, field, relation;
@@ -97,7 +97,7 @@ typedef struct {
 
 enum mqi_log_found { MQI_FOUND_FRAME, MQI_FOUND_BLANK, MQI_FOUND_FAULT };
 
-/* A frame whose head has been read and whose tail is on its way into the cache. */
+/* A frame whose head has been read and whose tail is being prefetched. */
 typedef struct {
     int64_t at;
     int32_t size, body_at, body_len, width; /* width of topic_len: 1 or 2 */
@@ -134,7 +134,7 @@ static inline int mqi_log_blame(mqi_log_fault *fault, int64_t at, int kind, int 
     return MQI_FOUND_FAULT;
 }
 
-/* The frame at `at`, inside the buffer, as far as it can be judged without touching what follows the body. */
+/* The frame at `at`, inside the buffer, checked as far as possible without reading what follows the body. */
 static inline int mqi_log_read_head(const mqi_log *log, int64_t at, mqi_log_head *head, mqi_log_fault *fault) {
     const uint8_t *p = log->buf + at;
     int64_t left = log->len - at;
@@ -176,7 +176,7 @@ static inline int mqi_log_read_head(const mqi_log *log, int64_t at, mqi_log_head
     return MQI_FOUND_FRAME;
 }
 
-/* Waiting for its time: in this topic DELAY must be a number, or no broker takes the frame. */
+/* A delayed message: in this topic DELAY must be a number, or no broker accepts the frame. */
 static inline int mqi_log_is_scheduled(const uint8_t *topic, int32_t n) {
     return n == MQI_SCHEDULE_LEN && memcmp(topic, MQI_SCHEDULE_TOPIC, MQI_SCHEDULE_LEN) == 0;
 }
@@ -215,7 +215,7 @@ static inline int mqi_log_read_tail(const mqi_log *log, const mqi_log_head *head
 /* Compares the body's checksum; `log` has a function for it. */
 int mqi_log_read_body(const mqi_log *log, const mqi_log_head *head, mqi_log_fault *fault);
 
-/* All of a frame, the body's checksum where it is to be compared. */
+/* The rest of a frame, with the body's checksum if it is to be compared. */
 static inline int mqi_log_read_rest(const mqi_log *log, const mqi_log_head *head, mqi_log_tail *tail,
                                     mqi_log_fault *fault) {
     int found = mqi_log_read_tail(log, head, tail, fault);

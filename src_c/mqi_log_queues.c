@@ -9,7 +9,7 @@
 
 /* Topics are chosen by users: a hash that they know, as Java's, lets them put every queue into one chain. */
 static void choose_secret(mqi_log_queues *t) {
-    /* GCOVR_EXCL_START: an old kernel, a sandbox; less is better than none */
+    /* GCOVR_EXCL_START: an old kernel, a sandbox; a weak secret is better than none */
     if (getentropy(t->secret, sizeof t->secret) != 0) {
         t->secret[0] = (uint64_t)time(NULL) * UINT64_C(0x9E3779B97F4A7C15);
         t->secret[1] = (uint64_t)(uintptr_t)t * UINT64_C(0xD1B54A32D192ED03);
@@ -18,7 +18,7 @@ static void choose_secret(mqi_log_queues *t) {
     t->secret[1] |= 1;
 }
 
-/* Both halves of the product: no bit of `a` is lost, and none stays where it was. */
+/* Both halves of the product: no bit of `a` is lost, and every one is moved. */
 static uint64_t fold(uint64_t a, uint64_t b) {
     unsigned __int128 product = (unsigned __int128)a * b;
     return (uint64_t)product ^ (uint64_t)(product >> 64);

@@ -1,4 +1,4 @@
-/* Which queues a frame's units go to, and what a unit says: the rules of dispatch. Queues are numbered as they are met. */
+/* Which queues a frame's units go to, and their fields: the rules of dispatch. Queues are numbered as they come. */
 #ifndef MQI_LOG_QUEUES_H
 #define MQI_LOG_QUEUES_H
 
@@ -16,11 +16,11 @@ typedef struct {
     const int64_t *delay_levels; /* ms, level 1 first */
     int64_t n_delay_levels;
     int multi_dispatch; /* also to the queues that INNER_MULTI_DISPATCH names */
-    int lmq;            /* of those, %LMQ%... has only queue 0 */
+    int lmq;            /* of these, %LMQ%... has only queue 0 */
     int system_topics;  /* also of retry, system and schedule topics */
 
     uint64_t secret[2];    /* of the hash of a queue's name; chosen with the first queue */
-    int32_t n, room, last; /* `last`: whose number was asked for last, which is often asked for again */
+    int32_t n, room, last; /* `last`: the queue looked up last, which is often looked up again */
     mqi_log_queue *queues;
     uint32_t *slots, mask; /* number + 1, 0: free */
     uint8_t *topics;
@@ -28,7 +28,7 @@ typedef struct {
     int no_memory; /* from then on every queue is number 0 */
 } mqi_log_queues;
 
-/* All zero but the rules is an empty table. */
+/* An empty table is all zeros, except for the rules. */
 int32_t mqi_log_queue_number(mqi_log_queues *t, const uint8_t *topic, int32_t topic_len, int32_t queue_id);
 void mqi_log_queues_free(mqi_log_queues *t);
 

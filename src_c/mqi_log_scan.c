@@ -55,7 +55,7 @@ static void fill_frame(const mqi_log *log, const mqi_log_head *head, const mqi_l
     };
 }
 
-/* Topic and properties, as many lines of the cache as they mostly have. */
+/* Topic and properties, as many cache lines as they mostly have. */
 static inline void prefetch_tail(const mqi_log *log, const mqi_log_head *head) {
     const uint8_t *p = log->buf + head->at + head->body_at + head->body_len,
                   *end = log->buf + head->at + head->size - 1;
@@ -65,7 +65,7 @@ static inline void prefetch_tail(const mqi_log *log, const mqi_log_head *head) {
 
 #define AHEAD 8 /* frames: about as many cache misses as a core keeps in flight */
 
-/* Heads are read AHEAD of the rest, which is then on its way into the cache, as the next head is. */
+/* Heads are read AHEAD of the rest, which is prefetched then, as is the next head. */
 int64_t mqi_log_scan_frames(const mqi_log *log, mqi_log_scan *scan, int64_t stop, mqi_log_frame *out, int64_t max) {
     mqi_log_head heads[AHEAD];
     mqi_log_tail tail;

@@ -1,5 +1,5 @@
-/* What a kernel answers: a status, and where the first bad bytes are. No kernel prints, allocates for the caller
- * without saying so, or knows an exception. */
+/* The results of kernels: a status, and where the first bad bytes are. No kernel prints, raises, or allocates for the
+ * caller unless its comment says so. */
 #ifndef MQI_STATUS_H
 #define MQI_STATUS_H
 

@@ -1,5 +1,5 @@
-/* Two names change what they lead to, at once: at no moment is one of them without. _GNU_SOURCE must be defined before
- * the first header. */
+/* Two names exchange what they lead to, at once: at every moment both lead to something. _GNU_SOURCE must be defined
+ * before the first header. */
 #ifndef MQI_SWAP_H
 #define MQI_SWAP_H
 

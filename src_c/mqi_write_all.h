@@ -1,4 +1,4 @@
-/* All of some bytes at a place of a file. */
+/* Writes all bytes at a place of a file. */
 #ifndef MQI_WRITE_ALL_H
 #define MQI_WRITE_ALL_H
 

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
 # cython: autotestdict=False
-"""Arrays that a kernel gives: NumPy's, made without its headers."""
+"""Arrays that a kernel returns: NumPy's, made without its headers."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.list cimport PyList_GET_ITEM
@@ -63,8 +63,8 @@ ctypedef struct ArrayFields:  # PyArrayObject, the same in both ABIs
 cdef array_new_t _array_new = NULL
 cdef void* _array_type = NULL
 
-# Making and freeing an array costs 800 instructions, a look-up 300. So all empty answers are one array, and of the last
-# two answers of one value those are used again that nobody has any more. Two: a loop still holds the answer before.
+# Making and freeing an array costs 800 instructions, a look-up 300. So all empty answers are one array, and the last
+# two answers of one value are used again when nothing refers to them. Two: a loop still holds the answer before.
 cdef object _nothing = None
 cdef list _singles = [None, None]
 cdef int _turn = 0
@@ -119,10 +119,10 @@ cdef inline bint is_ours(const ArrayFields* array) noexcept:
 
 
 cdef object single_of(int64_t value):
-    """An int64 array of one value, of its own for who gets it."""
+    """An int64 array of one value, which belongs to the caller alone."""
     global _turn
     _turn ^= 1
-    cdef PyObject* array = PyList_GET_ITEM(_singles, _turn)  # borrowed: a name for it would count as a use
+    cdef PyObject* array = PyList_GET_ITEM(_singles, _turn)  # borrowed: another reference would count as a use
     if not is_ours(<ArrayFields*> array):
         _singles[_turn] = new_array(1)
         array = PyList_GET_ITEM(_singles, _turn)

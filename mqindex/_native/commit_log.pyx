@@ -73,8 +73,8 @@ def frame_dtype():
 def find_frame(buf, int64_t file_start, int64_t start, int64_t stop, /):
     """The first phy offset in [start, stop) of a frame whose stored phy offset is its own; -1: none.
 
-    A blank record counts if it ends with the file. Whether what was found is a frame or the image of one inside a
-    body, only the frames before it can show.
+    A blank record counts if it ends with the file. Only the frames before it can show whether what was found is a frame
+    or a copy of one inside a body.
     """
     cdef LogBuffer log = LogBuffer(buf, file_start, False)
     cdef int64_t at = log.position(start), end = log.limit(stop)
@@ -87,7 +87,7 @@ def find_frame(buf, int64_t file_start, int64_t start, int64_t stop, /):
 def last_record(buf, int64_t file_start, int64_t start, int64_t stop, /):
     """[start, end) of the last record that begins below `stop`, found by sizes alone from the one at `start` on.
 
-    The head of the next one was there before a size was read. Start is end: there is no record's head.
+    The head of the next record was there before a size was read. Start is end: there is no record.
     """
     cdef LogBuffer log = LogBuffer(buf, file_start, False)
     cdef int64_t at = log.position(start), limit = log.limit(stop), end

@@ -120,7 +120,7 @@ def gather_units(units, int64_t at, more, /):
 def count_in_line(units, int64_t phy_offset, int64_t limit, /):
     """How many units, from the first on, follow each other without anything odd.
 
-    Each message lies after the one before it, the first after `phy_offset`; the queue offsets are consecutive, 0 or
+    Each message is after the one before it, the first after `phy_offset`; the queue offsets are consecutive, 0 or
     more and below `limit`.
     """
     cdef Pinned source = _units(units)
@@ -136,8 +136,8 @@ def are_sound(units, /):
 def encode_units(units, int64_t next_offset, int64_t max_phy_offset, /):
     """Units of one queue as the broker appends them where its next unit has the queue offset `next_offset`.
 
-    A message that ends at `max_phy_offset` or before is there already; so is one whose queue offset is not 0 and lies
-    before the place that is next. One whose queue offset is greater is written all the same, as the broker does.
+    A message that ends at `max_phy_offset` or before is there already; so is one whose queue offset is not 0 and is
+    before the next place. One whose queue offset is greater is written nevertheless, as by the broker.
     Returns `(data uint8[20 * m], max_phy_offset, repeated, misplaced)`.
     """
     import numpy as np
@@ -175,7 +175,7 @@ def decode_units(buf, int64_t start, int64_t stop, /):
 def select_tags(buf, int64_t start, int64_t stop, hashes, /):
     """The positions in [start, stop) whose tags code has one of `hashes` (int32) as its low 32 bits: int64[m].
 
-    An address of an extension unit says nothing of the tags: its position is among them.
+    An address of an extension unit does not show the tags, so its position is included.
     """
     import numpy as np
 
@@ -196,12 +196,12 @@ def select_tags(buf, int64_t start, int64_t stop, hashes, /):
 
 @cython.final
 cdef class UnitTaker:
-    """Takes what a consumer is to get: up to `room` units, from one file of a queue after the other.
+    """Takes the units for a consumer: up to `room`, from one file of a queue after the other.
 
     hashes : int32, of which the low 32 bits of a tags code must be one, as for `select_tags`; None: every unit passes.
-    parts : int64[2, m]: where the files of the log begin, ascending, and where what they hold ends. A message lies in
-        one of them as a whole, or it is gone.
-    codes : whether the tags codes are asked for.
+    parts : int64[2, m]: where the files of the log begin, ascending, and where their data ends. A message is in one of
+    them as a whole, or it is gone.
+    codes : whether to return the tags codes.
     """
 
     cdef mqi_unit_take to
@@ -240,9 +240,9 @@ cdef class UnitTaker:
         self.to.room = room
 
     def take(self, buf, int64_t start, int64_t stop, int64_t first_queue_offset, /):
-        """Look at the positions [start, stop) of a file that begins with `first_queue_offset`.
+        """Take from the positions [start, stop) of a file that begins with `first_queue_offset`.
 
-        Returns the position after the last that was looked at: less than `stop` where there is no more room.
+        Returns the position after the last that was read: less than `stop` where there is no more room.
         """
         cdef Pinned queue = Pinned(buf)
         cdef int64_t seen, k = -1
@@ -330,8 +330,8 @@ def compare_units(buf, int64_t first_queue_offset, units, /):
 cdef class UnitLines:
     """Compares units with the files of their queues while they come, in the log's order; for one thread.
 
-    A queue's line is a place, and what its file has there and behind it. Where the next unit is not what is there the
-    line ends, and all units of that queue are left over until it is begun again.
+    A queue's line is a place, and the bytes of its file from there on. If the next unit is not what is there, the line
+    ends, and all units of that queue are left over until it is begun again.
     """
 
     cdef mqi_unit_line* lines
@@ -344,9 +344,9 @@ cdef class UnitLines:
         free(self.lines)
 
     def match(self, units, rest, int64_t at, /):
-        """Pass over the units that are at their places; the others go to `rest[at:]`, which must have room.
+        """Skip the units that are at their places; the others go to `rest[at:]`, which must have room.
 
-        Returns how many were looked at, and where `rest` ends now. Where they are fewer than all, the line of the next
+        Returns how many were compared, and where `rest` ends now. If they are fewer than all, the line of the next
         unit's queue must be begun, or ended.
         """
         cdef Pinned source = _units(units), target = _units(rest, True, "rest")
@@ -367,7 +367,7 @@ cdef class UnitLines:
         line.next, line.phy_offset, line.last_end = place, phy_offset, last_end
 
     def end(self, int32_t queue, bint again, /):
-        """Units of this queue are left over from now on; `again`: not before the line was asked for."""
+        """Units of this queue are left over from now on; `again`: `match` stops at the next one, for a new line."""
         self.line(queue).left = 0 if again else -1
 
     def __getitem__(self, int32_t queue):

@@ -3,7 +3,7 @@
 # cython: autotestdict=False
 """CRC-32 and CRC-32C of any buffer, by the processor's own instructions where it has them.
 
-This module alone compiles them: other kernels are given `checksum32` and `checksum32c`.
+Only this module compiles them: other kernels get `checksum32` and `checksum32c` as arguments.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyObject_GetBuffer

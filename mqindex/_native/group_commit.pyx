@@ -37,11 +37,11 @@ cdef extern from "mqi_group_commit.h" nogil:
 
 
 cdef enum:
-    SHORT = 1 << 16  # bytes that are in the page cache sooner than the GIL has changed hands
+    SHORT = 1 << 16  # bytes that are in the page cache faster than the GIL is released and taken again
 
 
 def write_at(int fd, data, int64_t at, /):
-    """All of `data` at that byte of a file; `OSError` where it ends half-way."""
+    """Write all of `data` at that byte of a file; `OSError`: it ended half-way."""
     cdef Py_buffer view
     cdef int failed
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
@@ -56,7 +56,7 @@ def write_at(int fd, data, int64_t at, /):
 
 
 def allocate(int fd, int64_t at, int64_t size, /):
-    """Have the disk's blocks for these bytes of a file, which stay as they are; False: the file system cannot."""
+    """Allocate the disk's blocks for these bytes of a file, which do not change; False: the file system cannot."""
     cdef int failed
     with nogil:
         failed = mqi_allocate(fd, at, size)
@@ -66,10 +66,10 @@ def allocate(int fd, int64_t at, int64_t size, /):
 @cython.final
 @cython.no_gc_clear
 cdef class GroupCommit:
-    """The files that a log's writer has written to, and those who wait for them to be on the disk.
+    """The files that a log's writer has written to, and the threads that wait for their syncs.
 
-    After a sync that failed it is not known which bytes the disk has: every later call raises too. Safe from several
-    threads; closing while some wait is: the last of them closes.
+    After a failed sync it is not known which bytes the disk has: every later call raises too. Safe from several
+    threads, also closing while some wait: the last of them closes.
     """
 
     cdef mqi_group group
@@ -88,7 +88,7 @@ cdef class GroupCommit:
         self.end()
 
     def close(self):
-        """Close the files. May be called twice. Those who wait when a process forks do not in the child."""
+        """Close the files. May be called twice. Threads that wait when a process forks do not exist in the child."""
         with cython.critical_section(self):
             self.closed = True
             if self.users == 0 or not self.owner.here:
@@ -133,7 +133,7 @@ cdef class GroupCommit:
         return self.group.error
 
     def switch_to(self, int fd, /):
-        """Bytes go to this file from now on; it belongs to the group."""
+        """Write to this file from now on; the group closes it."""
         self.enter()
         cdef int failed = mqi_group_switch(&self.group, fd)
         self.leave()
@@ -141,13 +141,13 @@ cdef class GroupCommit:
             raise MemoryError
 
     def commit(self, int64_t written, /):
-        """Everything below that phy offset is written."""
+        """Record that everything below that phy offset is written."""
         self.enter()
         mqi_group_commit(&self.group, written)
         self.leave()
 
     def fail(self, int error, /):
-        """A sync of one of the files failed elsewhere."""
+        """Record that a sync of one of the files failed elsewhere."""
         self.group.error = error
 
     def wait_for(self, int64_t offset, /):

@@ -21,8 +21,8 @@ cdef class Mapping:
     cdef int refuse(self) except -1
 
 
-# Who holds a buffer for long asks once for its range, and looks after each call whether it is still whole; who holds it
-# for one call gives it back by `give_back`.
+# Code that holds a buffer for long looks its range up once, and checks after each call whether it is still whole; code
+# that holds it for one call releases it by `give_back`.
 cdef const mqi_guard_range* range_of(const Py_buffer* view) noexcept
 cdef int refuse(const mqi_guard_range* range) except -1
 cdef int give_back(Py_buffer* view) except -1

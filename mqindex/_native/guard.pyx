@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
 # cython: autotestdict=False
-"""Mapped files under the guard of `mqi_guard.h`, and what every kernel asks about the buffers it reads.
+"""Mapped files under the guard of `mqi_guard.h`, and the checks of every kernel for the buffers it reads.
 
-This module alone compiles the guard: the registry of ranges is one.
+Only this module compiles the guard, because there must be one registry of ranges.
 """
 
 cimport cython
@@ -31,10 +31,10 @@ cdef extern from "mqi_guard.h" nogil:
 
 @cython.final
 cdef class Mapping:
-    """A mapped file whose bytes others may take away: a buffer, as `mmap.mmap` is.
+    """A mapped file that others may cut: a buffer, as `mmap.mmap` is.
 
-    It is unmapped when nothing refers to it any more, neither by name nor by an exported buffer: so its range stays
-    guarded as long as a call may be reading there.
+    It is unmapped when no name and no exported buffer refers to it: so its range stays guarded as long as a call may be
+    reading there.
     """
 
     def __cinit__(self, memory, str path, bint writable):
@@ -75,13 +75,13 @@ cdef class Mapping:
 
     @property
     def cut(self):
-        """Whether a page was missing when somebody touched it; nothing read since is worth anything."""
+        """Whether a page was missing when it was accessed; what was read since is not valid."""
         return mqi_guard_was_cut(self.range)
 
     cpdef int check(self) except -1:
-        """`TruncatedFileError` if the file was cut, also where no read noticed: in its last page it reads as zeros.
+        """`TruncatedFileError` if the file was cut, also if no read showed it: in its last page it reads as zeros.
 
-        `OSError(ENOSPC)` if a page that was written to found no room on the disk.
+        `OSError(ENOSPC)` if the disk had no space for a written page.
         """
         if mqi_guard_was_cut(self.range) or self.size() < self.view.len:
             self.refuse()
@@ -105,7 +105,7 @@ cdef class Mapping:
             raise OSError(error.errno, error.strerror, self.path) from None
 
     def flush(self):
-        """Return when every changed page is on the disk."""
+        """Bring every changed page to the disk."""
         still_whole(self.range)
         self.memory.flush()
         still_whole(self.range)
@@ -123,7 +123,7 @@ def check_whole(buf, /):
 
 
 cdef const mqi_guard_range* range_of(const Py_buffer* view) noexcept:
-    """That of the mapping which a buffer's first byte is in; NULL: in none."""
+    """The range of the mapping with a buffer's first byte; NULL: none."""
     owner = view.obj
     if PyMemoryView_Check(owner):
         owner = PyMemoryView_GET_BUFFER(owner).obj
@@ -133,12 +133,12 @@ cdef const mqi_guard_range* range_of(const Py_buffer* view) noexcept:
 
 
 cdef int refuse(const mqi_guard_range* range) except -1:
-    """Raise why; the caller holds a buffer of the range."""
+    """Raise the reason; the caller holds a buffer of the range."""
     return (<Mapping>range.owner).refuse()
 
 
 cdef int give_back(Py_buffer* view) except -1:
-    """`PyBuffer_Release`, and an error where the bytes were taken away while the buffer was held."""
+    """`PyBuffer_Release`, and an error if the file was cut while the buffer was held."""
     cdef const mqi_guard_range* range = range_of(view)
     owner = <Mapping>range.owner if mqi_guard_was_cut(range) else None
     PyBuffer_Release(view)

@@ -111,7 +111,7 @@ cdef inline bint put_one(IndexEntries core, int32_t h, int64_t phy_offset, int64
     cdef size_t stored
     with cython.critical_section(core):
         may_put(core)
-        if MQI_HAS_GIL and core.putting == 0:  # then the GIL is mutex enough
+        if MQI_HAS_GIL and core.putting == 0:  # then the GIL is a sufficient mutex
             stored = mqi_index_put(&core.file, h, phy_offset, store_timestamp)
             still_whole(core.range)
             return stored == 1

@@ -71,10 +71,10 @@ cdef int refuse_max_num(int64_t max_num) except -1:
 
 
 cdef class ChainHeads:
-    """Where the chains of a file begin, from elsewhere than its slots: to be inherited."""
+    """Where the chains of a file begin, from another source than its slots: a base class."""
 
     cdef int32_t head(self, const mqi_index_file* f, int32_t key_hash) except -2:
-        """The first entry of a key's chain, 0: there is none, -1: ask the slot."""
+        """The first entry of a key's chain, 0: there is none, -1: the slot has it."""
         return -1
 
 
@@ -82,7 +82,7 @@ cdef class IndexEntries:
     """One index file in a buffer, pinned until `close`.
 
     Any number of threads may read and put; puts exclude each other. Closing while a call runs is safe: the buffer is
-    let go when the last one ends.
+    released when the last one ends.
     """
 
     def __cinit__(
@@ -114,7 +114,7 @@ cdef class IndexEntries:
             pthread_mutex_destroy(&self.writers)
 
     def close(self):
-        """Let the buffer go; may be called twice, and changes no byte but for the entries a writer has accepted."""
+        """Release the buffer; may be called twice, and changes no byte except for a writer's accepted entries."""
         try:
             self.store_lent(True)
         finally:
@@ -128,10 +128,10 @@ cdef class IndexEntries:
         return not self.open
 
     def use_heads(self, ChainHeads heads):
-        """Single look-ups ask `heads` first; None: the slots alone."""
+        """Single look-ups use `heads` first; None: only the slots."""
         self.heads = heads
 
-    # ---- who is inside
+    # ---- calls that use the buffer
 
     cdef int leave_buffer(self) except -1:
         if self.exported and not self.open and self.running == 0:
@@ -178,7 +178,7 @@ cdef class IndexEntries:
     # ---- a writer that stores by blocks
 
     cdef int lend(self, object store) except -1:
-        """Let one writer alone put, until `take_back`; `store(last)` has it store what it has accepted."""
+        """Let only one writer put, until `take_back`; `store(last)` makes it store what it has accepted."""
         with cython.critical_section(self):
             self.require_writable()
             if self.putting > 0:
@@ -192,7 +192,7 @@ cdef class IndexEntries:
         return 0
 
     def store_lent(self, bint last=False):
-        """Have an open writer store what it has accepted; `last`: it accepts no more."""
+        """Make an open writer store what it has accepted; `last`: it accepts no more."""
         store = self.waiting
         if store is not None and self.open and self.owner.here:
             store(last)
@@ -208,7 +208,7 @@ cdef class IndexEntries:
     cdef int put_lent(
         self, const int32_t* hashes, const int64_t* phy_offsets, const int64_t* store_timestamps, Py_ssize_t n
     ) except -1:
-        """Store a block of the writer, which has seen that it fits."""
+        """Store a block of the writer, which has checked that it fits."""
         cdef size_t stored
         with cython.critical_section(self):
             self.require_open()
@@ -249,7 +249,7 @@ cdef class IndexEntries:
             else:
                 mqi_index_walk_from(&self.file, &walk, head, h, max_num, begin, end)
             found = mqi_index_walk(&self.file, &walk, few, FEW)
-            if found == 0:  # a slot or a chain's head may be zeros that were cut off
+            if found == 0:  # a slot or a chain's head may be zeros of a cut file
                 mqi_guard_touch(<const uint8_t*> self.view.buf + self.view.len - 1)
             still_whole(self.range)
             if walk.cur == 0:

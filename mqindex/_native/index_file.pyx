@@ -179,7 +179,7 @@ cdef class IndexCore(IndexEntries):
         return listed
 
     def order(self):
-        """How many entries lie in the order of their slots, whether no broker wrote them so, and their range."""
+        """How many entries are in the order of their slots, whether no broker wrote them so, and their range."""
         cdef mqi_index_order order
         self.enter(False)
         with nogil:
@@ -188,7 +188,7 @@ cdef class IndexCore(IndexEntries):
         return order.sorted, order.moved == 1, order.first_phy_offset, order.last_phy_offset
 
     def fits(self, newest=None):
-        """Whether every used slot heads a chain of entries of that slot; `newest`: look only at so many entries."""
+        """Whether every used slot heads a chain of entries of that slot; `newest`: check only so many entries."""
         cdef size_t some = 0 if newest is None else newest
         cdef int fitting
         self.enter(False)

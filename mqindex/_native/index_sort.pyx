@@ -21,8 +21,8 @@ cdef extern from "mqi_index_sort.h" nogil:
 def sort_into(IndexEntries source not None, IndexEntries target not None):
     """Fill the zeroed `target` with the entries of `source` in the order of their slots, and its header.
 
-    It must have room for them all. `FileStateError`: somebody wrote to the source meanwhile, and the target is worth
-    nothing.
+    It must have room for them all. `FileStateError`: somebody wrote to the source meanwhile, and the target is not
+    valid.
     """
     cdef int status
     source.enter(False)

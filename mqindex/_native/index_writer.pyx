@@ -25,7 +25,7 @@ cdef class IndexWriter:
     cdef object reserve
     cdef bint closed
     cdef Py_ssize_t n      # puts that wait
-    cdef Py_ssize_t limit  # puts that may wait: as many as fit the block and the file; 0: the next put looks again
+    cdef Py_ssize_t limit  # puts that may wait: as many as fit the block and the file; 0: the next put checks again
     cdef int32_t hashes[BLOCK]
     cdef int64_t phy_offsets[BLOCK]
     cdef int64_t store_timestamps[BLOCK]
@@ -73,7 +73,7 @@ cdef class IndexWriter:
         return 0
 
     cpdef int store(self, bint last=False) except -1:
-        """Internal: bring what was accepted into the file; `last`: and accept no more."""
+        """Internal: store what was accepted; `last`: and accept no more."""
         cdef Py_ssize_t n
         with cython.critical_section(self):
             n = self.n
@@ -89,11 +89,11 @@ cdef class IndexWriter:
         self.store()
 
     def close(self):
-        """Store what was accepted and give the file back; may be called twice."""
+        """Store what was accepted and release the file; may be called twice."""
         if self.closed:
             return
         try:
-            if self.core.open and self.core.owner.here:  # what a parent accepted is not its child's to store
+            if self.core.open and self.core.owner.here:  # a forked child does not store what its parent accepted
                 self.store(True)
         finally:
             self.closed = True

@@ -100,8 +100,8 @@ cdef class Layers:
     """Layers above the entries as they were; look-ups that still run keep them."""
 
     cdef mqi_kafka_tree tree
-    cdef int64_t entries  # that they are made of, -1: they are still to grow
-    cdef bint sorted  # else there are none, and the broker's search decides
+    cdef int64_t entries  # from which they are made, -1: not made yet
+    cdef bint sorted  # else there are no layers, and the broker's search is used
 
     def __cinit__(self):
         self.entries = -1
@@ -121,7 +121,7 @@ cdef class Entries:
     """The entries of one index file, and where its next one goes. `buf` None: a file of no bytes.
 
     kind : the NamedTuple that a look-up gives. Look-ups from several threads are safe, also while one appends;
-    closing while a call runs is. What others do to the bytes meanwhile changes answers, and never leads out of the
+    closing while a call runs is safe too. Changes by others meanwhile may change answers, but never lead out of the
     buffer.
     """
 
@@ -162,7 +162,7 @@ cdef class Entries:
                 PyBuffer_Release(&self.view)
 
     def release(self):
-        """Let the buffer go; every later call is a `ClosedFileError`."""
+        """Release the buffer; every later call is a `ClosedFileError`."""
         with cython.critical_section(self):
             self.index.n = 0
             self._release()
@@ -173,7 +173,7 @@ cdef class Entries:
         return 0
 
     cdef Pinned _pin(self, mqi_kafka_index* index):
-        """The entries as they are now, for a call that the file may be closed under: as long as what is given lives."""
+        """The entries as they are now, valid as long as the result lives, even if the file is closed meanwhile."""
         with cython.critical_section(self):
             self._require()
             index[0] = self.index
@@ -190,7 +190,7 @@ cdef class Entries:
         return self.max_entries
 
     def keep(self, int64_t entries, /):
-        """Only the first so many; their bytes stay."""
+        """Keep only the first so many; the bytes of all stay."""
         with cython.critical_section(self):
             self._require()
             if not 0 <= entries <= self.index.n:
@@ -202,11 +202,11 @@ cdef class Entries:
         self.layers, self.asked = None, 0
 
     cdef object _made(self, int64_t at):
-        """Entry number `at`, -1: the one before all; made at once, without a plain tuple on the way."""
+        """Entry number `at`, -1: the one before all; made directly, without a plain tuple first."""
         cdef int64_t key = mqi_kafka_key(&self.index, at) if at >= 0 else -1 if self.index.times else 0
         cdef int64_t value = mqi_kafka_value(&self.index, at) if at >= 0 else 0
-        still_whole(self.range)  # what led to this entry was read before
-        # From here on a collection of garbage may run anything, `release` too.
+        still_whole(self.range)  # all bytes for this entry were read before
+        # From here on a garbage collection may run any code, `release` too.
         cdef object first = key if self.index.times else self.base_offset + key
         cdef object second = self.base_offset + value if self.index.times else value
         cdef object made = PyType_GenericAlloc(<PyTypeObject*>self.kind, 2)
@@ -245,7 +245,7 @@ cdef class Entries:
             return self._made(at)
 
     cdef int _grow(self) except -1:
-        """Layers above the entries, once so many were asked for that they pay."""
+        """Make layers above the entries, after so many look-ups that it is worth while."""
         self.asked += 1
         self.layers = None
         if self.asked * WORTH >= self.index.n:
@@ -301,14 +301,14 @@ cdef class Entries:
         return one, other
 
     cdef Layers _layers_of(self, const mqi_kafka_index* index):
-        """Those that are there; else new ones that are still to grow."""
+        """The existing layers; else new ones that are still to be made."""
         with cython.critical_section(self):
             if self.layers is not None and self.layers.entries == index.n:
                 return self.layers
         return Layers()
 
     cdef void _keep_layers(self, Layers layers):
-        """For the next calls; None: those that are there did not fit the entries."""
+        """Keep layers for the next calls; None: the existing ones did not fit the entries."""
         with cython.critical_section(self):
             if layers is None:
                 self._changed()
@@ -320,7 +320,7 @@ cdef class Entries:
         return self._append(offsets, positions, 0, last_offset, False)
 
     def append_times(self, timestamps, offsets, int64_t last_timestamp, int64_t last_offset, bint skip_full_check, /):
-        """The same of (timestamp, offset); those that are no later than the last entry are passed over."""
+        """The same for (timestamp, offset); those that are no later than the last entry are skipped."""
         return self._append(timestamps, offsets, last_timestamp, last_offset, skip_full_check)
 
     cdef tuple _append(

@@ -82,7 +82,7 @@ cdef class BatchSource(Source):
 
 @cython.final
 cdef class BatchScan:
-    """Batches that begin at the positions [start, stop); `start` must be the begin of one. stop None: to the end.
+    """Batches that begin at the positions [start, stop); `start` must be the beginning of one. stop None: to the end.
 
     Iterating gives memoryviews of packed rows (`mqindex.kafka.batches.BATCH`). Afterwards `end` is the position
     after the last whole, good batch, and `fault` is that of the one there, if it is bad. check_crc=False compares
@@ -141,7 +141,7 @@ def find_batch(buf, int64_t start, stop, str column, int64_t target, /):
     """The first batch from `start` on that is not below `target`: `(row, end, fault)`.
 
     column : "last_offset" or "max_timestamp". row : the packed bytes of one batch, None: there is none; end : after
-    the last batch that was looked at; fault : as of a `BatchScan` without checksums.
+    the last batch that was read; fault : as of a `BatchScan` without checksums.
     """
     cdef BatchSource log = BatchSource(buf, False)
     cdef mqi_kafka_scan scan
@@ -177,7 +177,7 @@ cdef const int64_t* _positions(Pinned positions, BatchSource log) except NULL:
 def find_batches(buf, int64_t stop, starts, times, /):
     """For each pair the first batch from its start on whose max timestamp is not below its time: `(positions, at)`.
 
-    Batches that begin before `stop`; -1: there is none. Each start is the begin of a batch. Pairs in the order of
+    Batches that begin before `stop`; -1: there is none. Each start is the beginning of a batch. Pairs in the order of
     (start, time) share their walk. at : a position that has no batch and ended a walk, None: there was none.
     """
     import numpy as np
@@ -200,7 +200,7 @@ def find_batches(buf, int64_t stop, starts, times, /):
 
 
 def batches_at(buf, positions, /):
-    """The batches that begin at `positions`: packed rows, fewer than asked for where one of them has none."""
+    """The batches that begin at `positions`: packed rows, fewer than `positions` if one of them has none."""
     import numpy as np
 
     cdef BatchSource log = BatchSource(buf, False)

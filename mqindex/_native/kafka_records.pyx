@@ -3,7 +3,7 @@
 # cython: autotestdict=False
 """Records of Kafka batches: copied into columns, searched by time. `rows` are packed batches of a `BatchScan` of `buf`.
 
-What a compressed batch decompresses to is the caller's to find, and is given as `payload`.
+The caller decompresses compressed batches, and passes the result as `payload`.
 """
 
 cimport cython
@@ -101,7 +101,7 @@ def row_dtype():
 
 
 def header_dtype():
-    """The same of the headers' rows."""
+    """The structured dtype of the headers' rows."""
     import numpy as np
 
     dtype = np.dtype([("key_end", "=i8"), ("value_end", "=i8"), ("has_value", "?"), ("pad", "V7")])
@@ -110,7 +110,7 @@ def header_dtype():
 
 
 cdef Block _given(mqi_buffer* what):
-    """Takes the memory over."""
+    """Take the memory over."""
     cdef mqi_buffer taken = what[0]
     what.data, what.size, what.room = NULL, 0, 0
     return block_of(taken.data, taken.size, False)
@@ -213,7 +213,7 @@ def first_offset(payload, rows, int64_t number, /, *, path=None):
 
 @cython.final
 cdef class RecordColumns:
-    """Copies records into columns, and gives them away with `take`. For one thread at a time.
+    """Copies records into columns, which `take` returns. For one thread at a time.
 
     keys, values, headers : which of them to copy. max_rows, max_bytes : when it is full.
     """
@@ -243,8 +243,8 @@ cdef class RecordColumns:
     def add(self, buf, rows, int64_t number, /):
         """Copy the records of the batches from `number` on: `(number, full)`, the first that is not finished.
 
-        It stops at a compressed batch, which is `add_payload`'s, and where the columns are full: after `take` go on
-        with the same arguments but the number that was given.
+        It stops at a compressed batch, which is for `add_payload`, and when the columns are full: after `take` continue
+        with the same arguments but the number that was returned.
         """
         cdef Pinned log = Pinned(buf), batches = Pinned(rows, sizeof(mqi_kafka_batch))
         cdef int64_t n = batches.n
@@ -292,7 +292,7 @@ cdef class RecordColumns:
         return 0
 
     def take(self):
-        """What was copied, and begin anew: buffers of rows, keys, values, header rows, header keys, header values.
+        """What was copied, to begin anew: buffers of rows, keys, values, header rows, header keys, header values.
 
         Rows are of `row_dtype`; ends count from the begin of the data of each kind.
         """

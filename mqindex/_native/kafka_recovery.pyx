@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
 # cython: autotestdict=False
-"""What a broker's recovery makes of one Kafka segment's log. `buf` is the log; a fault is as in `kafka_log`."""
+"""The result of a broker's recovery for one Kafka segment's log. `buf` is the log; a fault is as in `kafka_log`."""
 
 cimport cython
 from libc.stdint cimport INT32_MAX, INT64_MAX, int64_t, uint8_t
@@ -94,14 +94,14 @@ _ODDITIES = ("order", "base", "magic", "count")  # as MQI_ODD_*
 
 @cython.final
 cdef class Recovered:
-    """What a broker's recovery makes of a segment's log: run it with `recover`, or in steps of `run`.
+    """The result of a broker's recovery for a segment's log: run it with `recover`, or in steps of `run`.
 
     offset_index, time_index : bytes of the two files, trimmed, the closing entry included. valid_bytes : where the log
     is cut. batches : how many there are before. max_timestamp : the greatest, -1: none; last_offset : of the last
     batch, None: there is none. transactional : packed rows of the batches of magic 2 that have a producer id and are
     transactional or control batches. fault : why the log is cut; None: it ends there, or with a part of a batch.
-    oddities, epochs : what no checksum covers and a recovery passes over. tally : what is in the log, if `stretch`
-    bytes of it at a time were asked for. For one thread at a time.
+    oddities, epochs : what no checksum covers and a recovery ignores. tally : what is in the log, counted for `stretch`
+    bytes of it at a time. For one thread at a time.
     """
 
     cdef BatchSource log
@@ -143,13 +143,13 @@ cdef class Recovered:
             free(self.r.tally)
 
     def run(self, int64_t stop, int fd=-1, /):
-        """Go over the batches that begin before position `stop`; False: there is nothing left to do.
+        """Process the batches that begin before position `stop`; False: there is nothing left to do.
 
         fd : of the same log, to read headers from it instead of the buffer, -1: none. Only without checksums.
 
         Raises
         ------
-        OffsetOverflowError, OutOfOrderError, IndexFullError : what a broker's recovery does not survive
+        OffsetOverflowError, OutOfOrderError, IndexFullError : a broker's recovery fails on this too
         TruncatedFileError, OSError : the file was cut, or cannot be read
         """
         if fd >= 0 and self.r.log.crc32 != NULL:
@@ -161,7 +161,7 @@ cdef class Recovered:
         self.r.fd = fd
         try:
             while True:
-                if self.r.state == MQI_RECOVERY_NEEDS_FIRST:  # also what was asked before, and ended in an error
+                if self.r.state == MQI_RECOVERY_NEEDS_FIRST:  # also a request that ended in an error before
                     self.r.first_offset = self.first_offset(self.r.valid)
                 with nogil:
                     mqi_kafka_recover(&self.r, stop)

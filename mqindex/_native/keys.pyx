@@ -57,7 +57,7 @@ cdef enum:
     FIXED_UCS4
 
 cdef enum:
-    AHEAD = 12  # str objects asked for before they are read
+    AHEAD = 12  # str objects that are prefetched
 
 
 cdef object _numpy = None

@@ -56,7 +56,7 @@ _OPTIONAL = frozenset(("tags", "keys", "uniq_key"))  # what a frame need not hav
 
 @cython.final
 cdef class _Table:
-    """Columns to be filled, and what their memory is."""
+    """Columns to be filled, and their memory."""
 
     cdef mqi_log_table table
     cdef tuple names
@@ -107,7 +107,7 @@ cdef class _Table:
         return pin.view.buf
 
     cdef dict taken(self):
-        """The columns of the rows that were filled; this is used up."""
+        """The columns of the rows that were filled; this object must not be used again."""
         self.pins = []
         return {name: self.column(i) for i, name in enumerate(self.names)}
 
@@ -135,7 +135,7 @@ def columns_at(buf, int64_t file_start, phy_offsets, sizes, tuple names, /):
     """Columns of the frames at given phy offsets of a file: `(columns by name, number of rows)`.
 
     phy_offsets : int64[n], in any order, also outside the file. sizes : int32[n], what each frame must have.
-    Fewer rows than n: the next one is no whole frame, or not of its size, and the columns are to be thrown away.
+    Fewer rows than n: the next one is no whole frame, or not of its size, and the columns must not be used.
     """
     import numpy as np
 

@@ -66,10 +66,10 @@ cdef extern from "mqi_log_extract.h" nogil:
 
 @cython.final
 cdef class QueueTable:
-    """Numbers the queues that an `Extractor` meets, and says what dispatch does with a message.
+    """Numbers the queues that an `Extractor` finds, and has the rules by which dispatch makes units of a message.
 
     delay_levels : delays in ms, level 1 first; without any a delayed message has the hash of its tags.
-    multi_dispatch : units also for the queues that a message names. lmq : of those, `%LMQ%` names have only queue 0.
+    multi_dispatch : units also for the queues that a message names. lmq : `%LMQ%` names of these have only queue 0.
     system_topics : multi-dispatch also of retry, system and schedule topics. For one Extractor and thread at a time.
     """
 
@@ -193,7 +193,7 @@ cdef class Extractor:
 
     @property
     def units(self):
-        """The units of the frames that the last view is of: packed records as `log_entries.UNIT`, valid as long."""
+        """The units of the frames of the last view: packed records as `log_entries.UNIT`, valid as long as the view."""
         if self.unit_blocks is None or self.given == 0:
             return memoryview(b"")
         return memoryview(self.unit_blocks[self.given - 1])[

@@ -220,7 +220,7 @@ cdef class Frames:
         """The next frames into a file that begins at the phy offset `start`; `most` bytes of them, about.
 
         Each of WRITERS threads encodes into its part of `buffer`, and no frame is longer than one of these. Returns as
-        `encode` does; `OSError` where the file took some of it.
+        `encode` does; `OSError`: perhaps a part was written.
         """
         cdef Pinned target = target_of(buffer)
         cdef mqi_log_file file = mqi_log_file(
@@ -274,7 +274,7 @@ def encode_frame(
     message, bytes properties, bytes born_host, bytes store_host, int64_t queue_offset, int64_t born_timestamp,
     int64_t store_timestamp, int64_t phy_offset, rules, /
 ):
-    """The frame of one message, a `NewMessage`: its properties as a block, and what it leaves open, are given apart."""
+    """The frame of one message, a `NewMessage`: its properties as a block, and values of open fields, are separate."""
     cdef mqi_log_rows rows
     cdef mqi_log_refusal why
     cdef mqi_log_progress progress

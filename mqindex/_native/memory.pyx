@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
 # cython: autotestdict=False
-"""What a kernel reads and writes: blocks that malloc gave, and the buffers of others, pinned and checked."""
+"""The memory that a kernel reads and writes: blocks from malloc, and the buffers of others, pinned and checked."""
 
 cimport cython
 from cpython.buffer cimport (
@@ -23,7 +23,7 @@ from mqindex._native.guard cimport range_of, still_whole
 
 @cython.final
 cdef class Block:
-    """Memory that malloc gave; it lives as long as its last user or view."""
+    """Memory from malloc; it lives as long as its last user or view."""
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         PyBuffer_FillInfo(
@@ -39,7 +39,7 @@ cdef Block new_block(size_t size, bint readonly=True):
 
 
 cdef Block block_of(void* data, size_t size, bint readonly):
-    """Takes over memory that malloc gave, which is freed even if this fails; NULL: MemoryError, unless of no bytes."""
+    """Take over memory from malloc, which is freed even if this fails; NULL: MemoryError, unless `size` is 0."""
     cdef Block block
     if data == NULL and size > 0:
         raise MemoryError
@@ -81,7 +81,7 @@ cdef class Pinned:
             PyBuffer_Release(&self.view)
 
     cdef int whole(self) except -1:
-        """`TruncatedFileError` where bytes of a mapped file were taken away while it was pinned."""
+        """`TruncatedFileError` if a mapped file was cut while it was pinned."""
         return still_whole(range_of(&self.view))
 
 
@@ -103,12 +103,12 @@ cdef Pinned target_of(object array):
 
 
 cdef Pinned strided(object array):
-    """An array with its strides; whether it is aligned is the caller's to know."""
+    """An array with its strides; the caller knows whether it is aligned."""
     return Pinned(array, 1, False, PyBUF_STRIDES | PyBUF_FORMAT)
 
 
 cdef class Source:
-    """A buffer that is read for long, to be inherited: the range of its mapping is looked up once."""
+    """A buffer that is read for long, a base class: the range of its mapping is looked up once."""
 
     cdef int pin(self, object exporter) except -1:
         PyObject_GetBuffer(exporter, &self.view, PyBUF_SIMPLE)
@@ -122,7 +122,7 @@ cdef class Source:
             PyBuffer_Release(&self.view)
 
     cdef int leave(self) except -1:
-        """Let the buffer go; an error where bytes were taken away while it was held."""
+        """Release the buffer; an error if the file was cut while it was held."""
         try:
             still_whole(self.range)
         finally:

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
 # cython: autotestdict=False
-"""Names of files, where the standard library cannot say it."""
+"""Names of files: calls that the standard library does not have."""
 
 from libc.errno cimport EINVAL, ENOSYS, EOPNOTSUPP
 

@@ -15,7 +15,7 @@ cdef object MILLISECOND = datetime.timedelta(milliseconds=1)
 
 
 cdef bint _is_bool(value):
-    """Also NumPy's, which before NumPy 2 is a number for Python."""
+    """Whether it is a bool, also NumPy's, which before NumPy 2 is a number for Python."""
     return isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", None) == "b"
 
 
@@ -66,7 +66,7 @@ cdef object _of_datetime(str name, object value):
 
 
 def int64(str name not None, value, /):
-    """An int that 64 bits hold; OverflowError, naming the argument: more."""
+    """An int of at most 64 bits; OverflowError, naming the argument: more."""
     if not INT64_MIN <= value <= INT64_MAX:
         raise OverflowError(f"{name}: expected 64 bits, got {value}")
     return value
@@ -81,7 +81,7 @@ cdef int64_t other_time(object moment, str name) except? -1:
 
 
 cdef int doubt_period(int64_t begin, int64_t end, int level=1) except -1:
-    """Warn the caller of times between which nothing is likely to be; the answer stays the broker's."""
+    """Warn the caller of a period that probably contains nothing; the answer stays the broker's."""
     if begin > end:
         warnings.warn(f"begin {begin} is after end {end}: nothing is between them", stacklevel=level)
     for name, moment in (("begin", begin), ("end", end)):
@@ -93,7 +93,7 @@ cdef int doubt_period(int64_t begin, int64_t end, int level=1) except -1:
 
 
 def period(begin, end, /):
-    """(begin, end) in ms since the epoch. Where nothing is likely to be between, a warning for the caller's caller."""
+    """(begin, end) in ms since the epoch. A period that is probably empty is a warning for the caller's caller."""
     cdef int64_t first = time_of(begin, "begin")
     cdef int64_t last = time_of(end, "end")
     if is_doubtful(first, last):

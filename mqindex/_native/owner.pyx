@@ -22,7 +22,7 @@ os.register_at_fork(after_in_child=_forked)
 
 @cython.final
 cdef class Owner:
-    """The process in which this object was made. Whoever writes has one, and asks it before it takes a lock.
+    """The process in which this object was made. Every writer has one, and checks it before it takes a lock.
 
     `here`: this process is that one. `require()` costs a comparison of two integers.
 
@@ -37,7 +37,7 @@ cdef class Owner:
 
     @property
     def here(self):
-        """False in a child that was forked since: it lets go what it holds, writes nothing and removes nothing."""
+        """False in a child that was forked since: it releases what it holds, writes nothing and removes nothing."""
         return self.forks == forks_so_far
 
     cpdef bint require(self) except -1:

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
 # cython: autotestdict=False
-"""Columns of text and bytes, of whatever origin, as cells that a kernel reads without the GIL: a pointer and a length.
+"""Columns of text and bytes of any origin, as cells that a kernel reads without the GIL: a pointer and a length.
 
-Nothing is copied: a column keeps its origin alive. An absent value has length -1.
+Nothing is copied: a column keeps its source alive. An absent value has length -1.
 """
 
 cimport cython
@@ -46,7 +46,7 @@ cdef class Pieces:
         return self.length
 
     def to_bytes(self, Py_ssize_t row, /):
-        """One cell's bytes; nothing is empty."""
+        """One cell's bytes; empty for an absent value."""
         if not 0 <= row < self.length:
             raise IndexError(f"row {row} of {self.length}")
         return self.cells[row].p[:max(self.cells[row].len, 0)]
@@ -140,7 +140,7 @@ def joined_pieces(list parts, /):
 
 
 def hosts_of(str name, Pieces texts, bytes default=None, /):
-    """`address:port` of every row as the bytes of a frame: 8, or 20 for IPv6; where there is nothing, `default`."""
+    """`address:port` of every row as the bytes of a frame: 8, or 20 for IPv6; for an absent value, `default`."""
     cdef Block memory = new_block(texts.length * MQI_HOST_SIZE_IPV6)
     cdef Pieces hosts = Pieces(texts.length, texts.constant)
     cdef const mqi_piece* text

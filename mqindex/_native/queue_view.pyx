@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
 # cython: autotestdict=False
-"""Places of messages for who asks the same queue again: nothing is opened, listed or looked up by a Python frame."""
+"""Places of messages for repeated requests to one queue: no Python code opens, lists or looks up anything."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -21,19 +21,19 @@ cdef extern from "<unistd.h>" nogil:
     int access(const char* path, int mode) noexcept
 
 cdef enum:
-    MOST = 1 << 16  # messages that one answer has room for
+    MOST = 1 << 16  # most messages of one answer
     FEW = 64        # queues, and filters, that are remembered
 
 
 @cython.final
 cdef class QueueView:
-    """One file of a queue, and the queue's end, as somebody has just found them.
+    """One file of a queue, and the queue's end, as they have just been found.
 
     file, first : the file's bytes, and the number of its first unit
     places : how many of its units are there at most
     tail, tail_first : the same of the file that has the last unit and the place after it
     low, high : the queue offsets of its first unit and after its last one
-    parts : int64[2, m]: where the files of the log begin, ascending, and where what they hold ends
+    parts : int64[2, m]: where the files of the log begin, ascending, and where their data ends
     first_path : of the queue's first file, which a broker deletes when its messages have expired
     """
 
@@ -59,11 +59,11 @@ cdef class QueueView:
         self.first_path = first_path
 
     def forget(self):
-        """From now on it is asked no more."""
+        """From now on the view is not used."""
         self.void = True
 
     cdef bint is_so(self) noexcept:
-        """Whether the queue still begins and ends where it did."""
+        """Whether the queue still begins and ends at the same places."""
         return (
             not self.void
             and mqi_units_check(<const uint8_t*>self.tail.view.buf + self.behind * MQI_UNIT_SIZE, 1) == 0
@@ -72,10 +72,10 @@ cdef class QueueView:
 
 @cython.final
 cdef class QueueViews:
-    """Views of the queues last asked, and answers from them.
+    """Views of the queues used last, and answers from them.
 
     result : the named tuple of an answer: status, next offset, minimum, maximum, columns
-    found : the status of every answer that is given here
+    found : the status of every answer from here
     columns : a callable that makes columns of a dict of arrays and the number of their rows
     """
 
@@ -103,12 +103,12 @@ cdef class QueueViews:
         self.views[name] = log, view
 
     def close(self):
-        """Forget all, for good."""
+        """Forget all, and remember nothing from now on."""
         self.closed = True
         self.views.clear()
 
     def answer(self, log, topic, queue_id, offset, max_msg_nums, tags, columns, /):
-        """Places of messages, where a view has them and nothing has changed; None: ask the queue.
+        """Places of messages, where a view has them and nothing has changed; None: the queue must be read.
 
         columns : some of queue_offset, phy_offset and size, in a list or a tuple; others: None
         """

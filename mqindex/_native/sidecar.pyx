@@ -74,9 +74,9 @@ cdef extern from "mqi_index_cold.h" nogil:
 
 
 cdef enum:
-    FEW = 1000         # pages that are read one by one however small the file is
-    PART = 4           # of a file, from which reading all of it costs no more than reading its pages
-    WARM = 32768       # look-ups between two questions whether the file is in memory
+    FEW = 1000         # pages that are read one by one, even of a small file
+    PART = 4           # a quarter of the pages: from there on reading all of the file costs no more
+    WARM = 32768       # look-ups between two checks whether the file is in memory
     COLD = 256         # the same while it is not
 
 
@@ -121,7 +121,7 @@ cdef class ColdSearch(ChainHeads):
             mqi_filter_free(&self.filter)
 
     cdef bint is_whole(self) noexcept nogil:
-        """Whether what was read of both is theirs; zeros of a file that was cut answer nothing."""
+        """Whether all that was read of both is valid: zeros of a cut file are not."""
         mqi_guard_touch(<const uint8_t*> self.fence_data.view.buf + self.fence_data.n - 1)
         mqi_guard_touch(<const uint8_t*> self.filter_data.view.buf + self.filter_data.n - 1)
         return not mqi_guard_was_cut(self.fence_range) and not mqi_guard_was_cut(self.filter_range)
@@ -136,7 +136,7 @@ cdef class ColdSearch(ChainHeads):
         return self.checked
 
     cdef bint is_cold(self, size_t n) except -1:
-        """Whether the file is on the disk, for so many look-ups; asked now and then only."""
+        """Whether the file is on the disk, for so many look-ups; checked now and then only."""
         if self.until_asked < n:
             self.cold = not self.in_memory()
             self.until_asked = COLD if self.cold else WARM
@@ -156,9 +156,9 @@ cdef class ColdSearch(ChainHeads):
         return found if self.is_whole() else -1
 
     def heads(self, IndexEntries core not None, object hashes):
-        """Where the chain of each hash begins, int32, 0: nowhere; None: the slots are to be asked.
+        """Where the chain of each hash begins, int32, 0: nowhere; None: the slots must be read.
 
-        That is where entries were appended, the file is in memory, or all of it had better be read.
+        So it is if entries were appended, the file is in memory, or reading all of it is faster.
         """
         import numpy as np
 
@@ -250,7 +250,7 @@ def filter_cuts(IndexEntries core not None, int32_t covered):
 
 
 def build_fingerprints(IndexEntries core not None, int32_t first, int32_t stop):
-    """Of the entries [first, stop): (bytes, segment_length, segment_count, seed); a length of 0: there are none."""
+    """For the entries [first, stop): (bytes, segment_length, segment_count, seed); a length of 0: there are none."""
     cdef mqi_fingerprints made
     cdef int status
     core.enter(False)

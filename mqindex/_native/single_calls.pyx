@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
 # cython: autotestdict=False
-"""The calls of one key, straight from the kernel: a Python frame would cost about what a look-up costs."""
+"""The calls of one key, directly from the kernel: a Python frame would cost about as much as a look-up."""
 
 from libc.stdint cimport int64_t
 
@@ -12,13 +12,13 @@ from mqindex.errors import ClosedFileError
 
 
 cdef class SingleCalls:
-    """The calls of one key, to be inherited."""
+    """The calls of one key, a base class."""
 
     cdef IndexEntries core
     cdef bint sparse
 
     def bind_core(self, IndexEntries core not None, bint sparse):
-        """Internal: say which core the calls go to; a sparse file is asked to `_reserve` before each put."""
+        """Internal: set the core that the calls use; for a sparse file `_reserve` is called before each put."""
         self.core = core
         self.sparse = sparse
 
@@ -73,7 +73,7 @@ cdef class SingleCalls:
 
         Notes
         -----
-        Only hashes are compared: an offset may belong to another key, the message settles it.
+        Only hashes are compared: an offset may belong to another key, the message shows which.
         Source: RocketMQ 4.9.3, `IndexFile.selectPhyOffset`.
 
         Examples
@@ -94,7 +94,7 @@ cdef class SingleCalls:
         return self.core.select_phy_offset(key, whole(max_num, "max_num"), first, last)
 
     def select_between(self, object key, int64_t max_num, int64_t begin, int64_t end):
-        """Internal: `select_phy_offset` of times in ms that somebody has looked at."""
+        """Internal: `select_phy_offset` with times in ms that were checked before."""
         if self.core is None:
             raise ClosedFileError("the index file was never opened")
         return self.core.select_phy_offset(key, max_num, begin, end)
