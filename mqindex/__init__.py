@@ -7,7 +7,7 @@ kernels come with their first use.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than all that a command needs to begin
+TYPE_CHECKING = False  # as in `typing`, whose import takes longer than the start of a command
 if TYPE_CHECKING:
     from typing import Any
 

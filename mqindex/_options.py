@@ -38,7 +38,7 @@ def with_options_of(home: Callable[..., object]) -> Callable[[AnyFunction], AnyF
         @functools.wraps(function)
         def checked(*arguments: Any, **named: Any) -> Any:
             for name in named.keys() - names:
-                import difflib  # only for a slip
+                import difflib  # only needed for a misspelt name
 
                 near = difflib.get_close_matches(name, names, n=1)
                 hint = f". Did you mean {near[0]!r}?" if near else ""

@@ -1,6 +1,6 @@
 """A package whose public names load their modules with their first use.
 
-Who looks a key up in one file does not wait for what verifies, repairs and serves whole stores.
+A look-up in one file does not wait for the import of what verifies, repairs and serves whole stores.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Room(ModuleType):
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """The import system binds each submodule to its name; where a function has that name too, the name is its."""
+        """The import system binds each submodule to its name; a public function of that name keeps it."""
         if isinstance(value, ModuleType) and self._home.get(name) == value.__name__:
             value = getattr(value, name)
         super().__setattr__(name, value)
@@ -45,7 +45,7 @@ class Room(ModuleType):
 
 
 def open_room(package: str, home: Mapping[str, str], *, extra: str | None = None) -> None:
-    """Make `package` a room. `extra` is what to install when a package of others is missing."""
+    """Make `package` a room. `extra`: what to install when a third-party package is missing."""
     room = sys.modules[package]
     vars(room).update(_home=home, _extra=extra)
     room.__class__ = Room

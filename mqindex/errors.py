@@ -101,7 +101,7 @@ def sentence(
 
 
 def reason(error: Exception) -> str:
-    """What went wrong as a sentence, or as a part of one: of the operating system too, without its number.
+    """What went wrong, as a sentence or a part of one; errors of the operating system without their number.
 
     >>> reason(FileNotFoundError(2, "No such file or directory", "/data/store"))
     '/data/store: No such file or directory'
@@ -113,7 +113,7 @@ def reason(error: Exception) -> str:
 
 
 def was_cut(error: BaseException) -> bool:
-    """Whether a file was cut while it was open: then nothing that was read tells of its content."""
+    """Whether a file was cut while it was open: then what was read says nothing about its content."""
     return isinstance(error, TruncatedFileError) and error.at is None
 
 

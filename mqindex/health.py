@@ -1,4 +1,4 @@
-"""Parts of a health report that every broker's has: counts over time, distributions, hostile text, what was sampled.
+"""Parts that the health report of every broker has: counts over time, distributions, hostile text, what was sampled.
 
 Plain data, no picture in it: `mqindex.rocketmq.report` and `mqindex.kafka.report` return it, a page draws it.
 """
@@ -25,11 +25,11 @@ __all__ = [
 ]
 
 MAX_BINS = 60
-EARLIEST, LATEST = 946_684_800_000, 4_102_444_800_000  # ms, the years 2000 to 2099: other times are no times
+EARLIEST, LATEST = 946_684_800_000, 4_102_444_800_000  # ms, the years 2000 to 2099: other values are not taken as times
 _MAX_TEXT = 200
 _LADDER = (1, 5, 10, 50, 100, 500, *(seconds * 1000 for seconds in (1, 5, 15, 60, 300, 900, 3600, 10800, 21600, 43200)))
 _DAY = 86_400_000
-_LEAST_SPAN = 60_000  # ms: less tells nothing of a day
+_LEAST_SPAN = 60_000  # ms: a shorter time says nothing about a day
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,12 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a part of a report is made of: so many of them all.
+    """How many of all items a part of a report was made from.
 
     Attributes
     ----------
     part : str, what is counted from them
-    what : str, what they are, in the plural
+    what : str, the items, in the plural
     seen, total : int
 
     >>> print(Share("sizes, times and tags", "messages", 8_192, 131_072))
@@ -83,11 +83,11 @@ class Share:
 
     @property
     def whole(self) -> bool:
-        """Nothing was left out."""
+        """Whether nothing was left out."""
         return self.seen >= self.total
 
     def estimate(self, count: int) -> int:
-        """What a count of those seen means for all of them.
+        """A count among the items seen, scaled to all items.
 
         >>> Share("sizes", "messages", 10, 160).estimate(3)
         48
@@ -173,7 +173,7 @@ def a_day(amount: int, first: int | None, last: int | None) -> int | None:
 
 @dataclass(slots=True)
 class TimeBins:
-    """Counts by time, while they are gathered: of each bin of `width` ms that has any, (count, bytes) by its number.
+    """Counts by time, while they are gathered: (count, bytes) of each bin of `width` ms that has any, by its number.
 
     Tasks make them, each as fine as its own times allow; `gather` puts them together.
 
@@ -211,7 +211,7 @@ class TimeBins:
             self.bins[number // factor] = known[0] + count, known[1] + size
 
     def series(self, share: Share | None = None, over: TimeBins | None = None) -> TimeSeries:
-        """As a series. `share`: what the counts are a sample of. `over`: have the bins of that one."""
+        """As a series. `share`: what the counts are a sample of. `over`: use the bins of that one."""
         line = over or self
         if not line.bins:
             return TimeSeries()
@@ -231,11 +231,11 @@ class Read:
     Attributes
     ----------
     version : str, of mqindex
-    deep : bool, as it was asked for
+    deep : bool, as it was given
     made_at : int, ms since the epoch
     bytes : int, of the logs that were read
     seconds : float, of all the work
-    sampled : tuple of Share, one for each part that may be of a sample, also where it is of all
+    sampled : tuple of Share, one for each part that may come from a sample, also where it comes from all items
 
     >>> read = Read("0.1.0", False, 1_700_000_000_000, 4096, 0.1, (Share("keys", "entries", 5, 80),))
     >>> [str(share) for share in read.sampled]

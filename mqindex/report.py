@@ -35,7 +35,7 @@ class Finding:
     kind : str, a name of the catalogue
     path : str or None, the file or directory
     at : int or None, the byte in it
-    field, expected, got : what should and what does hold which value; None: nothing to be said
+    field, expected, got : which field, the value that it should have, and the one that it has; None: does not apply
     hint : str or None, what to do
 
     Examples
@@ -67,7 +67,7 @@ class Kind:
     name : str, the findings' `kind`; it may have several severities and hints, one for each situation
     severity : "error", "warning" or "info"
     meaning : str, one plain sentence, whatever the file
-    hint : str or None, what follows or what to do, with `{names}` that each finding fills in; None: nothing
+    hint : str or None, the consequence or what to do, with `{names}` that each finding fills in; None: nothing
 
     Examples
     --------
@@ -92,7 +92,7 @@ class Kind:
         many: str | None = None,
         **names: object,
     ) -> Finding:
-        """A `Finding` of this kind. `names`: what the hint's `{names}` are; `many`: how many more it is said for."""
+        """A `Finding` of this kind. `names`: values of the hint's `{names}`; `many`: how many it represents."""
         hint = None if self.hint is None else self.hint.format(**names)
         if many is not None:
             hint = "; ".join(filter(None, [f"{many} of this kind", hint]))
@@ -150,12 +150,12 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A file with which a broker does not start: an item of `Start.obstacles`.
+    """A file that keeps a broker from starting: an item of `Start.obstacles`.
 
     Attributes
     ----------
     path, reason : str
-    brokers : str, which ones: "every", or by version like "before 5.1"
+    brokers : str, which brokers: "every", or by version like "before 5.1"
     """
 
     path: str
@@ -165,7 +165,7 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What the next start of a broker would make of the files as they are.
+    """What the next start of a broker would do to the files as they are.
 
     Attributes
     ----------
@@ -245,7 +245,7 @@ class Report:
         return not any(finding.severity == "error" for finding in self.findings)
 
     def __bool__(self) -> bool:
-        """`ok`, so that `if verify(store):` asks whether the files are good.
+        """`ok`, so that `if verify(store):` tests whether the files are good.
 
         >>> bool(Report("store")), bool(Report("store", [Finding("error", "bad-slot", "store/index/1")]))
         (True, False)
@@ -274,8 +274,8 @@ class RebuildReport(Report):
     Attributes
     ----------
     out_files : list of str, the published paths, in the brokers' load order
-    fsync_seconds : float, how long the disk took
-    backup : str or None, where the directory is now whose place the result has taken; None: there was none
+    fsync_seconds : float, how long the syncs took
+    backup : str or None, where the directory that the result replaced is now; None: there was none
     """
 
     out_files: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""A repair taken back, of whichever broker's files."""
+"""Taking a repair back, for files of every broker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def take_back(
 ) -> RepairReport:
     """Put the files of a repair back, in those directories `homes` of `root` that have this backup.
 
-    Where one of them has a newer one nothing is done. What is in their place goes to a backup of its own.
+    Where one of them has a newer backup, nothing is done. The files now in place go to a backup of their own.
 
     hold : keeps the broker out meanwhile.
     """

@@ -19,9 +19,9 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line (None: this process's, which an interrupt ends by its signal) and return its exit code."""
-    try:  # at once, and nothing was imported: who presses Ctrl-C before gets Python's traceback
+    try:  # before any import: Ctrl-C earlier than this gives Python's traceback
         if arguments is None:
-            # NumPy would start a thread a processor for linear algebra: a sixth of a short command. Nobody asks for it.
+            # NumPy would start a thread a processor for linear algebra: a sixth of a short command, and never used.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
             _allow_open_files()
         from mqindex.cli.group import run
@@ -52,5 +52,5 @@ def _allow_open_files() -> None:
     import resource
 
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    with contextlib.suppress(OSError, ValueError):  # macOS has less than it says
+    with contextlib.suppress(OSError, ValueError):  # macOS allows less than it reports
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -1,4 +1,4 @@
-"""What the commands ask of a broker's room, whichever broker's it is."""
+"""The functions that the commands need of a broker's room, for both brokers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_HITS", "Broker", "Health", "Library", "Listing", "Question"]
 
-MOST_HITS = 64  # of a key, where it is not said
+MOST_HITS = 64  # of a key, by default
 
 
 @dataclass(frozen=True)
 class Question:
-    """What `mqindex query` was asked, of either broker; the limits are as one may leave them out."""
+    """The arguments of `mqindex query`, for either broker, with their defaults."""
 
     keys: tuple[str, ...] = ()
     topic: str | None = None
@@ -35,13 +35,13 @@ class Question:
 
     @property
     def is_of_keys(self) -> bool:
-        """Whether anything was said that only RocketMQ's keys have."""
+        """Whether anything was given that is for RocketMQ's keys only."""
         return Question(offsets=self.offsets, timestamps=self.timestamps) != self
 
 
 @dataclass(frozen=True)
 class Listing:
-    """What `mqindex dump` is to print. `damage` takes sentences about what cannot be read."""
+    """What `mqindex dump` prints. `damage` collects sentences about what cannot be read."""
 
     records: bool
     isolation: IsolationLevel | None
@@ -50,7 +50,7 @@ class Listing:
 
 
 class Health(Protocol):
-    """What `report` gives, whichever broker's."""
+    """What `report` gives, for both brokers."""
 
     @property
     def verify(self) -> Report: ...
@@ -60,7 +60,7 @@ class Health(Protocol):
 
 
 class Broker(Protocol):
-    """What the commands ask of a broker's module; `options` are those of the command line."""
+    """The functions that the commands need of a broker's module; `options` are those of the command line."""
 
     LISTED: str  # by `info --all`
 
@@ -68,13 +68,13 @@ class Broker(Protocol):
         """What `info` prints."""
 
     def screen(self, facts: dict[str, Any]) -> None:
-        """Print the first screen of what has one: a `glance` in its facts."""
+        """Print the first screen of facts that have a `glance`."""
 
     def columns(self, kind: str, path: str, listing: Listing, options: BrokerOptions) -> Iterator[Columns]:
         """What `dump` prints."""
 
     def query(self, kind: str, path: str, question: Question, options: BrokerOptions, *, as_json: bool) -> int:
-        """Print the answers, and say how many were found."""
+        """Print the answers; returns how many were found."""
 
     def verify(self, kind: str, path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> Report:
         """The report of `verify`."""
@@ -83,7 +83,7 @@ class Broker(Protocol):
         """The health of a store, a partition or a log dir."""
 
     def keywords(self, path: str, options: BrokerOptions, parts: list[str] | None) -> dict[str, Any]:
-        """What the library's `rebuild` and `repair` take of the command line; a `Trouble` where it does not fit."""
+        """The arguments of the library's `rebuild` and `repair`; `Trouble`: the command line does not fit."""
 
     def catalogue(self) -> Catalogue:
         """What each kind of finding means."""

@@ -1,4 +1,4 @@
-"""Whose files a kind is of: the one place where a command for both brokers chooses."""
+"""Which broker a kind of file belongs to: the only place where a command for both brokers chooses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DUMPED = (*rocketmq_kinds.DUMPED, *kafka_kinds.DUMPED)
 
 
 def unseen_kind(forced: str | None, options: BrokerOptions) -> str:
-    """What a path is taken for that only a cluster's workers see: the `--kind`, else what the options are for."""
+    """The kind of a path that only a cluster's workers see: `--kind`, else what the options are for."""
     return forced or (kafka_kinds.PARTITION if options.kafka else rocketmq_kinds.STORE)
 
 

@@ -1,7 +1,7 @@
-"""Completion in the shell: what `mqindex` answers while one types, and the line that lets a shell ask.
+"""Completion in the shell: the answers of `mqindex` while a user types, and the line by which a shell calls it.
 
-click has the scripts of bash, zsh and fish, and knows commands and options. That line stands in the file that the
-shell reads when it starts; it ends with a mark, by which it is found again.
+click has the scripts of bash, zsh and fish, and knows commands and options. That line is in the file that the shell
+reads when it starts; it ends with a mark, by which it is found again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PATHS = (*_DIRECTORIES, "PATH", "FILE", "INDEX")
 
 
 class _Place(click.types.StringParamType):
-    """A path, as it is given; what is there is completed."""
+    """A path, as it is given; existing names are completed."""
 
     def __init__(self, item: str) -> None:
         self.item = item
@@ -50,14 +50,14 @@ class Completed(click.Command):
 
 
 def answer(root: click.Command) -> int:
-    """What the scripts ask for: the script itself, or what may stand at the cursor."""
+    """The answer for the scripts: the script itself, or what is possible at the cursor."""
     return shell_complete(root, {}, "mqindex", ASKED, os.environ[ASKED])
 
 
 def install(shell: str) -> str:
     """Let `shell` ('' for the one of $SHELL) complete from its next start on, and say what was written, and where.
 
-    A line of an earlier version is replaced; where the line stands already nothing is written. Every other byte of the
+    A line of an earlier version is replaced; if the line is there already, nothing is written. Every other byte of the
     file stays, and so do its owner, its mode, and a link that leads to it.
     """
     from mqindex.files import disk

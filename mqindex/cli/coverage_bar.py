@@ -14,7 +14,7 @@ def coverage_bar(stretches: list[list[int]], begin: int, end: int) -> str:
     """How much of a line is covered, a cell for each part of it; on a terminal only."""
     if not sys.stdout.isatty():
         return ""
-    import shutil  # loads three compressors, which a pipe has no use for
+    import shutil  # loads three compressors, which are useless in a pipe
 
     cells = max(4, min(_WIDEST_BAR, shutil.get_terminal_size().columns - _BESIDE_THE_BAR))
     signs = _CELLS if _can_write(_CELLS) else _PLAIN_CELLS

@@ -1,4 +1,4 @@
-"""Findings on a terminal: a paragraph a kind."""
+"""Findings on a terminal: one paragraph for each kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["print_findings"]
 
 
 def print_findings(findings: Iterable[Finding], catalogue: Catalogue, root: str) -> None:
-    """A paragraph a kind, the errors first; paths as seen from `root`."""
+    """One paragraph for each kind, the errors first; paths as seen from `root`."""
     for group in grouped(findings, catalogue, root):
         _print_group(group)
 

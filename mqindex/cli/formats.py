@@ -22,7 +22,7 @@ _OFFSET = 13
 
 
 def _lists(batch: Columns) -> Iterator[list[Any]]:
-    """The values of each column; bytes as text, what is no UTF-8 in it escaped."""
+    """The values of each column; bytes as text, escaped where they are not UTF-8."""
     from mqindex.columns.columns import BinaryColumn, HeadersColumn
 
     for column in batch.values():

@@ -56,7 +56,7 @@ class _OnDemand(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS:
-            import difflib  # only for a slip
+            import difflib  # only needed for a misspelt name
 
             for near in difflib.get_close_matches(args[0], COMMANDS, 1):
                 raise click.UsageError(f"no such command: {args[0]}; did you mean {near}?", ctx)
@@ -93,7 +93,7 @@ def _install_completion(context: click.Context, shell: str | None) -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line; exceptions pass through: `root.main()` has ideas of its own on Ctrl-C and closed pipes."""
+    """Run one command line; exceptions pass through: `root.main()` would handle Ctrl-C and closed pipes differently."""
     if "_MQINDEX_COMPLETE" in os.environ:
         from mqindex.cli.completion import answer
 
@@ -111,7 +111,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _require_rich() -> None:
-    # Now, and not when hours of work are done and their report is to be printed.
+    # Checked now, and not after hours of work, when their report is printed.
     try:
         found = importlib.util.find_spec("rich")
     except ValueError:

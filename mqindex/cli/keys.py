@@ -20,7 +20,7 @@ def key_batches(
 ) -> Iterator[list[str]]:
     """Lists of keys, none empty, for bulk calls. Empty lines of stdin are skipped: no index holds an empty key.
 
-    `what`: how messages call one, and how the command line calls them.
+    `what`: the noun for one in messages, and its form on the command line.
 
     >>> list(key_batches(["a", "b"]))
     [['a', 'b']]

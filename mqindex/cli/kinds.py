@@ -1,4 +1,4 @@
-"""What a path is, from its content and its place, whichever broker's it is."""
+"""What a path is, from its content and its place, for both brokers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def kind_of(path: str) -> str | None:
         named = kafka_kinds.kind_of_name(path)
         return named or rocketmq_kinds.kind_of_file(path) or kafka_kinds.kind_of_content(path)
     except OSError as error:
-        error.filename = error.filename or path  # a read that fails does not say of what
+        error.filename = error.filename or path  # an error of a read has no path
         raise
 
 
@@ -52,7 +52,7 @@ def require_kind(path: str, forced: str | None, *expected: str) -> str:
 
 
 def require_home(path: str, forced: str | None, *expected: str, options: BrokerOptions | None = None) -> str:
-    """As `require_kind`, where a directory may be all that is left of a store: by what it holds, or by the options.
+    """As `require_kind`, but also a directory with the remains of a store, by its content or by the options.
 
     options : the command's, where it takes what Kafka has too.
     """
@@ -69,17 +69,17 @@ def _may_be_store(path: str, options: BrokerOptions | None) -> bool:
 
 
 def require_store(path: str) -> None:
-    """`path` is a directory and not visibly something else than a store."""
+    """Raise unless `path` is a directory and does not look like something else than a store."""
     require_home(path, None, STORE)
 
 
 def _require_there(path: str, what: str) -> None:
-    """`path` exists; an `OSError` where that cannot be known, as below a directory that may not be searched."""
+    """Raise unless `path` exists; `OSError`: that is not known, as below a directory that may not be searched."""
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
         raise Trouble(f"no such {what}: {path}") from None
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # who opens a FIFO waits for its writer
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # opening a FIFO would wait for its writer
         raise Trouble(f"{path} is neither a file nor a directory")
 
 

@@ -43,7 +43,7 @@ _OF_PARTITION = ("kafka_version", "index_interval_bytes", "max_index_size")
 
 
 class BrokerOptions(NamedTuple):
-    """What the command line says of the broker, before it is known whose files PATH holds."""
+    """The options of both brokers on the command line, before it is known whose files PATH holds."""
 
     rocketmq: StoreArguments
     kafka: PartitionArguments
@@ -59,7 +59,7 @@ class BrokerOptions(NamedTuple):
         return self.kafka
 
     def words(self) -> list[str]:
-        """What was given, as it is written on a command line, in whichever directory."""
+        """The given options, as they are written on a command line, with absolute paths."""
         words = []
         for name, value in {**self.rocketmq, **self.kafka}.items():
             for one in value if isinstance(value, list) else [value]:
@@ -93,7 +93,7 @@ def path_options(*kinds: str) -> Decorator:
 
 
 def report_options(*kinds: str) -> Decorator:
-    """The same of the commands that give a report, and the `engine` that works for them."""
+    """The same for the commands that give a report, with the `engine` that they run on."""
     return _together(_kind_option(*kinds), engine_options, _broker_options, json_option)
 
 
@@ -134,7 +134,7 @@ def parts_option(function: Function) -> Function:
 
 
 def _broker_options(function: Function) -> Function:
-    """The options of both brokers, gathered into one argument `options`; what PATH is decides which may be used."""
+    """The options of both brokers, gathered into one argument `options`; the kind of PATH decides which may be used."""
 
     @click.option("--kafka-version", metavar="V", help="Kafka's version; up to 1.1 other offsets are indexed.")
     @click.option(
@@ -197,7 +197,7 @@ class EngineOptions:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Engine]:
-        """The engine, with a progress bar where people watch."""
+        """The engine, with a progress bar on a terminal."""
         from mqindex.cli.progress import progress_bars
 
         if self.engine == "spark":

@@ -24,8 +24,8 @@ __all__ = [
     "print_table",
 ]
 
-_WIDEST_CELL = 60  # that others are aligned to
-_WIDE = 1 << 16  # a pipe has no width: nothing is ever cut or folded there
+_WIDEST_CELL = 60  # up to which others are aligned
+_WIDE = 1 << 16  # a pipe has no width: nothing is cut or folded there
 _GAP = "  "  # between the columns of a table
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 

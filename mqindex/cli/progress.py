@@ -1,4 +1,4 @@
-"""Progress of long work: a bar a stage on a terminal, a line a minute elsewhere."""
+"""Progress of long work: a bar for each stage on a terminal, a line each minute elsewhere."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BESIDE_THE_BAR = 56  # columns for name, share, rate and time left
 
 @contextlib.contextmanager
 def progress_bars() -> Iterator[OnProgress]:
-    """A callback for engines that says notes on stderr, and how far the work is, while it lasts."""
+    """A callback for engines that shows notes and the progress of the work on stderr, while the block runs."""
     with _bars() if sys.stderr.isatty() else _lines() as show:
         yield lambda now: say(now.note) if now.note else show(now)
 
@@ -51,7 +51,7 @@ def amount(count: float, unit: str) -> str:
 
 
 def progress_line(now: Progress, seconds: float) -> str:
-    """What a log file is told of a stage that has run for some seconds.
+    """The line in a log file about a stage that has run for some seconds.
 
     >>> progress_line(Progress("check the log", 4_400_000_000, 16_000_000_000, unit="byte"), 2.0)
     'check the log: 27 %, 4.4 GB of 16.0 GB, 2.2 GB/s, 0:00:05 left'
@@ -142,12 +142,12 @@ def _shown_time(task: Task) -> str:
 
 
 def _speed(task: Task) -> float:
-    """Of the last seconds; where there are none to speak of, of the whole stage."""
+    """The speed of the last seconds; if there are too few, that of the whole stage."""
     return task.finished_speed or task.speed or task.completed / (_seconds(task) or 1.0)
 
 
 def _seconds(task: Task) -> float:
-    """How long it runs; of what is finished, how long it ran."""
+    """How long a task has run, or ran if it is finished."""
     return task.finished_time or task.elapsed or 0.0
 
 
@@ -161,16 +161,16 @@ def _lines() -> Iterator[OnProgress]:
         same = latest and now.done and latest[0][0].stage == now.stage
         latest[:] = [(now, latest[0][1] if same else time.monotonic())]
 
-    def tell() -> None:
+    def report() -> None:
         while not over.wait(MINUTE):
             for now, since in latest:
                 if now.done < now.total:
                     say(progress_line(now, max(time.monotonic() - since, 1e-3)))
 
-    teller = threading.Thread(target=tell, name="mqindex-progress", daemon=True)
-    teller.start()
+    reporter = threading.Thread(target=report, name="mqindex-progress", daemon=True)
+    reporter.start()
     try:
         yield show
     finally:
         over.set()
-        teller.join()
+        reporter.join()

@@ -30,7 +30,7 @@ def print_summary(report: Report) -> None:
 
 
 def print_actions(actions: Sequence[str]) -> None:
-    """A line an action, below the word that says whether it was or would be done; of very many the first."""
+    """One line for each action, below a word that says whether it was or would be done; of many only the first ones."""
     shown = actions if len(actions) <= _ACTIONS + 1 else actions[:_ACTIONS]
     for action in shown:
         print_paragraph(action, indent=2)

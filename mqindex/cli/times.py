@@ -22,7 +22,7 @@ _COMPACT_DATE = re.compile("(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9
 def milliseconds(text: str, *, now: int | None = None) -> int:
     """Milliseconds since the epoch: written as such, as ISO 8601, or as a span before (`-`) or after (`+`) now.
 
-    `now`: ms since the epoch; None: one instant for the whole command. What may mean two things is a ValueError.
+    `now`: ms since the epoch; None: one instant for the whole command. An ambiguous text is a ValueError.
 
     >>> milliseconds("1700000000123"), milliseconds("2023-11-14T22:13:20.123Z")
     (1700000000123, 1700000000123)

@@ -1,6 +1,6 @@
-"""Whatever goes wrong ends here: one clear sentence on stderr, exit code 2, never a traceback.
+"""All errors end here: one clear sentence on stderr, exit code 2, never a traceback.
 
-Who is interrupted by a signal cleans up first, and then ends by that very signal, so that a shell's loop ends too.
+A command that a signal interrupts cleans up first, and then ends by the same signal, so that a shell's loop ends too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TROUBLE = 2
 
 
 class Trouble(Exception):
-    """A sentence that the command line has to say before it gives up."""
+    """An error with the sentence that the command prints."""
 
 
 class Interrupted(Exception):
@@ -50,7 +50,7 @@ def guarded(command: Callable[[], int]) -> int:
             status = command()
             sys.stdout.flush()
             return status
-    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         _drop_output()
         return -signal.SIGPIPE
     except click.ClickException as error:
@@ -86,7 +86,7 @@ def _require_streams() -> None:
 
 
 class _Output(io.FileIO):
-    """Standard output, whose errors say so: a disk that is full may be another one's."""
+    """Standard output, whose errors name it: a full disk may also be that of another file."""
 
     def write(self, data: Any) -> int:
         try:
@@ -102,7 +102,7 @@ def _accept_any_text() -> None:
         return
     if isinstance(getattr(out.buffer, "raw", out.buffer), io.FileIO) and not out.isatty():
         named: Any = _Output(out.fileno(), "w", closefd=False)
-        if not out.write_through:  # else unbuffered, as PYTHONUNBUFFERED asks
+        if not out.write_through:  # else unbuffered, by PYTHONUNBUFFERED
             named = io.BufferedWriter(named)
         out = sys.stdout = io.TextIOWrapper(named, out.encoding, write_through=out.write_through)
     out.reconfigure(errors="backslashreplace")  # a path or a key that the locale cannot write is escaped
@@ -151,7 +151,7 @@ def _drop_output_if_full() -> None:
 
 @contextlib.contextmanager
 def _signals_interrupt() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a command as Ctrl-C does, so that it removes its scratch; a `nohup` stays in force."""
+    """SIGTERM and SIGHUP end a command as Ctrl-C does, so that it removes its scratch; a `nohup` keeps its effect."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -178,7 +178,7 @@ def _signal() -> int:
 
 
 def end_by(number: int) -> None:
-    """End this process by a signal, as if nobody had caught it; returns where it is blocked."""
+    """End this process by a signal, as without a handler; returns if the signal is blocked."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stdout.flush()
     signal.signal(number, signal.SIG_DFL)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Self, TypeAlias, overload
 
@@ -13,7 +13,7 @@ from mqindex._native.arrow import export_stream
 from mqindex._words import plural
 from mqindex.columns.ragged import Node, Ragged
 
-__all__ = ["BinaryColumn", "Columns", "HeadersColumn", "StringColumn"]
+__all__ = ["BinaryColumn", "Columns", "HeadersColumn", "StringColumn", "chosen_columns"]
 
 Column: TypeAlias = "npt.NDArray[Any] | StringColumn | HeadersColumn"
 
@@ -89,7 +89,7 @@ class StringColumn(Ragged, Sequence["str | None"]):
         )
 
     def _is_utf8(self) -> bool:
-        # Arrow consumers trust strings to be UTF-8. The whole is, and no string starts inside a character.
+        # Arrow consumers rely on it: all of the data is UTF-8, and no string starts inside a character.
         if len(self.data) == 0 or int(self.data.max()) < 0x80:
             return True
         starts = self.offsets[self.offsets < len(self.data)]
@@ -141,7 +141,7 @@ class BinaryColumn(StringColumn):
         return True  # nothing is ever replaced
 
 
-class HeadersColumn(Ragged):  # no Sequence: of one, polars asks each pair to have values of one type
+class HeadersColumn(Ragged):  # no Sequence: polars would require each pair to have values of one type
     """A column of headers: for each row a list of (key, value), Arrow type list of structs.
 
     Attributes
@@ -218,7 +218,7 @@ class Columns(Mapping[str, Any]):
 
     @classmethod
     def of_length(cls, columns: dict[str, Column], num_rows: int) -> Self:
-        """Internal: of columns that have so many rows, for who knows it."""
+        """Internal: columns of which the caller knows that each has `num_rows` rows."""
         made = cls.__new__(cls)
         made._columns, made.num_rows = columns, num_rows
         return made
@@ -238,7 +238,7 @@ class Columns(Mapping[str, Any]):
         return export_stream(("+s", "", self.num_rows, 0, (None,), children))
 
     def __array__(self, dtype: object = None, copy: object = None) -> npt.NDArray[Any]:
-        """TypeError: `pandas.DataFrame(batch)` comes here, and would take the names of the columns for its rows."""
+        """Always a TypeError: `pandas.DataFrame(batch)` calls this, and would take the columns' names for rows."""
         raise TypeError(
             "columns are no array: take one, batch[name]; for pandas, pandas.DataFrame.from_arrow(batch) or "
             "pandas.DataFrame(dict(batch))"
@@ -246,6 +246,26 @@ class Columns(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"Columns({', '.join(self._columns)}; {plural(self.num_rows, 'row')})"
+
+
+def chosen_columns(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
+    """The columns that a caller asks for, each once, in the caller's order; `known`: those that there are.
+
+    >>> chosen_columns(["key", "offset", "key"], ["offset", "key", "value"])
+    ('key', 'offset')
+
+    Raises
+    ------
+    TypeError : one str, whose letters are no names
+    ValueError : a name that is not known
+    """
+    if isinstance(names, str):
+        raise TypeError("columns: expected a sequence of names, got one str")
+    chosen = tuple(dict.fromkeys(names))
+    unknown = [name for name in chosen if name not in known]
+    if unknown:
+        raise ValueError(f"columns: expected some of {', '.join(known)}, got {', '.join(map(repr, unknown))}")
+    return chosen
 
 
 def _node(name: str, column: Column) -> Node:

@@ -25,7 +25,7 @@ def key_batch(keys: Keys, topic: str | None = None) -> KeyBatch:
     Raises
     ------
     TypeError
-        Not a sequence of text; a single str is not one either, nor is a set or a mapping, whose order is nobody's.
+        Not a sequence of text. A single str, a set and a mapping are refused too: the order of keys must be defined.
     ValueError
         A null; the message names its position.
 

@@ -23,7 +23,7 @@ _MAX: Final = 2**63 - 1
 
 
 def int64s(name: str, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Whole numbers in one dimension; what is none is refused, never rounded.
+    """Whole numbers in one dimension; anything else is refused, never rounded.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def _one_by_one(name: str, array: npt.NDArray[Any], one: Callable[[str, Any], in
 
 
 def _refuse_hidden(name: str, values: Any, array: npt.NDArray[Any]) -> None:
-    """What NumPy takes for a number without a word: a bool among ints, what a mask hides."""
+    """Refuse what NumPy silently takes for a number: a bool among ints, a masked value."""
     if isinstance(values, np.ma.MaskedArray):
         _refuse_nulls(name, np.ma.getmaskarray(values))
     if isinstance(values, (list, tuple)) and array.dtype.kind in "iu":

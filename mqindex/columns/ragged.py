@@ -37,14 +37,14 @@ class Ragged:
         raise NotImplementedError
 
     def _number(self, i: int) -> int:
-        """The row that an index, perhaps a negative one, means."""
+        """The number of the row with this index, which may be negative."""
         n = len(self)
         if not -n <= i < n:
             raise IndexError(f"{self._row} {i} of {n}")
         return i % n
 
     def _rows(self, part: slice) -> tuple[slice, slice, npt.NDArray[np.int64]]:
-        """Of a part: its rows, their items, and their offsets."""
+        """The rows of a part, their items, and their offsets."""
         start, stop, step = part.indices(len(self))
         if step != 1:
             raise ValueError(f"a part of a column: expected step 1, got {step}")
@@ -52,6 +52,6 @@ class Ragged:
         return slice(start, stop), slice(int(bounds[0]), int(bounds[-1])), bounds - bounds[0]
 
     def _arrow_offsets(self, items: int) -> tuple[bool, npt.NDArray[Any]]:
-        """Whether the Arrow type must be the large one, and the offsets as it has them."""
+        """Whether the Arrow type must be the large one, and the offsets in that type."""
         large = items > _INT32_MAX
         return large, np.ascontiguousarray(self.offsets) if large else self.offsets.astype(np.int32)

@@ -42,7 +42,7 @@ OnProgress = Callable[[Progress], None]
 
 
 class Engine(Protocol):
-    """What the pipeline asks of an engine; `progress` is called as work finishes, None: nothing is.
+    """What the pipeline needs of an engine; `progress` is called as work finishes, None: no calls.
 
     >>> from mqindex.engines import Engine, LocalEngine
     >>> engine: Engine = LocalEngine(workers=2)
@@ -67,9 +67,9 @@ class Engine(Protocol):
         ----------
         stage : a picklable function of one picklable value
         items : what it is called with
-        name : what people see: what is done, as "check the log"
+        name : what the stage does, shown to people, such as "check the log"
         weights : units of work of each item, for grouping and for progress; None: 1 each
-        unit : what the weights count, as "byte" or "entry"; a noun in the singular
+        unit : what the weights count, such as "byte" or "entry"; a noun in the singular
 
         Raises
         ------
@@ -111,7 +111,7 @@ class LocalEngine:
         weights: Sequence[int] | None = None,
         unit: str = "task",
     ) -> list[Result]:
-        """See `Engine.map`. The first failure stops what has not begun."""
+        """See `Engine.map`. After the first failure no other item is begun."""
         tally = _Tally(name, weights or [1] * len(items), unit, self.progress)
         if self.workers == 1 or len(items) < 2:
             return [tally.finish(i, stage(item)) for i, item in enumerate(items)]

@@ -13,7 +13,7 @@ _GROUPS = "/sys/fs/cgroup"
 
 
 def processors() -> int:
-    """The processors to share work among, at least one: no more than a limit of the control group pays for."""
+    """How many processors to share work among: at least one, at most what the limit of the control group allows."""
     return max(1, min(_scheduled(), math.ceil(_granted())))
 
 

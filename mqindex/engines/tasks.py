@@ -1,4 +1,4 @@
-"""What drives an engine besides its map: a stage of one task, words for whoever watches, a scratch for the tasks."""
+"""Helpers of code that drives an engine: a stage of one task, notes for its progress, a scratch for the tasks."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def run_one(engine: Engine, stage: Callable[[Item], Result], item: Item, name: s
 
 
 def require_seen(engine: Engine, paths: Sequence[str]) -> None:
-    """Before any work: an engine of several machines looks whether each sees the paths; `FileStateError` names one."""
+    """Before any work: an engine of several machines checks that each sees the paths, else `FileStateError`."""
     look = getattr(engine, "require_seen", None)
     if look is not None:
         look(paths)
 
 
 def announce(engine: Engine, note: str) -> None:
-    """Tell whoever watches what is about to happen."""
+    """Pass a note on what is about to happen to the engine's `progress`."""
     if engine.progress is not None:
         engine.progress(Progress("plan", 0, 0, note))
 
@@ -58,7 +58,7 @@ def scratches_in(engine: Engine, parents: Sequence[str]) -> Iterator[list[str]]:
 
 @contextmanager
 def held(engine: Engine, hold: Callable[[str], AbstractContextManager[None]], root: str) -> Iterator[None]:
-    """Hold a store for writing; where the driver does not see it, a task looks once that no broker does."""
+    """Hold a store for writing; where the driver does not see it, a task checks once that no broker holds it."""
     if disk.is_directory(root):
         with hold(root):
             yield

@@ -1,4 +1,4 @@
-"""How stages, their items and what becomes of them travel to the workers of a cluster and back, as bytes.
+"""How stages and items travel to the workers of a cluster, and results and errors back, as bytes.
 
 An engine brings its own pickler, which must take local functions (cloudpickle does); `pickle` reads what it writes.
 """
@@ -28,7 +28,7 @@ def group_by_weight(weights: Sequence[int], groups: int) -> list[range]:
     share = max(1, sum(weights)) / groups
     ranges, start, before, group = [], 0, 0.0, 0
     for i, weight in enumerate(weights):
-        here = min(int((before + weight / 2) / share), groups - 1)  # an item belongs where its middle lies
+        here = min(int((before + weight / 2) / share), groups - 1)  # an item goes to the group where its middle is
         if here > group and i > start:
             ranges.append(range(start, i))
             start = i

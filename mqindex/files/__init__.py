@@ -1,1 +1,1 @@
-"""The one room that touches a disk: maps, new files, renames, locks. Who writes elsewhere calls in here."""
+"""The only room that changes a disk: maps, new files, renames, locks. Other rooms call it to write."""

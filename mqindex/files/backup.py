@@ -1,6 +1,7 @@
-"""Where replaced files go: `mqindex-backup-<UTC>/` in the directory that was repaired, in its shape.
+"""Where replaced files go: `mqindex-backup-<UTC>/` in the directory that was repaired, with the same subdirectories.
 
-Whatever has a name in a backup is whole: what cannot be linked or renamed there is copied beside its name first.
+Whatever has its name in a backup is complete: what cannot be linked or renamed there is first copied under a
+temporary name.
 """
 
 from __future__ import annotations
@@ -57,15 +58,15 @@ def find_backups(backup: str | os.PathLike[str], root: str, homes: Collection[st
 
 
 def _names(homes: Iterable[str]) -> list[str]:
-    """The backups that can be put back some time, the newest first."""
+    """All backups that have a record, the newest first."""
     found = {name: record.number for home in homes for name, record in recorded(home).items()}
     return sorted(found, key=lambda name: found[name], reverse=True)
 
 
 def keep(path: str, backup: str, root: str) -> None:
-    """A second name for the old file; where there can be no link, a copy. What is kept already stays.
+    """Give the old file a second name, or make a copy where links are impossible. A file already kept stays.
 
-    The caller makes `homes_above` durable, before the old name leads to another file.
+    The caller syncs the directories `homes_above` before the old name leads to another file.
     """
     if disk.exists(backup):
         return
@@ -75,7 +76,7 @@ def keep(path: str, backup: str, root: str) -> None:
 
 
 def move_aside(path: str, backup: str, root: str) -> None:
-    """A file or directory goes to the backup; to another file system by a copy. The caller syncs as after `keep`."""
+    """Move a file or directory to the backup; to another file system by a copy. The caller syncs as after `keep`."""
     _make_home(backup, root)
     if disk.exists(backup):
         raise FileStateError(

@@ -1,7 +1,8 @@
-"""What a backup says of itself: which names changed, after what, and so in which order backups are put back.
+"""The record of a backup: which names changed, after which backups, and so in which order backups are put back.
 
-A backup can be put back when all that changed since is taken back: the newest one can, and where that took back another
-one, what could be put back before that. `number` tells the newest, as no clock does.
+A backup can be put back when all later changes are taken back: the newest one can, and where the newest took back
+another one, also those that could be put back before that one was made. The newest has the largest `number`: clocks
+may go back.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class Entry(NamedTuple):
 class Record:
     """`after`: the backups of the same directory, by name, that could be put back before this change.
 
-    `takes_back`: the one that was put back by this change, and `restores`: what could be put back before that one was
-    made; it can be again, once that is done.
+    `takes_back`: the backup that this change puts back. `restores`: those that could be put back before that backup was
+    made; they can be again after this change.
     """
 
     number: int
@@ -84,12 +85,12 @@ def recorded(root: str) -> dict[str, Record]:
             try:
                 found[name] = _read(path)
             except (OSError, FileStateError):
-                continue  # who asks for that one gets the error
+                continue  # whoever asks for this backup gets the error
     return found
 
 
 def read_record(backup: str) -> Record:
-    """The record of one backup; of an empty directory one of nothing, as it is left by who is killed at the end."""
+    """The record of one backup; for an empty directory, as a run killed at its end leaves it, one without changes."""
     path = os.path.join(backup, RECORD)
     if disk.exists(path):
         return _read(path)
@@ -128,5 +129,5 @@ def _parsed(fields: Any) -> Record:
 
 
 def _inside(name: object) -> bool:
-    """Whether a name stays below the root, whoever wrote it; `UnicodeEncodeError`: no file can have it."""
+    """Whether a name stays below the root: anybody may have written it. `UnicodeEncodeError`: no file can have it."""
     return isinstance(name, str) and not {b"", b".", b".."} & set(os.fsencode(name).split(b"/")) and "\0" not in name

@@ -1,4 +1,4 @@
-"""Whether what a sync says can be believed."""
+"""Whether the success of a sync can be believed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ __all__ = ["Believed"]
 
 
 class Believed:
-    """Around every sync of one thing. After one that failed nobody knows what the disk has: the system may have dropped
-    what it could not write, so that the next one succeeds. Therefore every later one is the same `OSError`.
+    """Wraps every sync of one thing. After a failed sync the disk's content is unknown: the system may have dropped
+    what it could not write, so that the next sync succeeds. Therefore every later sync raises the same `OSError`.
     """
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from mqindex.files import disk
 
 __all__ = ["BlockWriter"]
 
-_SIZE = 1 << 18  # of 1 MiB its first touch costs more than it saves
+_SIZE = 1 << 18  # bytes; the first use of 1 MiB of memory costs more than it saves
 
 
 class BlockWriter:
@@ -18,7 +18,7 @@ class BlockWriter:
         self._used = 0
 
     def write(self, data: memoryview) -> None:
-        """All of `data`, a contiguous view of bytes, which is free afterwards."""
+        """Write all of `data`, a contiguous view of bytes, which the caller may change afterwards."""
         if self._used + len(data) > _SIZE:
             self.flush()
         if len(data) > _SIZE:
@@ -28,6 +28,6 @@ class BlockWriter:
         self._used += len(data)
 
     def flush(self) -> None:
-        """Hand over what was gathered."""
+        """Write what was gathered to the file."""
         disk.write_all(self._fd, self._block[: self._used])
         self._used = 0

@@ -18,7 +18,7 @@ class Closable:
     _path_attribute: ClassVar[str] = "path"
 
     def close(self) -> None:
-        """Let everything go."""
+        """Release everything."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:

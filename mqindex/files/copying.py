@@ -17,7 +17,7 @@ _PIECE = 1 << 20
 
 
 def copy(source: str, target: str) -> None:
-    """Copy a file's bytes to a new file, inside the kernel where it can; `sync_file` brings them to the disk."""
+    """Copy a file's bytes to a new file, inside the kernel where possible; `sync_file` brings them to the disk."""
     old = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
     try:
         new = disk.create(target)
@@ -32,13 +32,13 @@ def copy(source: str, target: str) -> None:
         os.close(old)
 
 
-@disk.telling
+@disk.naming_path
 def _read(fd: int) -> bytes:
     return os.read(fd, _PIECE)
 
 
 def _copied_inside(old: int, new: int) -> bool:
-    """False: the kernel does not copy between these two, or (special files) finds nothing; go on where they are."""
+    """False: the kernel cannot copy between these two, or (special files) finds nothing; continue at both positions."""
     if not hasattr(os, "copy_file_range"):  # Linux only
         return False
     try:

@@ -1,7 +1,7 @@
-"""What changes a disk, call by call: new files, bytes, names, and the waiting until they are there.
+"""Every call that changes a disk: new files, bytes, names, and the syncs that make them durable.
 
 Nothing outside `mqindex.files` calls the system for these, so that a test can make every one of them fail. Each does
-all of what it says or raises the `OSError`, and names the path where it has one.
+its work completely or raises the `OSError`, which names the path if there is one.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ __all__ = [
     "make_directories",
     "make_directory",
     "named",
+    "naming_path",
     "new_file",
     "open_directory",
     "open_to_write",
@@ -52,14 +53,13 @@ __all__ = [
     "sync_file",
     "sync_files",
     "sync_tree",
-    "telling",
     "temporary",
     "write_all",
     "write_new",
 ]
 
 _MAY_NOT = (errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOTTY)  # or cannot
-_SYNCS = 16  # at once: one after the other a file takes a commit of its own, ten times as long
+_SYNCS = 16  # files at once: one after the other, each takes a commit of its own, which is ten times as long
 
 
 # ---- errors that say where ----------------------------------------------------------------------------------------
@@ -79,11 +79,11 @@ def named(path: str | os.PathLike[str]) -> Iterator[None]:
         raise
 
 
-def telling(call: Callable[Concatenate[int, _P], _T]) -> Callable[Concatenate[int, _P], _T]:
-    """The same, of a descriptor: its file is looked up when something went wrong."""
+def naming_path(call: Callable[Concatenate[int, _P], _T]) -> Callable[Concatenate[int, _P], _T]:
+    """The same for a descriptor: the path of its file is looked up after an error."""
 
     @wraps(call)
-    def told(fd: int, /, *args: _P.args, **options: _P.kwargs) -> _T:
+    def named_call(fd: int, /, *args: _P.args, **options: _P.kwargs) -> _T:
         try:
             return call(fd, *args, **options)
         except OSError as error:
@@ -91,7 +91,7 @@ def telling(call: Callable[Concatenate[int, _P], _T]) -> Callable[Concatenate[in
                 error.filename = _path_of(fd)
             raise
 
-    return told
+    return named_call
 
 
 def _path_of(fd: int) -> str | None:
@@ -157,7 +157,7 @@ def _mode(path: str) -> int:
 
 
 def create(path: str) -> int:
-    """A descriptor of a new file, to read and write; never one that others planted there, nor behind their link."""
+    """A descriptor of a new file, to read and write; never one that others made there, nor a link's target."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
 
 
@@ -172,11 +172,11 @@ def open_directory(path: str) -> int:
 
 
 def close(fd: int) -> None:
-    """Give a descriptor back."""
+    """Close a descriptor."""
     os.close(fd)
 
 
-@telling
+@naming_path
 def write_all(fd: int, data: bytes | memoryview) -> None:
     """Every byte, at the descriptor's position."""
     rest = memoryview(data)
@@ -184,7 +184,7 @@ def write_all(fd: int, data: bytes | memoryview) -> None:
         rest = rest[_progress(os.write(fd, rest)) :]
 
 
-@telling
+@naming_path
 def pwrite_all(fd: int, data: bytes | memoryview, at: int) -> None:
     """Every byte, from position `at` on."""
     rest = memoryview(data).cast("B")
@@ -199,7 +199,7 @@ def _progress(written: int) -> int:
     return written
 
 
-@telling
+@naming_path
 def resize(fd: int, size: int) -> None:
     """Cut a file, or let it grow by a hole."""
     os.ftruncate(fd, size)
@@ -277,12 +277,12 @@ def make_directories(path: str, *, inherit: bool = False) -> None:
 
 
 def remove(path: str) -> None:
-    """Take a file's name away."""
+    """Remove the name of a file."""
     os.unlink(path)
 
 
 def remove_directory(path: str) -> None:
-    """Take an empty directory's name away."""
+    """Remove an empty directory."""
     os.rmdir(path)
 
 
@@ -316,8 +316,8 @@ def replace(source: str, target: str) -> None:
 def own_like(path: str, neighbour: str | os.stat_result) -> None:
     """Give a new file or directory its neighbour's owner and mode: a repair by root must not lock the broker out.
 
-    Who may not give files away, or works where files have no owners, keeps his own. A directory that all share, such
-    as /tmp, tells nothing.
+    A process that may not do that, or whose file system has no owners, keeps its own. A directory that all share, such
+    as /tmp, is no model.
     """
     like = os.stat(neighbour) if isinstance(neighbour, str) else neighbour
     mode = stat.S_IMODE(like.st_mode)
@@ -344,17 +344,17 @@ def _as_allowed(change: Callable[[], object]) -> bool:
     return True
 
 
-# ---- until it is on the disk --------------------------------------------------------------------------------------
+# ---- syncs ---------------------------------------------------------------------------------------------------------
 
 
-@telling
+@naming_path
 def sync(fd: int) -> None:
     """Return when a file's bytes and length are on the disk."""
     if not _through_the_cache(fd):
         os.fsync(fd)
 
 
-@telling
+@naming_path
 def sync_data(fd: int) -> None:
     """Return when a file's bytes, and what is needed to find them, are on the disk."""
     if not _through_the_cache(fd):

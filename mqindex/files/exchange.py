@@ -1,7 +1,7 @@
 """Files change their places in a store, one rename each; what they replace goes to a backup that can be put back.
 
 Before the first rename the backup holds a record of all names that change, so that `put_back` knows what was there
-before also where a run was killed half-way. Whenever one is, each name leads to the old file or to the new one.
+before even if a run was killed half-way. At every moment each name leads to the old file or to the new one.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """`changes`, made in this order below `root`; those that follow each other in one directory there are on the disk
-    together, and before the next one is made. `backup`: a directory in `root`, made when first needed.
+    """`changes` are made in this order below `root`. Successive ones in one directory there are synced together, before
+    the next one is made. `backup`: a directory in `root`, made when first needed.
 
-    `takes_back`: the name of the backup there that they put back.
+    `takes_back`: the name of the backup in `root` that they put back.
     """
 
     root: str
@@ -56,7 +56,7 @@ class Exchange:
 
 
 def exchange_files(exchange: Exchange) -> list[str]:
-    """Make the changes, durably; the paths of all new files. A second attempt finds done what is done."""
+    """Make the changes durably and return the paths of all new files. A second attempt skips what is done."""
     root = exchange.root
     pending = dict.fromkeys(one for one in exchange.changes if disk.exists(one.source or os.path.join(root, one.name)))
     if pending:
@@ -73,7 +73,7 @@ def _files(path: str) -> list[str]:
 
 
 def _record(exchange: Exchange, pending: Collection[Change], scratch: str) -> None:
-    """The backup appears with its record, whole and on the disk; a second attempt finds that of the first."""
+    """Make the backup appear with its record, complete and synced; a second attempt uses that of the first."""
     if disk.exists(exchange.backup):
         return
     entries = dict.fromkeys(_entry(exchange.root, one.name) for one in pending)
@@ -89,7 +89,7 @@ def _record(exchange: Exchange, pending: Collection[Change], scratch: str) -> No
 
 
 def _new_directory(scratch: str, like: str) -> str:
-    """It has its owner and mode before it gets its name."""
+    """A directory in `scratch` that has owner and mode before it gets its name."""
     path = disk.temporary(scratch, "directory")
     disk.make_directory(path)
     disk.own_like(path, like)
@@ -97,7 +97,7 @@ def _new_directory(scratch: str, like: str) -> str:
 
 
 def _entry(root: str, name: str) -> Entry:
-    """The topmost name that changes: a directory that must be made for it, a file that is in place of one."""
+    """The topmost name that changes: a directory to make above `name`, or a file in the place of one, else `name`."""
     for above in _above(name):
         if not disk.is_directory(os.path.join(root, above)):
             return Entry(above, disk.exists(os.path.join(root, above)))
@@ -111,7 +111,7 @@ def _above(name: str) -> Iterator[str]:
 
 
 def _keep_old(exchange: Exchange, pending: Collection[Change]) -> None:
-    """Second names for all files that a file replaces, durable before the first is."""
+    """Give second names to all files that a file replaces, durably before the first of them is replaced."""
     homes: set[str] = set()
     for one in pending:
         path, kept = os.path.join(exchange.root, one.name), os.path.join(exchange.backup, one.name)
@@ -170,7 +170,7 @@ def _own(source: str, path: str, like: str | None) -> None:
 
 
 def _rename(root: str, source: str, name: str) -> None:
-    """Into place; from another file system, or another mount of the same, by a copy as near as needed."""
+    """Rename into place; from another file system, or another mount of the same, after a copy to the same one."""
     path = os.path.join(root, name)
     try:
         disk.rename(source, path)
@@ -208,8 +208,8 @@ def _homes_near(root: str, name: str) -> list[str]:
 def put_back(root: str, backup: str, aside: str) -> tuple[Change, ...]:
     """Let every name of a backup's record lead to what it led to before; what it leads to now goes to `aside`.
 
-    `aside` is a backup of the same kind, and `backup` is gone afterwards but for what others put into it. Returns what
-    was done. Interrupted, a second call finishes.
+    `aside` is a backup of the same kind, and `backup` is removed afterwards except for what others put into it. Returns
+    what was done. After an interruption a second call finishes.
     """
     entries = read_record(backup).changes
     changes = []
@@ -219,7 +219,7 @@ def put_back(root: str, backup: str, aside: str) -> tuple[Change, ...]:
             changes.append(Change(name))
         elif disk.exists(old):
             if disk.exists(path) and os.path.samestat(os.lstat(path), os.lstat(old)):
-                disk.remove(old)  # its second name: the run was cut off before it came to this file
+                disk.remove(old)  # its second name: the run was killed before it replaced this file
             else:
                 changes.append(Change(name, old, like=old))
     done = tuple(one for one in changes if one.source or disk.exists(os.path.join(root, one.name)))
@@ -229,7 +229,7 @@ def put_back(root: str, backup: str, aside: str) -> tuple[Change, ...]:
 
 
 def _remove_spent(backup: str, entries: Sequence[Entry]) -> None:
-    """The record and the empty directories; a name of a stranger keeps what it is in."""
+    """Remove the record and the empty directories; a directory with a file of others stays."""
     homes = {above for entry in entries for above in (*_above(entry.name), entry.name)}
     for home in sorted(homes, key=len, reverse=True):
         _remove_empty(os.path.join(backup, home))

@@ -1,4 +1,4 @@
-"""Who writes alone: the lock file of a broker's store, held as the broker holds it, and the lock of a directory."""
+"""Locks for a single writer: the lock file of a broker's store, held as the broker holds it, and a directory's."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _unlocked: set[str] = set()  # directories that a warning has named
 
 
 def state(path: str) -> State:
-    """Whether a broker holds a lock file, asked without holding it; "unreadable": nobody can tell."""
+    """Whether a broker holds a lock file, found out without taking it; "unreadable": not known."""
     return holder(path).state
 
 
 def holder(path: str) -> Holder:
-    """Who holds the lock file `path`, asked without taking the lock.
+    """Who holds the lock file `path`, found out without taking the lock.
 
-    A lock that this process holds would end when the file is closed here, so then the file is not opened.
+    If this process holds the lock, the file is not opened: closing it would release the lock.
     """
     with _held_lock:
         try:
@@ -79,10 +79,10 @@ def hold(path: str, *, create: bool = True) -> Iterator[None]:
     """Hold the lock file `path`; `StoreInUseError` where a broker, or this process, holds it.
 
     Java's `FileLock` is a POSIX record lock that covers byte 0. Such a lock keeps other processes out, not this one,
-    and ends when this process closes any descriptor of the file: so who holds it here is kept besides, and nothing
-    else may open the file meanwhile. A file that does not exist is made, with its directory's owner, and removed
-    again; with `create=False` it is not, and only this process is kept out. Where the file system has no locks nobody
-    knows whether a broker runs: a `FileStateError`.
+    and ends when this process closes any descriptor of the file: so this process keeps a list of what it holds, and
+    nothing else may open the file meanwhile. A file that does not exist is made, with its directory's owner, and
+    removed again; with `create=False` it is not made, and only this process is kept out. Where the file system has no
+    locks it is not known whether a broker runs: a `FileStateError`.
     """
     with _hold_here(os.path.dirname(path) or ".", path):
         made, owner = not disk.exists(path), Owner(path)
@@ -113,7 +113,7 @@ def _require(locked: bool | None, path: str, refused: str, end: str) -> None:
 
 
 def _made(path: str) -> int:
-    """A new lock file. It has its owner before its name, where a file can be made without one: a broker that starts
+    """A new lock file. It has its owner before its name, where files without a name are possible: a broker that starts
     after this run was killed must be able to open it.
     """
     home = os.path.dirname(path) or "."
@@ -142,10 +142,10 @@ def _made(path: str) -> int:
 
 @contextlib.contextmanager
 def hold_directory(path: str, what: str) -> Iterator[None]:
-    """Be the only one of this package who writes to a directory, which must be there; `StoreInUseError` otherwise.
+    """Be the only writer of this package in a directory, which must exist; `StoreInUseError` if there is another.
 
-    A forked child has the descriptor too: the parent gives the lock back, the child only lets its descriptor go.
-    Where the file system has no locks (NFS has none for directories) a warning says once that nobody is kept out.
+    A forked child has the descriptor too: the parent releases the lock, the child only closes its descriptor.
+    Where the file system has no locks (NFS has none for directories) one warning says that others are not kept out.
 
     what : "log" and the like, for the error.
     """
@@ -155,7 +155,7 @@ def hold_directory(path: str, what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def hold_file(path: str, what: str) -> Iterator[None]:
-    """The same of one file, which must be there."""
+    """The same for one file, which must exist."""
     with _only_writer(disk.open_to_write(path), path, what):
         yield
 
@@ -179,7 +179,7 @@ def _only_writer(fd: int, path: str, what: str) -> Iterator[None]:
 
 
 def _warn(directory: str) -> None:
-    """Of the first file or directory there only: an index has many."""
+    """Warn once for each directory: an index has many files."""
     with _held_lock:
         first = directory not in _unlocked
         _unlocked.add(directory)
@@ -208,16 +208,16 @@ def _hold_here(root: str, path: str) -> Iterator[None]:
 
 def _place(root: str) -> tuple[int, int, int]:
     status = os.stat(root)
-    return os.getpid(), status.st_dev, status.st_ino  # a child that was forked holds nothing
+    return os.getpid(), status.st_dev, status.st_ino  # a forked child holds nothing
 
 
-# ---- what the system is asked
+# ---- calls of the operating system
 
 _HELD = (errno.EACCES, errno.EAGAIN)
 _NO_LOCKS = (errno.ENOLCK, errno.EBADF, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 
-@disk.telling
+@disk.naming_path
 def lock_whole(fd: int) -> bool | None:
     """Lock an open file of ours (`flock`), at once. False: another holds it; None: this file system has no locks."""
     try:
@@ -225,23 +225,23 @@ def lock_whole(fd: int) -> bool | None:
     except BlockingIOError:
         return False
     except OSError as error:
-        if error.errno == errno.EACCES:  # a record lock that is held may say so, not this one
+        if error.errno == errno.EACCES:  # means "held" for a record lock only
             raise
         return _refused(error)
     return True
 
 
-@disk.telling
+@disk.naming_path
 def unlock_whole(fd: int) -> None:
-    """Give back what `lock_whole` took, for every process that shares the open file."""
+    """Release what `lock_whole` took, for every process that shares the open file."""
     fcntl.flock(fd, fcntl.LOCK_UN)
 
 
-@disk.telling
+@disk.naming_path
 def lock_byte(fd: int) -> bool | None:
-    """Lock byte 0 of an open file as Java's `FileLock` does, at once; the answers of `lock_whole`.
+    """Lock byte 0 of an open file as Java's `FileLock` does, at once; results as of `lock_whole`.
 
-    Closing any descriptor of the file ends it.
+    Closing any descriptor of the file ends the lock.
     """
     try:
         fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
@@ -251,9 +251,9 @@ def lock_byte(fd: int) -> bool | None:
 
 
 def lock_owner(fd: int) -> int | None:
-    """Who keeps others from a POSIX lock on byte 0: a process, 0 where it cannot be seen from here; None: nobody does.
+    """The process that holds a POSIX lock on byte 0; 0: one that cannot be seen from here; None: there is no lock.
 
-    Asking takes no lock, and does not see those of this process.
+    The query takes no lock, and does not see locks of this process.
     """
     linux = sys.platform.startswith("linux")
     query = (fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0) if linux else (0, 1, 0, fcntl.F_WRLCK, os.SEEK_SET)

@@ -26,12 +26,12 @@ _CANNOT_RESERVE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 class MappedFile:
     """A whole file in memory, shared with the page cache.
 
-    `map` is the `Mapping`; kernels pin it with a buffer export, so closing while a call runs is safe: the map then
-    goes away when the call ends. Not more than one object writes one file (the kernels' callers see to it).
+    `map` is the `Mapping`; kernels pin it with a buffer export, so closing while a call runs is safe: the map is then
+    released when the call ends. At most one object writes one file (the kernels' callers ensure it).
 
-    Others may cut the file at any moment. The bytes that are missing then read as zeros, and whoever read them ends in
-    a `TruncatedFileError`: kernels and slices of `map` look for it; who reads `map` in another way calls `check`. So
-    does the end of a `with`.
+    Others may cut the file at any moment. The missing bytes then read as zeros, and the reader gets a
+    `TruncatedFileError`: kernels and slices of `map` check for it; code that reads `map` in another way calls `check`.
+    The end of a `with` does so too.
     """
 
     def __init__(self, path: str, mapping: mmap.mmap, writable: bool) -> None:
@@ -47,8 +47,8 @@ class MappedFile:
     def open(cls, path: str | os.PathLike[str], *, writable: bool = False) -> MappedFile:
         """Map an existing file, read-only by default. An empty file is a `TruncatedFileError`.
 
-        One to be written gets its disk space first, as brokers leave theirs sparse: a full disk is an `OSError`, and no
-        byte has changed.
+        For writing, its disk space is reserved first, because brokers leave files sparse: a full disk is an `OSError`
+        before any byte has changed.
         """
         name = os.fspath(path)
         how = "r+b" if writable else "rb"
@@ -65,9 +65,9 @@ class MappedFile:
         """Create a zero-filled file that must not exist yet, and map it for writing.
 
         The space is reserved first, because a full disk is then an `OSError` and not a SIGBUS in the middle of a
-        store. `sparse=True` leaves that out. A failed create leaves no file; and where files can be made without a
-        name (Linux), nobody sees this one before it has its length, nor before it has the owner and the mode of what
-        is beside it, as far as this process may give them.
+        store. `sparse=True` leaves that out. A failed create leaves no file. Where files can be made without a name
+        (Linux), this one appears only when it has its length, and owner and mode of what is beside it, as far as this
+        process may set them.
         """
         name = os.fspath(path)
         if exists(name):
@@ -111,22 +111,31 @@ class MappedFile:
         return self._map
 
     def check(self) -> None:
-        """`TruncatedFileError` if the file was cut; `OSError(ENOSPC)` if a page that was written found no room."""
+        """`TruncatedFileError` if the file was cut; `OSError(ENOSPC)` if the disk had no space for a written page."""
         self.map.check()
 
+    def require_whole(self) -> None:
+        """`TruncatedFileError` if the file is shorter by now; called before much of it is read.
+
+        A closed one is let pass: another thread has just closed it, and what reads it says so.
+        """
+        mapping = self._map
+        if mapping is not None and (size := mapping.size()) < self.size:
+            raise TruncatedFileError("the file was cut while it was open", path=self.path, expected=self.size, got=size)
+
     def flush(self) -> None:
-        """Return when every changed page is on the disk; after a failure never again: `Believed`."""
+        """Bring every changed page to the disk. After a failure every later call fails too: `Believed`."""
         if self.writable:
             with self._syncs, named(self.path):
                 self.map.flush()
 
     def advise_random(self) -> None:
-        """Few, scattered reads ahead: read single pages, not 128 KiB and more around each."""
+        """Few, scattered reads will follow: read single pages, not 128 KiB and more around each."""
         self._random = True
         self._advise(getattr(mmap, "MADV_RANDOM", None))
 
     def advise_huge(self) -> None:
-        """A bulk build will touch most pages: ask for huge ones."""
+        """A bulk build will use most pages: request huge ones."""
         self._advise(getattr(mmap, "MADV_HUGEPAGE", None))
 
     def will_need(self, start: int, stop: int) -> None:
@@ -135,7 +144,7 @@ class MappedFile:
         self._advise(getattr(mmap, "MADV_WILLNEED", None), first, stop - first)
 
     def populate(self, stop: int | None = None) -> None:
-        """Read the file up to byte `stop` ahead, once, for many scattered reads; None: all of it."""
+        """Read the file up to byte `stop` into memory, once, before many scattered reads; None: all of it."""
         if not self._populated:
             self._populated = True
             self._advise(getattr(mmap, "MADV_NORMAL", None))  # after MADV_RANDOM a cold 420 MB take a minute, not 0.3 s
@@ -161,7 +170,7 @@ class MappedFile:
                 mapping.advise(advice, start, length)
 
     def close(self) -> None:
-        """Let the map go: now, or when the call ends that still runs. May be called twice."""
+        """Release the map: now, or at the end of a call that still uses it. May be called twice."""
         self._map = None
 
     @property
@@ -175,13 +184,13 @@ class MappedFile:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         try:
             if self._map is not None and (error is None or isinstance(error, FormatError)):
-                self._map.check()  # what was found wrong may be the zeros
+                self._map.check()  # the zeros of a cut file may be the cause of the error
         finally:
             self.close()
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """A FIFO among the files is empty, and nobody waits for its writer."""
+    """Open without waiting: a FIFO among the files counts as empty, whether it has a writer or not."""
     return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
@@ -191,14 +200,14 @@ def reserve(fd: int, size: int, *, sparse: bool = False) -> None:
         os.ftruncate(fd, size)
     elif hasattr(os, "posix_fallocate"):
         os.posix_fallocate(fd, 0, size)
-    else:  # macOS: writing zeros is the portable way to own the space
+    else:  # macOS: writing zeros is the portable way to reserve the space
         _write_zeros(fd, size)
 
 
 def fill_holes(fd: int) -> None:
-    """Every byte of a file that is there gets its disk space, and none changes.
+    """Reserve disk space for every byte of an existing file; no byte changes.
 
-    Where a file system cannot, a page that finds none is reported by the mapping's guard.
+    Where a file system cannot, the mapping's guard reports a page for which there is no space.
     """
     status = os.fstat(fd)
     if status.st_blocks * 512 >= status.st_size or not hasattr(os, "posix_fallocate"):

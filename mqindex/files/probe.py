@@ -1,4 +1,4 @@
-"""What the file system of a directory can do, tried on one small file that has no name: nothing of it can stay."""
+"""What the file system of a directory can do, tried on one small file that has no name, so that nothing can be left."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOUNTS = "/proc/self/mountinfo"  # Linux
 
 
 class Place(NamedTuple):
-    """One directory: its file system's name where the system tells it, free bytes, and what worked."""
+    """One directory: its file system's name where it is known, free bytes, and what worked."""
 
     file_system: str | None
     free: int
@@ -55,7 +55,7 @@ def probe(directory: str) -> Place:
 
 def _open_passing(directory: str) -> int:
     fd = open_nameless(directory)
-    if fd is None:  # the next best: without its name from now on
+    if fd is None:  # the next best: its name is removed at once
         path = disk.temporary(directory, ".mqindex-probe")
         fd = disk.create(path)
         disk.remove(path)

@@ -15,7 +15,7 @@ __all__ = ["Publication", "Published", "publish"]
 class Publication:
     """The directory that appears at `out`; `aside`: where an old `out` goes.
 
-    `moves`: built files and directories, and where they go below `out`. `directories`: those that are there even if
+    `moves`: built files and directories, and where they go below `out`. `directories`: those that are made even if
     empty.
     """
 
@@ -27,7 +27,7 @@ class Publication:
 
 
 class Published(NamedTuple):
-    """The paths of all files; and where the directory is that stood in their place, if one did."""
+    """The paths of all files; and where the directory that they replaced is now, if there was one."""
 
     paths: list[str]
     backup: str | None

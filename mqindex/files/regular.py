@@ -1,4 +1,4 @@
-"""Opening what must be a file: a name may lead to something that never ends, or for which one waits."""
+"""Opening what must be a file: a name may lead to something that never ends, or that blocks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["regular"]
 
 
 def regular(path: str, flags: int) -> int:
-    """An `opener` for `open`: no FIFO is waited for, and no socket, device or FIFO is read (`OSError`).
+    """An `opener` for `open` that does not wait at a FIFO, and refuses sockets, devices and FIFOs (`OSError`).
 
     >>> open("/dev/zero", "rb", opener=regular)
     Traceback (most recent call last):
@@ -18,7 +18,7 @@ def regular(path: str, flags: int) -> int:
     """
     fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(fd).st_mode
-    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):  # of a directory `open` says so itself
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):  # for a directory `open` raises its own error
         return fd
     os.close(fd)
     raise OSError(errno.EINVAL, "not a regular file", path)

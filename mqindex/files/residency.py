@@ -1,4 +1,4 @@
-"""Whether a file is in memory: asked of the page cache, without reading anything from the disk."""
+"""Whether a file is in memory, as the page cache reports it, without reading anything from the disk."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from mqindex.files.disk import named
 
 __all__ = ["Residency"]
 
-_ASKED = 16  # pages; a file of which a tenth is on the disk passes one time in five, one of which half is, never
+_ASKED = 16  # pages; a file of which a tenth is not in memory passes one time in five, one of which half is not, never
 _STRIDE = 1_000_003  # to other pages, whatever the file's length
 
 
 class Residency:
-    """The page cache's view of one file. It is a hint: no system must know, and an answer is old when it is given."""
+    """The page cache's view of one file. It is a hint: some systems do not report it, and it may change soon."""
 
     def __init__(self, path: str) -> None:
         self._turn = 0
@@ -28,7 +28,7 @@ class Residency:
                 raise
 
     def __call__(self) -> bool:
-        """Whether some pages, others each time, are all in memory; False too where nobody can tell."""
+        """Whether a sample of pages, others each time, is all in memory; False too where that is not known."""
         nowait = getattr(os, "RWF_NOWAIT", None)  # Linux
         if nowait is None or self._fd < 0:
             return False
@@ -44,7 +44,7 @@ class Residency:
             return False
 
     def close(self) -> None:
-        """Ask no more; may be called twice."""
+        """From now on the answer is False; may be called twice."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             with contextlib.suppress(OSError):

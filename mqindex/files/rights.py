@@ -12,21 +12,21 @@ __all__ = ["is_shut", "neighbour_of", "rights"]
 
 
 def is_shut(status: os.stat_result, owner: os.stat_result) -> bool:
-    """Whether the user `owner` cannot write; a group's right may be his too, so that counts as one."""
+    """Whether the user `owner` cannot write. A group's right counts as his: he may be in the group."""
     mine = status.st_mode & stat.S_IWUSR if status.st_uid == owner.st_uid else status.st_mode & 0o022
     return owner.st_uid != 0 and not mine
 
 
 def rights(status: os.stat_result) -> str:
-    """As `ls -l` says them."""
+    """Mode and owner, as `ls -l` shows them."""
     return f"{stat.filemode(status.st_mode)} of user {status.st_uid}"
 
 
 def neighbour_of(path: str) -> os.stat_result:
-    """Whose owner and mode a new file takes: those of the one it replaces, else one beside it, else the directory.
+    """The owner and mode that a new file takes: of the file it replaces, else of one beside it, else of the directory.
 
-    Read at once, and not by its name later: what lies beside it may belong to somebody who just takes it away, another
-    worker of the same build or a broker whose files expire.
+    Read at once, and not by its name later: a file beside it may be removed at any moment, by another worker of the
+    same build or by a broker whose files expire.
     """
     home = os.path.dirname(path) or "."
     beside = (os.path.join(home, name) for name in sorted(os.listdir(home)))

@@ -14,7 +14,7 @@ __all__ = ["SparseFile"]
 
 
 class SparseFile:
-    """A file that is read, not mapped: a fault in a mapping reads ahead over the hole, page by page of zeros.
+    """A file that is read, not mapped: a page fault in a mapping reads ahead over the hole, page by page of zeros.
 
     `size`: its length when it was opened.
     """
@@ -30,7 +30,7 @@ class SparseFile:
                 raise
 
     def data_end(self) -> int:
-        """Where the last data ends; only zeros follow. The length, where the file system does not tell."""
+        """Where the last data ends; only zeros follow. The file's length, where the file system does not report it."""
         if not hasattr(os, "SEEK_DATA"):
             return self.size
         end = at = 0

@@ -1,10 +1,10 @@
-"""How anything is ever written: aside, complete, on the disk, then renamed into place.
+"""How all results are written: complete in a scratch directory, synced, then renamed into place.
 
 A *scratch* is one directory `.mqindex-<12 hex digits>` in the file system of the target. A run that ends in any way but
 SIGKILL removes its own; the next run in the same place removes what SIGKILL left.
 
-Whose it is says the file `owner` in it: its process holds a lock on that. Where the file system has no locks only the
-age tells, as for a scratch that is shared by the tasks of a cluster. Nobody waits for anybody.
+The process that owns a scratch holds a lock on the file `owner` in it. Where the file system has no locks, and for a
+scratch that the tasks of a cluster share, only an old one counts as abandoned. No run waits for another.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NAME = re.compile(r"\.mqindex-[0-9a-f]{12}", re.ASCII)
 _BESIDE = ".exchange-"
 _OWNER = "owner"
 _PRIVATE, _SHARED = b"mqindex\n", b"mqindex shared\n"
-_GIVEN_UP = 24 * 3600  # seconds after which a scratch that nobody can lock counts as abandoned
+_GIVEN_UP = 24 * 3600  # seconds after which a scratch without a lock counts as abandoned
 _ATTEMPTS = 100
 
 
@@ -57,12 +57,12 @@ def backup_name(now: float | None = None) -> str:
 
 
 def unused(path: str) -> str:
-    """`path`, or where two runs in one second want it, `path-2` and so on."""
+    """`path`, or where that exists (two runs in one second) `path-2` and so on."""
     return next(name for name in _names(path) if not disk.exists(name))
 
 
 def newest(path: str) -> str | None:
-    """The last name that `unused` gave here, if that is in use."""
+    """The last name that `unused` gave here, if it is in use."""
     names = list(itertools.takewhile(disk.exists, _names(path)))
     return names[-1] if names else None
 
@@ -74,7 +74,7 @@ def _names(path: str) -> Iterator[str]:
 def home_of(directory: str) -> str:
     """Where the scratch for a directory's files goes: beside it, in its file system, also where it is a link.
 
-    Inside it where a file system is mounted there: no other place would do.
+    Inside it where a file system is mounted on it: no other place is in that file system.
     """
     real = os.path.realpath(directory)
     above = os.path.dirname(real)
@@ -85,11 +85,11 @@ def home_of(directory: str) -> str:
 
 
 def exchange(source: str, target: str, aside: str | None) -> str | None:
-    """Rename a directory into place, durably; what is there goes `aside`. Where it is now; None: nothing was there.
+    """Rename a directory into place, durably; what is there goes `aside`. Returns where it is now, None: nothing was.
 
     Where the system can swap two names, `target` leads to the old or to the new directory at every moment, whatever
     fails. Elsewhere the old one comes back when the new one cannot take its place; if that fails too, the error says
-    where it is. What a kill left of an exchange is ended by `end_exchange`.
+    where it is. `end_exchange` finishes an exchange that was killed.
     """
     kept = None if aside is None or not disk.exists(target) else unused(aside)
     if kept is None:
@@ -101,7 +101,7 @@ def exchange(source: str, target: str, aside: str | None) -> str | None:
 
 
 def end_exchange(target: str, aside: str) -> None:
-    """Where a run was killed inside an exchange of `target`: the old directory goes `aside`, a new one goes away."""
+    """After a kill inside an exchange of `target`: the old directory goes `aside`, a new one is removed."""
     home, name = os.path.split(target)
     with os.scandir(home) as entries:
         beside = [one.path for one in entries if re.fullmatch(rf"{re.escape(name)}{_BESIDE}\d+", one.name)]
@@ -113,9 +113,9 @@ def end_exchange(target: str, aside: str) -> None:
 
 
 def _swapped(source: str, target: str, aside: str) -> bool:
-    """The new directory is brought beside the old one, which gets its backup's name when they are swapped.
+    """Bring the new directory beside the old one, swap their names, and give the old one its backup's name.
 
-    Between these calls both have one name in turn: it tells by a number which directory is the new one.
+    Between these calls either of them may have the name beside `target`: its inode number is that of the new one.
     """
     beside = f"{target}{_BESIDE}{os.lstat(source).st_ino}"
     try:
@@ -174,7 +174,7 @@ def _not_moved(what: str, old: str, place: str, cause: BaseException) -> FileSta
 
 @contextlib.contextmanager
 def scratch(parent: str) -> Iterator[str]:
-    """A new scratch directory in `parent`, gone at the end however it ends; what a killed run left there goes first."""
+    """A new scratch directory in `parent`, removed at the end in any case; what killed runs left there goes first."""
     sweep(parent)
     path, owner = _make(parent, _PRIVATE)
     try:
@@ -185,7 +185,7 @@ def scratch(parent: str) -> Iterator[str]:
 
 
 def make_shared_scratch(parent: str) -> str:
-    """A scratch made in one task for others: no process holds it, so only its age tells whether it was abandoned."""
+    """A scratch made in one task for others: no process holds it, so only its age shows whether it was abandoned."""
     sweep(parent)
     path, owner = _make(parent, _SHARED)
     disk.close(owner)
@@ -195,7 +195,7 @@ def make_shared_scratch(parent: str) -> str:
 def _make(parent: str, content: bytes) -> tuple[str, int]:
     """A scratch and the descriptor that holds it.
 
-    Until the lock is held another run may take it for an abandoned one: then it is gone, and the next attempt is ours.
+    Until the lock is held another run may take it for an abandoned one and remove it: then the next attempt succeeds.
     """
     for _ in range(_ATTEMPTS):
         path = os.path.join(parent, f".mqindex-{os.urandom(6).hex()}")
@@ -210,7 +210,7 @@ def _claim(path: str, content: bytes) -> int | None:
     name = os.path.join(path, _OWNER)
     try:
         fd = disk.create(name)
-    except FileNotFoundError:  # swept away
+    except FileNotFoundError:  # removed by another run's `sweep`
         return None
     except BaseException:
         discard(path)
@@ -236,11 +236,11 @@ def _is_file(path: str, fd: int) -> bool:
 
 
 def sweep(parent: str) -> None:
-    """Remove the scratch that killed runs left in `parent`: what has the name and the owner file of one, no more."""
+    """Remove the scratch that killed runs left in `parent`: only directories with such a name and an owner file."""
     with os.scandir(parent) as entries:
         ours = [one.path for one in entries if _NAME.fullmatch(one.name) and one.is_dir(follow_symlinks=False)]
     for path in ours:
-        with contextlib.suppress(OSError):  # of another user, or just going
+        with contextlib.suppress(OSError):  # another user's, or being removed
             _sweep(path)
 
 
@@ -249,7 +249,7 @@ def _sweep(path: str) -> None:
     try:
         fd = disk.open_to_write(owner)
     except FileNotFoundError:
-        disk.remove_directory(path)  # killed before it had an owner; anything else in it keeps it
+        disk.remove_directory(path)  # killed before it made the owner file; with other files in it, it stays
         return
     try:
         held = lock.lock_whole(fd)
@@ -267,13 +267,13 @@ def _age(fd: int) -> float:
 
 
 def discard(path: str) -> None:
-    """Remove a directory of ours and all in it; what is gone already is fine.
+    """Remove a directory of ours and all in it; what is missing already is no error.
 
-    The owner file goes last: without it, what a killed run left of the directory would be nobody's, and stay for ever.
+    The owner file goes last: if the run is killed here, a later `sweep` removes only directories that have one.
     """
     import shutil  # loads three compressors, which no check needs
 
-    with contextlib.suppress(OSError):  # of some of its calls `rmtree` does not ignore them
+    with contextlib.suppress(OSError):  # `rmtree` does not ignore the errors of some of its calls
         for entry in list(os.scandir(path)):
             if entry.is_dir(follow_symlinks=False):
                 shutil.rmtree(entry.path, ignore_errors=True)
@@ -299,9 +299,9 @@ def require_new(out: str, *, overwrite: bool) -> None:
 
 
 def require_apart(out: str, places: Iterable[str], whose: str, *, home: str | None = None) -> None:
-    """`ValueError` if `out` is one of the `places`, or in one, or above one, whatever links lead there.
+    """`ValueError` if `out`, with links resolved, is one of the `places`, or in one, or above one.
 
-    In `home` it may be, but not be it nor above it: what is replaced would go to a backup.
+    It may be in `home`, but not be `home` or above it: what is replaced would go to a backup.
     """
     real = os.path.realpath(out)
     for place in places if home is None else (*places, home):
@@ -312,7 +312,7 @@ def require_apart(out: str, places: Iterable[str], whose: str, *, home: str | No
 
 
 def check_space(directory: str, needed: int) -> int:
-    """The free bytes; what the file system cannot hold is refused before the work begins, with `OSError(ENOSPC)`."""
+    """The free bytes; if they are fewer than needed, `OSError(ENOSPC)` before the work begins."""
     import shutil
 
     free = shutil.disk_usage(directory).free

@@ -1,4 +1,4 @@
-"""Files made without a name, and directories that pass: who gives up leaves nothing."""
+"""Files made without a name, and temporary directories: a run that fails leaves nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NO_SUCH_LINKS = (errno.ENOENT, errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP)  # w
 
 
 def open_nameless(directory: str) -> int | None:
-    """A new empty file in the file system of that directory, to read and write; None: there are none such."""
+    """A new empty file in the file system of that directory, to read and write; None: it has no such files."""
     if _NAMELESS is None:
         return None
     try:
@@ -27,7 +27,7 @@ def open_nameless(directory: str) -> int | None:
 
 
 def link_into_place(fd: int, path: str) -> bool:
-    """Let it appear there, where nothing is yet (`FileExistsError`); False: the system cannot.
+    """Give the file its name, which must be unused (`FileExistsError`); False: the system cannot.
 
     Its directory is not synced.
     """
@@ -43,7 +43,7 @@ def link_into_place(fd: int, path: str) -> bool:
 
 @contextlib.contextmanager
 def passing_directory() -> Iterator[str]:
-    """A directory for what others insist on writing, away from the user's files; it goes when the block ends."""
+    """A directory for files that other packages must write, away from the user's; removed when the block ends."""
     import tempfile  # loads what packs and unpacks, which no look-up needs
 
     with tempfile.TemporaryDirectory(prefix="mqindex-", ignore_cleanup_errors=True) as place:

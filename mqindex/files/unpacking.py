@@ -16,7 +16,7 @@ __all__ = ["unpack"]
 def unpack(archive: IO[bytes], directory: str) -> list[str]:
     """Let the top directories of a tar archive appear in `directory`, and return their paths.
 
-    None takes the place of anything (`OutputExistsError`), and on any failure none of them is there. Owner, mode and
+    None replaces anything (`OutputExistsError`), and after any failure none of them is there. Owner, mode and
     time of the files are those of any new file of this process.
     """
     with tarfile.open(fileobj=archive) as tar:

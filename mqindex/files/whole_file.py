@@ -42,7 +42,7 @@ def _written_aside(path: str, data: bytes, neighbour: str, put: Callable[[str, s
 def require_new_file(path: str, *, overwrite: bool) -> None:
     """`path` must not exist, unless it may be overwritten and is a file: never a device or a directory.
 
-    And its directory must be there and take a file: better now than when the work is done.
+    Its directory must exist and take a file. Checked before the work, not after it.
     """
     _require_free(path, overwrite=overwrite)
     fd = open_nameless(os.path.dirname(os.path.abspath(path)))
@@ -69,7 +69,7 @@ def publish_content(path: str, data: bytes, *, overwrite: bool) -> None:
 
 
 def _put_new(fresh: str, path: str) -> None:
-    """A file that appeared there meanwhile is nobody's to replace."""
+    """A file that others made there meanwhile is not replaced."""
     try:
         linked = disk.link(fresh, path)
     except FileExistsError:
@@ -84,7 +84,7 @@ def _put_new(fresh: str, path: str) -> None:
 
 @contextlib.contextmanager
 def appearing(path: str, *, like: str, aside: str) -> Iterator[int]:
-    """A new file to fill, which appears at `path` when the block has ended well; else nothing is left of it.
+    """A new file to fill, which appears at `path` when the block ends without an error; else nothing is left of it.
 
     Its directory is not synced. What SIGKILL leaves is a file `.mqindex-*` in the directory `aside`.
 
@@ -106,7 +106,7 @@ def appearing(path: str, *, like: str, aside: str) -> Iterator[int]:
 
 
 def have_file(path: str, data: bytes) -> None:
-    """A file is there afterwards: a new one holds `data`, and has owner and mode of its directory."""
+    """Make sure that a file exists: a new one holds `data`, and has owner and mode of its directory."""
     try:
         fd = disk.create(path)
     except FileExistsError:

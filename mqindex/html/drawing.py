@@ -1,4 +1,4 @@
-"""A drawing surface: matplotlib's SVG renderer draws in the names of colours, and the page's colours come out.
+"""A drawing surface: matplotlib's SVG renderer, with names of colours in place of colours.
 
 The pictures are drawn once, for light and dark: each name of the palette has a colour of its own that no picture
 means, and in the SVG that colour becomes the style sheet's variable of that name. Text stays text. Only the renderer
@@ -27,8 +27,8 @@ _GAP = 6  # pixels between an axis and its labels
 _TOP = 10  # pixels above the axes
 _FONT: Any = {"family": "sans-serif", "style": "normal", "variant": "normal", "weight": "normal", "size": 11}
 _MIDDLE, _ASCENT, _LINE = 4, 9, 14  # pixels: a baseline below the middle and the top of a line, and the next one
-_RULES: Any = {"svg.fonttype": "none", "path.simplify": True, "path.simplify_threshold": 0.1}  # whatever the user has
-_STRIPPED: Any = [  # what a picture inside of a page does not need; and colours get their names
+_RULES: Any = {"svg.fonttype": "none", "path.simplify": True, "path.simplify_threshold": 0.1}  # not the user's
+_STRIPPED: Any = [  # parts that a picture inside a page does not need; and colours get their names
     (re.compile(r"<metadata>.*?</metadata>|<defs>\s*<style .*?</defs>|<!--.*?-->", re.S), ""),
     (re.compile(r" ?transform=\"rotate\(-?0 [^\"]*\"(?= |>)"), ""),
     (re.compile(r"font-family: [^;\"]*;? ?"), ""),
@@ -45,7 +45,7 @@ Box = tuple[float, float, float, float]
 
 
 def ink(tone: str) -> str:
-    """The colour that stands for a name of the palette until the picture is in the page.
+    """The colour that represents a name of the palette until the picture is in the page.
 
     >>> ink("paper")
     '#010000'
@@ -66,7 +66,7 @@ def require_library() -> None:
 
 @contextlib.contextmanager
 def _loading() -> Iterator[None]:
-    """matplotlib keeps a list of fonts in the user's home: it gets a directory that goes away, and says nothing."""
+    """Load matplotlib quietly, with a temporary directory: it would keep a list of fonts in the user's home."""
     if "matplotlib" in sys.modules or "MPLCONFIGDIR" in os.environ:
         yield
         return
@@ -82,7 +82,7 @@ def _loading() -> Iterator[None]:
 
 
 class Picture(NamedTuple):
-    """What is inside of an `<svg>` of `WIDTH` by `height`; `name`: of the figure, which its ids begin with."""
+    """The content of an `<svg>` of `WIDTH` by `height`; `name`: of the figure, with which its ids begin."""
 
     name: str
     height: int
@@ -177,7 +177,7 @@ class Drawing:
         self._text(x + right, y - _MIDDLE, text, tone, side)
 
     def labels_below(self, places: Sequence[float], labels: Sequence[str], *, inside: bool = False) -> None:
-        """A line below the axes, and labels at these places of it; `inside`: the outer ones do not stand out."""
+        """A line below the axes, and labels at these places of it; `inside`: the outer ones do not go beyond it."""
         self._path([(self._left, self._bottom), (self._right, self._bottom)], None, "line", 1)
         centre: list[Side] = ["center"] * len(places)
         sides: list[Side] = ["left", *centre[2:], "right"] if inside else centre

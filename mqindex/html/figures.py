@@ -14,7 +14,7 @@ from mqindex.html.text import count, rate, size, visible
 __all__ = ["Stretch", "bars", "heat", "in_calendar", "ranked", "stretches", "time_bars", "time_line"]
 
 Form = Callable[[float], str]
-_CALENDAR = (0, 32_503_680_000_000)  # ms, to the year 3000: what lies beyond is no time
+_CALENDAR = (0, 32_503_680_000_000)  # ms, to the year 3000: other values are not taken as times
 _LABEL = 28  # characters
 _THIN = 2.0  # pixels: less would not be seen
 _FAINT = 0.4  # of a colour
@@ -110,7 +110,7 @@ def bars(
 def ranked(
     name: str, labels: Sequence[str], values: Sequence[float], form: Form = count, *, tone: str = "s1"
 ) -> Picture:
-    """Bars that lie below each other, the label on the left and the value behind the bar."""
+    """Bars below each other, the label on the left and the value after the bar."""
     most = max([*values, 0]) or 1
     xs, ys = (0, most), (len(values) - 0.4, -0.6)
     with Drawing(name, 26 * len(values) + 20, xs=xs, ys=ys, left=210, right=96, bottom=6) as drawing:
@@ -125,7 +125,7 @@ def ranked(
 def stretches(
     name: str, rows: Sequence[tuple[str, Sequence[Stretch]]], start: float, stop: float, form: Form | None = None
 ) -> Picture:
-    """Lines below each other over one axis, each with its stretches; a tiny one is still to be seen. No form: times."""
+    """Lines below each other over one axis, each with its stretches; tiny ones stay visible. No form: times."""
     whole = (stop - start) or 1
     xs, ys = (start, start + whole), (len(rows) - 0.4, -0.6)
     with Drawing(name, 34 * len(rows) + 44, xs=xs, ys=ys, left=150, right=24) as drawing:
@@ -184,7 +184,7 @@ def _value_axis(drawing: Drawing, low: float, high: float, form: Form) -> None:
 
 
 def _time_axis(drawing: Drawing, start: float, stop: float) -> None:
-    """Five times in UTC at most, as fine as their distance asks; the day stands where it changes."""
+    """At most five times in UTC, as precise as their distance requires; the day is shown where it changes."""
     step = (stop - start) / 4
     ticks = [start + step * i for i in range(5)]
     labels, day = [], ""

@@ -40,7 +40,7 @@ class Fact:
 
 
 class Facts:
-    """The report's JSON, for a page to take its numbers from: what is shown is what is there.
+    """The report's JSON, from which a page takes all its numbers.
 
     >>> facts = Facts({"log": {"files": [{"a/b": 1024}]}})
     >>> facts("log", "files", 0, "a/b")
@@ -124,9 +124,9 @@ class Figure:
     Attributes
     ----------
     picture : from `mqindex.html.figures`; its name is unique in the page, of letters, digits and `-`
-    title : str, the heading below which it stands
-    says : str, one or two sentences that say what there is to be seen, for those who do not see it and those who do
-    legend : pairs of a tone of the palette and what it stands for
+    title : str, the heading above it
+    says : str, one or two sentences on what it shows, also for readers who cannot see it
+    legend : pairs of a tone of the palette and its meaning
     data : Table or None, the numbers that are drawn
     """
 
@@ -149,7 +149,7 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A sentence that matters; its tone says how much."""
+    """A sentence of some importance, which its tone shows."""
 
     kind: ClassVar[str] = "note"
     text: str
@@ -199,7 +199,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The first thing that one reads: how it is, in one line; then questions with their answers."""
+    """The first part to read: the result in one line; then questions with their answers."""
 
     tone: Tone
     headline: str
@@ -218,5 +218,5 @@ class Page:
     sections: list[Section] = field(default_factory=list)
 
     def add(self, sections: Iterable[Section]) -> None:
-        """Append the sections that have something to say."""
+        """Append the sections that have blocks."""
         self.sections += [section for section in sections if section.blocks]

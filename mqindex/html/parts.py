@@ -80,7 +80,7 @@ def _headline(report: Report) -> tuple[Tone, str]:
 
 
 def unread_page(path: str, sentence: str, made_at: int, version: str) -> Page:
-    """The page of what could not be read as a whole: the sentence says why, and nothing else is known."""
+    """The page of a path that could not be read: the sentence says why, and nothing else is known."""
     verdict = Verdict("bad", "Not known: not all of it can be read", [("what is wrong", sentence)])
     return Page("Report", path, f"Made {moment(made_at)} by mqindex {version}", verdict)
 
@@ -93,7 +93,7 @@ def findings_of(report: Report, catalogue: Catalogue) -> Section:
 
 
 def reading_of(facts: Facts, report: Report) -> Section:
-    """What was read, how long it took, which settings were used, and from where they are known."""
+    """What was read, how long it took, which settings were used, and where they came from."""
     fields: list[tuple[str, Cell]] = [
         ("made", facts("read", "made_at", form=moment)),
         ("by mqindex", facts.get("read", "version")),
@@ -143,7 +143,7 @@ def series_table(facts: Facts, caption: str, path: Path, columns: Sequence[Shown
 
 
 def over_time(facts: Facts, path: Path, name: str, title: str, says: str, *, bytes_too: bool = True) -> Figure:
-    """Counts of the series at `path` over time; its bytes stand in the table."""
+    """Counts of the series at `path` over time; its bytes are in the table."""
     series = facts.get(*path)
     columns: list[Shown] = [("count", (*path, "counts"), count)]
     if bytes_too:

@@ -1,7 +1,7 @@
-"""A press: a process that loads what draws a page while this one still reads, and then makes the page of it.
+"""A press: a process that loads the drawing library while this one still reads, and then makes the page.
 
-What draws takes longer to load than a page to draw. A process does not hold up the pass, as a thread would with the
-interpreter's lock, and ends when the pipe to this one does, however that happens.
+Loading takes longer than drawing. A process does not slow the pass down, as a thread with the interpreter's lock would,
+and it ends when the pipe to this one ends, for whatever reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PROGRAM = "import sys; from mqindex.html.press import serve; serve(sys.argv[1])
 
 
 def require_installed() -> None:
-    """`ImportError` that says what to install, where it is not there; nothing is loaded."""
+    """`ImportError` that says what to install, if it is missing; nothing is loaded."""
     for name in ("jinja2", "matplotlib"):
         if importlib.util.find_spec(name) is None:
             raise ImportError(f"{NEEDS} (there is no {name})", name=name)
@@ -43,7 +43,7 @@ class Press:
         if sys.executable and "matplotlib.backends.backend_svg" not in sys.modules:
             places = os.pathsep.join(place for place in sys.path if place)
             quiet = ["-B"] if sys.flags.dont_write_bytecode else []
-            with contextlib.suppress(OSError):  # no process more: the page is made in this one
+            with contextlib.suppress(OSError):  # no process more: this one makes the page
                 self._process = subprocess.Popen(
                     [sys.executable, "-P", *quiet, "-c", _PROGRAM, self._room],
                     stdin=subprocess.PIPE,
@@ -59,7 +59,7 @@ class Press:
             self._process.communicate()
 
     def page(self, document: Mapping[str, Any], report: Report, catalogue: Catalogue, repair: Sequence[str]) -> bytes:
-        """The page as a file's bytes. What the process could not do is done here, and fails with its reason."""
+        """The page as a file's bytes. If the process could not make it, it is made here, or fails with its reason."""
         work = (document, report, catalogue, repair)
         if self._process is not None:
             made, _ = self._process.communicate(pickle.dumps(work))

@@ -1,4 +1,4 @@
-"""From a page's model to its HTML: the template's part. Every text goes through one gate, which escapes and cuts."""
+"""From a page's model to its HTML, by a template. Every text goes through one function, which escapes and cuts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def render(page: Page) -> str:
 
 @cache
 def prepare() -> Any:
-    """Load what draws, and the page's template: the first page of a process takes most of its time for it."""
+    """Load the drawing library and the page's template: most of the time of a process's first page."""
     require_library()
     import jinja2
     from markupsafe import Markup

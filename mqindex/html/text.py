@@ -1,4 +1,4 @@
-"""What a page shows of text and numbers. Text of files is hostile: made visible, cut, and its true length said."""
+"""Text and numbers as a page shows them. Text of files is hostile: made visible, cut, and shown with its length."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Name(str):
 
 
 def visible(text: object, limit: int = CUT) -> str:
-    r"""The text in one line, whatever steers a reader's eye or a terminal made visible; a long one cut.
+    r"""The text in one line, with control and formatting characters made visible; a long one is cut.
 
     >>> visible("a\u202e<b>\x00"), visible("x" * 10_000_000, 5)
     ('a\\u202e<b>\\x00', 'xxxxx… (10,000,000 characters)')
@@ -32,7 +32,7 @@ def visible(text: object, limit: int = CUT) -> str:
 
 
 def count(number: float) -> str:
-    """A whole number with its thousands apart; a fraction with two digits.
+    """A whole number with its thousands separated; a fraction with two digits.
 
     >>> count(1234567), count(0.5)
     ('1,234,567', '0.50')

@@ -29,7 +29,7 @@ __all__ = ["rebuild"]
 
 @dataclass(frozen=True, slots=True)
 class _Begin:
-    """What the first task is asked to do."""
+    """The input of the first task."""
 
     order: Order
     out: str
@@ -47,8 +47,8 @@ def rebuild(
 ) -> RebuildReport:
     """Write the indexes of a partition, or of every partition of a log dir, byte for byte as a broker's recovery would.
 
-    `out` is shaped alike: `<20 digits>.index` and `.timeindex` of every segment, trimmed, `.txnindex` only where it has
-    entries; of a log dir below `<topic>-<number>/`.
+    `out` has the same structure: `<20 digits>.index` and `.timeindex` of every segment, trimmed, `.txnindex` only where
+    it has entries; of a log dir below `<topic>-<number>/`.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def rebuild(
     Returns
     -------
     RebuildReport
-        `ok` is False when a log ends too early, or is one that a broker's recovery does not survive: that segment then
+        `ok` is False when a log ends too early, or a broker's recovery fails on it: that segment then
         has the indexes of what could be read, or none. `backup`: where the old `out` is now.
 
     Raises

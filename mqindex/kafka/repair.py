@@ -44,7 +44,7 @@ def repair(
     ----------
     directory : path of a partition or of a log dir.
     deep : as for `verify`.
-    dry_run : say it only, write nothing.
+    dry_run : only report it, write nothing.
     kafka_version, index_interval_bytes, max_index_size, check_crc : partition options, as for `rebuild`.
     engine : where the stages run; None: `LocalEngine()`.
 
@@ -91,7 +91,7 @@ def repair(
 
 
 def _diagnose(engine: Engine, found: Survey, deep: bool, report: RepairReport) -> Diagnosis:
-    """What `verify` finds goes into the report, what is in the way of a broker's start too."""
+    """Put what `verify` finds into the report, also what prevents a broker's start."""
     diagnosis = diagnose(engine, found, deep=deep)
     _, at_start = verdict(engine, diagnosis)
     report.findings, report.actions = diagnosis.findings() + at_start, planned_actions(diagnosis)

@@ -1,4 +1,4 @@
-"""What a file of a store is, by its content: for files whose names and places do not say it."""
+"""What a file of a store is, by its content: for files whose names and places do not show it."""
 
 from __future__ import annotations
 

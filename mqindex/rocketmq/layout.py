@@ -63,7 +63,7 @@ key_hash("T#k") % hash_slot_num = 3       slots      entries
 ### Sidecars of an optimised index file
 
 mqindex's own, beside `index/` and never in it: `mqindex-index/<name of the index file>.fence` and `.filter`. In an
-optimised index file the entries 1 .. `covered` lie in the order of their slots. The fence has the slot of the first
+optimised index file the entries 1 .. `covered` are in the order of their slots. The fence has the slot of the first
 entry that begins in each page of 4096 bytes of the file, from the page of entry 1 to that of the last one covered;
 the filter says which key hashes cannot be there. So a look-up reads the page of its answer, and mostly none for a key
 that is absent. Both begin with one header:
@@ -86,9 +86,8 @@ The times and offsets are those of the index file's header; the two of the end c
 CRC-32C of its entries 1-200, of 200 from the middle on, and of the last 200 that are covered: a file that was built
 anew in the order of the log has the same header, but not these. Opening the index file compares them, which reads some
 pages; `verify` compares every entry. `items` counts pages or partitions, `size` is the whole sidecar's; `content`
-is the CRC-32C of the slots or of the partitions, `checksum` that of the 76 bytes before it. A pair of which one does
-not fit its file in any of these, or covers other entries than the other one, is not used, nor are those of a file that
-has grown.
+is the CRC-32C of the slots or of the partitions, `checksum` that of the 76 bytes before it. A pair is not used
+if one of them differs from its file in any of these, if they cover different entries, or if the file has grown.
 
 After the header of a fence are the slots, u32 each. After that of a filter are its partitions, and then their
 fingerprints, a byte for each place of a binary fuse filter (Graf, Lemire: Binary Fuse Filters, 2022):

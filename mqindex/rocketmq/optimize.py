@@ -1,4 +1,4 @@
-"""Optimize: index files whose entries of one slot lie side by side, so that a cold look-up reads few pages."""
+"""Optimize: index files whose entries of one slot are side by side, so that a cold look-up reads few pages."""
 
 from __future__ import annotations
 
@@ -49,24 +49,24 @@ def optimize(
 ) -> RebuildReport:
     """Write index files anew, the entries of each slot side by side: a look-up in a cold file reads few pages.
 
-    Brokers serve such files, with the answers of the files before in the same order, and go on writing behind what is
-    in them. Headers are kept, and so are the names of the files.
+    Brokers serve such files, with the same answers in the same order as before, and continue to write after their last
+    entries. Headers are kept, and so are the names of the files.
 
     Parameters
     ----------
     index : path of a store's root, of a directory of index files, or of one such file.
-    out : path; becomes shaped like a store, `index/<17 digits>`, and `mqindex-index/` with a fence and a key filter for
-        each, which look-ups of this package use while nothing was written behind what they cover. It must not exist or
-        be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`. The root of the very store with
-        `overwrite=True`: in place, each file by one rename; the old ones go to `<store>/mqindex-backup-<UTC>/`, and
-        `undo_repair` puts them back. The broker must be stopped for that.
+    out : path; gets the structure of a store, `index/<17 digits>`, and `mqindex-index/` with a fence and a key filter
+        for each, which look-ups of this package use until something is written after the entries that they cover. It
+        must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`. The root of the same store
+        with `overwrite=True`: in place, each file by one rename; the old ones go to `<store>/mqindex-backup-<UTC>/`,
+        and `undo_repair` puts them back. The broker must be stopped for that.
     hash_slot_num, index_num : int or None
-        Another geometry, elsewhere only: a broker reads all files with that of its configuration. Any number of slots
-        will do, as files hold the whole hash of a key; of files that are optimized already, a multiple of theirs, as
-        the order of different slots' entries is lost in them. A look-up with `begin` ends at the first entry of its
-        slot that is older, of whichever key: where clocks went back, another number of slots may change what it finds.
-        index_num must be more than the entries of each file. None: that of the files. For files that do not show
-        their own geometry: that.
+        Another geometry, not in place: a broker reads all files with that of its configuration. Any number of slots is
+        possible, as files hold the whole hash of a key; for files that are optimized already only a multiple of theirs,
+        as the order of different slots' entries is lost in them. A look-up with `begin` ends at the first entry of its
+        slot that is older, of any key: where clocks went back, another number of slots may change what it finds.
+        index_num must be more than the entries of each file. None: the geometry of the files. For files that do not
+        show their own geometry: give theirs.
     engine : where the stages run, a task for each file; None: `LocalEngine()`.
 
     Returns
@@ -84,12 +84,12 @@ def optimize(
         one, or no broker could map it
     OutputExistsError : `out` holds something, and `overwrite` is False
     StoreInUseError : in place, and a broker holds the store
-    OSError : the disk has not the space, which is looked at beforehand; nothing was published
+    OSError : the disk lacks the space, which is checked beforehand; nothing was published
 
     Notes
     -----
     `out` appears by one rename, complete and on the disk, or not at all; in place every file is the old or the new one.
-    In place, files that are so already stay untouched.
+    In place, files that are optimized already stay untouched.
     Source of what a broker's look-up does: RocketMQ 4.9.3 `IndexFile.selectPhyOffset`, `putKey`.
 
     Examples
@@ -123,7 +123,7 @@ def optimize(
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """What the first task is asked to do."""
+    """The input of the first task."""
 
     index: str
     out: str
@@ -136,7 +136,7 @@ class _Order:
 class _Plan:
     """`own`: the geometry of the files at `paths`; `geometry`: of the new ones, each of `size` bytes.
 
-    `home`: where the scratch goes. `note`: what is said before the work.
+    `home`: where the scratch goes. `note`: shown before the work.
     """
 
     paths: tuple[str, ...]
@@ -150,7 +150,7 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One file. `skip`: what is so already stays."""
+    """One file. `skip`: it stays if it is optimized already."""
 
     path: str
     own: geometry.Geometry
@@ -193,7 +193,7 @@ def _begin(order: _Order) -> _Plan:
 
 
 def _files_of(index: str) -> tuple[str, list[str]]:
-    """The directory of the files, and those that are meant."""
+    """The directory of the files, and the files to optimize."""
     if not disk.is_there(index):
         raise FileNotFoundError(errno.ENOENT, "no such index", index)
     if not disk.is_directory(index):
@@ -208,7 +208,7 @@ def _files_of(index: str) -> tuple[str, list[str]]:
 
 
 def _geometries(order: _Order, paths: Sequence[str]) -> tuple[geometry.Geometry, Value]:
-    """Of the files as they are, and as they will be."""
+    """The geometries of the files as they are, and as they will be."""
     given = order.hash_slot_num, order.index_num
     try:
         own = geometry.infer(paths, thorough=True)
@@ -285,7 +285,7 @@ def _optimize_file(task: _Task) -> _Made:
 
 
 def _order_lost(task: _Task) -> GeometryError:
-    """A look-up ends at the first entry that is too old, of whichever key: a slot's entries must be in time order."""
+    """A look-up ends at the first entry that is too old, of any key: a slot's entries must be in time order."""
     slots = f"--hash-slot-num {task.geometry[0]}"
     return GeometryError(
         "the index file is optimized already, so that entries of different slots cannot share one", path=task.path,
@@ -295,7 +295,7 @@ def _order_lost(task: _Task) -> GeometryError:
 
 
 def _sides_of(source: IndexFile, task: _Task) -> tuple[str, ...]:
-    """The sidecars of a file that stays, where it has none that are good."""
+    """New sidecars of a file that stays, where it has no good ones."""
     with MappedFile.open(source.path) as file:
         there = find_sidecars(file, task.own)
     if there is not None:
@@ -306,7 +306,7 @@ def _sides_of(source: IndexFile, task: _Task) -> tuple[str, ...]:
 
 
 def _fill(source: IndexFile, core: IndexCore) -> None:
-    """What is wrong with the result was wrong in the source, which was sound a moment ago."""
+    """Fill the new file. An error in it was in the source, which was good a moment ago: a broker wrote to it."""
     try:
         source.sort_into(core)
         if core.check():
@@ -345,11 +345,11 @@ def _moves(name: str, made: _Made) -> Iterator[tuple[str, str]]:
 
 
 def _index_of(root: str, name: str) -> str:
-    """Whose owner and mode a sidecar takes: who may not read the index file may not ask what is in it."""
+    """The index file, whose owner and mode a sidecar takes: only who may read the file may know what is in it."""
     return os.path.join(root, "index", os.path.splitext(os.path.basename(name))[0])
 
 
-# ---- and there they are -------------------------------------------------------------------------------------------
+# ---- publication -------------------------------------------------------------------------------------------
 
 
 def _publish(

@@ -33,7 +33,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "geometry": (layout.HASH_SLOT_NUM, layout.INDEX_NUM),
     "consume_queue_file_size": layout.QUEUE_FILE_SIZE,
 }
-"""What a broker uses that nobody told otherwise."""
+"""What a broker uses where nothing else is configured."""
 _BY_CONFIG = ("consume_queue_file_size", "consume_queue_ext_file_size")
 _INDEX_SWITCHES = ("messageIndexEnable", "indexFileWriteEnable")
 _UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -44,7 +44,7 @@ class StoreArguments(TypedDict, total=False):
 
     Parameters
     ----------
-    config : the broker's settings by its own names: a mapping, or the path of a broker.conf. The others win over it.
+    config : the broker's settings by its own names: a mapping, or the path of a broker.conf. Other options win.
     commitlog : where the log is, one directory or several; else `<store>/commitlog`.
     hash_slot_num, index_num : the geometry of index files, maxHashSlotNum and maxIndexNum.
     broker_version : as "4.9.3"; from 5.4 on TAGS are indexed too.
@@ -114,7 +114,7 @@ class StoreOptions:
         return self.setting("storeType", "default").strip().lower() == "defaultrocksdb"
 
     def default(self, what: str) -> Value | None:
-        """A value that a whole broker.conf leaves out, which is the broker's default then; None: nobody said so."""
+        """The broker's default, where a whole broker.conf was given that does not set this value; else None."""
         if self.broker_conf is None:
             return None
         return Value(DEFAULTS[what], f"the broker's default, {self.broker_conf} sets no other")
@@ -124,7 +124,7 @@ class StoreOptions:
         return dict(self.settings).get(name, default)
 
     def value(self, name: str) -> Value | None:
-        """A given option and where it was given; None where it was not."""
+        """A given option and where it was given; None: it was not."""
         chosen = getattr(self, name)
         return None if chosen is None else Value(chosen, dict(self.sources).get(name, "given"))
 
@@ -138,7 +138,7 @@ def store_options(
     index_num: int | None = None,
     broker_version: str | None = None,
 ) -> StoreOptions:
-    """Put together what was given; the short forms win over `config`.
+    """Put together what was given; the short forms take precedence over `config`.
 
     >>> options = store_options("/store", config={"maxHashSlotNum": "1000", "maxIndexNum": 4000}, index_num=8000)
     >>> options.hash_slot_num, options.index_num, options.commitlog
@@ -149,12 +149,12 @@ def store_options(
     if broker_version is not None:
         parse_version(broker_version)
     with blamed_on(broker_conf):
-        said, told_log = _of_settings(settings), _told_log(settings)
+        said, log = _of_settings(settings), _configured_log(settings)
     short = {"hash_slot_num": _positive("hash_slot_num", hash_slot_num), "index_num": _positive("index_num", index_num)}
     given = {"hash_slot_num": hash_slot_num, "index_num": index_num, **dict.fromkeys(_BY_CONFIG)}
     return StoreOptions(
         root=root,
-        commitlog=_directories(commitlog) if commitlog is not None else told_log or (os.path.join(root, "commitlog"),),
+        commitlog=_directories(commitlog) if commitlog is not None else log or (os.path.join(root, "commitlog"),),
         broker_version=broker_version,
         **said | {name: number for name, number in short.items() if number is not None},
         settings=tuple((str(name), _text(value)) for name, value in settings.items()),
@@ -206,7 +206,7 @@ def parse_delay_levels(levels: str) -> tuple[int, ...]:
     return tuple(delays)
 
 
-def _told_log(settings: Mapping[str, Any]) -> tuple[str, ...]:
+def _configured_log(settings: Mapping[str, Any]) -> tuple[str, ...]:
     if not settings.get("storePathCommitLog"):
         return ()
     directories = [part.strip() for part in str(settings["storePathCommitLog"]).split(",") if part.strip()]
@@ -259,7 +259,7 @@ def _text(value: Any) -> str:
 
 
 def parse_version(version: str) -> Version:
-    """Its three numbers; the third is 0 where it is not said. `ValueError` for what is no version.
+    """Its three numbers; the third is 0 if it is missing. `ValueError` for what is no version.
 
     >>> parse_version("4.9.3"), parse_version("v5.4-SNAPSHOT")
     ((4, 9, 3), (5, 4, 0))

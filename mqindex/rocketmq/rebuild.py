@@ -23,7 +23,7 @@ from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
 from mqindex.rocketmq.pipeline.builds import build_index_files, build_queue_files, index_moves, require_room
 from mqindex.rocketmq.pipeline.in_turn import build_in_turn
-from mqindex.rocketmq.pipeline.log_end import find_behind
+from mqindex.rocketmq.pipeline.log_end import find_after_end
 from mqindex.rocketmq.pipeline.parts import PARTS, check_parts
 from mqindex.rocketmq.pipeline.queue_splits import assign_queues, oddity_findings, queue_space, skipped_findings
 from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, BuiltQueues
@@ -46,7 +46,7 @@ __all__ = ["rebuild"]
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """What the first task is asked to do."""
+    """The input of the first task."""
 
     options: StoreOptions
     out: str
@@ -67,8 +67,8 @@ def rebuild(
 ) -> RebuildReport:
     """Write the index and the consume queues of a store's commit log to `out`, byte for byte as the broker would have.
 
-    `out` is shaped like a store: `index/<17 digits>`, `consumequeue/<topic>/<queueId>/<20 digits>`, and where extension
-    files are on `consumequeue_ext/...` alike.
+    `out` has the structure of a store: `index/<17 digits>`, `consumequeue/<topic>/<queueId>/<20 digits>`, and where
+    extension files are on also `consumequeue_ext/...`.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ def rebuild(
     OutputExistsError : `out` holds something, and `overwrite` is False
     FileNotFoundError : the store or a directory of its log does not exist
     GeometryError : files and options disagree
-    ValueError : `out` is where the store has files of its own; a part or a split size that is none
-    OSError : the disk has not the space, which is looked at beforehand; nothing was published
+    ValueError : `out` is where the store has files of its own; an unknown part; an impossible split size
+    OSError : the disk lacks the space, which is checked beforehand; nothing was published
     RebuildError : a worker died; nothing was published
 
     Notes
@@ -150,7 +150,7 @@ def rebuild(
             directories=tuple(part for part in PARTS if part in wanted),
         )
         report.out_files, report.backup = run_one(engine, publish, publication, "publish")
-        report.findings += find_behind(engine, found.spans, extracted.fault)
+        report.findings += find_after_end(engine, found.spans, extracted.fault)
     _fill(report, extracted, built)
     _fill_queues(report, queues, order.out)
     report.findings += left_out.values()
@@ -169,7 +169,7 @@ def _elsewhere(found: Survey, wanted: frozenset[str]) -> dict[str, Finding]:
 
 
 def _unknown(engine: Engine, found: Survey, extracted: Extracted, wanted: frozenset[str]) -> list[Unknown]:
-    """What was taken for the broker's setting though nobody said so; `out` is not the store, so this is no error."""
+    """The settings that were assumed, as nothing showed them; `out` is not the store, so this is no error."""
     index = "index" in wanted and extracted.messages > 0
     tags = index and not found.version.known and tags_matter(engine, found, [_whole(found)])
     units = "consumequeue" in wanted and any(run.units for run in extracted.units)
@@ -219,7 +219,7 @@ def _look(order: _Order) -> tuple[Survey, int]:
 
 
 def needed_space(found: Survey, parts: Collection[str]) -> int:
-    """Bytes of what is built and of the runs on the way to it, estimated from samples of the log."""
+    """Bytes of the built files and of the runs needed for them, estimated from samples of the log."""
     entries, units = estimated_entries(found)
     hash_slot_num, index_num = found.geometry.value
     needed = 0

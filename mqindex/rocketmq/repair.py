@@ -50,15 +50,15 @@ def repair(
     engine: Engine | None = None,
     **given: Unpack[StoreArguments],
 ) -> RepairReport:
-    """Give a stopped broker's store every index entry and every unit of its consume queues back, in place.
+    """Restore every index entry and every unit of the consume queues of a stopped broker's store, in place.
 
     Index files that verify stay untouched; with `deep` every entry of theirs is compared with the log. New files get
     exactly the entries of the gap that they fill, under names that sort into place; a last file that is not full is
     continued. Where `abort` exists, the checkpoint is moved up, or the broker would delete the repaired file at its
     next start.
 
-    A queue that is missing or disagrees with the log is written anew beside, and the files that differ are exchanged;
-    units of messages that the log does not hold any more are kept. What is in a queue's directory and keeps the
+    A queue that is missing or disagrees with the log is written anew in a scratch, and the files that differ are
+    exchanged; units of messages that the log no longer holds are kept. What is in a queue's directory and keeps the
     broker from starting is moved away. Replaced files and the old checkpoint go to `<store>/mqindex-backup-<UTC>/`, and
     `undo_repair` puts them back.
 
@@ -66,7 +66,7 @@ def repair(
     ----------
     store : path of a store's root.
     deep : compare every entry of the index files with the log.
-    dry_run : say it only, write nothing.
+    dry_run : only report it, write nothing.
     parts : what to repair, of "index" and "consumequeue"; None: both.
     config, commitlog, hash_slot_num, index_num, broker_version : store options, as for `rebuild`.
     engine : where the stages run; None: `LocalEngine()`.
@@ -81,10 +81,11 @@ def repair(
     StoreInUseError
         A broker holds the store.
     GeometryError
-        New index files would need a geometry that nobody gave and nothing says; or the files refute what was given.
+        New index files would need a geometry that was not given and that nothing shows; or the files refute the given
+        one.
     FileStateError
-        Likewise the broker's version, or the length of queue files; or the commit log is not there, or what is in
-        the place of the index or the queues is no directory.
+        The same for the broker's version or the length of queue files; or the commit log is missing, or what is in the
+        place of the index or the queues is no directory.
 
     Notes
     -----
@@ -169,7 +170,7 @@ def _held_and_swept(options: StoreOptions) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Wrong:
-    """What is wrong with the parts that are wanted."""
+    """What is wrong with the chosen parts."""
 
     index: Diagnosis | None
     queues: QueueDiagnosis | None
@@ -206,7 +207,7 @@ def _scratch(engine: Engine, options: StoreOptions) -> AbstractContextManager[st
 
 
 def _prepare(options: StoreOptions) -> str:
-    """Where index files are built; what a run that was killed left goes before anything is read."""
+    """Where index files are built; first removes what a killed run left, before anything is read."""
     _sweep(options)
     return staging.home_of(options.index)
 
@@ -225,7 +226,7 @@ def _mend(engine: Engine, wrong: _Wrong, scratch: str, report: RepairReport) -> 
             changes += mend_index(engine, wrong.index, scratch, report)
         if wrong.queues is not None:
             home = run_one(engine, staging.home_of, wrong.queues.survey.options.consume_queue, "look for the queues")
-            if home != os.path.dirname(scratch):  # the queues lie in another file system
+            if home != os.path.dirname(scratch):  # the queues are in another file system
                 scratch = stack.enter_context(scratch_in(engine, home))
             mended = mend_queues(engine, wrong.queues, scratch)
             new = [change for queue in mended for change in queue.changes]
@@ -248,7 +249,7 @@ def _publish(engine: Engine, changes: Sequence[Change], report: RepairReport) ->
 
 
 def _after_repair(finding: Finding, changed: Collection[str]) -> Finding:
-    """What was mended is reported, but is no error any more; what only the log itself could give back stays one."""
+    """A finding that was repaired is an info; one that only the log itself could repair stays an error."""
     kept = finding.kind.startswith(_NOT_MENDED) or (finding.kind == "queue-name" and finding.severity == "warning")
     if finding.kind == "checkpoint-unreadable":
         kept = finding.path not in changed

@@ -38,7 +38,7 @@ def report(
 
     Coverage of the log by index and queues, the index files' shapes, topics and queues over time, groups and their
     lag. Nothing is written. In logs of more than 64 MiB times, sizes, tags and keys are those of a sample, one message
-    in 64 or more; what is a sample says so. Messages and bytes of topics and queues are exact.
+    in 64 or more, and samples are marked as such. Messages and bytes of topics and queues are exact.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""A broker's configuration as it is given, a mapping or a `broker.conf`: read, and refused where it is none.
+"""A broker's configuration as it is given, a mapping or a `broker.conf`: read, and refused if it is something else.
 
-A broker ignores a name that it does not know, and so do we; but a name that is nearly one of ours was meant to be it.
+A broker ignores a name that it does not know, and so do we; but one that is nearly a known name is a misspelt one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OLD_NAMES = {  # a 4.4 broker knows only these
     "mapedFileSizeCommitLog": "mappedFileSizeCommitLog",
     "mapedFileSizeConsumeQueue": "mappedFileSizeConsumeQueue",
 }
-_OTHERS = frozenset(("brokerIP2", "brokerId", "haListenPort"))  # a broker's too, and nearly one of ours
+_OTHERS = frozenset(("brokerIP2", "brokerId", "haListenPort"))  # names of a broker that are nearly one of ours
 _ALIKE = 2  # letters
 _ASSIGNMENT = re.compile(r"^\s*((?:[^=:\s\\]|\\.)+)\s*[=:\s]\s*(.*)$", re.DOTALL)
 _BROKER_NAME = re.compile(r"[a-z][a-z0-9]*[A-Z]\w*", re.ASCII)  # all of a broker's are written like this
@@ -44,7 +44,7 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 
 
 class Settings(NamedTuple):
-    """Values by the newest brokers' names. `file`: the broker.conf, which says all; None: a mapping may say a part."""
+    """Values by the newest brokers' names. `file`: the broker.conf, which is complete; None: perhaps a part only."""
 
     values: Mapping[str, Any]
     source: str
@@ -52,7 +52,7 @@ class Settings(NamedTuple):
 
 
 def read_settings(config: Config | None) -> Settings:
-    """What was given. `ValueError` names what is nearly a setting; `BadMagicError`: a file of something else."""
+    """The given settings. `ValueError`: a misspelt name; `BadMagicError`: a file of another kind."""
     if config is None:
         return Settings({}, "given", None)
     if isinstance(config, Mapping):
@@ -78,7 +78,7 @@ def blamed_on(file: str | None) -> Iterator[None]:
 
 
 def whole_setting(name: str, value: Any, *, least: int = 0) -> int:
-    """The number that a setting is, no larger than a broker's int can be.
+    """The number of a setting, no larger than a broker's int can be.
 
     >>> whole_setting("maxIndexNum", "9" * 12)
     Traceback (most recent call last):
@@ -117,7 +117,7 @@ def _unescape(text: str) -> str:
 
 
 def _require_broker_conf(path: str, values: Mapping[str, str]) -> None:
-    """A file of another kind, `/etc/passwd` or a Kafka server.properties, sets nothing; all would be defaults then."""
+    """A file of another kind, `/etc/passwd` or a Kafka server.properties, sets nothing: all would be defaults."""
     if not any(_BROKER_NAME.fullmatch(name) and value for name, value in values.items()):
         raise BadMagicError(
             "not a broker's configuration",

@@ -31,11 +31,11 @@ _PARTS = (
     os.path.join("config", "topics.json"), os.path.join("config", "consumerOffset.json"),
 )  # fmt: skip
 _STORE_HAS = "a directory with commitlog/, consumequeue/, index/, checkpoint"
-_LOG_ELSEWHERE = "where the log lies elsewhere, commitlog= (--commitlog) says so"
+_LOG_ELSEWHERE = "if the log is elsewhere, give commitlog= (--commitlog)"
 
 
 def strangers(directory: str, digits: int | None = None) -> list[str]:
-    """What is in a directory in which nothing is named by a number (of so many digits); [] where something is.
+    """The names in a directory in which none is a number (of so many digits); [] where one is.
 
     What file systems put into directories, and hidden names, do not count.
     """
@@ -57,9 +57,9 @@ def hold_lock(root: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def hold_part(directory: str, what: str) -> Iterator[None]:
-    """Be the only one of this package who writes to a part of a store, which no other process may hold now.
+    """Be the only writer of this package in a part of a store, which no other process may hold now.
 
-    The store's own lock stays with who has it: this process too may, and write its parts through this.
+    The store's own lock is not taken: this process may have it already, and write the store's parts with this one.
     """
     root = os.path.dirname(os.path.abspath(directory))
     held, pid = lock.holder(os.path.join(root, "lock")) if is_left_of_store(root) else ("free", None)
@@ -82,7 +82,7 @@ def index_directories(directory: str) -> list[str]:
 
 
 def file_size(path: str) -> int:
-    """The length of a listed file; 0 of a link that leads nowhere, which a broker fills with zeros or does not open."""
+    """The length of a listed file; 0 for a link that leads nowhere, which a broker fills with zeros or cannot open."""
     try:
         return os.path.getsize(path)
     except OSError:
@@ -97,7 +97,7 @@ def stray_index_names(directory: str) -> list[str]:
 
 
 def require_store(root: str) -> None:
-    """A clear word where a path is not a store."""
+    """Raise a clear error where a path is not a store."""
     if not disk.is_there(root):
         raise FileNotFoundError(errno.ENOENT, "no such store directory", root)
     if not disk.is_directory(root):
@@ -105,7 +105,7 @@ def require_store(root: str) -> None:
 
 
 def require_parts(root: str) -> None:
-    """A clear word where a directory has nothing of a store."""
+    """Raise a clear error where a directory has nothing of a store."""
     if not is_left_of_store(root):
         raise BadMagicError("not a store", path=root, expected=_STORE_HAS, got="none of it", hint=_LOG_ELSEWHERE)
 

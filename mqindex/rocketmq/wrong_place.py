@@ -1,4 +1,4 @@
-"""An opener that was given another directory than its own, of a store or not: what it is, and which one was meant."""
+"""Errors for a wrong directory, of a store or not: what it is, and which one was probably meant."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAMES: Final = {
 def refuse_other_place(directory: str | os.PathLike[str], part: str, *, has_files: bool) -> None:
     """`BadMagicError` where `directory` is another part of a store than `part`, or its root and not `has_files`.
 
-    So is one where only strangers are, outside of a store. One that is empty is a young store's.
+    The same for one outside of a store that only has other files. An empty one may be a young store's.
     """
     where = os.path.abspath(directory)
     found, root = _what_it_is(where)
@@ -48,7 +48,7 @@ def refuse_other_place(directory: str | os.PathLike[str], part: str, *, has_file
 
 
 def refuse_strangers(directory: str | os.PathLike[str], name: str, digits: int | None = 20) -> None:
-    """`BadMagicError` where a directory, which should be `name`, has others' things only."""
+    """`BadMagicError` where a directory, which should be `name`, only has entries of another kind."""
     there = store.strangers(os.fspath(directory), digits)
     if there:
         more = ", ..." if len(there) > _SHOWN else ""
@@ -60,7 +60,7 @@ def refuse_strangers(directory: str | os.PathLike[str], name: str, digits: int |
 
 
 def _what_it_is(where: str) -> tuple[str, str]:
-    """What a directory is by its place in a store, and that store's root; ("", ""): it does not tell."""
+    """What a directory is by its place in a store, and that store's root; ("", ""): its place does not show it."""
     if store.is_left_of_store(where):
         return "root", where
     for depth, found in enumerate((_TABLE, "topic", _QUEUES)):
@@ -74,7 +74,7 @@ def _what_it_is(where: str) -> tuple[str, str]:
 
 
 def store_around(where: str) -> str:
-    """The root of the store that a directory is a part of; "": none is visible."""
+    """The root of the store that a directory is a part of; "": there seems to be none."""
     return _what_it_is(os.path.abspath(where))[1]
 
 

@@ -28,9 +28,9 @@ workers see there.
 >>> units.groupBy("queue_id").count().orderBy("queue_id").first()
 Row(queue_id=0, count=160)
 
-The commit log is also a stream: it follows the log over its files, and after a restart goes on at its checkpoint.
+The commit log is also a stream: it follows the log over its files, and after a restart continues at its checkpoint.
 `maxBytesPerTrigger` and `maxMessagesPerTrigger` (PySpark 4.2 and newer) limit a micro-batch. Where the log no longer
-has what the checkpoint asks for, the query fails, or with `failOnDataLoss=false` goes on with what there is.
+has what the checkpoint requires, the query fails, or with `failOnDataLoss=false` continues with what is left.
 
 >>> stream = spark.readStream.format("rocketmq_commitlog").load(store)
 >>> writer = stream.writeStream.format("parquet").option("checkpointLocation", "checkpoint")
@@ -107,11 +107,11 @@ __all__ = [
 
 
 def _require_version() -> None:
-    """Older versions lack the calls, and fail with words that say nothing of it."""
+    """Raise for older versions, which lack some calls and fail with errors that do not show this."""
     try:
         from pyspark import __version__ as version
     except ImportError:
-        return  # whatever needs it says so
+        return  # the code that needs it raises
     if int(version.partition(".")[0]) < 4:
         raise ImportError(f"mqindex.spark needs PySpark 4.0 or newer, got {version}: pip install 'mqindex[spark]'")
 

@@ -30,7 +30,7 @@ __all__ = ["SparkEngine"]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-TASKS_PER_CORE = 4  # a task costs 35-50 ms whatever it does; fewer, and one slow task leaves the other cores idle
+TASKS_PER_CORE = 4  # a task costs at least 35-50 ms; with fewer tasks a slow one leaves the other cores idle
 ELASTIC_TASKS = 1000  # executors that are added later need tasks too
 POLL_SECONDS = 0.2
 SCHEMA = "i bigint, payload binary"
@@ -91,7 +91,7 @@ class SparkEngine:
         return [result for i in range(len(ranges)) for result in answers[i]]
 
     def require_seen(self, paths: Sequence[str]) -> None:
-        """Internal: every worker sees what this process or any worker sees, or a `FileStateError` names the one."""
+        """Internal: every worker sees what this process or any worker sees, else a `FileStateError` with the worker."""
         if is_local(self.spark):
             return
         looks = TASKS_PER_CORE * ensure_session(self.spark).parallelism
@@ -113,7 +113,7 @@ class SparkEngine:
     def _run(
         self, frame: Callable[[], DataFrame], name: str, show: Callable[[int], None] | None = None
     ) -> dict[int, Any]:
-        """The answers of a job by their numbers; `show` is told how many of its tasks are finished."""
+        """The answers of a job by their numbers; `show` gets the number of finished tasks."""
 
         def collect() -> list[Any]:
             with quiet_pandas_warning():

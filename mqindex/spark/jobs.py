@@ -1,7 +1,7 @@
 """One running Spark job: awaited in the caller's thread, counted while it runs, cancelled when the caller leaves.
 
-The job runs in a thread of its own, because job groups and tags are properties of a thread and those of the caller's
-thread are the caller's. Classic sessions count tasks through the status tracker, Connect through a progress handler.
+The job runs in a thread of its own, because job groups and tags are properties of a thread, and those of the caller's
+thread must not change. Classic sessions count tasks through the status tracker, Connect through a progress handler.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SETTLE_SECONDS = 10.0
 
 
 def start_job(spark: SparkSession, action: Callable[[], Any], description: str) -> Job:
-    """Run `action`, which starts Spark jobs, in a thread; the context manager ends with the job over, or cancelled."""
+    """Run `action`, which starts Spark jobs, in a thread; leaving the context cancels a job that still runs."""
     return (_ConnectJob if is_connect(spark) else _ClassicJob)(spark, action, description)
 
 
@@ -44,7 +44,7 @@ class Job:
         try:
             self._thread = threading.Thread(target=_inherit(self.spark, self._run), name=self.tag, daemon=True)
             self._thread.start()
-        except Exception as error:  # Spark is gone: as if the job had failed
+        except Exception as error:  # Spark is gone: handled as a failed job
             self._error = error
             self._ended.set()
         return self
@@ -111,7 +111,7 @@ class _ClassicJob(Job):
             tracker = self.spark.sparkContext.statusTracker()
             jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self.tag)]
             stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
-        except Exception:  # the context died: the job's own error says so
+        except Exception:  # the context died: the job raises its own error
             return []
         return [stage for stage in stages if stage is not None]
 
@@ -135,7 +135,7 @@ class _ConnectJob(Job):
             time.sleep(KILL_SECONDS)  # Connect does not say which attempts still run
 
     def _on_progress(self, stages: Any, **others: Any) -> None:
-        if threading.current_thread() is self._thread:  # handlers hear of every operation of the session
+        if threading.current_thread() is self._thread:  # handlers are called for every operation of the session
             self._finished = max(self._finished, sum(stage.num_completed_tasks for stage in stages or ()))
 
 
@@ -144,4 +144,4 @@ def _inherit(spark: SparkSession, run: Callable[[], None]) -> Callable[[], None]
     from pyspark import inheritable_thread_target
 
     wrap: Any = inheritable_thread_target(spark)
-    return run if wrap is spark else wrap(run)  # itself: without pinned threads there is nothing to inherit
+    return run if wrap is spark else wrap(run)  # the session itself: without pinned threads there is nothing to inherit

@@ -1,7 +1,7 @@
-"""What a task does not find of what the plan has seen: a broker has deleted it since, or the worker never saw it.
+"""Files that the plan has seen and a task does not find: a broker has deleted them since, or the worker never saw them.
 
-A broker deletes from the old end, so where something later is left the rest is read, and the worker's log says so.
-Where nothing is left the worker looks at another disk.
+A broker deletes from the old end, so where a later file is left the rest is read, and the worker logs it. Where nothing
+is left, the worker has another disk.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _LOG = logging.getLogger(__name__)
 
 
 def left_out(path: str, root: str, ending: str = "") -> None:
-    """Say that a file was deleted; an error where this worker may never have seen it.
+    """Log that a file was deleted; an error where this worker may never have seen it.
 
-    root : what the user named. ending : of the files that show it: the last one of them is never deleted alone.
+    root : the path that the user gave. ending : of the files that decide: the last one of them is never deleted alone.
     """
     directory = os.path.dirname(path)
     name = os.path.basename(path).partition(".")[0]
@@ -40,6 +40,6 @@ def require_seen(path: str, seen: bool) -> None:
 
 
 def unseen(hosts: str, path: str) -> FileStateError:
-    """What is said of workers that do not see a path."""
+    """The error for workers that do not see a path."""
     what, hint = f"the worker on {hosts} does not see it", "every path must be visible to all workers"
     return FileStateError(what, path=path, hint=hint)

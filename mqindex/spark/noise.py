@@ -1,4 +1,4 @@
-"""What Spark's launcher and Java process say that is no trouble: kept away from people who did not ask for it."""
+"""Output of Spark's launcher and Java process that is no problem: hidden from users who did not ask for it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _OF_THE_LINE_BEFORE = re.compile(r"\s|Caused by: |(?:java|scala|org)\.[\w.$]+(?:
 
 
 def troubles(lines: Iterable[str]) -> Iterator[str]:
-    """The lines that are no noise; what follows a line of noise as its stack trace is noise too.
+    """The lines that report problems; the stack trace after a hidden line is hidden too.
 
-    A launcher that gives up says why, without its stack.
+    For a launcher that fails, its reason without the stack trace.
 
     >>> list(troubles(["26/11/22 17:27:49 WARN Utils: loopback", "26/11/22 17:27:50 ERROR Executor: out of memory"]))
     ['26/11/22 17:27:50 ERROR Executor: out of memory']
@@ -40,7 +40,7 @@ def troubles(lines: Iterable[str]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def quiet_start() -> Iterator[None]:
-    """A Java process that is started meanwhile inherits a stderr of which only troubles reach ours, while it lives."""
+    """A Java process that is started meanwhile gets a stderr of which only lines about problems come to ours."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.filterwarnings("ignore", module=r"pyspark\b")

@@ -1,4 +1,4 @@
-"""What a user gives the data sources and functions: options, by names that are known, and paths of files."""
+"""Arguments of the data sources and functions: options, whose names must be known, and paths of files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SourceOptions:
         return name.lower() in self._given
 
     def require(self, known: Sequence[str], source: str) -> None:
-        """Each option is one that `source` has: an option that is not heeded gives other rows than were asked for."""
+        """Refuse an option that `source` does not have: if it were ignored, the rows would be wrong."""
         names = {name.lower(): name for name in known}
         for name in self._given:
             if name not in names and name not in _PATHS:
@@ -35,7 +35,7 @@ class SourceOptions:
                 raise ValueError(f"{name}: {source} has no such option: expected {', '.join(known)}{meant}")
 
     def refuse(self, names: Sequence[str], where: str) -> None:
-        """None of these is given, which a source has elsewhere."""
+        """Refuse these options, which the source has only for another kind of read."""
         for name in names:
             if name in self:
                 raise ValueError(f"{name}: expected none in {where}, got {self.text(name)!r}")
@@ -85,7 +85,7 @@ class SourceOptions:
 
 
 def local_path(path: str | os.PathLike[str]) -> str:
-    """A path as the system takes it, of one or of a `file:` URL; other schemes are a `ValueError`.
+    """The path for the system, from a path or a `file:` URL; other schemes are a `ValueError`.
 
     >>> local_path("file:///data/my%20store"), local_path("store")
     ('/data/my store', 'store')

@@ -1,4 +1,4 @@
-"""Rows and record batches alike, as the columns that an index is made of.
+"""Rows and record batches, as the columns that an index is made of.
 
 `df.mapInArrow` hands a function record batches, `rdd.mapPartitions` rows; the first element shows which.
 """
@@ -22,7 +22,7 @@ _TYPES = {"topic": pa.string(), "key": pa.string(), "phy_offset": pa.int64(), "s
 
 
 def as_batches(elements: Iterator[Any], positions: tuple[str, ...]) -> tuple[bool, Iterator[pa.RecordBatch]]:
-    """Record batches of either, and whether they were that already. `positions`: the names of a plain tuple's fields.
+    """Record batches from either, and whether they were such already. `positions`: the names of a plain tuple's fields.
 
     >>> as_batches(iter([("k", 7, 8)]), ENTRY_COLUMNS)[0]
     False

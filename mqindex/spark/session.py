@@ -119,7 +119,7 @@ def get_or_create(master: str | None = None) -> SparkSession:
 
 
 def _require_server(master: str) -> None:
-    """Somebody listens where a Connect server or a master is to be: Spark itself would try again for minutes."""
+    """Check that a Connect server or a master listens at its address: Spark itself would retry for minutes."""
     scheme, _, rest = master.partition("://")
     if scheme not in PORTS:
         return
@@ -129,7 +129,7 @@ def _require_server(master: str) -> None:
             at = urlsplit(f"//{place}")
             host, port = at.hostname or "", at.port or PORTS[scheme]
         except ValueError:
-            return  # it is Spark's to say what is wrong with the name
+            return  # Spark reports what is wrong with the name
         try:
             socket.create_connection((host, port), timeout=ANSWERS_WITHIN).close()
         except OSError as error:
@@ -143,7 +143,7 @@ def _require_server(master: str) -> None:
 
 @contextmanager
 def opened(master: str, *, verbose: bool = False) -> Iterator[SparkSession]:
-    """The active session, which goes on; or a new one, stopped at the end. `verbose`: it says what it has to say."""
+    """The active session, which stays open; or a new one, stopped at the end. `verbose`: with all of Spark's output."""
     active = _active()
     with nullcontext() if verbose or active is not None else quiet_start():
         spark = active or get_or_create(master)
@@ -173,7 +173,7 @@ def _started(builder: SparkSession.Builder, master: str) -> SparkSession:
 
 
 def ensure_session(spark: SparkSession) -> Workers:
-    """Examine the session once: parallelism and interpreter of its workers, or a `RebuildError` of one sentence."""
+    """Check the session once: parallelism and interpreter of its workers, or a `RebuildError` of one sentence."""
     require_session(spark)
     known = _examined.get(spark)
     if known is None:
@@ -185,7 +185,7 @@ def ensure_session(spark: SparkSession) -> Workers:
 
 
 def require_session(spark: SparkSession) -> None:
-    """`spark` is a session, and one that runs."""
+    """Raise unless `spark` is a session that runs."""
     if not callable(getattr(spark, "createDataFrame", None)):
         raise TypeError(f"spark: expected a SparkSession, got {spark!r:.80}")
     context = getattr(spark, "_sc", None)  # a classic session's
@@ -203,7 +203,7 @@ def quiet_pandas_warning() -> Iterator[None]:
 
 @contextmanager
 def explained(spark: SparkSession) -> Iterator[None]:
-    """Turns what Spark says when its Python processes cannot start or import into one sentence."""
+    """Turns Spark's errors about Python processes that cannot start or import into one sentence."""
     try:
         yield
     except Exception as error:
@@ -230,7 +230,7 @@ def cause(error: BaseException) -> str:
 
 
 def _require_driver_packages() -> None:
-    for package in ("pandas", "pyarrow"):  # mapInArrow asks for both
+    for package in ("pandas", "pyarrow"):  # mapInArrow needs both
         try:
             __import__(package)
         except ImportError as error:
@@ -238,7 +238,7 @@ def _require_driver_packages() -> None:
 
 
 def _repair_local_python(spark: SparkSession) -> None:
-    """Workers on this machine that would run another `python3` run this interpreter, unless the user chose one."""
+    """Let workers on this machine run this interpreter, not another `python3`, unless the user chose one."""
     if "PYSPARK_PYTHON" in os.environ or spark.conf.get(WORKER_PYTHON, None):
         return
     if is_connect(spark):

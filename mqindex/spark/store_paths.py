@@ -1,4 +1,4 @@
-"""Where in a store the files are that a path names. What has none of them is an error, never a result without rows."""
+"""Where in a store the files of a path are. A path without such files is an error, never a result without rows."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _OF_QUEUES = "a store's root directory, or that of consume queues: consumequeue/
 
 
 def log_directories(paths: Sequence[str]) -> list[str]:
-    """The directories of a commit log, by those of stores or of logs; a log of several may have young, empty ones."""
+    """The directories of a commit log, from those of stores or of logs; some of several may still be empty."""
     return [_log_directory(path, among_others=len(paths) > 1) for path in paths]
 
 
 def index_directory(path: str) -> str:
-    """The directory of index files, by that or a store's."""
+    """The directory of index files, from that or a store's."""
     home = _part(path, [INDEX], _AN_INDEX)[0]
     names = os.listdir(home)
     if not (_is_called(home, INDEX) or any(name.isdecimal() and len(name) == _INDEX_NAME for name in names)):
@@ -38,7 +38,7 @@ def index_directory(path: str) -> str:
 
 
 def queue_directories(path: str) -> list[str]:
-    """The directories of consume queues, by a store's or one of them."""
+    """The directories of consume queues, from a store's or one of them."""
     homes = _part(path, [QUEUES, BATCH_QUEUES], _OF_QUEUES)
     for home in homes:
         if is_rocksdb(home):
@@ -61,7 +61,7 @@ def _log_directory(path: str, *, among_others: bool) -> str:
 
 
 def _part(path: str, parts: Sequence[str], expected: str) -> list[str]:
-    """The parts that a store has, or the path itself where it is none."""
+    """The parts that a store has, or the path itself where it is not a store's."""
     if not disk.is_there(path):
         raise FileNotFoundError(2, "no such directory", path)
     if not disk.is_directory(path):
@@ -69,7 +69,7 @@ def _part(path: str, parts: Sequence[str], expected: str) -> list[str]:
     inner = [os.path.join(path, part) for part in parts]
     found = [part for part in inner if disk.is_directory(part)]
     if not found and not _is_called(path, *parts) and is_left_of_store(path):
-        hint = "where that lies elsewhere, give its own path"
+        hint = "if that is elsewhere, give its own path"
         raise FileStateError(f"the store has no {parts[0]}/", path=path, hint=hint)
     return found or [path]
 
@@ -79,7 +79,7 @@ def _is_called(path: str, *names: str) -> bool:
 
 
 def _begins_as_a_log(path: str) -> bool:
-    """Whether a file begins with a message, or has not begun: a queue's file has the same name."""
+    """Whether a file begins with a message, or is still empty: a queue's file has the same name."""
     return beginning_of(path) in ("message", "zeros")
 
 
@@ -96,7 +96,7 @@ def _wrong(what: str, path: str, expected: str) -> BadMagicError:
 
 
 def _seen(path: str) -> str:
-    """What a directory is instead, as far as it is known."""
+    """What a directory is instead, if that is known."""
     if not os.listdir(path):
         return "an empty directory"
     if is_partition(path):

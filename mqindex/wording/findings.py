@@ -43,7 +43,7 @@ class FindingGroup:
 
 
 def grouped(findings: Iterable[Finding], catalogue: Catalogue, root: str) -> Iterator[FindingGroup]:
-    """A group a kind, the errors first; paths as seen from `root`.
+    """One group for each kind and severity, the errors first; paths as seen from `root`.
 
     >>> from mqindex.report import Kind
     >>> stray = Kind("stray-file", "warning", "A file that the broker skips.", "delete it")
@@ -97,7 +97,7 @@ def _value(finding: Finding, value: object) -> str:
 
 
 def shortened(path: str, root: str) -> str:
-    """A path as seen from `root`, which itself stays as it was given; one that lies elsewhere stays as it is.
+    """A path as seen from `root`, which itself stays as it was given; a path elsewhere stays as it is.
 
     >>> shortened("/data/store/index/1", "/data/store"), shortened("/else", "/data/store"), shortened("/data/", "/data")
     ('index/1', '/else', '/data')

@@ -34,7 +34,7 @@ def counts(findings: Iterable[Finding]) -> str:
 
 
 def work_done(report: Report) -> str:
-    """How much it was, in words."""
+    """How much was read or written, in words."""
     files = "file" if isinstance(report, RebuildReport) else "index file"  # of what was written, of what was read
     parts = [plural(report.files, files), plural(report.entries, "index entry")]
     if report.units:
@@ -63,7 +63,7 @@ def beyond_repair(findings: Iterable[Finding]) -> str:
 
 
 def asked_options(report: Report) -> list[str]:
-    """The options without which a repair refuses, as a finding asks for them; what they name is the reader's.
+    """The options that a repair requires, by the findings that say so; the reader fills in their values.
 
     >>> asked_options(Report("store", [Finding("warning", "geometry-unknown"), Finding("warning", "stray-file")]))
     ['--broker-conf', 'FILE']

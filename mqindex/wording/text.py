@@ -12,7 +12,7 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 def printable(text: object) -> str:
-    r"""The text in one line, without anything that would steer a terminal.
+    r"""The text in one line, without control codes of terminals.
 
     >>> printable("a\x1b[2J\n\udc80é")
     'a\\x1b[2J\\n\\udc80é'

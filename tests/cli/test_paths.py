@@ -99,7 +99,7 @@ def test_a_directory_of_something_else_is_no_store(
     assert (done.status, done.err) == (
         2,
         f"mqindex: not a store: {stranger}: expected a directory with commitlog/, consumequeue/, index/, checkpoint, "
-        "got none of it; where the log lies elsewhere, commitlog= (--commitlog) says so\n",
+        "got none of it; if the log is elsewhere, give commitlog= (--commitlog)\n",
     )
 
 

@@ -111,7 +111,7 @@ def test_what_nobody_told_is_asked_for(shell: Shell, basic: Store) -> None:
         done = shell("repair", basic.root, *flags)
         assert (done.status, done.out) == (2, "")
         assert done.err == (
-            f"mqindex: nothing tells the geometry of the index files: {basic.root}/index; give --hash-slot-num 5000000 "
+            f"mqindex: nothing shows the geometry of the index files: {basic.root}/index; give --hash-slot-num 5000000 "
             "--index-num 20000000 if the broker runs with its defaults, or --broker-conf FILE\n"
         )
     assert basic.contents() == before

@@ -124,3 +124,15 @@ def test_a_fifo_is_an_empty_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(TruncatedFileError, match="empty"):
         MappedFile.open(tmp_path / "fifo")
+
+
+def test_a_file_that_is_shorter_by_now_is_said_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(SIZE))
+    mapped = MappedFile.open(path)
+    mapped.require_whole()
+    os.truncate(path, SIZE - 1)
+    with pytest.raises(TruncatedFileError, match="cut while it was open"):
+        mapped.require_whole()
+    mapped.close()
+    mapped.require_whole()  # what reads a closed one says so

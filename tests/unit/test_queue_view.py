@@ -74,7 +74,7 @@ def test_what_has_changed_since_the_last_call_is_seen(
     root: Path, change: Callable[[Path], None], offset: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with MessageStore.open(root) as opened, MessageStore.open(root) as slow:
-        monkeypatch.setattr(slow, "_remember", lambda *_: None)
+        monkeypatch.setattr(slow._places, "remember", lambda *_: None)
         assert told(places(opened, offset)) == told(places(slow, offset))
         change(root)
         for at in (offset, offset + 4, 119, 120, 121):

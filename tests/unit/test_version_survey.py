@@ -39,7 +39,7 @@ def test_newest_messages_without_a_separator_are_of_a_broker_before_5_2(tmp_path
 
 def test_separators_are_of_the_oldest_brokers_and_of_the_newest(tmp_path: Path) -> None:
     store(tmp_path, *tagged(10, separator=True))
-    assert told(tmp_path) == ("unknown (nothing tells it; the rules before 5.4 are applied)", False)
+    assert told(tmp_path) == ("unknown (nothing shows it; the rules before 5.4 are applied)", False)
 
 
 @pytest.mark.parametrize("name", ["abort.bak", "timerwheel", "timerlog", "batchconsumequeue"])

@@ -40,7 +40,7 @@ def command(*, store: str, out: str, options: StoreArguments, as_json: bool) -> 
     """Keep an index and consume queues in DIR up to date with STORE's commit log, beside a live broker.
 
     STORE is only read. A message is found, with `mqindex query DIR`, a few milliseconds after the broker stored it.
-    Ctrl-C or SIGTERM stops; the next run goes on from there. After a crash it repairs DIR first. Exit code 0: stopped.
+    Ctrl-C or SIGTERM stops; the next run continues there. After a crash it repairs DIR first. Exit code 0: stopped.
     """
     from mqindex.engines import LocalEngine
     from mqindex.rocketmq.dispatch.follow import follow
@@ -51,14 +51,14 @@ def command(*, store: str, out: str, options: StoreArguments, as_json: bool) -> 
     with _signals() as stop, contextlib.ExitStack() as bars:
 
         def show_line(now: ReputProgress) -> None:
-            bars.close()  # of a repair: they would be drawn over the line
+            bars.close()  # a repair's bars would be drawn over the line
             line.show(now)
 
         engine = LocalEngine(progress=bars.enter_context(progress_bars()))
         try:
             report = follow(store, out, stop=stop, progress=show_line, engine=engine, **options)
         except KeyboardInterrupt:
-            raise Interrupted("every file is the old or the new one; run it again to go on") from None
+            raise Interrupted("every file is the old or the new one; run it again to continue") from None
         finally:
             line.clear()
         if as_json:
@@ -89,7 +89,7 @@ _SAME_SIGNAL = 0.5  # s
 
 
 class _Stop:
-    """Set by a signal. No lock is taken in a handler, so that none can be waited for in vain."""
+    """Set by a signal. A handler takes no lock, because it could wait for it without end."""
 
     def __init__(self) -> None:
         self._set = False
@@ -97,7 +97,7 @@ class _Stop:
         self.following = False
 
     def is_set(self) -> bool:
-        """Asked for by the loop, which from then on ends by itself."""
+        """Called by the loop, which from then on ends by itself."""
         self.following = True
         return self._set
 
@@ -108,7 +108,7 @@ class _Stop:
     def handle(self, number: int, frame: FrameType | None) -> None:
         """The first signal ends the loop; a second, or one before the loop, interrupts.
 
-        What comes at once after the first is the same: `timeout` signals its child, and then the child's whole group.
+        One right after the first counts as the same: `timeout` signals its child, and then the child's whole group.
         """
         now = time.monotonic()
         if not self.following or (self._set and now - self._since > _SAME_SIGNAL):
@@ -136,7 +136,7 @@ def _signals() -> Iterator[_Stop]:
 
 
 class _Line:
-    """Progress: JSON lines where asked for, else one line that is written over, on a terminal only."""
+    """Progress: JSON lines with --json, else one line that is overwritten, on a terminal only."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json

@@ -68,7 +68,7 @@ _PARTS = (  # of a store; of a segment
     "timeindex", "txnindex",
 )  # fmt: skip
 _LISTS = ("queues", "offsets", "partitions", "segments")
-_MOST_ROWS = 100  # of each list, where --all does not ask for all
+_MOST_ROWS = 100  # of each list, without --all
 
 
 def _print(facts: Facts, *, most: int) -> None:

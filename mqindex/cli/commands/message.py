@@ -89,7 +89,7 @@ def command(
 
 
 def _look(opened: MessageStore, name: str, topic: str | None) -> tuple[list[Message], int]:
-    """The messages of one name, and the exit code that it alone would have."""
+    """The messages of one name, and its exit code."""
     from mqindex.errors import FormatError
 
     try:

@@ -44,11 +44,11 @@ def command(
 ) -> int:
     """Write RocketMQ's index files at INDEX anew, so that mqindex reads one page of a cold file instead of six.
 
-    INDEX is a store, a directory of index files, or one such file. The entries of each slot come to lie side by side;
+    INDEX is a store, a directory of index files, or one such file. The entries of each slot are placed side by side;
     brokers serve and continue such files, with the same answers, from a third of the pages. In DIR/mqindex-index each
-    gets a fence and a key filter, which mqindex uses while nothing is written behind them. DIR must not exist or be
+    gets a fence and a key filter, which mqindex uses until something is written after them. DIR must not exist or be
     empty, and appears only when it is complete. Where DIR is the store of INDEX itself, --force exchanges the files in
-    place: the broker must be stopped, the old files go to mqindex-backup-<UTC> in the store, and `mqindex repair
+    place: the broker must be stopped, the old files go to mqindex-backup-<UTC> there, and `mqindex repair
     --undo` puts them back. Exit code 0: done.
     """
     from mqindex import rocketmq
@@ -57,7 +57,7 @@ def command(
         require_kind(index, None, STORE, INDEX_DIR, INDEX_FILE)
         if os.path.commonpath([os.path.realpath(index), os.path.realpath(out)]) != os.path.realpath(
             out
-        ):  # in place has its own words
+        ):  # in place, another message follows
             require_new(os.path.abspath(out), overwrite=force)  # at once, and not when Spark has started
     try:
         with engine.open() as chosen:

@@ -44,7 +44,7 @@ def command(
     PATH is a RocketMQ store, which gives DIR/index and DIR/consumequeue; a Kafka partition, which gives
     DIR/<20 digits>.index and so on, as Kafka's recovery of every segment would write them; or a Kafka log dir, which
     gives DIR/<topic>-<n>/... It stays untouched. DIR must not exist or be empty, and appears only when it is complete.
-    The space that this needs is said first. Exit code 1: done, but the log is damaged in places.
+    The space that this needs is shown first. Exit code 1: done, but the log is damaged in places.
     """
     if engine.sees(store):
         kind = require_home(store, kind, *HOMES, options=options)

@@ -78,7 +78,7 @@ def command(
                 repair = ["mqindex", "repair", os.path.abspath(path), *(["--deep"] if deep else []), *options.words()]
                 page = press.page(document, health.verify, broker.catalogue(), repair)
                 written = _write(out, page, force=force)
-        finally:  # what long work found is told also where there is no page, or no place for it
+        finally:  # print the result of long work even if the page cannot be made or written
             if as_json:
                 print_json("report", document)
             else:
@@ -90,7 +90,7 @@ def command(
 
 
 def _require_place(out: str, path: str, *, force: bool) -> None:
-    """Now, and not when the work is done: what makes a page is there, and FILE may be written."""
+    """Check before the work, not after it, that a page can be made and FILE be written."""
     from mqindex.html.press import require_installed
 
     require_installed()
@@ -110,7 +110,7 @@ def _press(kind: str) -> Press:
 
 @dataclass
 class _PageOfReason:
-    """Where the block does not get to a report of what is at `path`: a page that says why, before the error goes on."""
+    """If the block fails before it has a report of `path`, write a page that says why, and raise the error again."""
 
     path: str
     out: str | None
@@ -132,6 +132,6 @@ def _unread(path: str, error: Exception) -> bytes:
 
 
 def _write(out: str, page: bytes, *, force: bool) -> str:
-    """How large the file is that appeared."""
+    """Write the page; returns its size, in words."""
     publish_content(out, page, overwrite=force)
     return size(len(page))

@@ -38,8 +38,8 @@ def command(
     unit of the queues is compared with it, and of index files the structure and the ends. Where PATH is a directory of
     index files or one file, each is checked against itself only. Kafka, where PATH is a partition or a log dir: every
     entry of every index, and the checksum of every batch; where it is a segment's .log: that, with the indexes beside
-    it; where it is an index: that, against the log beside it, or by itself. Nothing is written. What `mqindex repair`
-    would do is said at the end. Exit code 1: an error was found.
+    it; where it is an index: that, against the log beside it, or by itself. Nothing is written. The end says
+    what `mqindex repair` would do. Exit code 1: an error was found.
     """
     kind = require_home(path, kind, *VERIFIED, options=options) if engine.sees(path) else unseen_kind(kind, options)
     broker = broker_of(kind)
@@ -51,7 +51,7 @@ def command(
 
 
 def _print(report: Report, home: str, catalogue: Catalogue, repair: Sequence[str]) -> None:
-    """`home`: what can be repaired, by the command `repair`."""
+    """`home`: the store or partition that the command `repair` would repair."""
     found = f", {counts(report.findings)}" if report.findings else ""
     print_line(f"{home}: {'clean' if report.ok else 'not clean'}{found}")
     start = [] if report.start is None else verdict(report.start, home)

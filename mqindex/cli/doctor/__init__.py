@@ -1,1 +1,1 @@
-"""What `mqindex doctor` looks at: each module looks at one side of the machine and gives lines."""
+"""The checks of `mqindex doctor`: each module checks one part of the machine and gives lines."""

@@ -1,4 +1,4 @@
-"""What Spark needs beside its package: Java, the workers' Python, and a C library that it does not mistake."""
+"""What Spark needs beside its package: Java, the workers' Python, and a C library that it recognises."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ANSWERS_WITHIN = 30  # seconds
 
 
 def spark() -> Iterator[Line]:
-    """Nothing where PySpark is not installed: then nothing of it is needed."""
+    """The lines about Spark; none if PySpark is not installed."""
     if importlib.util.find_spec("pyspark") is None:
         return
     yield _java()

@@ -1,4 +1,4 @@
-"""One line of `mqindex doctor`, and how what goes wrong while looking becomes one."""
+"""One line of `mqindex doctor`, and how an error in a check becomes one."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Literal, NamedTuple
 
 __all__ = ["Line", "State", "lines_of"]
 
-State = Literal["works", "limited", "absent"]  # absent: an extra that was not installed, and nobody has to
+State = Literal["works", "limited", "absent"]  # absent: an optional extra that is not installed
 
 
 class Line(NamedTuple):
-    """What was looked at, what was found, and for what does not work: what that means and what to do."""
+    """What was checked, what was found, and, if it does not work, the consequence and what to do."""
 
     state: State
     about: str
@@ -20,9 +20,9 @@ class Line(NamedTuple):
 
 
 def lines_of(about: str, look: Callable[[], Iterable[Line]]) -> Iterator[Line]:
-    """The lines of one look; whatever fails in it is a line too, because a doctor has to go on."""
+    """The lines of one check; a failure in it is a line too, so that the other checks still run."""
     try:
         yield from look()
     except Exception as error:  # a broken installation fails in its own ways
         found = f"{type(error).__name__}: {error}".partition("\n")[0]
-        yield Line("limited", about, found, "this could not be looked at")
+        yield Line("limited", about, found, "this could not be checked")

@@ -58,7 +58,7 @@ def places() -> Iterator[Line]:
     except FileNotFoundError as error:
         yield Line("limited", "temporary files", str(error), "Spark needs such a place: set TMPDIR")
         return
-    if os.stat(temporary).st_dev != os.stat(os.curdir).st_dev:  # the way to `here` may be shut
+    if os.stat(temporary).st_dev != os.stat(os.curdir).st_dev:  # a directory above `here` may not be accessible
         yield _place("temporary files", temporary)
 
 

@@ -138,7 +138,7 @@ def _segment_column(base_offset: int | None, rows: int) -> dict[str, Any]:
 
 
 def _main_columns(rows: npt.NDArray[Any]) -> dict[str, Any]:
-    """What people look for in a batch."""
+    """The columns of a batch that people need most."""
     from mqindex.kafka.log import batches
 
     names = ("position", "size", "base_offset", "last_offset", "count", "max_timestamp", "magic", "producer_id")

@@ -171,7 +171,7 @@ def _end(files: PartitionFiles) -> Facts:
 
 
 def _next_offset(segment: LogSegment) -> Facts:
-    """Found by the offset index, which may lead astray."""
+    """The next offset, found by the offset index, which may be wrong."""
     try:
         return {"next_offset": segment.next_offset}
     except MQIndexError as error:
@@ -206,7 +206,7 @@ def _log_dir(path: str) -> Facts:
 
 
 def _extent(files: PartitionFiles) -> tuple[int, int, Counter[str]]:
-    """Segments and bytes of a partition, and what `missing_indexes` says of them."""
+    """Segments and bytes of a partition, and the result of `missing_indexes`."""
     rows: list[Facts] = [
         {"size": os.path.getsize(each.log), **{kind.value: at for kind, at in each.indexes.items()}}
         for each in files.segments

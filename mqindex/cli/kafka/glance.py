@@ -1,4 +1,4 @@
-"""What lengths and ends tell of a partition or a log dir; none of it is a proof: `verify` reads everything."""
+"""What lengths and ends show of a partition or a log dir; it proves nothing: `verify` reads everything."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def missing_indexes(segments: Iterable[Facts]) -> Counter[str]:
 
 
 def glance_of_log_dir(facts: Facts, missing: Counter[str]) -> Facts:
-    """What does not look well in any partition. Growth would take every partition's log, and is left out."""
+    """Signs of trouble in any partition. Growth is left out: it would need every partition's log."""
     segments = sum(row["segments"] for row in facts["partitions"])
     worries = ["the last exit was unclean"] if not facts["clean_shutdown"] and facts["lock"] == "free" else []
     return {"worries": [*worries, *_worries(missing, segments)], "missing": _plain(missing)}
 
 
 def glance_of_partition(facts: Facts, segments: Sequence[SegmentFiles]) -> Facts:
-    """What does not look well in a partition, and how fast it grows."""
+    """Signs of trouble in a partition, and how fast it grows."""
     rows = facts["segments"]
     missing = missing_indexes(rows)
     return {

@@ -76,11 +76,11 @@ def kind_of_directory(path: str) -> str | None:
 
 
 def kind_of_name(path: str) -> str | None:
-    """The kind of a file that has the name of a segment's; None: its name does not say it."""
+    """The kind of a file that has the name of a segment's; None: its name does not show it."""
     name = os.path.basename(path)
     if not _NAME.fullmatch(name):
         return None
-    with open(path, "rb", opener=regular):  # or the error that says why not
+    with open(path, "rb", opener=regular):  # raises if it cannot be read
         return _EXTENSIONS[name.split(".")[1]]
 
 

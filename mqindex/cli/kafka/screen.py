@@ -1,4 +1,4 @@
-"""The first screen of `mqindex info` of a partition or a log dir: what does not look well, indexes, sizes, growth."""
+"""The first screen of `mqindex info` of a partition or a log dir: signs of trouble, indexes, sizes, growth."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LARGEST: Final = 5  # partitions
 
 
 def print_screen(facts: Facts) -> None:
-    """What fits one screen, of the facts of a partition or a log dir and its `glance`."""
+    """Print one screen with the facts of a partition or a log dir and its `glance`."""
     seen, path = facts["glance"], shlex.quote(facts["path"])
     print_fields(
         [

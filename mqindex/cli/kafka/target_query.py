@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 __all__ = ["print_answers"]
 
 _BATCH = ("position", "size", "base_offset")
-Answer = dict[str, Any]  # what was asked, and where it is; None: nowhere
+Answer = dict[str, Any]  # the target, and where it is; None: nowhere
 Find = Callable[[str, "Targets"], Iterator[Answer]]
 
 
 def print_answers(kind: str, path: str, question: Question, *, as_json: bool) -> int:
-    """A line an answer; how many targets were found."""
+    """Print one line for each answer; returns how many targets were found."""
     by_time = bool(question.timestamps)
     if by_time == bool(question.offsets):
         raise Trouble(f"expected either --offset or --timestamp, got {'both' if by_time else 'none'}")
@@ -57,7 +57,7 @@ _TEXTS = ("segment", "time")
 
 
 def _with_time(answer: Answer) -> Answer:
-    """The answer, and the time that it found as people write it."""
+    """The answer, with its time also as people write it."""
     moment = answer.get("found_timestamp", answer.get("entry_timestamp"))
     return answer if moment is None else {**answer, "time": iso(moment) if moment >= 0 else ""}
 
@@ -143,7 +143,7 @@ def _records(path: str, targets: Targets) -> Iterator[Answer]:
         yield _record(timestamp, None if offset < 0 else (moment, offset))
 
 
-_FINDS: Final[dict[tuple[str, bool], Find]] = {  # by the kind, and whether a time is asked for
+_FINDS: Final[dict[tuple[str, bool], Find]] = {  # by the kind, and whether the target is a time
     (kinds.OFFSET_INDEX, False): _entries_by_offset,
     (kinds.TIME_INDEX, True): _entries_by_time,
     (kinds.SEGMENT, False): _batches_of_segment,

@@ -53,7 +53,7 @@ def screen(facts: dict[str, Any]) -> None:
 
 
 def query(kind: str, path: str, question: Question, options: BrokerOptions, *, as_json: bool) -> int:
-    """Print where the messages of keys are; how many there are."""
+    """Print where the messages of keys are; returns how many there are."""
     from mqindex.cli.rocketmq.key_query import print_hits
 
     if question.offsets or question.timestamps:
@@ -66,7 +66,7 @@ def query(kind: str, path: str, question: Question, options: BrokerOptions, *, a
 
 
 def require_log(path: str, options: StoreArguments) -> None:
-    """The store at `path` has a commit log; where only a cluster sees the store, its workers find out."""
+    """Raise unless the store at `path` has a commit log; if only a cluster sees the store, its workers check it."""
     from mqindex.rocketmq.options import store_options
     from mqindex.rocketmq.store import require_parts
 

@@ -1,6 +1,6 @@
-"""What headers and ends tell of a whole store: would a broker start, what do index and queues cover, how fast it grows.
+"""What headers and ends show of a whole store: would a broker start, what do index and queues cover, how it grows.
 
-Nothing is read that grows with the store, so that none of it is a proof: `verify` reads everything.
+Nothing is read that grows with the store, so it proves nothing: `verify` reads everything.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def glance(path: str, facts: Facts, options: StoreArguments) -> Facts:
 
 
 def _worries(facts: Facts, seen: Facts) -> Iterator[str]:
-    """What does not look well, in words; none is no proof."""
+    """Signs of trouble, in words; without any there may still be errors."""
     if seen["start"]["starts"] is False:
         yield "a broker would not start"
     if facts["abort"] and facts["lock"] == "free":
@@ -56,7 +56,7 @@ def _worries(facts: Facts, seen: Facts) -> Iterator[str]:
 
 
 def covered_share(coverage: Facts, name: str) -> float | None:
-    """How much of the log is covered, 0 to 1; None: by nothing that is there."""
+    """How much of the log is covered, 0 to 1; None: the part that would cover it is missing."""
     begin, end = coverage["log"]
     if coverage[name] is None:
         return None
@@ -86,7 +86,7 @@ def _of_log(path: str, facts: Facts, options: StoreArguments) -> Facts:
     try:
         with CommitLog.open(chosen.commitlog, mapped_file_size=chosen.mapped_file_size) as log:
             return {"coverage": _coverage(log, facts), "rates": _rates(log, facts)}
-    except (MQIndexError, OSError):  # the facts of the log say so
+    except (MQIndexError, OSError):  # the facts of the log have the error
         return {}
 
 
@@ -108,7 +108,7 @@ def _coverage(log: CommitLog, facts: Facts) -> Facts:
 
 
 def _extent(facts: Facts) -> tuple[int, int]:
-    """Begin and end of the log, found already: its last file is not read again."""
+    """Begin and end of the log, from its facts: its last file is not read again."""
     return facts["commitlog"]["min_phy_offset"], facts["commitlog"]["max_phy_offset"]
 
 
@@ -123,7 +123,7 @@ def _merged(ranges: Iterable[tuple[int, int]], begin: int, end: int) -> list[lis
 
 
 def _size(log: CommitLog, phy_offset: int) -> int:
-    """The size of a message; 0 where none is to be read there."""
+    """The size of a message; 0 where none can be read."""
     try:
         return log.get_message(phy_offset).size
     except (MQIndexError, ValueError):
@@ -140,7 +140,7 @@ def _queues_end(facts: Facts) -> int | None:
 
 
 def _rates(log: CommitLog, facts: Facts) -> Facts | None:
-    """Bytes and messages a day, between the times of the first message and of the last that index or queues know."""
+    """Bytes and messages a day, between the times of the first message and of the last one in index or queues."""
     begin, end = _extent(facts)
     first, last = _stored(log, begin), _last_time(log, facts)
     size = a_day(end - begin, first, last)
@@ -163,7 +163,7 @@ def _stored(log: CommitLog, phy_offset: int) -> int | None:
 
 
 def _last_time(log: CommitLog, facts: Facts) -> int | None:
-    """By the queue that reaches farthest; else by the headers of the index."""
+    """The time by the queue that reaches farthest; else by the headers of the index."""
     from mqindex.rocketmq import ConsumeQueue
 
     rows = [row for row in (facts.get("consumequeue") or {}).get("queues", ()) if row["units"]]
@@ -179,7 +179,7 @@ def _last_time(log: CommitLog, facts: Facts) -> int | None:
 
 
 def _lag(rows: Iterable[Facts]) -> list[Facts]:
-    """Each group's messages not consumed yet, the largest first; `unknown`: queues of it that the store has not."""
+    """Each group's messages not consumed yet, the largest first; `unknown`: its queues that the store does not have."""
     groups: dict[str, Facts] = defaultdict(lambda: {"lag": 0, "queues": 0, "unknown": 0})
     for row in rows:
         group = groups[row["group"]]

@@ -26,11 +26,11 @@ __all__ = ["print_hits"]
 
 Show = Callable[[list[str], list[list[int]], list[bool]], None]  # of a batch: keys, places, whether there are more
 
-_TOPICS = 5  # named where there are others than the one that was asked for
+_TOPICS = 5  # named where the store has others than the requested one
 
 
 def print_hits(kind: str, path: str, question: Question, options: StoreArguments, *, as_json: bool) -> int:
-    """A line a hit, or as JSON a key; how many hits there were. What --max-num leaves out is said on stderr."""
+    """Print a line for each hit, as JSON for each key; returns how many hits there were. stderr names what is cut."""
     topic, found, cut = argument_text(question.topic or "", "topic"), 0, 0
     unread: list[str] = []
     with _open(path, kind, options, unread) as index, open_log(kind, path, question, options) as log:
@@ -78,7 +78,7 @@ def _find(
 
 
 class _Places:
-    """A line a hit: where it is."""
+    """Prints a line for each hit: where it is."""
 
     def __init__(self) -> None:
         self._rows = Rows([Column("phy_offset", 20), Column("key")])
@@ -88,7 +88,7 @@ class _Places:
 
 
 class _JsonLines:
-    """A line a key; with a log the messages too."""
+    """Prints a line for each key; with a log the messages too."""
 
     def __init__(self, topic: str, log: CommitLog | None) -> None:
         self._topic, self._log = topic, log
@@ -102,7 +102,7 @@ class _JsonLines:
 
 
 def _other_topics(store: str, topic: str) -> str:
-    """Which topics a store has queues of, where this one is not among them."""
+    """The topics that have queues in a store, if this one is not among them."""
     from mqindex.rocketmq.queue.queue_files import subdirectories
 
     there = sorted(os.path.basename(path) for path in subdirectories(os.path.join(store, "consumequeue")))

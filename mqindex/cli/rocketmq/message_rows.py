@@ -27,7 +27,7 @@ _TITLES = ("store_time", "topic", "queue_id", "queue_offset", "phy_offset", "tag
 
 @contextmanager
 def open_log(kind: str, path: str, question: Question, options: StoreArguments) -> Iterator[CommitLog | None]:
-    """The log of a store, where messages are asked for; None: they are not."""
+    """The log of a store, if messages are requested; None: they are not."""
     from mqindex.rocketmq import CommitLog
     from mqindex.rocketmq.options import store_options
 
@@ -42,7 +42,7 @@ def open_log(kind: str, path: str, question: Question, options: StoreArguments) 
 
 
 def hit_fields(log: CommitLog, phy_offset: int) -> dict[str, Any]:
-    """A message as plain data, with the beginning of its body; only its place, where the log has it no more."""
+    """A message as plain data, with the beginning of its body; only its place if the log no longer has it."""
     message = _read(log, phy_offset)
     if message is None:
         return {"phy_offset": phy_offset, "store_timestamp": None}

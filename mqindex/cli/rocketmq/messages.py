@@ -1,4 +1,4 @@
-"""Messages of a RocketMQ store, found by what names them, and shown whole."""
+"""Messages of a RocketMQ store, found by an offset or id, and shown whole."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ __all__ = ["Body", "absence", "find_messages", "message_fields", "print_message"
 
 _NUMBER = re.compile(r"[0-9]{1,19}")
 _PHY_OFFSET = re.compile(r"[0-9]{1,19}")
-_MOST_OF_AN_ID = 64  # messages: a retry, a transaction and a dead letter keep the id of the message they are of
-_BEGINNING: Final = 1024  # characters of a body that are shown where --body does not ask for it
+_MOST_OF_AN_ID = 64  # messages: a retry, a transaction and a dead letter keep the id of their original message
+_BEGINNING: Final = 1024  # characters of a body that are shown without --body
 _WIDEST_NAME = 27  # of a property, to be aligned with the fields
 _WIDE, _NARROW = 16, 8  # bytes in a line of hex
 
@@ -42,7 +42,7 @@ class Body:
 
     @classmethod
     def of(cls, message: Message) -> Body:
-        """The body of a message; what is wrong with it is a sentence here."""
+        """The body of a message; an error is a sentence in `problem`."""
         from mqindex.rocketmq.log.body import codec_of
 
         codec = None
@@ -74,7 +74,7 @@ def _inner_batch(message: Message) -> str:
 def find_messages(store: MessageStore, name: str, topic: str | None) -> list[Message]:
     """The messages of a phy offset, an offset message id, or a UNIQ_KEY, which several may have; in the log's order.
 
-    `FormatError`: the one that is meant is damaged. `Trouble`: only an index could find it, and there is none.
+    `FormatError`: the requested message is damaged. `Trouble`: only an index could find it, and there is none.
     """
     if _PHY_OFFSET.fullmatch(name):
         phy_offset = int(name)
@@ -100,14 +100,14 @@ def _topics(store: MessageStore, topic: str | None) -> list[str]:
 
 
 def absence(store: MessageStore, name: str, topic: str | None) -> str:
-    """That there is no such message, and what was looked at."""
+    """The sentence that there is no such message, and what was searched."""
     log = store.commit_log
     extent = f"the log has {log.min_phy_offset} to {log.max_phy_offset}"
     if _PHY_OFFSET.fullmatch(name):
         return f"no message begins at phy offset {name}: {extent}"
     looked = _topics(store, topic)
     where = f"topic {looked[0]}" if len(looked) == 1 else plural(len(looked), "topic")
-    return f"no message has the id {name}: {extent}, and the index was asked for it in {where}"
+    return f"no message has the id {name}: {extent}, and the index has none for it in {where}"
 
 
 def message_fields(message: Message, body: Body, form: str | None) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def queues_facts(path: str) -> Facts:
 def consumer_offsets_facts(directory: str, queues: str) -> Facts:
     """What each group has consumed, by the files in a store's `config` directory, and its lag.
 
-    `queues`: the directory of the store's consume queues; without it nothing is known of a lag.
+    `queues`: the directory of the store's consume queues; without it the lag is not known.
     """
     from mqindex.rocketmq import ConsumerOffsets
 

@@ -21,7 +21,7 @@ _HOMES = ("consumequeue", "consumequeue_ext", _BATCH)
 
 
 def queue_of(path: str) -> dict[str, Any]:
-    """The topic and the queue id that a queue's directory is named by; nothing where it lies elsewhere."""
+    """The topic and the queue id in the path of a queue's directory; none if it is not in its place."""
     above, topic, number = ("", "", *os.path.abspath(path).split(os.sep))[-3:]
     return {"topic": topic, "queue_id": int(number)} if above in _HOMES and number.isdecimal() else {}
 
@@ -33,7 +33,7 @@ def home_of(path: str) -> tuple[str, str | None]:
 
 
 def is_batch(home: str) -> bool:
-    """Whether batch queues are in there."""
+    """Whether the directory has batch queues."""
     return os.path.basename(home) == _BATCH
 
 

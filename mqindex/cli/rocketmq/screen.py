@@ -23,7 +23,7 @@ _WHY_INDEX = ": messages without keys, or missing entries"
 
 
 def print_screen(facts: Facts) -> None:
-    """What fits one screen, of the facts of a store and its `glance`."""
+    """Print one screen with the facts of a store and its `glance`."""
     seen, path = facts["glance"], shlex.quote(facts["path"])
     print_fields(
         [

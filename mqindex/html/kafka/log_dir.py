@@ -51,7 +51,7 @@ def log_dir_of(facts: Facts) -> Section:
 
 
 def lost_times() -> Note:
-    """What it means that time indexes are lost."""
+    """The consequences of lost time indexes."""
     return Note(_LOST, "bad")
 
 

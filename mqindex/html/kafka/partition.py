@@ -207,5 +207,5 @@ def _producers(facts: Facts, *path: str | int) -> Iterable[Block]:
     table = Table("Largest producers", [Column(title, number=True) for title in titles], rows)
     labels = [str(each["producer_id"]) for each in biggest]
     picture = ranked("partition-producers", labels, [each["bytes"] for each in biggest], size)
-    says = "Bytes that the largest producers wrote, by their ids. Producers without an id are not told apart."
+    says = "Bytes that the largest producers wrote, by their ids. Producers without an id are not distinguished."
     yield Figure(picture, "Largest producers", says, data=table)

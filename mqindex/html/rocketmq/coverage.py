@@ -1,4 +1,4 @@
-"""Coverage: the log as a line, and what index and queues have of it; its files over time."""
+"""Coverage: the log as a line, and what index and queues cover of it; its files over time."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _parts(facts: Facts) -> Table:
 
 
 def _times(facts: Facts) -> Iterable[Block]:
-    """When what was stored: offsets against time, and the time that each file spans."""
+    """Times: offsets against time, and the time that each file spans."""
     cover, index = facts.get("coverage"), facts.get("index") or {"files": []}
     points = [(one["timestamp"], one["phy_offset"]) for one in cover["timeline"] if in_calendar(one["timestamp"])]
     if len(points) > 1:
@@ -177,4 +177,4 @@ def _stale(facts: Facts) -> Table:
         for i, one in enumerate(facts.get("coverage", "stale"))
     ]
     columns = (Column("kind"), Column("path"), Column("at byte", number=True))
-    return Table("Stale: no message of the log stands behind it", columns, rows)
+    return Table("Stale: parts that belong to no message of the log", columns, rows)

@@ -19,7 +19,7 @@ def index_of(facts: Facts) -> Section:
     tiles: list[tuple[str, Cell]] = [
         ("entries in good files", facts("index", "entries")),
         ("room in these files", facts("index", "capacity")),
-        ("entries that the log asks for", facts("index", "log_entries")),
+        ("entries that the log gives", facts("index", "log_entries")),
         ("entries an hour, newest file", facts("index", "entries_per_hour")),
         ("the newest file is full at", facts("index", "rolls_at", form=moment)),
         ("keys a message, mean", facts("index", "mean_keys")),

@@ -40,7 +40,7 @@ def topics_of(facts: Facts) -> Section:
     blocks += _queues(facts)
     blocks += _tags(facts)
     lead = "A message counts in each queue that the broker gives it to. Messages and bytes are exact; times, sizes and "
-    lead += "tags are estimates where only a sample was looked at."
+    lead += "tags are estimates where only a sample was read."
     return Section("topics", "Topics and queues", blocks, lead)
 
 
@@ -119,7 +119,7 @@ def _kinds(facts: Facts) -> Table:
 
 
 def _queues(facts: Facts) -> Iterable[Block]:
-    """Of the largest topics that have several queues: how evenly they are filled."""
+    """How evenly the queues are filled, for the largest topics with several queues."""
     topics = facts.get("topics", "topics")
     several = [i for i, one in enumerate(topics) if one["queue_count"] > 1][:_SHOWN]
     for i in several:

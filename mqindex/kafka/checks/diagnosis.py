@@ -133,7 +133,7 @@ def map_segments(
     *,
     name: str,
 ) -> list[Result]:
-    """A stage over segments, small ones together: a task has 64 MiB of log or more, as far as there is."""
+    """Map a stage over segments, small ones grouped: each task gets 64 MiB of log or more, if there is so much."""
     groups: list[list[Item]] = []
     weights: list[int] = []
     for item, size in zip(items, sizes, strict=True):
@@ -148,7 +148,8 @@ def map_segments(
 def replay(engine: Engine, partition: Partition, events: Sequence[Any], readable: Sequence[bool]) -> Replayed:
     """The transactions of a partition.
 
-    After a segment that cannot be read to its end, the next snapshot has what is open; without one nothing is known.
+    After a segment that cannot be read to its end, the open transactions come from the next snapshot; without one they
+    are not known.
     """
     going, done = Replay(partition.begun), Replayed()
     for number, files in enumerate(partition.segments):

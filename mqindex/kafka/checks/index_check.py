@@ -1,7 +1,7 @@
 """Offset and time index of one segment against its log: what misleads a broker, what merely differs from a rebuild.
 
-An entry is right when no search that begins at it passes over what it looks for; one of another origin is no error:
-followers, the cleaner and older brokers write other entries than a rebuild does.
+An entry is right when no search that begins at it misses its target. Entries that differ from a rebuild's are no error:
+followers, the cleaner and older brokers write others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # relative offsets
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What the log of a segment demands of its two indexes.
+    """What the log of a segment requires of its two indexes.
 
     `open`: the segment's indexes may be longer than their entries, and end before the log does: it is the last one, and
     nobody closed it. `entries`: how many a rebuild writes.
@@ -42,7 +42,7 @@ class Expectation:
     open: bool
 
     def closed(self) -> Expectation:
-        """The same of a segment that was closed."""
+        """The same for a closed segment."""
         return replace(self, open=False)
 
     def of_a_longer_interval(self) -> Expectation:
@@ -50,7 +50,7 @@ class Expectation:
         return replace(self, entries={**self.entries, IndexKind.OFFSET: 0})
 
 
-# ---- one file for itself
+# ---- one file by itself
 
 
 def check_shape(path: str, kind: IndexKind, entries: Entries, *, may_be_longer: bool) -> list[Finding]:
@@ -84,9 +84,9 @@ def check_entries(
     *,
     replaced: bool,
 ) -> tuple[list[Finding], list[Finding]]:
-    """Findings of the offset and of the time index; None: one that is not looked at.
+    """Findings of the offset and of the time index; None: a file that is not checked.
 
-    A search by time goes on through the offset index: the one that exists; `rebuilt`, relative offsets and positions as
+    A search by time continues in the offset index: the one that exists; `rebuilt`, relative offsets and positions as
     a rebuild writes them, where that one is missing, or wrong, or to be `replaced`.
     """
     none = np.empty(0, np.int64)
@@ -110,7 +110,7 @@ def _last(lookup: _Pairs, expectation: Expectation) -> npt.NDArray[np.int64]:
 def _looked_up(
     offsets: npt.NDArray[np.int64], positions: npt.NDArray[np.int64], targets: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Where a search for each target starts: at the entry that is not greater, or at 0."""
+    """Where a search for each target starts: at the last entry that is not greater, or at 0."""
     return np.concatenate([[0], positions])[np.searchsorted(offsets, targets, "right")]
 
 
@@ -180,9 +180,9 @@ def _cut(offsets: npt.NDArray[np.int64], expectation: Expectation) -> npt.NDArra
 
 
 def _least(facts: LogFacts, last_position: npt.NDArray[np.int64], expectation: Expectation) -> int:
-    """What the last entry's timestamp must be, at the least: an open index has an entry with each of the other index's.
+    """The least that the last entry's timestamp must be: an open index gets an entry with each of the offset index.
 
-    Where that one has none, though a rebuild writes some, it is as if this one were closed.
+    Where the offset index has none, though a rebuild writes some, the rule of a closed index holds.
     """
     if not expectation.open or (not len(last_position) and expectation.entries[IndexKind.OFFSET]):
         return expectation.max_timestamp
@@ -191,7 +191,7 @@ def _least(facts: LogFacts, last_position: npt.NDArray[np.int64], expectation: E
 
 
 def _empty(path: str, expectation: Expectation) -> Iterator[Finding]:
-    """No entry where a rebuild writes some: every answer is right, and slow; a follower's one append leaves it so."""
+    """No entry where a rebuild writes some: answers are right, but slow. A follower that appends once leaves it so."""
     if expectation.entries[IndexKind.OFFSET]:
         expected = plural(expectation.entries[IndexKind.OFFSET], "entry")
         yield catalogue.OFFSET_INDEX_EMPTY.finding(path, expected=expected, got="no entry")

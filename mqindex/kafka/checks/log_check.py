@@ -22,7 +22,7 @@ _ZEROS: Final = 1 << 20
 
 
 def refused(path: str, error: MQIndexError) -> Finding:
-    """A log that a broker's recovery does not survive, or that cannot be opened."""
+    """A log on which a broker's recovery fails, or that cannot be opened."""
     kind = catalogue.LOG_CANNOT_BE_READ if error.hint else catalogue.LOG_REFUSED
     return kind.finding(path, error.at, error.field, error.expected, error.got, what=error.what, hint=error.hint)
 
@@ -38,9 +38,9 @@ def size_now(segment: LogSegment) -> int:
 
 
 def has_grown(segment: LogSegment, made: Recovered) -> bool:
-    """Whether somebody has written more since the log was read: it is longer, or where a recovery ended is a batch now.
+    """Whether somebody has written more since the log was read: it is longer, or has a batch where a recovery ended.
 
-    The latter is so in a log that is preallocated: zeros follow its batches, and its length stays.
+    The latter happens in a preallocated log: zeros follow its batches, and its length stays.
     Source: Kafka 4.1.0 `FileRecords.open`, `LogConfig.PREALLOCATE_CONFIG`.
     """
     if size_now(segment) > segment.size:
@@ -58,7 +58,7 @@ def is_being_written(segment: LogSegment, made: Recovered) -> bool:
 
 
 def is_contradictory(made: Recovered) -> bool:
-    """Whether batches with good checksums contradict each other: which of them is right, the log does not say."""
+    """Whether batches with good checksums contradict each other: the log does not show which of them is right."""
     return bool(made.oddities)
 
 
@@ -97,7 +97,7 @@ def end_findings(segment: LogSegment, made: Recovered, ends: Sequence[int]) -> l
     Notes
     -----
     Source: Kafka 4.1.0 `UnifiedLog.close` and `roll`, which write a snapshot of the log's end;
-    `ProducerStateManager.truncateAndReload`, which takes those above it away.
+    `ProducerStateManager.truncateAndReload`, which removes those above it.
     """
     log = segment.log_bytes()
     for end in ends:

@@ -23,8 +23,8 @@ _NONE = -(2**63)
 def check_records(segment: LogSegment, stop: int) -> list[Finding]:
     """Findings of the batches before position `stop`.
 
-    A batch that cannot be read to its last record ends every consumer there. One whose records are later than it says
-    is passed over by searches by time, in a broker too.
+    Every consumer stops at a batch that cannot be read to its last record. A batch whose records are later than its
+    header says is skipped by searches by time, in a broker too.
     """
     findings: list[Finding] = []
     first: tuple[int, int, int] | None = None

@@ -31,7 +31,7 @@ class SegmentRepair:
 
 
 def planned_repairs(diagnosed: DiagnosedPartition) -> list[SegmentRepair]:
-    """Segment by segment, where there is anything to do. A segment whose files a broker exchanges is left to it."""
+    """Segment by segment, where there is anything to do. A segment whose files a broker is exchanging is left out."""
     repairs = []
     sizes = diagnosed.partition.sizes
     for segment, aborted, size in zip(diagnosed.segments, diagnosed.transactions.aborted, sizes, strict=True):

@@ -1,7 +1,7 @@
 """One segment: its log, its indexes against its log, and what the transactions of its partition need to know of it.
 
-This is the stage that verify and repair share. The log is read once, by what a broker's recovery reads; only where an
-index is not exactly what that would write are the batch headers gone over again.
+This is the stage that verify and repair share. The log is read once, as by a broker's recovery; the batch headers are
+read again only where an index is not exactly what the recovery would write.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from mqindex.kafka.checks.log_check import (
 from mqindex.kafka.checks.record_check import check_records
 from mqindex.kafka.checks.segment_count import CountedSegment, Counting, count_segment
 from mqindex.kafka.checks.segment_indexes import CheckedIndexes, check_indexes
+from mqindex.kafka.checks.threaded_recovery import recover_with_threads
 from mqindex.kafka.index.transaction_index import read_aborted
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.batches import batch_rows
-from mqindex.kafka.log.log_recovery import recover_with_threads
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.partition.leader_epochs import RUN
@@ -49,7 +49,7 @@ _LEFT = "left as it is: the log contradicts itself, and perhaps the index is rig
 class SegmentCheck:
     """One segment to check. `last`: of its partition; `clean`: whether its broker closed it, None: unknown.
 
-    `ends`: offsets where it ended before. `threads`: processors that have nothing else to do. `counting`: what to count
+    `ends`: offsets where it ended before. `threads`: how many processors are free. `counting`: what to count
     for a health report.
     """
 
@@ -70,9 +70,9 @@ class CheckedSegment:
     `wrong`: the indexes that a repair writes anew; `differing`: sound ones that a rebuild would write
     otherwise. `readable`: the log is good to its last batch, so `events` are all there are. `transactions`: bytes of
     the `.txnindex`, None: there is none. `epochs`: runs of leader epochs. `contradictory`: the log's batches contradict
-    each other. `refusal`: why a broker's recovery does not survive the log, `out_of_order`: because offsets go back;
-    `cut`: bytes that it cuts. `gone`: a broker deleted the segment before it was read; `grew`: somebody wrote more
-    while it was, or cut it. `counted`: what it consists of; None: not asked for, or not to be read.
+    each other. `refusal`: why a broker's recovery fails on the log, `out_of_order`: because offsets go back;
+    `cut`: bytes that it cuts. `gone`: a broker deleted the segment before it was read; `grew`: the log was
+    written or cut meanwhile. `counted`: what it consists of; None: not asked for, or not to be read.
     """
 
     files: SegmentFiles
@@ -104,7 +104,7 @@ class CheckedSegment:
         self.open, self.entries = indexes.open, sum(indexes.entries.values())
 
     def leave_indexes(self) -> None:
-        """Where the log contradicts itself, an index that is there may be of the log as it was: it is not replaced."""
+        """Replace no index of a log that contradicts itself: the index may be right for the log as it was."""
         there = set(self.files.indexes.values())
         self.wrong -= self.files.indexes.keys()
         self.findings = [
@@ -115,8 +115,8 @@ class CheckedSegment:
 def check_segment(check: SegmentCheck) -> CheckedSegment:
     """Check one segment. Whatever its files hold ends in findings.
 
-    A broker may delete or clean it meanwhile: then what is there now is checked. Where it writes more, and something is
-    found, it was perhaps about to write just that, or to make an index of a new segment: so that is looked at again.
+    If a broker deletes or cleans it meanwhile, what is there now is checked. If a broker is writing it and something is
+    found, it is checked again: the broker was perhaps about to write just that, or to make an index of a new segment.
     """
     looks = _LOOKS
     for _ in range(_TRIES):

@@ -25,7 +25,7 @@ from mqindex.kafka.partition.survey import Survey
 __all__ = ["DETAILED", "CountedSegment", "Counting", "Expanded", "count_segment", "plan_counting"]
 
 DETAILED: Final = 100
-"""So many partitions of a log dir are reported one by one."""
+"""How many partitions of a log dir are reported one by one."""
 
 _POINTS: Final = 200  # stretches of a partition's log
 _LOOKED_AT: Final = 64  # batches of a segment, from which the sample is taken
@@ -51,7 +51,7 @@ class Expanded:
     expanded: int = 0
 
     def add(self, other: Expanded) -> None:
-        """Those of another segment too."""
+        """Add those of another segment."""
         self.batches += other.batches
         self.stored += other.stored
         self.expanded += other.expanded
@@ -60,7 +60,7 @@ class Expanded:
 @dataclass(slots=True)
 class CountedSegment:
     """`expanded`: by codec. `index_bytes`, `entries`: of the indexes that are there; `log_bytes`: of the whole file.
-    `max_timestamp`: the greatest of the good batches, -1: none; `modified`: when the log was, in ms.
+    `max_timestamp`: the greatest of the good batches, -1: none; `modified`: when the log was modified, in ms.
     """
 
     tally: LogTally
@@ -73,9 +73,9 @@ class CountedSegment:
 
 
 def plan_counting(found: Survey, *, deep: bool) -> list[list[Counting]]:
-    """For each segment of each partition: stretches for the largest partitions, a sample that costs next to nothing.
+    """For each segment of each partition: stretches for the largest partitions, and a small sample.
 
-    What the segments may decompress is given to every so many of them, where it would be too little for each.
+    Where the bytes to decompress would be too few for each segment, only one segment in several gets some.
     """
     largest = set(sorted(range(len(found.partitions)), key=lambda number: -found.partitions[number].bytes)[:DETAILED])
     least = _AT_LEAST // max(1, sum(len(partition.segments) for partition in found.partitions))
@@ -120,7 +120,7 @@ def _spread(segment: LogSegment, made: Recovered) -> npt.NDArray[Any]:
 
 
 def _expanded(log: Any, rows: npt.NDArray[Any], allowed: int) -> dict[int, Expanded]:
-    """Some of each codec, as far as the allowed bytes go. What does not decompress is `deep`'s business."""
+    """Some batches of each codec, within `allowed` bytes. Only `deep` reports those that do not decompress."""
     codecs = codec_of(rows)
     compressed = np.unique(codecs[codecs > 0]).tolist()
     found = {codec: Expanded() for codec in compressed}
@@ -132,7 +132,7 @@ def _expanded(log: Any, rows: npt.NDArray[Any], allowed: int) -> dict[int, Expan
                 if stop - start > left:
                     continue
                 payload = payload_of(log, rows, row)
-            except ImportError:  # the extra is not installed: what it would say is not known
+            except ImportError:  # the extra is not installed: the ratio is not known
                 break
             except FormatError as error:
                 if was_cut(error):

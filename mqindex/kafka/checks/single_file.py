@@ -1,7 +1,7 @@
 """One file of a segment: what it is checked with, and which findings are about it.
 
-An index is compared with its log, a log with its indexes. Which transactions are open before a segment, a snapshot
-has; where there is none, the segments before it are read too.
+An index is compared with its log, a log with its indexes. The transactions that are open before a segment come from a
+snapshot; where there is none, the segments before it are read too.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def diagnose_file(engine: Engine, found: Survey, *, deep: bool, count: bool = Fa
     transactions = _last(diagnosis).files.place_of(IndexKind.TRANSACTION)
     if any(finding.path == transactions for finding in _last(diagnosis).findings):
         whole = run_one(engine, _survey_from_start, Order(found.file, found.options), "look at the files")
-        if whole != found:  # what hides committed records of earlier segments, only those show
+        if whole != found:  # only earlier segments show whether an entry hides their records
             diagnosis = diagnose(engine, whole, deep=deep, count=count)
     return _narrowed(diagnosis, found.file)
 
@@ -134,7 +134,7 @@ def _last(diagnosis: Diagnosis) -> CheckedSegment:
 
 
 def _narrowed(diagnosis: Diagnosis, path: str) -> Diagnosis:
-    """Of the last segment that was looked at, what belongs to the file."""
+    """What was found of the file, which is one of the last segment that was checked."""
     (home,), segment, kinds = diagnosis.partitions, _last(diagnosis), _kinds(path)
     about = {segment.files.log}
     for kind in kinds:

@@ -1,4 +1,4 @@
-"""What a broker's next start would do with a log dir or a partition: would it come up, what would it cut and delete?
+"""What a broker's next start would do with a log dir or a partition: would it start, what would it cut and delete?
 
 Source: Kafka 4.1.0 `LogManager.loadLogs`, `LogLoader.load`, `UnifiedLog.parseTopicPartitionName`, `MetaProperties`,
 `CheckpointFile`, `PartitionMetadataReadBuffer`, `LogFileUtils.offsetFromFile`.
@@ -37,7 +37,7 @@ _OFFLINE: Final = "a broker puts the log dir offline, and stops if it has no oth
 
 @dataclass(slots=True)
 class StartFiles:
-    """What is in the way of a start, what it would delete, whatever the logs hold, and who holds the lock.
+    """What prevents a start, what it would delete whatever the logs hold, and who holds the lock.
 
     `points`: by a partition's name, up to which offset its log was on the disk.
     """

@@ -19,7 +19,7 @@ __all__ = ["verdict"]
 
 @dataclass(slots=True)
 class _Recovery:
-    """What recoveries of all partitions come to. `cuts`: logs that get shorter, or empty."""
+    """The results of the recoveries of all partitions. `cuts`: logs that get shorter, or empty."""
 
     recovers: int = 0
     cuts: list[str] = field(default_factory=list)
@@ -29,7 +29,7 @@ class _Recovery:
 
 
 def verdict(engine: Engine, diagnosis: Diagnosis) -> tuple[Start, list[Finding]]:
-    """The verdict on a partition or log dir, and the findings that nothing else makes.
+    """The verdict on a partition or log dir, and the findings that no other check makes.
 
     Notes
     -----
@@ -54,9 +54,9 @@ def verdict(engine: Engine, diagnosis: Diagnosis) -> tuple[Start, list[Finding]]
 
 
 def _load(one: DiagnosedPartition, point: int, done: _Recovery) -> None:
-    """First what has no `.index`; then, after an unclean stop, all from the segment of the recovery point on.
+    """Recover segments without `.index` first; then, after an unclean stop, all from the one of the recovery point on.
 
-    Before that the `.txnindex` of each segment with an `.index` is looked at, whose version no recovery mends.
+    Before that the `.txnindex` of each segment with an `.index` is checked: no recovery mends a wrong version.
     """
     segments = [segment for segment in one.segments if not segment.gone]
     for segment in segments:
@@ -88,7 +88,7 @@ def _load(one: DiagnosedPartition, point: int, done: _Recovery) -> None:
 
 
 def _check_start(one: DiagnosedPartition, segments: list[CheckedSegment], done: _Recovery) -> None:
-    """A log that ends below the offset at which it is said to start is deleted, segment by segment."""
+    """A log that ends below its start offset in the checkpoint is deleted, segment by segment."""
     if not segments or segments[-1].refusal is not None:
         return
     last = segments[-1]

@@ -62,13 +62,13 @@ def check_transactions(
     log_start: int = 0,
 ) -> list[Finding]:
     """Findings of one `.txnindex`; `data` None: it is missing. `open_end`: its last entries may not have been written.
-    `log_start`: nobody reads below; a transaction that ended there misleads nobody.
+    `log_start`: no reader goes below it, so an entry of a transaction that ended there does no harm.
 
-    The cleaner keeps the entries as they were written, though it takes the batches at a transaction's begin away; a
-    follower may have written a later last stable offset, that of a transaction which it appended at once, and which a
-    truncation may have taken away since. Neither misleads a consumer, as long as no transaction began in between: a
-    search that ends at the entry would miss it (Kafka 4.1.0 `TransactionIndex.collectAbortedTxns`). Of many findings of
-    one kind the first is reported, with their number.
+    The cleaner keeps the entries as they were written, though it removes batches at a transaction's beginning. A
+    follower may have written a later last stable offset: that of a transaction in the same append, which a truncation
+    may have removed since. Neither misleads a consumer, as long as no transaction began in between: a search that ends
+    at the entry would miss that one (Kafka 4.1.0 `TransactionIndex.collectAbortedTxns`). Of many findings of one kind
+    the first is reported, with their number.
     """
     return _first_of_each(_findings(path, data, expected, markers, open_end, log_start))
 
@@ -90,9 +90,9 @@ def check_transactions_alone(path: str, base_offset: int) -> tuple[list[Finding]
 
 
 def refused_version(data: bytes, base_offset: int) -> int | None:
-    """The version (one byte, for a broker) with which no broker loads the segment; None: it does.
+    """The version (one byte, for a broker) with which no broker loads the segment; None: a broker loads it.
 
-    At an entry that ends before the segment begins it stops to look, and writes the file anew.
+    At an entry that ends before the segment begins a broker stops the check, and writes the file anew.
     Source: Kafka 4.1.0 `TransactionIndex.sanityCheck`, `LogLoader.loadSegmentFiles`.
     """
     for txn in read_aborted(data):

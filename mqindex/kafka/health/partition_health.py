@@ -23,7 +23,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """So many partitions, and what is in them. `unread`: segments of them whose logs could not be read."""
+    """A number of partitions, and what is in them. `unread`: their segments whose logs could not be read."""
 
     partitions: int = 0
     segments: int = 0
@@ -121,7 +121,7 @@ class Producer:
 class Producers:
     """Producers with an id: idempotent and transactional ones.
 
-    `count`: how many ids there are, or where `whole` is False at least are. `biggest`: the 20 with the most bytes.
+    `count`: how many ids there are, or at least are, where `whole` is False. `biggest`: the 20 with the most bytes.
     `batches`: of all of them; the other batches name no producer.
     """
 
@@ -158,7 +158,7 @@ class SegmentHealth:
     last_offset : int or None; None: it has no batch, or cannot be read
     bytes, batches, records : int; of the good batches the last two
     min_timestamp, max_timestamp : int or None, ms since the epoch, of its batches
-    retention_timestamp : int or None, ms since the epoch: what a broker's retention by time goes by: the greatest
+    retention_timestamp : int or None, ms since the epoch: what a broker's retention by time uses: the greatest
         timestamp where the time index has entries, else `modified`
     modified : int or None, ms since the epoch: when the log file was written to
     cut : int, bytes that a broker's recovery cuts

@@ -124,7 +124,7 @@ def _codec(number: int, row: Any, expanded: Expanded) -> CodecShare:
     return CodecShare(name, int(row["batches"]), int(row["records"]), int(row["bytes"]), expanded.batches, ratio)
 
 
-# ---- what the segments have together
+# ---- sums over the segments
 
 
 def _counted(done: DiagnosedPartition) -> list[CountedSegment]:
@@ -165,7 +165,7 @@ def _furthest_back(counted: Sequence[CountedSegment]) -> int:
 
 
 def _stretches(rows: npt.NDArray[Any]) -> tuple[Stretch, ...]:
-    """Neighbours put together until there are few enough, with about as many bytes each."""
+    """Merge neighbours until they are few, with about the same number of bytes each."""
     if not len(rows):
         return ()
     before = np.cumsum(rows["bytes"]) - rows["bytes"]

@@ -13,7 +13,7 @@ __all__ = ["known", "lost_its_times", "segment_of"]
 
 
 def known(timestamp: int) -> int | None:
-    """A timestamp of the log; None: it is none."""
+    """A timestamp of the log, None for -1: there is none."""
     return None if timestamp < 0 else timestamp
 
 
@@ -44,7 +44,7 @@ def segment_of(one: CheckedSegment) -> SegmentHealth:
 
 
 def lost_its_times(one: SegmentHealth) -> bool:
-    """Its time index says nothing of records that have timestamps."""
+    """Whether its time index has nothing of records that have timestamps."""
     return one.time_index.state in ("missing", "wrong") and not one.time_index.entries and one.max_timestamp is not None
 
 

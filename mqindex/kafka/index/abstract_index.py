@@ -17,7 +17,7 @@ from mqindex._native.owner import Owner
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.columns.numbers import Time, Times, int64s, times
-from mqindex.errors import CorruptIndexError, IndexFullError, ReadOnlyFileError, TruncatedFileError
+from mqindex.errors import CorruptIndexError, IndexFullError, ReadOnlyFileError
 from mqindex.files import disk, lock
 from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile, reserve
@@ -30,7 +30,7 @@ class AbstractIndex(Closable):
     """An index file of one segment. See `OffsetIndex` and `TimeIndex`.
 
     All of size // entry_size places are taken as entries when a file is opened, zeros included, as the broker does.
-    Look-ups are safe from several threads; whoever appends, truncates or resizes is alone. One object at a time may
+    Look-ups are safe from several threads; appending, truncating and resizing are not. One object at a time may
     have the file open for writing, in one process: another is a `StoreInUseError`, and a forked child may not write.
 
     Notes
@@ -50,7 +50,7 @@ class AbstractIndex(Closable):
         self.writable = writable
         self._lock = threading.Lock()
         self._owner = Owner(path)
-        self._held = ExitStack()  # the right to write it alone
+        self._held = ExitStack()  # the lock of the only writer
         with ExitStack() as held:
             if writable:
                 held.enter_context(lock.hold_file(path, "index"))
@@ -70,7 +70,7 @@ class AbstractIndex(Closable):
         FileNotFoundError
         BadMagicError : the name has no base offset, or is that of another file of a segment.
         StoreInUseError : `writable`, and somebody has it open for writing.
-        OSError : `writable`, and no space is left for what is sparse of it, as brokers leave it; nothing has changed.
+        OSError : `writable`, and no space is left for its sparse part, which brokers leave; nothing has changed.
         """
         name = require_file(path, cls.kind)
         return cls(name, base_offset_of(name) if base_offset is None else base_offset, writable=writable)
@@ -235,7 +235,7 @@ class AbstractIndex(Closable):
         buffer = None if self._file is None else self._file.map
         times = self.kind is IndexKind.TIME
         self._core = Entries(buffer, times, self.base_offset, self._entry, self.writable, self.path)
-        self.__dict__["lookup"] = self._core.lookup  # the same as the method, less a call from Python to Python
+        self.__dict__["lookup"] = self._core.lookup  # the same as the method, without a call in Python
 
     def _unmap(self) -> None:
         self._core.release()
@@ -243,17 +243,9 @@ class AbstractIndex(Closable):
             self._file.close()
 
     def _require_whole(self) -> None:
-        """A file that is shorter now is not looked up: where it ends inside a page, its map gives zeros."""
-        if self._file is None:
-            return
-        try:
-            size = self._file.map.size()
-        except ValueError:  # just closed by another thread, which the look-up says next
-            return
-        if size < self._file.size:
-            raise TruncatedFileError(
-                "the file was cut while it was open", path=self.path, expected=self._file.size, got=size
-            )
+        """Refuse look-ups in a file that is shorter now: where it ends inside a page, its map reads as zeros."""
+        if self._file is not None:
+            self._file.require_whole()
 
     def _full(self) -> IndexFullError:
         return IndexFullError(

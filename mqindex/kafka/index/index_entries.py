@@ -40,7 +40,7 @@ class Entries:
         return len(self.first)
 
     def up_to(self, relative_offset: int, kind: IndexKind) -> Entries:
-        """Those for this offset or less, where the log was written on since it was read."""
+        """The entries for this offset or less, where the log was written since it was read."""
         offsets = self.first if kind is IndexKind.OFFSET else self.second
         kept = int(np.searchsorted(offsets, relative_offset, "right"))
         return replace(self, first=self.first[:kept], second=self.second[:kept])
@@ -76,7 +76,7 @@ def read_entries(path: str, kind: IndexKind, most: int) -> Entries:
     if places == 0:
         return Entries(none, none, 0, 0, fragment, "none", 0)
     used = entries_before_zeros(path, kind)
-    # Not mapped: a broker trims the file when it likes.
+    # Not mapped: a broker may trim the file at any time.
     with disk.named(path), open(path, "rb", opener=regular) as file:
         data = file.read(min(used, most + 1) * size)
     raw = np.frombuffer(data[: len(data) - len(data) % size], kind.entry)

@@ -95,7 +95,7 @@ def aborted_columns(aborted: Iterable[AbortedTxn]) -> Columns:
 
 
 def search_aborted(entries: Iterable[AbortedTxn], fetch_offset: int, upper_bound_offset: int) -> TxnIndexSearchResult:
-    """Of the entries of a segment those that touch the offsets [fetch_offset, upper_bound_offset).
+    """The entries of a segment that touch the offsets [fetch_offset, upper_bound_offset).
 
     Source: Kafka 4.1.0 `TransactionIndex.collectAbortedTxns`.
     """
@@ -113,7 +113,7 @@ class TransactionIndex(Closable):
 
     For one thread at a time where it is written; one object at a time may have it open for writing, in one process:
     another is a `StoreInUseError`, and a forked child may not write. What follows the last whole entry is
-    passed over, and cut by the first `append`.
+    skipped, and cut by the first `append`.
 
     Notes
     -----
@@ -137,7 +137,7 @@ class TransactionIndex(Closable):
         self.writable = writable
         self._lock = threading.Lock()
         self._owner = Owner(path)
-        self._held = ExitStack()  # the right to write it alone, from when it is there
+        self._held = ExitStack()  # the lock of the only writer, once the file exists
         self._holds = False
         self._syncs = Believed()
         if writable and disk.exists(path):

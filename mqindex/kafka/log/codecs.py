@@ -71,8 +71,8 @@ def _snappy(data: bytes) -> bytes:
         left -= (length := _snappy_length(block))
         if left < 0:
             raise _broken("snappy", _too_long())
-        if length > 64 * len(block) + 64:  # no block says so much with so little
-            raise _broken("snappy", f"{length} bytes are said to be in {plural(len(block), 'byte')}")
+        if length > 64 * len(block) + 64:  # no block expands so much
+            raise _broken("snappy", f"{plural(len(block), 'byte')} with a length field of {length} bytes")
         parts.append(_guarded("snappy", lambda block=block: bytes(expand(block))))
     return b"".join(parts)
 
@@ -104,7 +104,7 @@ def _snappy_length(block: bytes) -> int:
 def with_frame_checksum(frame: bytes) -> bytes:
     """An lz4 frame with the header checksum of the standard.
 
-    Old producers took the magic number into it; the checksum says nothing more than that, so it is made anew.
+    Old producers included the magic number in it. It covers the header only, so it is computed anew.
     """
     if len(frame) < 7 or int.from_bytes(frame[:4], "little") != _LZ4_MAGIC:
         return frame
@@ -134,7 +134,7 @@ def _rotated(value: int, by: int) -> int:
 def _expand(name: str, expand: Any, data: bytes) -> bytes:
     size = max(1 << 16, 4 * len(data))
     while True:
-        target = np.zeros(min(size, MAX_RECORDS_SIZE), np.uint8)  # costs little until it is written, as no bytearray
+        target = np.zeros(min(size, MAX_RECORDS_SIZE), np.uint8)  # costs little until it is written, unlike a bytearray
         try:
             return _guarded(name, lambda target=target: target[: expand(data, target)].tobytes())
         except FormatError:
@@ -159,7 +159,7 @@ def _cramjam(name: str) -> Any:
 
 
 def _too_long() -> str:
-    return f"it passes {MAX_RECORDS_SIZE} bytes"
+    return f"it exceeds {MAX_RECORDS_SIZE} bytes"
 
 
 def _broken(codec: str, why: str) -> FormatError:

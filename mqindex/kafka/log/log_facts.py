@@ -17,7 +17,7 @@ Int64s = npt.NDArray[np.int64]
 
 
 class AtPositions:
-    """Of each position, increasing: the batch there, and the greatest offset and timestamp before.
+    """For each position, increasing: the batch there, and the greatest offset and timestamp before.
 
     Attributes
     ----------
@@ -34,12 +34,12 @@ class AtPositions:
         )
 
     def rows_of(self, positions: Int64s) -> npt.NDArray[np.intp]:
-        """Which of `positions` each of these is."""
+        """The index in `positions` of each of these."""
         return np.searchsorted(self.positions, positions)
 
 
 class AtTimes:
-    """Of each timestamp, increasing: the first batch whose timestamp is not less.
+    """For each timestamp, increasing: the first batch whose timestamp is not less.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class AtTimes:
 
 
 class LogFacts:
-    """`positions`, `times`: see there. `last_offset`, `max_timestamp`: the greatest of all batches."""
+    """See `AtPositions` and `AtTimes`. `last_offset`, `max_timestamp`: the greatest of all batches."""
 
     def __init__(self, chunks: Iterable[npt.NDArray[Any]], positions: Int64s, timestamps: Int64s) -> None:
         self.positions, self.times = AtPositions(positions), AtTimes(timestamps)

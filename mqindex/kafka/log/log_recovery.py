@@ -1,30 +1,20 @@
-"""How a recovery goes over a segment's log: by the map or by reads of headers, and with several threads."""
+"""How a recovery goes over a segment's log: by the map or by reads of headers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-import numpy as np
-
-from mqindex._native.kafka_log import BatchScan
 from mqindex._native.kafka_recovery import Recovered
 from mqindex.files.regular import regular
-from mqindex.kafka.layout import IndexKind
 
-if TYPE_CHECKING:
-    from mqindex.kafka.log.log_segment import LogSegment
+__all__ = ["WINDOW", "last_offsets_are_indexed", "run_by_headers", "run_with_checksums"]
 
-__all__ = ["WINDOW", "last_offsets_are_indexed", "recover_with_threads", "run_by_headers", "run_with_checksums"]
-
-WINDOW: Final = 32 << 20  # bytes between two looks whether the log was cut
+WINDOW: Final = 32 << 20  # bytes between two checks whether the log was cut
 _FIRST_STRETCH: Final = 1 << 20  # bytes, by which the size of batches is judged
 _LARGE_BATCH: Final = 8192  # from here on a read of a header is cheaper than the pages around it
 _LAST_OFFSETS_SINCE: Final = (2, 0)
-_WORTH_A_THREAD: Final = 64 << 20  # bytes
 
 
 def run_with_checksums(made: Recovered, whole: Callable[[], object]) -> None:
@@ -60,32 +50,3 @@ def last_offsets_are_indexed(kafka_version: str | None) -> bool:
     if not re.fullmatch(r"\d+(\.\d+)*", kafka_version):
         raise ValueError(f"kafka_version: expected numbers and dots, as 3.9.1, got {kafka_version!r}")
     return tuple(int(part) for part in kafka_version.split(".")) >= _LAST_OFFSETS_SINCE
-
-
-# ---- the checksums of one large log, compared by several threads: for one segment there is no other work to share
-
-
-def recover_with_threads(segment: LogSegment, threads: int, recover: Callable[..., Recovered]) -> Recovered:
-    """`recover(check_crc=True)`; a large log is recovered by its headers while threads compare the checksums."""
-    threads = min(threads, segment.size // _WORTH_A_THREAD)
-    if threads > 1:
-        made = recover(check_crc=False)
-        if _checksums_hold(segment, made, threads):
-            return made
-    return recover(check_crc=True)
-
-
-def _checksums_hold(segment: LogSegment, made: Recovered, threads: int) -> bool:
-    positions = np.frombuffer(made.offset_index, IndexKind.OFFSET.entry)["position"]
-    inner = [int(positions[len(positions) * n // threads]) for n in range(1, threads) if len(positions)]
-    cuts = sorted({0, *inner, made.valid_bytes})
-    log = segment.log_bytes()
-    with ThreadPoolExecutor(threads, thread_name_prefix="mqindex-crc") as pool:
-        return all(pool.map(lambda piece: _good(log, *piece), pairwise(cuts)))
-
-
-def _good(log: Any, start: int, stop: int) -> bool:
-    scan = BatchScan(log, start, stop)
-    for _ in scan:
-        pass
-    return scan.fault is None and scan.end == stop

@@ -35,7 +35,7 @@ _MAX_BYTES: Final = 1 << 20
 
 
 class BatchFault(NamedTuple):
-    """A batch that is none: an item of `LogSegment.damage`. What follows it is not read.
+    """A bad batch: an item of `LogSegment.damage`. What follows it is not read.
 
     Attributes
     ----------
@@ -203,7 +203,7 @@ class LogSegment(SegmentSearch, Closable):
         max_index_size : int, bytes (segment.index.bytes)
         kafka_version : str or None; None: as 4.1. Up to 1.1 the offset index gets first offsets.
         check_crc : bool; False: batches with a wrong checksum count as good
-        stretch : int, bytes; the batches are counted in passing, those of so much log together. 0: they are not
+        stretch : int, bytes; the batches are counted in the same pass, in groups of so much log. 0: they are not
 
         Returns
         -------
@@ -212,7 +212,7 @@ class LogSegment(SegmentSearch, Closable):
 
         Raises
         ------
-        OutOfOrderError, OffsetOverflowError, IndexFullError : what a broker's recovery does not survive either: offsets
+        OutOfOrderError, OffsetOverflowError, IndexFullError : a broker's recovery fails on these too: offsets
             that do not increase, or are too far from the base offset, more entries than the index may have
 
         Notes
@@ -337,7 +337,7 @@ class LogSegment(SegmentSearch, Closable):
     def is_deleted(self) -> bool:
         """Whether the name has gone since, or leads to another file: a broker has deleted the segment, or cleaned it.
 
-        The log is renamed first, its indexes after it: one that was opened while this is False is the log's own.
+        The log is renamed first, then its indexes: an index that was opened while this is False belongs to this log.
         """
         try:
             stat = os.stat(self.path)
@@ -372,7 +372,7 @@ class LogSegment(SegmentSearch, Closable):
     # ---- closing
 
     def close(self) -> None:
-        """Close the log and its indexes. May be called twice; a read that still runs ends as it would."""
+        """Close the log and its indexes. May be called twice; a read that still runs ends normally."""
         with self._lock:
             self._closed = True
         self.indexes.close()

@@ -1,4 +1,4 @@
-"""What a segment's log consists of, as a recovery counts it in passing: see `LogSegment.recover`."""
+"""What a segment's log consists of, as a recovery counts it in the same pass: see `LogSegment.recover`."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class OpenedIndexes(Closable):
         self._opened: dict[IndexKind, Any] = {}
 
     def get(self, kind: IndexKind) -> Any:
-        """The index; None: it was missing when it was first asked for."""
+        """The index; None: it was missing at its first use."""
         with self._lock:
             self._require_open()
             if kind not in self._opened:
@@ -50,7 +50,7 @@ class OpenedIndexes(Closable):
             return self._opened[kind]
 
     def ask(self, kind: IndexKind, question: Callable[[Any], _T]) -> _T | None:
-        """What an index answers; None: it is missing.
+        """The result of `question` on an index; None: it is missing.
 
         A broker trims the indexes of a segment that it rolls: such a file is mapped again.
         """
@@ -60,12 +60,12 @@ class OpenedIndexes(Closable):
         except TruncatedFileError:
             with self._lock:
                 if self._opened.get(kind) is index:
-                    del self._opened[kind]  # not closed: another thread may be asking it
+                    del self._opened[kind]  # not closed: another thread may be using it
         index = self.get(kind)
         return None if index is None else question(index)
 
     def close(self) -> None:
-        """May be called twice; a look-up that still runs ends as it would."""
+        """May be called twice; a look-up that still runs ends normally."""
         with self._lock:
             self._closed = True
             opened, self._opened = self._opened, {}

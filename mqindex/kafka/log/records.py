@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from mqindex._native.guard import check_whole
 from mqindex._native.kafka_records import RecordColumns, compressed_part, header_dtype, row_dtype
-from mqindex.columns.columns import BinaryColumn, Column, Columns, HeadersColumn, StringColumn
+from mqindex.columns.columns import BinaryColumn, Column, Columns, HeadersColumn, StringColumn, chosen_columns
 from mqindex.errors import FormatError
 from mqindex.kafka.log.batches import BATCH, codec_of, is_control, is_transactional
 from mqindex.kafka.log.codecs import decompress
@@ -24,7 +24,7 @@ _MAX_ROWS, _MAX_COLUMN_BYTES = 65536, 64 << 20  # of one batch of columns
 
 
 class _Part:
-    """Records that were copied, and the batches that they are of."""
+    """Records that were copied, and their batches."""
 
     def __init__(self, taken: tuple[Any, ...], batches: _Rows) -> None:
         rows, self.keys, self.values, headers, self.header_keys, self.header_values = taken
@@ -105,15 +105,7 @@ COLUMNS: Final[dict[str, Callable[[_Part], Column]]] = {
 
 def require_columns(names: Iterable[str] | None) -> tuple[str, ...]:
     """The columns to make, in the caller's order; None: all."""
-    if names is None:
-        return tuple(COLUMNS)
-    if isinstance(names, str):
-        raise TypeError("columns: expected a sequence of names, got one str")
-    chosen = tuple(dict.fromkeys(names))
-    unknown = [name for name in chosen if name not in COLUMNS]
-    if unknown:
-        raise ValueError(f"columns: expected some of {', '.join(COLUMNS)}, got {', '.join(map(repr, unknown))}")
-    return chosen
+    return tuple(COLUMNS) if names is None else chosen_columns(names, COLUMNS)
 
 
 def read_records(
@@ -124,7 +116,7 @@ def read_records(
     max_column_bytes: int = _MAX_COLUMN_BYTES,
     path: str | None = None,
 ) -> Iterator[Columns]:
-    """Columns of the records of batches, each array of them with the log that it is of."""
+    """Columns of the records of batches; `batches`: pairs of a log's bytes and an array of its batches."""
     columns = RecordColumns(
         keys="key" in names, values="value" in names, headers="headers" in names, max_rows=max_rows,
         max_bytes=max_column_bytes, path=path,
@@ -158,7 +150,7 @@ def records_from(offset: int, buffer: Any, rows: _Rows, names: tuple[str, ...], 
 
 
 def no_records(names: tuple[str, ...]) -> Columns:
-    """The columns of no record."""
+    """All columns, without a row."""
     return _made(RecordColumns(), np.empty(0, BATCH), names)
 
 

@@ -125,8 +125,8 @@ def find_timestamp(
 ) -> tuple[TimestampOffset | None, Fault | None]:
     """The first record at the positions [start, stop) that is not before `timestamp`, nor below `min_offset`.
 
-    exact : the first record of the first batch whose greatest timestamp it is, that has it; none of a batch of magic 0,
-    which has no times. The second value is why the search ended where it did, if at a bad batch.
+    exact : the first record with just this timestamp, in the first batch whose greatest it is; batches of magic 0 have
+    no times. The second value says why the search ended early, if at a bad batch.
     """
     while True:
         row, end, fault = find_batch(buffer, start, stop, "max_timestamp", timestamp)

@@ -63,7 +63,7 @@ def _sweep(partitions: tuple[str, ...]) -> None:
 
 
 def _prepare(needed: tuple[tuple[str, int], ...]) -> str:
-    """Check that there is room, in each file system for all its partitions; a name for their backups, still unused."""
+    """Check that each file system has room for all its partitions; returns an unused name for their backups."""
     devices: dict[int, tuple[str, int]] = {}
     for path, size in needed:
         device = os.stat(path).st_dev

@@ -48,7 +48,7 @@ class AbortedTransactions:
         return found
 
     def flags(self, rows: npt.NDArray[Any], offset: int) -> npt.NDArray[np.bool_]:
-        """Which of some batches are of an aborted transaction, for a reader that begins at `offset`."""
+        """Which batches belong to an aborted transaction, for a reader that begins at `offset`."""
         aborted = np.zeros(len(rows), np.bool_)
         data = np.flatnonzero(is_transactional(rows) & ~is_control(rows))
         if len(data):
@@ -66,7 +66,7 @@ class AbortedTransactions:
         if not segment.is_to_recover:
             index = segment.segment.transaction_index
             found = TxnIndexSearchResult([], False) if index is None else index.collect_aborted_txns(least, upper)
-            if not segment.segment.is_deleted:  # else the index may have been gone already; the log is still mapped
+            if not segment.segment.is_deleted:  # else the index may have been deleted before; the log is still mapped
                 return found
         return search_aborted(self._recovered(number), least, upper)
 
@@ -97,7 +97,7 @@ class AbortedTransactions:
 def _within(
     producers: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64], known: Sequence[AbortedTxn]
 ) -> npt.NDArray[np.bool_]:
-    """Whether an offset lies in one of its producer's transactions: in the last one that does not begin after it."""
+    """Whether an offset is in one of its producer's transactions: in the last one that does not begin after it."""
     fields = np.array([txn[:3] for txn in known], np.int64)
     order = np.lexsort(
         (

@@ -1,4 +1,4 @@
-"""What a consumer of an isolation level gets of a partition, among all that its logs hold."""
+"""Which batches of a partition a consumer with an isolation level gets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Rows: TypeAlias = npt.NDArray[Any]
 
 @contextmanager
 def visible_to(level: IsolationLevel | None, directory: str) -> Iterator[Callable[[_Rows], _Rows]]:
-    """A function that leaves of neighbouring batches those that such a consumer gets; None: all.
+    """A function that keeps, of neighbouring batches, those that such a consumer gets; level None: all.
 
     "read_uncommitted": without control batches. "read_committed": also without those of aborted transactions, and up to
     the last stable offset of the partition in `directory`.

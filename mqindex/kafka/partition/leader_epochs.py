@@ -46,8 +46,8 @@ def read_epochs(directory: str) -> Epochs:
 
     Notes
     -----
-    Source: Kafka 4.1.0 `CheckpointFile.read`, `LeaderEpochFileCache.assign`: an entry takes those away that are not
-    below it, in epoch and offset. What lies below the log's start a broker has taken away, or moved to it.
+    Source: Kafka 4.1.0 `CheckpointFile.read`, `LeaderEpochFileCache.assign`: an entry removes those before it that are
+    not below it in both epoch and offset. Entries below the log's start were removed by the broker, or moved to it.
     """
     path = os.path.join(directory, CHECKPOINT)
     try:
@@ -94,15 +94,15 @@ def _malformed(path: str, expected: str, got: str) -> CorruptIndexError:
 
 
 def check_epochs(logs: Sequence[tuple[str, npt.NDArray[Any]]], epochs: Epochs) -> list[Finding]:
-    """What of the segments' runs, segment by segment, the checkpoint or their order contradicts; of each log the first.
+    """Runs of the segments that contradict the checkpoint or their order: of each log the first one.
 
-    Batches in front of the first entry are held against their order alone: old formats, and the log's start when it
-    moves, take entries away. Batches without an epoch (-1) are in no run.
+    Batches before the first entry are checked for their order only: old formats, and a log start that moves, remove
+    entries. Batches without an epoch (-1) are in no run.
 
     Notes
     -----
-    Source: Kafka 4.1.0 `UnifiedLog.append`: a batch's epoch is assigned, and on the disk, before the batch is; of a
-    truncation the entries go at once.
+    Source: Kafka 4.1.0 `UnifiedLog.append`: a batch's epoch is assigned and on the disk before the batch is; a
+    truncation removes entries at once.
     """
     starts = np.array([offset for _, offset in epochs], np.int64)
     epoch_at = np.array([-1, *(epoch for epoch, _ in epochs)], np.int64)

@@ -22,7 +22,7 @@ def read_offsets(path: str) -> Offsets:
 
     Raises
     ------
-    CorruptIndexError : one that a broker cannot read; it goes on as if the file said nothing.
+    CorruptIndexError : one that a broker cannot read; a broker continues as if it were empty.
 
     Notes
     -----
@@ -48,7 +48,7 @@ def read_offsets(path: str) -> Offsets:
 
 
 def readable_offsets(path: str) -> Offsets:
-    """The same, none where the checkpoint cannot be read: it says nothing then."""
+    """`read_offsets`, but nothing where the checkpoint cannot be read."""
     try:
         return read_offsets(path)
     except (CorruptIndexError, OSError):
@@ -65,7 +65,7 @@ def log_start_offsets(log_dir: str) -> Offsets:
 
 
 def log_start_offset(directory: str) -> int:
-    """Where one partition's log starts. Of many, `log_start_offsets` reads the checkpoint once."""
+    """Where one partition's log starts. For many, `log_start_offsets` reads the checkpoint once."""
     log_dir, name = os.path.split(directory)
     return log_start_offsets(log_dir).get(name, 0)
 

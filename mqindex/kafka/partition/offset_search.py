@@ -77,7 +77,7 @@ def _first_records(
 
 
 def _sizes(segment: ServedSegment, log: Any, positions: _Array) -> _Array:
-    """Of batches that a search has just found there; they are gone only where the log was cut since."""
+    """The sizes of batches that a search has just found; one is missing only if the log was cut since."""
     if not len(positions):
         return positions
     distinct, which = np.unique(positions, return_inverse=True)

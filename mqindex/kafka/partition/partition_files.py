@@ -48,7 +48,7 @@ class PartitionFiles(NamedTuple):
     segments : by base offset. snapshots : of the producers' state, by offset.
     leftovers : what a starting broker deletes: `.deleted`, `.cleaned`, and files that a `.swap` replaces.
     orphans : index files without a log, which it deletes too. skipped : files that are no partition's.
-    not_files : what has the name of a segment's log and is no file; it is passed over.
+    not_files : what has the name of a segment's log and is no file; it is skipped.
     """
 
     directory: str
@@ -73,11 +73,11 @@ class PartitionDirectory(NamedTuple):
 
 
 def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
-    """The segments that a broker would serve from `directory`, and what else lies there. Nothing is changed.
+    """The segments that a broker would serve from `directory`, and what else is there. Nothing is changed.
 
     Notes
     -----
-    Source: Kafka 4.1.0 `LogLoader.load`, whose deletions and renames are only imagined here. A name that makes the
+    Source: Kafka 4.1.0 `LogLoader.load`, whose deletions and renames are only simulated here. A name that makes the
     broker give up (`notes.log`) is skipped.
     """
     root = os.fspath(directory)
@@ -108,9 +108,9 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
 
 
 def while_files_go(directory: str, use: Callable[[PartitionFiles], Result]) -> Result:
-    """`use` a partition's files, and where one is gone meanwhile, those that a new look finds: brokers delete segments.
+    """Call `use` with a partition's files; if one disappears meanwhile, with a new listing: brokers delete segments.
 
-    A file that is missing though the names stay the same is the caller's `FileNotFoundError`.
+    If a file is missing though the listing stays the same, the caller gets the `FileNotFoundError`.
     """
     before: PartitionFiles | None = None
     while True:
@@ -207,12 +207,12 @@ def partitions_of(directory: str | os.PathLike[str]) -> tuple[PartitionDirectory
 
 
 def is_partition(directory: str | os.PathLike[str]) -> bool:
-    """True where a segment's file lies in it, or what a broker puts into an empty partition."""
+    """True if there is a file of a segment in it, or one that a broker puts into an empty partition."""
     return any(_SEGMENT_FILE.match(name) or name in _OTHERS for name in _names(os.fspath(directory))[0])
 
 
 def require_partition(directory: str) -> None:
-    """`BadMagicError`: there are files or directories in it, none of which a partition has. An empty one may be one."""
+    """`BadMagicError`: it has files or directories, none of them a partition's. An empty one may be a partition."""
     if is_partition(directory) or not os.listdir(directory):
         return
     found = [os.path.basename(named.path) for named in list_partitions(directory)]
@@ -225,7 +225,7 @@ def require_partition(directory: str) -> None:
 
 
 def partition_name(path: str) -> PartitionDirectory | None:
-    """What a directory's name says; None: it is no partition's."""
+    """What a directory's name says; None: it is not a partition's name."""
     match = _PARTITION.fullmatch(os.path.basename(path))
     if match is None or int(match["partition"]) >= 2**31:
         return None
@@ -237,7 +237,7 @@ def partition_name(path: str) -> PartitionDirectory | None:
 
 
 def hold_lock(log_dir: str | os.PathLike[str]) -> AbstractContextManager[None]:
-    """Hold the log dir's `.lock` as a broker would, so that none starts meanwhile; none is made where there is none.
+    """Hold the log dir's `.lock` as a broker would, so that none starts meanwhile; a file that is missing is not made.
 
     Raises
     ------

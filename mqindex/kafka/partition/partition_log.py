@@ -66,7 +66,7 @@ class PartitionLog(Closable):
 
     What a starting broker deletes, renames or recovers is taken as it would be afterwards; no file is changed, and what
     is appended after opening is not seen. Segments that a broker deletes meanwhile are still read, as they were; those
-    that go before they are opened are not there, and the log starts after them. Safe from several threads.
+    deleted before they are opened are missing, and the log starts after them. Safe from several threads.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class PartitionLog(Closable):
     Notes
     -----
     Source: Kafka 4.1.0 `org.apache.kafka.storage.internals.log.UnifiedLog`, `LocalLog`, `LogLoader`. The log's start is
-    the greater one of the first segment's base offset and what `log-start-offset-checkpoint` of the log dir says.
+    the greater of the first segment's base offset and what `log-start-offset-checkpoint` of the log dir says.
 
     Examples
     --------
@@ -231,8 +231,8 @@ class PartitionLog(Closable):
     def collect_aborted_transactions(self, start: int, upper: int) -> list[AbortedTxn]:
         """The aborted transactions that a reader of the offsets [start, upper) may have to leave out.
 
-        From the segment that `start` is in to the first that says that no more can follow; those of that segment that
-        ended before `start` are among them. Source: Kafka 4.1.0 `UnifiedLog.collectAbortedTransactions`.
+        From the segment of `start` to the first whose index shows that no more can follow; those that ended in the
+        segment of `start` before `start` are included. Source: Kafka 4.1.0 `UnifiedLog.collectAbortedTransactions`.
         """
         self._require_open()
         start, upper = whole_number("start", start), whole_number("upper", upper)
@@ -266,7 +266,7 @@ class PartitionLog(Closable):
         isolation_level: IsolationLevel = "read_uncommitted",
         columns: Iterable[str] | None = None,
     ) -> Columns:
-        """The next records that a consumer at `offset` gets; none only where the log, or what is stable of it, ends.
+        """The next records that a consumer at `offset` gets; none only where the log, or its stable part, ends.
 
         Parameters
         ----------
@@ -278,8 +278,8 @@ class PartitionLog(Closable):
         ------
         ValueError : an offset below the log's start or above its end, for which a broker has an error too
         FormatError : the next batch is corrupt (its checksum is compared), does not decompress, or its records
-            contradict it; all before it was given. Only at the end of the log, where a broker's recovery would cut it,
-            reading ends.
+            contradict it; all records before it were returned already. At the end of the log, where a broker's
+            recovery would cut it, reading just ends.
         """
         self._require_open()
         if isolation_level not in ("read_uncommitted", "read_committed"):

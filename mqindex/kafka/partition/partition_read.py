@@ -1,4 +1,4 @@
-"""The records that a consumer gets next, of whichever segment holds them."""
+"""The records that a consumer gets next, from the segment that holds them."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def read_partition(
     aborted: AbortedTransactions | None,
     columns: Iterable[str] | None,
 ) -> Columns:
-    """The first records from `offset` on in batches that begin before `stop`; control batches, and aborted ones, not.
+    """The first records from `offset` on in batches that begin before `stop`, without control batches and aborted ones.
 
     Raises
     ------
-    FormatError : the next record is in a corrupt batch, and all before it were given. A
+    FormatError : the next record is in a corrupt batch, and all before it were returned already. A
         broker's consumer has an error there too. At the end of the log, where a recovery cuts it, reading ends.
 
     Notes
@@ -55,7 +55,7 @@ def read_partition(
 
 
 def _records(log: LogSegment, offset: int, rows: npt.NDArray[Any], names: tuple[str, ...]) -> Columns:
-    """The records of some batches; of those before one that does not decompress, or contradicts itself."""
+    """The records of some batches, up to one that does not decompress or contradicts itself."""
     try:
         return records_from(offset, log.log_bytes(), rows, names, path=log.path)
     except FormatError as error:
@@ -70,7 +70,7 @@ def _records(log: LogSegment, offset: int, rows: npt.NDArray[Any], names: tuple[
 def _fetches(
     segment: ServedSegment, offset: int, stop: int, max_bytes: int, next_base: int | None
 ) -> Iterator[npt.NDArray[Any]]:
-    """The batches from that of `offset` on, as many at once as a fetch gets. `next_base`: of the next segment."""
+    """The batches from that of `offset` on, as many at a time as a fetch gets. `next_base`: of the next segment."""
     if segment.base_offset >= stop:
         return
     found = segment.translate_offset(offset)
@@ -110,5 +110,5 @@ def _require_end(segment: ServedSegment, position: int, reached: int, next_base:
         field=None if why is None else why.field,
         expected="a whole batch" if why is None else why.expected,
         got=f"none in the {plural(log.size - position, 'byte')} from there on" if why is None else why.got,
-        hint=f"`mqindex verify --deep` tells more; read on from {where}",
+        hint=f"`mqindex verify --deep` shows more; read on from {where}",
     )  # fmt: skip

@@ -58,7 +58,7 @@ def read_producers(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
 
     Raises
     ------
-    CorruptIndexError : another version, length or checksum; a broker passes over such a snapshot too.
+    CorruptIndexError : another version, length or checksum; a broker skips such a snapshot too.
 
     Notes
     -----

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.kafka_index import Entries
-from mqindex._native.kafka_log import BatchScan
 from mqindex._native.kafka_recovery import Recovered
 from mqindex.errors import CorruptIndexError, MQIndexError, TruncatedFileError
 from mqindex.kafka.index.abstract_index import AbstractIndex
@@ -18,7 +17,7 @@ from mqindex.kafka.index.index_entries import entries_before_zeros
 from mqindex.kafka.index.offset_index import OffsetPosition
 from mqindex.kafka.index.time_index import TimestampOffset
 from mqindex.kafka.layout import IndexKind
-from mqindex.kafka.log.batches import BATCH, batch_rows, is_control, is_transactional
+from mqindex.kafka.log.batches import BATCH, batch_rows, batches_reach, is_control, is_transactional
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_search import Fault, SegmentSearch
 
@@ -95,7 +94,7 @@ class ServedSegment(SegmentSearch):
             return self.segment.recover()
         except TruncatedFileError:
             raise
-        except MQIndexError:  # offsets that go back, more entries than fit: what the log says is then looked for there
+        except MQIndexError:  # offsets that go back, more entries than fit: look-ups use the files as they are
             return None
 
     @cached_property
@@ -172,17 +171,14 @@ class ServedSegment(SegmentSearch):
         return int(self.times.lookup(timestamp).offset)
 
     def _record(self, fault: Fault | None) -> None:
-        """Nothing: the log counts as cut where a recovery cuts it."""
+        """Do nothing: the log counts as cut where a recovery cuts it."""
 
     def _is_torn(self, index: AbstractIndex) -> bool:
         """Whether the log does not go on from the index's last entry, batch after batch, to its very end."""
         position = index.entry(len(index) - 1).position if len(index) else 0
         if len(index) and not 0 <= position < self.segment.size:
             return True
-        scan = BatchScan(self.segment.log_bytes(), position, check_crc=False)
-        for _ in scan:
-            pass
-        return scan.end != self.segment.size
+        return not batches_reach(self.segment.log_bytes(), position, self.segment.size, check_crc=False)
 
     def _lookups(self, kind: IndexKind, index: AbstractIndex | None, entry: type) -> _Lookups:
         made, times = self.recovered, kind is IndexKind.TIME
@@ -205,5 +201,5 @@ def _has_zeros(index: AbstractIndex | None) -> bool:
         return False
     try:
         return entries_before_zeros(index.path, index.kind) < len(index)
-    except FileNotFoundError:  # deleted meanwhile: what the log says is right in any case
+    except FileNotFoundError:  # deleted meanwhile: a recovery from the log is right in any case
         return True

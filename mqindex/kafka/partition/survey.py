@@ -49,7 +49,7 @@ _OF_A_LOG_DIR = (".lock", "meta.properties", _CLEAN, "recovery-point-offset-chec
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What the first task is asked to look at."""
+    """The input of the first task: what to survey."""
 
     directory: str
     options: PartitionOptions

@@ -85,7 +85,7 @@ def _first_record(rows: npt.NDArray[Any], at: int, log: Any) -> bytes:
 
 
 def _kind(key: bytes) -> int:
-    """Of a marker's key: version i16, type i16."""
+    """The type in a marker's key: version i16, type i16."""
     if len(key) < 4 or key[0] >= 0x80:
         return _NEITHER
     return min(int.from_bytes(key[2:4], "big"), _NEITHER)
@@ -93,14 +93,14 @@ def _kind(key: bytes) -> int:
 
 def _first_key(record: bytes) -> bytes:
     """The first bytes of the first record's key."""
-    at = _behind_varint(record, 0) + 1  # the length, the attributes
-    at = _behind_varint(record, _behind_varint(record, at))  # the deltas of time and offset
-    start = _behind_varint(record, at)
+    at = _after_varint(record, 0) + 1  # the length, the attributes
+    at = _after_varint(record, _after_varint(record, at))  # the deltas of time and offset
+    start = _after_varint(record, at)
     number = sum((octet & 0x7F) << 7 * n for n, octet in enumerate(record[at:start]))
     return b"" if number & 1 else record[start : start + min(number >> 1, 4)]
 
 
-def _behind_varint(data: bytes, at: int) -> int:
+def _after_varint(data: bytes, at: int) -> int:
     while at < len(data) and data[at] >= 0x80:
         at += 1
     return at + 1
@@ -129,7 +129,7 @@ class Replay:
         self._by_offset = sorted((offset, producer) for producer, offset in self.open.items())
 
     def run(self, events: npt.NDArray[Any]) -> list[AbortedTxn]:
-        """Go over the events of the next segment; the transactions that were aborted in it."""
+        """Process the events of the next segment; returns the transactions that were aborted in it."""
         aborted = []
         for producer, offset, kind in events.tolist():
             first = self.open.get(producer)

@@ -25,14 +25,14 @@ from mqindex.rocketmq.tally.index_shape import IndexShape, index_shape
 __all__ = ["Checked", "FileCheck", "check_file", "structural_finding"]
 
 _ENDS = 100  # entries compared at both ends of a file
-_LOOKS = 5  # at a log that grows while it is compared
+_LOOKS = 5  # repeats for a log that grows while it is compared
 
 
 @dataclass(frozen=True, slots=True)
 class FileCheck:
     """One index file to check. `earlier`: the files before it, by name. `measure`: its shape too.
 
-    `log_end`: where the log's frames ended when it was fixed; `commitlog`: the directories where it may go on since.
+    `log_end`: where the log's frames ended when that was fixed; `commitlog`: the directories where it may continue.
     """
 
     path: str
@@ -48,7 +48,7 @@ class FileCheck:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a file is good for: `good` files stay, and cover the entries from `begin` to `end` (None: none in the log).
+    """The result for one file: `good` files stay, and cover the entries from `begin` to `end` (None: none in the log).
 
     `first`: the number of the first entry that the log still has. `room`: how many more entries it takes. `moved`: its
     entries are in the order of their slots, as `optimize` writes them.
@@ -72,8 +72,8 @@ class Checked:
 def check_file(check: FileCheck) -> Checked:
     """Structure first, then both ends against the log; with `deep`, and where files of it are missing, every entry.
 
-    Where a broker deletes the log's oldest files meanwhile, what is left is the log; `gone`: or the index file itself.
-    Where it writes more, a file that goes on beyond the log's end is compared with the log as it is by then.
+    If a broker deletes the log's oldest files meanwhile, the remaining files are the log; `gone`: it deleted the index
+    file. If it writes more, an index file that continues after the log's end is compared with the log as it is by then.
     """
     while True:
         try:
@@ -163,7 +163,7 @@ def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: 
 
 
 def _wrong_ends(path: str, header: IndexHeader, begin: Place, end: Place, *, begins: bool) -> list[Finding]:
-    """Of moved entries any two may be the header's, for all that a file by itself can say."""
+    """In a file with moved entries any two may be the header's: the file by itself does not show which."""
     ends = [("begin_phy_offset", begin.phy_offset)] if begins else []
     return [
         structural_finding(path, (field, 0, INDEX_HEADER_FIELDS[field], expected, getattr(header, field)))
@@ -178,7 +178,7 @@ def _repeated(check: FileCheck, compared: Sequence[Comparison]) -> list[Finding]
 
 
 def _over_a_hole(spans: Sequence[LogSpan], header: IndexHeader) -> bool:
-    """Whether files of the log are missing between a file's first message that is left and its last one."""
+    """Whether files of the log are missing between an index file's first message that is left and its last one."""
     begin, end = max(header.begin_phy_offset, spans[0].file_start), header.end_phy_offset
     holes = ((one.stop, following.file_start) for one, following in pairwise(spans) if one.stop < following.file_start)
     return any(begin < stop and start <= end for start, stop in holes)

@@ -1,4 +1,4 @@
-"""Which entries of the log the good index files hold between them, and what lies in the gaps.
+"""Which entries of the log the good index files hold together, and what is in the gaps.
 
 The log's entries are a line; a good file covers a stretch of it from one `Place` to another, inside one message's
 keys if need be. What no file covers is a gap.
@@ -66,7 +66,7 @@ def gaps(good: Sequence[Checked], spans: Sequence[LogSpan], *, tags: bool) -> li
                 total = len(log.of(file.begin.phy_offset))
                 stretch = Stretch(at.phy_offset, file.begin.phy_offset + 1)
                 found.append(Gap(after, file, stretch, at.ordinal, total - file.begin.ordinal))
-            at, after = max(file.end, at), file  # they are in the order of their ends; some may lie before the log
+            at, after = max(file.end, at), file  # they are in the order of their ends; some may be before the log
         found.append(Gap(after, None, Stretch(min(at.phy_offset, high), high), at.ordinal, 0))
     return found
 
@@ -81,6 +81,6 @@ def measure(
 
 
 def _begun_later(gap: Gap, extracted: Extracted) -> Gap:
-    """Where a broker deleted the message that the gap begins in, none of the entries that are left is covered."""
+    """The gap, whose remaining entries are all not covered if a broker deleted the message in which it begins."""
     low = extracted.spans[0].file_start if extracted.spans else 0
     return replace(gap, skip=0) if gap.stretch.start < low else gap

@@ -50,7 +50,7 @@ def diagnose(engine: Engine, found: Survey, *, deep: bool, split_size: int, out:
 def check_files(
     engine: Engine, found: Survey, which: Iterable[int], *, deep: bool, measure: bool = False
 ) -> list[Checked]:
-    """Check the index files of these numbers, each for itself; `measure`: and the shapes of those that are sound."""
+    """Check the index files of these numbers, each by itself; `measure`: also the shapes of those that are sound."""
     spans, files = found.spans, found.index_files
     checks = [
         FileCheck(
@@ -78,7 +78,7 @@ def conclude(
     split_size: int,
     out: str | None = None,
 ) -> Diagnosis:
-    """What checked files are among each other, and what none of them covers; `findings`: what is known already."""
+    """Compare the checked files with each other, and find what none covers; `findings`: what is known already."""
     if any(one.gone for one in checked):  # a broker deleted index files, and what they led to before
         left = engine.map(still_there, [ended.spans], name="look at what is left")[0]
         findings = findings + expired_finding(ended.spans, left)
@@ -122,7 +122,7 @@ def _gaps(ended: Survey, good: Sequence[Checked]) -> tuple[tuple[LogSpan, ...], 
 
 
 def _read_checkpoint(path: str) -> Checkpoint | None:
-    """None also for what is no file or may not be read, which is a finding about the side files."""
+    """None also where it is no file or may not be read: `side_check` reports that."""
     try:
         return Checkpoint.read(path)
     except (IsADirectoryError, PermissionError):
@@ -158,7 +158,7 @@ def _settle(checked: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]:
 
 
 def _disjoint(ordered: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]:
-    """Each file begins where the one before it ended, or repeats its last message; any other overlap is too many."""
+    """Each file begins where the one before it ended, or repeats its last message; any other overlap is an error."""
     good: list[Checked] = []
     findings = []
     end: Place | None = None
@@ -173,7 +173,7 @@ def _disjoint(ordered: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]
 
 
 def _position(one: Checked) -> tuple[int, Place, str]:
-    """Two files may end with one message; of the one whose messages are all gone from the log that is all we know."""
+    """The sort key. Two files may end with one message; the end is all that is known where all messages are gone."""
     return one.end_phy_offset, one.begin or Place(one.end_phy_offset, 0), one.path
 
 

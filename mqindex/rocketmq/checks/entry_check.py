@@ -1,7 +1,7 @@
-"""Index entries that a stretch of the log asks for, against those of the index files: compared while the log is read.
+"""Index entries that a stretch of the log gives, against those of the index files: compared while the log is read.
 
-Only whether all of a file's entries are the log's is found out here, at the speed of comparing arrays. What exactly
-differs in a file, and whether an intact store may show it, `compare` says, which reads that file's stretch again.
+This finds only whether all entries of a file are the log's, at the speed of comparing arrays. Where they are not,
+`compare` reads the file's stretch again, to find what exactly differs, and whether an intact store may show it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class EntryStretch:
 
 @dataclass(frozen=True, slots=True)
 class EntryRun:
-    """Of one file the entries [start, stop) were compared; `agrees`: all are those of the log."""
+    """The entries [start, stop) of one file were compared; `agrees`: all are those of the log."""
 
     path: str
     start: int
@@ -114,7 +114,7 @@ class _File:
 
     def finish(self) -> EntryRun:
         if self._agrees and self._index is not None and self._number < next_entry(self._index):
-            # The next entry must be of a later split: one that is left out would not be missed there.
+            # The next entry must be of a later split, where nothing would show that it is left out here.
             self._agrees = self._phy_offset(self._number) >= self._stop
         return EntryRun(self._stretch.path, self._first, self._number, self._agrees)
 

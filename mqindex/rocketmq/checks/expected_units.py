@@ -1,4 +1,4 @@
-"""What the whole log asks of each queue, put together from its splits, and where the queue's files differ."""
+"""The units that the whole log gives each queue, put together from its splits, and where the queue's files differ."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ExpectedUnits:
 
     @property
     def places(self) -> tuple[tuple[int, int], ...]:
-        """`ranges`; as one where there are too many to be kept."""
+        """`ranges`; joined to one where they are too many to be kept."""
         return ((self.ranges[0][0], max(self.next, self.ranges[-1][1])),) if self.scattered else self.ranges
 
     def take(self, run: QueueRun) -> None:
@@ -99,7 +99,7 @@ class ExpectedUnits:
 
 
 def needs_again(expected: dict[QueueName, ExpectedUnits], runs: Iterable[QueueRun]) -> dict[QueueName, tuple[int, int]]:
-    """Queues of a split whose places hang on what came before: (next, last_end) of these."""
+    """Queues of a split whose places depend on what came before: (next, last_end) of these."""
     found = {}
     for run in runs:
         before = expected.get((run.topic, run.queue_id))
@@ -112,7 +112,7 @@ def needs_again(expected: dict[QueueName, ExpectedUnits], runs: Iterable[QueueRu
 
 
 def gather_expected(runs: Sequence[Sequence[QueueRun]]) -> dict[QueueName, ExpectedUnits]:
-    """Of all queues; `runs`: those of each split, in the log's order."""
+    """The units of all queues; `runs`: those of each split, in the log's order."""
     expected: dict[QueueName, ExpectedUnits] = {}
     for split in runs:
         for run in split:

@@ -1,4 +1,4 @@
-"""The three times of an index file that no entry but its first and last decides: begin, end, and the seed's trace.
+"""The three times of an index file that only its first and last entries decide: begin, end, and the seed's trace.
 
 `begin_timestamp` and `end_timestamp` are exactly the store timestamps of the first and the last entry. The time_diff
 of entry 1 counts from the end of the file that was the last when this one was created (rocketmq `IndexFile.putKey`
@@ -26,9 +26,9 @@ __all__ = ["wrong_times"]
 def wrong_times(
     index: IndexFile, log: LogEntries, begin: Place, first_diff: int | None, earlier: Sequence[str]
 ) -> list[Finding]:
-    """What the header's times or the first entry say wrongly.
+    """Wrong times in the header or in the first entry.
 
-    `begin`: where that entry is in the log; `first_diff`: its time_diff. It is entry 1, or was before it was moved.
+    `begin`: where that entry is in the log; `first_diff`: its time_diff. It is entry 1, or was so before it was moved.
     """
     header = index.header
     times = {

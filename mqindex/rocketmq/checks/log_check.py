@@ -27,7 +27,7 @@ from mqindex.rocketmq.checks.expected_units import ExpectedUnits, needs_again
 from mqindex.rocketmq.checks.unit_check import ExtReader, QueueRun, UnitCheck
 from mqindex.rocketmq.log.log_entries import Damage, FileWalk
 from mqindex.rocketmq.log.message import fault_error
-from mqindex.rocketmq.pipeline.log_end import find_behind, frames_end_now
+from mqindex.rocketmq.pipeline.log_end import find_after_end, frames_end_now
 from mqindex.rocketmq.pipeline.split_walk import SplitRange, SplitWalk, counts, walk_split
 from mqindex.rocketmq.pipeline.splits import Stitched, Stretch, cut, damage_finding, stitch
 from mqindex.rocketmq.pipeline.survey import Survey
@@ -44,8 +44,8 @@ class LogCheck(SplitRange):
     """A split of the log, and what to compare with it.
 
     `queues`: the directory of the consume queues, None: leave them out. `stretches`: of index files.
-    `before`: what other splits gave to queues that go on here, where it matters. `every`: count topics and keys too,
-    with a look at one message in so many; None: do not.
+    `before`: what other splits gave to queues that continue here, where it matters. `every`: count topics and keys too,
+    from one message in so many; None: do not.
     """
 
     check_crc: bool
@@ -115,7 +115,7 @@ def walk_log(
     found = walked.survey = replace(found, spans=stitched.spans)
     walked.findings = stitched.gone + [damage_finding(damage) for damage in stitched.damage]
     if stitched.fault is not None:
-        walked.findings += find_behind(engine, found.spans, stitched.fault)
+        walked.findings += find_after_end(engine, found.spans, stitched.fault)
     if found.spans:
         ended = replace(found.spans[-1], stop=_frames_end(found.spans[-1].stop, stitched))
         walked.survey = replace(found, spans=(*found.spans[:-1], ended))
@@ -125,7 +125,7 @@ def walk_log(
 
 
 def _frames_end(stop: int, walk: Stitched[LogRun]) -> int:
-    """Where the log ends; without a fault after a frame that begins before `stop`, for somebody is writing it."""
+    """Where the log ends; without a fault, after a frame that begins before `stop`: somebody is writing the log."""
     if walk.fault is not None:
         return walk.fault.at
     return max((run.end for run in walk.runs if run.end is not None), default=stop)
@@ -161,7 +161,7 @@ def _checks(
 
 
 def check_split(check: LogCheck) -> LogRun:
-    """Walk a split, and compare what its frames ask for."""
+    """Walk a split, and compare the units and entries that its frames give."""
     return walk_split(check, partial(_check_split, check), LogRun(path=check.span.path))
 
 
@@ -186,7 +186,7 @@ def _check_split(check: LogCheck, log: MappedFile, first: int) -> LogRun:
                 units.add(walk.units)
         stretches = entries.finish()
     times = None
-    if walk.last_message >= 0:  # which may have neither entries nor units
+    if walk.last_message >= 0:  # that message may have neither entries nor units
         times = _stored(log, check, _first_message(walk, first)), _stored(log, check, walk.last_message)
         latest = max(latest, times[1])
     queues = tuple(units.finish()) if units is not None else ()
@@ -214,7 +214,7 @@ def _stored(log: MappedFile, check: LogCheck, phy_offset: int) -> int:
     start = check.span.file_start
     scanner = Scanner(log.map, start, phy_offset, phy_offset + 1, max_frames=1)
     frames = next(scanner, None)
-    if frames is None:  # others write or cut the file meanwhile
+    if frames is None:  # others wrote or cut the file meanwhile
         check_whole(log.map)
         fault = scanner.fault or (phy_offset, "bad-magic", "magic_code", "the frame that was here before", "none")
         raise fault_error(fault, start, check.span.path)
@@ -239,9 +239,9 @@ def _ext_reader(directory: str | None) -> ExtReader | None:
 def _once_dispatched(
     engine: Engine, walked: Walked, checks: Sequence[LogCheck], runs: Sequence[LogRun]
 ) -> Sequence[LogRun]:
-    """The runs with the units that a broker had in its log and not yet in the queues, where somebody writes the log.
+    """The runs, checked again for units that a broker had in its log but not yet in the queues, if it is writing.
 
-    They are waited for as long as there are fewer from time to time, ten seconds at most.
+    It waits for them as long as they get fewer from time to time, ten seconds at most.
     """
     until = time.monotonic() + _WAIT
     done, absent = list(runs), _absent(runs)
@@ -258,7 +258,7 @@ def _once_dispatched(
     return done
 
 
-_WAIT, _BETWEEN_LOOKS, _LOOKS = 10, 0.1, 30  # seconds; looks that find nothing new: a broker may be short of processors
+_WAIT, _BETWEEN_LOOKS, _LOOKS = 10, 0.1, 30  # seconds; checks without progress: a broker may be short of processors
 
 
 def _grows(engine: Engine, walked: Walked) -> bool:
@@ -275,16 +275,16 @@ def _of_queues(
     before: tuple[tuple[QueueName, tuple[int, int]], ...] = (),
     end: int = 2**63,
 ) -> LogCheck:
-    """What compares the queues of a run once more, and nothing else. `end`: of the log, where it was fixed."""
+    """A check that compares the queues of a run once more, and nothing else. `end`: of the log, where it was fixed."""
     check = next(one for one in checks if one.span.path == run.path and one.start <= run.first < one.stop)
     stop = min(check.stop, end)
     return replace(check, start=run.first, stop=stop, resync=False, stretches=(), before=before, every=None)
 
 
 def _again(engine: Engine, checks: Sequence[LogCheck], runs: Sequence[LogRun]) -> list[LogRun]:
-    """Queues whose places hang on what came before their split: compared once more with that known.
+    """Queues whose places depend on what came before their split: compared once more with that known.
 
-    An uninterrupted broker writes none.
+    An uninterrupted broker writes no such queue.
     """
     expected: dict[QueueName, ExpectedUnits] = {}
     done = []

@@ -1,4 +1,4 @@
-"""One queue's files: their names and lengths, and what is at the places that no message of the log asks for."""
+"""One queue's files: their names and lengths, and what is at the places that no message of the log has."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ __all__ = ["QueueCheck", "QueueChecked", "check_queue"]
 
 Array = npt.NDArray[Any]
 
-_BLOCK = 1 << 16  # units looked at together
+_BLOCK = 1 << 16  # units checked together
 
 
 @dataclass(frozen=True, slots=True)
 class QueueCheck:
-    """A queue's directory to look through. `ranges`: the places that the log's messages have, ascending.
+    """A queue's directory to check. `ranges`: the places that the log's messages have, ascending.
 
-    The log's frames lie in the phy offsets [low, high); `damaged`: the stretches of it that could not be read.
+    The log's frames are in the phy offsets [low, high); `damaged`: the stretches that could not be read.
     """
 
     topic: str
@@ -68,7 +68,7 @@ class QueueChecked:
 
 
 def check_queue(check: QueueCheck) -> QueueChecked:
-    """Look through one queue's directory; what a broker deletes of it meanwhile is not there."""
+    """Check one queue's directory, without the files that a broker deletes meanwhile."""
     return read_again(lambda: _check_queue(check))
 
 
@@ -86,7 +86,7 @@ def _check_queue(check: QueueCheck) -> QueueChecked:
 
 
 def _stray(check: QueueCheck, one: Skipped) -> Finding:
-    """A stranger: up to 5.0 the broker does not start; from 5.1 on it passes over directories, later an empty file."""
+    """What is not the queue's: up to 5.0 no broker starts; 5.1 and later skip a directory, 5.1.3 an empty file."""
     version = parse_version(check.broker_version)
     harmless = version >= (
         (5, 1) if disk.is_directory(one.path) else (5, 1, 3) if one.reason == "an empty file" else (99,)
@@ -114,17 +114,17 @@ def _holes(files: list[LogFile]) -> list[Finding]:
 
 
 class _Places:
-    """What is at the places of a queue that the log does not ask for."""
+    """What is at the places of a queue that no message of the log has."""
 
     def __init__(self, check: QueueCheck, files: list[LogFile], checked: QueueChecked) -> None:
         self._check, self._files, self._checked = check, files, checked
-        self._behind = check.ranges[-1][1] if check.ranges else None  # the place after the log's last unit
+        self._next_place = check.ranges[-1][1] if check.ranges else None  # the place after the log's last unit
         self._seen: dict[Kind, tuple[int, str, int, int]] = {}  # kind: how many, path, at, phy offset of the first
 
     def look(self) -> None:
         checked = self._checked
         checked.units = sum(stop - start for start, stop in self._check.ranges)
-        checked.max_offset = self._behind if self._behind is not None else checked.min_offset
+        checked.max_offset = self._next_place if self._next_place is not None else checked.min_offset
         for file in self._files:
             try:
                 with SparseFile(file.path) as opened:
@@ -139,8 +139,8 @@ class _Places:
         first, places = file.start // QUEUE_UNIT_SIZE, min(opened.size, file.size) // QUEUE_UNIT_SIZE
         written = first + min(places, -(-opened.data_end() // QUEUE_UNIT_SIZE))  # only zeros follow
         for start, stop in _uncovered(self._check.ranges, first, first + places):
-            if self._behind is None or start >= self._behind:
-                self._look_behind(file, opened, start, min(stop, written))
+            if self._next_place is None or start >= self._next_place:
+                self._look_after_log(file, opened, start, min(stop, written))
             else:
                 self._look_between(file, opened, start, stop)
 
@@ -149,13 +149,13 @@ class _Places:
         for at, block in _blocks(file, opened, start, stop):
             self._judge(file, at, *decode_units(block, 0, len(block) // QUEUE_UNIT_SIZE))
 
-    def _look_behind(self, file: LogFile, opened: SparseFile, start: int, stop: int) -> None:
+    def _look_after_log(self, file: LogFile, opened: SparseFile, start: int, stop: int) -> None:
         """After the log's last unit, or in a queue of which the log holds none.
 
-        What is valid in a row makes the queue too long, what comes later is stale.
+        Valid units in a row make the queue too long; whatever comes later is stale.
         """
         end, checked = start, self._checked
-        if self._behind is None or start == checked.max_offset:
+        if self._next_place is None or start == checked.max_offset:
             end = self._judge_valid(file, opened, start, stop)
             if start == checked.max_offset or file is self._files[0]:
                 checked.max_offset = max(checked.max_offset, end)
@@ -225,7 +225,7 @@ def _blocks(file: LogFile, opened: SparseFile, start: int, stop: int) -> Iterato
 
 
 def _uncovered(ranges: tuple[tuple[int, int], ...], start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """What of [start, stop) lies in none of the ranges."""
+    """The parts of [start, stop) that are in none of the ranges."""
     for low, high in ranges:
         if low >= stop:
             break

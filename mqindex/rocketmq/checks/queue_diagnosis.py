@@ -31,10 +31,10 @@ _MAX_DIFFERENCES = 20
 
 @dataclass(frozen=True, slots=True)
 class CheckedQueue:
-    """One queue directory. A `good` one stays as it is; the others repair writes anew from the log.
+    """One queue directory. A `good` one stays as it is; repair writes the others anew from the log.
 
     `min_offset`, `max_offset`: its queue offsets, [min, max), as far as its units are valid. `units`: those of them
-    that the log asks for.
+    that the log gives.
     """
 
     topic: str
@@ -49,7 +49,7 @@ class CheckedQueue:
 
 @dataclass(frozen=True, slots=True)
 class QueueDiagnosis:
-    """All queues that have a directory, those `missing` that the log asks for, and all that was found.
+    """All queues that have a directory, those `missing` that have messages in the log, and all that was found.
 
     `survey`: the store with the log's end fixed. `messages`, `max_timestamp`: of the whole log.
     """
@@ -179,7 +179,7 @@ _NOT_OF_UNITS = (catalogue.STRAY_QUEUE_FILE.name, catalogue.QUEUE_BEGAN_AGAIN.na
 
 def _judged(found: Survey, looked: QueueChecked, expected: ExpectedUnits | None, end: int) -> CheckedQueue:
     """`end`: where the log's frames end by now."""
-    written = looked.reach < end  # whatever is beyond the end that was fixed is of messages written since
+    written = looked.reach < end  # units beyond the end that was fixed are of messages written since
     findings = [one for one in looked.findings if not (written and one.kind == catalogue.QUEUE_BEYOND_LOG.name)]
     if expected is not None:
         path = os.path.join(found.options.consume_queue, looked.topic, str(looked.queue_id))

@@ -21,7 +21,7 @@ __all__ = ["OFFSET_SINCE", "needs_offset", "read_again_from"]
 _FILES_SINCE = (5, 4, 0)
 """`CommitLog.recoverAbnormally` goes back over `commitLogRecoverMaxNum` files at most, empty ones counted."""
 OFFSET_SINCE = (5, 5, 0)
-"""`ConsumeQueueStore.isMappedFileMatchedRecover` goes by the checkpoint's logicsPhysicalOffset, if there is one."""
+"""`ConsumeQueueStore.isMappedFileMatchedRecover` uses the checkpoint's logicsPhysicalOffset, if there is one."""
 _FILES = 10
 _SAFETY = 3000  # ms that a broker goes back before its checkpoint's times
 _OTHERWISE = (
@@ -32,7 +32,7 @@ _OTHERWISE = (
     "rocksdbCQDoubleWriteEnable",
     "transRocksDBEnable",
 )
-"""With these, what no file of the store says decides too: a replica's or a database's progress."""
+"""With these, something decides too that no file of the store shows: a replica's or a database's progress."""
 
 
 def read_again_from(found: Survey, checkpoint: Checkpoint, log: Sequence[Entry]) -> set[int]:
@@ -69,7 +69,7 @@ def _versions(found: Survey) -> tuple[Version, ...]:
 
 
 def _begin(files: Sequence[Entry], checkpoint: Checkpoint, options: StoreOptions, version: Version) -> int:
-    """From the newest file that matches on; where none does, from the oldest that is looked at."""
+    """Begin at the newest file that matches; where none does, at the oldest that is tried."""
     looked_at = files[::-1][: _files(options) if version >= _FILES_SINCE else None]
     matches = _match(checkpoint, options, version)
     heads = ((one, message_at(one.path)) for one in looked_at)
@@ -82,7 +82,7 @@ def _begin(files: Sequence[Entry], checkpoint: Checkpoint, options: StoreOptions
 
 
 def needs_offset(found: Survey, checkpoint: Checkpoint) -> bool:
-    """Whether a broker from 5.5 on refuses to recover: told to begin at an offset that its checkpoint does not have.
+    """Whether a broker from 5.5 on refuses to recover: it is set to begin at an offset that its checkpoint lacks.
 
     Source: RocketMQ 5.5.0 `ConsumeQueueStore.getDispatchFromPhyOffset`.
     """
@@ -106,7 +106,7 @@ def _match(checkpoint: Checkpoint, options: StoreOptions, version: Version) -> C
 def _files(options: StoreOptions) -> int:
     try:
         files = int(options.setting("commitLogRecoverMaxNum", str(_FILES)))
-    except ValueError:  # a broker does not start with it, or passes it over
+    except ValueError:  # a broker does not start with it, or ignores it
         return _FILES
     return files if files > 0 else _FILES
 

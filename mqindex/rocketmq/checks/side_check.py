@@ -1,4 +1,4 @@
-"""The small files beside log, queues and index: can a broker read them, and do they speak of this store?"""
+"""The small files beside log, queues and index: can a broker read them, and do they belong to this store?"""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CONFIG_FILES = (
     "topicQueueMapping.json",
     "topics.json",
 )
-"""Those of which a broker does not start when neither the file nor its `.bak` can be read, and the latter is there."""
+"""Files without which a broker does not start: neither the file nor its `.bak`, which exists, can be read."""
 _MAX_LISTED = 20  # offsets of one file, each with a finding of its own
 
 
@@ -154,7 +154,7 @@ def content_problem(path: str) -> str | None:
 
 
 def _readable(read: Callable[[str], Any], config: str, name: str) -> list[Finding]:
-    """JSON, but not what the file should hold."""
+    """Findings of a file that is JSON, but not what the file should hold."""
     try:
         read(config)
     except FormatError as error:

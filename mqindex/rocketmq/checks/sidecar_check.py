@@ -21,7 +21,7 @@ __all__ = ["SidecarTask", "check_sidecar", "sidecars_to_check"]
 
 @dataclass(frozen=True, slots=True)
 class SidecarTask:
-    """One index file that has a sidecar, or `index` None: the names that are no sidecar of any."""
+    """One index file that has a sidecar, or with `index` None: names that are not those of any file's sidecars."""
 
     index: str | None
     geometry: tuple[int, int]
@@ -29,7 +29,7 @@ class SidecarTask:
 
 
 def sidecars_to_check(directory: str, index_files: Sequence[str], geometry: tuple[int, int]) -> list[SidecarTask]:
-    """A task for each index file that has a fence or a filter, and one for what else is there."""
+    """A task for each index file that has a fence or a filter, and one for all other names there."""
     beside = sidecar_directory(directory)
     names = {name for name in store.names_in(beside) if not name.startswith(".")}
     tasks = []

@@ -1,4 +1,4 @@
-"""What a broker's next start would do with a store: would it come up, what would it delete, and who holds the lock?
+"""What a broker's next start would do with a store: would it start, what would it delete, and who holds the lock?
 
 Directories are listed and a few bytes are read, whatever the size of the store.
 
@@ -32,7 +32,7 @@ from mqindex.rocketmq.pipeline.survey import Survey
 
 __all__ = ["Started", "check_start"]
 
-_DIRECTORIES_SINCE = (5, 1, 0)  # a directory among the files of a log or queue is passed over
+_DIRECTORIES_SINCE = (5, 1, 0)  # a directory among the files of a log or queue is skipped
 _EMPTY_SINCE = (5, 1, 3)  # an empty file is deleted, if it is the last by name
 _INDEX_SINCE = (5, 1, 0)  # a store whose index cannot be loaded is not opened
 _STRAY = {"log": catalogue.STRAY_LOG_FILE, "queue": catalogue.STRAY_QUEUE_FILE}
@@ -43,7 +43,7 @@ _BATCH = "BatchCQ"
 
 
 class Started(NamedTuple):
-    """The verdict, and the findings that nothing else makes."""
+    """The verdict, and the findings that no other check makes."""
 
     start: Start
     findings: tuple[Finding, ...]
@@ -62,7 +62,7 @@ def check_start(found: Survey) -> Started:
 
 @dataclass(frozen=True, slots=True)
 class _Broker:
-    """A version, as far as it is known: no file tells 5.1 from 4.9."""
+    """A version, as far as it is known: no file shows whether it is 5.1 or 4.9."""
 
     version: Version
     known: bool
@@ -78,7 +78,7 @@ class _Broker:
 
 
 class _Look:
-    """Gathers what is in the way, what would go, and what to say of it."""
+    """Gathers what prevents a start, what a start would delete, and the findings."""
 
     def __init__(self, found: Survey) -> None:
         self._found, self._options = found, found.options
@@ -114,7 +114,7 @@ class _Look:
     # ---- files of a log or a queue
 
     def at_log(self) -> None:
-        """Every entry of its directories must be a file of the log; where there is none, the queues go."""
+        """Every entry of its directories must be a file of the log; without one the broker deletes the queues."""
         entries = listed(self._options.commitlog)
         self._load(entries, self._options.mapped_file_size or start_files.log_file_size(entries), "log")
         if self._running or any(start_files.is_log_file(one) and one.size for one in entries):
@@ -127,7 +127,7 @@ class _Look:
             self._findings.append(none)
 
     def _load(self, entries: Sequence[Entry], size: int | None, what: str) -> None:
-        """`MappedFileQueue.doLoad`; `what` they are files of: of a "simple queue" other checks make the findings."""
+        """`MappedFileQueue.doLoad`; `what`: whose files; other checks make the findings of a "simple queue"."""
         stray = _STRAY.get(what)
         self._files += [one for one in entries if not one.directory]
         for at, one in enumerate(entries):
@@ -169,7 +169,7 @@ class _Look:
         if kind is None:
             return
         who = "the broker" if self._broker.known else "a broker" if since is None else f"a broker {brokers}"
-        if stops is None and self._running:  # so it is the other version
+        if stops is None and self._running:  # the running broker shows that it is another version
             kind = replace(kind, severity="warning")
         got = reason if expected is None else one.size
         self._findings.append(kind.finding(one.path, expected=expected, got=got, who=who))
@@ -199,7 +199,7 @@ class _Look:
     # ---- the index
 
     def at_index(self) -> None:
-        """A directory named as a file stops it; after an unclean end files younger than the checkpoint says go."""
+        """A directory named like a file prevents a start; after an unclean end files later than the checkpoint go."""
         entries = [one for one in listed([self._options.index]) if layout.number_of(one.name) is not None]
         for one in entries:
             before = self._broker.is_before(_INDEX_SINCE)
@@ -214,7 +214,7 @@ class _Look:
             self._require_offset(checkpoint)
 
     def _require_offset(self, checkpoint: Checkpoint) -> None:
-        """Told to begin at its checkpoint's offset, a broker from 5.5 on does not start where there is none."""
+        """A broker from 5.5 on that is set to begin at its checkpoint's offset does not start without one."""
         before = self._broker.is_before(OFFSET_SINCE)
         if before or not needs_offset(self._found, checkpoint):
             return
@@ -227,7 +227,7 @@ class _Look:
         """`IndexService.load`."""
         kept = [header for _, header in files if header.end_timestamp <= checkpoint.index_msg_timestamp]
         begins = read_again_from(self._found, checkpoint, listed(self._options.commitlog))
-        # what lies before the end of the last index file that is kept is not indexed again
+        # messages before the end of the last index file that is kept are not indexed again
         again = {max([begin, *(header.end_phy_offset for header in kept[-1:])]) for begin in begins}
         for one, header in files:
             if header.end_timestamp > checkpoint.index_msg_timestamp:
@@ -253,7 +253,7 @@ class _Look:
     def _lost_of(self, path: str, entries: int, again: set[int]) -> int | None:
         """How many entries of a deleted file have messages that the log still holds, and that are not read again.
 
-        again : from where on they are; where there are several or none, the number is known only if it is one.
+        again : from where on they are read; with several values or none, the result is known only if all agree.
         """
         first = layout.INDEX_HEADER_SIZE + layout.INDEX_SLOT_SIZE * self._found.geometry.value[0]
         try:
@@ -264,13 +264,13 @@ class _Look:
                 )
         except OSError:
             return None
-        lost = {max(stand - expired, 0) for stand in below}
+        lost = {max(number - expired, 0) for number in below}
         return lost.pop() if len(lost) == 1 else None
 
-    # ---- what is beside
+    # ---- the other files
 
     def at_side_files(self) -> None:
-        """Checkpoint and lock are files; of each configuration it or its `.bak` can be read, or there is no `.bak`."""
+        """Checkpoint and lock are files; each configuration or its `.bak` can be read, or there is no `.bak`."""
         for one in listed([self._options.root]):
             if one.name not in ("checkpoint", "lock"):
                 continue

@@ -33,7 +33,7 @@ _IPV6 = 0x10
 
 
 class Entry(NamedTuple):
-    """What is in a directory; what cannot be looked at is as long as Java says it is: 0."""
+    """An entry of a directory; one whose status cannot be read has the length that Java gives it: 0."""
 
     path: str
     name: str
@@ -70,13 +70,13 @@ def is_log_file(one: Entry) -> bool:
 
 
 def log_file_size(entries: Sequence[Entry]) -> int | None:
-    """The length of files that reach to the next one's name; None: no two files tell it."""
+    """The length of files that reach to the next one's name; None: no two files show it."""
     files = [(layout.number_of(one.name) or 0, one.size) for one in entries if is_log_file(one)]
     return usual([size for (start, size), (following, _) in itertools.pairwise(files) if start + size == following])
 
 
 def usual(sizes: Sequence[int]) -> int | None:
-    """The length that most files have, of equally many the largest; None: none has any."""
+    """The length that most files have, the largest of equally frequent ones; None: all are empty."""
     counted = Counter(size for size in sizes if size)
     return max(counted, key=lambda size: (counted[size], size), default=None)
 
@@ -98,14 +98,14 @@ def checkpoint_of(root: str) -> Checkpoint:
 
 
 class MessageHead(NamedTuple):
-    """What a record says of itself."""
+    """Fields of a record."""
 
     phy_offset: int
     store_timestamp: int
 
 
 def message_at(path: str, position: int = 0) -> MessageHead | None:
-    """The record at a position of a log file; None: there begins none."""
+    """The record at a position of a log file; None: none begins there."""
     head = _head(path, _RECORD_HEAD, position).ljust(_RECORD_HEAD, b"\0")
     (magic,), (phy_offset, sys_flag) = struct.unpack_from(">i", head, 4), struct.unpack_from(">qi", head, 28)
     if magic not in (layout.MAGIC_MESSAGE_V1, layout.MAGIC_MESSAGE_V2):

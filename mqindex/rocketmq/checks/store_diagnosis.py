@@ -1,8 +1,8 @@
-"""Everything that a look at a whole store finds, with each byte of its log read once.
+"""Everything that a check of a whole store finds, with each byte of its log read once.
 
-The index files are checked first, each for itself and at its ends; so the one walk over the log knows which entries
-each of them claims to hold. Only a file that the walk did not find right is then compared once more, entry by entry,
-to say what differs, or that it is what a crash leaves.
+The index files are checked first, each by itself and at its ends; so it is known in the one walk over the log which
+entries each of them claims to hold. Only a file that differs in the walk is then compared once more, entry by entry, to
+find what differs, or that a crash left it so.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class StoreDiagnosis:
 def diagnose_store(
     engine: Engine, found: Survey, *, deep: bool, split_size: int, every: int | None = None
 ) -> StoreDiagnosis:
-    """Look at the log, the index and the queues of a store. `deep`: at bodies and at every index entry too.
+    """Check the log, the index and the queues of a store. `deep`: bodies and every index entry too.
 
-    `every`: count for a health report meanwhile, with a look at one message in so many.
+    `every`: count for a health report in the same pass, from one message in so many.
     """
     measure = every is not None
     checked = check_files(engine, found, range(len(found.index_files)), deep=False, measure=measure)
@@ -49,7 +49,7 @@ def diagnose_store(
     )
     doubtful = _beyond_end(found, walked, checked) | (_disagreeing(walked, checked) if deep else set())
     end, index_files = run_one(engine, _now, walked.survey, "look at the log's end")
-    if end > walked.end:  # somebody writes: what the newest file lacked of the log's end may be there by now
+    if end > walked.end:  # somebody is writing: what the newest file lacked of the log's end may be in it by now
         known = set(found.index_files)
         newer = [path for path in index_files if path not in known]
         doubtful |= {*range(max(len(checked) - 1, 0), len(checked) + len(newer))}
@@ -69,7 +69,7 @@ def _now(found: Survey) -> tuple[int, list[str]]:
 
 def _stretch(found: Survey, one: Checked) -> EntryStretch | None:
     if one.begin is None or one.end is None or one.moved:
-        return None  # entries that were moved are compared once more, by their own way
+        return None  # moved entries are compared later, by `compare_moved`
     return EntryStretch(one.path, found.geometry.value, one.first, one.begin, one.end)
 
 
@@ -81,7 +81,7 @@ def _beyond_end(found: Survey, walked: Walked, checked: Sequence[Checked]) -> se
 
 
 def _disagreeing(walked: Walked, checked: Sequence[Checked]) -> set[int]:
-    """Good files of which the walk did not find every entry right."""
+    """Good files with an entry that was not right in the walk."""
     runs: dict[str, list[EntryRun]] = {}
     for run in walked.runs:
         for stretch in run.stretches:
@@ -94,7 +94,7 @@ def _disagreeing(walked: Walked, checked: Sequence[Checked]) -> set[int]:
 
 
 def _whole(one: Checked, runs: Sequence[EntryRun]) -> bool:
-    """Whether the runs agree, and follow each other from the first entry to the last."""
+    """Whether the runs agree, and are without a gap from the first entry to the last."""
     borders = [(one.first, one.first), *((run.start, run.stop) for run in runs), (one.entries + 1, one.entries + 1)]
     chained = all(before[1] == after[0] for before, after in itertools.pairwise(borders))
     return chained and all(run.agrees for run in runs)

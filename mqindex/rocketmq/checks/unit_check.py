@@ -1,11 +1,11 @@
-"""Units that a stretch of the log asks for, against the files of their queues: compared while the log is read.
+"""Units that a stretch of the log gives, against the files of their queues: compared while the log is read.
 
 ```
-units ──▶ UnitLines ──▶ as they come, each where its queue went on: there is nothing more to say of them
-             └─▶ the others of a queue, from the first on that is not there: held, grouped, put to UnitPlaces
+units ──▶ UnitLines ──▶ each at the next place of its queue, as expected: nothing more to do for them
+                └─▶ the others of a queue, from the first on that is not there: held, grouped, given to UnitPlaces
 ```
 
-`UnitPlaces` says where a unit goes. What is there instead is a difference.
+`UnitPlaces` determines where a unit goes. Anything else at that place is a difference.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ class UnitDifference:
 
 @dataclass(slots=True)
 class QueueRun:
-    """What a stretch of the log asks of one queue.
+    """What a stretch of the log gives one queue.
 
     `first`: the queue offset of its first unit, `phy_offset` of that message; `next`: the place after its last unit,
     `last_end`: the end of the message placed last. `ranges`: the places of its units, [start, stop) each, ascending;
     `scattered`: too many, some are left out. `absent`, `wrong` and `wrong_ext` count units, `tag_hashes` those of the
     schedule topic that have a tag's hash in place of the time of delivery; `differences`: the first of them.
-    `anew`: the topic began again. `follows`: what came before was known.
+    `anew`: the topic was created again. `follows`: what came before was known.
     """
 
     topic: str
@@ -92,7 +92,7 @@ class QueueRun:
     follows: bool = False
 
     def forget(self) -> None:
-        """The topic was deleted and created again: what was compared so far counts no more."""
+        """The topic was deleted and created again: what was compared so far no longer counts."""
         self.anew = True
         self.absent = self.wrong = self.wrong_ext = self.tag_hashes = 0
         self.ranges, self.differences, self.scattered = [], [], False
@@ -101,9 +101,9 @@ class QueueRun:
 class UnitCheck:
     """Takes units as the log gives them, and compares them with the files below `directory`, which are only read.
 
-    `names`: what the numbers in the units mean; it may grow meanwhile. `before`: of queues whose units follow
-    others, (next, last_end) of these. `ext`: reads extension units, None: there are none. `watch`: is given all units,
-    by queue, and where those of each queue number begin.
+    `names`: the queues by the numbers in the units; it may grow meanwhile. `before`: for queues whose units follow
+    others, (next, last_end) of these. `ext`: reads extension units, None: there are none. `watch`: called with all
+    units, by queue, and where those of each queue number begin.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class UnitCheck:
         return queue
 
     def _begin_line(self, lines: UnitLines, unit: np.void) -> None:
-        """Read ahead in the file that a unit's place is in; where it does not simply go on there, it is left over."""
+        """Read ahead in the file that a unit's place is in; a unit that is not the next one there is left over."""
         number = int(unit["queue"])
         queue = self._queue(number)
         if queue.line == number:
@@ -208,7 +208,7 @@ class _Queue(UnitPlaces):
         self.ahead_of = -1, -1  # queue offset and phy offset of the unit that it began with
 
     def ahead(self, place: int, phy_offset: int, most: int) -> bytes:
-        """What the file has from `place` on, where the message at `phy_offset` simply goes on; else nothing."""
+        """What the file has from `place` on, where the message at `phy_offset` is simply the next one; else nothing."""
         file = self._files[number] if (number := self._file_of(place)) >= 0 else None
         if file is None or not self.goes_on(place, phy_offset):
             return b""
@@ -218,7 +218,7 @@ class _Queue(UnitPlaces):
         return b""
 
     def passed_ahead(self, stop: int, phy_offset: int, last_end: int) -> None:
-        """The units from that one on were where they belong, up to the place `stop`."""
+        """The units from the one of `ahead_of` on were where they belong, up to the place `stop`."""
         if stop > self.ahead_of[0]:
             self._cover(self.ahead_of[0], stop)
             self.passed(self.ahead_of, stop, phy_offset, last_end)
@@ -251,9 +251,9 @@ class _Queue(UnitPlaces):
             del run.ranges[_RANGES:]
 
     def _put_late(self, units: Array) -> int:
-        """Those that are at their own place filled a hole; the others are repetitions.
+        """Late units that are at their own place filled a hole; the others are repetitions.
 
-        `QueueBuilder` remembers the holes. Here the files tell: a split does not know the holes of those before it.
+        `QueueBuilder` remembers the holes. Here the files show them: holes of the splits before are not known.
         """
         different = self._different(units)
         for start, stop in stretches(np.diff(different), len(units)):
@@ -318,7 +318,7 @@ class _Queue(UnitPlaces):
             self._explain(file, first, data, units)
 
     def _explain(self, file: LogFile, first: int, data: bytes, units: Array) -> None:
-        """Units that are not at their places: what is there?"""
+        """Find what is there instead, for units that are not at their places."""
         places = units["queue_offset"] - first
         low = int(places[0])
         phys, sizes, codes = (column[places - low] for column in decode_units(data, low, int(places[-1]) + 1))
@@ -366,7 +366,7 @@ class _Queue(UnitPlaces):
 
 
 def joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same numbers in as few ranges as can be, ascending.
+    """The same numbers in as few ranges as possible, ascending.
 
     >>> joined([(5, 7), (0, 3), (3, 5), (9, 10)])
     [(0, 7), (9, 10)]

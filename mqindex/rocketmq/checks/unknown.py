@@ -1,7 +1,7 @@
-"""Settings that decide what would be written, and that nobody gave and no file says.
+"""Settings that decide what would be written, and that were not given and are in no file.
 
-`repair` refuses to guess them, `verify` says them, `rebuild`, which writes elsewhere, takes the broker's defaults and
-warns. A setting is asked for only where an answer hangs on it.
+`repair` refuses to guess them, `verify` reports them, `rebuild`, which writes elsewhere, takes the broker's defaults
+and warns. A setting is required only where a result depends on it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STEP = 4 << 20  # bytes of log; most logs show in the first few messages whethe
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A setting that is not known: what, where it decides, what was taken meanwhile, and how to give it."""
+    """A setting that is not known: what, where it decides, which value was taken, and how to give it."""
 
     kind: Kind
     what: str
@@ -44,7 +44,7 @@ class Unknown:
 
 
 def unknown_settings(found: Survey, *, index: bool, tags: bool, queues: bool) -> list[Unknown]:
-    """Those not known of what is to be written: index files, entries that TAGS may give, files of queues."""
+    """The unknown settings of what is to be written: index files, entries that TAGS may give, files of queues."""
     options = found.options
     unknown = []
     if index and not found.geometry_known:
@@ -83,7 +83,7 @@ def unknown_settings(found: Survey, *, index: bool, tags: bool, queues: bool) ->
 
 
 def wanted_settings(engine: Engine, index: Diagnosis | None, queues: QueueDiagnosis | None) -> list[Unknown]:
-    """What a repair of what was found would have to know, and nobody gave."""
+    """The settings that a repair of these findings needs, and that were not given."""
     found = index.survey if index is not None else queues.survey if queues is not None else None
     assert found is not None
     gaps = [filled for filled in index.gaps if filled.extracted.messages] if index is not None else []
@@ -94,11 +94,11 @@ def wanted_settings(engine: Engine, index: Diagnosis | None, queues: QueueDiagno
 
 
 def refuse(unknown: Sequence[Unknown]) -> None:
-    """Refuse to write by a guess; all that has to be given is said at once."""
+    """Refuse to write by a guess; the error names all that has to be given."""
     if unknown:
         kind = GeometryError if any(one.kind is catalogue.GEOMETRY_UNKNOWN for one in unknown) else FileStateError
         raise kind(
-            "nothing tells " + ", nor ".join(one.what for one in unknown),
+            "nothing shows " + ", nor ".join(one.what for one in unknown),
             path=unknown[0].path,
             hint="give " + "; and ".join(one.option for one in unknown),
         )

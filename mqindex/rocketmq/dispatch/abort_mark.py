@@ -1,4 +1,4 @@
-"""`abort`: a store that is written is unclean, until it is proven that nothing went wrong."""
+"""`abort`: a store that is being written counts as unclean until it is known that nothing went wrong."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["AbortMark"]
 
 
 class AbortMark:
-    """The file `abort` of a store, as a broker's: whoever opens the store next repairs it where it is.
+    """The file `abort` of a store, as a broker's: if it exists, the next one to open the store repairs it.
 
-    Leaving the block takes it away if `proven` was set, nothing was raised, and this is the process that made it.
+    Leaving the block removes it if `proven` was set, nothing was raised, and this is the process that made it.
     """
 
     def __init__(self, root: str) -> None:
@@ -25,7 +25,7 @@ class AbortMark:
         self.proven = False
 
     def set(self, text: bytes = b"") -> None:
-        """Durably, before anything is written; a 4.x broker's is empty."""
+        """Make the file, durably, before anything is written; a 4.x broker's is empty."""
         self._stands = True
         have_file(self._path, text)
         disk.sync_directory(os.path.dirname(self._path))

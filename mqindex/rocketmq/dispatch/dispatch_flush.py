@@ -1,4 +1,4 @@
-"""What dispatch wrote is brought to the disk beside it, at the broker's times, and the checkpoint says how far."""
+"""A thread beside dispatch brings what it wrote to the disk, at the broker's times, and updates the checkpoint."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class DispatchFlush:
         self.flush()
 
     def flush(self) -> None:
-        """Flush everything that was dispatched and write the checkpoint; full files are the thread's."""
+        """Flush everything that was dispatched and write the checkpoint; the thread flushes full files."""
         self.check()
         with self._lock:
             for file in self._index.files[-1:] if self._index is not None else ():
@@ -120,7 +120,7 @@ class DispatchFlush:
             self._save(index_msg_timestamp=header.end_timestamp)
 
     def _flush_queues(self) -> None:
-        stored = self._stored()  # first: what is dispatched meanwhile may not be flushed
+        stored = self._stored()  # read first: what is dispatched meanwhile may not be flushed
         self._queues.flush()
         if stored.timestamp:
             self._save(

@@ -1,4 +1,4 @@
-"""How far a store's log was dispatched, read off its index and its queues."""
+"""How far a store's log was dispatched, as its index and its queues show."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def dispatched_offset(
 ) -> int:
     """The phy offset after the last message that index and queues have; where they have none, the log's minimum.
 
-    Both must be as a clean exit leaves them: what the one has beyond the other is taken for messages without keys, or
-    without units.
+    Both must be as a clean exit leaves them: what only one of them has is taken for messages without keys or without
+    units.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def _end_of_index(files: Sequence[LogFile], index: IndexService, *, tags: bool) 
 
 
 def _holds_moved(file: IndexFile, at: int, expected: list[int]) -> bool:
-    """Whether the message's entries are among those that `optimize` brought together: nothing was put behind them.
+    """Whether the message's entries are among those that `optimize` brought together, with no later entry after them.
 
     Their order is lost, and the first of them may be at the end of the file before; a message indexed twice has all of
     them twice.
@@ -110,7 +110,7 @@ def _holds_moved(file: IndexFile, at: int, expected: list[int]) -> bool:
 
 
 def _end_of_queues(files: Sequence[LogFile], queues: ConsumeQueueTable, rules: QueueRules | None) -> int:
-    """After the message of the unit that lies furthest in the log, which must be that message's."""
+    """After the message of the unit that leads furthest into the log; the unit must be that message's."""
     filled = [queue for queue in queues.values() if queue.max_offset_in_queue > queue.min_offset_in_queue]
     furthest = max(filled, key=lambda queue: queue.max_phy_offset, default=None)
     if furthest is None or furthest.max_phy_offset < 0:

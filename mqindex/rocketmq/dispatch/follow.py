@@ -42,8 +42,8 @@ from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 
 __all__ = ["FollowReport", "follow"]
 
-_TRIES = 5  # repairs in a row that bring nothing forward
-_SLOW = 1.0  # seconds of the last flush, after which whoever watches is told why it does not end
+_TRIES = 5  # repairs in a row without progress
+_SLOW = 1.0  # seconds of the last flush, after which a note explains why it takes so long
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class FollowReport:
     ----------
     store, out : str, the paths
     phy_offset : int, everything before it was dispatched
-    lag_bytes : int, of log that was not dispatched, about
+    lag_bytes : int, about how much of the log was not dispatched
     messages, entries, units : int
     store_timestamp : int, ms since the epoch, of the last message; 0: none
     repairs : int, how often `out` had to be repaired
@@ -92,8 +92,8 @@ def follow(
 ) -> FollowReport:
     """Keep an index and consume queues in `out` up to date with a store's growing commit log, until `stop` is set.
 
-    A message is found in `out/index` a few milliseconds after its append. Stopped, it goes on where it was; killed,
-    it first repairs `out` from the log. Only one follower at a time may have `out`.
+    A message is found in `out/index` a few milliseconds after its append. After a stop the next run
+    continues there; after a kill it first repairs `out` from the log. Only one follower at a time may have `out`.
 
     Parameters
     ----------
@@ -110,12 +110,12 @@ def follow(
     ------
     StoreInUseError : another follower has `out`.
     OutputExistsError : `out` holds something else.
-    ValueError : `out` lies in the store, or was made with other settings.
+    ValueError : `out` is in the store, or was made with other settings.
     FileNotFoundError : the store is gone, at the start or later.
 
     Notes
     -----
-    Where the log is cut, or written anew below what was dispatched, `out` is repaired and following goes on. An
+    Where the log is cut, or written anew below what was dispatched, `out` is repaired and following continues. An
     extension file of consume queues is not written: units then hold the plain tag hash.
     Source: RocketMQ 4.9.3 `DefaultMessageStore.ReputMessageService`.
 
@@ -167,13 +167,13 @@ def _require_alone(home: FollowHome) -> None:
 
 
 def _require_log(home: FollowHome) -> None:
-    """A volume that was unmounted is no log that was cut."""
+    """A log that is missing, as on an unmounted volume, must not count as one that was cut."""
     if not any(map(disk.is_directory, home.commitlog)):
         raise FileNotFoundError(errno.ENOENT, "the commit log is gone", home.commitlog[0])
 
 
 def _dispatched(home: FollowHome, index: IndexService | None, queues: ConsumeQueueTable) -> tuple[int, int]:
-    """How far the index reaches, and how far the queues; one that is not written is never the shorter one."""
+    """How far the index and the queues reach; one that is not written counts as reaching as far as the other."""
     of_queues = dispatched_offset(home.commitlog, None, queues, tags=home.tags, rules=home.rules)
     of_index = of_queues if index is None else dispatched_offset(home.commitlog, index, None, tags=home.tags)
     return of_index, of_queues
@@ -227,7 +227,7 @@ def _run(
 
 @contextmanager
 def _explained_if_slow(engine: Engine, home: FollowHome) -> Iterator[None]:
-    """A full index file is hundreds of megabytes, and a busy disk takes its time."""
+    """Show a note where the flush is slow: an index file has hundreds of megabytes, and a disk may be busy."""
     note = f"everything is dispatched; {home.out} goes to the disk, or is repaired by the next run if that is killed"
     timer = threading.Timer(_SLOW, announce, (engine, note))
     timer.start()
@@ -238,7 +238,7 @@ def _explained_if_slow(engine: Engine, home: FollowHome) -> Iterator[None]:
 
 
 class _Housekeeping:
-    """Once a second: errors of the flush come up, what the log has lost goes, and whoever watches gets a report."""
+    """Once a second: raise errors of the flush, remove what is of expired messages, and report the progress."""
 
     def __init__(
         self,

@@ -56,7 +56,7 @@ class FollowHome:
 
     @property
     def unclean(self) -> bool:
-        """Whether the last exit was none that this directory was prepared for."""
+        """Whether the last exit was not a clean one."""
         return stores.was_unclean(self.out)
 
     @property
@@ -84,7 +84,7 @@ class FollowHome:
 
 
 def settle(options: StoreOptions, out: str) -> FollowHome:
-    """Open the directory, or make it ready at the first run; a place that cannot be followed into is refused."""
+    """Open the directory, or prepare it at the first run; a place that cannot be used is refused."""
     stores.require_store(options.root)
     _require_apart(options, out)
     path = os.path.join(out, _FILE)
@@ -113,14 +113,14 @@ def settle(options: StoreOptions, out: str) -> FollowHome:
     )
     if not disk.is_directory(out):
         disk.make_directory(out)  # one only: a parent that does not exist is a misspelt path
-    have_file(os.path.join(out, "lock"), b"lock")  # as in a broker's store; it stays: everybody locks the same file
+    have_file(os.path.join(out, "lock"), b"lock")  # as in a broker's store; never removed: all lock the same file
     disk.remove_temporaries(out, rf"\.{_FILE}")
     _write(path, home)
     return home
 
 
 def _require_new(out: str) -> None:
-    """Nothing is there but what a first run that was killed left behind."""
+    """Refuse a directory with anything but what a killed first run has left."""
     if disk.exists(out) and not (disk.is_directory(out) and all(map(_of_first_run, os.listdir(out)))):
         raise OutputExistsError("the output holds something else", path=out, hint="follow into another directory")
 
@@ -130,7 +130,7 @@ def _of_first_run(name: str) -> bool:
 
 
 def _require_apart(options: StoreOptions, out: str) -> None:
-    """Nothing is ever written into the store that is followed."""
+    """Refuse an output inside the store: nothing is ever written into the store that is followed."""
     real = os.path.realpath(out)
     for place in (options.root, *options.commitlog):
         there = os.path.realpath(place)
@@ -139,7 +139,7 @@ def _require_apart(options: StoreOptions, out: str) -> None:
 
 
 def _require_same(home: FollowHome, options: StoreOptions) -> None:
-    """What was given must be what the directory was made with."""
+    """Refuse options that differ from those that the directory was made with."""
     given: dict[str, Any] = {
         "maxHashSlotNum": options.hash_slot_num,
         "maxIndexNum": options.index_num,

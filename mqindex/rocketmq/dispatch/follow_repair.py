@@ -1,4 +1,4 @@
-"""What a follower does first where its last exit was not clean, or where the log was changed under it."""
+"""What a follower does first where its last exit was not clean, or where the log was changed meanwhile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NEWEST = 3  # index files that a changed end of the log reaches
 
 
 def mend(home: FollowHome, engine: Engine) -> bool:
-    """Make index and queues right; False: there is nothing yet."""
+    """Repair index and queues; False: there are none yet."""
     if not home.has_files:
         return False
     remove_scraps(home.consume_queue)

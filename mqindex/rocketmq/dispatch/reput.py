@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OnReput", "ProgressMeter", "Reput", "ReputProgress", "ReputResult", "Stop"]
 
-_GATHERED = 1 << 15  # units put at a time, at least: so many that their queues cost little
+_GATHERED = 1 << 15  # units put at a time, at least: so many that the cost of each queue is small
 _PER_QUEUE = 64  # the same for each queue, where there are many
 _MOST_GATHERED = 1 << 20
 _LOG_PER_ENTRY = 1024  # bytes, about
@@ -171,7 +171,8 @@ class Reput(Closable):
 
         interval : seconds between looks at the log; a few ms where nothing came for a while.
         progress : is called about once a second, and at the end.
-        turn, lag : for who knows where the log ends: dispatches what came, and the bytes that wait for it.
+        turn, lag : for a caller that knows where the log ends: a function that dispatches what came, and one that gives
+            the bytes that wait for it.
         """
         before, last = self.result(), False
         pace = _Pace(interval)
@@ -201,13 +202,13 @@ class Reput(Closable):
         )
 
     def close(self) -> None:
-        """Let the log go; queues and index stay open."""
+        """Release the log; queues and index stay open."""
         self._log.close()
 
     # ---- one turn
 
     def _expect(self, waiting: int) -> None:
-        """So many bytes of log wait to be dispatched; how many entries that is can only be guessed."""
+        """So many bytes of log wait to be dispatched; how many entries that is can only be estimated."""
         if self._index is not None:
             self._index.expect(waiting // _LOG_PER_ENTRY)
 
@@ -289,7 +290,7 @@ class Reput(Closable):
         return queue
 
     def _number_queues(self) -> None:
-        """Take over what the table has met since. Two that it tells apart by their bytes may have one name."""
+        """Take over what the table has met since. Two that differ in their bytes may have the same name."""
         known = len(self._names)
         if len(self._table) == known:
             return
@@ -303,7 +304,7 @@ class Reput(Closable):
 class _Pace:
     """How long to sleep between looks: `interval` while messages come, and longer when none did for a while.
 
-    A last frame that `waiting` says was seen is looked at again as soon as it counts if it is the same then.
+    `waiting`: a last frame was seen; it is read again as soon as it counts if it has not changed by then.
     """
 
     def __init__(self, interval: float) -> None:
@@ -328,7 +329,7 @@ class ProgressMeter:
         self._next = self._reported + _FIRST_REPORT
 
     def report(self, *, last: bool = False) -> None:
-        """Unless it is too early; the last time always."""
+        """Report, unless it is too early; the last time always."""
         now = time.monotonic()
         if self._progress is None or (now < self._next and not last):
             return

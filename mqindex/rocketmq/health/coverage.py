@@ -1,4 +1,4 @@
-"""Coverage: the log as a line of phy offsets, and what index files and consume queues have of it."""
+"""Coverage: the log as a line of phy offsets, and which parts of it index files and consume queues cover."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _STALE = {
 class LogFileHealth:
     """A file of the log, with messages in the phy offsets [begin, end); times in ms since the epoch, None: no message.
 
-    `size` is of the whole file: after `end` nothing is written yet, or nothing that counts.
+    `size` is of the whole file: after `end` there is nothing yet, or nothing that counts.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class QueueStretch:
-    """Units that the messages in the phy offsets [begin, end) give all queues, and how many of them are not there.
+    """Units that the messages in the phy offsets [begin, end) give all queues, and how many of them are missing.
 
     `wrong`: others are in their place. `first`: the phy offset of the first message whose unit is known to be missing.
     """
@@ -89,7 +89,7 @@ class Damaged:
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """Something that no message of the log stands behind: a finding of that kind at a byte of a file."""
+    """Something that belongs to no message of the log: a finding of that kind at a byte of a file."""
 
     kind: str
     path: str | None
@@ -146,7 +146,7 @@ class Coverage:
 
 
 def coverage_of(report: Report, diagnosis: StoreDiagnosis, *, batch_topics: frozenset[str], rocksdb: bool) -> Coverage:
-    """The coverage of a store that was looked at."""
+    """The coverage of a store that was checked."""
     index, walked = diagnosis.index, diagnosis.walked
     spans = walked.survey.spans
     begin, end = (spans[0].file_start, spans[-1].stop) if spans else (0, 0)
@@ -237,7 +237,7 @@ def _absent(queues: Iterable[QueueRun]) -> Iterable[int]:
 
 
 def _thinned(stretches: Iterable[QueueStretch]) -> list[QueueStretch]:
-    """Neighbours of which nothing is missing are one; and where there are too many, any neighbours."""
+    """Join neighbours of which nothing is missing, and, while there are too many stretches, any two neighbours."""
     found: list[QueueStretch] = []
     for one in stretches:
         if found and not (one.missing or one.wrong or found[-1].missing or found[-1].wrong):

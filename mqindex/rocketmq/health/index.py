@@ -39,7 +39,7 @@ class IndexFileHealth:
     sampled : Share, of how many slots `chains` and the means are made; chains are then those of all slots
     longest : int, of these the longest chain, 1000: that, or longer
     cold_reads : float, pages that a look-up of a key that is there reads when none is in memory: its slot's, and one
-        for each entry of the chain, or for all of them where they lie side by side. Mean over the entries, so that
+        for each entry of the chain, or for all of them where they are side by side. Mean over the entries, so that
         frequent keys count more
     cold_reads_expected : float, the same if entries fell at random
     other_keys : float, entries of other keys in a chain, mean over the slots in use
@@ -70,8 +70,8 @@ class FrequentKey:
     Attributes
     ----------
     key_hash : int
-    entries : int, about as many; where a stretch of 128 MiB has it once only, or has 64 that are more frequent, it is
-        not counted there. An estimate where keys were sampled
+    entries : int, about how many; it is not counted in a stretch of 128 MiB that has it only once, or has 64 keys that
+        are more frequent. An estimate where keys were sampled
     phy_offset : int, of one such message
     topic, key : Text or None, as that message has them; None: it cannot be read any more
     property : str or None, KEYS, UNIQ_KEY or TAGS
@@ -94,15 +94,15 @@ class IndexHealth:
     hash_slot_num, index_num : int
     entries, capacity : int, of all good files
     files : tuple of IndexFileHealth, the newest 200, oldest first; more_files : int, good ones that are not listed
-    entries_per_hour : int or None, over the newest file; None: too short to tell
-    rolls_at : int or None, ms since the epoch, when the newest file is full if it goes on like this
-    log_entries : int, those that the log asks for
+    entries_per_hour : int or None, over the newest file; None: the time is too short
+    rolls_at : int or None, ms since the epoch, when the newest file will be full at this rate
+    log_entries : int, those that the log gives
     keys_per_message : Histogram, messages by their number of index entries; the last bin: 16 or more
     mean_keys : float, of all messages
     frequent : tuple of FrequentKey, at most 20, those with two entries or more
     sampled : Share, of how many entries the keys were counted
     cold_reads : float or None, mean over the files, by their entries; None: there are none
-    cold_reads_ordered : float, what it would be if a slot's entries lay side by side: the slot's page, and one more
+    cold_reads_ordered : float, what it would be if a slot's entries were side by side: the slot's page, and one more
     """
 
     hash_slot_num: int
@@ -135,7 +135,7 @@ def frequent_keys(counts: Iterable[SplitCounts]) -> list[tuple[int, int, int]]:
 
 
 def index_of(diagnosis: StoreDiagnosis, counts: Iterable[SplitCounts], named: Mapping[int, Named]) -> IndexHealth:
-    """The index of a store that was looked at."""
+    """The index of a store that was checked."""
     counts = list(counts)
     slots, index_num = diagnosis.index.survey.geometry.value
     good = diagnosis.index.good

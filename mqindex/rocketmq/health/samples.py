@@ -33,7 +33,7 @@ class Named:
 
 
 def name_samples(wanted: Wanted) -> dict[int, Named]:
-    """By phy offset; what cannot be read any more is left out."""
+    """The messages' names by phy offset; those that cannot be read any more are left out."""
     found = {}
     for phy_offset in wanted.phy_offsets:
         span = next((one for one in wanted.spans if one.file_start <= phy_offset < one.stop), None)

@@ -1,4 +1,4 @@
-"""Topics and queues: what fills the log, as far as dispatch goes to queues."""
+"""Topics and queues: what fills the log, counted for messages that dispatch puts into queues."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class TopicsHealth:
 
 @dataclass(slots=True)
 class _Topic:
-    """What the splits say of one topic. `tags`: hash -> (how many, phy offset of one)."""
+    """The counts of one topic in all splits. `tags`: hash -> (how many, phy offset of one)."""
 
     name: str
     queues: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -187,7 +187,7 @@ def gather(counts: Sequence[SplitCounts]) -> Gathered:
 
 
 def topics_of(gathered: Gathered, named: Mapping[int, Named]) -> TopicsHealth:
-    """The topics of a store that was looked at."""
+    """The topics of a store that was checked."""
     totals = gathered.totals
     messages, size = sum(one for one, _ in totals.values()), sum(one for _, one in totals.values())
     share = Share("times, sizes and tags", "messages", gathered.seen, messages)

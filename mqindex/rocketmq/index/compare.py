@@ -1,6 +1,6 @@
-"""An index file's entries against those that the log asks for.
+"""An index file's entries against those that the log gives.
 
-The two sequences are equal but for two things that an intact store may show: a file may begin and end inside one
+The two sequences are equal except for two things that an intact store may show: a file may begin and end inside one
 message's keys, and after a restart the broker indexes the last indexed message again, with all its keys.
 """
 
@@ -79,7 +79,7 @@ class Comparison:
 
     @classmethod
     def of_range(cls, index: IndexFile, log: LogEntries, first: int, stop: int, begin: Place) -> Comparison:
-        """Compare the entries [first, stop), which must go on at `begin` in the log."""
+        """Compare the entries [first, stop), which must continue at `begin` in the log."""
         return _Comparing(index, log, first, stop, begin).result
 
     @classmethod
@@ -94,7 +94,7 @@ def next_entry(index: IndexFile) -> int:
 
 
 def are_expired(phy_offsets: Array, log: LogEntries) -> Array:
-    """Which of them the log does not have any more; a negative one it never had."""
+    """Which of them the log no longer has; it never had a negative one."""
     low = log.spans[0].file_start if log.spans else 0
     return (phy_offsets >= 0) & (phy_offsets < low)
 

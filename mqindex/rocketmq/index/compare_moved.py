@@ -1,8 +1,8 @@
-"""Entries that `optimize` brought together, against those that the log asks for.
+"""Entries that `optimize` brought together, against those that the log gives.
 
-Of one message's entries those of a slot keep their order, the others do not; the messages themselves are found again by
-their offsets. So both sides are put into one order, (phy_offset, slot), stretch by stretch of the log. What a broker or
-this package put behind such entries is in the log's order again, and begins where they end.
+The entries of one message keep their order within a slot, but not from slot to slot; the messages themselves are found
+by their offsets. So both sides are sorted by (phy_offset, slot), stretch by stretch of the log. Entries that a broker
+or this package appended later are in the log's order again, and begin where the moved ones end.
 """
 
 from __future__ import annotations
@@ -99,17 +99,17 @@ def _chosen(start: int, columns: Columns, chosen: Array) -> Array:
 
 
 def _moved(index: IndexFile, log: LogEntries, count: int, some: int, every: bool) -> Iterator[Comparison]:
-    """The entries 1 .. `count`, then those behind them."""
+    """The entries 1 .. `count`, then those after them."""
     part = _MovedPart(index, log, count)
     if part.empty:
         yield from _as_written(index, log, some, every)
         return
     yield from part.all() if every else part.ends(some)
     if count + 1 < next_entry(index):
-        yield from _behind(index, log, count + 1, part.end, some, every)
+        yield from _appended(index, log, count + 1, part.end, some, every)
 
 
-def _behind(
+def _appended(
     index: IndexFile, log: LogEntries, first: int, begin: Place, some: int, every: bool
 ) -> Iterator[Comparison]:
     stop = next_entry(index)
@@ -131,7 +131,7 @@ class _MovedPart:
         self.end = Place(max(self._last, 0), 0)
 
     def _range(self) -> tuple[int, int, Array]:
-        """The smallest and greatest offset that is not of an expired message, and evenly many between."""
+        """The smallest and greatest offset of messages that have not expired, and evenly spaced ones between."""
         step = max(self._count // _SAMPLES, 1)
         first, last, samples = np.iinfo(np.int64).max, -1, []
         for _, block in _blocks(self._index, self._count + 1):
@@ -153,8 +153,8 @@ class _MovedPart:
             yield result
 
     def _out_of_turn(self) -> Iterator[Difference]:
-        """Entries behind one of a later message in their slot: look-ups answer newest first. A restarted broker's
-        second entry of a message may be there, or of one that another file has.
+        """Entries after one of a later message in their slot, which is wrong because look-ups answer newest first. Only
+        those of a message that a restarted broker indexed again may be there, also if another file has its first ones.
         """
         begin = self._index.header.begin_phy_offset
         for start in range(1, self._count, _BLOCK):
@@ -252,7 +252,7 @@ class _MovedPart:
         same &= (diffs[in_wanted] == got["time_diff"][in_got]) | (got["phy_offset"][in_got] == header.begin_phy_offset)
         bad = np.union1d(offsets[~even], got["phy_offset"][in_got][~same])
         if begin.phy_offset == header.begin_phy_offset and begin.phy_offset not in bad:
-            bad = np.insert(bad, 0, begin.phy_offset)  # there the first entry counts from the end of another file
+            bad = np.insert(bad, 0, begin.phy_offset)  # the first entry's time counts from the end of another file
         for at in np.searchsorted(offsets, bad[:MAX_DIFFERENCES]).tolist():
             here = slice(g_start[at], g_stop[at])
             there = slice(w_start[at], w_stop[at])
@@ -282,7 +282,7 @@ def first_time_diff(index: IndexFile, log: LogEntries, begin: Place) -> int | No
 
 
 def _ordinal(message: Sequence[int], hashes: Sequence[int]) -> int:
-    """Where a part of a message's entries begins, whose order was lost; as a rule it goes on to the message's end."""
+    """Where a part of a message's entries begins, whose order was lost; as a rule it ends with the message."""
     wanted = Counter(hashes)
     last = len(message) - len(hashes)
     places: list[int] = [last, *range(last)]
@@ -293,7 +293,7 @@ def _ordinal(message: Sequence[int], hashes: Sequence[int]) -> int:
 
 
 def _of_message(offset: int, wanted: Array, diffs: Array, got: Array, seeded: int) -> Iterator[Difference]:
-    """What differs in the entries of one message; the time_diff of entry `seeded` is not looked at."""
+    """What differs in the entries of one message; the time_diff of entry `seeded` is not compared."""
     if not len(wanted):
         yield Difference("foreign", int(got["number"][0]), offset)
     elif len(got) < len(wanted):

@@ -1,8 +1,8 @@
 """The geometry (hash_slot_num, index_num) of index files, which no file records: found from their content.
 
 A file fits a geometry when every used slot heads a chain of entries with `key_hash % hash_slot_num == slot`. Its
-length leaves millions of candidates; the header names the first and the last entry's phy_offset, and the last entry
-is the newest of its slot, which leaves one, seldom more. In a file that was optimized these two are among the others.
+length leaves millions of candidates; the header has the first and the last entry's phy_offset, and the last entry
+is the newest of its slot, which leaves one, seldom more. In a file that was optimized these two may be anywhere.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mqindex.rocketmq.layout import (
     IndexHeader,
 )
 
-__all__ = ["Geometry", "candidates", "fits", "infer", "require", "resolve"]
+__all__ = ["Geometry", "candidates", "fits", "infer", "require", "require_size", "resolve"]
 
 Geometry = tuple[int, int]
 Array = npt.NDArray[Any]
@@ -61,7 +61,7 @@ def infer(paths: Sequence[str | os.PathLike[str]], *, thorough: bool = False) ->
     GeometryError
         No file, or none or more than one geometry fits; the message names the options to pass.
     OSError
-        No file tells, and one cannot be opened.
+        No file shows it, and one cannot be opened.
     """
     names = [os.fspath(path) for path in paths]
     if not names:
@@ -96,9 +96,9 @@ def resolve(hash_slot_num: int | None, index_num: int | None, size: int) -> Geom
 
 
 def require(paths: Sequence[str], given: Geometry, source: str) -> None:
-    """Refuse a given geometry that the files refute: where their content says another, one of the two is wrong.
+    """Refuse a given geometry that the files refute: if their content shows another, one of the two is wrong.
 
-    Files that tell nothing, damaged ones and those without entries, refute nothing.
+    Files that show no geometry, damaged ones and those without entries, refute nothing.
     """
     if not paths or any(fits(path, given) for path in reversed(paths)):
         return
@@ -113,6 +113,19 @@ def require(paths: Sequence[str], given: Geometry, source: str) -> None:
             expected=f"hash_slot_num {seen[0]}, index_num {seen[1]}, by their content",
             got=f"hash_slot_num {given[0]}, index_num {given[1]} ({source})",
             hint="leave the geometry out, or give the right one (--hash-slot-num, --index-num, --broker-conf)",
+        )
+
+
+def require_size(path: str, size: int, given: Geometry) -> None:
+    """Refuse a given geometry that asks for another length of a file."""
+    expected = layout.index_file_size(*given)
+    if size != expected:
+        raise GeometryError(
+            f"file size does not match {plural(given[0], 'slot')} and {plural(given[1], 'entry')}",
+            path=path,
+            expected=expected,
+            got=size,
+            hint="pass the hash_slot_num= and index_num= (--hash-slot-num, --index-num) that the broker had",
         )
 
 
@@ -220,7 +233,7 @@ def _vote(path: str, thorough: bool, unread: list[OSError]) -> set[Geometry]:
 
 
 def _of_one_size(names: list[str]) -> list[str]:
-    # The files of a directory have one length. A torn one must not vote, so the commonest length does; in a tie all.
+    # The files of a directory have one length. A torn one must not vote: the most frequent length does, all in a tie.
     sizes = {name: os.path.getsize(name) for name in names if disk.is_file(name)}
     sizes = {name: size for name, size in sizes.items() if size >= _SMALLEST} or sizes
     ranked = Counter(sizes.values()).most_common(2)

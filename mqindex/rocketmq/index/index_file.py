@@ -15,17 +15,16 @@ from mqindex._native.index_sort import sort_into
 from mqindex._native.index_writer import IndexWriter
 from mqindex._native.numbers import milliseconds, period, whole_number
 from mqindex._native.single_calls import SingleCalls
-from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.columns.hits import Hits
 from mqindex.columns.keys import key_batch
 from mqindex.columns.numbers import int64s, times
-from mqindex.errors import GeometryError, TruncatedFileError
 from mqindex.files import disk, lock
 from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
+from mqindex.rocketmq.index.index_space import IndexSpace
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_ENTRY_FIELDS, INDEX_NUM, MAX_TIMESTAMP, IndexHeader
 from mqindex.rocketmq.sidecar.names import sidecar_directory
 
@@ -39,11 +38,10 @@ __all__ = ["IndexFile", "IndexHeader"]
 
 _MANY = 1000  # look-ups, or entries to decode, from which reading the whole file ahead is cheaper than single faults
 _BULK = 100_000  # puts from which huge pages pay; fewer would spread over 2 MiB each
-_RESERVED_AHEAD = 1 << 20  # bytes of a sparse file that single puts reserve at a time
 
 
 class Order(NamedTuple):
-    """The entries 1 .. `entries` lie in the order of their slots, each linked to its neighbour of the same slot.
+    """The entries 1 .. `entries` are in the order of their slots, each linked to its neighbour of the same slot.
 
     `moved`: no broker wrote them so, their offsets go down somewhere. `first_phy_offset`, `last_phy_offset`: the
     smallest and the greatest of them.
@@ -97,7 +95,8 @@ class IndexFile(SingleCalls, Closable):
         self._file = file
         self._core = IndexCore(file.map, hash_slot_num, index_num, file.writable, file.path)
         self._held = held  # the right to write it alone
-        self._reserved = 0 if sparse else file.size  # bytes that surely have disk space
+        self._space = IndexSpace(file, self._core, hash_slot_num, index_num, sparse=sparse)
+        self._reserve = self._space.reserve  # `SingleCalls` calls it before each put into a sparse file
         self._sidecars: Sidecars | None = None
         self.bind_core(self._core, sparse)
 
@@ -188,7 +187,7 @@ class IndexFile(SingleCalls, Closable):
             file = MappedFile.open(path, writable=writable)
             given = geometry.resolve(hash_slot_num, index_num, file.size)
             slots, entries = geometry.infer([file.path]) if given is None else given
-            _check_size(file, slots, entries)
+            geometry.require_size(file.path, file.size, (slots, entries))
             file.advise_random()
             return cls(file, slots, entries, held.pop_all())._with_sidecars()
 
@@ -262,7 +261,7 @@ class IndexFile(SingleCalls, Closable):
         store_timestamps: npt.NDArray[np.int64],
     ) -> int:
         """Internal: append the keys of a batch from position `start` on; returns how many were stored."""
-        self._check_length()
+        self._file.require_whole()
         self._reserve(len(batch) - start)
         self.expect(len(batch) - start)
         return self._core.put_keys(batch, phy_offsets, store_timestamps, start)
@@ -274,7 +273,7 @@ class IndexFile(SingleCalls, Closable):
 
     def put_run(self, run: npt.NDArray[Any]) -> int:
         """Internal: append entries that a walk of a log gave, an array of `RUN_ENTRY`; returns how many."""
-        self._check_length()
+        self._file.require_whole()
         self._reserve(len(run))
         return self._core.put_run(run)
 
@@ -317,11 +316,11 @@ class IndexFile(SingleCalls, Closable):
         end: int = MAX_TIMESTAMP,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Internal: (values, offsets) of many key hashes; `max_num` may be an array of int32, one for each."""
-        self._check_length()
+        self._file.require_whole()
         sidecars = self._sidecars
         heads = None if sidecars is None else sidecars.search.heads(self._core, hashes)
         if heads is None and len(hashes) > _MANY:
-            self._populate()
+            self._space.populate()
         return self._core.select_hashes(hashes, max_num, begin, end, heads)
 
     @property
@@ -350,10 +349,10 @@ class IndexFile(SingleCalls, Closable):
         -------
         Columns : key_hash int32, phy_offset int64, time_diff int32 (s since the header's begin), prev_index int32
         """
-        self._check_length()
+        self._file.require_whole()
         start, stop = whole_number("start", start), None if stop is None else whole_number("stop", stop)
         if (self.index_num if stop is None else stop) - start > _MANY:
-            self._populate()
+            self._space.populate()
         return Columns(dict(zip(INDEX_ENTRY_FIELDS, self._core.entries(start, stop), strict=True)))
 
     def compare_run(self, start: int, run: npt.NDArray[Any]) -> int:
@@ -361,31 +360,31 @@ class IndexFile(SingleCalls, Closable):
 
         The time_diff of entry 1 is left out: it counts from the end of a file before this one.
         """
-        self._check_length()
+        self._file.require_whole()
         return self._core.compare_run(start, run.view(np.uint8).data)
 
     def slots(self) -> npt.NDArray[np.int32]:
         """For every slot the number of its newest entry, 0 where there is none: ndarray of int32, one for each slot."""
-        self._check_length()
-        self._populate()
+        self._file.require_whole()
+        self._space.populate()
         return self._core.slots()
 
     def check(self) -> list[tuple[str, int, int, int, int]]:
         """Internal: the first 100 contradictions inside the file: (kind, number, at byte, expected, got) each."""
-        self._check_length()
-        self._populate()
+        self._file.require_whole()
+        self._space.populate()
         return self._core.check()
 
     def order(self) -> Order:
-        """Internal: how far the entries lie in the order of their slots."""
-        self._check_length()
-        self._populate()
+        """Internal: how many entries are in the order of their slots."""
+        self._file.require_whole()
+        self._space.populate()
         return Order(*self._core.order())
 
     def sort_into(self, target: IndexCore) -> None:
         """Internal: fill a zeroed file with the entries in the order of their slots, and the header."""
-        self._check_length()
-        self._populate()
+        self._file.require_whole()
+        self._space.populate()
         sort_into(self._core, target)
 
     def flush(self) -> None:
@@ -415,17 +414,6 @@ class IndexFile(SingleCalls, Closable):
     def __repr__(self) -> str:
         return f"IndexFile({self.path!r}, hash_slot_num={self.hash_slot_num}, index_num={self.index_num})"
 
-    def _check_length(self) -> None:
-        """A bulk call looks for a cut file before it reads: where the file ends inside a page, its map gives zeros."""
-        try:
-            size = self._file.map.size()
-        except ValueError:  # closed by another thread, as the call itself will say
-            size = 0
-        if size < self._file.size and not self._core.closed:
-            raise TruncatedFileError(
-                "the file was cut while it was open", path=self.path, expected=self._file.size, got=size
-            )
-
     def _with_sidecars(self) -> IndexFile:
         """Uses the fence and the filter of an optimised file that nobody has written to since."""
         if not self.writable and disk.is_directory(sidecar_directory(os.path.dirname(self.path))):
@@ -434,36 +422,3 @@ class IndexFile(SingleCalls, Closable):
             self._sidecars = find_sidecars(self._file, (self.hash_slot_num, self.index_num))
             self._core.use_heads(None if self._sidecars is None else self._sidecars.search)
         return self
-
-    def _populate(self) -> None:
-        """What is in use: behind it a sparse file would get pages of zeros."""
-        if not self._core.closed:
-            self._file.populate(self._entries_end(self.header.index_count))
-
-    def _entries_end(self, index_count: int) -> int:
-        """Where the entries below a number end, or the file."""
-        slots_end = layout.INDEX_HEADER_SIZE + layout.INDEX_SLOT_SIZE * self.hash_slot_num
-        return slots_end + layout.INDEX_ENTRY_SIZE * min(max(index_count, 0), self.index_num)
-
-    def _reserve(self, n: int) -> None:
-        """Give the slots and the next n entries of a sparse file their disk space: a full disk is an OSError now."""
-        if self._reserved >= self._file.size or self._core.closed:
-            return
-        start = max(self._reserved, self._entries_end(0) if self._reserved else 0)
-        needed = self._entries_end(self.header.index_count) + layout.INDEX_ENTRY_SIZE * n
-        if needed > self._reserved:
-            stop = min(max(needed, self._reserved + _RESERVED_AHEAD), self._file.size)
-            self._file.reserve_range(start, stop)
-            self._reserved = stop
-
-
-def _check_size(file: MappedFile, hash_slot_num: int, index_num: int) -> None:
-    expected = layout.index_file_size(hash_slot_num, index_num)
-    if file.size != expected:
-        raise GeometryError(
-            f"file size does not match {plural(hash_slot_num, 'slot')} and {plural(index_num, 'entry')}",
-            path=file.path,
-            expected=expected,
-            got=file.size,
-            hint="pass the hash_slot_num= and index_num= (--hash-slot-num, --index-num) that the broker had",
-        )

@@ -64,7 +64,7 @@ class IndexService(Closable):
 
     Attributes
     ----------
-    on_full : what is done with a file that has been rolled over; at first it is flushed.
+    on_full : called with a file that has been rolled over; by default it is flushed.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class IndexService(Closable):
         self.on_full: Callable[[IndexFile], None] = IndexFile.flush
         self._expected = 0
         self._files = files
-        self._held = held  # the right to write there alone
+        self._held = held  # the lock of the only writer
         self._owner = Owner(directory)
         self._lock = threading.Lock()
 
@@ -119,13 +119,13 @@ class IndexService(Closable):
         Raises
         ------
         FileNotFoundError : there is no such directory, and it is not to be written
-        BadMagicError : it is to be read, and is a store's root, or nothing but files of others is in it
+        BadMagicError : it is to be read, and is a store's root, or only has files that are not the index's
         GeometryError : files and geometry disagree, or no file shows it
         StoreInUseError : it is to be written, and a broker or another writer has it
 
         Notes
         -----
-        A read-only service passes over a newest file that is empty, with a warning: a file that a running broker
+        A read-only service skips a newest file that is empty, with a warning: a file that a running broker
         creates is empty for a moment.
         """
         where = os.fspath(directory)
@@ -166,12 +166,12 @@ class IndexService(Closable):
         Notes
         -----
         The walk stops after the first file that begins before `begin`. Only hashes are compared: an offset may be
-        of another key, the message settles it. Source: RocketMQ 4.9.3, `IndexService.queryOffset`.
+        of another key, the message shows which. Source: RocketMQ 4.9.3, `IndexService.queryOffset`.
         """
         return self.answer(topic, key, max_num, *period(begin, end))
 
     def answer(self, topic: str, key: str, max_num: int, begin: int, end: int) -> QueryOffsetResult:
-        """Internal: `query_offset` of times in ms that somebody has looked at."""
+        """Internal: `query_offset`, with times in ms that were checked before."""
         _check_max_num(max_num)
         files = self.files
         found: list[npt.NDArray[np.int64]] = []
@@ -188,7 +188,7 @@ class IndexService(Closable):
     def query_offsets(
         self, topic: str | None, keys: Keys, *, max_num: int = 64, begin: Time = 0, end: Time = MAX_TIMESTAMP
     ) -> Hits:
-        """`query_offset` of many keys at once: each key is hashed once, each file is passed once.
+        """`query_offset` of many keys at once: each key is hashed once, each file is searched once.
 
         Parameters
         ----------
@@ -220,8 +220,8 @@ class IndexService(Closable):
         """Put many keys, rolling over to new files as the broker does; returns how many were stored: all.
 
         A new file takes its seeds from the full one before it, so its first entry has the broker's time_diff.
-        Entries are not compared with what the files hold already; the broker's skipping of messages that it has
-        indexed is the caller's. Arguments and errors as of `IndexFile.put_keys`.
+        Entries are not compared with what the files hold already: a broker skips messages that it has indexed, here
+        the caller must do so. Arguments and errors as of `IndexFile.put_keys`.
         Source: RocketMQ 4.9.3, `IndexService.buildIndex`, `putKey`.
         """
         phys, stored = int64s("phy_offsets", phy_offsets), times("store_timestamps", store_timestamps)
@@ -252,7 +252,7 @@ class IndexService(Closable):
             file.expect(entries)
 
     def create_index_file(self) -> None:
-        """Internal: have a file that takes an entry, as the broker has before it looks at any message."""
+        """Internal: make sure that a file has room for an entry, as the broker does before it reads any message."""
         self._check_writable()
         with self._lock:
             self._current()

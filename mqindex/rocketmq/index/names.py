@@ -34,7 +34,7 @@ def names_between(previous: str | None, following: str | None, times: Sequence[i
     for moment in times:
         names.append(max(low, _stamp(moment)))
         low = names[-1] + 1
-    if low > end:  # the times do not sort into place: take the last free numbers
+    if low > end:  # the times are not between the neighbours: take the last free numbers
         names = list(range(end - len(times), end))
     if names and names[0] < first:
         raise FileStateError(

@@ -55,7 +55,7 @@ def _inflate(stored: bytes) -> bytes:
     except zlib.error as error:
         raise _broken("zlib", str(error)) from error
     if not stream.eof:
-        raise _broken("zlib", "it is cut short" if len(body) < MAX_BODY_SIZE else f"it passes {MAX_BODY_SIZE} bytes")
+        raise _broken("zlib", "it is cut short" if len(body) < MAX_BODY_SIZE else f"it exceeds {MAX_BODY_SIZE} bytes")
     return body
 
 
@@ -68,7 +68,7 @@ def _cramjam(codec: str, stored: bytes) -> bytes:
         ) from error
     expand = getattr(cramjam, codec).decompress_into
     for size in (max(1 << 16, 8 * len(stored)), MAX_BODY_SIZE):
-        target = np.zeros(size, np.uint8)  # costs nothing until it is written, as no bytearray
+        target = np.zeros(size, np.uint8)  # costs nothing until it is written, unlike a bytearray
         try:
             return target[: expand(stored, target)].tobytes()
         except cramjam.DecompressionError as error:

@@ -126,7 +126,7 @@ class CommitLog(Closable):
         mapped_file_size : int or None
             What every file but the last must be long; None: any length goes. For writing also the length of new files:
             that of the files there, else the broker's default.
-        flush : "sync": an append returns when its bytes are on the disk; "async": they get there by and by;
+        flush : "sync": an append returns when its bytes are on the disk; "async": it does not wait for that;
             None: as `config` says, else async
         config, broker_version : what decides how messages are encoded and flushed; see Notes
 
@@ -156,7 +156,7 @@ class CommitLog(Closable):
         files, skipped = survey_directories(directories)
         for directory in directories:
             refuse_other_place(directory, "commitlog", has_files=bool(files))
-            if not files:  # nor in its own place: a survey of the store refuses it too
+            if not files:  # not even at its place in a store: a survey of the store refuses it too
                 refuse_strangers(directory, "a commit log")
         if mapped_file_size is not None:
             _require_size(files, mapped_file_size)
@@ -164,7 +164,7 @@ class CommitLog(Closable):
 
     @classmethod
     def of_store(cls, options: StoreOptions, *, flush: str | None = None) -> CommitLog:
-        """Internal: the log of a store, to append to it, for who holds the store's lock."""
+        """Internal: the log of a store, to append to it; the caller holds the store's lock."""
         _make(options.commitlog)
         return cls._opened(options, None, flush, hold_directories(options.commitlog, store=False))
 
@@ -279,7 +279,7 @@ class CommitLog(Closable):
         CapacityError : it is larger than the broker takes: topic, body, properties or the whole
         OSError : it was not written, or with `flush="sync"` perhaps not durably; after a failed write the log is as
             before, and appends again once there is space
-        FileStateError : a sync failed before, so nobody knows what the disk has: open the log again. Or this is a
+        FileStateError : a sync failed before, so it is not known what the disk has: open the log again. Or this is a
             child that was forked since the log was opened
         ReadOnlyFileError, ClosedFileError
 
@@ -323,12 +323,12 @@ class CommitLog(Closable):
 
     @property
     def flushed_phy_offset(self) -> int:
-        """Everything below is on the disk."""
+        """The phy offset below which everything is on the disk."""
         return self._writing().flushed
 
     @property
     def store_timestamp(self) -> int:
-        """Of the message that was appended last, ms since the epoch; 0: none since the log was opened."""
+        """The store timestamp of the last appended message, ms since the epoch; 0: none since the log was opened."""
         return self._writing().store_timestamp
 
     def _writing(self) -> LogAppender:
@@ -408,7 +408,7 @@ class CommitLog(Closable):
         )
 
     def _map_of(self, file: LogFile) -> Mapping:
-        # Maps are never closed here, only let go: another thread may be reading one. The last to leave unmaps it.
+        # Maps are never closed here, only released: another thread may be reading one. The last user unmaps it.
         with self._lock:
             self._require_open()
             mapped = self._maps.get(file.path)
@@ -422,7 +422,7 @@ class CommitLog(Closable):
 
 
 def _make(directories: Sequence[str]) -> None:
-    """Durably: what is appended is no safer than the name of its directory."""
+    """Make the directories, durably: appended bytes are not safer than the name of their directory."""
     for directory in directories:
         disk.make_directories(directory, inherit=True)
 

@@ -1,7 +1,7 @@
 """Files that a broker deletes while they are read: their time is over, or the disk is full.
 
-It deletes the log from its old end, then the index files and queue files that lead there only. So whoever finds a file
-gone that was just listed goes on at the log's new begin; a file that is missing between others is another matter.
+It deletes the log from its old end, then the index files and queue files that lead there only. So a reader for which a
+listed file has disappeared continues at the log's new beginning; a file that is missing between others is damage.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class LogExpiredError(FormatError):
 
 
 def was_deleted(error: OSError) -> bool:
-    """Whether the file that could not be opened is not there any more; a link that leads nowhere is."""
+    """Whether the file that could not be opened has disappeared; a link that leads nowhere has not."""
     return isinstance(error, FileNotFoundError) and error.filename is not None and not disk.exists(error.filename)
 
 
@@ -44,7 +44,7 @@ def read_again(work: Callable[[], Result]) -> Result:
 
 
 def still_there(spans: Sequence[LogSpan]) -> tuple[LogSpan, ...]:
-    """The files of a log without those at its old end that are gone. The newest is never deleted by a broker."""
+    """The files of a log without deleted ones at its old end. A broker never deletes the newest."""
     first = next((at for at, span in enumerate(spans) if disk.exists(span.path)), len(spans))
     if spans and first == len(spans):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), spans[-1].path)
@@ -52,7 +52,7 @@ def still_there(spans: Sequence[LogSpan]) -> tuple[LogSpan, ...]:
 
 
 def present(spans: Sequence[LogSpan]) -> tuple[LogSpan, ...]:
-    """The files of a log that are there, with holes where others are missing; not without the newest."""
+    """The files of a log that exist, with holes where others are missing; the newest must exist."""
     left = tuple(span for span in spans if disk.exists(span.path))
     if spans and left[-1:] != (spans[-1],):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), spans[-1].path)
@@ -60,7 +60,7 @@ def present(spans: Sequence[LogSpan]) -> tuple[LogSpan, ...]:
 
 
 def expired_finding(before: Sequence[LogSpan], left: Sequence[LogSpan]) -> list[Finding]:
-    """What is said where `left` is what is left of the files `before`; nothing where it is all."""
+    """The finding where `left` are the remaining ones of the files `before`; none if all remain."""
     if not left or len(left) == len(before):
         return []
     files, directory = len(before) - len(left), os.path.dirname(left[0].path)

@@ -14,7 +14,7 @@ _PAGE = 4096
 
 
 class FlushThread:
-    """Flushes now and then, as the broker's settings say: every interval at least so many pages, now and then all."""
+    """Flushes by the broker's settings: each interval if there are enough pages, and all at longer intervals."""
 
     def __init__(self, group: GroupCommit, rules: FlushRules) -> None:
         self._group = group
@@ -40,4 +40,4 @@ class FlushThread:
                 try:
                     self._group.wait_for(written)
                 except OSError:
-                    return  # the next append says it
+                    return  # the next append raises it

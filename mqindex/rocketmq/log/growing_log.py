@@ -1,9 +1,9 @@
 """A commit log that somebody else may be writing, read from one phy offset on: every frame once, and none torn.
 
-A broker copies a frame into the mapped file, and a reader may come while it does. So the log's end is found first, by
-sizes alone, and only what is whole then is read: a frame with another record after it, and the last one when it looked
-the same at an earlier look. What lies after the end may be zeros, or stale bytes of an earlier life. The log may also
-be cut and written anew below what was read already: a checksum over what was read last shows it.
+A broker copies a frame into the mapped file, and a reader may read while it does. So the log's end is found first, by
+sizes alone, and only what is complete then is read: a frame with another record after it, and the last frame if it has
+not changed between two looks. What follows the end may be zeros, or old bytes of a file that is used again. The log may
+also be cut and written anew below what was read already: a checksum over what was read last shows it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_fra
 
 __all__ = ["SETTLE_SECONDS", "Chunk", "GrowingLog", "LogChangedError"]
 
-_REACH = 32 << 20  # bytes of log at a time where much is waiting
-_NEAR = 64 << 10  # bytes looked at where little is: a single cursor walks them
+_REACH = 32 << 20  # bytes of log at a time where much is unread
+_NEAR = 64 << 10  # bytes at a time where little is unread: a single cursor walks them
 _FAR = 4 << 20  # bytes that are read ahead in a file that grows
 _SEALED = 64 << 10  # bytes before the position that are watched for changes
 SETTLE_SECONDS = 0.0005  # between two looks at a last frame
 _PAUSE_SECONDS = 0.001  # before it is looked at again
-_DOUBT_SECONDS = 0.1  # the same where its properties end in a zero byte, as those of a torn frame may
+_DOUBT_SECONDS = 0.1  # instead of that, where its properties end in a zero byte, as those of a torn frame may
 _LOOK_SECONDS = 0.1  # between two looks at the directory while nothing comes
 _NO_UNITS = np.empty(0, UNIT)
 _MAGICS = tuple(
@@ -45,7 +45,7 @@ _MAGICS = tuple(
 
 
 class LogChangedError(FileStateError):
-    """The log does not hold any more what was read from it: it was cut, exchanged or written anew."""
+    """The log no longer holds what was read from it: it was cut, exchanged or written anew."""
 
 
 class Chunk(NamedTuple):
@@ -78,8 +78,8 @@ class GrowingLog(Closable):
     ----------
     phy_offset : after the last frame that was given.
     messages : how many were given. last_message : the phy offset of the last one; -1: none.
-    more : whether the last `read` ended because it had enough, and not for want of log.
-    damage : stretches of earlier files that hold no readable frames; they were passed over.
+    more : whether the last `read` ended at its limit, and not at the log's end.
+    damage : stretches of earlier files that hold no readable frames; they were skipped.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class GrowingLog(Closable):
             self._set_seal()
 
     def _rests(self) -> bool:
-        """Whether the log still ends where it was read up to: a look at eight bytes, for as long as nothing comes."""
+        """Whether the log still ends where it was read up to: eight bytes show it, as long as nothing comes."""
         file, at = self._file, self.phy_offset
         if file is None or self._complete or not file.start <= at < file.stop or self._record_at(at):
             return False
@@ -149,7 +149,7 @@ class GrowingLog(Closable):
         return True
 
     def settle(self) -> bool:
-        """Whether another `read` is worth while; waits the moment for which a last frame must stay as it is."""
+        """Whether another `read` may find more; waits the moment for which a last frame must stay as it is."""
         if self.waiting and not self.more:
             time.sleep(_PAUSE_SECONDS)
         return self.more or self.waiting
@@ -160,7 +160,7 @@ class GrowingLog(Closable):
         self._set_seal()
 
     def lag(self) -> int:
-        """About how many bytes of log lie after `phy_offset`: up to where its files were ever written."""
+        """About how many bytes of log follow `phy_offset`: up to where its files were ever written."""
         return read_again(self._lag)
 
     def _lag(self) -> int:
@@ -207,7 +207,7 @@ class GrowingLog(Closable):
         self._require_unchanged()
 
     def _settled(self, at: int, reach: int) -> int:
-        """Up to where every frame is whole; what is read from now on is read as it stays."""
+        """Up to where every frame is complete, so that it does not change while it is read from now on."""
         file, log = self._file, self._open_map().map
         assert file is not None
         last, end = last_record(log, file.start, at, reach)
@@ -221,7 +221,7 @@ class GrowingLog(Closable):
         return last
 
     def _is_good(self, at: int, end: int) -> bool:
-        """Whether a frame is there, its body's checksum included; a torn one may come to be good."""
+        """Whether a good frame is there, its body's checksum included; a torn one may become good."""
         start = self._file.start if self._file is not None else 0
         walk = drained(Extractor(self._open_map().map, start, at, end, check_crc=True, queues=self._queues))
         return walk.messages == 1 and walk.end == end
@@ -235,7 +235,7 @@ class GrowingLog(Closable):
         return False
 
     def _require_unchanged(self) -> None:
-        """A last frame that was taken for whole was read as it had looked; else what was given of it is wrong."""
+        """Raise unless a last frame that was taken for complete is as before: else its entries and units are wrong."""
         last, file = self._last, self._file
         if last is None or file is None or last.phy_offset >= self.phy_offset:
             return
@@ -245,7 +245,7 @@ class GrowingLog(Closable):
             raise LogChangedError("the log's last message was written while it was read", path=file.path, at=at)
 
     def _patience(self, at: int, end: int) -> float:
-        """A frame is written from its front on: one whose properties end in a zero byte may be a torn one."""
+        """How long to wait. A frame is written from its front: one whose properties end in a zero byte may be torn."""
         log, start = self._open_map().map, self._file.start if self._file is not None else 0
         if log[end - start - 1] != 0:
             return SETTLE_SECONDS
@@ -271,9 +271,9 @@ class GrowingLog(Closable):
         return self._map
 
     def _find_file(self, stop: int | None) -> bool:
-        """Have the file mapped in which `phy_offset` lies; False: it is not there yet.
+        """Map the file that holds `phy_offset`; False: it is not there yet.
 
-        Where a broker deletes the log's oldest files meanwhile, it is the first one that is left.
+        If a broker deletes the log's oldest files meanwhile, it is the first one that is left.
         """
         return read_again(lambda: self._look_for_file(stop))
 
@@ -303,7 +303,7 @@ class GrowingLog(Closable):
             self._map.advise_random()
 
     def _pass_over(self, stop: int | None) -> bool:
-        """Nothing can be read here: pass over damage, or see whether the file is still the one that grows."""
+        """Nothing can be read here: skip damage, or check whether the file is still the one that grows."""
         file = self._file
         assert file is not None
         if stop is None and not self._complete:
@@ -318,7 +318,7 @@ class GrowingLog(Closable):
         return True
 
     def _look(self) -> bool:
-        """Now and then: does the log go on elsewhere? True when there is something to do."""
+        """Now and then, check whether the log continues in another file; True: there is something to do."""
         now = time.monotonic()
         if now - self._looked < _LOOK_SECONDS:
             return False
@@ -331,7 +331,7 @@ class GrowingLog(Closable):
         files = list_log_files(self._directories)
         same = [one for one in files if one.start == file.start]
         if not same:
-            if files and files[0].start > file.start:  # it has expired: go on where the log begins
+            if files and files[0].start > file.start:  # it has expired: continue where the log begins
                 self.phy_offset, self._last = max(self.phy_offset, files[0].start), None
                 self.close()
                 return True

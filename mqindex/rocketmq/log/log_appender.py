@@ -32,7 +32,7 @@ class AppendMessagesResult(NamedTuple):
 
 
 class LogAppender:
-    """What `CommitLog` appends through. Safe from several threads; `held` is let go at `close`."""
+    """The writing side of `CommitLog`. Safe from several threads; `close` releases `held`."""
 
     def __init__(
         self, writer: LogWriter, rules: WriteRules, flush: FlushRules, held: AbstractContextManager[object]
@@ -131,7 +131,7 @@ class LogAppender:
         return end
 
     def close(self) -> None:
-        """Flush, and let everything go; in a forked child only the latter. May be called twice."""
+        """Flush, and release everything; in a forked child only the latter. May be called twice."""
         if not self._owner.here:
             self.writer.let_go()
             self._held.__exit__(None, None, None)
@@ -153,17 +153,17 @@ class LogAppender:
                 self._held.__exit__(None, None, None)
 
     def _make_ready(self) -> None:
-        """Called where there is a reason to: a write or a flush failed."""
+        """Called only after a write or a flush failed."""
         if self._group.error:
             raise FileStateError(
-                f"a flush failed, so nobody knows what the disk has: {os.strerror(self._group.error)}",
+                f"a flush failed, so it is not known what the disk has: {os.strerror(self._group.error)}",
                 path=self.writer.path,
                 hint="open the log again",
             )
         self._take_back()
 
     def _spoil(self) -> None:
-        """A write failed half-way; where taking it back fails too, the next append tries again."""
+        """A write failed half-way: take it back; where that fails too, the next append tries again."""
         self._soiled = True
         self._take_back()
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.log_columns import ColumnScanner, columns_at
-from mqindex.columns.columns import BinaryColumn, Columns, StringColumn
+from mqindex.columns.columns import BinaryColumn, Columns, StringColumn, chosen_columns
 
 __all__ = ["COLUMNS", "DEFAULT_COLUMNS", "as_columns", "column_scanner", "no_messages", "require_columns"]
 
@@ -42,15 +42,7 @@ COLUMNS: Final = (*DEFAULT_COLUMNS, *_BULKY)
 
 def require_columns(names: Iterable[str] | None) -> tuple[str, ...]:
     """The columns to make, in the caller's order; None: all but the bulky ones."""
-    if names is None:
-        return DEFAULT_COLUMNS
-    if isinstance(names, str):
-        raise TypeError("columns: expected a sequence of names, got one str")
-    chosen = tuple(dict.fromkeys(names))
-    unknown = [name for name in chosen if name not in COLUMNS]
-    if unknown:
-        raise ValueError(f"columns: expected some of {', '.join(COLUMNS)}, got {', '.join(map(repr, unknown))}")
-    return chosen
+    return DEFAULT_COLUMNS if names is None else chosen_columns(names, COLUMNS)
 
 
 def column_scanner(
@@ -78,5 +70,5 @@ def _column(name: str, column: Any) -> npt.NDArray[Any] | StringColumn:
 
 
 def no_messages(names: tuple[str, ...]) -> Columns:
-    """The columns of no frames."""
+    """All columns, without a row."""
     return as_columns(*columns_at(b"", 0, [], [], names))

@@ -1,8 +1,8 @@
-"""The index entries that a commit log asks for, in the broker's order: one file, or a stretch over many.
+"""The index entries that a commit log gives, in the broker's order: from one file, or a stretch over many.
 
 This is the only way from frames to entries; rebuild, repair and verify all walk here. What ends a walk is the rule of
 "the end of a log": in the last file that holds frames the first bad frame is the end, and bodies are checked there;
-in an earlier file a bad frame is damage, and the walk goes on where the next frame is found.
+in an earlier file a bad frame is damage, and the walk continues where the next frame is found.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ AnyWalk = TypeVar("AnyWalk", Extractor, FileWalk)
 
 
 def drained(walk: AnyWalk) -> AnyWalk:
-    """A walk when it is at its end: for who wants what it has counted and met, not what it yields."""
+    """A walk, run to its end: for callers that need its counts and faults, not what it yields."""
     for _ in walk:
         pass
     return walk
@@ -141,7 +141,7 @@ def drained(walk: AnyWalk) -> AnyWalk:
 class LogEntries(Closable):
     """Entries from any frame of a log on, over file borders. Keeps one file mapped; not for several threads.
 
-    `damage`: what the walks that were followed to their end have met, by phy offset.
+    `damage`: what was found by the walks that were run to their end, by phy offset.
     """
 
     def __init__(self, spans: Sequence[LogSpan], *, tags: bool) -> None:
@@ -153,13 +153,13 @@ class LogEntries(Closable):
     def forward(self, phy_offset: int, stop: int | None = None) -> Iterator[npt.NDArray[Any]]:
         """Arrays of `RUN_ENTRY`, the caller's own, from the frame at `phy_offset` on, up to `stop` or the log's end.
 
-        Damage is passed over, as in a rebuild. Nothing comes where `phy_offset` is not in the log.
+        Damage is skipped, as in a rebuild. Nothing comes where `phy_offset` is not in the log.
         """
         at: int | None = phy_offset
         for span in self.spans:
             if at is not None and not span.file_start <= at < span.stop:
                 continue
-            if stop is not None and stop <= span.file_start:  # it lies in a hole between two files
+            if stop is not None and stop <= span.file_start:  # it is in a hole between two files
                 return
             limit = span.stop if stop is None else min(span.stop, stop)
             walk = FileWalk(self._map(span), span, at if at is not None else span.file_start, limit, tags=self.tags)

@@ -42,14 +42,14 @@ class Skipped:
 def list_log_files(directories: Sequence[str | os.PathLike[str]]) -> list[LogFile]:
     """All files of a log that may be spread over several directories, by their start.
 
-    Strangers and empty files are passed over, as 5.x brokers do. A directory that does not exist is an error, unless
-    the log is so young that its turn has not come: files go to the directories in turn.
+    Other and empty files are skipped, as 5.x brokers do. A directory that does not exist is an error, unless the log is
+    so young that this directory has no file yet: files go to the directories in turn.
     """
     return survey_directories(directories)[0]
 
 
 def survey_directories(directories: Sequence[str | os.PathLike[str]]) -> tuple[list[LogFile], list[Skipped]]:
-    """The files of a log, and what was passed over and why."""
+    """The files of a log, and what was skipped and why."""
     found: dict[int, LogFile] = {}
     skipped: list[Skipped] = []
     missing = []
@@ -94,7 +94,7 @@ def _without_overlap(files: list[LogFile]) -> list[LogFile]:
 
 
 def data_end(path: str | os.PathLike[str]) -> int:
-    """Where the last data of a sparse file ends: a file made in advance is never read just to see its zeros."""
+    """Where the last data of a sparse file ends: a file made in advance is never read just to find zeros."""
     with SparseFile(path) as file:
         return file.data_end()
 

@@ -1,4 +1,4 @@
-"""Opening a log to write: the end of what is whole, and nothing after it that a later frame could bring back."""
+"""Opening a log to write: the end of what is good, and zeros after it, so that no old frame comes back later."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 
-from mqindex._native.log_extract import Extractor
 from mqindex.errors import FormatError
 from mqindex.files import disk
 from mqindex.files.lock import hold_directory
-from mqindex.files.mapped_file import MappedFile
 from mqindex.files.regular import regular
 from mqindex.files.staging import backup_name, unused
 from mqindex.files.whole_file import appearing
-from mqindex.rocketmq.log.log_entries import drained
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames
+from mqindex.rocketmq.log.log_scan import end_of_file
 from mqindex.rocketmq.store import hold_lock
 
 __all__ = [
@@ -41,24 +39,23 @@ def log_file_size(files: Sequence[LogFile], given: int | None, default: int) -> 
         if wrong or (file.start - files[0].start) % size or file.start + size > 2**63 - 1:
             raise FormatError(
                 "the file does not fit its log", path=file.path,
-                expected=f"files of {size} bytes, one behind the other",
+                expected=f"files of {size} bytes, one after the other",
                 got=f"{real} bytes from {file.start} on", hint="give mapped_file_size (mappedFileSizeCommitLog)",
             )  # fmt: skip
     return size
 
 
 def recovered_end(files: Sequence[LogFile]) -> int:
-    """The end of what is whole: after the last good record before the first bad one in the last three files.
+    """The end of what is good: after the last good record before the first bad one in the last three files.
 
-    A bad record that no file end follows may be in an earlier file: what was written after it was on the disk when
-    the power went, and it was not. A broker would cut there, and lose what was appended after it.
+    A bad record that is not a file's end may be in an earlier file: when the power went, it was not yet on the disk,
+    but what was written after it was. A broker would cut there, and lose what was appended after it.
     Source: RocketMQ 4.9.3 `CommitLog.recoverNormally`, which reads those three and compares checksums.
     """
     last = last_file_with_frames(files)
     end = files[0].start if files else 0
     for file in files[max(last + 1 - _RECOVERED_FILES, 0) : last + 1]:
-        with MappedFile.open(file.path) as mapped:
-            end = drained(Extractor(mapped.map, file.start, file.start, file.stop, check_crc=True)).end
+        end = end_of_file(file)
         if end < file.stop:
             break
     return end
@@ -66,9 +63,9 @@ def recovered_end(files: Sequence[LogFile]) -> int:
 
 @contextlib.contextmanager
 def hold_directories(directories: Sequence[str], *, store: bool = True) -> Iterator[None]:
-    """Be the only writer of a log: no other process or object of this package, and no broker where it is a store's.
+    """Be the only writer of a log: keep out other processes and objects of this package, and a store's broker.
 
-    store=False: who calls holds the store's lock.
+    store=False: the caller holds the store's lock.
     """
     with contextlib.ExitStack() as held:
         for root in sorted({os.path.dirname(directory) for directory in directories}):
@@ -82,7 +79,7 @@ def hold_directories(directories: Sequence[str], *, store: bool = True) -> Itera
 def clear_behind(files: Sequence[LogFile], position: int, file_size: int) -> list[str]:
     """Make all bytes after a log's end zeros, after they were saved; returns the paths of the backups.
 
-    A backup holds only that range, and is named by the file and the byte where it stood there.
+    A backup holds only that range, and is named by the file and the byte of the file where the range began.
     """
     backups = []
     for file in files:
@@ -106,7 +103,7 @@ def _lengthen(path: str, size: int) -> None:
 
 
 def zero_range(path: str, start: int, stop: int) -> None:
-    """Zeros at the bytes [start, stop), durably. Blocks that hold nothing else stay as they are, holes too."""
+    """Write zeros at the bytes [start, stop), durably. Blocks that are zeros already stay as they are, holes too."""
     stop = min(stop, data_end(path))
     fd = disk.open_to_write(path)
     try:

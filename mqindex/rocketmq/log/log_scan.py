@@ -1,4 +1,4 @@
-"""Messages of one file of a commit log, as columns and up to its end; what is damaged is reported, and passed over."""
+"""Messages of one file of a commit log, as columns and up to its end; what is damaged is reported, and skipped."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def scan_file(
 def first_frame(buf: Any, file_start: int, start: int, stop: int) -> int:
     """The first phy offset in [start, stop) where a message begins; -1: none.
 
-    What looks like a frame may be the image of one inside a body. So the walk begins further back than a message is
-    long: wherever inside a body it began, it has left that body before it reaches `start`.
+    What looks like a frame may be a copy of one inside a body. So the walk begins more than a message's length before
+    `start`: if it began inside a body, it has left that body when it reaches `start`.
     """
     at = max(start - _LOOK_BACK, file_start)
     if at > file_start:
@@ -86,10 +86,13 @@ def first_frame(buf: Any, file_start: int, start: int, stop: int) -> int:
     return at if at < stop else -1
 
 
-def end_of_file(file: LogFile) -> int:
-    """The phy offset after the last message of a log's last file; bodies are checked."""
+def end_of_file(file: LogFile, at: int | None = None) -> int:
+    """The phy offset after the last message of a file before the first bad record; bodies are checked.
+
+    at : where to begin: where a message begins, or may begin by now; None: the file's begin
+    """
     with open_whole(file) as mapped:
-        walk = Extractor(mapped.map, file.start, file.start, file.stop, check_crc=True)
+        walk = Extractor(mapped.map, file.start, file.start if at is None else at, file.stop, check_crc=True)
         for _ in walk:
             require_whole(file, mapped)
     return walk.end
@@ -107,7 +110,7 @@ def open_whole(file: LogFile) -> MappedFile:
 
 
 def require_whole(file: LogFile, mapped: MappedFile) -> None:
-    """A file that is shorter now is not read on; where it ends inside a page, its map would give zeros."""
+    """Refuse a file that is shorter now: where it ends inside a page, its map would read as zeros."""
     size = os.stat(file.path).st_size
     if min(size, mapped.size) < file.size or size < mapped.size:
         raise TruncatedFileError(

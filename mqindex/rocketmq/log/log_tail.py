@@ -1,4 +1,4 @@
-"""Where a log ends while a broker goes on writing it."""
+"""Where a log ends while a broker is writing it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["LogTail"]
 
 
 class LogTail:
-    """The end of a log that may be growing, asked again and again: each time only what came since is read.
+    """The end of a log that may be growing; each call reads only what came since the one before.
 
     For one thread. A copy by pickle begins anew.
     """
@@ -43,7 +43,7 @@ class LogTail:
         return _follow(self._log)
 
     def close(self) -> None:
-        """Let the log go; a later call looks from the start of its last file."""
+        """Release the log; a later call reads from the start of its last file."""
         if self._log is not None:
             self._log.close()
         self._log = None

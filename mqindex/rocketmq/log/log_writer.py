@@ -24,21 +24,21 @@ from mqindex.rocketmq.log.new_log_file import SpareFile, allocate_file, create_l
 __all__ = ["BLANK_SIZE", "LogWriter"]
 
 BLANK_SIZE = 8
-_STRETCH = 64 << 20  # bytes between two looks at signals
-_SPARED = 16 << 20  # bytes of a file that is worth to be made beforehand
+_STRETCH = 64 << 20  # bytes between two checks for signals
+_SPARED = 16 << 20  # bytes from which a file is worth making beforehand
 _PREPARED = 1 << 20  # bytes of zeros ahead of short writes
-_ZEROS = memoryview(bytes(1 << 14))  # at a time: a page cache in larger pieces costs each short write a walk over one
+_ZEROS = memoryview(bytes(1 << 14))  # written at once: larger pieces in the page cache make each short write slower
 
 
 class LogWriter(Closable):
     """Writes whole frames after the end of a log, file after file, each at full length from the start.
 
-    With `lock` held, a caller writes what belongs together by `write` and `roll`, then `commit`s it; `position` is the
-    end of what was committed, `at` that of what was written; `group` brings it to the disk. After a write that failed
+    With `lock` held, a caller writes what belongs together by `write` and `roll`, then calls `commit`. `position` is
+    the end of what was committed, `at` that of what was written; `group` brings it to the disk. After a failed write
     `take_back` makes everything after `position` zeros again, so no part of it is ever found. Bytes go through
-    `pwrite`: a full disk is an exception. A file takes space as it fills; but short writes that are synced one by one
-    find a megabyte of blocks ready, and a file that is written in bulk takes all of its own at once, where the disk has
-    plenty.
+    `pwrite`: a full disk is an exception. A file takes space as it fills; but for short writes that are synced one by
+    one a megabyte of blocks is made ready, and a file that is written in bulk gets all its blocks at once, where the
+    disk has plenty.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class LogWriter(Closable):
         self._prepared = position  # after the zeros that were written ahead
         self._allocated = -1  # the start of the file that has all its blocks of the disk
         self._spare: SpareFile | None = None
-        self._unsynced: str | None = None  # a directory with a new name
+        self._unsynced: str | None = None  # a directory whose newest name is not on the disk
 
     @property
     def left(self) -> int:
@@ -116,7 +116,7 @@ class LogWriter(Closable):
         return roll
 
     def prepare(self, size: int) -> None:
-        """Have the disk's blocks of the next `size` bytes ready, by zeros that are zeros already.
+        """Allocate the disk's blocks of the next `size` bytes, by writing zeros over zeros.
 
         A sync of bytes in a hole writes the file's map of blocks too, which takes longer than the bytes.
         """
@@ -124,7 +124,7 @@ class LogWriter(Closable):
             fd = self._current()
             start = max(self._prepared, self.at)
             self._prepared = min(max(start + _PREPARED, self.at + size), self._start + self.file_size)
-            with contextlib.suppress(OSError):  # a full disk is for the message's own bytes to meet
+            with contextlib.suppress(OSError):  # a full disk is an error only when the message itself is written
                 for at in range(start, self._prepared, len(_ZEROS)):
                     write_at(fd, _ZEROS[: self._prepared - at], at - self._start)
 
@@ -138,7 +138,7 @@ class LogWriter(Closable):
         self.at = self._start
 
     def commit(self) -> int:
-        """What was written belongs to the log from now on; returns its end."""
+        """Make what was written a part of the log; returns the log's end."""
         self.position = self.at
         self.group.commit(self.at)
         return self.at
@@ -167,7 +167,7 @@ class LogWriter(Closable):
         self.group.close()
 
     def let_go(self) -> None:
-        """`close` in a forked child, where nobody may be left to give the locks back."""
+        """`close` in a forked child, where the threads that would release the locks do not exist."""
         self._closed = True
         self._drop_spare()
         self.group.close()
@@ -189,13 +189,13 @@ class LogWriter(Closable):
         return self._fd
 
     def _allocate(self, fd: int) -> None:
-        """Once a file: a flush that must look for free blocks, on a disk that it keeps busy, lets no write pass."""
+        """Once for each file: a flush that must find free blocks on a busy disk blocks all writes."""
         if self._allocated != self._start:
             self._allocated = self._start
             allocate_file(fd, self.file_size, self.at - self._start)
 
     def _sync_earlier(self) -> None:
-        """No more than the last two files and the new one wait for the disk: recovery reads three."""
+        """Sync all but the last two files and the new one: recovery reads only three."""
         path = self._paths.get(self._start - 2 * self.file_size)
         if path is not None:
             try:
@@ -213,7 +213,7 @@ class LogWriter(Closable):
         path = os.path.join(directory, f"{self._start:020d}")
         if not self._place_spare(path):
             disk.make_directories(directory, inherit=True)
-            self._unsynced = directory  # until it is, whoever writes to the file syncs it first
+            self._unsynced = directory  # a writer to the file syncs the directory first
             create_log_file(path, self.file_size)
         self._paths[self._start] = path
         self._created(LogFile(path, self._start, self.file_size))
@@ -223,7 +223,7 @@ class LogWriter(Closable):
         return self._directories[start // self.file_size % len(self._directories)]
 
     def _place_spare(self, path: str) -> bool:
-        """Give the file that was made beforehand its name; the next sync brings that to the disk first."""
+        """Give the file that was made beforehand its name, which the next sync brings to the disk first."""
         placed = False
         if self._spare is not None and self._spare.directory == os.path.dirname(path):
             names = disk.open_directory(self._spare.directory)

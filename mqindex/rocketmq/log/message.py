@@ -18,7 +18,7 @@ _PHY_OFFSET = slice(28, 36)
 _ERRORS: dict[str, tuple[type[FormatError], str]] = {
     "bad-magic": (BadMagicError, "no frame begins here"),
     "truncated": (TruncatedFileError, "the frame is cut short"),
-    "foreign": (FormatError, "the frame belongs elsewhere"),
+    "foreign": (FormatError, "the frame has another offset than its own"),
     "bad-crc": (FormatError, "the body does not have the checksum of its frame"),
     "bad-size": (FormatError, "the frame's size is not the sum of its parts"),
     "bad-delay": (FormatError, "a delayed message's level is no number"),
@@ -95,7 +95,7 @@ class Message:
 
 
 def read_message(buf: Any, file_start: int, phy_offset: int, path: str | os.PathLike[str] | None = None) -> Message:
-    """The message at a phy offset of one file's bytes; what is there instead is a `FormatError`."""
+    """The message at a phy offset of one file's bytes; anything else there is a `FormatError`."""
     message = message_at(Message, buf, file_start, phy_offset)
     if isinstance(message, Message):
         return message
@@ -109,7 +109,7 @@ def _no_message(blank: int, phy_offset: int) -> Fault:
 
 
 def fault_error(fault: Fault, file_start: int, path: str | os.PathLike[str] | None = None) -> FormatError:
-    """What a kernel found wrong with a frame, as the error to raise."""
+    """The error for what a kernel found wrong with a frame."""
     at, kind, name, expected, got = fault
     error, what = _ERRORS[kind]
     hint = f"phy offset {at}: take offsets from the index, a consume queue or a scan"

@@ -1,4 +1,4 @@
-"""Messages in columns, from whatever holds them, measured and ready to be encoded."""
+"""Messages from every accepted form, as columns that are measured and ready to be encoded."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ __all__ = ["COMPUTED_COLUMNS", "MessageBatches", "MessageColumns", "measured_fra
 MessageColumns: TypeAlias = Any
 """A mapping of names to columns or single values, a `Columns`, an Arrow, polars or pandas table, or `NewMessage`s."""
 
-COMPUTED_COLUMNS: Final = ("phy_offset", "size", "body_crc", "msg_id")  # a scan gives them, an append makes them anew
+COMPUTED_COLUMNS: Final = ("phy_offset", "size", "body_crc", "msg_id")  # of a scan; an append computes them anew
 _INT32 = ("queue_id", "flag", "sys_flag", "reconsume_times")
 _TIMES = ("born_timestamp", "store_timestamp")
 
 
 class MessageBatches(list[tuple[int, Mapping[str, Any]]]):
-    """Messages as `message_batches` takes them apart: (rows, columns) each, texts as `Pieces`, numbers as int64."""
+    """The result of `message_batches`: (rows, columns) each, texts as `Pieces`, numbers as int64."""
 
 
 def measured_frames(
     messages: MessageColumns, rules: WriteRules, *, queue_offset: npt.ArrayLike | None, now: int
 ) -> list[Frames]:
-    """One `Frames` for each record batch. Every row was measured: what no broker takes is an error before any write."""
+    """One `Frames` for each record batch. A message that no broker takes is an error before any write."""
     batches = message_batches(messages, rules)
     rows = sum(n for n, _ in batches)
     given = None if queue_offset is None else np.broadcast_to(_numbers("queue_offset", queue_offset), rows)
@@ -79,7 +79,7 @@ def _measured(n: int, columns: Mapping[str, Any], rules: WriteRules, now: int, f
 
 
 def message_batches(messages: MessageColumns, rules: WriteRules) -> MessageBatches:
-    """Take messages apart into columns, whatever holds them; what is taken apart already stays as it is."""
+    """Split messages of every accepted form into columns; a `MessageBatches` stays as it is."""
     if isinstance(messages, MessageBatches):
         return messages
     if isinstance(messages, (list, tuple)):
@@ -166,7 +166,7 @@ def _of_array(name: str, array: npt.NDArray[Any], rules: WriteRules) -> Pieces:
 
 
 def _blocks(values: Sequence[Any], rules: WriteRules) -> Sequence[Any]:
-    """Blocks as stored, and mappings made into such."""
+    """Properties as blocks: those that are blocks already, and mappings encoded."""
     if not any(isinstance(value, Mapping) for value in values):
         return values
     return [properties_block(value, rules) if isinstance(value, Mapping) else value for value in values]

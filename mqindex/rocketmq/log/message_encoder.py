@@ -56,13 +56,13 @@ class NewMessage:
 
     Parameters
     ----------
-    properties : mapping of names to values (None: left out), in the order of the file; or a block as stored. What it
-        does not have of KEYS, TAGS and UNIQ_KEY is put after it: `keys`, `tags`, `uniq_key`.
+    properties : mapping of names to values (None: left out), in the order of the file; or a block as stored. KEYS, TAGS
+        and UNIQ_KEY follow from `keys`, `tags`, `uniq_key` where it has none.
     body : bytes as they are stored; `sys_flag` says whether they are compressed
     born_timestamp, store_timestamp : int, ms since the epoch, or an aware datetime or a datetime64, which becomes that;
         None: the time of the append
     born_host, store_host : `address:port`, IPv6 as `[address]:port`; None: the store's own. The bits of `sys_flag`
-        that tell the kind of address follow them.
+        for the kind of address are set by them.
 
     Notes
     -----
@@ -138,7 +138,7 @@ def refused(refusal: RefusedError, rules: WriteRules, where: str = "the message"
         return ValueError(f"properties: expected a number as DELAY of a message in SCHEDULE_TOPIC_XXXX, in {where}")
     hint = None
     if column == "topic" and not rules.long_topics:
-        hint = "brokers from 5.1.0 on take longer ones: say broker_version"
+        hint = "brokers from 5.1.0 on take longer ones: give broker_version"
     elif column in ("body", None):
         hint = "the limit is maxMessageSize of the broker"
     return CapacityError(

@@ -1,4 +1,4 @@
-"""A new file of a commit log: it appears at full length, because 4.9.3 refuses to start on a shorter one."""
+"""A new file of a commit log: it appears at full length, because 4.9.3 does not start with a shorter one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PLENTY = 4  # files of free space
 
 
 def create_log_file(path: str, size: int) -> None:
-    """A file of zeros that takes no space yet, durably but for its name."""
+    """Make a file of zeros that takes no space yet; all but its name is on the disk."""
     if disk.exists(path) and (not stat.S_ISREG(os.lstat(path).st_mode) or os.path.getsize(path) > 0):
         raise FileStateError("something is already in the place of the log's next file", path=path)
     directory = os.path.dirname(path)
@@ -30,15 +30,15 @@ def create_log_file(path: str, size: int) -> None:
 
 
 def allocate_file(fd: int, size: int, at: int = 0) -> bool:
-    """Take the disk's blocks of a file of that size from `at` on, where the disk has plenty; False: it did not."""
+    """Allocate the blocks of a file of that size from `at` on, where the disk has plenty; False: it has not."""
     there = os.fstatvfs(fd)
     return there.f_bavail * there.f_frsize >= _PLENTY * size and allocate(fd, at, size - at)
 
 
 class SpareFile:
-    """The next file, made without a name while the one before it fills: its sync waits for all that is flushed.
+    """The next file, made without a name while the one before fills, as its sync waits for all other flushes.
 
-    Where that cannot be done, `place` says so. The file is gone with the process that has not placed it.
+    Where that is impossible, `place` returns False. A file that was not placed ends with its process.
     `allocated`: it has its blocks of the disk already.
     """
 
@@ -51,7 +51,7 @@ class SpareFile:
         self._maker.start()
 
     def place(self, path: str) -> bool:
-        """Give it a name in its directory, which nobody has synced yet; False: there is no spare file."""
+        """Give it a name in its directory, which is not synced here; False: there is no spare file."""
         self._maker.join()
         if self._fd is None:
             return False
@@ -60,7 +60,7 @@ class SpareFile:
         return False
 
     def close(self) -> None:
-        """Let it go, named or not. May be called twice."""
+        """Close it, with a name or without. May be called twice."""
         self._maker.join()
         if self._fd is not None:
             disk.close(self._fd)

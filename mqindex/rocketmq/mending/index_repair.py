@@ -1,4 +1,4 @@
-"""Repair of the index: the gaps of the log are filled with new files, the last file is continued, bad ones go."""
+"""Repair of the index: new files for what none covers, the last file is continued, bad ones go to the backup."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def _planned(diagnosis: Diagnosis, scratch: str) -> list[list[Part]]:
 
 
 def mend_index(engine: Engine, diagnosis: Diagnosis, scratch: str, report: RepairReport) -> list[Change]:
-    """Build what is missing in `scratch`, and say what has to change below the store; the report says it too.
+    """Build what is missing in `scratch`, and return what has to change below the store; the report gets it too.
 
-    A bad file goes after all new ones have come, or is replaced where a new one takes its name; the checkpoint is last.
+    A bad file goes after all new ones are in place, or is replaced by one of its name; the checkpoint is last.
     """
     planned = _planned(diagnosis, scratch)
     files = [part for parts in planned for part in parts]
@@ -122,7 +122,7 @@ def _moved_up(diagnosis: Diagnosis, end: int) -> Checkpoint | None:
         return None
     path = os.path.join(diagnosis.survey.options.root, "checkpoint")
     known = diagnosis.checkpoint
-    if known is None and disk.is_file(path):  # what may not be read is an error, not nothing
+    if known is None and disk.is_file(path):  # one that may not be read is an error, not a missing one
         known = Checkpoint.read(path)
     return (known or Checkpoint())._replace(index_msg_timestamp=end)
 

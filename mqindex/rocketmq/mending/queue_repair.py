@@ -1,8 +1,8 @@
-"""Repair of consume queues: those that are missing or do not verify are written anew beside, then only files that
-differ are exchanged.
+"""Repair of consume queues: those that are missing or wrong are written anew in a scratch, then only files that differ
+are exchanged.
 
-What the log holds comes from the log. What it does not hold any more, because its first files expired or because it is
-damaged, is kept from the queue's old files.
+Units of messages that the log holds come from the log. Those that it no longer holds, because its first files expired
+or because it is damaged, are kept from the queue's old files.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ def _strays(queue: CheckedQueue, root: str) -> list[str]:
     return [os.path.relpath(path, root) for path in found if path is not None]
 
 
-# ---- writing queues beside
+# ---- writing queues in a scratch
 
 
 def mend_queues(engine: Engine, diagnosis: QueueDiagnosis, scratch: str) -> list[MendedQueue]:
-    """Write every queue that is bad or missing anew in `scratch`, and say what has to change."""
+    """Write every queue that is bad or missing anew in `scratch`, and return what has to change."""
     found = diagnosis.survey
     strays = [
         MendedQueue((queue.topic, queue.queue_id), 0, tuple(map(Change, names)))
@@ -105,7 +105,7 @@ def mend_queues(engine: Engine, diagnosis: QueueDiagnosis, scratch: str) -> list
 
 
 def lost_ranges(diagnosis: QueueDiagnosis, extracted: Extracted) -> tuple[tuple[int, int], ...]:
-    """Phy offsets of messages that the log does not hold any more: expired, damaged, or in files that are gone."""
+    """Phy offsets of messages that the log no longer holds: expired, damaged, or in files that are gone."""
     spans = diagnosis.survey.spans
     ranges = [(0, diagnosis.survey.min_phy_offset)]
     ends = {span.path: span.stop for span in spans}

@@ -46,7 +46,7 @@ class Checkpoint(NamedTuple):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Checkpoint | None:
-        """The checkpoint in the file `path`; None where there is no file, or none that is long enough."""
+        """The checkpoint in the file `path`; None where there is no file, or it is too short."""
         try:
             with disk.named(path), open(path, "rb", opener=regular) as file:
                 head = file.read(_FIELDS.size)
@@ -55,7 +55,7 @@ class Checkpoint(NamedTuple):
         return cls(*_FIELDS.unpack(head)) if len(head) == _FIELDS.size else None
 
     def without_garbage(self) -> Checkpoint:
-        """The same, with 0, that is unknown, for what is no time and no offset.
+        """The same, with 0 (unknown) in place of what is no time and no offset.
 
         >>> Checkpoint(1_700_000_000_000, -5, 2**60).without_garbage()[:3]
         (1700000000000, 0, 0)

@@ -45,10 +45,10 @@ def _quoted(match: re.Match[str]) -> str:
 
 
 def load_side_json(path: str, read: Callable[[dict[str, Any]], _T]) -> _T | None:
-    """What `read` makes of the file, or of its `.bak`; None where neither has content.
+    """The result of `read` on the file, or on its `.bak`; None where neither has content.
 
-    `read` raises `FormatError` for an object that is none of its kind, and the `.bak` is taken as well. Where neither
-    can be read, the error is the file's own.
+    `read` raises `FormatError` for an object of another kind; then the `.bak` is tried too. Where neither can be read,
+    the error is the file's own.
     """
     first: FormatError | None = None
     for name in (path, path + ".bak"):

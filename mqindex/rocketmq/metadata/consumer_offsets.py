@@ -1,4 +1,4 @@
-"""How far consumers have come: the offsets that a broker keeps for groups and for its own delayed messages."""
+"""How much was consumed: the offsets that a broker keeps for groups and for its own delayed messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ConsumerOffsets(Mapping[str, dict[int, int]]):
     """`topic@group` -> queue id -> the offset that the group consumes next. Immutable, so safe from several threads.
 
     Of `config/consumerOffset.json`, and `config/lmqConsumerOffset.json` where there is one, each or its `.bak`.
-    `lag` needs to know how long queues are: `max_offset(topic, queue_id)` gives it.
+    `lag` needs the ends of the queues: `max_offset(topic, queue_id)` gives them.
     Source: RocketMQ 4.9.3 `ConsumerOffsetManager`, `LmqConsumerOffsetManager`.
 
     >>> offsets = ConsumerOffsets({"T@g": {0: 12, 1: 9}}, lambda topic, queue_id: 15)

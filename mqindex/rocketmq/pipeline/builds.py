@@ -18,7 +18,7 @@ __all__ = ["build_index_files", "build_queue_files", "index_moves", "require_roo
 
 
 def require_room(engine: Engine, scratch: str, planned: Sequence[Part], more: int = 0) -> None:
-    """Refuse what would not fit: the files that are planned, and so many bytes more."""
+    """Check that there is room for the planned files, and for `more` bytes."""
     sizes = [layout.index_file_size(part.hash_slot_num, part.index_num) for part in planned]
     run_one(engine, _check_room, (scratch, sum(sizes) + more), "check the free space")
 
@@ -42,6 +42,6 @@ def build_queue_files(engine: Engine, batches: Sequence[QueueBatch]) -> list[Bui
 
 
 def index_moves(built: Sequence[Built]) -> list[tuple[str, str]]:
-    """Built index files, and where they go: their names are theirs to choose, by their first times."""
+    """Built index files, and where they go: their names are chosen by their first times."""
     names = names_between(None, None, [part.begin_timestamp for part in built])
     return [(part.path, os.path.join("index", name)) for part, name in zip(built, names, strict=True)]

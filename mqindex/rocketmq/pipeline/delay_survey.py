@@ -1,4 +1,4 @@
-"""What the delay levels of a broker were, as the units of delayed messages tell: store time and time of delivery.
+"""The delay levels of a broker, inferred from the units of delayed messages: store time and time of delivery.
 
 No file records `messageDelayLevel`. Where it is not given and was not the default, the queues of `SCHEDULE_TOPIC_XXXX`
 would all look wrong, and be "repaired" to other times of delivery.
@@ -20,7 +20,7 @@ from mqindex.rocketmq.queue.queue_rules import DELAY_LEVELS, SCHEDULE_TOPIC
 
 __all__ = ["seen_delay_levels"]
 
-_SAMPLE = 16  # units of a file that are looked at
+_SAMPLE = 16  # units of a file that are read
 _NAME_DIGITS = 20
 _MOST_LEVELS = 100
 _UNKNOWN = 1000  # ms, the broker's delay for a level that it does not know
@@ -46,7 +46,7 @@ def seen_delay_levels(options: StoreOptions) -> tuple[int, ...] | None:
 
 
 def _levels(home: str) -> list[int]:
-    """Those that have a queue: level n waits in queue n - 1."""
+    """The levels that have a queue: messages of level n wait in queue n - 1."""
     return [level for level in range(1, _MOST_LEVELS + 1) if disk.is_directory(os.path.join(home, str(level - 1)))]
 
 
@@ -58,7 +58,7 @@ def _delay(directory: str, level: int, log: CommitLog) -> int | None:
 
 
 def _units(directory: str) -> Iterator[tuple[int, int, int]]:
-    """phy_offset, size and tags_code at the begin of a queue's first and last file, whatever lies between."""
+    """phy_offset, size and tags_code at the beginning of a queue's first and last file, without the files between."""
     names = sorted(name for name in os.listdir(directory) if len(name) == _NAME_DIGITS and name.isdecimal())
     for name in dict.fromkeys([*names[:1], *names[-1:]]):
         with open(os.path.join(directory, name), "rb", opener=regular) as file:
@@ -68,7 +68,7 @@ def _units(directory: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _delay_of(unit: tuple[int, int, int], level: int, log: CommitLog) -> int | None:
-    """Of one unit; None where it does not lead to a message of this level."""
+    """The delay of one unit; None where it does not lead to a message of this level."""
     phy_offset, size, tags_code = unit
     try:
         message = log.get_message(phy_offset, size) if phy_offset >= 0 and size > 0 else None

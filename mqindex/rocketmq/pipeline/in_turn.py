@@ -4,12 +4,12 @@ Every task reads a split; its entries are put into the index files when the spli
 
 ```
 splits   0  1  2  3  …      read by any worker, in this order
-turn        ^               its worker puts what it reads at once; those of later splits keep theirs until then
+turn        ^               its worker puts what it reads at once; workers of later splits keep theirs until then
 ```
 
-So the files are filled one after the other while the log is read, and of several workers none waits for the disk: a
-full file goes there beside them. Only a log that reads as it should goes this way: a damaged one, or one whose files
-are deleted meanwhile, is the business of `splits.stitch`.
+So the files are filled one after the other while the log is read, and with several workers none waits for the disk: a
+thread of its own writes full files. This works only for a log without faults: `splits.stitch` is for a damaged one, or
+one whose files are deleted meanwhile.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Entries = npt.NDArray[Any]
 def build_in_turn(
     engine: Engine, splits: Sequence[Split], out: str, geometry: tuple[int, int]
 ) -> tuple[Extracted, list[Built]] | None:
-    """Read the splits of a whole log and build its index files in `out`; None: another way is needed, all is undone."""
+    """Read the splits of a whole log and build its index files in `out`; None: it has faults, all is undone."""
     if not isinstance(engine, LocalEngine):
         return None
     weights = [split.stop - split.start for split in splits]
@@ -115,7 +115,7 @@ class IndexFiles:
             self._wait_for_disk(_FULL)
 
     def _wait_for_disk(self, most: int) -> None:
-        """Until so many full files are left that are not on the disk."""
+        """Wait until at most so many full files are not on the disk."""
         while len(self._full) > most:
             self._built.append(self._full.popleft().result())
 
@@ -130,7 +130,7 @@ class IndexFiles:
             disk.remove(path)
 
     def close(self) -> None:
-        """Let an unfinished file go; full ones are on the disk afterwards."""
+        """Close an unfinished file; full ones are on the disk afterwards."""
         if self._file is not None:
             self._file.close()
         if self._disk is not None:
@@ -143,7 +143,7 @@ def _finish(file: PartFile) -> Built:
 
 
 class _Share:
-    """What a task has read of its split and not put yet. `first`: its first frame, -1: there is none."""
+    """What a task has read of its split but not put yet. `first`: its first frame, -1: there is none."""
 
     def __init__(self, number: int, split: Split) -> None:
         self.number, self.split = number, split
@@ -153,7 +153,7 @@ class _Share:
 
 
 class _Turns:
-    """Hands the entries of the splits on in the order of the log. `odd`: it does not read as it should, stop."""
+    """Passes the entries of the splits on in the order of the log. `odd`: the log has a fault, stop."""
 
     def __init__(self, files: IndexFiles) -> None:
         self._files = files
@@ -174,7 +174,7 @@ class _Turns:
             self._hand_over(share, run)
         except BaseException:
             with self._changed:
-                self._failed = True  # nobody waits for a turn that does not come
+                self._failed = True  # no worker waits for a turn that does not come
                 self._changed.notify_all()
             raise
         return run
@@ -191,7 +191,7 @@ class _Turns:
             self._files.put(entries)
 
     def _keep(self, share: _Share, entries: Entries) -> bool:
-        """Keep a copy, or wait where there is too much of that already; True: the turn has come instead."""
+        """Keep a copy, or wait if too much is kept already; True: the turn has come instead."""
         with self._changed:
             while self._turn != share.number and self._kept + entries.nbytes > _KEPT and not self._failed:
                 self._changed.wait()
@@ -203,7 +203,7 @@ class _Turns:
         return False
 
     def _hand_over(self, share: _Share, run: Run) -> None:
-        """The split was read; in its turn, and then for those after it that were read already, that is the end."""
+        """The split was read: in its turn finish it, and then those after it that were read already."""
         with self._changed:
             if self._turn != share.number:
                 self._done[share.number] = share, run
@@ -219,7 +219,7 @@ class _Turns:
     # ---- in turn: one thread at a time
 
     def _put(self, share: _Share) -> None:
-        """What was kept; the first time it is seen whether the split begins where the one before it ended."""
+        """Put what was kept; the first call checks whether the split begins where the one before it ended."""
         if share.good is None:
             share.good = self._follows(share)
         while share.kept:
@@ -228,10 +228,10 @@ class _Turns:
                 self._files.put(entries)
             with self._changed:
                 self._kept -= entries.nbytes
-                self._changed.notify_all()  # who waits for room need not wait for the whole split
+                self._changed.notify_all()  # workers that wait for room need not wait for the whole split
 
     def _follows(self, share: _Share) -> bool:
-        """Whether it begins where the one before it ended: the rule of `stitch`, as far as the log is in order."""
+        """Whether it begins where the one before it ended: the rule of `stitch`, for a log without faults."""
         if self._ended or self.odd:
             return False
         if share.split.span.path != self._file:
@@ -253,6 +253,6 @@ class _Turns:
             self._at = run.end
 
     def _read_again(self, split: Split) -> Run:
-        """From its true begin; `stitch` then does so too, for all but the entries."""
+        """Read a split again from its true beginning; `stitch` later does so too, for all but the entries."""
         again = replace(split, start=self._at, resync=False, rules=None)
         return walk_split(again, lambda log, first: read_entries(again, log, first, self._files.put), Run())

@@ -16,17 +16,18 @@ from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import Damage, LogSpan, drained
-from mqindex.rocketmq.log.log_files import LogFile, list_log_files
+from mqindex.rocketmq.log.log_files import list_log_files
+from mqindex.rocketmq.log.log_scan import end_of_file
 from mqindex.rocketmq.pipeline.splits import Stretch, cut, extract
 from mqindex.rocketmq.pipeline.survey import Survey
 
-__all__ = ["find_behind", "fix_log_end", "frames_end_now", "log_now"]
+__all__ = ["find_after_end", "fix_log_end", "frames_end_now", "log_now"]
 
 _BLOCK = 1 << 24
 
 
 def fix_log_end(engine: Engine, found: Survey, split_size: int) -> tuple[Survey, list[Finding]]:
-    """Fix where the log ends: after the last good frame of its last file. From here on nothing lies after that."""
+    """Fix where the log ends: after the last good frame of its last file. From then on nothing counts after it."""
     if not found.spans:
         return found, []
     last = found.spans[-1]
@@ -34,22 +35,22 @@ def fix_log_end(engine: Engine, found: Survey, split_size: int) -> tuple[Survey,
     (extracted,) = extract(engine, [splits], name="find the log's end")
     if extracted.fault is None:
         return found, []
-    findings = find_behind(engine, found.spans, extracted.fault)
+    findings = find_after_end(engine, found.spans, extracted.fault)
     spans = (*found.spans[:-1], replace(last, stop=extracted.fault.at))
     return replace(found, spans=spans), findings
 
 
 def log_now(directories: Sequence[str], spans: Sequence[LogSpan]) -> tuple[tuple[LogSpan, ...], int]:
-    """A log whose end was fixed once, and that somebody may be writing: what it is now, and where its frames end.
+    """A log whose end was fixed before, and that somebody may be writing: its spans now, and where its frames end.
 
-    The last span goes on to the end of its file, so that what is written from now on can be read too: a walk ends at
+    The last span extends to the end of its file, so that what is written from now on can be read too: a walk ends at
     the first bad frame there anyway. Nothing is added where the record at the fixed end is still a bad one.
     """
     return read_again(lambda: _log_now(directories, spans))
 
 
 def frames_end_now(found: Survey) -> int:
-    """A task: where the frames of a log end by now whose end was fixed."""
+    """A task: where the frames of a log whose end was fixed before end now."""
     return log_now(found.options.commitlog, found.spans)[1]
 
 
@@ -60,29 +61,22 @@ def _log_now(directories: Sequence[str], spans: Sequence[LogSpan]) -> tuple[tupl
     for file in list_log_files(directories):
         if file.start < spans[-1].file_start:
             continue
-        if file.start > end:  # the log is not written so far
+        if file.start > end:  # the log does not reach so far yet
             break
         now = [*(replace(span, last=False) for span in now), LogSpan(file.path, file.start, file.stop, last=True)]
-        end = max(end, _frames_end(file, end))
+        if end < file.stop:
+            end = end_of_file(file, end)
     return tuple(now), end
 
 
-def _frames_end(file: LogFile, at: int) -> int:
-    """Where the good frames of a file from `at` on end."""
-    if at >= file.stop:
-        return at
-    with MappedFile.open(file.path) as log:
-        return drained(Extractor(log.map, file.start, at, file.stop, check_crc=True)).end
-
-
-def find_behind(engine: Engine, spans: Sequence[LogSpan], fault: Damage | None) -> list[Finding]:
+def find_after_end(engine: Engine, spans: Sequence[LogSpan], fault: Damage | None) -> list[Finding]:
     """Findings after the bad frame that ends the log: stale bytes, or whole frames that are never indexed."""
     if fault is None:
         return []
-    return engine.map(_behind, [(spans[-1], fault.at)], name="read behind the log's end")[0]
+    return engine.map(_after_end, [(spans[-1], fault.at)], name="read after the log's end")[0]
 
 
-def _behind(item: tuple[LogSpan, int]) -> list[Finding]:
+def _after_end(item: tuple[LogSpan, int]) -> list[Finding]:
     span, end = item
     with MappedFile.open(span.path) as log:
         frames = _whole_frames(log, span, end)

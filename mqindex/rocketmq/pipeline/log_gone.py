@@ -1,7 +1,7 @@
-"""Whether a commit log is not there, or not all of it, though index or queues speak of its messages.
+"""Whether a commit log, or a part of it, is missing, though index or queues have entries for its messages.
 
-A volume that is not mounted, or a wrong directory. Taken for what it seems, an empty log, it would cost a store its
-index and its queues.
+A volume may not be mounted, or a directory be wrong. If it were taken for an empty log, a store would lose its index
+and its queues.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["find_log_gone"]
 
 
 def find_log_gone(options: StoreOptions, files: Sequence[LogFile], spans: Sequence[LogSpan]) -> Finding | None:
-    """An error where the log, or one directory of several, is missing; None: nothing of it is missed.
+    """An error where the log, or one directory of several, is missing; None: nothing of it is missing.
 
-    A first file without any message, and the next one that a broker makes beforehand, are what an unclean exit may
-    leave where nothing had reached the disk.
+    An unclean exit before anything had reached the disk may leave a first file without any message, and the next one,
+    which a broker makes beforehand.
     """
     if 0 < len(files) <= 2 and not spans and store.was_unclean(options.root):
         return None

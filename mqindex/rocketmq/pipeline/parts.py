@@ -11,7 +11,7 @@ PARTS = ("index", "consumequeue")
 
 
 def check_parts(parts: Iterable[str] | None) -> frozenset[str]:
-    """The parts that are wanted; what this version cannot build is refused."""
+    """The chosen parts; one that this version cannot build is refused."""
     if isinstance(parts, str):
         raise TypeError(f"parts: expected a sequence of names, got one str, {parts!r:.80}")
     wanted = frozenset(PARTS if parts is None else parts)

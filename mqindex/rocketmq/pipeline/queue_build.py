@@ -27,7 +27,7 @@ NO_EXT = -(2**63)
 _ADDRESS = -(2**63)  # added to an extension unit's offset, it is the third field of the unit
 _EXT_END = (-1).to_bytes(2, "big", signed=True)
 _AT_ONCE = 1 << 16
-_HOLES = 64  # the newest, that late units may still fill
+_HOLES = 64  # the newest ones, which late units may still fill
 
 
 class PlacedFile:
@@ -89,7 +89,7 @@ def ext_units_in_file(file_size: int) -> int:
 
 
 class ExtWriter:
-    """The extension units of one queue (`ConsumeQueueExt.put`), none with a bitmap."""
+    """Writes the extension units of one queue (`ConsumeQueueExt.put`), without bitmaps."""
 
     def __init__(self, directory: str, file_size: int) -> None:
         self._files = PlacedFile(directory, file_size)
@@ -98,7 +98,7 @@ class ExtWriter:
         self._count = 0
 
     def put(self, units: Units) -> npt.NDArray[np.int64]:
-        """Append a unit for each; their addresses."""
+        """Append an extension unit for each unit; returns their addresses."""
         number = np.arange(self._count, self._count + len(units), dtype=np.int64)
         stored = np.empty(len(units), EXT_UNIT)
         stored["size"], stored["bitmap_size"] = EXT_UNIT.itemsize, 0
@@ -125,7 +125,7 @@ class QueueBuilder(UnitPlaces):
     """Writes one queue into `directory`, and its extension files into `ext_directory`; both exist and are empty.
 
     `kept`: how many units of the old files.
-    `old`: the queue's files so far; what the log does not hold any more is taken from them.
+    `old`: the queue's files so far; units of messages that the log no longer holds are taken from them.
     """
 
     def __init__(
@@ -211,7 +211,7 @@ class QueueBuilder(UnitPlaces):
         return addressed
 
     def finish(self) -> None:
-        """After the log's last unit: old ones whose messages were lost. Where the log has none, all such."""
+        """Add old units, of lost messages, after the log's last unit; where the log has none, all such units."""
         if self._old is None:
             return
         if self.next < 0:

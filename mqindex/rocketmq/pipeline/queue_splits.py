@@ -34,7 +34,7 @@ def assign_queues(
     more: Collection[QueueName] = (),
     old: OldQueues | None = None,
 ) -> list[QueueBatch]:
-    """Share the queues of all runs, and `more` of which no run holds any, out to tasks: many small ones or a large one.
+    """Assign the queues of all runs, and `more` that are in no run, to tasks: many small ones or a large one.
 
     `skip`: queues to be left out. `old`: see `QueueBatch`.
     """
@@ -100,7 +100,7 @@ def queue_space(runs: Sequence[UnitRun], rules: QueueRules, log_bytes: int) -> i
     return (units + blanks) * layout.QUEUE_UNIT_SIZE + ext + len(ends) * _BLOCK
 
 
-# ---- what is said of queues
+# ---- findings about queues
 
 
 def skipped_findings(runs: Sequence[UnitRun], root: str, batch_topics: Collection[str]) -> dict[QueueName, Finding]:
@@ -125,7 +125,7 @@ def skipped_findings(runs: Sequence[UnitRun], root: str, batch_topics: Collectio
 
 
 def oddity_findings(odd: Oddities, path: str) -> list[Finding]:
-    """What the units of the queue at `path` had that an uninterrupted broker would not have met."""
+    """Findings for units of the queue at `path` that an uninterrupted broker does not write."""
     return [finding for finding in _oddities(odd, path) if finding.got]
 
 

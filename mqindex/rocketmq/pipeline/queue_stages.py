@@ -1,4 +1,4 @@
-"""The stages of the pipeline that consume queues go through, beside those of the index (`stages`).
+"""The stages of the pipeline for consume queues, beside those for the index (`stages`).
 
 ```
 extract         a split's units           ->  a run of units: 40 bytes each, queue after queue, in a scratch file
@@ -91,7 +91,7 @@ class UnitCollector:
         return _run(path, names, units, borders)
 
     def _renumber(self, units: npt.NDArray[Any]) -> tuple[list[QueueName], npt.NDArray[Any]]:
-        """Queues by their order; two that the table tells apart by bytes may have one name."""
+        """Number the queues by their order; two that differ by bytes in the table may have one name."""
         met = self._table.names()
         names = sorted(set(met) if self._only is None else set(met) & self._only)
         numbers = {name: number for number, name in enumerate(names)}
@@ -134,7 +134,7 @@ class QueuePiece:
 class QueueBatch:
     """Queues that one task builds, and the pieces of runs that hold their units, in the log's order.
 
-    `queues`: None where a queue is left out. `old`: the files so far, for what the log does not hold any more.
+    `queues`: None where a queue is left out. `old`: the files so far, for messages that the log no longer holds.
     """
 
     out: str
@@ -178,7 +178,7 @@ class BuiltQueue:
 
 @dataclass(frozen=True, slots=True)
 class BuiltQueues:
-    """What one task built, and how long the way to the disk took."""
+    """What one task built, and how long the syncs took."""
 
     queues: tuple[BuiltQueue, ...]
     fsync_seconds: float
@@ -223,7 +223,7 @@ def _build_queue(
 
 
 def _load(batch: QueueBatch) -> Iterator[Iterator[npt.NDArray[Any]]]:
-    """Of each queue its units, all of the batch in memory."""
+    """The units of each queue, with the whole batch in memory."""
     parts: list[list[npt.NDArray[Any]]] = [[] for _ in batch.queues]
     for piece in batch.pieces:
         units = read_units(piece.path, piece.first, int(piece.counts.sum()))

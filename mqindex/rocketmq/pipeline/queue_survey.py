@@ -1,4 +1,4 @@
-"""A look at a store's consume queues before any work: the settings that their files tell, and topics of other kinds."""
+"""A look at a store's consume queues before any work: the settings that their files show, and topics of other kinds."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class QueueSurvey:
 
 
 def survey_queues(options: StoreOptions, broker_version: str, batch_topics: Set[str] = frozenset()) -> QueueSurvey:
-    """What was given, else what the files that survive say, else the broker's defaults.
+    """The settings: those given, else those that existing files show, else the broker's defaults.
 
-    `batch_topics`: those that the log's messages show to be such.
+    `batch_topics`: topics with batch queues, by the log's messages.
     """
     seen, ext_seen = _usual_size(options.consume_queue, layout.QUEUE_UNIT_SIZE), _usual_size(_ext(options), 1)
     rules = queue_rules(
@@ -113,7 +113,7 @@ def _usual_size(directory: str, unit: int) -> int | None:
 def _batch_topics(options: StoreOptions) -> frozenset[str]:
     try:
         configured = read_topic_configs(os.path.join(options.root, "config"))
-    except FormatError:  # verify reports it; the directories say it as well
+    except FormatError:  # verify reports it; the directories show the topics too
         configured = {}
     batch = {topic for topic, config in configured.items() if config.attributes.get(_QUEUE_TYPE) == _BATCH}
     return frozenset(batch | {os.path.basename(path) for path in subdirectories(options.batch_consume_queue)})

@@ -1,4 +1,4 @@
-"""Entries from anywhere, in any order, become index files: sorted runs, exact cuts, a merge.
+"""Index files from entries of any source, in any order: sorted runs, exact cuts, a merge.
 
 ```
 SortedRunWriter   entries as they come    ->  runs, each sorted by (phy_offset, seq)
@@ -107,7 +107,7 @@ class SortedRunWriter:
 
 
 def assign_sorted(runs: Sequence[SortedRun], *, out: str, hash_slot_num: int, index_num: int) -> list[SortedPart]:
-    """Cut the merged sequence as the broker would: index_num - 1 entries a file; no entries still give one file."""
+    """Cut the merged sequence as the broker would: index_num - 1 entries a file; one file if there are no entries."""
     total, capacity = sum(run.entries for run in runs), index_num - 1
     starts = range(0, total, capacity) if total else [0]
     return [
@@ -200,7 +200,7 @@ def _cut(keys: Sequence[Sequence[Any]], lows: list[int], highs: list[int], count
     if count >= sum(highs) - sum(lows):
         return highs
     smallest, largest = _bounds(columns, lows, highs)
-    # Bisect for the key of the last entry taken: fewer than `count` entries lie below it, `count` or more up to it.
+    # Bisect for the key of the last entry taken: fewer than `count` entries are below it, `count` or more up to it.
     while smallest < largest:
         middle = (smallest + largest) // 2
         ends = [bisect_right(c, middle, low, high) for c, low, high in zip(columns, lows, highs, strict=True)]

@@ -1,4 +1,4 @@
-"""A byte range of one log file, and what is known of it when a task has walked it: the same for every such task."""
+"""A byte range of one log file, and the result of a task that walked it: the same for every such task."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["SplitRange", "SplitWalk", "counts", "walk_split"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitRange:
-    """Frames that begin in [start, stop) of one log file. `resync`: `start` may lie inside a frame, find the first."""
+    """Frames that begin in [start, stop) of one log file. `resync`: `start` may be inside a frame, find the first."""
 
     span: LogSpan
     start: int
@@ -28,7 +28,7 @@ class SplitRange:
 class SplitWalk:
     """What a split holds. `first`: its first frame (-1: none); the other fields as in `FileWalk`.
 
-    `gone`: nothing, the file was deleted meanwhile.
+    `gone`: the file was deleted meanwhile, and nothing was read.
     """
 
     entries: int = 0

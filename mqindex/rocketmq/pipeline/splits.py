@@ -1,4 +1,4 @@
-"""Between the stages: what the driver does with counts and names. No bytes of logs or indexes pass here."""
+"""Between the stages: what the driver does with counts and names. It sees no bytes of logs or indexes."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ AnyWalk = TypeVar("AnyWalk", bound=SplitWalk)
 
 @dataclass
 class Stitched(Generic[AnyWalk]):
-    """What the tasks of one stretch gave, in the log's order, and what was met on the way.
+    """The results of the tasks of one stretch, in the log's order, and the faults that were found.
 
-    `spans`: the log's files without those that were deleted meanwhile; these are left out; `gone` says so.
+    `spans`: the log's files without those that were deleted meanwhile; these are left out, and `gone` reports them.
     """
 
     runs: list[AnyWalk] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Extracted(Stitched[Run]):
 
     @property
     def log_bytes(self) -> int:
-        """Up to where the frames end."""
+        """The bytes of the log's files, up to where the frames end."""
         stop = self.fault.at if self.fault is not None else 2**63
         return sum(max(min(span.stop, stop) - span.file_start, 0) for span in self.spans)
 
@@ -87,7 +87,7 @@ class Extracted(Stitched[Run]):
         return take([Slice(run.path or "", 0, run.entries) for run in self.runs], skip, self.entries - skip - drop)
 
     def findings(self) -> list[Finding]:
-        """The damage as a user reads it."""
+        """The damage, as findings."""
         return self.gone + [damage_finding(damage) for damage in self.damage]
 
 
@@ -150,8 +150,8 @@ def stitch(
 ) -> AnyStitched:
     """Put the walks of neighbouring splits together in `done`; a split that began at a wrong place is walked again.
 
-    `spans`: the files of the whole log, where these are splits of a part of it. `look`: whether they are still there,
-    though the walks found all of theirs: what else was read meanwhile may have been deleted with one.
+    `spans`: the files of the whole log, where these are splits of a part of it. `look`: check that they still exist,
+    even if all walks found theirs: other files that were read meanwhile may have been deleted with one.
     """
     given, pairs = pairs, _without_deleted(engine, pairs, done, spans, look)
     at: int | None = None  # where the next frame begins; None: unknown, at a start or after damage
@@ -187,7 +187,7 @@ def _without_deleted(
     spans: Sequence[LogSpan],
     look: bool,
 ) -> Sequence[tuple[Any, AnyWalk]]:
-    """The walks of files that are still there. At the log's old end a broker deletes them; elsewhere one is missed."""
+    """The walks of files that still exist. At the log's old end a broker deletes them; elsewhere one is missing."""
     gone = {split.span.path for split, run in pairs if run.gone}
     known = done.spans = tuple(spans) or tuple(dict.fromkeys(split.span for split, _ in pairs))
     if not gone and not look:
@@ -204,7 +204,7 @@ def _deleted(span: LogSpan) -> Finding:
 
 
 def _close(done: Stitched[Any], stop: int | None, *, file_end: bool = False) -> None:
-    """The last damage reached the end of its split: it ends where the next frame was found."""
+    """End the last damage, which reached the end of its split, where the next frame was found."""
     if done.damage and done.damage[-1].stop is None and not file_end:
         done.damage[-1] = replace(done.damage[-1], stop=stop)
 

@@ -5,7 +5,7 @@ extract   a byte range of one log file          ->  a run: its entries, 20 bytes
 build     slices of runs, and the seed          ->  an index file under a temporary name
 ```
 
-What consume queues need of them besides is in `queue_stages`; `mqindex.files.publication` lets the result appear.
+The additional parts for consume queues are in `queue_stages`; `mqindex.files.publication` publishes the result.
 
 Every task writes under a name of its own, so that a retried or duplicated task harms nothing.
 """
@@ -39,8 +39,8 @@ __all__ = ["Built", "Part", "PartFile", "Run", "Slice", "Split", "as_bytes", "bu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split(SplitRange):
-    """`out`: the directory of the run; None: count only. `index`: write its entries. `rules`: write the units too,
-    `only` those of these queues.
+    """`out`: the directory of the run; None: count only. `index`: write its entries. `rules`: write the units too;
+    `only`: those of these queues.
     """
 
     out: str | None
@@ -86,7 +86,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A built index file: its temporary path, entries, first and last time, and what its way to the disk took."""
+    """A built index file: its temporary path, entries, first and last time, and how long its syncs took."""
 
     path: str
     entries: int
@@ -133,7 +133,7 @@ def read_entries(split: Split, log: MappedFile, first: int, take: Callable[[npt.
 
 
 def as_bytes(values: npt.NDArray[Any]) -> memoryview:
-    """The bytes of an array that lies in one piece."""
+    """The bytes of a contiguous array."""
     return memoryview(values.view(np.uint8).data)
 
 
@@ -162,7 +162,7 @@ class PartFile:
             self._core.seed(*_seed(part.seed))
 
     def put(self, entries: memoryview) -> int:
-        """Put packed records of a run; how many had room."""
+        """Put packed records of a run; returns for how many there was room."""
         return self._core.put_run(entries)
 
     def finish(self) -> Built:
@@ -176,7 +176,7 @@ class PartFile:
         return Built(self.path, max(count, 1) - 1, begin_timestamp, end_timestamp, end_phy_offset, elapsed)
 
     def close(self) -> None:
-        """Let the file go, finished or not."""
+        """Close the file, finished or not."""
         self._core.close()
         self._file.close()
 

@@ -46,9 +46,9 @@ _NAME_DIGITS = 20
 class Survey:
     """What a store consists of. Picklable.
 
-    `geometry` says where it came from; `geometry_known`: not from a guess. `log_gone`: why the log cannot be all of it.
-    `held`: by the repair that asked for it, so that no broker runs.
-    `index_directories`: they are where index files belong.
+    `geometry_known`: `geometry` is not a guess. `log_gone`: why the log cannot be complete. `held`: the repair that
+    made the survey holds the store's lock, so no broker runs.
+    `index_directories`: directories where index files belong.
     """
 
     options: StoreOptions
@@ -81,7 +81,7 @@ class Survey:
 def survey(options: StoreOptions) -> Survey:
     """Survey one store. A path that is not a store, or a geometry that cannot be found, is an error.
 
-    What a broker deletes meanwhile is looked at no more.
+    If a broker deletes files meanwhile, the survey begins again without them.
     """
     return read_again(lambda: _survey(options))
 
@@ -112,7 +112,7 @@ def _survey(options: StoreOptions) -> Survey:
 
 
 def survey_in_place(options: StoreOptions) -> Survey:
-    """Survey a store whose own files are looked at; a geometry that they refute is an error."""
+    """Survey a store whose own files are checked; a geometry that they refute is an error."""
 
     def look() -> Survey:
         found = _survey(options)
@@ -124,7 +124,7 @@ def survey_in_place(options: StoreOptions) -> Survey:
 
 
 def require_log(found: Survey) -> None:
-    """A log that is not there is never taken for one without messages."""
+    """Raise if the log is missing: it must never count as one without messages."""
     gone = found.log_gone
     if gone is not None:
         raise FileStateError(
@@ -133,14 +133,14 @@ def require_log(found: Survey) -> None:
 
 
 def require_directories(found: Survey) -> None:
-    """What is in the place of the index or of the queues is somebody's: it is not replaced."""
+    """Raise if something else is in the place of the index or of the queues: it is not replaced."""
     for one in found.findings:
         if one.kind == catalogue.NOT_A_DIRECTORY.name:
             raise FileStateError("not a directory", path=one.path, expected=one.expected, got=one.got, hint=one.hint)
 
 
 def require_capacity(found: Survey) -> None:
-    """An index file of one entry slot takes no entry: the broker would create files for ever."""
+    """Raise for an index_num of 1: such a file takes no entry, and the broker would create files without end."""
     if found.geometry.value[1] < 2:
         raise GeometryError("a file of this geometry holds no entry", expected="index_num 2 or more", got=1)
 
@@ -149,7 +149,7 @@ AnyReport = TypeVar("AnyReport", bound=Report)
 
 
 def start_report(report: AnyReport, found: Survey) -> AnyReport:
-    """What a survey says belongs in every report."""
+    """Fill in what every report says from the survey."""
     report.settings = {
         "geometry": found.geometry,
         "broker_version": found.version.reported,
@@ -176,13 +176,13 @@ def estimated_entries(found: Survey) -> tuple[int, int]:
             walk = FileWalk(log, replace(span, last=False), span.file_start, stop, tags=found.tags, queues=table)
             for _ in walk:
                 units += len(walk.units)
-            read += (stop if walk.end is None else walk.end) - span.file_start  # a large message ends behind the stop
+            read += (stop if walk.end is None else walk.end) - span.file_start  # a large message ends after the stop
             entries += walk.entries
     return (entries * found.log_bytes // read, units * found.log_bytes // read) if read else (0, 0)
 
 
 def _log_files(options: StoreOptions) -> list[LogFile]:
-    """The log's files. Where there are others only, it is no log: taken for an empty one, it would cost every index."""
+    """The log's files. With other files only it is no log: as an empty one, it would cost the store its index."""
     directories = options.commitlog
     try:
         files, skipped = survey_directories(directories)
@@ -202,7 +202,7 @@ def _log_files(options: StoreOptions) -> list[LogFile]:
 
 
 def _is_stranger(name: str) -> bool:
-    """Neither an empty file of a log nor what a file system puts into every directory."""
+    """Whether a name is neither an empty file of a log nor what a file system puts into every directory."""
     return len(name) != _NAME_DIGITS and name != "lost+found" and not name.startswith(".")
 
 
@@ -262,7 +262,7 @@ def _geometry(options: StoreOptions, index_files: list[str]) -> tuple[Value, boo
         except GeometryError:
             if default is None:
                 raise
-    unknown = Value(DEFAULTS["geometry"], "the broker's default, no index file tells it")
+    unknown = Value(DEFAULTS["geometry"], "the broker's default, no index file shows it")
     return default or unknown, default is not None
 
 

@@ -1,7 +1,7 @@
-"""Which broker wrote a store, as far as what survives of it says; no file records the version.
+"""Which broker wrote a store, as far as its files show; no file records the version.
 
-The version decides which messages give index entries: from 5.4 on those with TAGS too. It is found, in this order, by
-the newest entries of the index files; by what only 5.4 or newer leaves in the root; by the newest messages, whose
+The version decides which messages give index entries: from 5.4 on those with TAGS too. It is found, in this order, from
+the newest entries of the index files; from what only 5.4 or newer leaves in the root; from the newest messages, whose
 properties brokers before 5.2 (from 4.9.1 on) end without the separator that all later ones write.
 """
 
@@ -36,7 +36,7 @@ _SAMPLE = 1000  # entries
 _SAMPLE_BYTES = 4 << 20
 _SINCE_5_4 = ("rocksdbstore",)
 _SINCE_5_0 = ("abort.bak", "timerwheel", "timerlog", "batchconsumequeue", "compaction")
-_OLD, _NEW, _TAGS = "4.9.3", "5.0.0", "5.4.0"  # each stands for all versions of its rules
+_OLD, _NEW, _TAGS = "4.9.3", "5.0.0", "5.4.0"  # each represents all versions with the same rules
 _COLUMNS = ("phy_offset", "size", "topic", "sys_flag")
 _SEPARATOR = 2
 
@@ -45,7 +45,7 @@ _SEPARATOR = 2
 class Version:
     """`number`: a version with the rules that are applied. `reported`: what is known, for reports.
 
-    `known`: whether it is known if TAGS give entries.
+    `known`: it is certain whether TAGS give entries.
     """
 
     number: str
@@ -55,7 +55,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class LogTraces:
-    """What the newest messages tell. `no_separator`: their properties end as before 5.2; `since_5_1`: frames of 5.1.
+    """What the newest messages show. `no_separator`: their properties end as before 5.2; `since_5_1`: frames of 5.1.
 
     `batch_topics`: topics with records of many messages, which are in batch queues.
     """
@@ -68,7 +68,7 @@ class LogTraces:
 def survey_version(
     options: StoreOptions, spans: Sequence[LogSpan], index_files: Sequence[str], pair: Geometry, traces: LogTraces
 ) -> Version:
-    """What was given, else what survives, else the rules before 5.4, which are then not `known` to be right."""
+    """The version given, else the one that the files show, else the rules before 5.4, which are then not `known`."""
     given = options.value("broker_version")
     if given is not None:
         return Version(given.value, given, known=True)
@@ -90,11 +90,11 @@ def survey_version(
         return Version(
             _NEW, Value("5.0 or newer", f"inferred from {new}; the rules before 5.4 are applied"), known=False
         )
-    return Version(_OLD, Value("unknown", "nothing tells it; the rules before 5.4 are applied"), known=False)
+    return Version(_OLD, Value("unknown", "nothing shows it; the rules before 5.4 are applied"), known=False)
 
 
 def _trace_of_5(root: str, traces: LogTraces) -> str | None:
-    """What only brokers from 5.0 on leave behind."""
+    """What only brokers from 5.0 on leave in a store."""
     for name in _SINCE_5_0 + _SINCE_5_4:
         if disk.is_there(os.path.join(root, name)):
             return name

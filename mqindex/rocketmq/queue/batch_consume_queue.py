@@ -54,12 +54,12 @@ class BatchUnit(NamedTuple):
 class BatchConsumeQueue(Closable):
     """The units of one batch queue. Read-only; for several threads, and beside a broker that writes.
 
-    A unit is where the one before it ends, so its place says nothing of the queue offsets in it; they ascend.
+    A unit is where the one before it ends, so its place does not show the queue offsets in it; they ascend.
 
     Notes
     -----
     The end is where recovery finds it: the first unit that is not valid (phy_offset or msg_base_offset below 0, size
-    or batch_size not above 0), looked for in the last three files.
+    or batch_size not above 0), searched in the last three files.
     Source: RocketMQ 5.3.3 `store/queue/BatchConsumeQueue`. Layout: `mqindex.rocketmq.layout`.
 
     Examples
@@ -90,7 +90,7 @@ class BatchConsumeQueue(Closable):
         Raises
         ------
         FileNotFoundError : there is no such directory
-        BadMagicError : it holds nothing but files of others
+        BadMagicError : it only has files of another kind
         """
         refuse_strangers(directory, "a batch consume queue")
         return cls(UnitFiles(os.fspath(directory), BATCH_UNIT_SIZE, FileMaps()))
@@ -161,9 +161,9 @@ class BatchConsumeQueue(Closable):
         Notes
         -----
         The file is the last one that begins at that time or before, so equal times in an earlier file are not seen.
-        In it the first ("lower") or last ("upper") unit of that time, "lower" else the next newer one; at the time of
-        the file's last unit or after it, that one. Where "upper" met no unit of that time, and where there is none at
-        all, the minimum.
+        In it the first ("lower") or last ("upper") unit of that time; if the search finds none, "lower" gives the next
+        newer one and "upper" the minimum. At the time of the file's last unit or after it, that unit. Without any unit,
+        the minimum.
         Source: RocketMQ 5.3.3 `BatchConsumeQueue.getOffsetInQueueByTime`, `binarySearchRight`,
         `DefaultMessageStore.getOffsetInQueueByTime`.
         """
@@ -193,7 +193,7 @@ class BatchConsumeQueue(Closable):
         return self.min_offset_in_queue
 
     def close(self) -> None:
-        """Let the files go; may be called twice."""
+        """Close the files; may be called twice."""
         self._closed = True
         self._files.maps.close()
 
@@ -267,7 +267,7 @@ def _stop_of(unit: Any) -> int:
 
 
 def _copied(buf: Any, start: int, stop: int) -> _Units:
-    """Copies: a slice of a mapping shows whether the file was cut, a view of it would read zeros."""
+    """Copy units: slicing a mapping checks whether the file was cut, a view of it would read zeros."""
     return np.frombuffer(buf[start * BATCH_UNIT_SIZE : stop * BATCH_UNIT_SIZE], _UNIT)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.consume_queue import are_sound, check_units, decode_units, select_tags
+from mqindex._native.consume_queue import are_sound, check_units, decode_units
 from mqindex._native.numbers import milliseconds, whole_number
 from mqindex._native.owner import Owner
 from mqindex._native.queue_view import QueueView
@@ -21,13 +21,15 @@ from mqindex.errors import ReadOnlyFileError
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.rocketmq import store
-from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
+from mqindex.rocketmq.layout import QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
+from mqindex.rocketmq.queue.last_view import LastView
 from mqindex.rocketmq.queue.queue_files import End, FileMaps, UnitFiles, file_size_of
 from mqindex.rocketmq.queue.queue_tail import PutUnits, QueueTail
-from mqindex.rocketmq.queue.queue_times import Boundary, QueueFile, offset_by_boundary, offset_by_file_time
+from mqindex.rocketmq.queue.queue_times import Boundary, offset_by_time
 from mqindex.rocketmq.queue.queue_units import Taken, all_columns, count_blanks, last_end, tag_hash, take_units
+from mqindex.rocketmq.queue.tags_codes import TagsCodes, wanted_hashes
 from mqindex.rocketmq.wrong_place import refuse_other_place
 
 if TYPE_CHECKING:
@@ -95,7 +97,8 @@ class ConsumeQueue(Closable):
         self._tail = QueueTail(units, file_size, self._end) if writable else None
         self._corrected = 0
         self._first: tuple[int, int] | None = None  # the first unit of all, and the first that is no blank
-        self._view: QueueView | None = None
+        self._codes = TagsCodes(ext)
+        self._view = LastView(units)
 
     @classmethod
     def open(
@@ -212,18 +215,10 @@ class ConsumeQueue(Closable):
         if self._tail is not None or self.ext is not None or self.bounds() != bounds:
             return None
         with self._lock:
-            self._forget_view()  # so that never two of them are asked
-            end, files = self._see(), self._units.files
-            here = next(self._units.stretches(queue_offset, queue_offset + 1), None)
-            if self._closed or here is None or end.number != bounds.max_offset or self._units.is_full(end.number):
+            end = self._see()
+            if self._closed or end.number != bounds.max_offset:
                 return None
-            if not end.first < end.number < end.first + len(end.buf) // QUEUE_UNIT_SIZE:
-                return None
-            places = min(len(here.buf), files[self._units.index_of(queue_offset)].size) // QUEUE_UNIT_SIZE
-            self._view = QueueView(
-                here.buf, here.first, places, end.buf, end.first, *bounds[:2], parts, os.fsencode(files[0].path)
-            )
-            return self._view
+            return self._view.of(queue_offset, bounds.min_offset, end, parts)
 
     # ---- reading
 
@@ -237,7 +232,9 @@ class ConsumeQueue(Closable):
             of delivery in the topic SCHEDULE_TOPIC_XXXX, or an address that leads nowhere.
         """
         offsets, phys, sizes, codes = all_columns(self._units, *self._range(start, stop))
-        return Columns({"queue_offset": offsets, "phy_offset": phys, "size": sizes, "tags_code": self._resolved(codes)})
+        return Columns(
+            {"queue_offset": offsets, "phy_offset": phys, "size": sizes, "tags_code": self._codes.resolved(codes)}
+        )
 
     def select(self, tags: Iterable[str | int], start: int | None = None, stop: int | None = None) -> _Ints:
         """The queue offsets in [start, stop) that a broker's filter lets pass: ndarray of int64, shape (m,), ascending.
@@ -249,13 +246,9 @@ class ConsumeQueue(Closable):
         ----------
         tags : strings, or their hashes (`tag_hash`)
         """
-        if isinstance(tags, (str, bytes)):
-            raise TypeError(f"tags: expected several tags or hashes, got the single {tags!r}")
-        hashes = [tag_hash(tag) if isinstance(tag, str) else int(tag) for tag in tags]
-        wanted = np.array([(tag & 0xFFFFFFFF ^ 0x80000000) - 0x80000000 for tag in hashes], np.int32)
+        wanted = wanted_hashes(tags)
         found = [
-            part.first + self._passing(part.buf, select_tags(part.buf, part.start, part.stop, wanted), wanted)
-            for part in self._units.stretches(*self._range(start, stop))
+            part.first + self._codes.passing(part, wanted) for part in self._units.stretches(*self._range(start, stop))
         ]
         return np.concatenate(found) if found else np.empty(0, np.int64)
 
@@ -272,7 +265,7 @@ class ConsumeQueue(Closable):
         taken = take_units(self._units, start, stop, room, hashes, parts, codes=follows)
         if hashes is None or taken.tags_codes is None:
             return taken
-        return taken.where(self._fitting(taken.tags_codes, hashes))
+        return taken.where(self._codes.fitting(taken.tags_codes, hashes))
 
     def get_offset_in_queue_by_time(self, ms: Time, commit_log: CommitLog, *, boundary: Boundary | None = None) -> int:
         """The queue offset at a time, as the broker answers.
@@ -290,14 +283,7 @@ class ConsumeQueue(Closable):
             raise ValueError(f"boundary: expected None, 'lower' or 'upper', got {boundary!r}")
         ms = milliseconds("ms", ms)
         low, end = self.min_offset_in_queue, self._look()
-        files = [
-            QueueFile(file.path, first, max(min(file.stop // QUEUE_UNIT_SIZE, end), first))
-            for file in self._units.files
-            if (first := file.start // QUEUE_UNIT_SIZE) <= end
-        ]
-        if boundary is None:
-            return offset_by_file_time(files, ms, low, self._units, commit_log)
-        return min(max(offset_by_boundary(files, ms, low, self._units, commit_log, boundary), low), end)
+        return offset_by_time(self._units, low, end, ms, commit_log, boundary)
 
     # ---- what a broker does to a queue
 
@@ -311,7 +297,7 @@ class ConsumeQueue(Closable):
         min_phy_offset = whole_number("min_phy_offset", min_phy_offset)
         end = self._look()
         with self._lock:
-            self._forget_view()
+            self._view.forget()
             for part in self._units.stretches(self._min(), end):
                 last, _, _ = decode_units(part.buf, part.stop - 1, part.stop)
                 if int(last[0]) < min_phy_offset:
@@ -378,7 +364,7 @@ class ConsumeQueue(Closable):
         """Let the files go; may be called twice and changes no byte."""
         self._closed = True
         with self._lock if self._owner.here else nullcontext():  # a child may find it locked, by nobody
-            self._forget_view()
+            self._view.forget()
             if self._owns_maps:
                 self._units.maps.close()
             self._held.close()
@@ -396,11 +382,6 @@ class ConsumeQueue(Closable):
         with self._lock:
             self._require_open()  # still: another writer may have it now
             return call(self._tail)
-
-    def _forget_view(self) -> None:
-        if self._view is not None:
-            self._view.forget()
-            self._view = None
 
     def _look(self) -> int:
         """The end as it is now."""
@@ -434,23 +415,6 @@ class ConsumeQueue(Closable):
         low, end = self.min_offset_in_queue, self._look()
         first = low if start is None else max(whole_number("start", start), low)
         return first, end if stop is None else min(whole_number("stop", stop), end)
-
-    def _resolved(self, codes: _Ints) -> _Ints:
-        if self.ext is None or not len(codes) or int(codes.min()) > MAX_EXT_ADDRESS:
-            return codes
-        return self.ext.tags_codes(codes)
-
-    def _passing(self, buf: Any, positions: _Ints, wanted: npt.NDArray[np.int32]) -> _Ints:
-        """Of the positions that the kernel let pass, those whose extension units do not say otherwise."""
-        if self.ext is None or not len(positions):
-            return positions
-        low, high = int(positions[0]), int(positions[-1]) + 1
-        return positions[self._fitting(decode_units(buf, low, high)[2][positions - low], wanted)]
-
-    def _fitting(self, codes: _Ints, wanted: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-        """Which of these tags codes a filter lets pass, once addresses are followed."""
-        resolved = self._resolved(codes)
-        return np.isin(resolved.astype(np.int32), wanted) | (resolved <= MAX_EXT_ADDRESS)
 
 
 def _all_queues(directory: str) -> str:

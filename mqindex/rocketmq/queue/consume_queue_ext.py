@@ -38,7 +38,7 @@ class ConsumeQueueExt(Closable):
     """The extension files of one queue. Read-only; for several threads.
 
     A unit of the queue holds an address in place of its tags code: the byte of the extension unit - 2^63. There is no
-    count of extension units; a walk over all ends in each file at the first size that is none.
+    count of extension units; a walk over all ends in each file at the first impossible size.
     Source: RocketMQ 4.9.3 `store/ConsumeQueueExt`. Layout: `mqindex.rocketmq.layout`.
 
     Examples
@@ -64,7 +64,7 @@ class ConsumeQueueExt(Closable):
         Raises
         ------
         FileNotFoundError : there is no such directory
-        BadMagicError : it holds nothing but files of others
+        BadMagicError : it only has files of another kind
         """
         refuse_strangers(directory, "extensions of a consume queue")
         return cls(UnitFiles(os.fspath(directory), 1, FileMaps()))
@@ -85,7 +85,7 @@ class ConsumeQueueExt(Closable):
         return tuple(self._files.skipped)
 
     def get(self, address: int) -> ExtUnit | None:
-        """The unit at an address; None: no unit is there, or the number is no address but a tags code."""
+        """The unit at an address; None: no unit is there, or the number is a tags code."""
         if address > MAX_EXT_ADDRESS:
             return None
         buf, at = self._place(address - FIRST_EXT_ADDRESS)
@@ -109,7 +109,7 @@ class ConsumeQueueExt(Closable):
         rows = np.flatnonzero(places <= MAX_EXT_ADDRESS)
         offsets = places[rows] - FIRST_EXT_ADDRESS
         if len(rows) and int(offsets.max()) >= self._stop():
-            self._files.relist()  # a broker may have gone on
+            self._files.relist()  # a broker may have written more
         starts = np.array([file.start for file in self._files.files], np.int64)
         numbers = np.searchsorted(starts, offsets, "right") - 1
         for number in np.unique(numbers[numbers >= 0]).tolist():
@@ -118,7 +118,7 @@ class ConsumeQueueExt(Closable):
         return Columns(out)
 
     def tags_codes(self, codes: _Ints) -> _Ints:
-        """Internal: tags codes with the addresses among them followed; those that lead nowhere stay."""
+        """Internal: tags codes, with addresses replaced by the codes they lead to; those that lead nowhere stay."""
         units = self.get_many(codes)
         return np.where(units["found"], units["tags_code"], codes)
 
@@ -135,7 +135,7 @@ class ConsumeQueueExt(Closable):
         return Columns(columns)
 
     def close(self) -> None:
-        """Let the files go; may be called twice."""
+        """Close the files; may be called twice."""
         if self._owns_maps:
             self._files.maps.close()
 
@@ -156,7 +156,7 @@ class ConsumeQueueExt(Closable):
         for part in self._files.stretches(file.start, file.stop):
             fits = offsets - part.first <= part.stop - EXT_UNIT_SIZE
             rows, at = rows[fits], (offsets - part.first)[fits]
-            # Copied in one go: a mapping is not to be held longer than a call.
+            # Copied at once: a mapping must not be held longer than a call.
             bytes_of = np.frombuffer(part.buf, np.uint8)[at[:, None] + np.arange(EXT_UNIT_SIZE)]
             check_whole(part.buf)
             heads = np.ascontiguousarray(bytes_of).view(EXT_UNIT)[:, 0]
@@ -176,7 +176,7 @@ class ConsumeQueueExt(Closable):
                 at = 0
                 while (unit := _unit_at(part.buf, at)) is not None:
                     size = int.from_bytes(part.buf[at : at + 2], "big", signed=True)
-                    if size < EXT_UNIT_SIZE:  # no broker writes it, and a walk of single bytes would take for ever
+                    if size < EXT_UNIT_SIZE:  # no broker writes it, and a walk of single bytes would take too long
                         break
                     yield file.start + at, unit
                     at += size

@@ -1,4 +1,4 @@
-"""`ConsumeQueueTable`: all consume queues of a store, opened when they are asked for."""
+"""`ConsumeQueueTable`: all consume queues of a store, opened at their first use."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = ["ConsumeQueueTable", "list_queues", "remove_scraps"]
 _OPEN_MAPS = 256  # of all queues together: a process may have 1024 files open
 _SCRAP = r"\.mqindex-[0-9]{20}"
 _NAME_DIGITS = 20  # of a queue's files
-_SIZE_FROM = 64  # queues looked at to learn the size of files
+_SIZE_FROM = 64  # queues read to find the size of files
 
 
 class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
     """The queues below `<store>/consumequeue`, by (topic, queue_id). For several threads, as `ConsumeQueue` is.
 
-    A queue stays open once it was asked for; the files of all share one small number of maps. One at a time may be open
-    for writing, in one process: another is a `StoreInUseError`, and a forked child may not write.
+    A queue stays open after its first use; the files of all queues share a small number of maps. One table at a time
+    may be open for writing, in one process: another is a `StoreInUseError`, and a forked child may not write.
     Source: RocketMQ 4.9.3 `DefaultMessageStore.loadConsumeQueue`, `findConsumeQueue`.
 
     Examples
@@ -55,7 +55,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
         self.writable = writable
         self._given_size = file_size
         self._ext_directory = ext_directory
-        self._held = held  # the right to write there alone
+        self._held = held  # the lock of the only writer
         self._maps = FileMaps(_OPEN_MAPS)
         self._owner = Owner(directory)
         self._lock = threading.Lock()
@@ -77,7 +77,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
         Parameters
         ----------
         file_size : int or None
-            What a new queue's files are long; None: as long as those of the other queues, 6 000 000 without any.
+            Bytes of each file of a new queue; None: as of the other queues, 6 000 000 without any.
         writable : bool; True: also creates the directory.
         ext_directory : path or None
             `<store>/consumequeue_ext`: queues that have extension files there follow their addresses.
@@ -85,7 +85,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
         Raises
         ------
         FileNotFoundError : there is no such directory, and it is not to be written
-        BadMagicError : it is to be read, and is another directory of a store, or no queue is among what is there
+        BadMagicError : it is to be read, and is another directory of a store, or has entries but no queue
         StoreInUseError : `writable`, and a broker holds the store, or somebody has a queue of it open for writing
         """
         where = os.fspath(directory)
@@ -141,7 +141,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
 
         Raises
         ------
-        FormatError : the topic, as a log may have it, is no name for a directory
+        FormatError : the topic, which may come from a log, cannot be a directory's name
         """
         queue = self.get(topic, queue_id)
         if queue is not None:
@@ -171,7 +171,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
                 self[name].truncate_dirty_logic_files(phy_offset)
 
     def flush(self) -> None:
-        """Return when all units of all queues are on the disk."""
+        """Bring all units of all queues to the disk."""
         self._require_open()
         self._owner.require()
         with self._lock:
@@ -186,7 +186,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
     def close(self) -> None:
         """Close every queue; may be called twice and changes no byte."""
         self._closed = True
-        with self._lock if self._owner.here else nullcontext():  # a child may find it locked, by nobody
+        with self._lock if self._owner.here else nullcontext():  # in a forked child it may stay locked
             for queue in self._open.values():
                 queue.close()
             self._maps.close()
@@ -245,7 +245,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
 
 
 def _has_queues(directory: str) -> bool:
-    """Whether there is a queue, also one that is empty, and no directory of others that has a number for a name."""
+    """Whether there is a queue, also an empty one, and no directory of another kind that is named by a number."""
     return any(
         queue.name.isdecimal() and not store.strangers(queue.path, _NAME_DIGITS)
         for topic in _directories(directory, [])
@@ -268,7 +268,7 @@ def list_queues(directory: str) -> tuple[list[QueueName], list[Skipped]]:
 
 
 def remove_scraps(directory: str) -> None:
-    """Remove what a killed writer was about to rename: new files of queues. Nobody else may write there now."""
+    """Remove new files of queues that a killed writer had not renamed yet. Nobody else may write there now."""
     for topic in _directories(directory, []):
         disk.remove_temporaries(topic.path, _SCRAP)
 
@@ -280,7 +280,7 @@ def _directories(directory: str, skipped: list[Skipped]) -> Iterator[os.DirEntry
         return
     for entry in entries:
         if entry.name.startswith(".mqindex-"):
-            continue  # a file of ours that has not its name yet
+            continue  # a file of ours that does not have its name yet
         if not entry.is_dir():
             skipped.append(Skipped(entry.path, "not a directory"))
         elif name_problem(entry.name, 0) is not None:

@@ -1,4 +1,4 @@
-"""What a queue's old files know and the log cannot give back: units of expired messages, and of damaged stretches."""
+"""Units that only a queue's old files have, and not the log: of expired messages, and of damaged stretches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _AT_ONCE = 1 << 16
 class OldQueue:
     """The files of one queue that have the right length; only read.
 
-    `lost`: the ranges of phy offsets that the log does not hold any more. Units that lead there are worth keeping.
+    `lost`: the ranges of phy offsets that the log no longer holds. Units that lead there are kept.
     """
 
     def __init__(self, directory: str, ext_directory: str, file_size: int, lost: tuple[tuple[int, int], ...]) -> None:
@@ -36,7 +36,7 @@ class OldQueue:
         self._paths = {file.start // QUEUE_UNIT_SIZE: file.path for file in right}
 
     def first_place(self, place: int) -> int:
-        """The place where the old files begin that lie without a hole before `place`, the start of a file."""
+        """Where the old files begin that are without a hole up to `place`, the start of a file."""
         while place - self._in_file in self._paths:
             place -= self._in_file
         return place
@@ -52,7 +52,7 @@ class OldQueue:
         return first, max(first, stop)
 
     def keep(self, first: int, stop: int, low: int, high: int) -> tuple[Units, npt.NDArray[np.bool_]]:
-        """The places [first, stop): old units whose messages lie in the phy offsets [low, high), else blank ones."""
+        """The places [first, stop): old units whose messages are in the phy offsets [low, high), else blank ones."""
         units = self._read(first, stop)
         phy_offset, size = units["phy_offset"].astype(np.int64), units["size"].astype(np.int64)
         kept = np.zeros(len(units), bool)
@@ -63,7 +63,7 @@ class OldQueue:
         return units, kept
 
     def plain(self, units: Units) -> tuple[npt.NDArray[np.bool_], Units, Units]:
-        """Of units that hold an address: which have an extension unit, and its tags codes and store timestamps."""
+        """For units that hold an address: which have an extension unit, and its tags codes and store timestamps."""
         codes = units["tags_code"].astype(np.int64)
         found = codes <= MAX_EXT_ADDRESS
         times = np.zeros(len(units), np.int64)

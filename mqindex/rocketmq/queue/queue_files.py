@@ -1,7 +1,7 @@
-"""The files of one queue, of whatever kind: which there are, and their units as one line of numbers.
+"""The files of one queue of any kind: which there are, and their units in one numbering.
 
-A unit's number is its place in the queue: the file that starts at byte `s` begins with unit `s / unit_size`. Files that
-are missing leave a hole in the numbers; nothing else moves.
+A unit's number is its place in the queue: the file that starts at byte `s` begins with unit `s / unit_size`. Missing
+files leave a hole in the numbers; other units keep theirs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def subdirectories(directory: str) -> list[str]:
 
 
 def list_queue_files(directory: str, unit_size: int = 1) -> tuple[list[LogFile], list[Skipped]]:
-    """The files of a queue's directory by their start, and what was passed over and why."""
+    """The files of a queue's directory by their start, and what was skipped and why."""
     files, skipped = survey_directories([directory])
     odd = [file for file in files if file.start % unit_size]
     if odd:
@@ -65,7 +65,7 @@ def list_queue_files(directory: str, unit_size: int = 1) -> tuple[list[LogFile],
 
 
 def queue_files(directory: str, unit_size: int) -> tuple[list[LogFile], list[Skipped]]:
-    """`list_queue_files` of a queue that may have no directory: none then."""
+    """`list_queue_files` of a queue that may have no directory: then there are none."""
     try:
         return list_queue_files(directory, unit_size)
     except (FileNotFoundError, NotADirectoryError):
@@ -73,7 +73,7 @@ def queue_files(directory: str, unit_size: int) -> tuple[list[LogFile], list[Ski
 
 
 def _up_to_the_next(files: list[LogFile]) -> list[LogFile]:
-    """The files with the lengths that they have without those between them."""
+    """The files, each with a length that ends at the next one's start at most."""
     ends = [*(file.start for file in files[1:]), 2**63 - 1]
     return [
         LogFile(file.path, file.start, min(os.path.getsize(file.path), end - file.start))
@@ -82,7 +82,7 @@ def _up_to_the_next(files: list[LogFile]) -> list[LogFile]:
 
 
 def file_size_of(files: list[LogFile], unit_size: int) -> int | None:
-    """The size that most files of a queue have, of equally many the largest, in whole units; None: there are no files.
+    """The size that most files of a queue have, the largest in a tie, in whole units; None: there are no files.
 
     >>> file_size_of([LogFile("0", 0, 1000), LogFile("1", 1000, 1000), LogFile("2", 2000, 17)], 20)
     1000
@@ -97,7 +97,7 @@ def file_size_of(files: list[LogFile], unit_size: int) -> int | None:
 class FileMaps:
     """Maps of the files last read, not more than `limit`; for several threads.
 
-    A map is never closed here, only let go: another thread may be reading it, and the last one unmaps it.
+    A map is never closed here, only released: another thread may be reading it, and the last one unmaps it.
     """
 
     def __init__(self, limit: int = 4) -> None:
@@ -120,14 +120,14 @@ class FileMaps:
             return mapped.map
 
     def forget(self, path: str) -> None:
-        """The file is gone or another one."""
+        """Drop the map of a file that is gone or was replaced."""
         with self._lock:
             if self._maps is not None:
                 self._maps.pop(path, None)
 
     def close(self) -> None:
-        """Let all go; later calls are a `ClosedFileError`."""
-        with self._lock if self._owner.here else nullcontext():  # a child may find it locked, by nobody
+        """Release all maps; later calls are a `ClosedFileError`."""
+        with self._lock if self._owner.here else nullcontext():  # in a forked child it may stay locked
             self._maps = None
 
 
@@ -141,7 +141,7 @@ class Stretch(NamedTuple):
 
 
 class End(NamedTuple):
-    """Where a queue ends: the number after its last valid unit, and of the file in which that was found the bytes and
+    """Where a queue ends: the number after its last valid unit, and the bytes of the file in which that was found and
     the number of its first unit."""
 
     number: int
@@ -159,7 +159,7 @@ class UnitFiles:
         self.relist()
 
     def relist(self) -> bool:
-        """Look which files there are; False: the same as before."""
+        """List the files anew; False: they are the same as before."""
         before: list[LogFile] = getattr(self, "files", [])
         self.files, self.skipped = list_queue_files(self.directory, self.unit_size)
         self._firsts = [file.start // self.unit_size for file in self.files]
@@ -176,11 +176,11 @@ class UnitFiles:
         return self.files[n] if n >= 0 and unit * self.unit_size < self.files[n].stop else None
 
     def index_of(self, unit: int) -> int:
-        """Which file begins with `unit` or last before it; -1: none."""
+        """The index of the last file that begins with `unit` or before it; -1: none."""
         return bisect_right(self._firsts, unit) - 1
 
     def stretches(self, start: int, stop: int) -> Iterator[Stretch]:
-        """The units [start, stop) file by file; what no file holds is left out."""
+        """The units [start, stop) file by file; those that no file holds are left out."""
         for n in range(max(self.index_of(start), 0), len(self.files)):
             first = self._firsts[n]
             if first >= stop:
@@ -194,8 +194,8 @@ class UnitFiles:
         """The end by the broker's rule of recovery.
 
         `valid(buf, start, stop)` gives the first position in [start, stop) that is not valid, or stop. The walk begins
-        at the third-last file, or where `known`, the answer of an earlier call, ended. It ends at the first place in a
-        file that holds nothing valid.
+        at the third-last file, or where `known`, the result of an earlier call, ended. It ends at the first place in a
+        file that has no valid unit.
         """
         if known is None:
             n = max(len(self.files) - _FOLLOW_FROM, 0)

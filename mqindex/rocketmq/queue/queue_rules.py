@@ -19,7 +19,7 @@ class QueueRules:
     """Rules of one store. Picklable; sizes in bytes, delays in ms.
 
     multi_dispatch : a message that names further queues, with its offsets there, gets units in them too.
-    lmq : of those, names that begin with `%LMQ%` have only queue 0.
+    lmq : of these further queues, those with names that begin with `%LMQ%` have only queue 0.
     system_topics : multi-dispatch also of retry, system and schedule topics (brokers before 5.0).
     ext_file_size : units hold addresses in extension files of this size; None: no extension files.
     """
@@ -41,10 +41,10 @@ class QueueRules:
 def queue_rules(
     options: StoreOptions, *, broker_version: str, file_size: int | None = None, ext_file_size: int | None = None
 ) -> QueueRules:
-    """The rules that were given, then what the files tell (`file_size`, `ext_file_size`), then the broker's defaults.
+    """The rules that were given, then those that the files show (`file_size`, `ext_file_size`), then the defaults.
 
-    Multi-dispatch counts as on unless it was switched off: only a broker that has it on writes the offsets without
-    which a message has no further units.
+    Multi-dispatch counts as on unless it was switched off: a message has further units only if it has offsets for them,
+    which only a broker with multi-dispatch writes.
     """
     ext = options.consume_queue_ext if options.consume_queue_ext is not None else ext_file_size is not None
     return QueueRules(

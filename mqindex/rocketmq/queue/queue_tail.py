@@ -1,8 +1,8 @@
-"""The end of a consume queue that is written: units appended as the broker does, and cut off again.
+"""The end of a consume queue that is being written: units are appended as by the broker, and cut off again.
 
-What is written goes through the file, not through a mapping: a full disk is an `OSError` and never a signal. A new file
-is made under another name beside the queue's directory, at its full length and with the blanks that it may begin with,
-and then renamed: a broker that finds a file of another length in a queue's directory does not start.
+Writes go through the file, not through a mapping: a full disk is an `OSError` and never a signal. A new file is made
+under another name beside the queue's directory, at its full length and with the blanks that it may begin with, and then
+renamed: a broker that finds a file of another length in a queue's directory does not start.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ZEROS = bytes(1 << 16)
 
 
 class PutUnits(NamedTuple):
-    """What became of units: `written`, `repeated` (there already), `misplaced` (written, but not at their offset)."""
+    """Counts of units: `written`, `repeated` (there already), `misplaced` (written, but not at their offset)."""
 
     written: int
     repeated: int
@@ -55,7 +55,7 @@ class QueueTail:
                 )  # fmt: skip
         self._units = units
         self._file_size = file_size
-        self._clean = False  # nothing follows the end
+        self._clean = False  # whether only zeros follow the end
         self._dirty: set[str] = set()
         self._renamed = False
         self._syncs = Believed()
@@ -66,7 +66,7 @@ class QueueTail:
     def put(self, units: npt.NDArray[Any]) -> PutUnits:
         """Append units of this queue (`UNIT`), in the log's order."""
         start = self.end
-        if self.first >= self.end:  # nothing but blanks: the queue begins at the first unit's own offset
+        if self.first >= self.end:  # only blanks: the queue begins at the first unit's own offset
             fresh = np.flatnonzero(units["phy_offset"] + units["size"] > self.max_phy_offset)
             if not len(fresh):
                 return PutUnits(0, len(units), 0)
@@ -84,13 +84,13 @@ class QueueTail:
         return PutUnits(len(data) // QUEUE_UNIT_SIZE, repeated, misplaced)
 
     def truncate(self, phy_offset: int) -> None:
-        """Cut off the units from the first one on that lies at `phy_offset` or after it in its file."""
+        """Cut off units, file by file from the last: in each from the first one on that is at `phy_offset` or later."""
         end, dropped = self.end, []
         for file in reversed(self._units.files):
             first = file.start // QUEUE_UNIT_SIZE
             phys, sizes, _ = columns_of_file(self._units, first, min(end, file.stop // QUEUE_UNIT_SIZE))
-            behind = np.flatnonzero(phys >= phy_offset)
-            keep = int(behind[0]) if len(behind) else len(phys)
+            later = np.flatnonzero(phys >= phy_offset)
+            keep = int(later[0]) if len(later) else len(phys)
             if keep:
                 self.end, self.max_phy_offset = first + keep, int(phys[keep - 1]) + int(sizes[keep - 1])
                 break
@@ -102,10 +102,10 @@ class QueueTail:
         if self.first >= self.end:
             self._empty(phy_offset)
         self._clean = False
-        self._clear_behind()
+        self._clear_after_end()
 
     def flush(self) -> None:
-        """Return when all is on the disk, file names included; after a failure never again."""
+        """Bring all to the disk, file names included; after a failure every later call fails too."""
         with self._syncs:
             while self._dirty:
                 path = next(iter(self._dirty))
@@ -129,7 +129,7 @@ class QueueTail:
     # ---- before the first write
 
     def _begin(self, start: int) -> None:
-        """Make the first file, blank up to where its first unit will be; what was there held no unit."""
+        """Make the first file, blank up to where its first unit will be; the queue had no unit before."""
         self._empty(self.max_phy_offset)
         at = start * QUEUE_UNIT_SIZE
         self._create(at - at % self._file_size, BLANK * (at % self._file_size // QUEUE_UNIT_SIZE))
@@ -142,8 +142,8 @@ class QueueTail:
         self.end = self.first = 0
         self.max_phy_offset = max_phy_offset
 
-    def _clear_behind(self) -> None:
-        """What follows the end would be taken for units once those before it are there: it goes first."""
+    def _clear_after_end(self) -> None:
+        """Clear what follows the end: it would be taken for units once those before it are there."""
         if self._clean:
             return
         end = self.end * QUEUE_UNIT_SIZE
@@ -164,7 +164,7 @@ class QueueTail:
     # ---- bytes
 
     def _write(self, at: int, data: memoryview) -> None:
-        self._clear_behind()
+        self._clear_after_end()
         self._clean = False  # until all is written: a full disk may leave a part
         while data:
             file = self._units.files[self._units.index_of(at // QUEUE_UNIT_SIZE)]

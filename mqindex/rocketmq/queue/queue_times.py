@@ -1,7 +1,7 @@
 """Queue offsets by time: the broker's searches, step by step, because their answers depend on the steps.
 
-Where times never decrease all of them find the message asked for or its neighbour; where a clock was set back, or
-messages are gone, what is found depends on which units are looked at.
+Where times never decrease all of them find the right message or its neighbour; where a clock was set back, or messages
+are gone, the result depends on which units are read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mqindex.rocketmq.queue.queue_files import UnitFiles
 if TYPE_CHECKING:
     from mqindex.rocketmq.log.commit_log import CommitLog
 
-__all__ = ["Boundary", "QueueFile", "offset_by_boundary", "offset_by_file_time", "pickup_store_timestamp"]
+__all__ = ["Boundary", "offset_by_time", "pickup_store_timestamp"]
 
 Boundary = Literal["lower", "upper"]
 
@@ -27,7 +27,7 @@ _BORN_IPV6 = 1 << 4
 _STORE_TIMESTAMP = 56  # where the born host has 8 bytes
 
 
-class QueueFile(NamedTuple):
+class _File(NamedTuple):
     """The units [first, stop) that can be read of one file."""
 
     path: str
@@ -36,7 +36,7 @@ class QueueFile(NamedTuple):
 
 
 class _Units:
-    """Where single units lead to, and when that was stored."""
+    """Where single units lead, and when those messages were stored."""
 
     def __init__(self, units: UnitFiles, log: CommitLog) -> None:
         self._units, self._log = units, log
@@ -57,7 +57,7 @@ class _Units:
 def pickup_store_timestamp(log: CommitLog, phy_offset: int, size: int) -> int:
     """The store_timestamp that a message at this place would have; -1: the log does not hold these bytes.
 
-    Source: RocketMQ 4.9.3 `CommitLog.pickupStoreTimestamp`, which does not look whether a message begins there.
+    Source: RocketMQ 4.9.3 `CommitLog.pickupStoreTimestamp`, which does not check whether a message begins there.
     """
     try:
         file, buf = log.file_at(phy_offset)
@@ -73,7 +73,19 @@ def pickup_store_timestamp(log: CommitLog, phy_offset: int, size: int) -> int:
     return int.from_bytes(buf[at : at + 8], "big", signed=True)
 
 
-def offset_by_file_time(files: Sequence[QueueFile], ms: int, first: int, units: UnitFiles, log: CommitLog) -> int:
+def offset_by_time(units: UnitFiles, low: int, end: int, ms: int, log: CommitLog, boundary: Boundary | None) -> int:
+    """The queue offset at a time, of the units [low, end); by a boundary one of them, or `end`."""
+    files = [
+        _File(file.path, first, max(min(file.stop // QUEUE_UNIT_SIZE, end), first))
+        for file in units.files
+        if (first := file.start // QUEUE_UNIT_SIZE) <= end
+    ]
+    if boundary is None:
+        return _by_file_time(files, ms, low, _Units(units, log))
+    return min(max(_by_boundary(files, ms, low, _Units(units, log), boundary), low), end)
+
+
+def _by_file_time(files: Sequence[_File], ms: int, first: int, at: _Units) -> int:
     """RocketMQ 4.x: the file by its time of modification, in it the unit whose message is nearest in time.
 
     Source: RocketMQ 4.9.3 `ConsumeQueue.getOffsetInQueueByTime`, `MappedFileQueue.getMappedFileByTime`.
@@ -81,7 +93,7 @@ def offset_by_file_time(files: Sequence[QueueFile], ms: int, first: int, units: 
     if not files:
         return 0
     file = next((file for file in files if _modified(file.path) >= ms), files[-1])
-    at, search = _Units(units, log), _Search(max(first, file.first), file.stop - 1)
+    search = _Search(max(first, file.first), file.stop - 1)
     if file.first >= file.stop:
         return 0
     found = search.run(at, ms)
@@ -89,18 +101,16 @@ def offset_by_file_time(files: Sequence[QueueFile], ms: int, first: int, units: 
         return 0
     if found < 0:
         found = search.nearest(ms)
-    # a search that met no message at all answers the byte before the file
+    # a search that read no message at all gives the byte before the file
     return found if found >= 0 else (max(file.first * QUEUE_UNIT_SIZE - 1, 0)) // QUEUE_UNIT_SIZE
 
 
-def offset_by_boundary(
-    files: Sequence[QueueFile], ms: int, first: int, units: UnitFiles, log: CommitLog, boundary: Boundary
-) -> int:
+def _by_boundary(files: Sequence[_File], ms: int, first: int, at: _Units, boundary: Boundary) -> int:
     """RocketMQ 5.1.4 and later: the file by the times of its first or last message, in it the boundary of equal times.
 
     Source: RocketMQ 5.3.3 `ConsumeQueue.binarySearchInQueueByTime`, `MappedFileQueue.getConsumeQueueMappedFileByTime`.
     """
-    at, lower = _Units(units, log), boundary == "lower"
+    lower = boundary == "lower"
     file = _file_by_last(files, ms, at) if lower else _file_by_first(files, ms, at)
     if file is None or file.first >= file.stop:
         return 0
@@ -123,7 +133,7 @@ def offset_by_boundary(
 
 
 class _Search:
-    """One binary search over the units low..high. `left`, `right`: the nearest older and newer unit met, -1: none."""
+    """One binary search over the units low..high. `left`, `right`: the nearest older and newer unit read, -1: none."""
 
     def __init__(self, low: int, high: int) -> None:
         self._low, self._high = low, high
@@ -151,7 +161,7 @@ class _Search:
         return -1
 
     def nearest(self, ms: int) -> int:
-        """The neighbour that is nearer in time, the older one of two equally near."""
+        """The neighbour that is nearer in time; the older one if both are equally near."""
         if self._left_time == -1:
             return self.right
         if self._right_time == -1:
@@ -159,14 +169,14 @@ class _Search:
         return self.right if abs(ms - self._left_time) > abs(ms - self._right_time) else self.left
 
 
-def _file_by_last(files: Sequence[QueueFile], ms: int, at: _Units) -> QueueFile | None:
+def _file_by_last(files: Sequence[_File], ms: int, at: _Units) -> _File | None:
     for file in files[:-1]:
         if _positive(at.time(file.stop - 1)) >= ms:
             return file
     return files[-1] if files else None
 
 
-def _file_by_first(files: Sequence[QueueFile], ms: int, at: _Units) -> QueueFile | None:
+def _file_by_first(files: Sequence[_File], ms: int, at: _Units) -> _File | None:
     for file in reversed(files):
         if _positive(at.time(file.first) if file.first < file.stop else -1) <= ms:
             return file

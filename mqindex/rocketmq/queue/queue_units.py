@@ -27,7 +27,7 @@ _Ints: TypeAlias = npt.NDArray[np.int64]
 _Sizes: TypeAlias = npt.NDArray[np.int32]
 
 BLANK: Final = (0).to_bytes(8, "big") + BLANK_UNIT_SIZE.to_bytes(4, "big") + (0).to_bytes(8, "big")
-"""A unit that leads nowhere: with such a broker fills a queue that begins later than its first file."""
+"""A unit that leads nowhere: a broker fills a queue that begins later than its first file with these."""
 
 
 def tag_hash(tags: str) -> int:
@@ -62,14 +62,14 @@ def all_columns(units: UnitFiles, start: int, stop: int) -> tuple[_Ints, _Ints, 
 
 
 def columns_of_file(units: UnitFiles, start: int, stop: int) -> tuple[_Ints, _Sizes, _Ints]:
-    """phy_offset, size and tags_code of those of the units [start, stop) that are in the first file that has any."""
+    """phy_offset, size and tags_code of the units of [start, stop) that are in the first file that has any."""
     for part in units.stretches(start, stop):
         return decode_units(part.buf, part.start, part.stop)
     return decode_units(b"", 0, 0)
 
 
 def last_end(units: UnitFiles, end: End) -> int:
-    """The phy offset after the message of the last unit before an end; -1: no file holds it any more."""
+    """The phy offset after the message of the last unit before an end; -1: no file holds it."""
     last = end.number - 1
     if 0 <= last - end.first < len(end.buf) // units.unit_size:
         phy_offset, size, _ = unit_at(end.buf, last - end.first)
@@ -79,9 +79,9 @@ def last_end(units: UnitFiles, end: End) -> int:
 
 
 class Taken(NamedTuple):
-    """Columns of units. Those that the log does not have (`gone`: there are some) have the size 0.
+    """Columns of units. Units whose messages the log does not have (`gone`: there are some) have the size 0.
 
-    `tags_codes`: None where they were not asked for. `stop`: the queue offset after the last unit that was looked at.
+    `tags_codes`: None where they were not requested. `stop`: the queue offset after the last unit that was read.
     """
 
     queue_offsets: _Ints
@@ -92,7 +92,7 @@ class Taken(NamedTuple):
     gone: bool
 
     def where(self, keep: npt.NDArray[Any]) -> Taken:
-        """Those rows alone: their numbers, or True for each."""
+        """Only the rows of `keep`: their numbers, or True for each."""
         sizes = self.sizes[keep]
         codes = None if self.tags_codes is None else self.tags_codes[keep]
         gone = self.gone and not sizes.all()
@@ -102,7 +102,7 @@ class Taken(NamedTuple):
 def take_units(
     units: UnitFiles, start: int, stop: int, room: int, hashes: _Sizes | None, parts: _Ints, *, codes: bool = False
 ) -> Taken:
-    """The first `room` of the units [start, stop) that a filter by hash lets pass; None: all do.
+    """The first `room` of the units [start, stop) that pass a filter by hash; None: all pass.
 
     `parts`: int64[2, m], where the files of the log begin and where what they hold ends.
     """

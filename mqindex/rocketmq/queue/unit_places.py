@@ -1,4 +1,4 @@
-"""Where the units of one queue go, in the order of the log: the builder writes them there, the checker looks there.
+"""Where the units of one queue go, in the order of the log: the builder writes there, the checker compares there.
 
 Every unit goes to its message's own queue offset. For what an uninterrupted broker dispatches, that is what the broker
 writes (RocketMQ 4.9.3 `ConsumeQueue.putMessagePositionInfo`). Where the log lost messages, a broker writes the units
@@ -9,7 +9,7 @@ the blank units that a broker writes before the first unit of a queue.
 queue offset = next place        written there
 after it                         blanks up to it, then there. More blanks than the log between the two messages could
                                  have held messages: at the next place, as the broker does
-0, and the queue is not empty    the topic was deleted and created again: what came before counts no more
+0, and the queue is not empty    the topic was deleted and created again: what came before no longer counts
 before it                        into a blank, where there is one; else a repetition, not written
 below 0, or beyond 64 bits       not written
 ```
@@ -37,11 +37,11 @@ _LOST_OFFSETS = 1024  # queue offsets that a broker may have given out without s
 
 @dataclass(frozen=True, slots=True)
 class Oddities:
-    """Units of one queue that an uninterrupted broker would not have met.
+    """Units of one queue that an uninterrupted broker does not write.
 
     `blanks` in holes, `misplaced` units after a hole too large to fill, `repeated` units that were left out, `early`
-    units of an earlier life of the topic, `twice`: how many such lives had the queue offset 0 too, `impossible` queue
-    offsets. `at`: phy offset of the first such unit.
+    units from before the topic was deleted and created again, `twice`: how often such a topic had the queue offset 0
+    too, `impossible` queue offsets. `at`: phy offset of the first such unit.
     """
 
     blanks: int = 0
@@ -71,7 +71,7 @@ def fits_hole(hole: int, between: int) -> bool:
 
 
 class UnitPlaces:
-    """The rule above for one queue. Who derives from it says what happens at a place: `_write` and what it needs more.
+    """The rule above for one queue. Subclasses define what happens at a place: `_write`, and others as needed.
 
     `before`: of units that came before, where that is known: (next, last_end). `units`: those in the queue so far;
     `next`: the place after the last one, -1: there is none; `last_end`: the end of the last message placed;
@@ -84,7 +84,7 @@ class UnitPlaces:
         self.first: tuple[int, int] | None = None
         self.oddities = Oddities()
         self._limit = (2**63 - 1 - file_size) // QUEUE_UNIT_SIZE + 1
-        self._phy_offset = -1  # of the last unit: a message that gives two is in the queue once
+        self._phy_offset = -1  # of the last unit: a message that gives two units is in the queue once
         self._from_0 = False  # whether a unit had the queue offset 0, since the topic was created
 
     def put(self, units: Units) -> None:
@@ -92,7 +92,7 @@ class UnitPlaces:
         if not len(units):
             return
         last = int(units["phy_offset"][-1])
-        in_line = count_in_line(units, self._phy_offset, self._limit) == len(units)  # the rule, with every broker
+        in_line = count_in_line(units, self._phy_offset, self._limit) == len(units)  # the normal case
         if not in_line:
             units = self._possible(units)
         self._phy_offset = last
@@ -111,10 +111,10 @@ class UnitPlaces:
         return 0 <= place < self._limit and phy_offset > self._phy_offset and self.next in (-1, place)
 
     def passed(self, first: tuple[int, int], stop: int, phy_offset: int, last_end: int) -> None:
-        """Units up to the place `stop` were seen elsewhere to be where they belong: nothing odd, nothing to write.
+        """Units up to the place `stop` were found elsewhere to be where they belong: nothing odd, nothing to write.
 
-        `first`: queue offset and phy offset of the first of them, which went on here; `phy_offset`, `last_end`: of the
-        last one's message.
+        `first`: queue offset and phy offset of the first of them, which was the next unit here; `phy_offset` and
+        `last_end`: of the last one's message.
         """
         self.first = self.first or first
         if self.next < 0:
@@ -124,7 +124,7 @@ class UnitPlaces:
         self.next, self._phy_offset, self.last_end = stop, phy_offset, last_end
 
     def _possible(self, units: Units) -> Units:
-        """Without what one message gave twice, and without queue offsets that have no place."""
+        """The units without second ones of one message, and without those whose queue offset has no place."""
         queue_offset = units["queue_offset"]
         keep = np.diff(units["phy_offset"], prepend=self._phy_offset) > 0
         impossible = (queue_offset < 0) | (queue_offset >= self._limit)
@@ -181,7 +181,7 @@ class UnitPlaces:
         raise NotImplementedError
 
     def _put_late(self, units: Units) -> int:
-        """Units before the next place: `_put_at` where there is a blank; how many are left, they are repetitions."""
+        """Units before the next place: `_put_at` where there is a blank; returns how many are left as repetitions."""
         raise NotImplementedError
 
     def _begin(self, place: int, phy_offset: int) -> None:

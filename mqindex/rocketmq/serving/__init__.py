@@ -1,1 +1,1 @@
-"""What a broker's clients ask a store for, and put into it."""
+"""The requests of a broker's clients: messages read from a store, and put into it."""

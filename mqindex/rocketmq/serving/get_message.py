@@ -1,4 +1,4 @@
-"""What a broker answers who asks a queue for messages from an offset on: a status, messages, and where to go on."""
+"""A broker's answer to a pull request, for messages of a queue from an offset on: status, messages, next offset."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ __all__ = [
 
 _M = TypeVar("_M")
 
-_FEW = 32  # units looked at in one step, at least
-_MIN_FILTERED_BYTES = 16000  # of units that one request looks at, at least
+_FEW = 32  # units read in one step, at least
+_MIN_FILTERED_BYTES = 16000  # of units that one request reads, at least
 
 
 class GetMessageStatus(StrEnum):
@@ -81,14 +81,14 @@ class GetMessageResult(NamedTuple, Generic[_M]):
 
 
 class TransferLimits(NamedTuple):
-    """What a broker is set to send at most in one answer; None: not set, then nothing but the request limits it."""
+    """How much a broker is set to send in one answer at most; None: not set, then only the request limits it."""
 
     messages: int | None
     total_size: int | None
 
     @classmethod
     def of(cls, options: StoreOptions) -> TransferLimits:
-        """The settings for messages in memory. Those for messages on the disk hang on the machine's memory."""
+        """The settings for messages in memory. Those for messages on the disk depend on the machine's memory."""
         return cls(
             _setting(options, "maxTransferCountOnMessageInMemory"),
             _setting(options, "maxTransferBytesOnMessageInMemory"),
@@ -113,9 +113,8 @@ def bounds_of(queue: ConsumeQueue | None) -> QueueBounds:
 
 
 def goes_back_to_min(options: StoreOptions) -> bool:
-    """Whether who asks beyond a queue that begins at 0 is sent to its begin: up to 4.9.3. Later: always to its end.
-
-    Where no version is given, a file shows 5.x, which alone leaves it.
+    """Whether a request beyond the end of a queue that begins at 0 is sent to its beginning, as up to 4.9.3. Later
+    brokers always send it to the end. Where no version is given, a file that only 5.x leaves shows 5.x.
     """
     if options.broker_version is None:
         return not disk.is_there(os.path.join(options.root, "abort.bak"))
@@ -180,7 +179,7 @@ def get_message(
 
 
 def holds(log: CommitLog, phy_offset: int, size: int) -> bool:
-    """Whether the log still has, and already has, these bytes in one of its files."""
+    """Whether the log has these bytes in one of its files: they are neither expired nor yet to come."""
     if not 0 <= phy_offset < phy_offset + size <= log.max_phy_offset:
         return False
     try:
@@ -193,7 +192,7 @@ def holds(log: CommitLog, phy_offset: int, size: int) -> bool:
 
 
 def require_request(topic: str, queue_id: int, offset: int, max_msg_nums: int, tags: str | None) -> None:
-    """TypeError, ValueError: no request of a consumer looks so."""
+    """TypeError, ValueError: no consumer can send such a request."""
     if not isinstance(topic, str):
         raise TypeError(f"topic: expected str, got {type(topic).__name__}")
     if tags is not None and not isinstance(tags, str):
@@ -219,13 +218,13 @@ def read_unit(log: CommitLog, phy_offset: int, size: int, queue_offset: int) -> 
 
 
 def _units_to_go(queue: ConsumeQueue, bounds: QueueBounds, offset: int) -> int:
-    """Units from `offset` to the end of what its file holds; 0: no file holds it. One request reads one file."""
+    """How many units are left from `offset` on in its file; 0: no file holds it. One request reads one file."""
     file = queue.file_of(offset)
     return 0 if file is None else min(file.stop // layout.QUEUE_UNIT_SIZE, bounds.max_offset) - offset
 
 
 def _rows(queue: ConsumeQueue, start: int, stop: int, few: int) -> Iterator[tuple[int, int, int]]:
-    """phy_offset, size and tags_code of units: a few first, because as a rule no more are looked at."""
+    """phy_offset, size and tags_code of units: a few first, because as a rule no more are needed."""
     at, step = start, max(2 * few, _FEW)
     while at < stop:
         units = queue.units(at, min(at + step, stop))
@@ -234,6 +233,6 @@ def _rows(queue: ConsumeQueue, start: int, stop: int, few: int) -> Iterator[tupl
 
 
 def _next_file(log: CommitLog, phy_offset: int) -> int:
-    """Where the next file of the log begins; units that lead below it are not even tried."""
+    """Where the next file of the log begins; units that lead below it are skipped."""
     size = log.files[0].size if log.files else layout.COMMIT_LOG_FILE_SIZE
     return phy_offset + size - phy_offset % size

@@ -27,13 +27,13 @@ _MOST = 1 << 18  # units picked in one step
 
 
 class LogParts:
-    """Where the files of a log begin and where what they hold ends: int64[2, m]. Made anew where the log has grown."""
+    """Where the files of a log begin, and where their data ends: int64[2, m]. Made anew where the log has grown."""
 
     def __init__(self) -> None:
         self._known: tuple[CommitLog | None, int, int, _Ints] = (None, 0, 0, np.empty((2, 0), np.int64))
 
     def of(self, log: CommitLog) -> _Ints:
-        """Of this log as it is now."""
+        """The parts of this log as it is now."""
         known, count, end, parts = self._known
         if known is not log or count != len(log.files) or end != log.max_phy_offset:
             files, end = list(log.files), log.max_phy_offset
@@ -54,7 +54,7 @@ def get_messages(
     exact: bool = True,
     back_to_min: bool = False,
 ) -> GetMessageResult[Columns]:
-    """Up to `max_msg_nums` messages, through as many files of the queue as it takes. `parts`: `LogParts` of the log."""
+    """Up to `max_msg_nums` messages, from as many files of the queue as needed. `parts`: `LogParts` of the log."""
     low, high, _ = bounds
     refused = refusal(queue, bounds, offset, back_to_min)
     if refused is not None or queue is None:
@@ -77,7 +77,7 @@ def get_messages(
 
 
 def said_by_units(columns: tuple[str, ...]) -> bool:
-    """Whether the units of a queue say all that is asked for, and the log need not be read."""
+    """Whether the units of a queue have all these columns, so that the log need not be read."""
     return _SAID_BY_UNITS.issuperset(columns)
 
 
@@ -104,18 +104,18 @@ def _columns(log: CommitLog, taken: Taken, wanted: TagFilter, columns: tuple[str
 
 
 def _decoded(log: CommitLog, taken: Taken, wanted: TagFilter, columns: tuple[str, ...]) -> Columns:
-    """The messages of units that lie in one file."""
+    """The messages of units that are in one file of the log."""
     phys, sizes = taken.phy_offsets, taken.sizes
     file, buf = log.file_at(int(phys[0]))
     filtered = columns if "tags" in columns or not wanted.tags else (*columns, "tags")
     made, n = columns_at(buf, file.start, phys, sizes, filtered)
     if n < len(phys):
-        read_unit(log, int(phys[n]), int(sizes[n]), int(taken.queue_offsets[n]))  # says what is wrong with it
-        return _decoded(log, taken, wanted, columns)  # nothing any more
+        read_unit(log, int(phys[n]), int(sizes[n]), int(taken.queue_offsets[n]))  # raises what is wrong with it
+        return _decoded(log, taken, wanted, columns)  # for no message at all
     if wanted.tags:
         data, offsets, _ = made["tags"]
         kept = wanted.matching(data, offsets)
-        if not kept.all():  # tags of one hash
+        if not kept.all():  # other tags of the same hash
             made, n = columns_at(buf, file.start, phys[kept], sizes[kept], columns)
     return as_columns({name: made[name] for name in columns}, n)
 

@@ -10,12 +10,10 @@ from typing import Unpack
 
 from mqindex._native.numbers import period
 from mqindex._native.owner import Owner
-from mqindex._native.queue_view import QueueViews
 from mqindex._options import with_options_of
 from mqindex.columns.columns import Columns
 from mqindex.columns.numbers import Time
-from mqindex.errors import FileStateError, ReadOnlyFileError
-from mqindex.files import disk
+from mqindex.errors import ReadOnlyFileError
 from mqindex.files.closable import Closable
 from mqindex.rocketmq.dispatch.reput import OnReput, ReputResult, Stop
 from mqindex.rocketmq.index.index_service import IndexService
@@ -30,12 +28,11 @@ from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets, read_delay_offsets
 from mqindex.rocketmq.metadata.topic_configs import TopicConfig, read_topic_configs
 from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
-from mqindex.rocketmq.queue.consume_queue import ConsumeQueue, QueueBounds
+from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.serving.get_message import (
     GetMessageResult,
-    GetMessageStatus,
     TransferLimits,
     bounds_of,
     get_message,
@@ -43,7 +40,8 @@ from mqindex.rocketmq.serving.get_message import (
     require_request,
 )
 from mqindex.rocketmq.serving.get_messages import LogParts, get_messages, said_by_units
-from mqindex.rocketmq.serving.opening import open_queues, require_a_part
+from mqindex.rocketmq.serving.known_places import KnownPlaces
+from mqindex.rocketmq.serving.opening import open_index, open_log, open_queues, require_a_part
 from mqindex.rocketmq.serving.query_message import (
     QueryMessageResult,
     look_message,
@@ -52,6 +50,7 @@ from mqindex.rocketmq.serving.query_message import (
     query_message,
     require_names,
 )
+from mqindex.rocketmq.serving.served_log import ServedLog
 from mqindex.rocketmq.serving.store_writer import PutMessagesResult, StoreWriter
 from mqindex.rocketmq.serving.tag_filter import tag_filter
 
@@ -89,18 +88,16 @@ class MessageStore(Closable):
     ) -> None:
         self.root = options.root
         self._options = options
-        self._log = log
         self._queues = queues
         self._index: IndexService | None = None if writer is None else writer.index
         self._writer = writer
         self._limits = TransferLimits.of(options)
         self._back_to_min = goes_back_to_min(options)
-        self._corrected: set[QueueName] = set()
         self._parts = LogParts()
-        self._views = QueueViews(GetMessageResult, GetMessageStatus.FOUND, Columns.of_length)
-        self._looked_for = -1  # where the log's end was looked for again
+        self._places = KnownPlaces()
         self._owner = Owner(options.root)
         self._lock = threading.RLock()
+        self._served = ServedLog(log, options, self._lock, written_here=writer is not None)
 
     @classmethod
     @with_options_of(store_options)
@@ -132,9 +129,7 @@ class MessageStore(Closable):
                 opened = cls(options, writer.log, writer.queues, writer)
             else:
                 require_a_part(options)
-                log = failing.enter_context(
-                    CommitLog.open(options.commitlog, mapped_file_size=options.mapped_file_size)
-                )
+                log = failing.enter_context(open_log(options))
                 opened = cls(options, log, open_queues(options))
             failing.pop_all()
         return opened
@@ -174,11 +169,11 @@ class MessageStore(Closable):
         while True:
             queue = self._queue(topic, queue_id)
             bounds = bounds_of(queue)
-            log, limits = self._log_of(bounds), self._limits
+            log, limits = self._served.covering(bounds), self._limits
             try:
                 return get_message(queue, bounds, log, offset, max_msg_nums, wanted, limits, self._back_to_min)
             except LogExpiredError:
-                self._begin_later(log)
+                self._served.begin_later(log)
 
     def get_messages(
         self,
@@ -205,7 +200,7 @@ class MessageStore(Closable):
         columns : names as for `CommitLog.scan`; None: all but `body` and `properties`
         """
         if not exact:
-            answer = self._views.answer(self._log, topic, queue_id, offset, max_msg_nums, tags, columns)
+            answer = self._places.answer(self._served.log, topic, queue_id, offset, max_msg_nums, tags, columns)
             if answer is not None:
                 return answer  # type: ignore[no-any-return]
         require_request(topic, queue_id, offset, max_msg_nums, tags)
@@ -214,20 +209,15 @@ class MessageStore(Closable):
         while True:
             queue = self._queue(topic, queue_id)
             bounds = bounds_of(queue)
-            log = self._log_of(bounds)
+            log = self._served.covering(bounds)
             parts = self._parts.of(log)
             try:
                 answer = get_messages(queue, bounds, log, parts, offset, max_msg_nums, wanted, chosen, exact, back)
             except LogExpiredError:
-                self._begin_later(log)
+                self._served.begin_later(log)
             else:
-                if (
-                    queue is not None
-                    and not exact
-                    and answer.status is GetMessageStatus.FOUND
-                    and said_by_units(chosen)
-                ):
-                    self._remember(queue, (topic, queue_id), answer.next_begin_offset, bounds, log, tags)
+                if not exact and said_by_units(chosen):
+                    self._places.remember(queue, (topic, queue_id), bounds, log, parts, tags, answer)
                 return answer
 
     # ---- writing
@@ -344,7 +334,7 @@ class MessageStore(Closable):
     def commit_log(self) -> CommitLog:
         """The log."""
         self._require_open()
-        return self._log
+        return self._served.log
 
     @property
     def queues(self) -> list[QueueName]:
@@ -385,11 +375,11 @@ class MessageStore(Closable):
         """Let everything go; may be called twice. A writable store is flushed first, and left as a broker leaves it."""
         with self._lock if self._owner.here else nullcontext():  # a child may find it locked, by nobody
             self._closed = True
-            self._views.close()
+            self._places.close()
             if self._writer is not None:
                 self._writer.close()
                 return
-            for part in (self._index, self._queues, self._log):
+            for part in (self._index, self._queues, self._served.log):
                 if part is not None:
                     part.close()
 
@@ -404,9 +394,6 @@ class MessageStore(Closable):
             raise ReadOnlyFileError("the store is read-only", path=self.root, hint="open it with writable=True")
         return self._writer
 
-    def _open_log(self) -> CommitLog:
-        return CommitLog.open(self._options.commitlog, mapped_file_size=self._options.mapped_file_size)
-
     def _up_to_date(self) -> None:
         if self._writer is not None:
             self._writer.dispatch()
@@ -417,54 +404,20 @@ class MessageStore(Closable):
 
     def _queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """The queue, whose minimum is where the log still has its messages."""
-        log = self.commit_log
+        self._require_open()
         self._up_to_date()
         queue = None if self._queues is None else self._queues.get(topic, queue_id)
-        if queue is not None and (topic, queue_id) not in self._corrected:
-            if log.min_phy_offset > 0 and self._writer is None:
-                queue.correct_min_offset(log.min_phy_offset)
-            self._corrected.add((topic, queue_id))
+        if queue is not None:
+            self._served.correct(queue, (topic, queue_id))
         return queue
-
-    def _remember(
-        self, queue: ConsumeQueue, name: QueueName, at: int, bounds: QueueBounds, log: CommitLog, tags: str | None
-    ) -> None:
-        """Who has got places is likely to ask for the next ones, with the same filter."""
-        view, wanted = queue.view(min(at, bounds.max_offset - 1), bounds, self._parts.of(log)), tag_filter(tags)
-        if view is not None:
-            self._views.remember(log, name, view, tags, None if wanted.tags is None else wanted.hashes)
 
     def _max_offset(self, topic: str, queue_id: int) -> int:
         queue = self._queue(topic, queue_id)
         return 0 if queue is None else queue.max_offset_in_queue
 
-    def _log_of(self, bounds: QueueBounds) -> CommitLog:
-        """The log, which a running broker writes before the queue: looked at again where the queue is ahead of it."""
-        log = self.commit_log
-        wanted = bounds.max_phy_offset
-        if wanted <= max(self._looked_for, log.max_phy_offset):
-            return log
-        with self._lock:
-            if wanted > self._looked_for:
-                self._looked_for = wanted
-                self._log = self._open_log()
-            return self._log
-
-    def _begin_later(self, log: CommitLog) -> None:
-        """A broker has deleted the begin of this log: from now on the queues begin where the log does now."""
-        if self._writer is not None:
-            hint = "nobody else may delete there meanwhile: open the store again"
-            raise FileStateError("the oldest file of a log that is written is gone", path=log.files[0].path, hint=hint)
-        with self._lock:
-            if self._log is log:
-                self._log = self._open_log()
-            self._corrected.clear()
-
     def _index_service(self) -> IndexService | None:
         self._up_to_date()
         with self._lock:
-            if self._index is None and disk.is_directory(self._options.index):
-                self._index = IndexService.open(
-                    self._options.index, hash_slot_num=self._options.hash_slot_num, index_num=self._options.index_num
-                )
+            if self._index is None:
+                self._index = open_index(self._options)
             return self._index

@@ -5,15 +5,17 @@ from __future__ import annotations
 from mqindex.errors import BadMagicError
 from mqindex.files import disk
 from mqindex.rocketmq import store
+from mqindex.rocketmq.index.index_service import IndexService
+from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.wrong_place import store_around
 
-__all__ = ["open_queues", "require_a_part"]
+__all__ = ["open_index", "open_log", "open_queues", "require_a_part"]
 
 
 def require_a_part(options: StoreOptions) -> None:
-    """A clear word where a path is no store, or nothing that can be read is in it."""
+    """Raise a clear error where a path is no store, or has nothing that can be read."""
     store.require_store(options.root)
     parts = (*options.commitlog, options.consume_queue, options.index)
     if not any(disk.is_directory(part) for part in parts):
@@ -21,6 +23,11 @@ def require_a_part(options: StoreOptions) -> None:
             "not a store", path=options.root, expected="commitlog, consumequeue or index in it",
             hint=f"pass {store_around(options.root) or 'the root directory of a broker store (storePathRootDir)'}",
         )  # fmt: skip
+
+
+def open_log(options: StoreOptions) -> CommitLog:
+    """The commit log as it is now."""
+    return CommitLog.open(options.commitlog, mapped_file_size=options.mapped_file_size)
 
 
 def open_queues(options: StoreOptions) -> ConsumeQueueTable | None:
@@ -32,3 +39,10 @@ def open_queues(options: StoreOptions) -> ConsumeQueueTable | None:
         file_size=options.consume_queue_file_size,
         ext_directory=options.consume_queue_ext_directory,
     )
+
+
+def open_index(options: StoreOptions) -> IndexService | None:
+    """The index; None: there is none."""
+    if not disk.is_directory(options.index):
+        return None
+    return IndexService.open(options.index, hash_slot_num=options.hash_slot_num, index_num=options.index_num)

@@ -1,4 +1,4 @@
-"""What a broker makes of a message before it goes to the log: its queue offsets, and where a delayed one waits."""
+"""How a broker changes a message before it goes to the log: its queue offsets, and where a delayed one waits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TREATED = (b"DELAY\x01", b"INNER_MULTI_DISPATCH\x01")  # properties that change
 
 
 class NumberedMessages(NamedTuple):
-    """Messages as they are stored, the queue offset of each, and what the next offsets of their queues are then."""
+    """Messages as they are stored, the queue offset of each, and the next offsets of their queues after that."""
 
     messages: Any
     queue_offsets: npt.NDArray[np.int64]
@@ -50,7 +50,7 @@ class QueueNumbers:
         self._next: dict[QueueName, int] = {}
 
     def number(self, messages: Sequence[NewMessage]) -> NumberedMessages:
-        """Messages one by one: delayed ones, and such with further queues, are changed as the broker changes them."""
+        """Number messages one by one: delayed ones, and those with further queues, are changed as by the broker."""
         following: dict[QueueName, int] = {}
         stored, offsets = [], np.zeros(len(messages), np.int64)
         for row, given in enumerate(messages):
@@ -67,7 +67,7 @@ class QueueNumbers:
         return NumberedMessages(stored, offsets, following)
 
     def number_columns(self, batches: MessageBatches) -> NumberedMessages:
-        """Messages in columns; where one of them is to be changed, all go the way of single messages."""
+        """Number messages in columns; if one of them must be changed, all are handled as single messages."""
         if any(_is_treated(columns) for _, columns in batches):
             return self.number([message for rows, columns in batches for message in messages_of(rows, columns)])
         following: dict[QueueName, int] = {}
@@ -75,7 +75,7 @@ class QueueNumbers:
         return NumberedMessages(batches, np.concatenate(parts) if parts else np.empty(0, np.int64), following)
 
     def take(self, numbered: NumberedMessages) -> None:
-        """The messages are stored: their offsets are given away."""
+        """The messages are stored: their offsets are used."""
         self._next.update(numbered.following)
 
     def _number_batch(
@@ -108,7 +108,7 @@ class QueueNumbers:
         return offset
 
     def _delayed(self, message: NewMessage) -> NewMessage:
-        """A message with a delay level waits in a queue of that level, which is not this class's to empty."""
+        """A message with a delay level goes to a queue of that level, where it waits for a broker to deliver it."""
         properties = _properties(message, _TREATED[0])
         level = _whole(properties["DELAY"]) if "DELAY" in properties else 0
         if level <= 0 or message.sys_flag & _TRANSACTION not in (0, _COMMIT):
@@ -168,7 +168,7 @@ def _is_treated(columns: Mapping[str, Any]) -> bool:
 
 
 def _properties(message: NewMessage, name: bytes) -> dict[str, str]:
-    """The properties, if the one of that name is among them."""
+    """The properties, if they contain the one of that name; else none."""
     found = message.properties
     if isinstance(found, Mapping):
         if name[:-1].decode() not in found:

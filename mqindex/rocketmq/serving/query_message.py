@@ -1,4 +1,4 @@
-"""Messages by key: the index gives places by hash, the log gives the messages."""
+"""Messages by key: the index gives their places by hash, the log gives the messages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class QueryMessageResult(NamedTuple):
 
 
 def require_names(topic: str, key: str) -> None:
-    """TypeError: one of them is no str; `None` would be asked for by the hash of its name."""
+    """TypeError: one of them is no str; `None` would be searched as the text "None"."""
     for name, text in (("topic", topic), ("key", key)):
         if not isinstance(text, str):
             raise TypeError(f"{name}: expected str, got {type(text).__name__}")
@@ -46,9 +46,9 @@ def require_names(topic: str, key: str) -> None:
 def query_message(
     index: IndexService, log: CommitLog, topic: str, key: str, max_num: int, begin: int, end: int
 ) -> QueryMessageResult:
-    """As a broker answers: oldest first, whatever has the hash, a message as often as the index has it.
+    """As a broker answers: oldest first, all that have the hash, a message as often as the index has it.
 
-    Where no place of the first answer holds a message any more, it asks again for what is older, twice at most.
+    Where no place in the index's answer still holds a message, it repeats the query for older ones, twice at most.
     Source: RocketMQ 4.9.3 `DefaultMessageStore.queryMessage`.
     """
     messages: list[Message] = []
@@ -71,7 +71,7 @@ def query_message(
 def query_exact(
     index: IndexService, log: CommitLog, topic: str, key: str, max_num: int, begin: int, end: int
 ) -> QueryMessageResult:
-    """The newest `max_num` messages that really are of the topic and have the key; oldest first, each once."""
+    """The newest `max_num` messages that really have this topic and key; oldest first, each once."""
     asked = max_num
     found: dict[int, Message | None] = {}
     while True:
@@ -89,7 +89,7 @@ def query_exact(
 
 
 def has_key(message: Message, topic: str, key: str) -> bool:
-    """Whether a broker puts `topic#key` into the index for this message, and not just another string of its hash."""
+    """Whether a broker indexes this message by `topic#key`, and not just by another string with the same hash."""
     if message.topic != topic or not key:
         return False
     if key == message.uniq_key or key in (message.keys or "").split(" "):
@@ -128,7 +128,7 @@ def parse_msg_id(msg_id: str) -> int | None:
 
 
 def _readable(log: CommitLog, phy_offset: int) -> Message | None:
-    # The broker logs what it cannot read and goes on; what is damaged is verify's business.
+    # The broker logs what it cannot read and continues; `verify` reports damage.
     try:
         return look_message(log, phy_offset)
     except FormatError as error:

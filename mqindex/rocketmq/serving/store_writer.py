@@ -1,4 +1,4 @@
-"""The writing side of a store: its lock, the end of its log, and dispatch of what was appended when somebody asks."""
+"""The writing side of a store: its lock, the end of its log, and dispatch of what was appended, on request."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ class StoreWriter(Closable):
     def __init__(self, options: StoreOptions, opened: ExitStack) -> None:
         self._root = options.root
         self._owner = Owner(options.root)
-        self._mark = opened.enter_context(AbortMark(options.root))  # first: it goes when all others are closed
-        # who waits for the disk, waits here
+        self._mark = opened.enter_context(AbortMark(options.root))  # first: it is removed when all others are closed
+        # threads that wait for the disk wait here
         self.log = opened.enter_context(CommitLog.of_store(options, flush="async"))
         found = survey_in_place(options)
         require_log(found)
@@ -89,7 +89,7 @@ class StoreWriter(Closable):
             ext_directory=options.consume_queue_ext_directory,
         )
         for name in self.queues:
-            self.queues[name]  # whatever may be refused is refused here, while nothing is written
+            self.queues[name]  # errors are raised here, before anything is written
         self._mark.set()
         self.queues.truncate_dirty_logic_files(self.log.max_phy_offset)
         if self.log.min_phy_offset > 0:
@@ -108,7 +108,7 @@ class StoreWriter(Closable):
         self._new_numbers = functools.partial(
             QueueNumbers, self.queues, rules, multi_dispatch=options.multi_dispatch is True, batch_topics=batch_topics
         )
-        self._numbers: QueueNumbers | None = None  # they count what was never dispatched only after it was
+        self._numbers: QueueNumbers | None = None  # made after dispatch, so that no message is left uncounted
         self._rules = write_rules(options)
         self._sync = flush_rules(options).sync
         self._putting = threading.Lock()
@@ -121,9 +121,9 @@ class StoreWriter(Closable):
     def open(cls, options: StoreOptions) -> StoreWriter:
         """Open a store, or make one."""
         disk.make_directories(options.root)
-        have_file(os.path.join(options.root, "lock"), b"lock")  # it stays: everybody locks the same file
+        have_file(os.path.join(options.root, "lock"), b"lock")  # never removed, so that all lock the same file
         with store.hold_lock(options.root):
-            pass  # before a repair of a store that somebody holds begins
+            pass  # a store that is in use is refused before a repair of it begins
         if store.was_unclean(options.root):
             _mend(options)
         try:
@@ -152,7 +152,7 @@ class StoreWriter(Closable):
                 result = self.log.append_message(numbered.messages[0], queue_offset=int(numbered.queue_offsets[0]))
                 numbers.take(numbered)
             except BaseException:
-                self._numbers = None  # it may have been appended or not: they are counted again
+                self._numbers = None  # it is unknown whether it was appended: the numbers are counted again
                 raise
         self._wait_for_disk()
         return result
@@ -178,7 +178,7 @@ class StoreWriter(Closable):
         return PutMessagesResult(*result, numbered.queue_offsets)
 
     def _numbers_now(self) -> QueueNumbers:
-        """The numbers of queues, which count what was never dispatched only after it was."""
+        """The numbers of queues, counted after everything in the log was dispatched."""
         self._require_sound()
         if self._numbers is None:
             self.dispatch()
@@ -192,7 +192,7 @@ class StoreWriter(Closable):
     # ---- dispatch
 
     def dispatch(self) -> ReputResult:
-        """Give queues and index what the log holds by now."""
+        """Write to queues and index what the log holds now."""
         self._owner.require()
         with self._dispatching:
             return self._whole(self._dispatch)
@@ -202,7 +202,7 @@ class StoreWriter(Closable):
         return self._reput.run_once(stop=self.log.max_phy_offset)
 
     def _whole(self, call: Callable[[], _T]) -> _T:
-        """What writes queues, index or checkpoint does all of it, or nothing is written any more."""
+        """Run a call that writes queues, index or checkpoint; after one that failed, nothing more is written."""
         self._require_sound()
         try:
             return call()
@@ -212,7 +212,7 @@ class StoreWriter(Closable):
             raise
 
     def follow(self, stop: Stop, progress: OnReput | None) -> ReputResult:
-        """Dispatch what comes until `stop` is set, then what is left."""
+        """Dispatch new messages until `stop` is set, then the rest."""
         return self._reput.follow(stop, progress=progress, turn=self.dispatch, lag=self._lag)
 
     def _lag(self) -> int:
@@ -221,7 +221,7 @@ class StoreWriter(Closable):
     # ---- to the disk
 
     def flush(self) -> None:
-        """Everything that was put is on the disk, dispatched, and in the checkpoint."""
+        """Dispatch everything that was put, bring it to the disk, and update the checkpoint."""
         self.dispatch()
         self._whole(self._to_disk)
 
@@ -236,7 +236,7 @@ class StoreWriter(Closable):
     def close(self) -> None:
         """`flush`, and leave the store as after a clean exit. Where something fails, or failed, `abort` stays.
 
-        A forked child lets its descriptors go and does nothing else.
+        A forked child closes its descriptors and does nothing else.
         """
         if not self._owner.here:
             self._closed = True
@@ -257,7 +257,7 @@ class StoreWriter(Closable):
                         self._closed = True
 
     def _on_disk(self) -> Stored:
-        """The last message dispatched, once the log has it on the disk."""
+        """The last message dispatched, after the log has been synced up to it."""
         stored = Stored(self._reput.store_timestamp, self._reput.queued_phy_offset)
         self.log.flush()
         return stored
@@ -272,7 +272,7 @@ class StoreWriter(Closable):
 
 
 def _require_queue_files(found: Survey) -> None:
-    """Queues in files, beside those in RocksDB that a broker reads, would be seen by nobody."""
+    """Refuse a store with queues in RocksDB: no broker would read queues in files beside them."""
     if found.queues.rocksdb is not None:
         raise FileStateError(
             "the consume queues of this store are in RocksDB",
@@ -282,9 +282,9 @@ def _require_queue_files(found: Survey) -> None:
 
 
 def _mend(options: StoreOptions) -> None:
-    """Make index and queues what the log says."""
+    """Repair index and queues from the log."""
     if any(map(disk.is_directory, (*options.commitlog, options.consume_queue, options.index))):
-        found = survey(options)  # who writes to a store has settings, those that are not given are the defaults
+        found = survey(options)  # a writer has settings: those that are not given are the defaults
         hash_slot_num, index_num = found.geometry.value
         off = {} if options.index_switch is None else {"messageIndexEnable": "false"}  # of every version
         repair(
@@ -300,9 +300,9 @@ def _mend(options: StoreOptions) -> None:
 def _first_to_dispatch(
     options: StoreOptions, index: IndexService | None, queues: ConsumeQueueTable, found: Survey
 ) -> int:
-    """Where dispatch goes on: after the queues' last message, as the broker does.
+    """Where dispatch continues: after the queues' last message, as in the broker.
 
-    An index that reaches further is believed where what lies between goes to no queue, and else passed over again.
+    An index that reaches further counts if the messages between go to no queue; otherwise they are dispatched again.
     """
     of_queues = dispatched_offset(options.commitlog, None, queues, tags=found.tags, rules=found.queues.rules)
     of_both = dispatched_offset(options.commitlog, index, queues, tags=found.tags, rules=found.queues.rules)

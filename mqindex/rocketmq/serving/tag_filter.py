@@ -1,4 +1,4 @@
-"""Which messages a subscription wants: an expression of tags, looked at as hashes first and as strings afterwards."""
+"""Which messages match a subscription: an expression of tags, compared as hashes first and as strings afterwards."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["TagFilter", "tag_filter"]
 
 _ALL = "*"
 _MIN_TAGS_CODE = -(2**31)  # what is less is an address in an extension file
-_SPACES = "".join(map(chr, range(33)))  # what Java's trim takes away
+_SPACES = "".join(map(chr, range(33)))  # what Java's trim removes
 
 
 class TagFilter:
     """`TagA || TagB`; `*`, an empty expression or None: every message. Immutable.
 
-    A broker compares the low 32 bits of a unit's tags code; the strings are the consumer's business. A message
-    without TAGS is wanted by `*` only, and a `*` beside other tags is a tag like them.
+    A broker compares the low 32 bits of a unit's tags code; the consumer compares the strings. A message without TAGS
+    matches `*` only, and a `*` beside other tags is a tag like them.
     Source: RocketMQ 4.9.3 `FilterAPI.buildSubscriptionData`, `DefaultMessageFilter`, `PullAPIWrapper`.
 
     >>> wanted = TagFilter("TagA || TagB")
@@ -36,17 +36,17 @@ class TagFilter:
         self._hashes = frozenset(self.hashes.tolist())
 
     def matches_code(self, tags_code: int) -> bool:
-        """Whether the broker would send the message of a unit. It would where an address leads nowhere."""
+        """Whether the broker would send the message of a unit; True also for an address that leads nowhere."""
         if self.tags is None or tags_code < _MIN_TAGS_CODE:
             return True
         return (tags_code & 0xFFFFFFFF ^ 0x80000000) - 0x80000000 in self._hashes
 
     def matches(self, tags: str | None) -> bool:
-        """Whether a consumer keeps a message with these TAGS. It does where the expression names no tag at all."""
+        """Whether a consumer keeps a message with these TAGS; True also where the expression names no tag at all."""
         return not self.tags or tags in self.tags
 
     def matching(self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """`matches` of a whole column; where a message has no TAGS its text is empty, which no tag is."""
+        """`matches` of a whole column; a message without TAGS has an empty text, which no tag has."""
         if not self.tags:
             return np.ones(len(offsets) - 1, np.bool_)
         return texts_among(data, offsets, tuple(tag.encode(errors="surrogatepass") for tag in self.tags))
@@ -54,7 +54,7 @@ class TagFilter:
 
 @lru_cache(maxsize=64)
 def tag_filter(expression: str | None) -> TagFilter:
-    """The filter of an expression, one for all who ask: consumers ask with the same again and again."""
+    """The filter of an expression, cached: consumers use the same one again and again."""
     return TagFilter(expression)
 
 

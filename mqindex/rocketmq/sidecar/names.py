@@ -13,7 +13,7 @@ SUFFIXES = (".fence", ".filter")
 
 
 def sidecar_directory(index_directory: str) -> str:
-    """That of the sidecars of the index files in a directory.
+    """The directory with the sidecars of the index files of a directory.
 
     >>> sidecar_directory("/store/index")
     '/store/mqindex-index'
@@ -29,7 +29,7 @@ def sidecar_paths(index_path: str) -> tuple[str, str]:
 
 
 def remove_sidecars(index_path: str) -> None:
-    """The index file is gone: nothing of it stays."""
+    """Remove the sidecars of an index file that is gone."""
     for path in sidecar_paths(index_path):
         if disk.is_file(path):
             disk.remove(path)

@@ -27,12 +27,12 @@ __all__ = ["Sidecars", "find_sidecars"]
 class Sidecars:
     """The fence and the filter of one index file, mapped. `search` looks keys up in them.
 
-    Both are checked as far as opening goes: headers, lengths, the table of partitions, what binds them to the file. The
-    bulk is compared with its checksums when it is first read.
+    Opening checks the headers, the lengths, the table of partitions and what binds them to the file. The rest is
+    compared with its checksums when it is first read.
     """
 
     def __init__(self, index: MappedFile, geometry: tuple[int, int]) -> None:
-        """`MQIndexError` or `OSError`: they are not there, damaged, or not of this file."""
+        """`MQIndexError` or `OSError`: they are missing, damaged, or not of this file."""
         paths = sidecar_paths(index.path)
         with contextlib.ExitStack() as opened:
             self._files = [opened.enter_context(contextlib.closing(MappedFile.open(path))) for path in paths]
@@ -55,7 +55,7 @@ class Sidecars:
             self._opened = opened.pop_all()
 
     def require_content(self) -> None:
-        """Compare all that is read later as a rule; `CorruptIndexError` where a checksum is wrong."""
+        """Compare the rest now, which is usually compared when it is read; `CorruptIndexError`: a checksum is wrong."""
         fence, keys = self._files
         checksum = crc32c(memoryview(fence.map)[SIDECAR_HEADER_SIZE:])
         if checksum != self.headers[0].content:
@@ -69,12 +69,12 @@ class Sidecars:
             raise CorruptIndexError(what, path=keys.path, field=f"partition {partition}")
 
     def close(self) -> None:
-        """Let the files go; may be called twice."""
+        """Close the files; may be called twice."""
         self._opened.close()
 
 
 def find_sidecars(index: MappedFile, geometry: tuple[int, int]) -> Sidecars | None:
-    """Those that cover a whole index file; None: there are none such, and its slots are asked."""
+    """The sidecars that cover a whole index file; None: there are none, and look-ups read its slots."""
     try:
         found = Sidecars(index, geometry)
     except (MQIndexError, OSError):

@@ -1,4 +1,4 @@
-"""Writing the sidecars of an index file whose entries lie in the order of their slots."""
+"""Writing the sidecars of an index file whose entries are in the order of their slots."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def write_sidecars(index_path: str, out_directory: str, *, geometry: tuple[int, 
     """Write the fence and the filter of a finished, optimised index file; returns their paths, [] for no entries.
 
     They are on the disk when this returns; the directory, which must exist, is not synced. Their names are that of the
-    index file with `.fence` and `.filter`, and must be free. Private memory: the fence, a thousandth of the file, and
+    index file with `.fence` and `.filter`, and must be free. Memory: that of the fence, a thousandth of the file, and
     some MiB.
 
     Raises
     ------
-    CorruptIndexError : the entries do not lie in the order of their slots
+    CorruptIndexError : the entries are not in the order of their slots
     FileExistsError : there is such a sidecar
     """
     with MappedFile.open(index_path) as file:
@@ -91,7 +91,7 @@ def _write_filter(path: str, file: MappedFile, core: IndexCore, geometry: tuple[
 def _partitions(
     core: IndexCore, cuts: Sequence[tuple[int, int]], covered: int
 ) -> Iterator[tuple[int, tuple[Buffer, int, int, int]]]:
-    """(first slot, fingerprints) of every partition; some of them are made at once, by threads."""
+    """(first slot, fingerprints) of every partition; a few at a time are made by threads."""
     ranges = list(pairwise([*(entry for entry, _ in cuts), covered + 1]))
     slots = [slot for _, slot in cuts]
     engine = LocalEngine()

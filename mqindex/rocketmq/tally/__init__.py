@@ -1,1 +1,1 @@
-"""What is counted for a health report while verify reads: nothing is read for it alone."""
+"""What is counted for a health report in the pass of verify, without any read of its own."""

@@ -15,7 +15,7 @@ Frequent = tuple[int, int, int]
 
 
 def most_frequent(values: Array, phy_offsets: Array, most: int, at_least: int = 1) -> tuple[Frequent, ...]:
-    """The `most` most frequent of the values that are there `at_least` so often, the most frequent first.
+    """The `most` most frequent values that occur `at_least` so often, the most frequent first.
 
     >>> most_frequent(np.array([7, 5, 7, 9]), np.array([0, 100, 200, 300]), 1)
     ((7, 2, 0),)
@@ -30,7 +30,7 @@ def most_frequent(values: Array, phy_offsets: Array, most: int, at_least: int = 
 
 
 def first_places(kinds: Array, values: Array, phy_offsets: Array) -> Array:
-    """Of each of the `kinds`, sorted values, the phy offset that comes with the first such value."""
+    """For each of the `kinds`, which are sorted, the phy offset of the first such value."""
     places = np.full(len(kinds), -1, np.int64)
     if not len(kinds):
         return places

@@ -1,8 +1,8 @@
-"""Topics, queues and keys of one split of the log, counted from what its walk yields anyway.
+"""Topics, queues and keys of one split of the log, counted from the units and entries of its walk.
 
 Messages and bytes of a queue are exact. Times, sizes and tags are those of one message in `every`, keys those of one
-stretch of the log in `every`. A task's result is small whatever the log holds: the topics of most bytes have their own
-counts, the others are summed.
+stretch of the log in `every`. A task's result is small for every log: the topics of most bytes have their own counts,
+the others are summed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __all__ = ["KeyCounts", "QueueCounts", "SplitCounts", "SplitTally", "TopicCounts
 
 Array = npt.NDArray[Any]
 
-_WHOLE = 64 << 20  # bytes of a log of which every message is looked at; of a longer one about as many are
-_MOST = 64  # and never less than one in so many
+_WHOLE = 64 << 20  # bytes of a log of which every message is counted; of a longer one about as many are
+_MOST = 64  # at least one message in so many is counted
 _STRETCH = 8 << 20  # about as much log gives one array of entries
 _BINS = 16  # times of one split among many
 _TOPICS = 64  # of one split that have counts of their own
 _TAGS = 16  # of one topic in one split
 _KEYS = 64  # of one split
-_KEYS_HELD = 1 << 20  # entries of one split that are looked at
+_KEYS_HELD = 1 << 20  # entries of one split that are counted
 _MOST_KEYS = 16  # of a message: so many, or more
 
 
@@ -45,7 +45,7 @@ class QueueCounts:
 
 @dataclass(frozen=True, slots=True)
 class TopicCounts:
-    """What was looked at of one topic: `seen` messages. `topic` None: all topics that have no counts of their own.
+    """The counts of one topic, from `seen` messages. `topic` None: all topics that have no counts of their own.
 
     `sizes`: messages by the power of two that their size reaches. `tags`: (hash, messages, phy offset of one).
     """
@@ -60,9 +60,9 @@ class TopicCounts:
 
 @dataclass(frozen=True, slots=True)
 class KeyCounts:
-    """What was looked at of the index entries: `seen`. `messages`: those that have 1, 2, 3 and so on of them.
+    """The counts of index entries, from `seen` entries. `messages`: those that have 1, 2, 3 and so on of them.
 
-    `frequent`: (key_hash, entries, phy offset of one message), those that are there twice or more.
+    `frequent`: (key_hash, entries, phy offset of one message), those that occur twice or more.
     """
 
     seen: int = 0
@@ -85,7 +85,7 @@ class SplitCounts:
 
 
 def sampling(log_bytes: int) -> int:
-    """One message in how many is looked at, in a log of that length."""
+    """One message in how many is counted, in a log of that length."""
     return min(max(-(-log_bytes // _WHOLE), 1), _MOST)
 
 
@@ -119,7 +119,7 @@ class SplitTally:
             return units.copy()
         chosen = np.arange(0, len(units), self._every)
         chosen += self._random.integers(0, self._every, len(chosen))
-        whole = units.view(np.dtype((np.void, units.itemsize)))  # field by field it takes twenty times as long
+        whole = units.view(np.dtype((np.void, units.itemsize)))  # copying field by field takes twenty times as long
         return whole[chosen[chosen < len(units)]].view(units.dtype)
 
     def add_entries(self, entries: Array) -> None:
@@ -213,7 +213,7 @@ def _times(topic: Array, units: Array, n: int, most: int) -> list[TimeBins]:
 
 
 def _tags(topic: Array, codes: Array, phy_offsets: Array, n: int) -> list[list[Frequent]]:
-    """Of each topic the most frequent tags."""
+    """The most frequent tags of each topic."""
     values = topic << 32 | codes & 0xFFFFFFFF
     kinds, counts = np.unique(values, return_counts=True)
     if len(kinds) > _TAGS:

@@ -54,7 +54,7 @@ def by_value(
 
 
 def directory_state(directory: str) -> tuple[tuple[str, int, int], ...]:
-    """What changes when files come, go, grow or are replaced: their names, numbers and lengths."""
+    """A value that changes when files are added, removed, replaced or grow: their names, inode numbers and lengths."""
     with os.scandir(directory) as entries:
         files = [(entry.name, entry.stat()) for entry in entries]
     return tuple(sorted((name, stat.st_ino, stat.st_size) for name, stat in files))

@@ -75,8 +75,8 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
 
     Notes
     -----
-    `part-<n>` appears by one rename. A second attempt that comes to the same bytes is content with the first one's
-    files; other content there is an `OutputExistsError`. Source: RocketMQ 4.9.3, `IndexService.putKey`.
+    `part-<n>` appears by one rename. A second attempt that builds the same bytes keeps the first one's files; other
+    content there is an `OutputExistsError`. Source: RocketMQ 4.9.3, `IndexService.putKey`.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
 
 
 def _build(batches: Iterator[pa.RecordBatch], out: str, target: str, hash_slot_num: int, index_num: int) -> list[int]:
-    """Build aside and let `target` appear; the entries of each file."""
+    """Build in a scratch and publish as `target`; the entries of each file."""
     disk.make_directories(out)
     with staging.scratch(out) as scratch:
         aside = os.path.join(scratch, "part")

@@ -1,4 +1,4 @@
-"""Ranges of a commit log, as batch reads and streams of `rocketmq_commitlog` plan and read them."""
+"""Ranges of a commit log, which batch reads and streams of `rocketmq_commitlog` plan and read."""
 
 from __future__ import annotations
 

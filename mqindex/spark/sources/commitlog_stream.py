@@ -1,7 +1,7 @@
 """`rocketmq_commitlog` as a stream: micro-batches are ranges of phy offsets.
 
-Any phy offset can end a micro-batch: a message belongs to the one in which it begins. So a limit in bytes reads nothing
-of the log to plan, the offset of a stream is one number, and a batch that is repeated after a crash is the same batch.
+Any phy offset can end a micro-batch: a message belongs to the one in which it begins. So a plan by bytes reads nothing
+of the log, the offset of a stream is one number, and a batch that is repeated after a crash is the same batch.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _LIMITS = ("maxBytesPerTrigger", "maxMessagesPerTrigger")
 
 
 class LogStreamReader(DataSourceStreamReader, _AvailableNow):
-    """Plans beside the driver, where one object lives as long as its query; `read` runs in tasks, on copies."""
+    """Plans in a process beside the driver, one object for each query; `read` runs in tasks, on copies."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         given = SourceOptions(options)
@@ -66,11 +66,11 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
         return _offset(max(self.start, files[0].start if files else 0))
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """From now on the log does not grow."""
+        """Fix the log's end: from now on it does not grow."""
         self.available = self.tail.end()
 
     def getDefaultReadLimit(self) -> Any:
-        """Whether there is a limit; Spark hands it back, or asks for everything."""
+        """Whether there is a limit; Spark passes it back, or requests everything."""
         from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
         if self.max_bytes is not None:
@@ -121,7 +121,7 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
                 )
 
     def stop(self) -> None:
-        """The query is over."""
+        """The query has ended."""
         self.tail.close()
 
     def _limited(self, start: int, end: int) -> int:
@@ -142,9 +142,9 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
 
     def _lose(self, what: str, expected: str, got: int) -> None:
         if self.fail_on_data_loss:
-            hint = "with the option failOnDataLoss=false the stream goes on with what there is"
+            hint = "with the option failOnDataLoss=false the stream continues with what is left"
             raise FormatError(what, path=self.directories[0], expected=expected, got=got, hint=hint)
-        _LOG.warning("%s: %s: expected %s, got %s; the stream goes on", self.directories[0], what, expected, got)
+        _LOG.warning("%s: %s: expected %s, got %s; the stream continues", self.directories[0], what, expected, got)
 
 
 def _offset(phy_offset: int) -> _Offset:

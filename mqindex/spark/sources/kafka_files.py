@@ -1,4 +1,4 @@
-"""What a path names for the Kafka data sources: the segments of a log dir, of a partition, or of one file."""
+"""The segments that a path stands for in the Kafka data sources: of a log dir, of a partition, or of one file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLACE = {"topic": "string", "partition": "int", "segment": "bigint"}  # segment:
 
 @dataclass(frozen=True)
 class SegmentOf:
-    """A segment of a partition, by its files; by extension, without the dot. `root`: what the user named."""
+    """A segment of a partition, by its files; by extension, without the dot. `root`: the path that the user gave."""
 
     topic: str
     partition: int
@@ -50,7 +50,7 @@ class SegmentRange:
 def segments_in(path: str, extension: str) -> Iterator[SegmentOf]:
     """The segments of each partition in use, in the order of topics, partitions and offsets.
 
-    A path may be that of one file, which must be what is to be read: of the ending `extension`.
+    A path may be that of one file, which must have the ending `extension`.
     """
     if os.path.isfile(path):
         base_offset = base_offset_of(path)

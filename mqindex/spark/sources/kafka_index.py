@@ -29,7 +29,7 @@ TASK_ENTRIES = 1 << 22
 
 
 class _Table(NamedTuple):
-    """What the entries of one kind of index are as rows: the columns, and how they are read."""
+    """The rows for the entries of one kind of index: the columns, and how they are read."""
 
     kind: IndexKind
     columns: dict[str, str]
@@ -63,7 +63,7 @@ _TABLES = {
 
 
 def _table_of(options: SourceOptions) -> _Table:
-    """As the option says, else as the first path's name."""
+    """The table of the kind in the option, else in the first path's name."""
     asked = options.one_of("index", list(_TABLES), None)
     if asked is not None:
         return _TABLES[asked]
@@ -97,7 +97,7 @@ class _IndexReader(RangeReader):
         for one in partition.ranges:
             for start in range(one.start, one.stop, BATCH_ROWS):
                 stop = min(start + BATCH_ROWS, one.stop)
-                if not disk.exists(one.path):  # an index of transactions that is not there would have none
+                if not disk.exists(one.path):  # a missing index of transactions means that there are none
                     left_out(one.path, one.of.root, _proof(one.of))
                     break
                 entries = self.table.entries(one.path, one.of.base_offset, start, stop)
@@ -111,10 +111,10 @@ def _proof(of: SegmentOf) -> str:
 
 
 class KafkaIndexSource(FileSource):
-    """The entries of index files, before their tails of zeros, as they are: whether they are right, `verify` says.
+    """The entries of index files, before their tails of zeros, as they are; `verify` checks whether they are right.
 
     The option `index` says which files of a directory are read: `offset` (the default), `time` or `transaction`. A path
-    may be a log dir, a partition, or one file, which says so itself. `segment` is the base offset.
+    may be a log dir, a partition, or one file, whose name shows it. `segment` is the base offset.
     """
 
     NAME = "kafka_index"
@@ -122,5 +122,5 @@ class KafkaIndexSource(FileSource):
     READER = _IndexReader
 
     def columns(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
-        """Of the kind of index that is read."""
+        """The columns of the kind of index that is read."""
         return _table_of(SourceOptions(self.options)).columns, {}

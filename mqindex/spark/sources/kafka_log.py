@@ -155,7 +155,7 @@ def _end_offset(of: SegmentOf, next_of: SegmentOf | None) -> int:
 
 
 def _borders(of: SegmentOf, log: str, size: int) -> list[int]:
-    """Positions of batches between which a long log is cut, as its offset index has them and its log bears out."""
+    """Positions at which a long log is cut, from its offset index, and checked to be those of batches."""
     if size <= TASK_BYTES or of.file("index") is None:
         return []
     try:
@@ -178,7 +178,7 @@ def _is_batch(segment: LogSegment, position: int) -> bool:
 
 
 def _require_zeros(segment: LogSegment) -> None:
-    """The end of a log that was given its length before it was written holds zeros; all else is damage."""
+    """Raise unless only zeros follow the last batch, as in a preallocated log: all else is damage."""
     if not segment.damage:
         return
     kind, at, name, expected, got = segment.damage[0]
@@ -188,7 +188,7 @@ def _require_zeros(segment: LogSegment) -> None:
             if block.strip(b"\0"):
                 raise FormatError(
                     f"the log ends too early: {kind}", path=segment.path, at=at, field=name, expected=expected,
-                    got=got, hint="`mqindex verify` says more; failOnDataLoss=false reads what is before it",
+                    got=got, hint="`mqindex verify` shows more; failOnDataLoss=false reads what is before it",
                 )  # fmt: skip
 
 
@@ -213,6 +213,6 @@ class KafkaLogSource(FileSource):
     READER = _LogReader
 
     def columns(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
-        """Of records or of batches."""
+        """The columns of records, or of batches."""
         of_records = _rows(SourceOptions(self.options)) == "records"
         return (RECORD_COLUMNS, MORE_RECORD_COLUMNS) if of_records else (BATCH_COLUMNS, {})

@@ -1,4 +1,4 @@
-"""What the data sources share: known options, the schema asked for, and reading ranges of files as record batches.
+"""What the data sources share: known options, the requested schema, and reading ranges of files as record batches.
 
 Spark plans a read in a Python process beside the driver: there the directories are listed, once. A schema that the user
 gives is the projection, because Spark does not push columns down to Python.
@@ -37,7 +37,7 @@ MAX_OFFSET = 2**63 - 1
 
 
 class FileSource(DataSource):
-    """A data source of files: its name, the options that it has besides the paths of `load()`, its columns and reader.
+    """A data source of files: its name, its options besides the paths of `load()`, its columns and reader.
 
     A `load()` without a schema gives `COLUMNS`; a schema may also name `MORE_COLUMNS`.
     """
@@ -72,7 +72,7 @@ class FileSource(DataSource):
 
 
 class RangeReader(DataSourceReader):
-    """Plans ranges of files and reads each as record batches of the schema asked for."""
+    """Plans ranges of files and reads each as record batches of the requested schema."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, columns: Mapping[str, str]) -> None:
         self.options = SourceOptions(options)
@@ -105,18 +105,18 @@ class Ranges(InputPartition):
 
 
 def in_tasks(ranges: Iterable[Any], most: int) -> Iterator[Ranges]:
-    """Neighbouring ranges, each with `start` and `stop`, that are read together: at most so much a task."""
+    """Neighbouring ranges, each with `start` and `stop`, that one task reads: at most `most` together."""
     return map(Ranges, grouped(ranges, lambda one: one.stop - one.start, most))
 
 
 def record_batches(tables: Iterator[pa.Table], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """What Spark takes for `schema`."""
+    """Record batches as Spark accepts them for `schema`."""
     for table in tables:
         yield from table.select(schema.names).cast(schema).to_batches(BATCH_ROWS)
 
 
 def grouped(items: Iterable[Item], weight: Callable[[Item], int], most: int) -> Iterator[list[Item]]:
-    """Neighbours that weigh at most `most` together; one that weighs more is alone.
+    """Groups of neighbours that weigh at most `most` together; an item that weighs more is alone.
 
     >>> list(grouped([2, 2, 5, 1], lambda item: item, 4))
     [[2, 2], [5], [1]]
@@ -134,7 +134,7 @@ def grouped(items: Iterable[Item], weight: Callable[[Item], int], most: int) -> 
 
 
 def arrow_schema(schema: StructType, columns: Mapping[str, str]) -> pa.Schema:
-    """What the batches must look like for Spark to take them for `schema`."""
+    """The schema that batches must have for Spark to accept them for `schema`."""
     for one in schema.fields:
         if one.name not in columns:
             raise ValueError(f"schema: expected some of {', '.join(columns)}, got {one.name}")

@@ -19,7 +19,7 @@ __all__ = ["CommitLogSource", "ConsumeQueueSource", "IndexSource", "KafkaIndexSo
 
 
 def register(spark: SparkSession) -> None:
-    """Make the data sources and SQL functions of this package known to a session, and examine it once.
+    """Register the data sources and SQL functions of this package with a session, and check the session once.
 
     Data sources, of paths of stores or log dirs, or of what is in them:
 
@@ -33,8 +33,8 @@ def register(spark: SparkSession) -> None:
     - `kafka_index`: entries of Kafka's index files, of log dirs, partitions or one file. Option `index`: `offset`,
       `time` or `transaction`.
 
-    A path may be a `file://` URL. A path that holds nothing of what is asked for, and an option that a source does not
-    have, are errors.
+    A path may be a `file://` URL. A path without the requested files, and an option that a source does not have, are
+    errors.
 
     SQL functions: `key_hash(key)`, `hash_slot(key, n)` and `select_phy_offset(index_dir, key)`, where a key is the
     whole `topic#key`; `offset_for_timestamp(directory, timestamp)` of a Kafka partition.

@@ -46,7 +46,7 @@ class _LogReader(RangeReader):
     def plan(self) -> Iterator[LogRange]:
         directories = log_directories(self.paths)
         with CommitLog.open(directories) as log:
-            # The end is fixed once; after it are stale bytes, or a broker at work.
+            # The end is fixed once; after it are old bytes, or what a broker is writing.
             yield from cut(log.files, directories, self.start, min(self.stop, log.max_phy_offset))
 
     def tables(self, partition: LogRange) -> Iterator[pa.Table]:
@@ -70,13 +70,13 @@ class _PushDownLogReader(_LogReader):
 class CommitLogSource(FileSource):
     """The messages of a commit log; `body` and `properties` only where the schema names them.
 
-    Damaged stretches are passed over, as in a rebuild; `verify` reports them. To read a range of phy offsets, give
+    Damaged stretches are skipped, as in a rebuild; `verify` reports them. To read a range of phy offsets, give
     `startOffset` and `endOffset`. `filterPushdown=true` takes the range from the query's filters on `phy_offset`
     (4.1 or newer, with `spark.sql.python.filterPushdown.enabled`); use that DataFrame for one query only.
 
     A stream begins at `startOffset` or the log's begin, and follows the log over its files. `maxBytesPerTrigger` (of
-    log) and `maxMessagesPerTrigger` limit a micro-batch (4.2 or newer). What the checkpoint asks for and the log has no
-    more is an error; with `failOnDataLoss=false` the stream goes on with what there is.
+    log) and `maxMessagesPerTrigger` limit a micro-batch (4.2 or newer). If the log no longer has what the checkpoint
+    requires, it is an error; with `failOnDataLoss=false` the stream continues with what is left.
     """
 
     NAME = "rocketmq_commitlog"
@@ -88,7 +88,7 @@ class CommitLogSource(FileSource):
         """See `DataSource.reader`."""
         # A reader with pushFilters fails every query while push-down is off (4.1+), so only its planner gets one. And
         # Spark keeps the pushed plan for all later queries of the same DataFrame, with other filters or none: they
-        # would silently read the first one's range. So it is for those who ask, one query to a load().
+        # would silently read the first one's range. So it is an option, for one query to a load().
         asked = SourceOptions(self.options).boolean("filterPushdown")
         kind = _PushDownLogReader if asked and _in_push_down_planner(sys._getframe(1).f_globals) else _LogReader
         return kind(self.options, schema, COLUMNS)
@@ -105,7 +105,7 @@ def _in_push_down_planner(caller: Mapping[str, Any]) -> bool:
 
 
 def _bounds(item: Any) -> tuple[int, int] | None:
-    """The phy offsets [start, stop) that a filter leaves; None: Spark must apply it itself."""
+    """The phy offsets [start, stop) that pass a filter; None: Spark must apply it itself."""
     limits = _LIMITS.get(type(item).__name__)
     value = getattr(item, "value", None)
     if limits is None or item.attribute != ("phy_offset",) or not isinstance(value, int):

@@ -77,7 +77,7 @@ class _QueueReader(RangeReader):
                 yield _table(one, units, self.schema.names)
 
     def _slices(self) -> Iterator[_Slice]:
-        """What is asked for, file by file."""
+        """The requested units, file by file."""
         for home in (home for path in self.paths for home in queue_directories(path)):
             look = _batch_extents if _is_batch(home) else _extents
             for topic, queue_id in list_queues(home)[0]:
@@ -95,7 +95,7 @@ def _is_batch(home: str) -> bool:
 
 
 def _unless_gone(read: Callable[[], Result], directory: str, home: str) -> Result | None:
-    """What a queue's files hold; None, and said so, where a broker has deleted them or the queue."""
+    """The result of `read` on a queue's files; None, with a log line, where a broker has deleted them or the queue."""
     try:
         return read_again(read)
     except FileNotFoundError:
@@ -125,7 +125,7 @@ def _units(one: _Slice) -> dict[str, Any]:
 
 
 def _followed(units: dict[str, Any], ext: ConsumeQueueExt) -> dict[str, Any]:
-    """Units whose tags codes are those at the addresses that they hold."""
+    """Units with the tags codes from the extension units at their addresses."""
     said = ext.get_many(units["tags_code"])
     codes = np.where(said["found"], said["tags_code"], units["tags_code"])
     return {**units, "tags_code": codes, "store_timestamp": pa.array(said["store_timestamp"], mask=~said["found"])}
@@ -148,7 +148,7 @@ class ConsumeQueueSource(FileSource):
 
     `startOffset` and `endOffset` limit the queue offsets. A schema may also name `store_timestamp`, which queues with
     extension files and batch queues have, and `batch_size`, which only the latter have. In their rows `queue_offset` is
-    that of a batch's first message. Where there are extension files, `tags_code` is what they say.
+    that of a batch's first message. Where there are extension files, `tags_code` comes from them.
     """
 
     NAME = "rocketmq_consumequeue"

@@ -92,7 +92,7 @@ def _entry_ranges(file: IndexFile, root: str) -> Iterator[_EntryRange]:
 
 
 class IndexSource(FileSource):
-    """The entries of index files; `store_timestamp` is the time by which the broker's look-up judges an entry."""
+    """The entries of index files; `store_timestamp` is the time with which the broker's look-up compares an entry."""
 
     NAME = "rocketmq_index"
     OPTIONS = ("hashSlotNum", "indexNum")
