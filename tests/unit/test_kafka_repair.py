@@ -374,6 +374,41 @@ def test_an_empty_log_of_full_length_needs_no_index_yet(tmp_path: Path) -> None:
     assert report.ok, report.findings
 
 
+@pytest.mark.parametrize("batches", [0, 1])
+@pytest.mark.parametrize("made", [(), ("index",)], ids=["no index", "the offset index"])
+def test_what_a_kill_between_the_files_of_a_new_segment_leaves_stays(
+    batches: int, made: tuple[str, ...], tmp_path: Path
+) -> None:
+    """A look-up, or the second append, makes the offset index first. The other one is no reason to cut that."""
+    writer = write(tmp_path / "topic-0")
+    writer.roll()
+    for _ in range(batches):
+        writer.append([KafkaRecord(timestamp=FIRST_TIME + 100_000)])
+    writer.preallocate()
+    for kind in {"index", "timeindex"}.difference(made):
+        writer.path(kind).unlink()
+    left = index_files(writer.directory)
+    report = verify(writer.directory, **INTERVAL)
+    assert report.ok and kinds(report, "warning") == set(), report.findings
+    assert repair(writer.directory, **INTERVAL).ok
+    after = index_files(writer.directory)
+    assert {name: after[name] for name in left} == left
+    rebuild(writer.directory, tmp_path / "out", **INTERVAL)
+    assert {name: after[name] for name in after.keys() - left} == {
+        name: data for name, data in index_files(tmp_path / "out").items() if name not in left
+    }
+
+
+def test_a_lost_time_index_of_a_short_segment_that_was_closed_is_an_error(tmp_path: Path) -> None:
+    """Its offset index says that it was closed: it has no zeros."""
+    writer = PartitionWriter(tmp_path / "topic-0", index_interval=100)
+    writer.append([KafkaRecord(timestamp=FIRST_TIME)])
+    writer.close()
+    assert writer.path("index").stat().st_size == 0
+    writer.path("timeindex").unlink()
+    assert kinds(verify(writer.directory, **INTERVAL)) == {"time-index-missing"}
+
+
 def test_first_offsets_of_compressed_messages_are_explained(tmp_path: Path) -> None:
     """Brokers up to 1.1 index them, and the header of a compressed message of magic 1 tells only the last."""
     writer = PartitionWriter(tmp_path / "topic-0", index_interval=100)
@@ -544,7 +579,7 @@ def test_an_unfinished_exchange_of_the_broker_is_left_to_it(tmp_path: Path) -> N
 def test_checksums_compared_side_by_side_find_the_same(
     workers: int, partition: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mqindex.kafka.log.log_recovery._WORTH_A_THREAD", 100)
+    monkeypatch.setattr("mqindex.kafka.checks.threaded_recovery._WORTH_A_THREAD", 100)
     for path in list(partition.iterdir()):
         if not path.name.startswith(f"{10:020d}."):
             path.unlink()
