@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.file_difference import difference
 from tests.support.golden import StoreCase, case
 from tests.support.memory_disk import memory_disk
 from tests.support.spark_archive import java_options
@@ -77,6 +78,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         from tests.support.scheduling import give_way
 
         give_way(item)
+
+
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
+    return difference(left, right) if op == "==" else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
