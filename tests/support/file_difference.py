@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from os.path import commonprefix
+from itertools import takewhile
+from operator import eq
 
 __all__ = ["difference"]
 
@@ -36,7 +37,7 @@ def _line(name: object, one: Mapping[object, bytes], other: Mapping[object, byte
     if name not in one or name not in other:
         return f"{name}: only on the {'left' if name in one else 'right'}, {len({**one, **other}[name])} bytes"
     left, right = one[name], other[name]
-    at = len(commonprefix([left, right]))
+    at = sum(1 for _ in takewhile(bool, map(eq, left, right)))
     return (
         f"{name}: {len(left)} and {len(right)} bytes, from byte {at} on "
         f"{left[at : at + _SHOWN].hex() or 'nothing'} and {right[at : at + _SHOWN].hex() or 'nothing'}"
