@@ -101,7 +101,6 @@ class IndexKinds(NamedTuple):
     unwritten: Kind
     unwritten_while_open: Kind
     missing: Kind
-    unmade: Kind
     beyond_log: Kind
     beyond_open_log: Kind
     offset: Kind
@@ -111,7 +110,7 @@ class IndexKinds(NamedTuple):
 def _index(name: str, unwritten: str, beyond: str, missing: Kind, offset: str, origin: str) -> IndexKinds:
     order = Kind(f"{name}-order", "error", "Entries that are not in order follow the others.", _REPAIR)
     zeros = Kind(f"{name}-unwritten", "error", unwritten, f"a broker takes zeros as entries; {_REPAIR}")
-    outside = Kind(f"{name}-beyond-log", "error", beyond, _REPAIR)
+    behind = Kind(f"{name}-beyond-log", "error", beyond, _REPAIR)
     return IndexKinds(
         Kind(f"{name}-length", "error",
             "The file's length is not a multiple of an entry's, or more than any broker reads.", _REPAIR),
@@ -120,9 +119,8 @@ def _index(name: str, unwritten: str, beyond: str, missing: Kind, offset: str, o
         zeros,
         replace(zeros, severity="info", hint="no broker has closed this file yet"),
         missing,
-        replace(missing, severity="info", hint="a broker creates it at its first use, and it would have no entry yet"),
-        outside,
-        replace(outside, severity="warning", hint=None),
+        behind,
+        replace(behind, severity="warning", hint=None),
         Kind(f"{name}-offset", "error", offset, _REPAIR),
         Kind(f"{name}-origin", "warning", origin),
     )
@@ -136,6 +134,8 @@ OFFSET_INDEX: Final = _index("offset-index",
         "`mqindex repair` writes it; a broker reads the whole segment for it, but not from 1.1 to 2.2"),
     "An entry's position is after batches that its offset belongs to: look-ups miss them.",
     "An entry's offset is not one of the batch at its position; look-ups are right.")
+NO_OFFSETS_INDEXED = replace(OFFSET_INDEX.missing, severity="info",
+    hint="a broker makes it when it needs it first, and it would have no entry yet")
 OFFSET_INDEX_POSITION = Kind("offset-index-position", "error",
     "An entry's position is in the middle of a batch.", _REPAIR)
 OFFSET_INDEX_EMPTY = Kind("offset-index-empty", "warning",

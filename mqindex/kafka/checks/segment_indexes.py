@@ -49,26 +49,22 @@ class CheckedIndexes:
         return not any(one.severity == "error" for one in self.findings)
 
     def soften(self) -> None:
-        """Report as no error what a broker with another interval may have left, and mends when it closes a segment."""
+        """Call no error what a broker with another interval may have left, and mends when it closes the segment."""
         self.findings = [replace(one, severity="warning") if one.severity == "error" else one for one in self.findings]
 
 
 def check_indexes(files: SegmentFiles, segment: LogSegment, made: Recovered, *, may_be_open: bool) -> CheckedIndexes:
     """Check both files of a segment whose log is good for what was recovered of it.
 
-    may_be_open : no broker is known to have closed the segment. It is open if one of its files ends in zeros, or if its
-        log was written since it was read: then entries of later batches are left out.
+    may_be_open : nobody closed the segment, as far as is known; it is open where one of its files ends in zeros, and
+        where its log was written on since it was read: then entries of later batches are left out.
     """
     rebuilt = {IndexKind.OFFSET: made.offset_index, IndexKind.TIME: made.time_index}
-    plain = CheckedIndexes()
-    looked: dict[IndexKind, tuple[str, Entries]] = {}
-    unmade: set[IndexKind] = set()
+    plain, looked = CheckedIndexes(), {}
     for kind, wanted in rebuilt.items():
         path = files.indexes.get(kind)
         if path is None:
-            if may_be_open and not made.offset_index and _is_open(files, looked):
-                unmade.add(kind)
-            plain.judge(kind, [_missing(files, kind, made, wanted, unmade=kind in unmade)])
+            plain.judge(kind, [_missing(files, kind, made, wanted, may_be_open=may_be_open)])
         elif _same(path, wanted):
             plain.entries[kind] = len(wanted) // kind.entry_size
         elif os.path.getsize(path) > MAX_LOG_SIZE:
@@ -92,6 +88,7 @@ def check_indexes(files: SegmentFiles, segment: LogSegment, made: Recovered, *, 
     )
     compare = partial(_against_log, segment, looked, _pairs(rebuilt[IndexKind.OFFSET]), plain=plain)
     done = compare(expectation)
+    unmade = {kind for kind, wanted in rebuilt.items() if kind not in files.indexes and not wanted}
     if expectation.open and done.wrong - unmade:  # a repair closes the segment, and then nothing of it is open any more
         done = compare(expectation.closed())
         if compare(expectation.of_a_longer_interval()).is_sound:
@@ -118,7 +115,7 @@ def _against_log(
     expectation: Expectation,
     plain: CheckedIndexes,
 ) -> CheckedIndexes:
-    """`plain`: what was found without the log."""
+    """`plain`: what needs no log."""
     done = CheckedIndexes(list(plain.findings), set(plain.wrong), open=expectation.open, entries=dict(plain.entries))
     for kind, (path, entries) in looked.items():
         done.entries[kind] = len(entries)
@@ -150,30 +147,24 @@ def _same(path: str, wanted: bytes) -> bool:
         return file.read(len(wanted) + 1) == wanted
 
 
-def _is_open(files: SegmentFiles, looked: Mapping[IndexKind, tuple[str, Entries]]) -> bool:
-    """Whether no broker closed the `.index`, which is opened first: it has still to be made, or ends in zeros."""
-    if IndexKind.OFFSET not in files.indexes:
-        return True
-    return IndexKind.OFFSET in looked and looked[IndexKind.OFFSET][1].zeros > 0
+def _missing(files: SegmentFiles, kind: IndexKind, made: Recovered, wanted: bytes, *, may_be_open: bool) -> Finding:
+    """Without a `.index` a broker rebuilds all indexes of the segment; a lost `.timeindex` it makes empty, for good.
 
-
-def _missing(files: SegmentFiles, kind: IndexKind, made: Recovered, wanted: bytes, *, unmade: bool) -> Finding:
-    """Without a `.index` a broker rebuilds all indexes of the segment; a lost `.timeindex` it makes, and leaves empty.
-
-    unmade : a broker has perhaps still to make it, which it does at its first use: a look-up, or the segment's second
-        append (Kafka 4.1.0 `LazyIndex`, `LogSegment.shouldRoll`). No index has an entry before the offset index has.
+    An index that would have no entry yet may be one that a broker has still to make: it does so at its first use. That
+    is a look-up or the segment's second append for a `.index`, the first append for a `.timeindex` (Kafka 4.1.0
+    `LazyIndex`, `LogSegment.shouldRoll`, `LogSegment.append`).
     """
     lost = catalogue.INDEXES[kind].missing
     if kind is IndexKind.TIME and not wanted:
         lost = catalogue.NO_TIMES_INDEXED
-    elif unmade:
-        lost = catalogue.INDEXES[kind].unmade
+    elif may_be_open and not wanted:
+        lost = catalogue.NO_OFFSETS_INDEXED
     elif made.valid_bytes == 0:
         lost = replace(lost, severity="warning")
     return lost.finding(files.place_of(kind), expected=plural(len(wanted) // kind.entry_size, "entry"), got="no file")
 
 
 def _endless(path: str, kind: IndexKind) -> Finding:
-    """A file that is not read: it is too long for any broker."""
+    """Not read: no broker could."""
     expected, got = f"at most {MAX_LOG_SIZE} bytes", os.path.getsize(path)
     return catalogue.INDEXES[kind].length.finding(path, expected=expected, got=got)
