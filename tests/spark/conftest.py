@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.golden import case
+from tests.support.spark_daemon import preloading
 
 ROOT = Path(__file__).parents[2]
 CONNECT = bool(os.environ.get("MQINDEX_TEST_CONNECT"))
@@ -31,8 +32,9 @@ def spark() -> Iterator[Any]:
     from mqindex.spark.session import get_or_create
 
     os.environ.update(spark_environment())
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
+        patch.setenv("SPARK_SUBMIT_OPTS", preloading())
         session = SparkSession.builder.remote("local[2]").getOrCreate() if CONNECT else get_or_create("local[2]")
     yield session
     session.stop()

@@ -16,6 +16,8 @@ import sys
 from pathlib import Path
 from types import TracebackType
 
+from tests.support.spark_daemon import preloading
+
 __all__ = ["FLAGS", "Examples"]
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -32,7 +34,7 @@ class Examples:
 
     def __enter__(self) -> Examples:
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        environment = {**os.environ, "PYTHONPATH": path}
+        environment = {**os.environ, "PYTHONPATH": path, "SPARK_SUBMIT_OPTS": preloading()}
         with self.said.open("w") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.support.examples"], cwd=self.place, env=environment,
