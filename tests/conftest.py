@@ -70,6 +70,7 @@ def pytest_collection_finish() -> None:
     """Ten thousand tests stay until the end: what collects garbage need not go over them again and again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000)  # objects; the default, 700, is for a process with little memory to spare
 
 
 @pytest.hookimpl(tryfirst=True)
