@@ -60,6 +60,13 @@ def decode_utf8(data: bytes) -> str:
     >>> decode_utf8(bytes.fromhex("61 eda080 62")), decode_utf8(bytes.fromhex("e282"))
     ('a�b', '�')
     """
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return _decode_malformed(data)
+
+
+def _decode_malformed(data: bytes) -> str:
     out, at = [], 0
     while at < len(data):
         text, length = _first_character(data[at : at + 4])
