@@ -81,6 +81,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         give_way(item)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    if not hasattr(item.config, "workerinput"):
+        return (yield)
+    from tests.support.scheduling import turn
+
+    with turn(item):
+        return (yield)
+
+
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
     return difference(left, right) if op == "==" else None
 

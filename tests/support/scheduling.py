@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
 
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-__all__ = ["FileScheduling", "give_way", "priority"]
+__all__ = ["FileScheduling", "give_way", "priority", "turn"]
 
 # What shares a Spark session or real brokers stays together, but for files that start their own.
 TOGETHER = ("tests/spark/", "tests/peer/rocketmq/", "tests/peer/kafka/")
@@ -50,6 +55,40 @@ def give_way(item: pytest.Item) -> None:
     """
     if not item.get_closest_marker("spark"):
         os.setpriority(os.PRIO_PROCESS, 0, max(GIVES_WAY, os.getpriority(os.PRIO_PROCESS, 0)))
+
+
+@contextmanager
+def turn(item: pytest.Item) -> Iterator[None]:
+    """As many tests as there are processors compute at a time: of more, all together take a fifth longer.
+
+    Those that wait for others, for brokers or Spark, are beside them.
+    """
+    if priority(item.nodeid) < len(FIRST):
+        yield
+        return
+    taken = _free_turn()
+    try:
+        yield
+    finally:
+        fcntl.flock(taken, fcntl.LOCK_UN)  # also for a child that has inherited it
+
+
+def _free_turn() -> int:
+    turns = _turns()
+    for fd in turns:
+        with suppress(BlockingIOError):
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return fd
+    mine = turns[os.getpid() % len(turns)]
+    fcntl.flock(mine, fcntl.LOCK_EX)
+    return mine
+
+
+@cache
+def _turns() -> list[int]:
+    """Any files do, as long as all processes of this checkout take the same ones."""
+    modules = sorted(Path(__file__).parent.glob("*.py"))
+    return [os.open(path, os.O_RDONLY | os.O_CLOEXEC) for path in modules[: os.cpu_count()]]
 
 
 class FileScheduling(LoadScopeScheduling):
