@@ -6,9 +6,11 @@ import os
 import random
 import signal
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from mqindex.rocketmq import IndexFile
 
@@ -17,17 +19,22 @@ BLOCK = 4096  # entries that the header may lag
 MANY = 1_000_000
 SLOTS = 200_000
 T0 = 1_700_000_000_000
-KEYS = np.char.mod("T#k%d", np.arange(MANY)).astype("S")
 PHYS = np.arange(1, MANY + 1) * 100
 TIMES = T0 + np.arange(MANY)
 
 
+@cache
+def keys() -> npt.NDArray[np.bytes_]:
+    return np.char.mod("T#k%d", np.arange(MANY)).astype("S")
+
+
 def put_and_die(index: IndexFile, enough: int) -> None:
     """A child puts all keys and is killed when so many are counted, somewhere inside that put."""
+    given = keys()
     child = os.fork()
     if child == 0:
         with IndexFile.open(index.path, hash_slot_num=SLOTS, index_num=MANY + 1, writable=True) as own:
-            own.put_keys(KEYS, PHYS, TIMES)
+            own.put_keys(given, PHYS, TIMES)
         os._exit(0)
     while index.header.index_count <= enough:
         pass
@@ -54,10 +61,10 @@ def test_killed_inside_put_keys_every_counted_entry_is_whole(
             assert 0 <= header.hash_slot_count <= np.count_nonzero(index.slots())
             assert {kind for kind, *_ in index.check()} <= {
                 "hash_slot_count", "end_phy_offset", "end_timestamp", "slot_head"}  # fmt: skip
-            assert all(len(hits) for hits in index.select_phy_offsets(KEYS[: stored - 1 : 1000]))
+            assert all(len(hits) for hits in index.select_phy_offsets(keys()[: stored - 1 : 1000]))
         with IndexFile.open(path, hash_slot_num=SLOTS, index_num=MANY + 1, writable=True) as index:
-            assert index.put_keys(KEYS[stored:], PHYS[stored:], TIMES[stored:]) == MANY - stored
+            assert index.put_keys(keys()[stored:], PHYS[stored:], TIMES[stored:]) == MANY - stored
             assert {kind for kind, *_ in index.check()} <= {"hash_slot_count", "prev_index"}
-            assert [len(hits) for hits in index.select_phy_offsets(KEYS[::1000])] == [1] * len(KEYS[::1000])
+            assert [len(hits) for hits in index.select_phy_offsets(keys()[::1000])] == [1] * len(keys()[::1000])
     assert cut > 0
     tell_kills("put_keys", cut, entries_lost=0)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 __all__ = ["FileScheduling", "give_way", "priority", "turn"]
 
@@ -29,6 +30,7 @@ FIRST = (
     "tests/powercut/",
     "tests/crash/",
 )
+WAITING = 3  # groups that wait for others, at a time: the processors have something to do, and who waits is not kept
 GIVES_WAY = 10  # as `nice` counts
 
 
@@ -48,6 +50,11 @@ def priority(nodeid: str) -> int:
     return max(begins, default=len(FIRST))  # the last: a file that is apart has its own place
 
 
+def waits(nodeid: str) -> bool:
+    """Whether a test, or a group of them, waits for others most of the time."""
+    return priority(nodeid) < len(FIRST)
+
+
 def give_way(item: pytest.Item) -> None:
     """What Spark starts must answer within 10 s: a process takes less from the first test on that is none of Spark's.
 
@@ -63,7 +70,7 @@ def turn(item: pytest.Item) -> Iterator[None]:
 
     Those that wait for others, for brokers or Spark, are beside them.
     """
-    if priority(item.nodeid) < len(FIRST):
+    if waits(item.nodeid):
         yield
         return
     taken = _free_turn()
@@ -92,11 +99,20 @@ def _turns() -> list[int]:
 
 
 class FileScheduling(LoadScopeScheduling):
-    """A process that has little left to do gets the next group."""
+    """A process that has little left to do gets the next group, and of those that wait there are three at a time."""
 
     def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
         config.option.loadscopereorder = False  # `priority` is the order
         super().__init__(config, log)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        others = [groups for other, groups in self.assigned_work.items() if other is not node]
+        busy = [group for groups in others for group, tests in groups.items() if not all(tests.values())]
+        if sum(map(waits, busy)) >= WAITING:
+            first = next((group for group in self.workqueue if not waits(group)), None)
+            if first is not None:
+                self.workqueue.move_to_end(first, last=False)
+        super()._assign_work_unit(node)
 
     def _split_scope(self, nodeid: str) -> str:
         return group(nodeid)
