@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.support import spark_daemon
 from tests.support.golden import case
-from tests.support.spark_daemon import preloading
 
 ROOT = Path(__file__).parents[2]
 CONNECT = bool(os.environ.get("MQINDEX_TEST_CONNECT"))
@@ -34,7 +34,7 @@ def spark() -> Iterator[Any]:
     os.environ.update(spark_environment())
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
-        patch.setenv("SPARK_SUBMIT_OPTS", preloading())
+        patch.setenv("SPARK_SUBMIT_OPTS", spark_daemon.OPTION, prepend=" ")
         session = SparkSession.builder.remote("local[2]").getOrCreate() if CONNECT else get_or_create("local[2]")
     yield session
     session.stop()

@@ -16,8 +16,6 @@ import sys
 from pathlib import Path
 from types import TracebackType
 
-from tests.support.spark_daemon import preloading
-
 __all__ = ["FLAGS", "Examples"]
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -34,7 +32,7 @@ class Examples:
 
     def __enter__(self) -> Examples:
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        environment = {**os.environ, "PYTHONPATH": path, "SPARK_SUBMIT_OPTS": preloading()}
+        environment = {**os.environ, "PYTHONPATH": path}
         with self.said.open("w") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.support.examples"], cwd=self.place, env=environment,

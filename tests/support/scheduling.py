@@ -30,7 +30,7 @@ FIRST = (
     "tests/powercut/",
     "tests/crash/",
 )
-WAITING = 3  # groups that wait for others, at a time: the processors have something to do, and who waits is not kept
+WAITING = 3  # groups that wait for others, at a time: with more, what they wait for itself waits for a processor
 GIVES_WAY = 10  # as `nice` counts
 
 

@@ -1,7 +1,8 @@
 """PySpark's daemon, which forks the workers of a session, with what they import loaded beforehand: for the tests.
 
-A worker of a test lives for a moment, and most of that was importing. Tests of a cluster, of the shell and of packages
-that workers lack are left with the daemon that users have.
+A worker of a test lives for a moment, and most of that was importing. Only the session that tests/spark shares has it.
+Those that the cluster, tests/cli and the documents start have the daemon that users have: there it is seen if something
+does not import what it needs.
 """
 
 from __future__ import annotations
@@ -10,10 +11,9 @@ import gc
 from contextlib import suppress
 from importlib import import_module
 
-from tests.support.spark_archive import java_options
+__all__ = ["OPTION"]
 
-__all__ = ["preloading"]
-
+OPTION = "-Dspark.python.daemon.module=tests.support.spark_daemon"  # of Java; the workers must find this module
 MODULES = (
     "numpy",
     "pyarrow.compute",
@@ -29,11 +29,6 @@ MODULES = (
     "mqindex.spark.functions.column_functions",
     "mqindex.spark.sources.register",
 )
-
-
-def preloading() -> str:
-    """Options of Spark's Java process; its workers must find this module."""
-    return f"{java_options()} -Dspark.python.daemon.module={preloading.__module__}"
 
 
 def main() -> None:
