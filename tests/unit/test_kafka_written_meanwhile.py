@@ -6,11 +6,14 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from mqindex.files.lock import Holder
 from mqindex.kafka import LogSegment, verify
+from mqindex.kafka.checks import segment_check
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
 
 Write = Callable[[PartitionWriter], None]
@@ -129,8 +132,11 @@ def test_a_batch_that_nobody_goes_on_to_write_is_a_tail(verified_while) -> None:
     assert looks == 1
 
 
-def test_a_fault_of_a_log_that_grows_is_looked_at_again_and_told(verified_while, tmp_path: Path) -> None:
+def test_a_fault_of_a_log_that_grows_is_looked_at_again_and_told(
+    verified_while, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not for ever: its writer need not stop."""
+    monkeypatch.setattr(segment_check, "_BETWEEN_LOOKS", 0)
 
     def wrong(writer: PartitionWriter) -> None:
         append(writer)
@@ -138,9 +144,9 @@ def test_a_fault_of_a_log_that_grows_is_looked_at_again_and_told(verified_while,
             file.seek(4)
             file.write((7).to_bytes(4, "big"))
 
-    report, looks = verified_while(wrong, append, append, append, append)
+    report, looks = verified_while(wrong, *[append] * 12)
     assert not report.ok and "offset-index-position" in {one.kind for one in report.findings}
-    assert looks == 3
+    assert looks == segment_check._LOOKS
 
 
 def test_an_index_that_a_broker_has_not_made_yet_is_no_error(tmp_path: Path) -> None:
@@ -157,3 +163,51 @@ def test_an_index_that_a_broker_has_not_made_yet_is_no_error(tmp_path: Path) -> 
     assert [one.severity for one in report.findings if one.kind == "offset-index-missing"] == ["info"]
     (tmp_path / "logs" / ".kafka_cleanshutdown").touch()
     assert not verify(tmp_path / "logs").ok
+
+
+@pytest.mark.parametrize("held", [Holder("held", 1), Holder("held"), Holder("free"), Holder("held", os.getpid())])
+def test_a_running_broker_gets_a_moment_to_make_the_indexes_of_what_it_appended(
+    held: Holder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It writes the log first: if it had no processor just then, both indexes of its new segment were missing."""
+    writer = PartitionWriter(tmp_path / "logs" / "topic-0", 10, index_interval=60)
+    append(writer, 3)
+    writer.roll()
+    append(writer, 2)
+    (tmp_path / "logs" / "meta.properties").touch()
+    active = [writer.path(kind) for kind in ("index", "timeindex")]
+    late = {path: path.read_bytes() for path in active}
+    for path in active:
+        os.remove(path)
+    asked, slept = [], []
+
+    def holder(path: str) -> Holder:
+        asked.append(path)
+        return held
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 3:
+            for path, data in late.items():
+                path.write_bytes(data)
+
+    monkeypatch.setattr(segment_check, "lock", SimpleNamespace(holder=holder))
+    monkeypatch.setattr(segment_check, "time", SimpleNamespace(sleep=sleep))
+    report = verify(tmp_path / "logs", index_interval_bytes=60)
+    waits = held.state == "held" and held.pid != os.getpid()
+    assert report.ok == waits, report.findings
+    assert slept == [0.1] * (3 * waits)
+    assert set(asked) == {str(tmp_path / "logs" / ".lock")}
+
+
+def test_what_a_running_broker_does_not_make_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = PartitionWriter(tmp_path / "logs" / "topic-0", 10, index_interval=60)
+    append(writer, 2)
+    (tmp_path / "logs" / "meta.properties").touch()
+    os.remove(writer.path("timeindex"))
+    slept: list[float] = []
+    monkeypatch.setattr(segment_check, "lock", SimpleNamespace(holder=lambda path: Holder("held", 1)))
+    monkeypatch.setattr(segment_check, "time", SimpleNamespace(sleep=slept.append))
+    report = verify(tmp_path / "logs", index_interval_bytes=60)
+    assert [one.kind for one in report.findings if one.severity == "error"] == ["time-index-missing"]
+    assert sum(slept) == pytest.approx(0.9)

@@ -7,6 +7,7 @@ read again only where an index is not exactly what the recovery would write.
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from mqindex._native.kafka_recovery import Recovered
 from mqindex.errors import MQIndexError, OutOfOrderError, TruncatedFileError
-from mqindex.files import disk
+from mqindex.files import disk, lock
 from mqindex.files.regular import regular
 from mqindex.kafka.checks.log_check import (
     end_findings,
@@ -36,7 +37,7 @@ from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.partition.leader_epochs import RUN
-from mqindex.kafka.partition.partition_files import SegmentFiles
+from mqindex.kafka.partition.partition_files import SegmentFiles, log_dir_of
 from mqindex.kafka.partition.transactions import EVENT, events_of
 from mqindex.report import Finding
 
@@ -116,7 +117,8 @@ def check_segment(check: SegmentCheck) -> CheckedSegment:
     """Check one segment. Whatever its files hold ends in findings.
 
     If a broker deletes or cleans it meanwhile, what is there now is checked. If a broker is writing it and something is
-    found, it is checked again: the broker was perhaps about to write just that, or to make an index of a new segment.
+    found, it is checked again for a second: the broker was perhaps about to write just that, or to make an index of a
+    new segment (Kafka 4.1.0 `LogSegment.append`: first the log, then the indexes, which `LazyIndex` makes by then).
     """
     looks = _LOOKS
     for _ in range(_TRIES):
@@ -129,14 +131,28 @@ def check_segment(check: SegmentCheck) -> CheckedSegment:
             done = None
         if done is not None and _identities(check.files) == before:
             looks -= 1
-            if not (looks and done.grew and any(one.severity != "info" for one in done.findings)):
+            if not (looks and _may_be_unfinished(check, done)):
                 return done
+            time.sleep(_BETWEEN_LOOKS)
         check = replace(check, files=_there(check.files))
     return CheckedSegment(check.files, gone=True)
 
 
-_TRIES = 8
-_LOOKS = 3  # at a log that grows
+_TRIES = 20
+_LOOKS, _BETWEEN_LOOKS = 10, 0.1  # at a segment that a broker writes; seconds
+
+
+def _may_be_unfinished(check: SegmentCheck, done: CheckedSegment) -> bool:
+    """Whether something was found in a segment that grew meanwhile, or that a running broker may be writing."""
+    return any(one.severity != "info" for one in done.findings) and (
+        done.grew or (check.last and check.clean is not True and _is_in_use(check.files))
+    )
+
+
+def _is_in_use(files: SegmentFiles) -> bool:
+    """Whether another process holds the lock of the log dir: a broker, as a rule."""
+    held = lock.holder(os.path.join(log_dir_of(os.path.dirname(files.log)), ".lock"))
+    return held.state == "held" and held.pid != os.getpid()
 
 
 def _identities(files: SegmentFiles) -> list[tuple[int, int] | None]:
