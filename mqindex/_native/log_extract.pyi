@@ -31,6 +31,7 @@ class Extractor:
         tags: bool = False,
         check_crc: bool = False,
         queues: QueueTable | None = None,
+        reuse: Extractor | None = None,
     ) -> None: ...
     @property
     def units(self) -> memoryview: ...

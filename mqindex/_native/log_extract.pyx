@@ -121,6 +121,7 @@ cdef class Extractor:
     each valid until the next. With `queues`, `units` are the units of the same frames, and a view may be empty.
     Afterwards `end` is the phy offset after the last frame (the file's end after a blank record,
     the bad frame's where there is a `fault`). For one thread at a time.
+    reuse : one that is done with. Its memory is written again, so its views are no longer valid.
     """
 
     cdef LogBuffer log
@@ -132,12 +133,16 @@ cdef class Extractor:
 
     def __init__(
         self, buf, int64_t file_start, int64_t start, int64_t stop, /, *, bint tags=False, bint check_crc=False,
-        QueueTable queues=None
+        QueueTable queues=None, Extractor reuse=None
     ):
         if self.log is not None:
             raise TypeError("an Extractor is made once")
         cdef LogBuffer log = LogBuffer(buf, file_start, check_crc)
-        cdef list blocks = [new_block(MQI_LOG_RUN_ENTRIES * MQI_RUN_SIZE) for _ in range(MQI_LOG_CURSORS)]
+        cdef list blocks = None, unit_blocks = None
+        if reuse is not None:
+            blocks, unit_blocks = reuse._take_memory()
+        if blocks is None:
+            blocks = [new_block(MQI_LOG_RUN_ENTRIES * MQI_RUN_SIZE) for _ in range(MQI_LOG_CURSORS)]
         self.x.at = log.position(start)
         self.x.stop = log.limit(stop)
         self.x.log = log.log
@@ -145,12 +150,23 @@ cdef class Extractor:
         for i in range(MQI_LOG_CURSORS):
             self.x.cursor[i].run = (<Block>blocks[i]).data
         if queues is not None:
-            self.unit_blocks = [new_block(MQI_LOG_RUN_UNITS * sizeof(mqi_queue_unit)) for _ in range(MQI_LOG_CURSORS)]
+            if unit_blocks is None:
+                unit_blocks = [new_block(MQI_LOG_RUN_UNITS * sizeof(mqi_queue_unit)) for _ in range(MQI_LOG_CURSORS)]
+            self.unit_blocks = unit_blocks
             self.x.queues = &queues.table
             for i in range(MQI_LOG_CURSORS):
                 self.x.cursor[i].units = <mqi_queue_unit*>(<Block>self.unit_blocks[i]).data
         self.log, self.blocks, self.queues = log, blocks, queues
         mqi_log_extract_start(&self.x)
+
+    cdef tuple _take_memory(self):
+        """Hand over the blocks; this one gives nothing any more."""
+        with cython.critical_section(self):
+            if self.busy:
+                raise RuntimeError("an Extractor serves one thread at a time")
+            memory = self.blocks, self.unit_blocks
+            self.log = self.blocks = self.unit_blocks = None
+        return memory
 
     def __iter__(self):
         return self

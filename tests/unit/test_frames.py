@@ -594,6 +594,37 @@ def test_chunks_outlive_the_walk() -> None:
     assert [tuple(entry) for entry in np.frombuffer(chunk, RUN_ENTRY).tolist()] == entries_of(data)
 
 
+@pytest.mark.parametrize("queues", [False, True])
+def test_memory_of_a_walk_is_used_again(queues: bool) -> None:
+    """Of each 32 MiB that a dispatch read, the system fetched and zeroed two anew."""
+    data, other = log_of(*many(50, 3)), log_of(KEYED)
+    table = QueueTable([]) if queues else None
+    first = Extractor(data, START, START, START + len(data), queues=table)
+    seen = [np.frombuffer(chunk, RUN_ENTRY) for chunk in first]
+    place = seen[0].ctypes.data
+    second = Extractor(other, START, START, START + len(other), queues=table, reuse=first)
+    (chunk,) = [np.frombuffer(chunk, RUN_ENTRY) for chunk in second]
+    assert chunk.ctypes.data == place
+    assert [tuple(entry) for entry in chunk.tolist()] == entries_of(other)
+    assert (first.end, bytes(first.units)) == (START + len(data), b"")
+    with pytest.raises(RuntimeError, match="one thread"):
+        next(first)
+    third = Extractor(data, START, START, START + len(data), queues=QueueTable([]), reuse=second)  # now with units
+    assert sum(len(chunk) for chunk in third) == sum(map(len, seen)) * RUN_ENTRY.itemsize
+
+
+def test_memory_of_a_walk_that_has_not_ended_is_used_again() -> None:
+    data = bytearray(log_of(*many(10, 10)))
+    walk = Extractor(data, START, START, START + len(data))
+    again = Extractor(data, START, START, START + len(data), reuse=walk)
+    with pytest.raises(BufferError):
+        data.append(0)
+    assert b"".join(map(bytes, again)) == b"".join(map(bytes, Extractor(bytes(data), START, START, START + len(data))))
+    data.append(0)
+    with pytest.raises(RuntimeError, match="one thread"):
+        next(walk)
+
+
 def test_walk_that_has_ended_stays_ended() -> None:
     data = log_of(KEYED)
     for walk in (Extractor(data, START, START, START + SIZE), Scanner(data, START, START, START + SIZE)):

@@ -151,7 +151,7 @@ def test_a_frame_that_was_torn_when_it_was_read_does_not_count_by_what_came_sinc
         """Extracts, and lets the writer finish before anything is concluded from that."""
 
         def __init__(self, *place: Any, **options: Any) -> None:
-            self.walk = real(*place, **options)
+            self.walk = real(*place, **{**options, "reuse": None})
 
         def __iter__(self) -> Iterator[Any]:
             for chunk in self.walk:

@@ -98,6 +98,7 @@ class GrowingLog(Closable):
         self._tags, self._queues = tags, queues
         self._file: LogFile | None = None
         self._map: MappedFile | None = None
+        self._step: Extractor | None = None  # the last one, whose memory the next uses again
         self._identity = (0, 0)
         self._complete = False  # a later file holds frames: nothing more comes into this one
         self._reach = _NEAR
@@ -176,7 +177,7 @@ class GrowingLog(Closable):
         """Unmap; a later call maps again."""
         if self._map is not None:
             self._map.close()
-        self._map = self._file = None
+        self._map = self._file = self._step = None
 
     # ---- one stretch of one file
 
@@ -193,7 +194,9 @@ class GrowingLog(Closable):
             log.will_need(at - file.start, min(reach - file.start, file.size if whole else data_end(file.path)))
         if not whole and (reach := self._settled(at, reach)) == at:
             return
-        step = Extractor(log.map, file.start, at, reach, tags=self._tags, check_crc=not whole, queues=self._queues)
+        step = self._step = Extractor(
+            log.map, file.start, at, reach, tags=self._tags, check_crc=not whole, queues=self._queues, reuse=self._step
+        )
         for found in step:
             entries = np.frombuffer(found, RUN_ENTRY)
             units = _NO_UNITS if self._queues is None else np.frombuffer(step.units, UNIT)
