@@ -20,6 +20,7 @@ __all__ = ["MappedFile"]
 
 _MADV_POPULATE_READ = 22  # Linux 5.14; not in the mmap module
 _MADV_POPULATE_WRITE = 23
+_READ_AHEAD = 128 << 10  # bytes that Linux reads at most for one advice, unless a disk is set to more
 _CANNOT_RESERVE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 
@@ -140,8 +141,8 @@ class MappedFile:
 
     def will_need(self, start: int, stop: int) -> None:
         """The bytes [start, stop) will be read soon: read them ahead, and nothing after them."""
-        first = start - start % mmap.PAGESIZE
-        self._advise(getattr(mmap, "MADV_WILLNEED", None), first, stop - first)
+        for at in range(start - start % mmap.PAGESIZE, stop, _READ_AHEAD):
+            self._advise(getattr(mmap, "MADV_WILLNEED", None), at, min(_READ_AHEAD, stop - at))
 
     def populate(self, stop: int | None = None) -> None:
         """Read the file up to byte `stop` into memory, once, before many scattered reads; None: all of it."""

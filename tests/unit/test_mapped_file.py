@@ -136,3 +136,17 @@ def test_a_file_that_is_shorter_by_now_is_said_before_it_is_read(tmp_path: Path)
         mapped.require_whole()
     mapped.close()
     mapped.require_whole()  # what reads a closed one says so
+
+
+def test_what_will_be_read_is_asked_for_in_pieces_that_the_system_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads no more than its read-ahead for one advice: of a cold file's gigabyte the rest came page by page."""
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(MappedFile, "_advise", lambda file, advice, start, length: asked.append((start, length)))
+    with MappedFile.create(tmp_path / "file", 1 << 20, sparse=True) as file:
+        file.will_need(5000, 700_001)
+        file.will_need(8192, 8192)
+    assert asked[0][0] == 4096
+    assert all(0 < length <= 128 << 10 and start % 4096 == 0 for start, length in asked)
+    assert [start + length for start, length in asked] == [*(start for start, _ in asked[1:]), 700_001]
