@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +32,10 @@ def texts(alphabet: range, rng: random.Random) -> list[str]:
     return ["".join(chr(rng.choice(alphabet)) for _ in range(length)) for length in LENGTHS]
 
 
+def string_views(words: list[str]) -> pa.Array:
+    return pa.array(words, pa.string_view())
+
+
 @pytest.mark.parametrize("alphabet", ALPHABETS)
 def test_str_of_every_length_and_width_hashes_as_java(alphabet: str, rng: random.Random) -> None:
     words = texts(ALPHABETS[alphabet], rng)
@@ -51,6 +57,20 @@ def test_topic_is_continued_not_concatenated(alphabet: str, rng: random.Random) 
         words = texts(ALPHABETS[alphabet], rng)[::7]
         assert key_hashes(words, topic=topic).tolist() == [twin_hash(f"{topic}#{word}") for word in words]
         assert seed_of(topic) == java_hash(f"{topic}#") & 0xFFFFFFFF
+
+
+@pytest.mark.parametrize("make", [pa.array, lambda words: pa.array(words, pa.large_string()), string_views])
+def test_one_wide_character_anywhere_is_seen(make: Callable[[list[str]], pa.Array]) -> None:
+    """The fast paths are for ASCII alone: each looks at every byte for it."""
+    words = [f"{'a' * at}é{'z' * (length - at - 1)}" for length in range(1, 100) for at in range(length)]
+    assert key_hashes(make(words), topic="T").tolist() == [twin_hash(f"T#{word}") for word in words]
+
+
+@pytest.mark.parametrize("make", [pa.array, lambda words: pa.array(words, pa.large_string()), string_views])
+def test_arrow_strings_of_every_length(make: Callable[[list[str]], pa.Array], rng: random.Random) -> None:
+    words = texts(range(1, 128), rng)
+    assert key_hashes(make(words)).tolist() == [twin_hash(word) for word in words]
+    assert key_hashes(make(words)[3:], topic="T").tolist() == [twin_hash(f"T#{word}") for word in words[3:]]
 
 
 def test_malformed_utf8_is_replaced_as_java_replaces_it(rng: random.Random) -> None:
