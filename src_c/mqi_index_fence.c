@@ -3,8 +3,7 @@
 #endif
 #include "mqi_index_fence.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
+#include "mqi_read_ahead.h"
 
 static inline uint64_t entries_at(const mqi_index_file *f) { return (uint64_t)(f->entries - f->base); }
 
@@ -78,13 +77,12 @@ int32_t mqi_fence_head(const mqi_index_file *f, const mqi_fence *fence, uint32_t
 }
 
 void mqi_fence_read_ahead(const mqi_index_file *f, const uint32_t *pages, size_t n) {
-    const uint64_t first = page_of(f, 1), whole = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t first = page_of(f, 1);
     for (size_t i = 0; i < n;) {
         size_t run = i + 1;
         while (run < n && pages[run] - pages[run - 1] <= 1) run++;
-        uint64_t start = (first + pages[i]) * MQI_FENCE_PAGE / whole * whole;
-        uint64_t stop = (first + pages[run - 1] + 1) * MQI_FENCE_PAGE;
-        madvise(f->base + start, stop - start, MADV_WILLNEED); /* advice: without it only time is lost */
+        size_t size = (size_t)(pages[run - 1] - pages[i] + 1) * MQI_FENCE_PAGE;
+        mqi_read_ahead(f->base + (first + pages[i]) * MQI_FENCE_PAGE, size);
         i = run;
     }
 }

@@ -4,8 +4,8 @@
 #include "mqi_key_filter.h"
 
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
+
+#include "mqi_read_ahead.h"
 
 enum {
     ARITY = 3,
@@ -33,12 +33,6 @@ static inline void places_of(uint64_t h, uint32_t length, uint32_t count, uint32
 /* ---- reading -------------------------------------------------------------------------------------------------- */
 
 enum { UNSEEN, GOOD, USELESS };
-
-/* Read whole pages of a mapping ahead; advice: without it only time is lost. */
-static void read_ahead(const uint8_t *start, size_t size) {
-    size_t into = (uintptr_t)start % (uintptr_t)sysconf(_SC_PAGESIZE);
-    madvise((void *)(start - into), into + size, MADV_WILLNEED);
-}
 
 static int load_partition(mqi_key_filter *filter, uint32_t i, const uint8_t *record) {
     mqi_partition *p = &filter->partitions[i];
@@ -101,7 +95,7 @@ static inline mqi_partition *partition_of(const mqi_key_filter *filter, uint32_t
 
 static int look_at(const mqi_key_filter *filter, mqi_partition *p) { /* two threads at once have the same result */
     size_t size = (size_t)(p->segment_count + ARITY - 1) * p->segment_length;
-    read_ahead(p->fingerprints, size);
+    mqi_read_ahead(p->fingerprints, size);
     int state = filter->crc32c(p->fingerprints, size, 0) == p->checksum ? GOOD : USELESS;
     atomic_store_explicit(&p->state, state, memory_order_relaxed);
     return state;
@@ -127,9 +121,7 @@ uint32_t mqi_filter_damaged(mqi_key_filter *filter) {
     return i;
 }
 
-void mqi_filter_read_ahead(const mqi_key_filter *filter) {
-    if (filter->size > 0) read_ahead(filter->fingerprints, filter->size);
-}
+void mqi_filter_read_ahead(const mqi_key_filter *filter) { mqi_read_ahead(filter->fingerprints, filter->size); }
 
 /* ---- building ------------------------------------------------------------------------------------------------- */
 

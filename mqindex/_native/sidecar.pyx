@@ -57,6 +57,7 @@ cdef extern from "mqi_key_filter.h" nogil:
         mqi_key_filter* filter, const uint8_t* data, size_t size, uint32_t n, uint32_t hash_slot_num,
         mqi_checksum* crc32c) noexcept
     void mqi_filter_free(mqi_key_filter* filter) noexcept
+    void mqi_filter_read_ahead(const mqi_key_filter* filter) noexcept
     bint mqi_filter_may_hold(mqi_key_filter* filter, uint32_t slot, int32_t key_hash) noexcept
     uint32_t mqi_filter_damaged(mqi_key_filter* filter) noexcept
     int32_t mqi_filter_cut(const mqi_index_file* f, int32_t covered, int32_t first) noexcept
@@ -154,6 +155,12 @@ cdef class ColdSearch(ChainHeads):
             if page != MQI_NO_PAGE:
                 found = mqi_fence_head(f, &self.fence, page, slot)
         return found if self.is_whole() else -1
+
+    def will_search(self, size_t n):
+        """So many look-ups will follow: the filter is read ahead, if they need most of it and the file is cold."""
+        if n >= self.filter.n and self.is_cold(n):
+            with nogil:
+                mqi_filter_read_ahead(&self.filter)
 
     def heads(self, IndexEntries core not None, object hashes):
         """Where the chain of each hash begins, int32, 0: nowhere; None: the slots must be read.

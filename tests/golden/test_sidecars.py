@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from mqindex.rocketmq.sidecar.writing import write_sidecars
 from tests.reference.index_file import IndexFile as TwinFile
 from tests.reference.sidecar import optimised
 from tests.support.golden import case
+from tests.support.optimised import never_in_memory
 
 CASE = case("rolls-493")
 
@@ -141,3 +143,36 @@ def test_sidecars_go_to_the_backup_with_the_file_that_is_replaced(store: Path) -
     kept = {path.name for path in Path(report.backup).rglob("*.f*")}
     assert {Path(path).name for path in sidecar_paths(str(damaged))} <= kept
     assert not [one for one in told(store) if one.kind != "sidecar-unused"]
+
+
+def test_while_one_file_is_searched_the_filter_of_the_next_is_read(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 50 cold files each waited for the disk, one after the other."""
+    done: list[tuple[str, str]] = []
+    will_search, select = IndexFile.will_search, IndexFile.select_hashes
+    never_in_memory(monkeypatch)
+
+    def noted_will(index: IndexFile, n: int) -> None:
+        done.append(("read ahead", index.path))
+        will_search(index, n)
+
+    def noted_select(index: IndexFile, *arguments: Any, **options: Any) -> Any:
+        done.append(("search", index.path))
+        return select(index, *arguments, **options)
+
+    keys = [f"{one['topic']}#{key}" for one in CASE.truth["messages"] for key in (one["keys"] or "").split()][:500]
+    keys += [f"absent {number}" for number in range(500)]
+    with IndexService.open(CASE.unpack(store.parent / "plain") / "index") as plain:
+        expected = plain.query_offsets(None, keys).to_pylist()
+    monkeypatch.setattr(IndexFile, "will_search", noted_will)
+    monkeypatch.setattr(IndexFile, "select_hashes", noted_select)
+    with IndexService.open(store / "index") as service:
+        assert service.query_offsets(None, keys).to_pylist() == expected
+        paths = [file.path for file in reversed(service.files)]
+    assert len(paths) > 2
+    assert done == [
+        event
+        for path, following in zip(paths, [*paths[1:], None], strict=True)
+        for event in [*([("read ahead", following)] if following else []), ("search", path)]
+    ]

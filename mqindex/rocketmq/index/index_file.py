@@ -307,6 +307,11 @@ class IndexFile(SingleCalls, Closable):
         hashes = key_batch(keys, topic).hashes()
         return Hits(*self.select_hashes(hashes, whole_number("max_num", max_num), begin=first, end=last))
 
+    def will_search(self, n: int) -> None:
+        """Internal: so many look-ups by `select_hashes` will follow; what they need is read from the disk meanwhile."""
+        if self._sidecars is not None:
+            self._sidecars.search.will_search(n)
+
     def select_hashes(
         self,
         hashes: npt.NDArray[np.int32],

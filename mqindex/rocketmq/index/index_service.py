@@ -206,7 +206,9 @@ class IndexService(Closable):
         parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
         left: int | npt.NDArray[np.int32] = min(max_num, 2**31 - 1)  # of every key, then of each
         files = self.files
-        for file in reversed(files):
+        for file, earlier in zip(reversed(files), [*reversed(files[:-1]), None], strict=False):
+            if earlier is not None and earlier.is_time_matched(first, last):
+                earlier.will_search(len(hashes))
             if file.is_time_matched(first, last):
                 parts.append(file.select_hashes(hashes, left, begin=first, end=last))
                 if file is files[0]:
