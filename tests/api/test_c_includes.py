@@ -12,7 +12,7 @@ SRC_C = Path(__file__).parents[2] / "src_c"
 pytestmark = pytest.mark.skipif(not SRC_C.is_dir(), reason="an installed package is tested without its C sources")
 
 LEVELS = [  # from the bottom to the top: a unit includes units of its own level and of those below
-    {"arrow", "bytes", "clock", "compiler", "decimal", "run", "slot", "status"},
+    {"arrow", "bytes", "clock", "compiler", "decimal", "read_ahead", "run", "slot", "status"},
     {"allocate", "buffer", "crc", "guard", "hash", "swap", "write_all"},
     {"consume_queue", "index_file", "kafka_batch", "kafka_index", "log_frame"},  # a layout each
     {
