@@ -121,7 +121,9 @@ uint32_t mqi_filter_damaged(mqi_key_filter *filter) {
     return i;
 }
 
-void mqi_filter_read_ahead(const mqi_key_filter *filter) { mqi_read_ahead(filter->fingerprints, filter->size); }
+void mqi_filter_read_ahead(const mqi_key_filter *filter) {
+    if (filter->size > 0) mqi_read_ahead(filter->fingerprints, filter->size);
+}
 
 /* ---- building ------------------------------------------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -132,11 +133,8 @@ def test_a_batch_that_nobody_goes_on_to_write_is_a_tail(verified_while) -> None:
     assert looks == 1
 
 
-def test_a_fault_of_a_log_that_grows_is_looked_at_again_and_told(
-    verified_while, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_of_a_log_that_grows_is_looked_at_again_and_told(verified_while, tmp_path: Path) -> None:
     """Not for ever: its writer need not stop."""
-    monkeypatch.setattr(segment_check, "_BETWEEN_LOOKS", 0)
 
     def wrong(writer: PartitionWriter) -> None:
         append(writer)
@@ -144,9 +142,9 @@ def test_a_fault_of_a_log_that_grows_is_looked_at_again_and_told(
             file.seek(4)
             file.write((7).to_bytes(4, "big"))
 
-    report, looks = verified_while(wrong, *[append] * 12)
+    report, looks = verified_while(wrong, append, append, append, append)
     assert not report.ok and "offset-index-position" in {one.kind for one in report.findings}
-    assert looks == segment_check._LOOKS
+    assert looks == 3
 
 
 def test_an_index_that_a_broker_has_not_made_yet_is_no_error(tmp_path: Path) -> None:
@@ -165,49 +163,82 @@ def test_an_index_that_a_broker_has_not_made_yet_is_no_error(tmp_path: Path) -> 
     assert not verify(tmp_path / "logs").ok
 
 
-@pytest.mark.parametrize("held", [Holder("held", 1), Holder("held"), Holder("free"), Holder("held", os.getpid())])
-def test_a_running_broker_gets_a_moment_to_make_the_indexes_of_what_it_appended(
-    held: Holder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It writes the log first: if it had no processor just then, both indexes of its new segment were missing."""
-    writer = PartitionWriter(tmp_path / "logs" / "topic-0", 10, index_interval=60)
+class Clock:
+    """Only sleeping takes time. After the third sleep, indexes appear."""
+
+    def __init__(self, late: dict[Path, bytes]) -> None:
+        self.slept: list[float] = []
+        self._late = late
+
+    def time(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return sum(self.slept)
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        if len(self.slept) == 3:
+            for path, data in self._late.items():
+                path.write_bytes(data)
+
+
+def without_indexes(writer: PartitionWriter, *kinds: str) -> dict[Path, bytes]:
+    """A partition of a log dir, whose last segment lacks these indexes; returns them."""
     append(writer, 3)
     writer.roll()
     append(writer, 2)
-    (tmp_path / "logs" / "meta.properties").touch()
-    active = [writer.path(kind) for kind in ("index", "timeindex")]
-    late = {path: path.read_bytes() for path in active}
-    for path in active:
+    (writer.directory.parent / "meta.properties").touch()
+    late = {writer.path(kind): writer.path(kind).read_bytes() for kind in kinds}
+    for path in late:
         os.remove(path)
-    asked, slept = [], []
+    return late
+
+
+@pytest.mark.parametrize("held", [Holder("held", 1), Holder("held"), Holder("free"), Holder("held", os.getpid())])
+@pytest.mark.parametrize("age", [0, 60])
+def test_a_running_broker_gets_a_moment_to_make_the_indexes_of_what_it_appended(
+    held: Holder, age: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It writes the log first: if it had no processor just then, both indexes of its new segment were missing."""
+    writer = PartitionWriter(tmp_path / "logs" / "topic-0", 10, index_interval=60)
+    late = without_indexes(writer, "index", "timeindex")
+    os.utime(writer.directory, (time.time() - age,) * 2)
+    asked: list[str] = []
+    clock = Clock(late)
 
     def holder(path: str) -> Holder:
         asked.append(path)
         return held
 
-    def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        if len(slept) == 3:
-            for path, data in late.items():
-                path.write_bytes(data)
-
     monkeypatch.setattr(segment_check, "lock", SimpleNamespace(holder=holder))
-    monkeypatch.setattr(segment_check, "time", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(segment_check, "time", clock)
     report = verify(tmp_path / "logs", index_interval_bytes=60)
-    waits = held.state == "held" and held.pid != os.getpid()
+    waits = age == 0 and held.state == "held" and held.pid != os.getpid()
     assert report.ok == waits, report.findings
-    assert slept == [0.1] * (3 * waits)
-    assert set(asked) == {str(tmp_path / "logs" / ".lock")}
+    assert clock.slept == [0.05] * (3 * waits)
+    assert set(asked) == ({str(tmp_path / "logs" / ".lock")} if age == 0 else set())
 
 
 def test_what_a_running_broker_does_not_make_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = PartitionWriter(tmp_path / "logs" / "topic-0", 10, index_interval=60)
-    append(writer, 2)
-    (tmp_path / "logs" / "meta.properties").touch()
-    os.remove(writer.path("timeindex"))
-    slept: list[float] = []
+    without_indexes(writer, "timeindex")
+    clock = Clock({})
     monkeypatch.setattr(segment_check, "lock", SimpleNamespace(holder=lambda path: Holder("held", 1)))
-    monkeypatch.setattr(segment_check, "time", SimpleNamespace(sleep=slept.append))
+    monkeypatch.setattr(segment_check, "time", clock)
     report = verify(tmp_path / "logs", index_interval_bytes=60)
     assert [one.kind for one in report.findings if one.severity == "error"] == ["time-index-missing"]
-    assert sum(slept) == pytest.approx(0.9)
+    assert sum(clock.slept) == pytest.approx(1, abs=0.1)
+
+
+def test_an_index_that_is_not_due_yet_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = PartitionWriter(tmp_path / "logs" / "topic-0", 10)
+    append(writer, 1)
+    (tmp_path / "logs" / "meta.properties").touch()
+    os.remove(writer.path("index"))
+    os.truncate(writer.path("timeindex"), FULL["timeindex"])
+    clock = Clock({})
+    monkeypatch.setattr(segment_check, "lock", SimpleNamespace(holder=lambda path: Holder("held", 1)))
+    monkeypatch.setattr(segment_check, "time", clock)
+    assert verify(tmp_path / "logs").ok
+    assert clock.slept == []

@@ -117,8 +117,7 @@ def check_segment(check: SegmentCheck) -> CheckedSegment:
     """Check one segment. Whatever its files hold ends in findings.
 
     If a broker deletes or cleans it meanwhile, what is there now is checked. If a broker is writing it and something is
-    found, it is checked again for a second: the broker was perhaps about to write just that, or to make an index of a
-    new segment (Kafka 4.1.0 `LogSegment.append`: first the log, then the indexes, which `LazyIndex` makes by then).
+    found, it is checked again: the broker was perhaps about to write just that, or to make an index of a new segment.
     """
     looks = _LOOKS
     for _ in range(_TRIES):
@@ -131,27 +130,43 @@ def check_segment(check: SegmentCheck) -> CheckedSegment:
             done = None
         if done is not None and _identities(check.files) == before:
             looks -= 1
-            if not (looks and _may_be_unfinished(check, done)):
+            strange = any(one.severity != "info" for one in done.findings)
+            if not (looks and strange and (_index_comes(check, done) or done.grew)):
                 return done
-            time.sleep(_BETWEEN_LOOKS)
         check = replace(check, files=_there(check.files))
     return CheckedSegment(check.files, gone=True)
 
 
-_TRIES = 20
-_LOOKS, _BETWEEN_LOOKS = 10, 0.1  # at a segment that a broker writes; seconds
+_TRIES = 8
+_LOOKS = 3  # at a log that grows
+_NEW = 10.0  # seconds
+_PATIENCE, _PAUSE = 1.0, 0.05  # for an index that a broker makes; seconds
 
 
-def _may_be_unfinished(check: SegmentCheck, done: CheckedSegment) -> bool:
-    """Whether something was found in a segment that grew meanwhile, or that a running broker may be writing."""
-    return any(one.severity != "info" for one in done.findings) and (
-        done.grew or (check.last and check.clean is not True and _is_in_use(check.files))
-    )
+def _index_comes(check: SegmentCheck, done: CheckedSegment) -> bool:
+    """Wait a moment if a running broker may be about to make an index that was found missing; True: it came.
+
+    A broker appends to the log first, and makes the indexes of a new segment after that (Kafka 4.1.0
+    `LogSegment.append`, `LazyIndex`): it may have no processor just then. An old segment is not waited for.
+    """
+    places = {check.files.place_of(kind) for kind in IndexKind if kind not in check.files.indexes}
+    missing = [one.path for one in done.findings if one.severity != "info" and one.path in places]
+    if not missing or not check.last or check.clean is True or not _is_in_use_and_new(check.files):
+        return False
+    until = time.monotonic() + _PATIENCE
+    while not any(map(disk.is_there, missing)):
+        if time.monotonic() > until:
+            return False
+        time.sleep(_PAUSE)
+    return True
 
 
-def _is_in_use(files: SegmentFiles) -> bool:
-    """Whether another process holds the lock of the log dir: a broker, as a rule."""
-    held = lock.holder(os.path.join(log_dir_of(os.path.dirname(files.log)), ".lock"))
+def _is_in_use_and_new(files: SegmentFiles) -> bool:
+    """Whether another process, as a rule a broker, holds the log dir's lock, and a file was made here just now."""
+    partition = os.path.dirname(files.log)
+    if time.time() - os.stat(partition).st_mtime > _NEW:
+        return False
+    held = lock.holder(os.path.join(log_dir_of(partition), ".lock"))
     return held.state == "held" and held.pid != os.getpid()
 
 
