@@ -54,6 +54,7 @@ class Case:
 
     estimate : seconds of one fork of all contenders: (whatever the scale, on top at full size).
     files : what is brought into the page cache before every contender run.
+    keeps : what contenders wrote is removed with the work directory, not after each run.
     answer : what every contender that says it must have computed at the scale of `python -m bench check`.
     """
 
@@ -66,6 +67,7 @@ class Case:
     forks: int = 3
     files: Callable[[Workshop], list[str]] = lambda shop: []
     watch: bool = False
+    keeps: bool = False
 
     def seconds(self, shop: Workshop) -> float:
         """About how long a run takes."""

@@ -70,7 +70,8 @@ def _run(case: Case, contender: Contender, shop: Workshop) -> processes.Outcome:
         memory.warm(shop.warm_mib(contender.warm) if contender.warm else 0)
         return processes.run(command, scratch=scratch, watch=case.watch)
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        if not case.keeps:
+            shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _agreed(case: Case, contenders: list[Contender], outcomes: dict[str, list[processes.Outcome]]) -> dict[str, Any]:

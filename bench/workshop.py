@@ -29,6 +29,7 @@ class Workshop:
     def __init__(self, directory: str, scale: Scale) -> None:
         self.scale = scale
         self.directory = os.path.join(directory, scale.name)
+        self._scratches = 0
         shutil.rmtree(self.directory, ignore_errors=True)
         os.makedirs(self.directory)
 
@@ -42,8 +43,8 @@ class Workshop:
 
     def scratch(self) -> str:
         """An empty directory for one contender run."""
-        path = self.path("scratch")
-        shutil.rmtree(path, ignore_errors=True)
+        self._scratches += 1
+        path = self.path(f"scratch-{self._scratches}")
         os.makedirs(path)
         return path
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Callable
 from typing import Any
@@ -80,10 +79,10 @@ def _grown(
 ) -> Result:
     result = Result()
     for name, step in STEPS.items():
-        root, out = os.path.join(scratch, "store"), os.path.join(scratch, "out")
+        root = os.path.join(scratch, name)
         make(root, step)
-        for keep in repeat(**spec):
-            shutil.rmtree(out, ignore_errors=True)
+        for number, keep in enumerate(repeat(**spec)):
+            out = f"{root}-{number}"
             start = time.perf_counter()
             built = rebuild(root, out)
             if keep:
@@ -97,7 +96,6 @@ def _grown(
             if not report.ok:
                 raise RuntimeError(f"findings: {report.findings[:3]}")
         result.answer(**{name: [built.entries, report.entries]})
-        shutil.rmtree(root)
     return result
 
 
@@ -108,4 +106,3 @@ def _move_into(root: str, out: str) -> None:
         os.makedirs(target, exist_ok=True)
         for name in names:
             os.rename(os.path.join(directory, name), os.path.join(target, name))
-    shutil.rmtree(out)
