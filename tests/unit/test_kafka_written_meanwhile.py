@@ -242,3 +242,17 @@ def test_an_index_that_is_not_due_yet_is_not_waited_for(tmp_path: Path, monkeypa
     monkeypatch.setattr(segment_check, "time", clock)
     assert verify(tmp_path / "logs").ok
     assert clock.slept == []
+
+
+def test_a_partition_that_goes_just_then_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker renames a partition whose topic is deleted."""
+    writer = PartitionWriter(tmp_path / "logs" / "topic-0", 10, index_interval=60)
+    without_indexes(writer, "timeindex")
+
+    def now() -> float:
+        os.rename(writer.directory, f"{writer.directory}.{'0' * 32}-delete")
+        return 0.0
+
+    monkeypatch.setattr(segment_check, "time", SimpleNamespace(time=now))
+    report = verify(tmp_path / "logs", index_interval_bytes=60)
+    assert [one.kind for one in report.findings if one.severity == "error"] == ["time-index-missing"]

@@ -164,7 +164,10 @@ def _index_comes(check: SegmentCheck, done: CheckedSegment) -> bool:
 def _is_in_use_and_new(files: SegmentFiles) -> bool:
     """Whether another process, as a rule a broker, holds the log dir's lock, and a file was made here just now."""
     partition = os.path.dirname(files.log)
-    if time.time() - os.stat(partition).st_mtime > _NEW:
+    try:
+        if time.time() - os.stat(partition).st_mtime > _NEW:
+            return False
+    except FileNotFoundError:  # its topic is being deleted
         return False
     held = lock.holder(os.path.join(log_dir_of(partition), ".lock"))
     return held.state == "held" and held.pid != os.getpid()
