@@ -244,15 +244,22 @@ def test_an_index_that_is_not_due_yet_is_not_waited_for(tmp_path: Path, monkeypa
     assert clock.slept == []
 
 
-def test_a_partition_that_goes_just_then_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("at", ["time", "log_dir_of"])
+def test_a_partition_that_goes_just_then_is_no_failure(
+    at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A broker renames a partition whose topic is deleted."""
     writer = PartitionWriter(tmp_path / "logs" / "topic-0", 10, index_interval=60)
     without_indexes(writer, "timeindex")
 
-    def now() -> float:
+    def rename() -> float:
         os.rename(writer.directory, f"{writer.directory}.{'0' * 32}-delete")
         return 0.0
 
-    monkeypatch.setattr(segment_check, "time", SimpleNamespace(time=now))
+    if at == "time":
+        monkeypatch.setattr(segment_check, "time", SimpleNamespace(time=rename))
+    else:
+        look = segment_check.log_dir_of
+        monkeypatch.setattr(segment_check, "log_dir_of", lambda path: rename() or look(path))
     report = verify(tmp_path / "logs", index_interval_bytes=60)
     assert [one.kind for one in report.findings if one.severity == "error"] == ["time-index-missing"]

@@ -167,9 +167,9 @@ def _is_in_use_and_new(files: SegmentFiles) -> bool:
     try:
         if time.time() - os.stat(partition).st_mtime > _NEW:
             return False
+        held = lock.holder(os.path.join(log_dir_of(partition), ".lock"))
     except FileNotFoundError:  # its topic is being deleted
         return False
-    held = lock.holder(os.path.join(log_dir_of(partition), ".lock"))
     return held.state == "held" and held.pid != os.getpid()
 
 
