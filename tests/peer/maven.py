@@ -43,6 +43,8 @@ def class_path(broker: str, version: str) -> str:
     sources = "".join(path.read_text() for path in _sources(broker))
     if not (stamp.exists() and stamp.read_text() == sources):
         _package(broker, version, target)
+        for archive in target.glob("*.jsa"):  # of the classes before
+            archive.unlink()
         stamp.write_text(sources)
     return f"{target}/peer-1.jar{os.pathsep}{target}/lib/*"  # no directory: an archive of classes has none
 

@@ -88,7 +88,7 @@ class Broker:
 
     def launch(self) -> None:
         """Start, and do not wait."""
-        main = ["peer.Watched", "org.apache.rocketmq.broker.BrokerStartup", "-c", str(self.conf)]
+        main = ["peer.Watched", "peer.rocketmq.Broker", "-c", str(self.conf)]
         self._jvm = start(self.version, main, self.home)
 
     def wait_until_ready(self, topics: Iterable[str] = ()) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from mqindex.errors import GeometryError
 from mqindex.rocketmq import repair, verify
-from tests.peer.rocketmq.broker import Broker, Peer
+from tests.peer.rocketmq.broker import Broker, Peer, dismiss_all
 from tests.peer.rocketmq.conftest import Written
 from tests.peer.rocketmq.workload import TOPICS, ask_everything
 from tests.support.tree import contents
@@ -48,7 +48,7 @@ def test_queues_in_rocksdb_are_recognised(peers: dict[str, Peer], say_proven: Ca
         broker.launch()
         broker.wait_until_ready()
         broker.create_topic("Rocks")
-        broker.stop()
+        dismiss_all([broker])
         leaves_alone(broker)
     say_proven("RocketMQ 5.5.0: consume queues in RocksDB are recognised, and nothing is written among them")
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 
 import pytest
 
 from mqindex.errors import MQIndexError
 from mqindex.report import Start
-from mqindex.rocketmq import IndexService, repair, verify
+from mqindex.rocketmq import Checkpoint, IndexService, repair, verify
 from tests.peer.maven import PeerError
 from tests.peer.rocketmq.conftest import Written
 from tests.peer.rocketmq.workload import TOPICS, Answers, ask_everything
@@ -80,11 +79,14 @@ def test_the_volume_of_the_log_was_not_mounted(trouble: Trouble, proven: Callabl
 
 def test_an_unclean_end_and_an_old_checkpoint(trouble: Trouble, proven: Callable[[str], None]) -> None:
     store, entries = trouble.broker.store, trouble.entries()
-    old = bytearray((store / "checkpoint").read_bytes())
+    checkpoint = Checkpoint.read(store / "checkpoint")
+    assert checkpoint is not None
     last = max(message.store_timestamp for message in trouble.stopped.answers.messages)
     late = last + 10_000  # as after a life without new messages: the log is read again from its last file on
-    struct.pack_into(">3q", old, 0, late, late, 1)  # of log, queues, index
-    (store / "checkpoint").write_bytes(old)
+    old = checkpoint._replace(
+        physic_msg_timestamp=late, logics_msg_timestamp=late, index_msg_timestamp=1, logics_physical_offset=0
+    )
+    (store / "checkpoint").write_bytes(old.to_bytes())
     (store / "abort").touch()
     start = trouble.start()
     assert start.entries_deleted == entries
