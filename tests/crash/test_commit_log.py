@@ -1,8 +1,4 @@
-"""A writer of a commit log that is killed anywhere, whose disk is full, or fails: what was acknowledged stays.
-
-MQINDEX_CRASH_ROUNDS: how many kills at any time (a few hundred where it is not set); where it is set, the tests that
-kill or fail a run at one of its calls try every call.
-"""
+"""A writer of a commit log that is killed anywhere, whose disk is full, or fails: what was acknowledged stays."""
 
 from __future__ import annotations
 
@@ -24,9 +20,8 @@ from mqindex.rocketmq.log import log_writer
 from tests.crash.test_full_disk import REPOSITORY, mountable
 from tests.reference.commit_log import Record, scan_log
 from tests.reference.rebuild import log_files
-from tests.support.killed import killed
+from tests.support.killed import ROUNDS, killed
 
-ROUNDS = int(os.environ.get("MQINDEX_CRASH_ROUNDS") or 60)
 ROUNDS_PER_LOG = 12
 FILE_SIZE = 1 << 14
 ACK = struct.Struct("=qq")  # number of a message, its phy offset

@@ -15,9 +15,8 @@ import pytest
 
 from mqindex.engines import LocalEngine
 from mqindex.rocketmq import MessageStore, NewMessage, verify
-from tests.crash.test_commit_log import ROUNDS
 from tests.crash.test_full_disk import REPOSITORY, mountable
-from tests.support.killed import killed
+from tests.support.killed import ROUNDS, killed
 
 CONFIG = {
     "maxHashSlotNum": 20,

@@ -12,9 +12,8 @@ from pathlib import Path
 
 from mqindex.engines import LocalEngine
 from mqindex.rocketmq import MessageStore, repair, verify
-from tests.crash.test_commit_log import ROUNDS
 from tests.crash.test_message_store import CONFIG, Acknowledged, found_in, killed_writer
-from tests.support.killed import killed
+from tests.support.killed import ROUNDS, killed
 from tests.support.tree import scraps
 
 ONE = LocalEngine(1)

@@ -17,10 +17,10 @@ from mqindex.rocketmq import IndexFile
 from mqindex.rocketmq.dispatch.follow import FollowReport, follow
 from tests.support.crash_at import Runner, some_calls
 from tests.support.growing_store import OPTIONS, GrowingStore, Turns
+from tests.support.killed import ROUNDS
 from tests.support.log_writer import FIRST_TIME
 from tests.support.tree import contents, index_bytes, index_paths, queue_bytes
 
-ROUNDS = int(os.environ.get("MQINDEX_CRASH_ROUNDS") or 60)
 ROUNDS_PER_STORE = 200
 FOLLOW = "mqindex.rocketmq.dispatch.follow:follow"
 ENOUGH = 12  # looks that read the whole small log and let its last message count

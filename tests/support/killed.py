@@ -1,4 +1,8 @@
-"""A child process that says what it has acknowledged, until it is killed."""
+"""A child process that says what it has acknowledged, until it is killed.
+
+MQINDEX_CRASH_ROUNDS: how many kills at any time, of each kind (30 where it is not set; nightly has thousands); where it
+is set, the tests that kill or fail a run at one of its calls try every call.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["killed"]
+__all__ = ["ROUNDS", "killed"]
+
+ROUNDS = int(os.environ.get("MQINDEX_CRASH_ROUNDS") or 30)
 
 
 def killed(work: Callable[[int], None], word: struct.Struct, *, words: int, seconds: float) -> list[tuple[Any, ...]]:
