@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -103,23 +104,35 @@ def room(module: str) -> str:
     return [*module.split("."), ""][1]
 
 
-def modules() -> list[str]:
+@cache
+def modules() -> tuple[str, ...]:
     names = []
     for path in sorted(PACKAGE.rglob("*.py*")):
         if path.suffix in {".py", ".pyx"}:
             parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
             names.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
-    return names
+    return tuple(names)
 
 
+@cache
 def source(module: str) -> Path:
     stem = PACKAGE.parent.joinpath(*module.split("."))
     candidates = [stem.with_suffix(".py"), stem / "__init__.py", stem.with_suffix(".pyx")]
     return next(path for path in candidates if path.exists())
 
 
-def imports(module: str) -> Iterator[tuple[str, bool]]:
-    """What a Python module imports of the package, and whether it does so when it is loaded."""
+@cache
+def tree_of(module: str) -> ast.Module:
+    return ast.parse(source(module).read_text())
+
+
+@cache
+def imports(module: str) -> tuple[tuple[str, bool], ...]:
+    """What a module imports of the package, and whether it does so when it is loaded."""
+    return tuple(each_import(module))
+
+
+def each_import(module: str) -> Iterator[tuple[str, bool]]:
     path = source(module)
     if path.suffix == ".pyx":
         for line in path.read_text().splitlines():
@@ -127,7 +140,7 @@ def imports(module: str) -> Iterator[tuple[str, bool]]:
             if words[:1] in (["from"], ["import"], ["cimport"]) and words[1].startswith("mqindex"):
                 yield words[1], not line.startswith(" ")
         return
-    tree = ast.parse(path.read_text())
+    tree = tree_of(module)
     inside = {id(node) for top in ast.walk(tree) if deferred(top) for node in ast.walk(top) if node is not top}
     for node in ast.walk(tree):
         at_load = id(node) not in inside
@@ -182,7 +195,7 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 def needed(module: str) -> Iterator[str]:
     if source(module).suffix == ".pyx" or source(module).name == "__init__.py":
         return
-    tree = ast.parse(source(module).read_text())
+    tree = tree_of(module)
     guards = [top for top in ast.walk(tree) if isinstance(top, ast.If) and deferred(top)]
     for_types = {id(node) for guard in guards for node in ast.walk(guard)}
     for node in ast.walk(tree):
@@ -201,7 +214,7 @@ def test_nothing_below_the_spark_room_names_spark_or_arrow_at_load() -> None:
     for module in modules():
         if room(module) in {"spark", "cli", ""} or source(module).suffix != ".py":
             continue
-        for node in ast.parse(source(module).read_text()).body:
+        for node in tree_of(module).body:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             heavy = [name for name in names if name.split(".")[0] in OPTIONAL]
