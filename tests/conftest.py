@@ -41,6 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; some tests interrupt themselves
         signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("busy machine")  # no test asserts a time
+    gc.set_threshold(50_000)  # objects; the default, 700, is for a process with little memory to spare
     os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of hundreds of processes none computes with matrices
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", memory_disk())  # where the directories of `tmp_path` are made
@@ -70,7 +71,6 @@ def pytest_collection_finish() -> None:
     """Ten thousand tests stay until the end: what collects garbage need not go over them again and again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000)  # objects; the default, 700, is for a process with little memory to spare
 
 
 @pytest.hookimpl(tryfirst=True)
