@@ -82,7 +82,7 @@ def test_the_hole_behind_the_units_of_a_queue_is_not_read(tmp_path: Path) -> Non
     report = verify(store, engine=LocalEngine(1), config={"mappedFileSizeConsumeQueue": size}, **GEOMETRY)
     assert report.ok
     assert report.units == 8
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 5000  # 2.6 GiB are 650 000 pages
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 20_000  # 2.6 GiB are 650 000 pages
 
 
 def test_four_times_the_partitions_are_four_times_the_calls(tmp_path: Path) -> None:
