@@ -148,33 +148,15 @@ def time_bound(request: pytest.FixtureRequest) -> Iterator[Callable[[float], Non
 @pytest.fixture(autouse=True)
 def _nothing_stays_open(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.node.get_closest_marker("spark") or request.node.get_closest_marker("leaves_open"):
-        _left.clear()
         yield
         return
-    before = _left.pop() if _left else open_files()
+    before = open_files()
     yield
-    after = open_files()
-    if after - before:
+    if leaked := open_files() - before:
         gc.collect()  # What only the cycle collector frees is not a leak of the product.
-        after = open_files()
-    if leaked := after - before:
+        leaked = open_files() - before
+    if leaked:
         pytest.fail(f"left open: {', '.join(sorted(leaked))}")
-    _left.append(after)
-
-
-# What the test before this one left open, as long as no fixture for several tests opens or closes any: then it need not
-# be looked for again.
-_left: list[Counter[str]] = []
-
-
-def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> None:
-    if fixturedef.scope != "function":
-        _left.clear()
-
-
-def pytest_fixture_post_finalizer(fixturedef: pytest.FixtureDef[Any]) -> None:
-    if fixturedef.scope != "function":
-        _left.clear()
 
 
 def open_files() -> Counter[str]:

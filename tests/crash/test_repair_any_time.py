@@ -91,7 +91,7 @@ def test_killed_at_any_time_the_last_repair_finishes_and_nothing_is_lost(
             report = verify(root, deep=True, engine=ONE, config=CONFIG)
             assert report.ok, report.findings
         shutil.rmtree(root)
-    assert half > ROUNDS // 10
+    assert half > ROUNDS // 20
     tell_kills("repair", kills, before_its_end=half, acknowledged=words, lost=0)
 
 

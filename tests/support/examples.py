@@ -16,8 +16,6 @@ import sys
 from pathlib import Path
 from types import TracebackType
 
-from tests.support import spark_daemon
-
 __all__ = ["FLAGS", "Examples"]
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -34,8 +32,7 @@ class Examples:
 
     def __enter__(self) -> Examples:
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        options = f"{spark_daemon.OPTION} {os.environ.get('SPARK_SUBMIT_OPTS', '')}"
-        environment = {**os.environ, "PYTHONPATH": path, "SPARK_SUBMIT_OPTS": options}
+        environment = {**os.environ, "PYTHONPATH": path}
         with self.said.open("w") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.support.examples"], cwd=self.place, env=environment,

@@ -1,7 +1,7 @@
 """A child process that says what it has acknowledged, until it is killed.
 
-MQINDEX_CRASH_ROUNDS: how many kills at any time, of each kind (30 where it is not set; nightly has thousands); where it
-is set, the tests that kill or fail a run at one of its calls try every call.
+MQINDEX_CRASH_ROUNDS: about how many kills at any time, a fourth as many of a whole store (30 where it is not set;
+nightly has thousands); where it is set, the tests that kill or fail a run at one of its calls try every call.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """PySpark's daemon, which forks the workers of a session, with what they import loaded beforehand: for the tests.
 
-A worker of a test lives for a moment, and most of that was importing. Only the session that tests/spark shares has it,
-and those of the documents' examples. What the cluster and tests/cli start has the daemon that users have: there it is
-seen if something does not import what it needs.
+A worker of a test lives for a moment, and most of that was importing. Only the session that tests/spark shares has it.
+Those that the cluster, tests/cli and the documents start have the daemon that users have: there it is seen if something
+does not import what it needs.
 """
 
 from __future__ import annotations

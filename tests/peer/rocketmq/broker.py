@@ -31,7 +31,7 @@ SETTINGS = {
     # 5.5.0 never rests again once a transaction ended this long ago; so it writes at once that one ended, and rests
     "transactionOpBatchInterval": 3_600_000,
     "transactionOpMsgMaxSize": 1,
-    "transactionMetricFlushInterval": 1000,  # milliseconds; 5.x writes them each 10, and looks at the clock in between
+    "transactionMetricFlushInterval": 1000,  # milliseconds; 5.x writes them every 10, and looks at the clock in between
 }
 
 
