@@ -231,18 +231,18 @@ int64_t mqi_kafka_settle(const mqi_kafka_index *x, const int64_t *targets, int64
 void mqi_kafka_take_offsets(const mqi_kafka_index *x, int64_t base_offset, const int64_t *at, int64_t m,
                             int64_t *offsets, int32_t *positions) {
     for (int64_t k = 0; k < m; k++) {
-        const uint8_t *entry = at[k] < 0 ? NULL : x->buf + at[k] * MQI_OFFSET_ENTRY_SIZE;
-        offsets[k] = base_offset + (entry ? mqi_get32(entry) : 0);
-        positions[k] = entry ? mqi_get32(entry + MQI_OFFSET_ENTRY_POSITION) : 0;
+        int64_t i = at[k] * MQI_OFFSET_ENTRY_SIZE; /* of none, no address is made: there may be no buffer */
+        offsets[k] = base_offset + (i < 0 ? 0 : mqi_get32(x->buf + i));
+        positions[k] = i < 0 ? 0 : mqi_get32(x->buf + i + MQI_OFFSET_ENTRY_POSITION);
     }
 }
 
 void mqi_kafka_take_times(const mqi_kafka_index *x, int64_t base_offset, const int64_t *at, int64_t m,
                           int64_t *timestamps, int64_t *offsets) {
     for (int64_t k = 0; k < m; k++) {
-        const uint8_t *entry = at[k] < 0 ? NULL : x->buf + at[k] * MQI_TIME_ENTRY_SIZE;
-        timestamps[k] = entry ? mqi_get64(entry) : -1;
-        offsets[k] = base_offset + (entry ? mqi_get32(entry + MQI_TIME_ENTRY_OFFSET) : 0);
+        int64_t i = at[k] * MQI_TIME_ENTRY_SIZE;
+        timestamps[k] = i < 0 ? -1 : mqi_get64(x->buf + i);
+        offsets[k] = base_offset + (i < 0 ? 0 : mqi_get32(x->buf + i + MQI_TIME_ENTRY_OFFSET));
     }
 }
 
