@@ -70,18 +70,18 @@ def turn(item: pytest.Item) -> Iterator[None]:
 
     Those that wait for others, for brokers or Spark, are beside them.
     """
-    turns = _turns()  # also for a test that waits: nothing is opened between two tests but by fixtures
     if waits(item.nodeid):
         yield
         return
-    taken = _free_turn(turns)
+    taken = _free_turn()
     try:
         yield
     finally:
         fcntl.flock(taken, fcntl.LOCK_UN)  # also for a child that has inherited it
 
 
-def _free_turn(turns: list[int]) -> int:
+def _free_turn() -> int:
+    turns = _turns()
     for fd in turns:
         with suppress(BlockingIOError):
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
