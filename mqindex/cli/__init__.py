@@ -7,6 +7,7 @@ that needs it runs.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -23,13 +24,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if arguments is None:
             # NumPy would start a thread a processor for linear algebra: a sixth of a short command, and never used.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+            gc.set_threshold(10_000)  # 700 would search what modules made of themselves a hundred times
             _allow_open_files()
         from mqindex.cli.group import run
         from mqindex.cli.trouble import end_by, guarded
 
         status = guarded(lambda: run(sys.argv[1:] if arguments is None else list(arguments)))
-        if status < 0 and arguments is None:
-            end_by(-status)
+        if arguments is None:
+            gc.freeze()  # Python's end searches everything for garbage, several times
+            if status < 0:
+                end_by(-status)
         return status if status >= 0 else 128 - status
     except ModuleNotFoundError as error:
         if error.name != "click":

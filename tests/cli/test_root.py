@@ -158,3 +158,9 @@ def test_no_threads_are_started_for_linear_algebra_unless_asked(given: str | Non
     command = [sys.executable, "-c", code, "hash", "k"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.split()[-1] == expected, done.stderr
+
+
+def test_a_command_that_ends_searches_nothing_for_garbage() -> None:
+    code = "import gc; from mqindex.cli import main; main(); print(len(gc.get_objects()) < 100 < gc.get_freeze_count())"
+    done = subprocess.run([sys.executable, "-c", code, "hash", "k"], capture_output=True, text=True, check=False)
+    assert done.stdout.split()[-1] == "True", done.stderr

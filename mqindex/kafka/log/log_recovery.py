@@ -13,7 +13,7 @@ __all__ = ["WINDOW", "last_offsets_are_indexed", "run_by_headers", "run_with_che
 
 WINDOW: Final = 32 << 20  # bytes between two checks whether the log was cut
 _FIRST_STRETCH: Final = 1 << 20  # bytes, by which the size of batches is judged
-_LARGE_BATCH: Final = 8192  # from here on a read of a header is cheaper than the pages around it
+_LARGE_BATCH: Final = 32768  # from here on a read of a header costs less than the pages around it, however they lie
 _LAST_OFFSETS_SINCE: Final = (2, 0)
 
 
