@@ -131,38 +131,51 @@ WIDE static inline int64_t wide_last_in(const mqi_kafka_index *x, int times, int
 }
 #endif
 
+static inline int bounded(int k, int m) { return k < 0 ? 0 : k < m ? k : m; }
+
 static inline int64_t narrowed(int times, int64_t target) { return !times && target > INT32_MAX ? INT32_MAX : target; }
 
-/* At most MQI_KAFKA_GROUP targets side by side, layer by layer: while one waits for memory, the others work.
- * A target equal to the filling after a layer's last key would lead out of the layer. */
-#define FLOORS(name, attribute, rank_of, last_of)                                                                      \
+/* Targets in groups side by side, and three groups a layer apart: while lines of one are fetched, the others work. */
+#define GROUP 16
+
+/* One layer down, for the targets [from, to). One that equals the filling after a layer's last key would lead out. */
+#define DOWN(name, attribute, rank_of)                                                                                 \
     attribute static inline void name(const mqi_kafka_index *x, const int times, const mqi_kafka_tree *tree,           \
-                                      const int64_t *targets, int m, int64_t *at) {                                    \
+                                      const int layer, const int64_t *wanted, int from, int to, int64_t *at) {         \
+        const void *keys = tree->keys[layer];                                                                          \
+        const int64_t last = tree->count[layer] - 1, size = layer ? LINE : leaf_of(times) * mqi_kafka_width(times);    \
+        const uint8_t *below = layer ? (const uint8_t *)tree->keys[layer - 1] : x->buf;                                \
+        for (int k = from; k < to; k++) {                                                                              \
+            int64_t i = at[k] * fan(times) + rank_of(keys, times, at[k], wanted[k]) - 1;                               \
+            at[k] = i < last ? i : last;                                                                               \
+            __builtin_prefetch(below + at[k] * size);                                                                  \
+            if (times && !layer) __builtin_prefetch(below + at[k] * size + TIME_LEAF * MQI_TIME_ENTRY_SIZE - 1);       \
+        }                                                                                                              \
+    }
+
+#define FLOORS(name, attribute, down, last_of)                                                                         \
+    attribute static inline void name(const mqi_kafka_index *x, const int times, const mqi_kafka_tree *tree,           \
+                                      const int64_t *targets, const int m, int64_t *at) {                              \
         const int64_t first = in_layer(tree, times, 0, 0); /* not the file's: it may be another by now */              \
-        int64_t wanted[MQI_KAFKA_GROUP];                                                                               \
+        int64_t wanted[MQI_KAFKA_CHUNK];                                                                               \
         for (int k = 0; k < m; k++) {                                                                                  \
             wanted[k] = narrowed(times, targets[k] < first ? first : targets[k]);                                      \
             at[k] = 0;                                                                                                 \
         }                                                                                                              \
-        for (int layer = tree->layers - 1; layer >= 0; layer--) {                                                      \
-            const void *keys = tree->keys[layer];                                                                      \
-            const int64_t last = tree->count[layer] - 1,                                                               \
-                          size = layer ? LINE : leaf_of(times) * mqi_kafka_width(times);                               \
-            const uint8_t *below = layer ? (const uint8_t *)tree->keys[layer - 1] : x->buf;                            \
-            for (int k = 0; k < m; k++) {                                                                              \
-                int64_t i = at[k] * fan(times) + rank_of(keys, times, at[k], wanted[k]) - 1;                           \
-                at[k] = i < last ? i : last;                                                                           \
-                __builtin_prefetch(below + at[k] * size);                                                              \
-                if (times && !layer) __builtin_prefetch(below + at[k] * size + TIME_LEAF * MQI_TIME_ENTRY_SIZE - 1);   \
+        for (int g = 0; g < m + 2 * GROUP; g += GROUP) {                                                               \
+            for (int layer = tree->layers - 1; layer > 0; layer--)                                                     \
+                down(x, times, tree, layer, wanted, g, bounded(g + GROUP, m), at);                                     \
+            down(x, times, tree, 0, wanted, bounded(g - GROUP, m), bounded(g, m), at);                                 \
+            for (int k = bounded(g - 2 * GROUP, m); k < bounded(g - GROUP, m); k++) {                                  \
+                int64_t found = last_of(x, times, at[k], wanted[k]);                                                   \
+                if (!times) __builtin_prefetch(x->buf + (found + 1) * MQI_OFFSET_ENTRY_SIZE); /* for `settle` */       \
+                at[k] = targets[k] < first ? -1 : found;                                                               \
             }                                                                                                          \
-        }                                                                                                              \
-        for (int k = 0; k < m; k++) {                                                                                  \
-            int64_t found = last_of(x, times, at[k], wanted[k]);                                                       \
-            at[k] = targets[k] < first ? -1 : found;                                                                   \
         }                                                                                                              \
     }
 
-FLOORS(floors, , rank, last_in)
+DOWN(down, , rank)
+FLOORS(floors, , down, last_in)
 
 typedef void floors_of(const mqi_kafka_index *, const mqi_kafka_tree *, const int64_t *, int, int64_t *);
 
@@ -182,7 +195,8 @@ void mqi_kafka_floors_portable(const mqi_kafka_index *x, const mqi_kafka_tree *t
 }
 
 #if defined(__x86_64__)
-FLOORS(wide_floors, WIDE, wide_rank, wide_last_in)
+DOWN(wide_down, WIDE, wide_rank)
+FLOORS(wide_floors, WIDE, wide_down, wide_last_in)
 
 WIDE static void all_wide_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,
                                  int64_t *at) {

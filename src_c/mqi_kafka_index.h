@@ -71,8 +71,9 @@ int mqi_kafka_tree_grow(mqi_kafka_tree *tree, const mqi_kafka_index *x);
 void mqi_kafka_tree_free(mqi_kafka_tree *tree);
 
 int64_t mqi_kafka_floor(const mqi_kafka_index *x, const mqi_kafka_tree *tree, int64_t target);
-/* Entry numbers for m targets, -1: none; at most MQI_KAFKA_GROUP at a time. */
-#define MQI_KAFKA_GROUP 32
+/* Entry numbers for m targets, -1: none; at most MQI_KAFKA_CHUNK at a time, so that the entries found are still in
+ * the nearest cache when they are decoded. */
+#define MQI_KAFKA_CHUNK 256
 void mqi_kafka_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m, int64_t *at);
 /* The same without the wide instructions that the processor may have: for tests. */
 void mqi_kafka_floors_portable(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,

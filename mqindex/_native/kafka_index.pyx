@@ -29,7 +29,8 @@ cdef extern from "Python.h":
 cdef extern from "mqi_kafka_index.h" nogil:
     int MQI_OFFSET_ENTRY_SIZE
     int MQI_TIME_ENTRY_SIZE
-    int MQI_KAFKA_GROUP
+    enum:
+        MQI_KAFKA_CHUNK
     int MQI_KAFKA_KEY
     int MQI_KAFKA_VALUE
     int MQI_KAFKA_FINE
@@ -87,7 +88,6 @@ cdef extern from "mqi_kafka_index.h" nogil:
 
 cdef enum:
     WORTH = 64  # a look-up for so many entries pays for the layers
-    CHUNK = 256  # the entries found are still in the nearest cache when they are decoded
 
 ctypedef void (*floors_of)(
     const mqi_kafka_index*, const mqi_kafka_tree*, const int64_t*, int, int64_t*) noexcept nogil
@@ -370,11 +370,11 @@ cdef int64_t look_up_all(
     const int64_t* targets, int64_t m, int64_t* first, void* second, floors_of floors
 ) noexcept nogil:
     """How many answers did not fit the entries: others changed them meanwhile."""
-    cdef int64_t at[CHUNK]
-    cdef int64_t relative[CHUNK]
+    cdef int64_t at[MQI_KAFKA_CHUNK]
+    cdef int64_t relative[MQI_KAFKA_CHUNK]
     cdef int64_t done = 0, n, i, before = 0, moved = 0
     while done < m:
-        n = min(m - done, CHUNK)
+        n = min(m - done, MQI_KAFKA_CHUNK)
         for i in range(n):
             relative[i] = targets[done + i]
             if not x.times:
@@ -387,10 +387,7 @@ cdef int64_t look_up_all(
             mqi_kafka_merge(x, relative, n, before, at)
             before = max(at[n - 1], 0)
         else:
-            i = 0
-            while i < n:
-                floors(x, tree, relative + i, <int>min(n - i, MQI_KAFKA_GROUP), at + i)
-                i += MQI_KAFKA_GROUP
+            floors(x, tree, relative, <int>n, at)
         if sorted:
             moved += mqi_kafka_settle(x, relative, n, at)
         if x.times:
