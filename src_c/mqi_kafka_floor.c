@@ -153,10 +153,20 @@ static inline int64_t narrowed(int times, int64_t target) { return !times && tar
         }                                                                                                              \
     }
 
-#define FLOORS(name, attribute, down, last_of)                                                                         \
-    attribute static inline void name(const mqi_kafka_index *x, const int times, const mqi_kafka_tree *tree,           \
-                                      const int64_t *targets, const int m, int64_t *at) {                              \
+#define FLOOR(one, attribute, down, last_of)                                                                           \
+    attribute static inline int64_t one(const mqi_kafka_index *x, const int times, const mqi_kafka_tree *tree,         \
+                                        const int64_t target) {                                                        \
         const int64_t first = in_layer(tree, times, 0, 0); /* not the file's: it may be another by now */              \
+        const int64_t wanted = narrowed(times, target < first ? first : target);                                       \
+        int64_t at = 0;                                                                                                \
+        for (int layer = tree->layers - 1; layer >= 0; layer--) down(x, times, tree, layer, &wanted, 0, 1, &at);       \
+        return target < first ? -1 : last_of(x, times, at, wanted);                                                    \
+    }
+
+#define FLOORS(many, attribute, down, last_of)                                                                         \
+    attribute static inline void many(const mqi_kafka_index *x, const int times, const mqi_kafka_tree *tree,           \
+                                      const int64_t *targets, const int m, int64_t *at) {                              \
+        const int64_t first = in_layer(tree, times, 0, 0);                                                             \
         int64_t wanted[MQI_KAFKA_CHUNK];                                                                               \
         for (int k = 0; k < m; k++) {                                                                                  \
             wanted[k] = narrowed(times, targets[k] < first ? first : targets[k]);                                      \
@@ -175,54 +185,72 @@ static inline int64_t narrowed(int times, int64_t target) { return !times && tar
     }
 
 DOWN(down, , rank)
-FLOORS(floors, , down, last_in)
+FLOOR(one_floor, , down, last_in)
+FLOORS(many_floors, , down, last_in)
 
+typedef int64_t floor_of(const mqi_kafka_index *, const mqi_kafka_tree *, int64_t);
 typedef void floors_of(const mqi_kafka_index *, const mqi_kafka_tree *, const int64_t *, int, int64_t *);
+
+/* GCOVR_EXCL_START: the processor is as it is */
+static int64_t any_floor(const mqi_kafka_index *x, const mqi_kafka_tree *tree, int64_t target) {
+    return x->times ? one_floor(x, 1, tree, target) : one_floor(x, 0, tree, target);
+}
+/* GCOVR_EXCL_STOP */
 
 static void any_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,
                        int64_t *at) {
-    if (x->times) floors(x, 1, tree, targets, m, at);
-    else floors(x, 0, tree, targets, m, at);
+    if (x->times) many_floors(x, 1, tree, targets, m, at);
+    else many_floors(x, 0, tree, targets, m, at);
 }
 
+static floor_of *chosen_for_one = any_floor;
 static floors_of *chosen = any_floors;
-
-void mqi_kafka_floors_portable(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,
-                               int64_t *at) {
-    if (x->n == 0)
-        for (int k = 0; k < m; k++) at[k] = -1;
-    else any_floors(x, tree, targets, m, at);
-}
 
 #if defined(__x86_64__)
 DOWN(wide_down, WIDE, wide_rank)
-FLOORS(wide_floors, WIDE, wide_down, wide_last_in)
+FLOOR(one_wide_floor, WIDE, wide_down, wide_last_in)
+FLOORS(many_wide_floors, WIDE, wide_down, wide_last_in)
 
-WIDE static void all_wide_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,
+WIDE static int64_t any_wide_floor(const mqi_kafka_index *x, const mqi_kafka_tree *tree, int64_t target) {
+    return x->times ? one_wide_floor(x, 1, tree, target) : one_wide_floor(x, 0, tree, target);
+}
+
+WIDE static void any_wide_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,
                                  int64_t *at) {
-    if (x->times) wide_floors(x, 1, tree, targets, m, at);
-    else wide_floors(x, 0, tree, targets, m, at);
+    if (x->times) many_wide_floors(x, 1, tree, targets, m, at);
+    else many_wide_floors(x, 0, tree, targets, m, at);
 }
 
 __attribute__((constructor)) static void choose_when_loaded(void) {
     __builtin_cpu_init();
     /* GCOVR_EXCL_BR_START: the processor is as it is */
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi")) chosen = all_wide_floors;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi")) {
+        chosen_for_one = any_wide_floor;
+        chosen = any_wide_floors;
+    }
     /* GCOVR_EXCL_BR_STOP */
 }
 #endif
 
-void mqi_kafka_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,
-                      int64_t *at) {
+static void floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m, int64_t *at,
+                   floors_of *of) {
     if (x->n == 0)
         for (int k = 0; k < m; k++) at[k] = -1;
-    else chosen(x, tree, targets, m, at);
+    else of(x, tree, targets, m, at);
+}
+
+void mqi_kafka_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,
+                      int64_t *at) {
+    floors(x, tree, targets, m, at, chosen);
+}
+
+void mqi_kafka_floors_portable(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,
+                               int64_t *at) {
+    floors(x, tree, targets, m, at, any_floors);
 }
 
 int64_t mqi_kafka_floor(const mqi_kafka_index *x, const mqi_kafka_tree *tree, int64_t target) {
-    int64_t at;
-    mqi_kafka_floors(x, tree, &target, 1, &at);
-    return at;
+    return x->n == 0 ? -1 : chosen_for_one(x, tree, target);
 }
 
 static inline int64_t settle(const mqi_kafka_index *x, int times, const int64_t *targets, int64_t m, int64_t *at) {
