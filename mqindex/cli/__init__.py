@@ -7,7 +7,6 @@ that needs it runs.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 
@@ -21,6 +20,8 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line (None: this process's, which an interrupt ends by its signal) and return its exit code."""
     try:  # before any import: Ctrl-C earlier than this gives Python's traceback
+        import gc
+
         if arguments is None:
             # NumPy would start a thread a processor for linear algebra: a sixth of a short command, and never used.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
