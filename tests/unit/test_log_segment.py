@@ -403,6 +403,23 @@ def test_a_log_that_is_cut_while_its_headers_are_read(large: Path, monkeypatch: 
         assert raised.value.at is not None and raised.value.at > 1 << 20
 
 
+@pytest.mark.parametrize("another", [True, False])
+def test_a_log_whose_name_a_broker_took_away_is_recovered_as_it_was_opened(large: Path, another: bool) -> None:
+    """Cleaning a log gives the name to another file; headers were read from that one, at places of the first."""
+    with LogSegment.open(large) as segment:
+        expected = segment.recover(check_crc=False)
+        if another:
+            cleaned = large.with_suffix(".swap")
+            cleaned.write_bytes(b"".join(batch([KafkaRecord(b"x" * 700_000)], at) for at in range(0, 40, 3)))
+            cleaned.replace(large)
+        else:
+            large.unlink()
+        found = segment.recover(check_crc=False)
+    assert (found.offset_index, found.time_index, found.valid_bytes, found.fault) == (
+        expected.offset_index, expected.time_index, expected.valid_bytes, None,
+    )  # fmt: skip
+
+
 def test_closed_means_closed(example: Path) -> None:
     segment = LogSegment.open(example)
     running = segment.batch_arrays()

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Final
 
 from mqindex._native.kafka_recovery import Recovered
-from mqindex.files.regular import regular
 
 __all__ = ["WINDOW", "last_offsets_are_indexed", "run_by_headers", "run_with_checksums"]
 
@@ -25,18 +24,20 @@ def run_with_checksums(made: Recovered, whole: Callable[[], object]) -> None:
         running = made.run(made.valid_bytes + WINDOW)
 
 
-def run_by_headers(made: Recovered, path: str, whole: Callable[[], object]) -> None:
-    """Small batches from the map, of which every page is needed; large ones by a read of each header."""
-    stop, fd = _FIRST_STRETCH, -1
-    with open(path, "rb", buffering=0, opener=regular) as file:
-        while True:
-            if fd < 0:
-                whole()
-            position, batches = made.valid_bytes, made.batches
-            if not made.run(stop, fd):
-                return
-            large = made.valid_bytes - position > _LARGE_BATCH * (made.batches - batches)
-            stop, fd = made.valid_bytes + WINDOW, file.fileno() if large else -1
+def run_by_headers(made: Recovered, fd: int, whole: Callable[[], object]) -> None:
+    """Small batches from the map, of which every page is needed; large ones by a read of each header, from `fd`.
+
+    fd : of the same log; -1: there is none, and all batches are read from the map.
+    """
+    stop, reads = _FIRST_STRETCH, -1
+    while True:
+        if reads < 0:
+            whole()
+        position, batches = made.valid_bytes, made.batches
+        if not made.run(stop, reads):
+            return
+        large = made.valid_bytes - position > _LARGE_BATCH * (made.batches - batches)
+        stop, reads = made.valid_bytes + WINDOW, fd if large else -1
 
 
 def last_offsets_are_indexed(kafka_version: str | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Iterable, Iterator
@@ -17,6 +18,7 @@ from mqindex.columns.columns import Columns
 from mqindex.errors import CorruptIndexError, OffsetOverflowError, TruncatedFileError
 from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile
+from mqindex.files.regular import regular
 from mqindex.kafka.index.offset_index import OffsetIndex, OffsetPosition
 from mqindex.kafka.index.time_index import TimeIndex, TimestampOffset
 from mqindex.kafka.index.transaction_index import TransactionIndex
@@ -228,7 +230,8 @@ class LogSegment(SegmentSearch, Closable):
         if check_crc:
             run_with_checksums(made, self.log_bytes)
         else:
-            run_by_headers(made, self.path, self.log_bytes)
+            with self._opened_again() as fd:
+                run_by_headers(made, fd, self.log_bytes)
         return made
 
     # ---- records
@@ -340,10 +343,23 @@ class LogSegment(SegmentSearch, Closable):
         The log is renamed first, then its indexes: an index that was opened while this is False belongs to this log.
         """
         try:
-            stat = os.stat(self.path)
+            return not self._is(os.stat(self.path))
         except FileNotFoundError:
             return True
-        return (stat.st_dev, stat.st_ino) != self._identity
+
+    def _is(self, stat: os.stat_result) -> bool:
+        return (stat.st_dev, stat.st_ino) == self._identity
+
+    @contextlib.contextmanager
+    def _opened_again(self) -> Iterator[int]:
+        """A descriptor of the log; -1 where its name has gone since, or leads to another file."""
+        with contextlib.ExitStack() as opened:
+            fd = -1
+            with contextlib.suppress(FileNotFoundError):
+                file = opened.enter_context(open(self.path, "rb", buffering=0, opener=regular))
+                if self._is(os.fstat(file.fileno())):
+                    fd = file.fileno()
+            yield fd
 
     def log_bytes(self) -> Any:
         """Internal: the log, mapped, for kernels; empty bytes where it is empty. Positions are those of this buffer."""
