@@ -4,7 +4,7 @@
 #include "mqi_bytes.h"
 #include "mqi_kafka_index.h"
 
-enum { MOST = 1400, TARGETS = MQI_KAFKA_GROUP, APPENDS = 80 };
+enum { MOST = 1400, TARGETS = 40, APPENDS = 80 }; /* TARGETS: two groups of `floors` and half a one */
 
 static int width(int times) { return times ? MQI_TIME_ENTRY_SIZE : MQI_OFFSET_ENTRY_SIZE; }
 
