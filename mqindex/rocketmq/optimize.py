@@ -23,6 +23,7 @@ from mqindex.files.publication import Publication, publish
 from mqindex.report import RebuildReport, Value
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq import store as stores
+from mqindex.rocketmq.checks.check import structural_finding
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.compare import next_entry
 from mqindex.rocketmq.index.index_file import IndexFile
@@ -309,7 +310,7 @@ def _fill(source: IndexFile, core: IndexCore) -> None:
     """Fill the new file. An error in it was in the source, which was good a moment ago: a broker wrote to it."""
     try:
         source.sort_into(core)
-        if core.check():
+        if _errors(core):
             raise _written(source.path)
     finally:
         core.close()
@@ -320,15 +321,21 @@ _REPAIR = "repair the store first (mqindex repair)"
 
 def _require_sound(source: IndexFile) -> None:
     before = source.header
-    faults = [fault for fault in source.check() if catalogue.INDEX_FAULTS[fault[0]].severity == "error"]
+    faults = _errors(source)
     if not faults:
         return
     if source.header != before:
         raise _written(source.path)
-    kind, number, at, expected, got = faults[0]
-    field = f"entry {number}" if number > 0 else None
-    meaning = catalogue.INDEX_FAULTS[kind].meaning.removesuffix(".")
-    raise CorruptIndexError(meaning, path=source.path, at=at, field=field, expected=expected, got=got, hint=_REPAIR)
+    meaning, first = catalogue.INDEX_FAULTS[faults[0][0]].meaning, structural_finding(source.path, faults[0])
+    raise CorruptIndexError(
+        meaning.removesuffix("."), path=source.path, at=first.at, field=first.field, expected=first.expected,
+        got=first.got, hint=_REPAIR,
+    )  # fmt: skip
+
+
+def _errors(file: IndexFile | IndexCore) -> list[tuple[str, int, int, int, int]]:
+    """What makes look-ups wrong; the others are kept with the header."""
+    return [fault for fault in file.check() if catalogue.INDEX_FAULTS[fault[0]].severity == "error"]
 
 
 def _written(path: str) -> FileStateError:

@@ -124,7 +124,18 @@ def _bad(check: FileCheck, *findings: Finding) -> Checked:
 def structural_finding(path: str, fault: tuple[str, int, int, object, object]) -> Finding:
     """A contradiction inside an index file, as `IndexFile.check` gives it."""
     kind, number, at, expected, got = fault
-    return catalogue.INDEX_FAULTS[kind].finding(path, at, f"entry {number}" if number else None, expected, got)
+    return catalogue.INDEX_FAULTS[kind].finding(path, at, _fault_field(kind, number), expected, got)
+
+
+def _fault_field(kind: str, number: int) -> str:
+    """Where the contradiction is: in a field of the header, which the kind is named by, in a slot or in an entry.
+
+    >>> _fault_field("index_count", -1), _fault_field("slot_head", 0), _fault_field("prev_index", 7)
+    ('index_count', 'slot 0', 'entry 7')
+    """
+    if number < 0:
+        return kind
+    return f"slot {number}" if kind.startswith("slot") else f"entry {number}"
 
 
 def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: list[Finding]) -> Checked:
@@ -166,7 +177,7 @@ def _wrong_ends(path: str, header: IndexHeader, begin: Place, end: Place, *, beg
     """In a file with moved entries any two may be the header's: the file by itself does not show which."""
     ends = [("begin_phy_offset", begin.phy_offset)] if begins else []
     return [
-        structural_finding(path, (field, 0, INDEX_HEADER_FIELDS[field], expected, getattr(header, field)))
+        structural_finding(path, (field, -1, INDEX_HEADER_FIELDS[field], expected, getattr(header, field)))
         for field, expected in [*ends, ("end_phy_offset", end.phy_offset)]
         if getattr(header, field) != expected
     ]
