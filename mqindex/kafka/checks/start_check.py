@@ -23,7 +23,7 @@ from mqindex.kafka.checks.start_rights import shut_files
 from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind
 from mqindex.kafka.partition.leader_epochs import read_epochs
 from mqindex.kafka.partition.offset_checkpoint import Offsets, read_offsets
-from mqindex.kafka.partition.partition_files import list_segments, partition_name
+from mqindex.kafka.partition.partition_files import PartitionFiles, list_segments, partition_name
 from mqindex.kafka.partition.survey import Survey
 from mqindex.report import Finding, Kind, Obstacle
 
@@ -63,14 +63,16 @@ def look_at_start(found: Survey) -> StartFiles:
         _look_at_directories(found.root, look)
         _look_at_properties(os.path.join(found.root, "meta.properties"), look)
     _look_at_checkpoints(found.log_dir, look)
+    partitions: list[PartitionFiles] = []
     for partition in found.partitions:
         with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
-            _look_at_partition(partition.path, look)
-    with contextlib.suppress(FileNotFoundError):
-        shut = shut_files(found.log_dir, [partition.path for partition in found.partitions], single=found.single)
-        if shut is not None:
-            look.obstacles.append(shut[0])
-            look.findings.append(shut[1])
+            files = list_segments(partition.path)
+            partitions.append(files)
+            _look_at_partition(files, look)
+    shut = shut_files(found.log_dir, partitions, single=found.single)
+    if shut is not None:
+        look.obstacles.append(shut[0])
+        look.findings.append(shut[1])
     return look
 
 
@@ -136,8 +138,8 @@ def _look_at_checkpoints(log_dir: str, look: StartFiles) -> None:
 # ---- a partition
 
 
-def _look_at_partition(path: str, look: StartFiles) -> None:
-    files = list_segments(path)
+def _look_at_partition(files: PartitionFiles, look: StartFiles) -> None:
+    path = files.directory
     look.deletes += [*files.leftovers, *files.orphans]
     for stray in (*files.skipped, *files.leftovers):
         name = os.path.basename(stray)

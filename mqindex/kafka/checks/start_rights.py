@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 
 from mqindex.files.rights import is_shut, rights
 from mqindex.kafka import catalogue
-from mqindex.kafka.partition.partition_files import list_segments
+from mqindex.kafka.partition.partition_files import PartitionFiles
 from mqindex.report import Finding, Obstacle
 
 __all__ = ["shut_files"]
 
 
-def shut_files(log_dir: str, partitions: Iterable[str], *, single: bool) -> tuple[Obstacle, Finding] | None:
+def shut_files(log_dir: str, partitions: Iterable[PartitionFiles], *, single: bool) -> tuple[Obstacle, Finding] | None:
     """The first file or directory that the owner of the newest segment may not write, and how many there are.
 
     A broker opens every `.log` and `.txnindex` for writing when it loads them, the indexes at the latest when they are
@@ -34,10 +34,10 @@ def shut_files(log_dir: str, partitions: Iterable[str], *, single: bool) -> tupl
     )
 
 
-def _opened(partitions: Iterable[str]) -> Iterator[str]:
-    for directory in partitions:
-        yield directory
-        for segment in list_segments(directory).segments:
+def _opened(partitions: Iterable[PartitionFiles]) -> Iterator[str]:
+    for files in partitions:
+        yield files.directory
+        for segment in files.segments:
             yield from segment.paths
 
 

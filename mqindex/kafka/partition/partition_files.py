@@ -125,6 +125,8 @@ def while_files_go(directory: str, use: Callable[[PartitionFiles], Result]) -> R
 
 def _swapped(root: str, names: set[str]) -> tuple[dict[str, str], set[str]]:
     """Final names and the names they have now; and names that are deleted (the first three passes of a load)."""
+    if not any(name.endswith((".deleted", ".cleaned", ".swap")) for name in names):
+        return {name: name for name in names}, set()
     gone = {name for name in names if name.endswith(".deleted") and not name.endswith(".checkpoint.deleted")}
     cleaned = {name for name in names if name.endswith(".cleaned")}
     swaps = {name for name in names if name.endswith(".swap")}
