@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager
 from mqindex.files import staging
 from mqindex.files.backup import backup_in, find_backups
 from mqindex.files.backup_record import require_next
-from mqindex.files.exchange import put_back
-from mqindex.report import RepairReport
+from mqindex.files.exchange import put_back, written_since
+from mqindex.report import Kind, RepairReport
 
 __all__ = ["take_back"]
 
@@ -21,12 +21,14 @@ def take_back(
     backup: str | os.PathLike[str],
     homes: Sequence[str],
     hold: Callable[[], AbstractContextManager[None]],
+    written: Kind,
 ) -> RepairReport:
     """Put the files of a repair back, in those directories `homes` of `root` that have this backup.
 
     Where one of them has a newer backup, nothing is done. The files now in place go to a backup of their own.
 
     hold : keeps the broker out meanwhile.
+    written : what is reported of a file that was written to after the repair: what goes back has nothing of that.
     """
     started = time.perf_counter()
     found, report = find_backups(backup, root, homes), RepairReport(root)
@@ -37,6 +39,7 @@ def take_back(
         for path in found:
             home = os.path.dirname(path)
             staging.sweep(home)
+            report.findings += map(written.finding, written_since(home, path))
             done = put_back(home, path, os.path.join(home, aside))
             report.actions += [one.undone(os.path.relpath(home, root)) for one in done]
             report.out_files += [os.path.join(home, one.name) for one in done if one.source is not None]

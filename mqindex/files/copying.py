@@ -52,8 +52,9 @@ def _copied_inside(old: int, new: int) -> bool:
 
 
 def copy_whole(source: str, target: str) -> None:
-    """A file, a link, or a directory with all in it, to a new name: content, owner and mode, on the disk."""
-    mode = os.lstat(source).st_mode
+    """A file, a link, or a directory with all in it, to a new name: content, owner, mode and time, on the disk."""
+    status = os.lstat(source)
+    mode = status.st_mode
     if stat.S_ISLNK(mode):
         os.symlink(os.readlink(source), target)
     elif stat.S_ISDIR(mode):
@@ -65,6 +66,8 @@ def copy_whole(source: str, target: str) -> None:
     elif stat.S_ISREG(mode):
         copy(source, target)
         disk.own_like(target, source)
+        with disk.named(target):
+            os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
         disk.sync_file(target)
     else:
         raise FileStateError("neither a file nor a directory: it cannot go to another file system", path=source)

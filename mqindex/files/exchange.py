@@ -19,7 +19,7 @@ from mqindex.files.backup_record import RECORD, Entry, new_record, read_record
 from mqindex.files.copying import copy_whole, remove_whole
 from mqindex.files.rights import neighbour_of
 
-__all__ = ["Change", "Exchange", "exchange_files", "put_back"]
+__all__ = ["Change", "Exchange", "exchange_files", "put_back", "written_since"]
 
 
 class Change(NamedTuple):
@@ -226,6 +226,20 @@ def put_back(root: str, backup: str, aside: str) -> tuple[Change, ...]:
     exchange_files(Exchange(root, aside, done, takes_back=os.path.basename(backup)))
     _remove_spent(backup, entries)
     return done
+
+
+def written_since(root: str, backup: str) -> list[str]:
+    """The files in the place of a backup's that somebody wrote to after they were put there.
+
+    New files are complete, with the time of their last write, before the record of the backup is written.
+    """
+    record = os.path.join(backup, RECORD)
+    if not disk.exists(record):
+        return []
+    made = os.stat(record).st_mtime_ns
+    there = (os.path.join(root, one.name) for one in read_record(backup).changes)
+    files = [path for place in there if disk.exists(place) for path in _files(place)]
+    return [path for path in files if disk.is_file(path) and os.stat(path).st_mtime_ns > made]
 
 
 def _remove_spent(backup: str, entries: Sequence[Entry]) -> None:

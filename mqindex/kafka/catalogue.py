@@ -253,5 +253,11 @@ SEGMENTS_GONE = Kind("segments-gone", "info",
     "a broker deleted them meanwhile; the log begins at {start}")
 NO_SEGMENT_LEFT = replace(SEGMENTS_GONE, hint="a broker deleted them meanwhile; nothing is left")
 
+# ---- a repair that is taken back
+
+WRITTEN_SINCE = Kind("written-since-repair", "warning",
+    "A file was written to after the repair; what was written is not in the file that is back in its place.",
+    "what was written is in the new backup only: `mqindex repair`, before a broker starts, writes it from the log")
+
 CATALOGUE: Final = Kind.by_name(globals())
 """Kind -> what is said of it: of each name the usual severity and hint first, then those of other situations."""

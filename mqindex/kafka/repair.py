@@ -11,6 +11,7 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import held, require_seen, run_one
+from mqindex.kafka import catalogue
 from mqindex.kafka.checks.diagnosis import Diagnosis, diagnose
 from mqindex.kafka.checks.repair_plan import planned_actions
 from mqindex.kafka.checks.start_verdict import verdict
@@ -114,6 +115,7 @@ def undo_repair(directory: str | os.PathLike[str], backup: str | os.PathLike[str
     -------
     RepairReport
         `actions` are what was done, `out_files` what was put back, `backup` the new one, if anything went there.
+        `findings`: a warning for each file that a broker wrote to since; what it wrote is in the new backup only.
 
     Raises
     ------
@@ -136,4 +138,4 @@ def undo_repair(directory: str | os.PathLike[str], backup: str | os.PathLike[str
     """
     root = os.path.abspath(os.fspath(directory))
     homes = [one.path for one in partitions_at(root)]
-    return take_back(root, backup, homes, partial(hold_lock, log_dir_of(root)))
+    return take_back(root, backup, homes, partial(hold_lock, log_dir_of(root)), catalogue.WRITTEN_SINCE)

@@ -265,6 +265,12 @@ STALE_QUEUE_BYTES = Kind("stale-queue-bytes", "info",
     "Old bytes follow a queue's end; new units overwrite them.",
     "old bytes after the queue's end; new units overwrite them")
 
+# ---- a repair that is taken back
+
+WRITTEN_SINCE = Kind("written-since-repair", "warning",
+    "A file was written to after the repair; what was written is not in the file that is back in its place.",
+    "what was written is in the new backup only: `mqindex repair`, before a broker starts, writes it from the log")
+
 # ---- the small files
 
 CHECKPOINT_UNREADABLE = Kind("checkpoint-unreadable", "error",

@@ -18,9 +18,11 @@ from mqindex.files import disk, staging
 from mqindex.files.backup import backup_in
 from mqindex.files.exchange import Change, Exchange, exchange_files
 from mqindex.report import Finding, RepairReport
+from mqindex.rocketmq import catalogue
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.diagnosis import Diagnosis, diagnose
 from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis, diagnose_queues
+from mqindex.rocketmq.checks.store_diagnosis import diagnose_store, of_the_log_as_read
 from mqindex.rocketmq.checks.unknown import refuse, wanted_settings
 from mqindex.rocketmq.mending.index_repair import mend_index, planned_actions
 from mqindex.rocketmq.mending.queue_repair import mend_queues, planned_queue_actions
@@ -66,7 +68,7 @@ def repair(
     ----------
     store : path of a store's root.
     deep : compare every entry of the index files with the log.
-    dry_run : only report it, write nothing.
+    dry_run : only report it, write nothing; as `verify`, also beside a running broker.
     parts : what to repair, of "index" and "consumequeue"; None: both.
     config, commitlog, hash_slot_num, index_num, broker_version : store options, as for `rebuild`.
     engine : where the stages run; None: `LocalEngine()`.
@@ -74,7 +76,8 @@ def repair(
     Returns
     -------
     RepairReport
-        `findings` are what is left after the repair (with `dry_run`: all), `actions` what was done.
+        `findings` of the index and the queues that are left after the repair (with `dry_run`: all), `actions` what was
+        done. What `verify` finds in the small files beside them, it alone reports: no log shows what they should be.
 
     Raises
     ------
@@ -108,8 +111,9 @@ def repair(
     require_capacity(found)
     report = start_report(RepairReport(options.root, dry_run=dry_run), found)
     if dry_run:
-        found_wrong = _diagnose(engine, found, wanted, deep, None)
-        report.findings = found_wrong.findings()
+        seen = diagnose_store(engine, found, deep=deep, split_size=SPLIT_SIZE)  # as verify: a broker may be writing
+        found_wrong = _chosen(engine, wanted, seen.index, seen.queues)
+        report.findings = of_the_log_as_read(engine, seen.walked, found_wrong.findings())
         report.actions = found_wrong.actions()
     else:
         with held(engine, stores.hold_lock, options.root), _scratch(engine, options) as scratch:
@@ -136,6 +140,7 @@ def undo_repair(store: str | os.PathLike[str], backup: str | os.PathLike[str]) -
     -------
     RepairReport
         `actions` are what was done, `out_files` what was put back, `backup` the new one, if anything went there.
+        `findings`: a warning for each file that a broker wrote to since; what it wrote is in the new backup only.
 
     Raises
     ------
@@ -158,7 +163,7 @@ def undo_repair(store: str | os.PathLike[str], backup: str | os.PathLike[str]) -
     """
     options = store_options(store)
     stores.require_store(options.root)
-    return take_back(options.root, backup, [options.root], partial(_held_and_swept, options))
+    return take_back(options.root, backup, [options.root], partial(_held_and_swept, options), catalogue.WRITTEN_SINCE)
 
 
 @contextmanager
@@ -192,14 +197,20 @@ class _Wrong:
         return max(part.messages for part in (self.index, self.queues) if part is not None)
 
 
-def _diagnose(engine: Engine, found: Survey, wanted: frozenset[str], deep: bool, scratch: str | None) -> _Wrong:
+def _diagnose(engine: Engine, found: Survey, wanted: frozenset[str], deep: bool, scratch: str) -> _Wrong:
     index = queues = None
     if "index" in wanted:
         index = diagnose(engine, found, deep=deep, split_size=SPLIT_SIZE, out=scratch)
     if "consumequeue" in wanted:
         queues = diagnose_queues(engine, found, deep=deep, split_size=SPLIT_SIZE)
-    refuse(wanted_settings(engine, index, queues))
-    return _Wrong(index, queues)
+    return _chosen(engine, wanted, index, queues)
+
+
+def _chosen(engine: Engine, wanted: frozenset[str], index: Diagnosis | None, queues: QueueDiagnosis | None) -> _Wrong:
+    """The parts that were asked for; an error where mending them takes a setting that nothing shows."""
+    wrong = _Wrong(index if "index" in wanted else None, queues if "consumequeue" in wanted else None)
+    refuse(wanted_settings(engine, wrong.index, wrong.queues))
+    return wrong
 
 
 def _scratch(engine: Engine, options: StoreOptions) -> AbstractContextManager[str]:

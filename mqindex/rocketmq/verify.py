@@ -11,18 +11,15 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import require_seen, run_one
-from mqindex.report import Finding, Report
-from mqindex.rocketmq import catalogue
-from mqindex.rocketmq.checks.log_check import Walked
+from mqindex.report import Report
 from mqindex.rocketmq.checks.side_check import SideCheck, check_sides
 from mqindex.rocketmq.checks.sidecar_check import check_sidecar, sidecars_to_check
 from mqindex.rocketmq.checks.start_check import check_start
-from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis, diagnose_store
+from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis, diagnose_store, of_the_log_as_read
 from mqindex.rocketmq.checks.unknown import wanted_settings
 from mqindex.rocketmq.mending.index_repair import planned_actions
 from mqindex.rocketmq.mending.queue_repair import planned_queue_actions
 from mqindex.rocketmq.options import StoreArguments, store_options
-from mqindex.rocketmq.pipeline.log_end import frames_end_now
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
 from mqindex.rocketmq.pipeline.survey import Survey, start_report, survey_in_place
 from mqindex.rocketmq.tally.split_tally import sampling
@@ -111,11 +108,7 @@ def examine(
     sides += [one for some in engine.map(check_sidecar, beside, name="check fences and filters") for one in some]
     unknown = [one.finding() for one in wanted_settings(engine, diagnosis.index, diagnosis.queues)]
     listed = list(dict.fromkeys([*diagnosis.index.findings, *diagnosis.queues.findings, *sides, *unknown]))
-    end = run_one(engine, frames_end_now, diagnosis.walked.survey, "look at the log's end")
-    if end > diagnosis.walked.end:
-        listed = [one for one in listed if one.kind not in catalogue.OF_LATER_MESSAGES]
-        listed.append(_growth(diagnosis.walked, end))
-    report.findings = listed
+    report.findings = of_the_log_as_read(engine, diagnosis.walked, listed)
     report.actions = planned_actions(diagnosis.index) + planned_queue_actions(diagnosis.queues)
     report.start = diagnosis.index.start
     report.entries = sum(one_file.entries for one_file in diagnosis.index.good)
@@ -124,11 +117,6 @@ def examine(
     report.bytes = diagnosis.index.survey.log_bytes
     report.seconds = time.perf_counter() - started
     return Examined(report, found, diagnosis, every)
-
-
-def _growth(walked: Walked, end: int) -> Finding:
-    path = walked.survey.spans[-1].path
-    return catalogue.LOG_GREW_MEANWHILE.finding(path, expected=f"its end at phy offset {walked.end}", got=end)
 
 
 def _sides(diagnosis: StoreDiagnosis) -> SideCheck:

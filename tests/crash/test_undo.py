@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -408,3 +409,24 @@ def test_a_partition_whose_undo_is_killed_at_any_call(runner: Runner, tmp_path: 
         assert state(copied) == before
         assert scraps(copied) == []
     assert at > 10
+
+
+def test_what_was_written_after_a_repair_is_told_when_it_is_taken_back(tmp_path: Path) -> None:
+    """A broker continues a file that is put in place; it never indexes again what is gone with that file."""
+    root = store("spoilt", tmp_path)
+    backup = rocketmq.repair(root, engine=ONE, **OPTIONS).backup
+    newest = max((root / "index").iterdir())
+    os.utime(newest, ns=(time.time_ns(), time.time_ns()))  # as a broker's put leaves it
+    report = rocketmq.undo_repair(root, str(backup))
+    found = [(one.severity, one.kind, one.path) for one in report.findings]
+    assert (report.ok, found) == (True, [("warning", "written-since-repair", str(newest))])
+    assert rocketmq.undo_repair(root, str(report.backup)).findings == []
+
+
+def test_a_partition_that_was_written_after_its_repair_likewise(tmp_path: Path) -> None:
+    root = partition(tmp_path)
+    backup = kafka.repair(root, **INTERVAL).backup
+    index = min(root.glob("*.timeindex"))
+    os.utime(index, ns=(time.time_ns(), time.time_ns()))
+    report = kafka.undo_repair(root, str(backup))
+    assert [(one.kind, one.path) for one in report.findings] == [("written-since-repair", str(index))]

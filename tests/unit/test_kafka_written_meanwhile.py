@@ -108,6 +108,24 @@ def test_what_is_written_into_the_zeros_of_a_preallocated_log_is_no_fault(batche
     assert report.ok and looks <= 2
 
 
+def test_a_transaction_index_that_came_between_the_listing_and_the_log_is_not_missing(tmp_path, monkeypatch) -> None:
+    writer = PartitionWriter(tmp_path / "build" / "topic-0", 10, index_interval=60)
+    append(writer)
+    partition = as_a_broker_has_it(writer, tmp_path / "logs" / "topic-0", 0)
+    for _ in range(8):
+        abort(writer)
+    later, opened = as_a_broker_has_it(writer, tmp_path / "later", 0), LogSegment.open
+    assert list(later.glob("*.txnindex")) and not list(partition.glob("*.txnindex"))
+
+    def open_later(path: str, **options: Any) -> LogSegment:
+        goes_on(partition, later)
+        return opened(path, **options)
+
+    monkeypatch.setattr(segment_check.LogSegment, "open", open_later)
+    report = verify(partition, index_interval_bytes=60)
+    assert [str(one) for one in report.findings if one.severity != "info"] == []
+
+
 def test_the_zeros_of_a_preallocated_log_are_no_fault(verified_while) -> None:
     report, looks = verified_while(append, preallocated=4096)
     assert {(one.severity, one.kind) for one in report.findings} == {

@@ -215,7 +215,7 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
             done.transactions = _transactions(check.files, done)
             done.grew = may_be_open and has_grown(segment, made)
             if done.grew:
-                done.transactions = _of_read_log(_transactions(_there(check.files), done), done)
+                done.transactions = _of_read_log(done.transactions, done)
     except MQIndexError as error:
         done.readable = False
         done.grew = isinstance(error, TruncatedFileError)  # a preallocated log loses its zeros when it is closed
@@ -244,13 +244,17 @@ def events_in(segment: LogSegment, made: Recovered) -> npt.NDArray[Any]:
 
 
 def _transactions(files: SegmentFiles, done: CheckedSegment) -> bytes | None:
-    """The bytes of the `.txnindex`, as many as there can be transactions, and one entry more."""
-    path = files.indexes.get(IndexKind.TRANSACTION)
-    if path is None:
+    """The bytes of the `.txnindex`, as many as there can be transactions, and one entry more; None: there is none.
+
+    A broker makes it for its first entry, perhaps after the directory was listed and before the log was read.
+    """
+    path = files.indexes.get(IndexKind.TRANSACTION) or files.place_of(IndexKind.TRANSACTION)
+    try:
+        with disk.named(path), open(path, "rb", buffering=0, opener=regular) as file:
+            data = file.read((done.batches + 2) * IndexKind.TRANSACTION.entry_size)
+            return data if data is not None else b""
+    except (FileNotFoundError, IsADirectoryError):
         return None
-    with disk.named(path), open(path, "rb", buffering=0, opener=regular) as file:
-        data = file.read((done.batches + 2) * IndexKind.TRANSACTION.entry_size)
-        return data if data is not None else b""
 
 
 def _of_read_log(data: bytes | None, done: CheckedSegment) -> bytes | None:

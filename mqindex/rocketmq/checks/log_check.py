@@ -6,7 +6,6 @@ A split is a task, as in `stages.extract`; here nothing is written.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,16 +17,16 @@ import numpy.typing as npt
 from mqindex._native.commit_log import Scanner
 from mqindex._native.guard import check_whole
 from mqindex.engines import Engine
-from mqindex.engines.tasks import run_one
 from mqindex.errors import MQIndexError
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq.checks.entry_check import EntryCheck, EntryRun, EntryStretch
 from mqindex.rocketmq.checks.expected_units import ExpectedUnits, needs_again
+from mqindex.rocketmq.checks.patience import Patience
 from mqindex.rocketmq.checks.unit_check import ExtReader, QueueRun, UnitCheck
 from mqindex.rocketmq.log.log_entries import Damage, FileWalk
 from mqindex.rocketmq.log.message import fault_error
-from mqindex.rocketmq.pipeline.log_end import find_after_end, frames_end_now
+from mqindex.rocketmq.pipeline.log_end import find_after_end
 from mqindex.rocketmq.pipeline.split_walk import SplitRange, SplitWalk, counts, walk_split
 from mqindex.rocketmq.pipeline.splits import Stitched, Stretch, cut, damage_finding, stitch
 from mqindex.rocketmq.pipeline.survey import Survey
@@ -239,30 +238,15 @@ def _ext_reader(directory: str | None) -> ExtReader | None:
 def _once_dispatched(
     engine: Engine, walked: Walked, checks: Sequence[LogCheck], runs: Sequence[LogRun]
 ) -> Sequence[LogRun]:
-    """The runs, checked again for units that a broker had in its log but not yet in the queues, if it is writing.
-
-    It waits for them as long as they get fewer from time to time, ten seconds at most.
-    """
-    until = time.monotonic() + _WAIT
-    done, absent = list(runs), _absent(runs)
-    looks = _LOOKS if absent and _grows(engine, walked) else 0
-    while absent and looks and time.monotonic() < until:
-        time.sleep(_BETWEEN_LOOKS)
+    """The runs, checked again for units that a broker had in its log but not yet in the queues, if it is writing."""
+    done, patience = list(runs), Patience(engine, walked.survey)
+    while patience.waits(_absent(done)):
         late = [at for at, run in enumerate(done) if _absent([run])]
         again = [_of_queues(checks, done[at], end=walked.end) for at in late]
         for at, looked in zip(late, engine.map(check_split, again, name="check again"), strict=True):
             if not looked.gone:
                 done[at] = replace(done[at], queues=looked.queues)
-        before, absent = absent, _absent(done)
-        looks = _LOOKS if absent < before else looks - 1
     return done
-
-
-_WAIT, _BETWEEN_LOOKS, _LOOKS = 10, 0.1, 30  # seconds; checks without progress: a broker may be short of processors
-
-
-def _grows(engine: Engine, walked: Walked) -> bool:
-    return run_one(engine, frames_end_now, walked.survey, "look at the log's end") > walked.end
 
 
 def _absent(runs: Sequence[LogRun]) -> int:

@@ -10,19 +10,22 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
-from mqindex.rocketmq import store
+from mqindex.report import Finding
+from mqindex.rocketmq import catalogue, store
 from mqindex.rocketmq.checks.check import Checked
 from mqindex.rocketmq.checks.diagnosis import Diagnosis, check_files, conclude
 from mqindex.rocketmq.checks.entry_check import EntryRun, EntryStretch
 from mqindex.rocketmq.checks.log_check import Walked, walk_log
+from mqindex.rocketmq.checks.patience import Patience
 from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis, diagnose_queues
 from mqindex.rocketmq.pipeline.log_end import frames_end_now
 from mqindex.rocketmq.pipeline.survey import Survey
 
-__all__ = ["StoreDiagnosis", "diagnose_store"]
+__all__ = ["StoreDiagnosis", "diagnose_store", "of_the_log_as_read"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +51,57 @@ def diagnose_store(
         engine, found, split_size, check_crc=deep, stretches=[one for one in stretches if one], every=every
     )
     doubtful = _beyond_end(found, walked, checked) | (_disagreeing(walked, checked) if deep else set())
-    end, index_files = run_one(engine, _now, walked.survey, "look at the log's end")
-    if end > walked.end:  # somebody is writing: what the newest file lacked of the log's end may be in it by now
-        known = set(found.index_files)
-        newer = [path for path in index_files if path not in known]
-        doubtful |= {*range(max(len(checked) - 1, 0), len(checked) + len(newer))}
-        walked.survey = replace(walked.survey, index_files=(*found.index_files, *newer))
-    again = sorted(doubtful)
-    for at, one in zip(again, check_files(engine, walked.survey, again, deep=deep, measure=measure), strict=True):
-        checked[at : at + 1] = [one]
+    look = partial(_look_again, engine, walked, checked, deep=deep, measure=measure)
+    look(doubtful, newest=run_one(engine, frames_end_now, walked.survey, "look at the log's end") > walked.end)
     index = conclude(engine, walked.survey, checked, list(walked.findings), split_size)
+    patience = Patience(engine, walked.survey)
+    while patience.waits(_not_yet_indexed(index)):
+        look(set(), newest=True)
+        index = conclude(engine, walked.survey, checked, list(walked.findings), split_size)
     queues = diagnose_queues(engine, found, deep=deep, split_size=split_size, walked=walked)
     return StoreDiagnosis(index, queues, walked)
 
 
-def _now(found: Survey) -> tuple[int, list[str]]:
-    """A task: where the log's frames end by now, and which index files there are."""
-    return frames_end_now(found), store.index_paths(found.options.index)
+def of_the_log_as_read(engine: Engine, walked: Walked, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings; if messages were written since the log's end was fixed, without those that they explain."""
+    end = run_one(engine, frames_end_now, walked.survey, "look at the log's end")
+    if end <= walked.end:
+        return list(findings)
+    grew = catalogue.LOG_GREW_MEANWHILE.finding(
+        walked.survey.spans[-1].path, expected=f"its end at phy offset {walked.end}", got=end
+    )
+    return [*(one for one in findings if one.kind not in catalogue.OF_LATER_MESSAGES), grew]
+
+
+def _look_again(
+    engine: Engine,
+    walked: Walked,
+    checked: list[Checked],
+    doubtful: set[int],
+    *,
+    newest: bool,
+    deep: bool,
+    measure: bool,
+) -> None:
+    """Check these files again. `newest`: and what a broker may have written to since: the last one, and new ones."""
+    if newest:
+        known = walked.survey.index_files
+        there = run_one(engine, store.index_paths, walked.survey.options.index, "look for new index files")
+        newer = [path for path in there if path not in set(known)]
+        doubtful |= {*range(max(len(checked) - 1, 0), len(checked) + len(newer))}
+        walked.survey = replace(walked.survey, index_files=(*known, *newer))
+    again = sorted(doubtful)
+    for at, one in zip(again, check_files(engine, walked.survey, again, deep=deep, measure=measure), strict=True):
+        checked[at : at + 1] = [one]
+
+
+def _not_yet_indexed(index: Diagnosis) -> int:
+    """How many entries are missing after the last file, if they are those that a running broker is about to write."""
+    last = [one for one in index.gaps if one.gap.before is None]
+    return sum(one.entries for one in last if one.gap.stretch.stop - one.gap.stretch.start <= _BACKLOG)
+
+
+_BACKLOG = 256 << 20  # bytes of log; no broker that works is further behind, and each look reads them again
 
 
 def _stretch(found: Survey, one: Checked) -> EntryStretch | None:
