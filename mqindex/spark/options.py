@@ -10,6 +10,8 @@ from difflib import get_close_matches
 from typing import Any
 from urllib.parse import unquote
 
+from mqindex._native.numbers import int64
+
 __all__ = ["SourceOptions", "local_path"]
 
 _PATHS = ("path", "paths")  # what `load()` gives
@@ -60,14 +62,15 @@ class SourceOptions:
         return default if text is None else text
 
     def integer(self, name: str, default: Any) -> Any:
-        """An option that is a whole number."""
+        """An option that is a whole number, of 64 bits."""
         text = self.text(name)
         if text is None:
             return default
         try:
-            return int(text)
+            number = int(text)
         except ValueError:
             raise ValueError(f"{name}: expected an integer, got {text!r}") from None
+        return int64(name, number)
 
     def positive(self, name: str) -> int | None:
         """An option that is 1 or more; None: not given."""
@@ -84,8 +87,8 @@ class SourceOptions:
         return text == "true"
 
 
-def local_path(path: str | os.PathLike[str]) -> str:
-    """The path for the system, from a path or a `file:` URL; other schemes are a `ValueError`.
+def local_path(path: str | os.PathLike[str], name: str = "path") -> str:
+    """The path for the system, from a path or a `file:` URL; other schemes are a `ValueError`. `name`: the argument's.
 
     >>> local_path("file:///data/my%20store"), local_path("store")
     ('/data/my store', 'store')
@@ -93,12 +96,20 @@ def local_path(path: str | os.PathLike[str]) -> str:
     Traceback (most recent call last):
     ValueError: path: s3:// is not read by this version: expected a path or a file:// URL, got 's3://bucket/store'
     """
-    text = os.fspath(path)
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str):
+        raise TypeError(f"{name}: expected a str or a path, got {text!r:.80}")
     scheme = _SCHEME.match(text)
-    if scheme is None:
-        return text
+    place = text if scheme is None else _place_of(text, scheme, name)
+    if "\0" in place:
+        raise ValueError(f"{name}: no file's name has a NUL: expected a path, got {text!r:.200}")
+    return place
+
+
+def _place_of(text: str, scheme: re.Match[str], name: str) -> str:
+    """The path in a URL."""
     place = re.sub(r"^//(localhost)?(?=/)", "", text[scheme.end() - 1 :])
     if scheme[1].lower() != "file" or place.startswith("//"):
         what = "a file:// URL with a host" if scheme[1].lower() == "file" else f"{scheme[1]}://"
-        raise ValueError(f"path: {what} is not read by this version: expected a path or a file:// URL, got {text!r}")
+        raise ValueError(f"{name}: {what} is not read by this version: expected a path or a file:// URL, got {text!r}")
     return unquote(place)

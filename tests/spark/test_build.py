@@ -118,3 +118,14 @@ def test_null_key_is_an_error_that_leaves_nothing(spark: Any, tmp_path: Path) ->
     with pytest.raises(ValueError, match="key: null in row 1 of a batch"):
         build_index(frame, tmp_path / "out", hash_slot_num=5, index_num=9)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kinds", [("string", "binary"), ("binary", "string"), ("binary", "binary")])
+def test_topic_and_key_may_be_binary(spark: Any, tmp_path: Path, kinds: tuple[str, str]) -> None:
+    frame = spark.createDataFrame(
+        [("T", "k", 1, 5)], "topic string, key string, phy_offset bigint, store_timestamp bigint"
+    )
+    topic, key = kinds
+    mixed = frame.selectExpr(f"cast(topic AS {topic})", f"cast(key AS {key})", "phy_offset", "store_timestamp")
+    build_index(mixed, tmp_path / "out", hash_slot_num=5, index_num=9)
+    assert index_bytes(tmp_path / "out") == expected([("T", "k", 1, 5, 0)], 5, 9)

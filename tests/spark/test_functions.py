@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from mqindex import rocketmq
 from mqindex.errors import GeometryError
 from mqindex.rocketmq import IndexService
 from mqindex.spark import hash_slot, key_hash, select_phy_offset
+from mqindex.spark.functions import rocketmq as functions
+from mqindex.spark.functions.rocketmq import Lookup
 from tests.reference.java import key_hash as reference_hash
 from tests.support.golden import case
 
@@ -57,8 +60,9 @@ def test_hashes_and_slots_are_java_s(spark: Any) -> None:
     )
     assert {row.key: row.hash for row in rows} == {key: None if key is None else reference_hash(key) for key in TRICKY}
     assert all(row.slot == (None if row.hash is None else row.hash % 7) for row in rows)
-    with pytest.raises(ValueError, match="n: expected 1 or more, got 0"):
-        hash_slot("key", 0)
+    for n in (0, 2**31, 2.5, True, "7"):
+        with pytest.raises((ValueError, TypeError), match=r"^n: expected a whole number from 1 to 2147483647, got "):
+            hash_slot("key", n)  # type: ignore[arg-type]
 
 
 def test_sql_functions_answer_as_the_column_functions(registered: Any, golden: Path) -> None:
@@ -115,3 +119,45 @@ def test_a_null_without_a_type_stays_null(registered: Any, golden: Path) -> None
 def test_keys_of_another_type_are_told(registered: Any) -> None:
     with pytest.raises(Exception, match="key: expected a string, got int32"):
         registered.sql("select key_hash(5)").collect()
+
+
+@pytest.mark.parametrize("n", ["5000000000", "0", "2.5", "true", "'a'"])
+def test_a_number_of_slots_that_no_broker_has_is_told(registered: Any, n: str) -> None:
+    """`true` was 1, and 2.5 a divisor."""
+    with pytest.raises(Exception, match="n: expected a whole number from 1 to 2147483647, got "):
+        registered.sql(f"select hash_slot('T#k', {n})").collect()
+
+
+def test_sql_functions_with_other_arguments_are_told_by_their_names(registered: Any) -> None:
+    """`register_functions.<locals>.select()` missed an argument `keys`."""
+    for call, missing in (
+        ("select_phy_offset('T#k')", "key"),
+        ("hash_slot('T#k')", "n"),
+        ("offset_for_timestamp('/orders-0')", "timestamp"),
+    ):
+        name = call.partition("(")[0]
+        with pytest.raises(Exception, match=rf"TypeError: {name}\(\) missing 1 required .* '{missing}'"):
+            registered.sql(f"select {call}").collect()
+
+
+def test_links_that_lead_nowhere_and_files_that_go_do_not_fail_a_look_up(tmp_path: Path, monkeypatch: Any) -> None:
+    """As `IndexService.open`, which skips the one, and opens what a broker has left."""
+    keys = pa.array(["T#k"])
+    for number in range(2):
+        with IndexService.open(tmp_path, hash_slot_num=5, index_num=2, writable=True) as service:
+            service.build_index("T", ["k"], [number], [1000 + number])
+            service.flush()
+    (tmp_path / "notes").symlink_to(tmp_path / "nothing")
+    with pytest.warns(UserWarning, match="its name is not a number"):
+        assert Lookup(tmp_path)(keys).to_pylist() == [[1, 0]]
+    (tmp_path / "notes").unlink()
+    listed, first = functions.index_paths, min(tmp_path.iterdir())
+
+    def then_delete(directory: str) -> list[str]:
+        paths = listed(directory)
+        first.unlink()
+        return paths
+
+    monkeypatch.setattr(functions, "index_paths", then_delete)
+    assert Lookup(tmp_path)(keys).to_pylist() == [[1]]
+    functions._opened.cache_clear()

@@ -66,3 +66,11 @@ def test_what_cannot_be_asked_is_told(spark: Any, mono: Path) -> None:
         frame.select(offset_for_timestamp(mono)("word")).collect()
     with pytest.raises(Exception, match="directory: expected a Kafka partition's, got"):
         frame.select(offset_for_timestamp(mono.parent)("ms")).collect()
+
+
+def test_a_link_that_leads_nowhere_does_not_fail_a_look_up(spark: Any, mono: Path) -> None:
+    late = MONO.truth["segments"][-1]["timeIndex"][-1][0]
+    frame, find = times_frame(spark, [late]), offset_for_timestamp(mono)
+    expected = frame.select(find("ms").alias("o")).collect()
+    (mono / "notes").symlink_to(mono / "nothing")
+    assert frame.select(find("ms").alias("o")).collect() == expected

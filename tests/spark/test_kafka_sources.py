@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from mqindex.errors import FormatError
 from mqindex.kafka import LogSegment
 from mqindex.spark.sources import kafka_log as kafka_log_source
+from mqindex.spark.sources.kafka_index import KafkaIndexSource
 from mqindex.spark.sources.kafka_log import KafkaLogSource
 from tests.support.golden_kafka import PartitionCase
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
@@ -256,3 +258,71 @@ def test_what_is_nothing_of_kafka_is_refused(registered: Any, tmp_path: Path, so
     for path, words in ((tmp_path, "neither a partition nor a log dir"), (tmp_path / "notes.txt", "no base offset")):
         with pytest.raises(Exception, match=words):
             registered.read.format(source).load(str(path)).count()
+
+
+@pytest.fixture
+def torn(long: Path) -> Path:
+    """The partition `long` whose first segment ends in a part of its last batch."""
+    path = long / f"{0:020d}.log"
+    with open(path, "r+b") as file:
+        file.truncate(path.stat().st_size - 20)
+    return long
+
+
+def test_a_torn_batch_before_the_partition_s_end_fails_the_query(torn: Path) -> None:
+    """Its rows were missing in silence."""
+    with LogSegment.open(torn / f"{0:020d}.log") as segment:
+        batches = segment.batches()
+        end = int(batches["position"][-1] + batches["size"][-1])
+        left = segment.size - end
+    said = (
+        f"the log ends too early: torn batch: .*{0:020d}.log at byte {end}: expected a whole batch, got a part of one"
+    )
+    with pytest.raises(FormatError, match=f"{said}, {left} bytes; .*failOnDataLoss=false"):
+        offsets_of(torn)
+    assert offsets_of(torn, failOnDataLoss="false")[1] == [*range(399), 400]
+
+
+def test_a_torn_batch_at_the_partition_s_end_is_what_a_broker_is_writing(torn: Path) -> None:
+    (torn / f"{400:020d}.log").unlink()
+    assert offsets_of(torn)[1] == list(range(399))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kafka_log_source, "TASK_BYTES", 5000)
+        assert offsets_of(torn)[1] == list(range(399))
+
+
+def test_a_length_that_leads_out_of_a_task_s_range_is_damage(long: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looked like a torn batch, and the rest of the range was missing in silence."""
+    monkeypatch.setattr(kafka_log_source, "TASK_BYTES", 20_000)
+    (long / f"{400:020d}.log").unlink()
+    path = long / f"{0:020d}.log"
+    with LogSegment.open(path) as segment:
+        where = segment.translate_offset(50)
+    assert where is not None
+    content = bytearray(path.read_bytes())
+    content[where.position + 8 : where.position + 12] = (2**30).to_bytes(4, "big")
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=f"torn batch: .* at byte {where.position}"):
+        offsets_of(long)
+
+
+def test_an_index_that_is_cut_after_the_plan_gives_the_entries_that_are_left(long: Path) -> None:
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    for index, ending in (("offset", "index"), ("time", "timeindex")):
+        schema = StructType([StructField("offset", LongType())])
+        reader = KafkaIndexSource({"path": str(long / f"{0:020d}.{ending}"), "index": index}).reader(schema)
+        tasks = reader.partitions()
+        for left in (3, 0):
+            with open(long / f"{0:020d}.{ending}", "r+b") as file:
+                file.truncate(left * (8 if index == "offset" else 12))
+            found = [batch.num_rows for task in tasks for batch in reader.read(task)]
+            assert sum(found) == left
+
+
+@pytest.mark.parametrize("option", ["startOffset", "endOffset"])
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1])
+def test_an_offset_of_more_than_64_bits_is_told(long: Path, option: str, number: int) -> None:
+    """Arrow found no kernel, or there were no rows."""
+    with pytest.raises(OverflowError, match=f"^{option}: expected 64 bits, got {number}$"):
+        offsets_of(long, **{option: str(number)})

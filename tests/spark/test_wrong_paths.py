@@ -14,6 +14,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from mqindex.errors import BadMagicError, FileStateError
 from mqindex.rocketmq import IndexService
+from mqindex.spark import build_partition, offset_for_timestamp, select_partition, select_phy_offset
 from mqindex.spark.functions import rocketmq as functions
 from mqindex.spark.functions.rocketmq import Lookup
 from mqindex.spark.sources import register as sources
@@ -184,3 +185,24 @@ def test_no_path_of_several_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="path: expected a directory"):
         sources.CommitLogSource({"paths": "[]"}).reader(StructType([]))
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("url", ["a\0b", "file:///a%00b"])
+def test_a_path_with_a_nul_is_told(url: str) -> None:
+    """It was an embedded null byte somewhere."""
+    for source in (*STORES, *KAFKA):
+        with pytest.raises(ValueError, match=r"^path: no file's name has a NUL: expected a path, got "):
+            rows(source, url)
+    with pytest.raises(ValueError, match=r"^index_dir: no file's name has a NUL"):
+        Lookup(url)
+
+
+@pytest.mark.parametrize("wrong", [b"/data/store", None, 5])
+def test_a_path_of_another_type_is_told_by_the_argument(wrong: Any) -> None:
+    for function in (select_phy_offset, select_partition):
+        with pytest.raises(TypeError, match=r"^index_dir: expected a str or a path, got "):
+            function(wrong)
+    with pytest.raises(TypeError, match=r"^directory: expected a str or a path, got "):
+        offset_for_timestamp(wrong)
+    with pytest.raises(TypeError, match=r"^out: expected a str or a path, got "):
+        build_partition(wrong, hash_slot_num=5, index_num=9)

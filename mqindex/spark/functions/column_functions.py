@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["by_value", "column_function", "directory_state"]
+from mqindex.files import disk
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["by_value", "column_function", "files_state", "register_function"]
 
 
 def column_function(function: Callable[..., pa.Array], result: Any) -> Any:
@@ -28,11 +32,23 @@ def column_function(function: Callable[..., pa.Array], result: Any) -> Any:
     return functions.pandas_udf(by_pandas, result)  # type: ignore[attr-defined]
 
 
+def register_function(spark: SparkSession, name: str, function: Callable[..., pa.Array], result: Any) -> None:
+    """`function` as a function of SQL: Python's error about its arguments is about `name`."""
+    function.__name__ = function.__qualname__ = name
+    spark.udf.register(name, column_function(function, result))
+
+
 def _from_pandas(column: Any) -> pa.Array:
     array = pa.Array.from_pandas(column)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
+    if pa.types.is_floating(array.type) and array.null_count and _is_whole(array):
+        return array.cast(pa.int64())  # pandas had made floats of integers with nulls
     return array.cast(pa.string()) if pa.types.is_null(array.type) else array
+
+
+def _is_whole(array: pa.Array) -> bool:
+    return bool(pc.all(pc.equal(array, pc.round(array))).as_py())
 
 
 def by_value(
@@ -53,8 +69,10 @@ def by_value(
     return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(places))))
 
 
-def directory_state(directory: str) -> tuple[tuple[str, int, int], ...]:
-    """A value that changes when files are added, removed, replaced or grow: their names, inode numbers and lengths."""
-    with os.scandir(directory) as entries:
-        files = [(entry.name, entry.stat()) for entry in entries]
-    return tuple(sorted((name, stat.st_ino, stat.st_size) for name, stat in files))
+def files_state(paths: Iterable[str]) -> tuple[tuple[str, int, int], ...]:
+    """A value that changes when files are added, removed, replaced or grow: their names, inode numbers and lengths.
+
+    A file that is gone by now, and a link that leads nowhere, are left out.
+    """
+    found = [(path, disk.status(path)) for path in sorted(paths)]
+    return tuple((path, stat.st_ino, stat.st_size) for path, stat in found if stat is not None)

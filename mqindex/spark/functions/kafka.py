@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from mqindex.spark.functions.column_functions import by_value, column_function, directory_state
+from mqindex.spark.functions.column_functions import by_value, column_function, files_state, register_function
 from mqindex.spark.options import local_path
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def offset_for_timestamp(directory: str | os.PathLike[str]) -> Callable[[Column 
     >>> [row.offset for row in times.select(offsets("ms").alias("offset")).collect()]
     [628, None]
     """
-    place = local_path(directory)
+    place = local_path(directory, "directory")
 
     def find(timestamps: pa.Array) -> pa.Array:
         return _offsets(place, timestamps)
@@ -60,10 +60,12 @@ def offset_for_timestamp(directory: str | os.PathLike[str]) -> Callable[[Column 
 def register_kafka_functions(spark: SparkSession) -> None:
     """The SQL function `offset_for_timestamp(directory, timestamp)`."""
 
-    def find(directory: pa.Array, timestamps: pa.Array) -> pa.Array:
-        return by_value(directory, timestamps, lambda where, some: _offsets(local_path(where), some), pa.int64())
+    def find(directory: pa.Array, timestamp: pa.Array) -> pa.Array:
+        return by_value(
+            directory, timestamp, lambda where, some: _offsets(local_path(where, "directory"), some), pa.int64()
+        )
 
-    spark.udf.register("offset_for_timestamp", column_function(find, _long_type()))
+    register_function(spark, "offset_for_timestamp", find, _long_type())
 
 
 def _offsets(directory: str, timestamps: pa.Array) -> pa.Array:
@@ -73,7 +75,7 @@ def _offsets(directory: str, timestamps: pa.Array) -> pa.Array:
         raise ValueError(f"timestamp: expected ms since the epoch, a bigint, got {kind}")
     asked = timestamps.cast(pa.int64())
     valid = asked.is_valid().to_numpy(zero_copy_only=False)
-    log = _opened(directory, directory_state(directory))
+    log = _opened(directory, files_state(os.path.join(directory, name) for name in os.listdir(directory)))
     _, offsets = log.offsets_for_timestamps(asked.fill_null(0).to_numpy()[valid])
     found = np.full(len(asked), -1, np.int64)
     found[valid] = offsets

@@ -16,7 +16,7 @@ from mqindex.rocketmq import IndexService
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.spark.functions.rocketmq import Lookup
 from mqindex.spark.options import local_path
-from mqindex.spark.rows import ENTRY_COLUMNS, as_batches, index_keys, int64_column, only_key
+from mqindex.spark.rows import ENTRY_COLUMNS, OF_KEYS, as_batches, index_keys, int64_column, only_key
 
 __all__ = ["build_partition", "select_partition"]
 
@@ -36,7 +36,12 @@ def select_partition(
     """A function over the keys of a partition: each key with its physical offsets, newest first.
 
     It takes record batches or rows with `key` (or nothing but keys) and yields the same kind with `key` and
-    `phy_offsets`. The options are those of `select_phy_offset`.
+    `phy_offsets`; the offsets of a null key are null. A row is a Row, a dict, a tuple whose first value is the key, or
+    the key itself. The options are those of `select_phy_offset`.
+
+    Raises
+    ------
+    ValueError, TypeError : when it runs, a row has no `key`, or one that is no text; the message names the row
 
     Examples
     --------
@@ -47,7 +52,7 @@ def select_partition(
     >>> keys.rdd.mapPartitions(look_up).count()
     1
     """
-    lookup = Lookup(os.fspath(index_dir), topic, max_num, begin, end, hash_slot_num, index_num)
+    lookup = Lookup(index_dir, topic, max_num, begin, end, hash_slot_num, index_num)
 
     def select(elements: Iterator[Any]) -> Iterator[Any]:
         columnar, batches = as_batches(elements, ("key",))
@@ -62,7 +67,9 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
     """A function over the entries of a partition: they become index files of their own in `out/part-<n>/index/`.
 
     It takes record batches or rows with `key` (or `topic` and `key`), `phy_offset` and `store_timestamp`, puts them in
-    their order as the broker would, and yields one (path, entries) a file; an empty partition yields nothing.
+    their order as the broker would, and yields one (path, entries) a file; an empty partition yields nothing. A row is
+    a Row, a dict, or a tuple (key, phy_offset, store_timestamp); all rows of a partition must have the same of these
+    columns. Offsets and times (ms since the epoch) are integers; no other type is converted.
 
     Parameters
     ----------
@@ -72,6 +79,8 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
     Raises
     ------
     OutputExistsError : when it runs, a `part-<n>` is there and holds something else
+    ValueError : a column is missing, in a batch or in a row; a null
+    TypeError : a column, or a row's value, is of another type
 
     Notes
     -----
@@ -86,12 +95,12 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
     >>> entries.mapInArrow(build, "path string, entries bigint").select("entries").collect()
     [Row(entries=2)]
     """
-    where = os.path.abspath(local_path(out))
+    where = os.path.abspath(local_path(out, "out"))
 
     def build(elements: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
 
-        columnar, batches = as_batches(elements, ENTRY_COLUMNS)
+        columnar, batches = as_batches(elements, ENTRY_COLUMNS, OF_KEYS)
         context = TaskContext.get()
         target = os.path.join(where, f"part-{0 if context is None else context.partitionId()}")
         entries = _build(batches, where, target, hash_slot_num, index_num)

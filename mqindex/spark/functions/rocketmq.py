@@ -9,14 +9,18 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from mqindex import rocketmq
+from mqindex.columns.limits import whole_number_from
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
-from mqindex.spark.functions.column_functions import by_value, column_function, directory_state
+from mqindex.rocketmq.log.expiry import read_again
+from mqindex.rocketmq.store import index_paths
+from mqindex.spark.functions.column_functions import by_value, column_function, files_state, register_function
 from mqindex.spark.functions.kafka import register_kafka_functions
 from mqindex.spark.options import local_path
 from mqindex.spark.store_paths import index_directory
@@ -66,7 +70,7 @@ def select_phy_offset(
     [[125657, 125657, 124833, 121465, 114877], []]
     >>> df.select("key", offsets("key").alias("phy_offsets"))  # doctest: +SKIP
     """
-    lookup = Lookup(os.fspath(index_dir), topic, max_num, begin, end, hash_slot_num, index_num)
+    lookup = Lookup(index_dir, topic, max_num, begin, end, hash_slot_num, index_num)
 
     def select(keys: pa.Array) -> pa.Array:
         return lookup(keys)
@@ -84,24 +88,27 @@ def key_hash(column: Column | str) -> Column:
     >>> keys.select(key_hash("key").alias("hash"), hash_slot("key", 5_000_000).alias("slot")).first()
     Row(hash=638347386, slot=3347386)
     """
-    hashed: Column = _key_hash_function()(column)
+
+    def hashes(keys: pa.Array) -> pa.Array:
+        return _hashes(keys)
+
+    hashed: Column = column_function(hashes, _int_type())(column)
     return hashed
 
 
 def hash_slot(column: Column | str, n: int) -> Column:
     """The slot of each key (`topic#key`) of `column` in an index file of `n` slots, as int; null stays null.
 
-    Source: RocketMQ 4.9.3, `IndexFile.putKey`.
+    `n` is a whole number from 1 to 2147483647, as a broker's. Source: RocketMQ 4.9.3, `IndexFile.putKey`.
 
     >>> keys = spark.createDataFrame([("TopicTest#MessageKey",)], "key string")
     >>> keys.select(hash_slot("key", 1000).alias("slot")).first()
     Row(slot=386)
     """
-    if n < 1:
-        raise ValueError(f"n: expected 1 or more, got {n}")
+    count = whole_number_from(1, "n", n)
 
     def slot(keys: pa.Array) -> pa.Array:
-        return _slots(keys, n)
+        return _slots(keys, count)
 
     chosen: Column = column_function(slot, _int_type())(column)
     return chosen
@@ -110,15 +117,18 @@ def hash_slot(column: Column | str, n: int) -> Column:
 def register_functions(spark: SparkSession) -> None:
     """SQL functions of both brokers: `key_hash`, `hash_slot`, `select_phy_offset`, and `offset_for_timestamp`."""
 
-    def slot(keys: pa.Array, n: pa.Array) -> pa.Array:
-        return by_value(n, keys, lambda count, some: _slots(some, _positive(count)), pa.int32())
+    def hashes(key: pa.Array) -> pa.Array:
+        return _hashes(key)
 
-    def select(index_dir: pa.Array, keys: pa.Array) -> pa.Array:
-        return by_value(index_dir, keys, lambda where, some: Lookup(where)(some), _OFFSETS)
+    def slot(key: pa.Array, n: pa.Array) -> pa.Array:
+        return by_value(n, key, lambda count, some: _slots(some, whole_number_from(1, "n", count)), pa.int32())
 
-    spark.udf.register("key_hash", _key_hash_function())
-    spark.udf.register("hash_slot", column_function(slot, _int_type()))
-    spark.udf.register("select_phy_offset", column_function(select, _offsets_type()))
+    def select(index_dir: pa.Array, key: pa.Array) -> pa.Array:
+        return by_value(index_dir, key, lambda where, some: Lookup(where)(some), _OFFSETS)
+
+    register_function(spark, "key_hash", hashes, _int_type())
+    register_function(spark, "hash_slot", slot, _int_type())
+    register_function(spark, "select_phy_offset", select, _offsets_type())
     register_kafka_functions(spark)
 
 
@@ -130,7 +140,7 @@ class Lookup:
 
     def __init__(
         self,
-        index_dir: str,
+        index_dir: str | os.PathLike[str],
         topic: str | None = None,
         max_num: int = 64,
         begin: int = 0,
@@ -138,14 +148,14 @@ class Lookup:
         hash_slot_num: int | None = None,
         index_num: int | None = None,
     ) -> None:
-        self.index_dir, self.geometry = local_path(index_dir), (hash_slot_num, index_num)
+        self.index_dir, self.geometry = local_path(index_dir, "index_dir"), (hash_slot_num, index_num)
         self.topic = topic
         self.limits = {"max_num": max_num, "begin": begin, "end": end}
 
     def __call__(self, keys: pa.Array) -> pa.Array:
         keys = _texts(keys)
         home = index_directory(self.index_dir)
-        service = _opened(home, *self.geometry, directory_state(home))
+        service = _opened(home, *self.geometry, files_state(index_paths(home)))
         hits = service.query_offsets(self.topic, keys.drop_null() if keys.null_count else keys, **self.limits)
         return pa.array(hits).cast(_OFFSETS) if not keys.null_count else _spread(hits, keys)
 
@@ -153,7 +163,7 @@ class Lookup:
 @functools.lru_cache(maxsize=OPEN_DIRECTORIES)
 def _opened(index_dir: str, hash_slot_num: int | None, index_num: int | None, state: Any) -> rocketmq.IndexService:
     """One opened service per worker process for each state of a directory."""
-    return rocketmq.IndexService.open(index_dir, hash_slot_num=hash_slot_num, index_num=index_num)
+    return read_again(partial(rocketmq.IndexService.open, index_dir, hash_slot_num=hash_slot_num, index_num=index_num))
 
 
 def _spread(hits: Any, keys: pa.Array) -> pa.Array:
@@ -189,19 +199,6 @@ def _slots(keys: pa.Array, n: int) -> pa.Array:
     hashes = _hashes(keys)
     slots = hashes.fill_null(0).to_numpy() % n
     return pa.array(slots.astype(np.int32), mask=hashes.is_null().to_numpy(zero_copy_only=False))
-
-
-def _positive(n: int) -> int:
-    if n < 1:
-        raise ValueError(f"hash_slot(key, n): expected an n of 1 or more, got {n}")
-    return n
-
-
-def _key_hash_function() -> Any:
-    def hashes(keys: pa.Array) -> pa.Array:
-        return _hashes(keys)
-
-    return column_function(hashes, _int_type())
 
 
 def _int_type() -> Any:

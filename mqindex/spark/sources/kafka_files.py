@@ -39,12 +39,16 @@ class SegmentOf:
 
 @dataclass(frozen=True)
 class SegmentRange:
-    """What begins in [start, stop) of a segment's file `path`: bytes of a log, entries of an index."""
+    """What begins in [start, stop) of a segment's file `path`: bytes of a log, entries of an index.
+
+    `open_end`: nothing of the partition's log comes after it, so that a broker may be writing there.
+    """
 
     of: SegmentOf
     path: str
     start: int
     stop: int
+    open_end: bool = False
 
 
 def segments_in(path: str, extension: str) -> Iterator[SegmentOf]:

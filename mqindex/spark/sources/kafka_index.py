@@ -38,12 +38,17 @@ class _Table(NamedTuple):
 
 def _by_offset(path: str, base_offset: int, start: int, stop: int) -> Mapping[str, Any]:
     with OffsetIndex.open(path, base_offset=base_offset) as index:
-        return dict(index.entries(start, stop))
+        return _left(index, start, stop)
 
 
 def _by_time(path: str, base_offset: int, start: int, stop: int) -> Mapping[str, Any]:
     with TimeIndex.open(path, base_offset=base_offset) as index:
-        return dict(index.entries(start, stop))
+        return _left(index, start, stop)
+
+
+def _left(index: OffsetIndex | TimeIndex, start: int, stop: int) -> Mapping[str, Any]:
+    """Of the entries [start, stop) those that the file still has: a broker may have cut it since it was planned."""
+    return dict(index.entries(min(start, len(index)), min(stop, len(index))))
 
 
 def _aborted(path: str, base_offset: int, start: int, stop: int) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mqindex._words import plural
 from mqindex.errors import FormatError, MQIndexError
 from mqindex.files.regular import regular
 from mqindex.kafka import LogSegment
@@ -104,7 +105,7 @@ class _LogReader(RangeReader):
                     continue
                 borders = [0, *(_borders(of, log, size) if self.fail else ()), size]
                 for start, stop in pairwise(borders):
-                    yield SegmentRange(of, log, start, stop)
+                    yield SegmentRange(of, log, start, stop, open_end=stop == size and end > MAX_OFFSET)
 
     def tables(self, partition: Ranges) -> Iterator[pa.Table]:
         for one in partition.ranges:
@@ -119,8 +120,6 @@ class _LogReader(RangeReader):
                 except FormatError:
                     if self.fail:
                         raise
-                if self.fail:
-                    _require_zeros(segment)
 
     def _records(self, segment: LogSegment, one: SegmentRange) -> Iterator[pa.Table]:
         names = tuple(sorted({"offset", *self.schema.names} - PLACE.keys()))
@@ -140,7 +139,16 @@ class _LogReader(RangeReader):
     def _isolated(self, segment: LogSegment, one: SegmentRange) -> Iterator[Iterator[npt.NDArray[Any]]]:
         """The batches of a range that a consumer of the isolation level gets."""
         with visible_to(self.isolation, os.path.dirname(one.path)) as visible:
-            yield map(visible, segment.batch_arrays(one.start, one.stop, check_crc=self.check_crc))
+            yield map(visible, self._arrays(segment, one))
+
+    def _arrays(self, segment: LogSegment, one: SegmentRange) -> Iterator[npt.NDArray[Any]]:
+        """The batches of a range; an error where it ends too early, and `failOnDataLoss` is set."""
+        end = min(one.start, segment.size)
+        for rows in segment.batch_arrays(end, one.stop, check_crc=self.check_crc):
+            yield rows
+            end = int(rows["position"][-1] + rows["size"][-1])
+        if self.fail:
+            _require_whole(segment, one, end)
 
     def _within(self, table: pa.Table, first: Any, last: Any) -> pa.Table:
         if self.start <= 0 and self.stop == MAX_OFFSET:
@@ -177,11 +185,15 @@ def _is_batch(segment: LogSegment, position: int) -> bool:
     return batches.num_rows == 1 and int(batches["base_offset"][0]) > segment.base_offset
 
 
-def _require_zeros(segment: LogSegment) -> None:
-    """Raise unless only zeros follow the last batch, as in a preallocated log: all else is damage."""
-    if not segment.damage:
+def _require_whole(segment: LogSegment, one: SegmentRange, end: int) -> None:
+    """Raise where the batches of a range end at `end`, before it does, unless only zeros follow: a preallocated log.
+
+    A batch of which a part is there is what a broker leaves that is writing it, at the end of its partition only.
+    """
+    if not segment.damage and (one.open_end or end >= one.stop):
         return
-    kind, at, name, expected, got = segment.damage[0]
+    torn = "torn batch", end, None, "a whole batch", f"a part of one, {plural(segment.size - end, 'byte')}"
+    kind, at, name, expected, got = segment.damage[0] if segment.damage else torn
     with open(segment.path, "rb", opener=regular) as file:
         file.seek(at)
         while block := file.read(1 << 20):
@@ -204,8 +216,9 @@ class KafkaLogSource(FileSource):
     `producer_epoch` and `sequence`; only what it names is decoded. `startOffset` and `endOffset` limit the offsets.
     `checkCrc=true` compares every batch with its checksum.
 
-    A bad batch fails the query, unless nothing but zeros follow; with `failOnDataLoss=false` its segment ends there,
-    as after a broker's recovery. `mqindex.kafka.verify` reports it.
+    A bad batch fails the query, unless nothing but zeros follow. So does a part of a batch, except at the partition's
+    end, where a broker may be writing; one `.log` by itself counts as a whole partition. With `failOnDataLoss=false` a
+    segment ends there, as after a broker's recovery. `mqindex.kafka.verify` reports it.
     """
 
     NAME = "kafka_log"

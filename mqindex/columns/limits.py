@@ -1,0 +1,46 @@
+"""Whole numbers that callers give, one at a time, and between which limits they must be."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mqindex._native.numbers import int64, whole_number
+
+__all__ = ["INT_MAX", "no_whole_number", "whole_count", "whole_number_from"]
+
+INT_MAX: Final = 2**31 - 1
+"""The largest int of a broker, which is written in Java."""
+
+
+def whole_number_from(least: int, name: str, value: Any) -> int:
+    """A whole number of any type from `least` to `INT_MAX`; `TypeError` or `ValueError`, naming the argument: else.
+
+    >>> whole_number_from(1, "index_num", 0)
+    Traceback (most recent call last):
+    ValueError: index_num: expected a whole number from 1 to 2147483647, got 0
+    """
+    try:
+        number = whole_number(name, value)
+    except TypeError:
+        raise TypeError(no_whole_number(least, name, value)) from None
+    if not least <= number <= INT_MAX:
+        raise ValueError(no_whole_number(least, name, value))
+    return number
+
+
+def no_whole_number(least: int, name: str, value: Any) -> str:
+    """The sentence about a value that is none of these numbers."""
+    return f"{name}: expected a whole number from {least} to {INT_MAX}, got {value!r:.60}"
+
+
+def whole_count(name: str, value: Any) -> int:
+    """A whole number of 64 bits that is not negative, as the calls of a single key take it.
+
+    >>> whole_count("max_num", -1)
+    Traceback (most recent call last):
+    ValueError: max_num: expected 0 or more, got -1
+    """
+    number = int64(name, whole_number(name, value))
+    if number < 0:
+        raise ValueError(f"{name}: expected 0 or more, got {number}")
+    return number
