@@ -46,9 +46,10 @@ uint32_t mqi_fence_check(const mqi_index_file *f, const mqi_fence *fence) {
     return MQI_NO_PAGE;
 }
 
-int mqi_fence_current(const mqi_index_file *f, int32_t covered) {
+int mqi_fence_current(const mqi_index_file *f, int32_t covered, const uint8_t *header) {
     static const uint8_t none[MQI_ENTRY_SIZE];
     if (mqi_acquire32(f->base + MQI_INDEX_COUNT) != covered + 1) return 0;
+    if (memcmp(f->base, header, MQI_INDEX_HEADER_SIZE) != 0) return 0;
     return covered + 1 >= f->index_num || memcmp(mqi_entry_at(f, covered + 1), none, sizeof none) == 0;
 }
 

@@ -31,8 +31,9 @@ void mqi_fence_build(const mqi_index_file *f, int32_t covered, uint8_t *first_sl
 /* The first page whose slot is another, or MQI_NO_PAGE. */
 uint32_t mqi_fence_check(const mqi_index_file *f, const mqi_fence *fence);
 
-/* Whether all entries are covered: nothing was appended, not even by a put that a kill cut short. */
-int mqi_fence_current(const mqi_index_file *f, int32_t covered);
+/* Whether the file's header is still `header`, of MQI_INDEX_HEADER_SIZE bytes, and all entries are covered: nothing was
+ * appended, not even by a put that a kill cut short. */
+int mqi_fence_current(const mqi_index_file *f, int32_t covered, const uint8_t *header);
 /* Which page, counted from that of entry 1, the newest entry of a slot begins in, or MQI_NO_PAGE. */
 uint32_t mqi_fence_find(const mqi_fence *fence, uint32_t slot);
 /* The newest entry of the slot if it begins in that page, else 0. */

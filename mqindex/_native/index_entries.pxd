@@ -82,6 +82,7 @@ cdef class IndexEntries:
         self, const int32_t* hashes, const int64_t* phy_offsets, const int64_t* store_timestamps, Py_ssize_t n
     ) except -1
     cdef bint put_waiting(self, int32_t h, int64_t phy_offset, int64_t store_timestamp) except -1
+    cdef int32_t head_of(self, int32_t key_hash) except -2
     cdef object select_phy_offset(self, object key, int64_t max_num, int64_t begin, int64_t end)
     cdef object select_more(self, mqi_walk* walk, const int64_t* few)
     cdef object select_many(

@@ -233,6 +233,17 @@ cdef class IndexEntries:
         self.leave(True)
         return stored == 1
 
+    cdef int32_t head_of(self, int32_t key_hash) except -2:
+        """As `ChainHeads.head`, which may run Python code: another thread may close the file meanwhile."""
+        cdef int32_t head
+        self.enter(False)
+        try:
+            head = self.heads.head(&self.file, key_hash)
+        finally:
+            self.leave(False)
+        self.require_open()
+        return head
+
     cdef object select_phy_offset(self, object key, int64_t max_num, int64_t begin, int64_t end):
         cdef int64_t few[FEW]
         cdef mqi_walk walk
@@ -243,7 +254,7 @@ cdef class IndexEntries:
             refuse_max_num(max_num)
         with cython.critical_section(self):
             self.require_open()
-            head = -1 if self.heads is None else self.heads.head(&self.file, h)
+            head = -1 if self.heads is None else self.head_of(h)
             if head < 0:
                 mqi_index_walk_start(&self.file, &walk, h, max_num, begin, end)
             else:

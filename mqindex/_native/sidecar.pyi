@@ -18,6 +18,9 @@ class ColdSearch(ChainHeads):
         checksum: int,
         partitions: int,
         hash_slot_num: int,
+        header: bytes,
+        fd: int,
+        fits: Callable[[], bool],
         in_memory: Callable[[], bool],
     ) -> Self: ...
     def will_search(self, n: int) -> None: ...

@@ -7,6 +7,9 @@ cimport cython
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcmp, memcpy
+from posix.stat cimport fstat, struct_stat
+from posix.time cimport timespec
 
 from mqindex._native.crc cimport checksum32c, mqi_checksum
 from mqindex._native.guard cimport mqi_guard_range, mqi_guard_touch, mqi_guard_was_cut, range_of
@@ -20,7 +23,20 @@ cdef extern from "mqi_status.h" nogil:
         MQI_NO_MEMORY
 
 
+cdef extern from *:
+    """
+    #include <sys/stat.h>
+    #ifdef __APPLE__
+    #define st_mtim st_mtimespec
+    #define st_ctim st_ctimespec
+    #endif
+    """
+
+
 cdef extern from "mqi_index_file.h" nogil:
+    cdef enum:
+        MQI_INDEX_HEADER_SIZE
+
     uint32_t mqi_slot_of(const mqi_index_file* f, int32_t key_hash) noexcept
     const uint8_t* mqi_entry_at(const mqi_index_file* f, int32_t number) noexcept
     int32_t mqi_get32(const uint8_t* p) noexcept
@@ -39,7 +55,7 @@ cdef extern from "mqi_index_fence.h" nogil:
     uint32_t mqi_fence_pages(const mqi_index_file* f, int32_t covered) noexcept
     void mqi_fence_build(const mqi_index_file* f, int32_t covered, uint8_t* first_slots) noexcept
     uint32_t mqi_fence_check(const mqi_index_file* f, const mqi_fence* fence) noexcept
-    int mqi_fence_current(const mqi_index_file* f, int32_t covered) noexcept
+    int mqi_fence_current(const mqi_index_file* f, int32_t covered, const uint8_t* header) noexcept
     uint32_t mqi_fence_find(const mqi_fence* fence, uint32_t slot) noexcept
     int32_t mqi_fence_head(const mqi_index_file* f, const mqi_fence* fence, uint32_t page, uint32_t slot) noexcept
 
@@ -85,7 +101,9 @@ cdef enum:
 cdef class ColdSearch(ChainHeads):
     """The fence and the filter of a file of this geometry, pinned as long as this lives.
 
-    `in_memory` says whether the file is: then its slots are faster.
+    `header` is the file's, of 40 bytes, and `fd` a descriptor of it: where other bytes take the place of its own,
+    `fits` says whether these two are still of it; if not, they serve no more. `in_memory` says whether the file is:
+    then its slots are faster.
     """
 
     cdef Pinned fence_data, filter_data
@@ -93,15 +111,22 @@ cdef class ColdSearch(ChainHeads):
     cdef const mqi_guard_range* filter_range
     cdef mqi_fence fence
     cdef mqi_key_filter filter
-    cdef object in_memory
+    cdef uint8_t[MQI_INDEX_HEADER_SIZE] header
+    cdef int fd
+    cdef timespec[2] seen  # when the file was written to and changed, as of the last answer of `fits`
+    cdef object fits, in_memory
     cdef uint32_t checksum, until_asked
-    cdef bint loaded, checked, cold
+    cdef bint loaded, checked, cold, lost
 
     def __cinit__(
         self, fence, filter, *, int32_t covered, uint32_t checksum, uint32_t partitions, uint32_t hash_slot_num,
-        in_memory
+        bytes header not None, int fd, fits, in_memory
     ):
         cdef int status
+        if len(header) != MQI_INDEX_HEADER_SIZE:
+            raise ValueError(f"header: expected {MQI_INDEX_HEADER_SIZE} bytes, got {len(header)}")
+        memcpy(self.header, <const uint8_t*> header, MQI_INDEX_HEADER_SIZE)
+        self.fd, self.fits = fd, fits
         self.fence_data, self.filter_data = Pinned(fence), Pinned(filter)
         self.fence_range, self.filter_range = range_of(&self.fence_data.view), range_of(&self.filter_data.view)
         self.fence.first_slots = <const uint8_t*> self.fence_data.view.buf
@@ -127,9 +152,31 @@ cdef class ColdSearch(ChainHeads):
         mqi_guard_touch(<const uint8_t*> self.filter_data.view.buf + self.filter_data.n - 1)
         return not mqi_guard_was_cut(self.fence_range) and not mqi_guard_was_cut(self.filter_range)
 
+    cdef int look_again(self) except -1:
+        """Compare all that binds these to the file, where somebody wrote to it since the last time."""
+        cdef struct_stat status
+        cdef timespec[2] now
+        if self.lost:
+            return 0
+        if fstat(self.fd, &status) != 0:  # closed meanwhile
+            self.lost = True
+            return 0
+        now[0], now[1] = status.st_mtim, status.st_ctim
+        if memcmp(now, self.seen, sizeof(now)) != 0:
+            if not self.fits():
+                self.lost = True
+            memcpy(self.seen, now, sizeof(now))
+        return 0
+
     cdef bint serves(self, const mqi_index_file* f) noexcept nogil:
-        """Whether all entries are covered, by a fence whose checksum was compared once."""
-        if not mqi_fence_current(f, self.fence.covered) or self.fence.pages != mqi_fence_pages(f, self.fence.covered):
+        """Whether all entries of the file are covered, by a fence whose checksum was compared once.
+
+        Once it is another file, or has grown, these never serve again.
+        """
+        if self.lost or not mqi_fence_current(f, self.fence.covered, self.header):
+            self.lost = True
+            return False
+        if self.fence.pages != mqi_fence_pages(f, self.fence.covered):
             return False
         if not self.checked:
             self.checked = checksum32c(
@@ -147,7 +194,10 @@ cdef class ColdSearch(ChainHeads):
     cdef int32_t head(self, const mqi_index_file* f, int32_t key_hash) except -2:
         cdef uint32_t slot, page
         cdef int32_t found = 0
-        if not self.is_cold(1) or not self.serves(f):
+        if not self.is_cold(1):
+            return -1
+        self.look_again()
+        if not self.serves(f):
             return -1
         slot = mqi_slot_of(f, key_hash)
         if mqi_filter_may_hold(&self.filter, slot, key_hash):
@@ -158,14 +208,14 @@ cdef class ColdSearch(ChainHeads):
 
     def will_search(self, size_t n):
         """So many look-ups will follow: the filter is read ahead, if they need most of it and the file is cold."""
-        if n >= self.filter.n and self.is_cold(n):
+        if not self.lost and n >= self.filter.n and self.is_cold(n):
             with nogil:
                 mqi_filter_read_ahead(&self.filter)
 
     def heads(self, IndexEntries core not None, object hashes):
         """Where the chain of each hash begins, int32, 0: nowhere; None: the slots must be read.
 
-        So it is if entries were appended, the file is in memory, or reading all of it is faster.
+        So it is if entries were appended, the file was written anew, it is in memory, or reading all of it is faster.
         """
         import numpy as np
 
@@ -176,6 +226,7 @@ cdef class ColdSearch(ChainHeads):
         cdef bint served
         if not self.is_cold(wanted.n):
             return None
+        self.look_again()
         made = np.empty(wanted.n, np.int32)
         found = target_of(made)
         pages = <uint32_t*> malloc((wanted.n + 1) * sizeof(uint32_t))

@@ -7,11 +7,12 @@ An engine knows nothing of brokers or files. `LocalEngine` runs a stage in threa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from mqindex.engines.processors import processors
+from mqindex.engines.workers import Workers
 
 __all__ = ["Engine", "LocalEngine", "OnProgress", "Progress", "chosen_engine"]
 
@@ -116,12 +117,12 @@ class LocalEngine:
         if self.workers == 1 or len(items) < 2:
             return [tally.finish(i, stage(item)) for i, item in enumerate(items)]
         results: list[Any] = [None] * len(items)
-        pool = ThreadPoolExecutor(self.workers, thread_name_prefix="mqindex")
+        workers = Workers(self.workers, "mqindex")
         try:
-            for i, result in _completed(pool, stage, items):
+            for i, result in _completed(workers, stage, items):
                 results[i] = tally.finish(i, result)
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            workers.close(cancel=True)
         return results
 
 
@@ -135,10 +136,10 @@ def chosen_engine(engine: Engine | None) -> Engine:
 
 
 def _completed(
-    pool: ThreadPoolExecutor, stage: Callable[[Item], Result], items: Sequence[Item]
+    workers: Workers, stage: Callable[[Item], Result], items: Sequence[Item]
 ) -> Iterator[tuple[int, Result]]:
     # No timeout: a KeyboardInterrupt still arrives, because wait() sleeps on a lock that signals interrupt.
-    futures: dict[Future[Result], int] = {pool.submit(stage, item): i for i, item in enumerate(items)}
+    futures: dict[Future[Result], int] = {workers.submit(stage, item): i for i, item in enumerate(items)}
     pending = set(futures)
     while pending:
         done, pending = wait(pending, return_when=FIRST_COMPLETED)

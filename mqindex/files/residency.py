@@ -43,6 +43,10 @@ class Residency:
         except OSError:  # EAGAIN: it would have to be read; EOPNOTSUPP: not on this file system
             return False
 
+    def fileno(self) -> int:
+        """The descriptor of the file, -1 after `close`."""
+        return self._fd
+
     def close(self) -> None:
         """From now on the answer is False; may be called twice."""
         fd, self._fd = self._fd, -1

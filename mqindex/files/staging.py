@@ -236,7 +236,10 @@ def _is_file(path: str, fd: int) -> bool:
 
 
 def sweep(parent: str) -> None:
-    """Remove the scratch that killed runs left in `parent`: only directories with such a name and an owner file."""
+    """Remove the scratch that killed runs left in `parent`: directories with such a name and an owner file.
+
+    Without that file they go only when they are empty or old.
+    """
     with os.scandir(parent) as entries:
         ours = [one.path for one in entries if _NAME.fullmatch(one.name) and one.is_dir(follow_symlinks=False)]
     for path in ours:
@@ -249,7 +252,7 @@ def _sweep(path: str) -> None:
     try:
         fd = disk.open_to_write(owner)
     except FileNotFoundError:
-        disk.remove_directory(path)  # killed before it made the owner file; with other files in it, it stays
+        _sweep_unowned(path)
         return
     try:
         held = lock.lock_whole(fd)
@@ -262,17 +265,29 @@ def _sweep(path: str) -> None:
         disk.close(fd)
 
 
-def _age(fd: int) -> float:
-    return time.time() - os.fstat(fd).st_mtime
+def _sweep_unowned(path: str) -> None:
+    """A scratch without an owner file: its run was killed, or makes it at this moment and has no other file there yet.
+
+    With other files in it, somebody wrote to it while it was removed: only its age shows that this is over.
+    """
+    if _age(path) < _GIVEN_UP:
+        disk.remove_directory(path)  # not if there is anything in it
+    else:
+        discard(path)
+
+
+def _age(place: int | str) -> float:
+    return time.time() - os.stat(place).st_mtime
 
 
 def discard(path: str) -> None:
     """Remove a directory of ours and all in it; what is missing already is no error.
 
-    The owner file goes last: if the run is killed here, a later `sweep` removes only directories that have one.
+    The owner file goes last, and only where nothing else is left: a later `sweep` removes the rest by it.
     """
     import shutil  # loads three compressors, which no check needs
 
+    owner = os.path.join(path, _OWNER)
     with contextlib.suppress(OSError):  # `rmtree` does not ignore the errors of some of its calls
         for entry in list(os.scandir(path)):
             if entry.is_dir(follow_symlinks=False):
@@ -280,7 +295,9 @@ def discard(path: str) -> None:
             elif entry.name != _OWNER:
                 with contextlib.suppress(OSError):
                     disk.remove(entry.path)
-        shutil.rmtree(path, ignore_errors=True)
+        if os.listdir(path) == [_OWNER]:
+            disk.remove(owner)
+        disk.remove_directory(path)
 
 
 # ---- before the work begins ---------------------------------------------------------------------------------------

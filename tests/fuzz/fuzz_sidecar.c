@@ -81,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     tape t = {data, data + size};
     mqi_index_file f = ordered(&t);
     int32_t covered = mqi_index_next(&f) - 1;
-    mqi_fence_current(&f, covered);
+    mqi_fence_current(&f, covered, f.base);
     if (covered > 0) {
         uint32_t pages = mqi_fence_pages(&f, covered);
         buffer slots = {(size_t)pages * MQI_FENCE_SLOT_SIZE, fresh((size_t)pages * MQI_FENCE_SLOT_SIZE)};

@@ -6,9 +6,13 @@ import os
 import threading
 import time
 
+import numpy as np
 import pytest
 
 from mqindex.engines import LocalEngine, processors
+from mqindex.rocketmq.log.log_entries import RUN_ENTRY
+from mqindex.rocketmq.pipeline import in_turn
+from mqindex.rocketmq.pipeline.in_turn import IndexFiles
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
@@ -87,3 +91,51 @@ def test_workers_are_no_more_than_a_container_pays_for(own, limits, workers, tmp
         place.mkdir(parents=True, exist_ok=True)
         (place / "cpu.max").write_text(limit)
     assert LocalEngine().workers == workers
+
+
+class Interrupted:
+    """Ctrl-C as a thread has just been started; what was begun goes on for a while."""
+
+    def __init__(self, monkeypatch, name):
+        self.begun, self.ended = threading.Event(), []
+        start = threading.Thread.start
+
+        def start_and_interrupt(thread):
+            start(thread)
+            if thread.name.startswith(name):
+                self.begun.wait()
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(threading.Thread, "start", start_and_interrupt)
+
+    def task(self, item):
+        self.begun.set()
+        time.sleep(0.3)
+        self.ended.append(item)
+        return item
+
+
+@pytest.mark.parametrize("worker", [0, 1])
+def test_no_stage_runs_any_more_after_an_interrupt_as_a_worker_starts(worker, monkeypatch):
+    """It went on writing while the scratch was removed: the pool does not wait for a thread that it has not noted."""
+    interrupted = Interrupted(monkeypatch, f"mqindex_{worker}")
+    with pytest.raises(KeyboardInterrupt):
+        LocalEngine(3).map(interrupted.task, range(20), name="work")
+    ended = list(interrupted.ended)
+    assert 0 in ended
+    for thread in threading.enumerate():
+        if thread.name.startswith("mqindex"):
+            thread.join()
+    assert interrupted.ended == ended
+
+
+def test_a_file_that_is_brought_to_the_disk_is_waited_for_after_an_interrupt(monkeypatch, tmp_path):
+    interrupted = Interrupted(monkeypatch, "mqindex-disk")
+    monkeypatch.setattr(in_turn, "_finish", interrupted.task)
+    files = IndexFiles(str(tmp_path), (5, 10), 1, beside=True)
+    files.put(np.ones(1, RUN_ENTRY))
+    with pytest.raises(KeyboardInterrupt):
+        files.finish(more=False, empty=False)
+    files.close()
+    (file,) = interrupted.ended
+    file.close()

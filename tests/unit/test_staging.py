@@ -61,6 +61,36 @@ with staging.scratch(sys.argv[1]) as path:
     assert os.listdir(tmp_path) == []
 
 
+def test_a_scratch_of_which_a_file_cannot_be_removed_is_removed_by_the_next(tmp_path, monkeypatch):
+    """Its owner file went with the rest, and no later run dared to touch what was left."""
+    unlink = os.unlink
+
+    def busy(path, **options):
+        if os.path.basename(path) == "run.1":
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), path)
+        unlink(path, **options)
+
+    with staging.scratch(str(tmp_path)) as path:
+        for name in ("run.0", "run.1", "run.2"):
+            disk.write_new(os.path.join(path, name), b"bytes")
+        monkeypatch.setattr(os, "unlink", busy)
+    assert sorted(os.listdir(path)) == ["owner", "run.1"]
+    monkeypatch.undo()
+    staging.sweep(str(tmp_path))
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_scratch_without_owner_is_removed_when_it_is_old(tmp_path):
+    """A task of a cluster that nobody waited for wrote to it while it was removed."""
+    fresh, old = tmp_path / ".mqindex-000000000001", tmp_path / ".mqindex-000000000002"
+    for directory in (fresh, old):
+        directory.mkdir()
+        (directory / "run.1").write_bytes(b"bytes")
+    os.utime(old, (0, 0))
+    staging.sweep(str(tmp_path))
+    assert os.listdir(tmp_path) == [fresh.name]
+
+
 def test_an_old_shared_scratch_is_removed_a_fresh_one_not(tmp_path):
     old, fresh = (staging.make_shared_scratch(str(tmp_path)) for _ in range(2))
     os.utime(os.path.join(old, "owner"), (0, 0))

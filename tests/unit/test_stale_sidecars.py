@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+from mqindex.columns.keys import key_hashes
+from mqindex.errors import ClosedFileError
+from mqindex.files.residency import Residency
 from mqindex.rocketmq import IndexFile, hash_slots
 from tests.reference.index_file import IndexFile as TwinFile
+from tests.reference.sidecar import optimised
 from tests.support.optimised import NAME, never_in_memory, put_store
 
 SLOTS, ROOM, T0 = 50, 5000, 1_700_000_000_000
@@ -60,3 +65,84 @@ def test_another_file_of_the_same_beginning_and_count(tmp_path: Path) -> None:
     theirs = put_store(tmp_path / "two", other)
     shutil.copy(theirs, path)
     assert found(path, longer) == (False, [400_000], [400_000])
+
+
+# ---- while a reader has the file open --------------------------------------------------------------------------------
+
+
+def opened(path: Path) -> IndexFile:
+    os.utime(path, (1, 1))  # so that a write shows in its times, however soon it comes
+    return IndexFile.open(path, hash_slot_num=SLOTS, index_num=ROOM)
+
+
+def overwrite(path: Path, data: bytes | bytearray) -> None:
+    """As `rsync --inplace` does: the file keeps its inode and is never shorter."""
+    with path.open("r+b") as file:
+        file.write(data)
+
+
+def answers(index: IndexFile, keys: list[str]) -> list[tuple[list[int], list[int]]]:
+    """Of each key those of the single call and of the bulk one."""
+    bulk = index.select_phy_offsets(keys).to_pylist()
+    return [(index.select_phy_offset(key).tolist(), hits) for key, hits in zip(keys, bulk, strict=True)]
+
+
+def uses_sidecars(index: IndexFile) -> bool:
+    assert index._sidecars is not None
+    return index._sidecars.search.heads(index._core, key_hashes(["T#1"])) is not None
+
+
+@pytest.mark.parametrize("asked_before", [True, False])
+@pytest.mark.parametrize("order", ["of the log", "of the slots"])
+def test_another_file_is_copied_over_one_that_is_open(order: str, asked_before: bool, tmp_path: Path) -> None:
+    """Of the same geometry and count: none of its keys was found, in silence."""
+    mine, theirs = ([f"T#{word}{number}" for number in range(2000)] for word in ("mine", "theirs"))
+    path, other = put_store(tmp_path, twin(mine)), TwinFile(SLOTS, ROOM)
+    for number, key in enumerate(theirs):
+        other.put(key, 7 + 100 * number, T0 + 1000 * number)
+    with opened(path) as index:
+        assert not asked_before or answers(index, mine[::100])[1] == ([10_000], [10_000])
+        overwrite(path, (optimised(other) if order == "of the slots" else other).data)
+        expected = [7 + 100 * number for number in range(0, 2000, 100)]
+        assert answers(index, theirs[::100]) == [([one], [one]) for one in expected]
+        assert not uses_sidecars(index)
+
+
+@pytest.mark.parametrize("asked_before", [True, False])
+def test_the_file_as_it_was_before_is_copied_over_one_that_is_open(asked_before: bool, tmp_path: Path) -> None:
+    """The same header; only its entries show that they are not in the order of their slots."""
+    keys = [f"T#{number}" for number in range(2000)]
+    path = put_store(tmp_path, twin(keys))
+    with opened(path) as index:
+        assert not asked_before or uses_sidecars(index)
+        overwrite(path, twin(keys).data)
+        assert answers(index, keys[::100]) == [([at], [at]) for at in range(0, 200_000, 10_000)]
+        assert not uses_sidecars(index)
+        overwrite(path, optimised(twin(keys)).data)
+        assert not uses_sidecars(index)  # for good: nobody says what comes next
+
+
+def test_sidecars_of_a_file_that_was_only_touched_are_used_on(tmp_path: Path) -> None:
+    path = put_store(tmp_path, twin([f"T#{number}" for number in range(300)]))
+    with opened(path) as index:
+        assert uses_sidecars(index)
+        os.utime(path, (2, 2))
+        path.chmod(0o640)
+        assert uses_sidecars(index)
+        assert answers(index, ["T#7", "T#none"]) == [([700], [700]), ([], [])]
+
+
+@pytest.mark.parametrize("bulk", [True, False])
+def test_a_file_that_is_closed_while_its_pages_are_asked_for(
+    bulk: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As another thread does: the single call then read memory that was given back."""
+    index = opened(put_store(tmp_path, twin([f"T#{number}" for number in range(300)])))
+
+    def closed_meanwhile(residency: Residency) -> bool:
+        index.close()
+        return False
+
+    monkeypatch.setattr(Residency, "__call__", closed_meanwhile)
+    with pytest.raises(ClosedFileError):
+        index.select_phy_offsets(["T#7"]) if bulk else index.select_phy_offset("T#7")

@@ -17,7 +17,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex.engines import Engine, LocalEngine
+from mqindex.engines.workers import Workers
 from mqindex.files import disk, staging
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
@@ -74,7 +75,7 @@ class IndexFiles:
         self._file: PartFile | None = None
         self._room = 0
         self._seed: tuple[int, int] | None = None
-        self._disk = ThreadPoolExecutor(1, thread_name_prefix="mqindex-disk") if beside else None
+        self._disk = Workers(1, "mqindex-disk") if beside else None
         self._full: deque[Future[Built]] = deque()
         self._built: list[Built] = []
 
@@ -134,7 +135,7 @@ class IndexFiles:
         if self._file is not None:
             self._file.close()
         if self._disk is not None:
-            self._disk.shutdown()
+            self._disk.close(cancel=False)
 
 
 def _finish(file: PartFile) -> Built:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 
 from mqindex._native.crc import crc32c
 from mqindex._native.sidecar import ColdSearch
@@ -28,7 +29,8 @@ class Sidecars:
     """The fence and the filter of one index file, mapped. `search` looks keys up in them.
 
     Opening checks the headers, the lengths, the table of partitions and what binds them to the file. The rest is
-    compared with its checksums when it is first read.
+    compared with its checksums when it is first read. What binds them is compared again where somebody has written to
+    the file since: another may have been copied over it.
     """
 
     def __init__(self, index: MappedFile, geometry: tuple[int, int]) -> None:
@@ -48,7 +50,9 @@ class Sidecars:
             try:
                 self.search = ColdSearch(
                     fence, keys, covered=self.covered, checksum=self.headers[0].content,
-                    partitions=self.headers[1].items, hash_slot_num=geometry[0], in_memory=self._residency,
+                    partitions=self.headers[1].items, hash_slot_num=geometry[0],
+                    header=index.map[:INDEX_HEADER_SIZE], fd=self._residency.fileno(),
+                    fits=partial(_fits, self.headers[0], index, geometry), in_memory=self._residency,
                 )  # fmt: skip
             except ValueError as error:
                 raise CorruptIndexError(str(error), path=self._files[1].path) from None
@@ -117,3 +121,10 @@ def _require_bound(file: MappedFile, header: SidecarHeader, index: MappedFile, g
         raise CorruptIndexError(
             "the sidecar is of another index file", path=file.path, field=field, expected=expected, got=got
         )
+
+
+def _fits(header: SidecarHeader, index: MappedFile, geometry: tuple[int, int]) -> bool:
+    try:
+        return misfit(header, index, geometry) is None
+    except (MQIndexError, OSError):  # cut, or closed, meanwhile: the look-up itself says so
+        return False
