@@ -22,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:  # before any import: Ctrl-C earlier than this gives Python's traceback
         import gc
 
+        _replace_closed_streams()
         if arguments is None:
             # NumPy would start a thread a processor for linear algebra: a sixth of a short command, and never used.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -49,6 +50,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             signal.raise_signal(signal.SIGINT)
         return 130
     return 2
+
+
+def _replace_closed_streams() -> None:
+    # `2>&-`: Python has no stream then. What is meant for it would be printed on stdout, and the next file that is
+    # opened would take its number, and with it what a library or a child writes there.
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: SIM115 - for the rest of the process
+    if sys.stderr is None:
+        from mqindex.files import disk  # with a compiled kernel, which no help needs
+
+        sys.stderr = os.fdopen(disk.open_to_write(os.devnull), "w", errors="backslashreplace")
+        os.set_inheritable(sys.stderr.fileno(), True)
 
 
 def _allow_open_files() -> None:

@@ -40,7 +40,7 @@ def require_kind(path: str, forced: str | None, *expected: str) -> str:
     _require_there(path, "file or directory")
     kind = forced or kind_of(path)
     if kind is None:
-        hint = "; --kind says what it is" if len(expected) > 1 else ""
+        hint = "; --kind says what it is" if _takes_kind() else ""
         raise Trouble(f"{path} is nothing that mqindex knows: expected {_either(expected)}{hint}")
     if kind not in expected:
         kinds = kafka_kinds.KINDS if kind in kafka_kinds.KINDS else rocketmq_kinds.KINDS
@@ -91,6 +91,11 @@ def _hint(path: str, expected: tuple[str, ...]) -> str:
         if kind_of(above) in expected:
             return f"; did you mean {above}?"
     return ""
+
+
+def _takes_kind() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and any(option.name == "kind" for option in context.command.params)
 
 
 def _either(kinds: tuple[str, ...]) -> str:

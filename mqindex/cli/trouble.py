@@ -45,7 +45,7 @@ def guarded(command: Callable[[], int]) -> int:
     _received[:] = []
     try:
         with _signals_interrupt(), _warnings_in_one_line():
-            _require_streams()
+            _require_output()
             _accept_any_text()
             status = command()
             sys.stdout.flush()
@@ -77,12 +77,10 @@ def guarded(command: Callable[[], int]) -> int:
     return TROUBLE
 
 
-def _require_streams() -> None:
+def _require_output() -> None:
     # `>&-`: Python has no stream then, and the first file that is opened would take its place.
     if sys.stdout is None:
         raise Trouble("standard output is closed: expected a place for the results; >/dev/null drops them")
-    if sys.stdin is None:
-        sys.stdin = open(os.devnull)  # noqa: SIM115 - for the rest of the process
 
 
 class _Output(io.FileIO):

@@ -6,12 +6,13 @@ from collections.abc import Iterable, KeysView, Mapping, Set
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mqindex._native.keys import KeyBatch, hashes_to_slots, key_hash, seed_of
+from mqindex.columns.limits import whole_number_from
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["Keys", "hash_slots", "key_batch", "key_hash", "key_hashes"]
+__all__ = ["Keys", "hash_slots", "index_key", "key_batch", "key_hash", "key_hashes"]
 
 Keys: TypeAlias = Any
 """list, tuple or iterable of str; ndarray of text; Arrow, polars or pandas strings (the Arrow PyCapsule interface)."""
@@ -38,7 +39,7 @@ def key_batch(keys: Keys, topic: str | None = None) -> KeyBatch:
         raise TypeError(f"keys: expected a sequence of str, got one {type(keys).__name__}")
     if isinstance(keys, (Set, Mapping)) and not isinstance(keys, KeysView):
         raise TypeError(f"keys: expected a sequence of str, got {type(keys).__name__}")
-    batch = KeyBatch(seed_of(topic))
+    batch = KeyBatch(seed_of(None if topic is None else _text("topic", topic)))
     if isinstance(keys, (list, tuple)):
         batch.add_sequence(keys)
     elif hasattr(keys, "__arrow_c_array__"):
@@ -54,6 +55,22 @@ def key_batch(keys: Keys, topic: str | None = None) -> KeyBatch:
     return batch
 
 
+def index_key(topic: str | None, key: str) -> str:
+    """The whole `topic#key` that is hashed; without a topic the key is one.
+
+    >>> index_key("T", "a"), index_key(None, "T#a")
+    ('T#a', 'T#a')
+    """
+    whole = _text("key", key)
+    return whole if topic is None else f"{_text('topic', topic)}#{whole}"
+
+
+def _text(name: str, text: str) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"{name}: expected str, got {type(text).__name__}")
+    return text if type(text) is str else str.__str__(text)  # kernels take no subclass, as NumPy's
+
+
 def _add_stream(batch: KeyBatch, keys: Keys) -> None:
     try:
         capsule = keys.__arrow_c_stream__()
@@ -66,9 +83,13 @@ def _add_stream(batch: KeyBatch, keys: Keys) -> None:
 def _add_ndarray(batch: KeyBatch, keys: Keys) -> None:
     import numpy as np
 
+    from mqindex.columns.numbers import refuse_nulls
+
     array = np.asarray(keys)
     if array.ndim != 1:
         raise TypeError(f"keys: expected one dimension, got {array.ndim}")
+    if isinstance(keys, np.ma.MaskedArray):
+        refuse_nulls("keys", np.ma.getmaskarray(keys))
     if array.dtype.kind == "U":
         native = array.astype(array.dtype.newbyteorder("="), copy=False)
         batch.add_fixed(native if native.flags.aligned else native.copy(), True)
@@ -115,8 +136,7 @@ def hash_slots(keys: Keys, hash_slot_num: int, *, topic: str | None = None) -> n
     >>> hash_slots(["MessageKey"], 5_000_000, topic="TopicTest").tolist()
     [3347386]
     """
-    if not 1 <= hash_slot_num <= 2**31 - 1:
-        raise ValueError(f"hash_slot_num: expected 1..{2**31 - 1}, got {hash_slot_num}")
+    slots = whole_number_from(1, "hash_slot_num", hash_slot_num)
     hashes = key_hashes(keys, topic=topic)
-    hashes_to_slots(hashes, hash_slot_num)
+    hashes_to_slots(hashes, slots)
     return hashes

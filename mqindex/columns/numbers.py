@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from mqindex._native.numbers import int64, milliseconds, whole_number
 
-__all__ = ["Time", "Times", "int64s", "times"]
+__all__ = ["Time", "Times", "int64s", "refuse_nulls", "times"]
 
 Time: TypeAlias = int | datetime | np.datetime64
 """ms since the epoch, an aware datetime (pandas' too), or a datetime64, which counts as UTC."""
@@ -59,12 +59,12 @@ def _converted(name: str, values: Any, expected: str, one: Callable[[str, Any], 
     if type(values) is not np.ndarray:
         _refuse_hidden(name, values, array)
     if kind == "M" and one is milliseconds:
-        _refuse_nulls(name, np.isnat(array))
+        refuse_nulls(name, np.isnat(array))
         return array.astype("datetime64[ms]").astype(np.int64)
     if kind == "O":
         return _one_by_one(name, array, one)
     if kind == "f":
-        _refuse_nulls(name, np.isnan(array))
+        refuse_nulls(name, np.isnan(array))
     if kind not in "iu":
         raise TypeError(f"{name}: expected {expected}, got {array.dtype}, {array[0]} at position 0")
     if array.dtype == np.uint64 and array.max() > _MAX:
@@ -86,13 +86,14 @@ def _one_by_one(name: str, array: npt.NDArray[Any], one: Callable[[str, Any], in
 def _refuse_hidden(name: str, values: Any, array: npt.NDArray[Any]) -> None:
     """Refuse what NumPy silently takes for a number: a bool among ints, a masked value."""
     if isinstance(values, np.ma.MaskedArray):
-        _refuse_nulls(name, np.ma.getmaskarray(values))
+        refuse_nulls(name, np.ma.getmaskarray(values))
     if isinstance(values, (list, tuple)) and array.dtype.kind in "iu":
         for at in np.flatnonzero((array == 0) | (array == 1)).tolist():
             if isinstance(values[at], (bool, np.bool_)):
                 raise TypeError(f"{name}: expected a whole number, got {values[at]} at position {at}")
 
 
-def _refuse_nulls(name: str, nulls: npt.NDArray[np.bool_]) -> None:
+def refuse_nulls(name: str, nulls: npt.NDArray[np.bool_]) -> None:
+    """`ValueError`, naming the position: one of them is True."""
     if nulls.any():
         raise ValueError(f"{name}: null at position {int(np.argmax(nulls))}")

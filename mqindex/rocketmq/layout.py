@@ -87,7 +87,9 @@ CRC-32C of its entries 1-200, of 200 from the middle on, and of the last 200 tha
 anew in the order of the log has the same header, but not these. Opening the index file compares them, which reads some
 pages; `verify` compares every entry. `items` counts pages or partitions, `size` is the whole sidecar's; `content`
 is the CRC-32C of the slots or of the partitions, `checksum` that of the 76 bytes before it. A pair is not used
-if one of them differs from its file in any of these, if they cover different entries, or if the file has grown.
+if one of them differs from its file in any of these, if they cover different entries, or if the file has grown. A
+reader that has the file open compares its header at every look-up, the rest where somebody has written to it since,
+and never uses a pair again that did not fit once.
 
 After the header of a fence are the slots, u32 each. After that of a filter are its partitions, and then their
 fingerprints, a byte for each place of a binary fuse filter (Graf, Lemire: Binary Fuse Filters, 2022):
@@ -199,6 +201,7 @@ import os
 import struct
 from typing import Final, NamedTuple
 
+from mqindex.columns.limits import whole_number_from
 from mqindex.errors import GeometryError
 
 __all__ = [
@@ -380,6 +383,32 @@ def index_file_size(hash_slot_num: int, index_num: int) -> int:
             hint="choose a smaller hash_slot_num or index_num",
         )
     return size
+
+
+def given_geometry(hash_slot_num: int | None, index_num: int | None) -> tuple[int | None, int | None]:
+    """The two numbers of a geometry, as every call takes them; None: not given.
+
+    >>> given_geometry(5, None)
+    (5, None)
+    >>> given_geometry(5, 0)
+    Traceback (most recent call last):
+    mqindex.errors.GeometryError: index_num: expected a whole number from 1 to 2147483647, got 0
+    """
+    slots = None if hash_slot_num is None else _positive("hash_slot_num", hash_slot_num)
+    entries = None if index_num is None else _positive("index_num", index_num)
+    return slots, entries
+
+
+def whole_geometry(hash_slot_num: int, index_num: int) -> tuple[int, int]:
+    """The same where both must be given."""
+    return _positive("hash_slot_num", hash_slot_num), _positive("index_num", index_num)
+
+
+def _positive(name: str, number: int) -> int:
+    try:
+        return whole_number_from(1, name, number)
+    except ValueError as error:
+        raise GeometryError(str(error)) from None
 
 
 def number_of(name: str | os.PathLike[str]) -> int | None:

@@ -104,7 +104,7 @@ def optimize(
     started = time.perf_counter()
     engine = chosen_engine(engine)
     where = os.path.abspath(os.fspath(index))
-    order = _Order(where, os.path.abspath(os.fspath(out)), hash_slot_num, index_num, overwrite)
+    order = _Order(where, os.path.abspath(os.fspath(out)), *layout.given_geometry(hash_slot_num, index_num), overwrite)
     require_seen(engine, [where, os.path.dirname(order.out)])
     plan = run_one(engine, _begin, order, "look at the files")
     announce(engine, plan.note)
@@ -260,7 +260,7 @@ def _optimize_file(task: _Task) -> _Made:
         raise GeometryError(
             "an index file has another length", path=task.path, expected=wanted, got=length, hint=_REPAIR
         )
-    with IndexFile.open(task.path, hash_slot_num=task.own[0], index_num=task.own[1]) as source:
+    with IndexFile.open_known(task.path, task.own) as source:
         _require_sound(source)
         entries = next_entry(source) - 1
         if task.skip and source.order().entries == entries:

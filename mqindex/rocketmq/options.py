@@ -34,6 +34,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "consume_queue_file_size": layout.QUEUE_FILE_SIZE,
 }
 """What a broker uses where nothing else is configured."""
+_GEOMETRY = ("hash_slot_num", "index_num")
 _BY_CONFIG = ("consume_queue_file_size", "consume_queue_ext_file_size")
 _INDEX_SWITCHES = ("messageIndexEnable", "indexFileWriteEnable")
 _UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -150,8 +151,8 @@ def store_options(
         parse_version(broker_version)
     with blamed_on(broker_conf):
         said, log = _of_settings(settings), _configured_log(settings)
-    short = {"hash_slot_num": _positive("hash_slot_num", hash_slot_num), "index_num": _positive("index_num", index_num)}
-    given = {"hash_slot_num": hash_slot_num, "index_num": index_num, **dict.fromkeys(_BY_CONFIG)}
+    short = dict(zip(_GEOMETRY, layout.given_geometry(hash_slot_num, index_num), strict=True))
+    given = {**short, **dict.fromkeys(_BY_CONFIG)}
     return StoreOptions(
         root=root,
         commitlog=_directories(commitlog) if commitlog is not None else log or (os.path.join(root, "commitlog"),),
@@ -224,10 +225,16 @@ def _is_encodable(name: str) -> bool:
     return True
 
 
-def _directories(commitlog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
-    directories = [commitlog] if isinstance(commitlog, (str, os.PathLike)) else list(commitlog)
+def _directories(commitlog: Any) -> tuple[str, ...]:
+    single = isinstance(commitlog, (str, bytes, os.PathLike)) or not isinstance(commitlog, Iterable)
+    directories = [commitlog] if single else list(commitlog)
     if not directories:
         raise ValueError("commitlog: expected one directory or more, got none")
+    for directory in directories:
+        if not isinstance(directory, (str, os.PathLike)):
+            raise TypeError(f"commitlog: expected one directory or more, got {directory!r:.60}")
+        if not os.fspath(directory):
+            raise ValueError("commitlog: expected one directory or more, got an empty name")
     return _absolute(directories)
 
 

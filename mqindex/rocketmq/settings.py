@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
+from mqindex.columns.limits import no_whole_number, whole_number_from
 from mqindex.errors import BadMagicError, FormatError, MQIndexError
 
 __all__ = ["SETTINGS", "Config", "Settings", "blamed_on", "read_broker_conf", "read_settings", "whole_setting"]
@@ -78,19 +79,16 @@ def blamed_on(file: str | None) -> Iterator[None]:
 
 
 def whole_setting(name: str, value: Any, *, least: int = 0) -> int:
-    """The number of a setting, no larger than a broker's int can be.
+    """The number of a setting, also as text, no larger than a broker's int can be.
 
     >>> whole_setting("maxIndexNum", "9" * 12)
     Traceback (most recent call last):
     ValueError: maxIndexNum: expected a whole number from 0 to 2147483647, got '999999999999'
     """
     try:
-        number = int(value)
-    except (TypeError, ValueError, OverflowError):
-        number = -1
-    if not least <= number < 2**31:
-        raise ValueError(f"{name}: expected a whole number from {least} to {2**31 - 1}, got {value!r:.60}")
-    return number
+        return whole_number_from(least, name, int(value) if isinstance(value, str) else value)
+    except (TypeError, ValueError):
+        raise ValueError(no_whole_number(least, name, value)) from None
 
 
 def read_broker_conf(path: str | os.PathLike[str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from mqindex import errors
+from mqindex.rocketmq.layout import IndexHeader
 from tests.api.test_exported_names import EXPORTS
 
 INTERNAL = "Internal: "  # so begins the docstring of what other rooms of the library call, and users do not
@@ -131,6 +132,11 @@ def test_a_docstring_says_what_is_asked(each: Documented) -> None:
 def test_what_takes_a_path_says_its_errors(each: Documented) -> None:
     if any("PathLike" in annotation or "StrPath" in annotation for annotation in each.parameters.values()):
         assert re.search(r"^Raises\n---", said(each), re.MULTILINE)
+
+
+def test_the_header_of_an_index_file_is_public() -> None:
+    """It was called internal, although examples use it."""
+    assert all(field in NAMES["IndexFile.header"].doc for field in IndexHeader._fields)
 
 
 @pytest.mark.parametrize("each", ALL)

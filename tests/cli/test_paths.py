@@ -63,6 +63,13 @@ def test_many_kinds_are_not_one_sentence(shell: Shell, tmp_path: Path, command: 
     )
 
 
+def test_optimize_does_not_name_an_option_that_it_has_not(shell: Shell, stranger: Path) -> None:
+    assert shell("optimize", stranger, "--out", stranger / "out").err == (
+        f"mqindex: {stranger} is nothing that mqindex knows: expected a store's root directory, "
+        "a directory of index files or an index file\n"
+    )
+
+
 def test_follow_does_not_name_an_option_that_it_has_not(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = shell("follow", tmp_path / "file", "--out", tmp_path / "out")

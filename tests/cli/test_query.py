@@ -106,6 +106,17 @@ def test_a_time_that_no_file_can_hold_is_one_sentence(shell: Shell, basic: Store
     assert f"Invalid value for '{flag}': expected 64 bits, got more" in done.err
 
 
+@pytest.mark.parametrize("flags", [[], ["--exact"]], ids=str)
+@pytest.mark.parametrize("most", [2**63 - 2, 2**63 - 1, 10**30])
+@pytest.mark.parametrize("what", ["store", "index", "file"])
+def test_max_num_may_be_any_number(shell: Shell, basic: Store, what: str, most: int, flags: list[str]) -> None:
+    """Those of more than 64 bits were told as a bug."""
+    path = {"store": basic.root, "index": basic.root / "index", "file": basic.index_files[0]}[what]
+    words = ["query", path, "--topic", "AaTopic", "Aa", *(flags if what == "store" else [])]
+    done, expected = shell(*words, "--max-num", str(most)), shell(*words)
+    assert (done.status, done.out, done.err) == (0, expected.out, "")
+
+
 @pytest.fixture
 def frequent(basic: Store) -> tuple[str, str]:
     """A topic and a key of several messages."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -204,3 +205,63 @@ def test_a_closed_stdin_holds_no_keys(basic: Store) -> None:
     words = [*COMMAND, "query", str(basic.index_files[0]), "--topic", "T", "-"]
     done = subprocess.run(["sh", "-c", '"$@" <&-', "sh", *words], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+
+
+NO_STDERR = ["sh", "-c", 'exec "$@" 2>&-', "sh", *COMMAND]
+
+
+@pytest.mark.parametrize(
+    ("command", "flags"),
+    [
+        ("info", []),
+        ("verify", []),
+        ("verify", ["--json"]),
+        ("repair", []),
+        ("rebuild", ["--out", "out"]),
+        ("optimize", ["--out", "out"]),
+        ("report", ["--out", "out.html"]),
+        ("query", ["--topic", "T", "nothing"]),
+        ("info", ["--wrong"]),
+    ],
+)
+def test_a_closed_stderr_changes_nothing(lost: Store, tmp_path: Path, command: str, flags: list[str]) -> None:
+    """`mqindex ... 2>&-` was told as a bug, on stdout."""
+    lost.index_files[0].unlink()
+    copy = shutil.copytree(lost.root, tmp_path / "copy" / lost.root.name)
+    places = {copy: tmp_path / "copy", lost.root: lost.root.parent}
+    expected, done = (
+        subprocess.run(
+            [*words, command, root.name, *flags], cwd=place, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+        for words, (root, place) in zip((COMMAND, NO_STDERR), places.items(), strict=True)
+    )
+    assert (done.returncode, done.stderr) == (expected.returncode, b"")
+    assert len(done.stdout.splitlines()) == len(expected.stdout.splitlines())
+    assert b"mqindex: " not in done.stdout
+
+
+def test_follow_runs_with_a_closed_stderr(basic: Store, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*NO_STDERR, "follow", basic.root, "--out", tmp_path / "beside", "--json"], stdout=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        assert '"event": "progress"' in running.stdout.readline()
+        running.send_signal(signal.SIGTERM)
+        assert '"event": "stopped"' in running.stdout.read()
+        assert running.wait(60) == 0
+
+
+def test_a_closed_stderr_is_no_place_for_a_file_of_the_store(basic: Store) -> None:
+    """The first file that was opened took its number, and got what any library writes to it."""
+    script = "import os, sys; from mqindex.cli import main; main(['info', sys.argv[1]]); print(os.fstat(2).st_rdev)"
+    words = ["sh", "-c", 'exec "$@" 2>&- <&-', "sh", sys.executable, "-c", script, str(basic.root)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1:] == [str(os.stat(os.devnull).st_rdev)]
+
+
+def test_what_is_missing_is_not_told_on_stdout(tmp_path: Path) -> None:
+    """Without click there is no command line that would see to stderr."""
+    script = "import sys; sys.modules['click'] = None; from mqindex.cli import main; sys.exit(main(['info']))"
+    words = ["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-c", script]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")

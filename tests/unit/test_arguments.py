@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from mqindex import kafka, rocketmq
 from mqindex.errors import CorruptIndexError
 from mqindex.kafka.partition.producer_state import read_producers
-from mqindex.rocketmq import IndexFile, IndexService
+from mqindex.rocketmq import IndexFile, IndexService, MessageStore, NewMessage
 from tests.support.golden import case
 from tests.support.golden_kafka import PartitionCase
 
@@ -95,3 +99,184 @@ def test_keys_are_a_sequence(keys, tmp_path):
 
 def test_the_names_of_a_mapping_are_keys_in_its_order():
     assert rocketmq.key_hashes({"b": 1, "a": 2}.keys()).tolist() == rocketmq.key_hashes(["b", "a"]).tolist()
+
+
+# ---- the calls that look keys up: one sentence in all of them
+
+
+Lookup = Callable[..., list[int]]
+MS = 1_700_000_000_000
+
+
+@pytest.fixture
+def lookups(tmp_path: Path) -> Iterator[dict[str, Lookup]]:
+    """The calls that find topic `T` and key `a` at 300, 200 and 100, each as a function of its limit."""
+    with MessageStore.open(tmp_path / "store", writable=True) as store:
+        for number in range(3):
+            store.put_message(NewMessage("T", b"x", keys="a", store_timestamp=MS + number))
+        store.flush()
+        with IndexService.open(tmp_path / "store" / "index") as service:
+            file = service.files[0]
+            yield {
+                "of a file": lambda **limit: file.select_phy_offset("T#a", **limit).tolist(),
+                "of a file, many": lambda **limit: file.select_phy_offsets(["a"], topic="T", **limit)[0].tolist(),
+                "of a service": lambda **limit: service.query_offset("T", "a", **limit).phy_offsets.tolist(),
+                "of a service, many": lambda **limit: service.query_offsets("T", ["a"], **limit)[0].tolist(),
+                "of a store": lambda **limit: places(store, **limit),
+                "of a store, exact": lambda **limit: places(store, exact=True, **limit),
+            }
+
+
+def places(store: MessageStore, **limits: Any) -> list[int]:
+    return [message.phy_offset for message in reversed(store.query_message("T", "a", **limits).messages)]
+
+
+@pytest.mark.parametrize("most", [2, np.int64(2), np.int8(2), np.uint64(2), np.array(2), 2**31, 2**63 - 1], ids=repr)
+def test_any_whole_number_of_64_bits_limits_an_answer(most: Any, lookups: dict[str, Lookup]) -> None:
+    """NumPy's were a bare `TypeError` in the bulk calls; an array of no dimension was counted down in place."""
+    before = int(most)
+    found = {name: look(max_num=most) for name, look in lookups.items()}
+    assert len(found["of a file"]) == min(before, 3)
+    assert found == dict.fromkeys(found, found["of a file"])
+    assert most == before
+
+
+@pytest.mark.parametrize(
+    ("most", "error", "sentence"),
+    [
+        (-1, ValueError, "0 or more, got -1"),
+        (np.int64(-5), ValueError, "0 or more, got -5"),
+        (2**63, OverflowError, "64 bits, got 9223372036854775808"),
+        (-(2**64), OverflowError, "64 bits, got -18446744073709551616"),
+        (10**30, OverflowError, f"64 bits, got 1{'0' * 30}"),
+        (1.0, TypeError, "a whole number, got 1.0"),
+        (None, TypeError, "a whole number, got None"),
+        (True, TypeError, "a whole number, got True"),
+    ],
+)
+def test_a_wrong_limit_is_named_in_every_call(
+    most: Any, error: type[Exception], sentence: str, lookups: dict[str, Lookup]
+) -> None:
+    """2**64 was "too large to convert to C long" in one call, and an answer in another."""
+    said = {}
+    for name, look in lookups.items():
+        with pytest.raises(error) as told:
+            look(max_num=most)
+        said[name] = str(told.value)
+    assert said == dict.fromkeys(said, f"max_num: expected {sentence}")
+
+
+def test_a_wrong_limit_is_refused_where_there_is_no_index_to_ask(tmp_path: Path) -> None:
+    with (
+        MessageStore.open(case("basic-493").unpack(tmp_path)) as store,
+        pytest.raises(OverflowError, match=r"^max_num: expected 64 bits, got "),
+    ):
+        (Path(store.root) / "index").rename(tmp_path / "index")
+        store.query_message("T", "a", max_num=2**64)
+
+
+@pytest.mark.parametrize("wrong", [b"a", None, 1, ["a"], np.array("a")], ids=repr)
+def test_a_key_is_text(wrong: Any, tmp_path: Path) -> None:
+    """`topic#key` was made of any object: its answer was always empty."""
+    sentence = f"^key: expected str, got {type(wrong).__name__}$"
+    with IndexService.open(tmp_path / "index", hash_slot_num=5, index_num=9, writable=True) as service:
+        for topic in ("T", None):
+            with pytest.raises(TypeError, match=sentence):
+                service.query_offset(topic, wrong)
+
+
+@pytest.mark.parametrize("wrong", [b"T", 1, ["T"], np.array("T")], ids=repr)
+def test_a_topic_is_text(wrong: Any, tmp_path: Path) -> None:
+    sentence = f"^topic: expected str, got {type(wrong).__name__}$"
+    with IndexService.open(tmp_path / "index", hash_slot_num=5, index_num=9, writable=True) as service:
+        service.create_index_file()
+        for call in (
+            lambda: service.query_offset(wrong, "a"),
+            lambda: service.query_offsets(wrong, ["a"]),
+            lambda: service.build_index(wrong, ["a"], [1], [MS]),
+            lambda: service.files[0].select_phy_offsets(["a"], topic=wrong),
+            lambda: service.files[0].put_keys(["a"], [1], [MS], topic=wrong),
+            lambda: rocketmq.key_hashes(["a"], topic=wrong),
+        ):
+            with pytest.raises(TypeError, match=sentence):
+                call()
+
+
+def test_without_a_topic_a_key_is_a_whole_one(tmp_path: Path) -> None:
+    with IndexService.open(tmp_path / "index", hash_slot_num=5, index_num=9, writable=True) as service:
+        service.build_index("T", ["a", "b"], [100, 200], [MS, MS])
+        service.build_index(np.str_("T"), [np.str_("a")], [300], [MS])
+        for topic, key in (("T", "a"), (None, "T#a"), (np.str_("T"), np.str_("a")), (None, np.str_("T#a"))):
+            assert service.query_offset(topic, key).phy_offsets.tolist() == [300, 100]
+            assert service.query_offsets(topic, [key]).to_pylist() == [[300, 100]]
+
+
+# ---- the geometry of index files: one sentence in all of them
+
+
+WRONG_TYPES = ["100", 100.0, 1.5, True, np.float64(100), b"100", [100]]
+WRONG_NUMBERS = [0, -1, 2**31, 2**64, np.int64(0)]
+
+
+def geometry_calls(root: Path, out: Path) -> dict[str, Callable[..., Any]]:
+    file = sorted((root / "index").iterdir())[0]
+    return {
+        "IndexFile.open": lambda **given: IndexFile.open(file, **given),
+        "IndexFile.create": lambda **given: IndexFile.create(out, **given),
+        "IndexService.open": lambda **given: IndexService.open(root / "index", **given),
+        "IndexService.open, new": lambda **given: IndexService.open(out, **given, writable=True),
+        "MessageStore.open": lambda **given: MessageStore.open(root, **given),
+        "verify": lambda **given: rocketmq.verify(root, **given),
+        "repair": lambda **given: rocketmq.repair(root, **given, dry_run=True),
+        "rebuild": lambda **given: rocketmq.rebuild(root, out, **given),
+        "optimize": lambda **given: rocketmq.optimize(root, out, **given),
+        "hash_slots": lambda hash_slot_num=1, index_num=None: rocketmq.hash_slots(["a"], hash_slot_num),
+    }
+
+
+@pytest.mark.parametrize("name", ["hash_slot_num", "index_num"])
+@pytest.mark.parametrize("value", [*WRONG_TYPES, *WRONG_NUMBERS], ids=repr)
+def test_a_wrong_geometry_is_named_in_every_call(name: str, value: Any, tmp_path: Path) -> None:
+    """It was taken in one call, ignored in another, and a bare error of Python in a third."""
+    root, out = case("basic-493").unpack(tmp_path), tmp_path / "out"
+    error = ValueError if any(value is one for one in WRONG_NUMBERS) else TypeError
+    said = {}
+    for call, function in geometry_calls(root, out).items():
+        if (call, name) != ("hash_slots", "index_num"):
+            with pytest.raises(error) as told:
+                function(**{name: value})
+            said[call] = str(told.value)
+    assert said == dict.fromkeys(said, f"{name}: expected a whole number from 1 to 2147483647, got {value!r}")
+    assert not out.exists()
+
+
+def test_a_geometry_that_is_not_given_is_none_only_where_one_is_inferred(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"^index_num: expected a whole number from 1 to 2147483647, got None$"):
+        IndexFile.create(tmp_path / "index", hash_slot_num=5, index_num=None)  # type: ignore[arg-type]
+
+
+def test_a_geometry_may_be_of_any_whole_number(tmp_path: Path) -> None:
+    slots, entries = np.int32(5), np.int64(8)
+    with IndexFile.create(tmp_path / "index", hash_slot_num=slots, index_num=entries) as index:
+        assert (type(index.hash_slot_num), type(index.index_num)) == (int, int)
+        assert index.put_key("a", 1, MS)
+    with IndexFile.open(tmp_path / "index", hash_slot_num=slots) as index:
+        assert repr((index.hash_slot_num, index.index_num)) == "(5, 8)"
+
+
+@pytest.mark.parametrize("seed", ["end_phy_offset", "end_timestamp"])
+def test_a_seed_has_64_bits(seed: str, tmp_path: Path) -> None:
+    with pytest.raises(OverflowError, match=f"^{seed}: expected 64 bits, got {2**64}$"):
+        IndexFile.create(tmp_path / "index", hash_slot_num=5, index_num=8, **{seed: 2**64})  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("wrong", "got"), [(5, "5"), ([None], "None"), (b"log", "b'log'"), (["log", b"x"], "b'x'")])
+def test_a_commit_log_is_a_directory(wrong: Any, got: str, tmp_path: Path) -> None:
+    root = case("basic-493").unpack(tmp_path)
+    sentence = f"^commitlog: expected one directory or more, got {got}$"
+    for call in (rocketmq.verify, rocketmq.repair, MessageStore.open):
+        with pytest.raises(TypeError, match=sentence):
+            call(root, commitlog=wrong)
+    with pytest.raises(TypeError, match=sentence):
+        rocketmq.rebuild(root, tmp_path / "out", commitlog=wrong)

@@ -15,7 +15,8 @@ from mqindex._native.index_file import IndexCore
 from mqindex.columns.keys import key_batch
 from mqindex.errors import ClosedFileError, GeometryError, ReadOnlyFileError, TruncatedFileError
 from mqindex.files.mapped_file import MappedFile
-from mqindex.rocketmq import IndexFile
+from mqindex.rocketmq import IndexFile, optimize
+from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.layout import MAX_TIMESTAMP, RUN_ENTRY_SIZE
 from tests.reference.index_file import IndexFile as TwinFile
 from tests.reference.java import key_hash as twin_hash
@@ -301,6 +302,63 @@ def test_wrong_geometry_names_the_options(path: Path) -> None:
     with pytest.raises(TruncatedFileError):
         path.write_bytes(b"")
         IndexFile.open(path, hash_slot_num=6, index_num=8)
+
+
+def filled(path: Path, entries: int = 300) -> None:
+    with IndexFile.create(path, hash_slot_num=101, index_num=400) as index:
+        index.put_keys([f"k{i}" for i in range(entries)], np.arange(entries), np.full(entries, T0))
+
+
+@pytest.mark.parametrize("given", [{"hash_slot_num": 6}, {"index_num": 399}, {"hash_slot_num": 96, "index_num": 401}])
+@pytest.mark.parametrize("writable", [False, True])
+def test_geometry_that_the_content_refutes_is_refused(path: Path, given: dict[str, int], writable: bool) -> None:
+    """Of the right length, because one half follows from it: every answer was rubbish, and no error."""
+    filled(path)
+    before = path.read_bytes()
+    with pytest.raises(GeometryError, match="another geometry than was given") as caught:
+        IndexFile.open(path, writable=writable, **given)
+    assert caught.value.path == str(path)
+    assert caught.value.expected == "hash_slot_num 101, index_num 400, by their content"
+    assert all(f"{name} {value}" in str(caught.value.got) for name, value in given.items())
+    assert path.read_bytes() == before
+    with IndexFile.open(path, writable=writable, hash_slot_num=101) as index:
+        assert index.select_phy_offset("k7").tolist() == [7]
+
+
+@pytest.mark.parametrize("what", ["no entry", "damaged", "zeros"])
+def test_what_shows_no_other_geometry_refutes_none(path: Path, what: str) -> None:
+    filled(path, 0 if what == "no entry" else 300)
+    if what == "damaged":
+        with path.open("r+b") as file:
+            file.seek(40)
+            file.write(b"\0\0\1\0" * 101)
+    elif what == "zeros":
+        path.write_bytes(bytes(path.stat().st_size))
+    with IndexFile.open(path, hash_slot_num=96) as index:
+        assert (index.hash_slot_num, index.index_num) == (96, 401)
+
+
+def test_geometry_of_an_optimized_file_may_be_given(tmp_path: Path) -> None:
+    (tmp_path / "index").mkdir()
+    filled(tmp_path / "index" / "20231114221320000")
+    optimize(tmp_path / "index", tmp_path / "out")
+    with IndexFile.open(tmp_path / "out" / "index" / "20231114221320000", hash_slot_num=101) as index:
+        assert index.select_phy_offset("k7").tolist() == [7]
+    with pytest.raises(GeometryError, match="another geometry than was given"):
+        IndexFile.open(tmp_path / "out" / "index" / "20231114221320000", hash_slot_num=96)
+
+
+def test_a_given_geometry_that_fits_is_told_by_a_few_pages(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of the default length may be cold."""
+    filled(path)
+
+    def refuse(*arguments: Any, **options: Any) -> None:
+        raise AssertionError("the whole file is read")
+
+    monkeypatch.setattr(MappedFile, "populate", refuse)
+    monkeypatch.setattr(geometry, "infer", refuse)
+    with IndexFile.open(path, hash_slot_num=101) as index:
+        assert index.select_phy_offset("k7").tolist() == [7]
 
 
 def test_reader_sees_what_another_writer_puts(path: Path, index: IndexFile) -> None:

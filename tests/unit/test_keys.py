@@ -37,6 +37,7 @@ def plain_forms() -> dict[str, Any]:
         "ndarray S, every second": np.repeat(np.array([word.encode() for word in WORDS]), 2)[::2],
         "ndarray of object": np.array(WORDS, object),
         "list of numpy str": list(wide),
+        "masked, nothing hidden": np.ma.array(wide),
         "str subclass": [type("Word", (str,), {})(word) for word in WORDS],
     }
 
@@ -119,6 +120,9 @@ def null_forms() -> dict[str, Any]:
         "tuple": ("a", "b", None),
         "not a number": ["a", "b", float("nan")],
         "ndarray": np.array(["a", "b", None]),
+        "masked U": np.ma.array(["a", "b", "c"], mask=[0, 0, 1]),
+        "masked S": np.ma.array([b"a", b"b", b"c"], mask=[0, 0, 1]),
+        "masked object": np.ma.array(np.array(["a", "b", "c"], object), mask=[0, 0, 1]),
     }
     pa = arrow()
     words = pa.array(["x", "a", "b", None])

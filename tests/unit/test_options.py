@@ -70,7 +70,12 @@ def test_the_commit_log_may_lie_in_several_places(given, expected):
         ({"hash_slot_num": 0}, "hash_slot_num"),
         ({"config": {"maxIndexNum": "many"}}, "maxIndexNum"),
         ({"broker_version": "newest"}, "broker_version"),
+        ({"config": {"maxIndexNum": 4000.0}}, "maxIndexNum"),
+        ({"config": {"maxHashSlotNum": True}}, "maxHashSlotNum"),
+        ({"config": {"mappedFileSizeCommitLog": 4096.5}}, "mappedFileSizeCommitLog"),
         ({"commitlog": []}, "commitlog"),
+        ({"commitlog": ""}, "commitlog"),
+        ({"commitlog": ["/a", ""]}, "commitlog"),
     ],
 )
 def test_a_wrong_option_is_named(given, named):

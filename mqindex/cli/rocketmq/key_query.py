@@ -67,7 +67,7 @@ def _find(
     from mqindex.rocketmq.layout import MAX_TIMESTAMP
     from mqindex.rocketmq.serving.query_message import query_exact
 
-    most, begin = question.max_num + 1, question.begin
+    most, begin = min(question.max_num + 1, 2**63 - 1), question.begin  # of 64 bits, which no answer reaches
     end = MAX_TIMESTAMP if question.end is None else question.end
     if not isinstance(index, IndexService):
         return index.select_phy_offsets(keys, topic=topic, max_num=most, begin=begin, end=end).to_pylist()

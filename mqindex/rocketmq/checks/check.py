@@ -105,7 +105,7 @@ def _check_file(check: FileCheck) -> Checked:
         return _bad(check, catalogue.INDEX_SIZE.finding(check.path, expected=wanted, got=size))
     try:
         with (
-            IndexFile.open(check.path, hash_slot_num=check.geometry[0], index_num=check.geometry[1]) as index,
+            IndexFile.open_known(check.path, check.geometry) as index,
             LogEntries(check.spans, tags=check.tags) as log,
         ):
             faults = [structural_finding(check.path, fault) for fault in index.check()]

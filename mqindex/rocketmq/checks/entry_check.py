@@ -85,7 +85,7 @@ class _File:
         self._first = self._number = stretch.number
         self._agrees = True
         try:
-            self._index = IndexFile.open(stretch.path, hash_slot_num=stretch.geometry[0], index_num=stretch.geometry[1])
+            self._index = IndexFile.open_known(stretch.path, stretch.geometry)
             if self._begun:
                 self._first = self._number = self._first_from(start)
         except (MQIndexError, OSError):

@@ -30,7 +30,7 @@ from mqindex.rocketmq.layout import (
     IndexHeader,
 )
 
-__all__ = ["Geometry", "candidates", "fits", "infer", "require", "require_size", "resolve"]
+__all__ = ["Geometry", "candidates", "fits", "infer", "looks_like", "of_file", "require", "require_size", "resolve"]
 
 Geometry = tuple[int, int]
 Array = npt.NDArray[Any]
@@ -116,8 +116,19 @@ def require(paths: Sequence[str], given: Geometry, source: str) -> None:
         )
 
 
-def require_size(path: str, size: int, given: Geometry) -> None:
-    """Refuse a given geometry that asks for another length of a file."""
+def of_file(file: MappedFile, hash_slot_num: int | None, index_num: int | None) -> Geometry:
+    """The geometry of one file: what is given of it, which the content must not refute, or what the content shows."""
+    given = resolve(hash_slot_num, index_num, file.size)
+    if given is None:
+        return infer([file.path])
+    require_size(file.path, file.size, given)
+    if not looks_like(file, given):
+        require([file.path], given, "given")
+    return given
+
+
+def require_size(path: str, size: int, given: Geometry) -> Geometry:
+    """Refuse a given geometry that asks for another length of a file; returns it."""
     expected = layout.index_file_size(*given)
     if size != expected:
         raise GeometryError(
@@ -127,6 +138,7 @@ def require_size(path: str, size: int, given: Geometry) -> None:
             got=size,
             hint="pass the hash_slot_num= and index_num= (--hash-slot-num, --index-num) that the broker had",
         )
+    return given
 
 
 def candidates(path: str, *, thorough: bool = True) -> list[Geometry]:
@@ -159,11 +171,14 @@ def fits(path: str, geometry: Geometry) -> bool:
             if file.size != layout.index_file_size(*geometry):
                 return False
             file.advise_random()
-            return IndexHeader.from_bytes(file.map[:INDEX_HEADER_SIZE]).index_count > 1 and _fits(
-                file, geometry, _NEWEST
-            )
+            return looks_like(file, geometry)
     except (MQIndexError, OSError):
         return False
+
+
+def looks_like(file: MappedFile, geometry: Geometry) -> bool:
+    """Whether a file of the right length has entries, the newest of this geometry; a few pages are read."""
+    return IndexHeader.from_bytes(file.map[:INDEX_HEADER_SIZE]).index_count > 1 and _fits(file, geometry, _NEWEST)
 
 
 def _fits(file: MappedFile, geometry: Geometry, newest: int | None) -> bool:

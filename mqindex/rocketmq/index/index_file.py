@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,11 +14,12 @@ import numpy.typing as npt
 from mqindex._native.index_file import IndexCore
 from mqindex._native.index_sort import sort_into
 from mqindex._native.index_writer import IndexWriter
-from mqindex._native.numbers import milliseconds, period, whole_number
+from mqindex._native.numbers import int64, milliseconds, period, whole_number
 from mqindex._native.single_calls import SingleCalls
 from mqindex.columns.columns import Columns
 from mqindex.columns.hits import Hits
 from mqindex.columns.keys import key_batch
+from mqindex.columns.limits import whole_count
 from mqindex.columns.numbers import int64s, times
 from mqindex.files import disk, lock
 from mqindex.files.closable import Closable
@@ -135,16 +137,18 @@ class IndexFile(SingleCalls, Closable):
         -----
         Source: RocketMQ 4.9.3, the constructor of `IndexFile`.
         """
-        seeds = whole_number("end_phy_offset", end_phy_offset), milliseconds("end_timestamp", end_timestamp)
-        size = layout.index_file_size(hash_slot_num, index_num)
+        slots, entries = layout.whole_geometry(hash_slot_num, index_num)
+        phy_offset = int64("end_phy_offset", whole_number("end_phy_offset", end_phy_offset))
+        timestamp = int64("end_timestamp", milliseconds("end_timestamp", end_timestamp))
+        size = layout.index_file_size(slots, entries)
         file = MappedFile.create(path, size, sparse=sparse)
         try:
             if sparse:
                 file.reserve_range(0, layout.INDEX_HEADER_SIZE)
             with ExitStack() as held:
                 held.enter_context(lock.hold_file(file.path, "index file"))
-                index = cls(file, hash_slot_num, index_num, held.pop_all(), sparse=sparse)
-            index._core.seed(*seeds)
+                index = cls(file, slots, entries, held.pop_all(), sparse=sparse)
+            index._core.seed(phy_offset, timestamp)
         except BaseException:
             file.close()
             disk.remove(file.path)
@@ -170,7 +174,7 @@ class IndexFile(SingleCalls, Closable):
         Raises
         ------
         GeometryError
-            The file's size does not match this geometry, or the geometry cannot be found from its content.
+            The file's size does not match this geometry, its content shows another, or none can be found from it.
         TruncatedFileError
             The file is empty.
         StoreInUseError
@@ -178,17 +182,25 @@ class IndexFile(SingleCalls, Closable):
         OSError
             `writable`, and no space is left for what is sparse of it; nothing has changed.
         """
+        given = layout.given_geometry(hash_slot_num, index_num)
+        return cls._opened(os.fspath(path), writable, lambda file: geometry.of_file(file, *given))
+
+    @classmethod
+    def open_known(cls, path: str, known: geometry.Geometry, *, writable: bool = False) -> IndexFile:
+        """Internal: open a file whose geometry other files show; its own content may be damaged, and is not asked."""
+        return cls._opened(path, writable, lambda file: geometry.require_size(file.path, file.size, known))
+
+    @classmethod
+    def _opened(cls, path: str, writable: bool, geometry_of: Callable[[MappedFile], geometry.Geometry]) -> IndexFile:
         with ExitStack() as held:
             if writable:
-                held.enter_context(lock.hold_file(os.fspath(path), "index file"))
-            if disk.is_directory(os.fspath(path)):
+                held.enter_context(lock.hold_file(path, "index file"))
+            if disk.is_directory(path):
                 hint = "a directory; IndexService.open takes a directory of index files"
-                raise IsADirectoryError(errno.EISDIR, hint, os.fspath(path))
+                raise IsADirectoryError(errno.EISDIR, hint, path)
             file = MappedFile.open(path, writable=writable)
-            given = geometry.resolve(hash_slot_num, index_num, file.size)
-            slots, entries = geometry.infer([file.path]) if given is None else given
-            geometry.require_size(file.path, file.size, (slots, entries))
             file.advise_random()
+            slots, entries = geometry_of(file)
             return cls(file, slots, entries, held.pop_all())._with_sidecars()
 
     def writer(self) -> IndexWriter:
@@ -305,7 +317,7 @@ class IndexFile(SingleCalls, Closable):
         """
         first, last = period(begin, end)
         hashes = key_batch(keys, topic).hashes()
-        return Hits(*self.select_hashes(hashes, whole_number("max_num", max_num), begin=first, end=last))
+        return Hits(*self.select_hashes(hashes, whole_count("max_num", max_num), begin=first, end=last))
 
     def will_search(self, n: int) -> None:
         """Internal: so many look-ups by `select_hashes` will follow; what they need is read from the disk meanwhile."""
@@ -330,7 +342,19 @@ class IndexFile(SingleCalls, Closable):
 
     @property
     def header(self) -> IndexHeader:
-        """Internal: the header as it is now."""
+        """The header as it is now, also while a broker writes the file.
+
+        Returns
+        -------
+        IndexHeader
+            A tuple of int: `begin_timestamp` and `end_timestamp`, ms since the epoch, of the first entry and of the
+            last; `begin_phy_offset` and `end_phy_offset`, bytes, of the same two; `hash_slot_count`, the used slots;
+            `index_count`, the number of the next entry, 1 without any.
+
+        Notes
+        -----
+        Source: RocketMQ 4.9.3, `store/index/IndexHeader`.
+        """
         begin, end, begin_phy, end_phy, slot_count, index_count = self._core.header()
         return IndexHeader(begin, end, begin_phy, end_phy, slot_count, max(index_count, 1))
 

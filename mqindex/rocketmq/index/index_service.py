@@ -15,7 +15,8 @@ import numpy.typing as npt
 from mqindex._native.numbers import period, whole_number
 from mqindex._native.owner import Owner
 from mqindex.columns.hits import Hits
-from mqindex.columns.keys import key_batch
+from mqindex.columns.keys import index_key, key_batch
+from mqindex.columns.limits import whole_count
 from mqindex.columns.numbers import int64s, times
 from mqindex.errors import GeometryError, ReadOnlyFileError
 from mqindex.files import disk
@@ -128,7 +129,7 @@ class IndexService(Closable):
         A read-only service skips a newest file that is empty, with a warning: a file that a running broker
         creates is empty for a moment.
         """
-        where = os.fspath(directory)
+        where, given = os.fspath(directory), layout.given_geometry(hash_slot_num, index_num)
         if writable:
             disk.make_directories(where, inherit=True)
         elif not disk.is_directory(where):
@@ -139,10 +140,9 @@ class IndexService(Closable):
             else:
                 refuse_other_place(where, "index", has_files=bool(store.index_paths(where)))
             paths = _index_paths(where, writable)
-            slots, entries = _geometry(paths, hash_slot_num, index_num)
+            slots, entries = _geometry(paths, *given)
             files = [
-                held.enter_context(IndexFile.open(path, hash_slot_num=slots, index_num=entries, writable=writable))
-                for path in paths
+                held.enter_context(IndexFile.open_known(path, (slots, entries), writable=writable)) for path in paths
             ]
             return cls(where, files, slots, entries, writable, held.pop_all())
 
@@ -153,12 +153,13 @@ class IndexService(Closable):
         return tuple(self._files)
 
     def query_offset(
-        self, topic: str, key: str, *, max_num: int = 64, begin: Time = 0, end: Time = MAX_TIMESTAMP
+        self, topic: str | None, key: str, *, max_num: int = 64, begin: Time = 0, end: Time = MAX_TIMESTAMP
     ) -> QueryOffsetResult:
         """Offsets of the messages of `topic` with `key`, exactly as the broker answers one request.
 
         Parameters
         ----------
+        topic : str or None; None: the key is a whole `topic#key`
         max_num : int, most offsets; the broker caps it by `maxMsgsNumBatch` (64), this does not.
         begin, end : int, ms since the epoch, or an aware datetime or a datetime64; both inclusive, compared with times
             of 1 s resolution. A begin after the end, and times in seconds, are answered with a UserWarning.
@@ -168,14 +169,13 @@ class IndexService(Closable):
         The walk stops after the first file that begins before `begin`. Only hashes are compared: an offset may be
         of another key, the message shows which. Source: RocketMQ 4.9.3, `IndexService.queryOffset`.
         """
-        return self.answer(topic, key, max_num, *period(begin, end))
+        return self.answer(topic, key, whole_count("max_num", max_num), *period(begin, end))
 
-    def answer(self, topic: str, key: str, max_num: int, begin: int, end: int) -> QueryOffsetResult:
-        """Internal: `query_offset`, with times in ms that were checked before."""
-        _check_max_num(max_num)
+    def answer(self, topic: str | None, key: str, max_num: int, begin: int, end: int) -> QueryOffsetResult:
+        """Internal: `query_offset`, with numbers, and times in ms, that were checked before."""
         files = self.files
         found: list[npt.NDArray[np.int64]] = []
-        left, full_key = max_num, f"{topic}#{key}"
+        left, full_key = max_num, index_key(topic, key)
         for file in reversed(files):
             if file.is_time_matched(begin, end):
                 found.append(file.select_between(full_key, left, begin, end))
@@ -200,11 +200,11 @@ class IndexService(Closable):
         -------
         Hits : of key i the offsets of the single call, int64, in its order
         """
-        _check_max_num(max_num)
+        most = whole_count("max_num", max_num)
         first, last = period(begin, end)
         hashes = key_batch(keys, topic=topic).hashes()
         parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
-        left: int | npt.NDArray[np.int32] = min(max_num, 2**31 - 1)  # of every key, then of each
+        left: int | npt.NDArray[np.int32] = min(most, 2**31 - 1)  # of every key, then of each
         files = self.files
         for file, earlier in zip(reversed(files), [*reversed(files[:-1]), None], strict=False):
             if earlier is not None and earlier.is_time_matched(first, last):
@@ -347,11 +347,6 @@ def _geometry(paths: list[str], hash_slot_num: int | None, index_num: int | None
 
 def _last_update(files: tuple[IndexFile, ...]) -> tuple[int, int]:
     return (files[-1].header.end_timestamp, files[-1].header.end_phy_offset) if files else (0, 0)
-
-
-def _check_max_num(max_num: int) -> None:
-    if whole_number("max_num", max_num) < 0:
-        raise ValueError(f"max_num: expected 0 or more, got {max_num}")
 
 
 def _joined(parts: list[tuple[Any, Any]], n: int) -> Hits:

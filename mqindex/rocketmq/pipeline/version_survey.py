@@ -144,7 +144,7 @@ def _traces(log: MappedFile, span: LogSpan) -> LogTraces:
 def _agrees(path: str, spans: Sequence[LogSpan], pair: Geometry, tags: bool) -> bool:
     try:
         with (
-            IndexFile.open(path, hash_slot_num=pair[0], index_num=pair[1]) as index,
+            IndexFile.open_known(path, pair) as index,
             LogEntries(spans, tags=tags) as log,
         ):
             return first_in_log(index, log) < next_entry(index) and end_agrees(index, log, _SAMPLE)

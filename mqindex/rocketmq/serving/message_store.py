@@ -12,6 +12,7 @@ from mqindex._native.numbers import period
 from mqindex._native.owner import Owner
 from mqindex._options import with_options_of
 from mqindex.columns.columns import Columns
+from mqindex.columns.limits import whole_count
 from mqindex.columns.numbers import Time
 from mqindex.errors import ReadOnlyFileError
 from mqindex.files.closable import Closable
@@ -306,12 +307,13 @@ class MessageStore(Closable):
         of the first query; they are seen growing. Source: RocketMQ 4.9.3 `DefaultMessageStore.queryMessage`.
         """
         require_names(topic, key)
+        most = whole_count("max_num", max_num)
         first, last = period(begin, end)
         log, index = self.commit_log, self._index_service()
         if index is None:
             return QueryMessageResult([], 0, 0)
         query = query_exact if exact else query_message
-        return query(index, log, topic, key, max_num, first, last)
+        return query(index, log, topic, key, most, first, last)
 
     def look_message_by_offset(self, phy_offset: int) -> Message | None:
         """The message that begins at `phy_offset`; None: the log has none there.
