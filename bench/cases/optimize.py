@@ -23,7 +23,7 @@ CASE = Case(
     goals=(
         Goal("optimize of a full file, a key", "mqindex/optimize", None, "below", "ns", 80, 50),
         Goal("fsync of the optimized file, apart", "mqindex/fsync", None, "shown", "s", whole=True),
-        Goal("private memory of it", "mqindex/private", None, "below", "MiB", 256, 64),
+        Goal("private memory of an optimize", "mqindex/private", None, "below", "MiB", 256, 64),
     ),
     answer={"files": "3:7a18dc85"},
     estimate=(3, 25),
