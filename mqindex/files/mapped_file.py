@@ -62,36 +62,38 @@ class MappedFile:
             return cls(name, mmap.mmap(file.fileno(), 0, access=access), writable)
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], size: int, *, sparse: bool = False) -> MappedFile:
+    def create(
+        cls, path: str | os.PathLike[str], size: int, *, sparse: bool = False, like: os.stat_result | None = None
+    ) -> MappedFile:
         """Create a zero-filled file that must not exist yet, and map it for writing.
 
         The space is reserved first, because a full disk is then an `OSError` and not a SIGBUS in the middle of a
         store. `sparse=True` leaves that out. A failed create leaves no file. Where files can be made without a name
-        (Linux), this one appears only when it has its length, and owner and mode of what is beside it, as far as this
-        process may set them.
+        (Linux), this one appears only when it has its length, and owner and mode of `like`, else of what is beside it,
+        as far as this process may set them.
         """
         name = os.fspath(path)
         if exists(name):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
-        return cls._create_nameless(name, size, sparse) or cls._create_in_place(name, size, sparse)
+        return cls._create_nameless(name, size, sparse, like) or cls._create_in_place(name, size, sparse, like)
 
     @classmethod
-    def _create_nameless(cls, name: str, size: int, sparse: bool) -> MappedFile | None:
+    def _create_nameless(cls, name: str, size: int, sparse: bool, like: os.stat_result | None) -> MappedFile | None:
         fd = open_nameless(os.path.dirname(name) or ".")
         if fd is None:
             return None
         try:
             with named(name):
                 reserve(fd, size, sparse=sparse)
-                disk.own_like(f"/proc/self/fd/{fd}", neighbour_of(name))
+                disk.own_like(f"/proc/self/fd/{fd}", like or neighbour_of(name))
                 mapping = mmap.mmap(fd, size, access=mmap.ACCESS_WRITE)
             return cls(name, mapping, True) if link_into_place(fd, name) else None
         finally:
             os.close(fd)
 
     @classmethod
-    def _create_in_place(cls, name: str, size: int, sparse: bool) -> MappedFile:
-        like = neighbour_of(name)
+    def _create_in_place(cls, name: str, size: int, sparse: bool, like: os.stat_result | None) -> MappedFile:
+        like = like or neighbour_of(name)
         fd = disk.create(name)
         try:
             with named(name):

@@ -33,6 +33,7 @@ __all__ = [
     "newest",
     "require_apart",
     "require_new",
+    "rights_in",
     "scratch",
     "sweep",
     "unused",
@@ -274,6 +275,11 @@ def _sweep_unowned(path: str) -> None:
         disk.remove_directory(path)  # not if there is anything in it
     else:
         discard(path)
+
+
+def rights_in(path: str) -> os.stat_result | None:
+    """Owner and mode of what is made in a scratch: to look for a neighbour there would take longer with each file."""
+    return disk.status(os.path.join(path, _OWNER))
 
 
 def _age(place: int | str) -> float:

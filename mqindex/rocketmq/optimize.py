@@ -274,7 +274,8 @@ def _optimize_file(task: _Task) -> _Made:
         if task.geometry[0] % task.own[0] and source.order().moved:
             raise _order_lost(task)
         path = disk.temporary(task.scratch, "part")
-        with MappedFile.create(path, layout.index_file_size(*task.geometry)) as file:
+        size = layout.index_file_size(*task.geometry)
+        with MappedFile.create(path, size, like=staging.rights_in(task.scratch)) as file:
             if entries >= _HUGE_FROM:
                 file.advise_huge()
             _fill(source, IndexCore(file.map, *task.geometry, True, task.path))

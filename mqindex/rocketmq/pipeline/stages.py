@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from mqindex._native.index_file import IndexCore
 from mqindex.errors import RebuildError
-from mqindex.files import disk
+from mqindex.files import disk, staging
 from mqindex.files.block_writer import BlockWriter
 from mqindex.files.copying import copy
 from mqindex.files.mapped_file import MappedFile
@@ -154,7 +154,8 @@ class PartFile:
             copy(part.base, self.path)
             self._file = MappedFile.open(self.path, writable=True)
         else:
-            self._file = MappedFile.create(self.path, layout.index_file_size(part.hash_slot_num, part.index_num))
+            size = layout.index_file_size(part.hash_slot_num, part.index_num)
+            self._file = MappedFile.create(self.path, size, like=staging.rights_in(part.out))
             if entries >= _HUGE_FROM:
                 self._file.advise_huge()
         self._core = IndexCore(self._file.map, part.hash_slot_num, part.index_num, True)
