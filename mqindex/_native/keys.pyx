@@ -75,7 +75,7 @@ def kernels():
     return {"hash": MQI_HASH_KERNEL.decode()}
 
 
-def key_hash(str key not None, /):
+def key_hash(object key, /):
     """Java's `String.hashCode` of `key`, a whole `topic#key`, made non-negative as an index file stores it: int.
 
     Source: RocketMQ 4.9.3 `store/index/IndexFile.indexKeyHashMethod`.
@@ -83,6 +83,8 @@ def key_hash(str key not None, /):
     >>> key_hash("TopicTest#MessageKey")
     638347386
     """
+    if not isinstance(key, str):  # of a subclass too, as `numpy.str_`
+        raise TypeError(f"key: expected str, got {type(key).__name__}")
     return mqi_key_hash(str_hash(key, 0))
 
 

@@ -15,7 +15,8 @@ import pytest
 from mqindex.engines import LocalEngine, Progress
 from mqindex.errors import BadMagicError, OutputExistsError, StoreInUseError
 from mqindex.files.backup_record import RECORD
-from mqindex.kafka import rebuild, repair, verify
+from mqindex.kafka import LogSegment, rebuild, repair, verify
+from mqindex.kafka.log.active_segment import greatest_timestamp
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter, batch, crc32c
 
 ONE = LocalEngine(1)
@@ -345,6 +346,46 @@ def test_an_open_index_without_entries_may_be_one_of_a_longer_interval(tmp_path:
     assert verify(tmp_path / "topic-0", **INTERVAL).findings == []
     (tmp_path / "topic-0" / f"{0:020d}.index").write_bytes(bytes(7))
     assert not verify(tmp_path / "topic-0", **INTERVAL).ok
+
+
+def test_a_broker_may_be_killed_between_the_entries_of_the_two_indexes(tmp_path: Path) -> None:
+    """It appends to the log, then to the offset index, then to the time index: one entry behind is no error, two are.
+
+    Retention and searches by time do not miss it: the newest segment is recovered first.
+    """
+    writer = PartitionWriter(tmp_path / "topic-0", index_interval=400)
+    for number in range(20):  # every few of them an entry
+        writer.append([KafkaRecord(bytes(50), timestamp=FIRST_TIME + number)])
+    writer.preallocate()
+    path, offsets = writer.path("timeindex"), writer.path("index")
+    entries = -(-len(offsets.read_bytes().rstrip(b"\0")) // 8)
+    assert 2 < entries < 10
+    for behind in range(entries):
+        with open(path, "r+b") as file:
+            file.seek(12 * (entries - behind))
+            file.write(bytes(12 * behind))
+        report = verify(tmp_path / "topic-0", **{**INTERVAL, "index_interval_bytes": 400})
+        assert ("time-index-incomplete" in kinds(report)) is (behind > 1), behind
+        assert report.ok is (behind < 2)
+        with LogSegment.open(writer.path()) as segment:
+            assert greatest_timestamp(segment) == FIRST_TIME + 19
+
+
+def test_the_greatest_time_may_stand_before_the_last_entry_of_an_open_index(tmp_path: Path) -> None:
+    """A batch before the place to which the offset index's last entry leads has it; the time index's entry is missing."""
+    writer = PartitionWriter(tmp_path / "topic-0", index_interval=400)
+    sizes = []
+    while len(sizes) < 20 and (not sizes or sizes[-1] < 24):
+        late = bool(sizes) and sizes[-1] == 16 and sizes.count(16) == 1
+        writer.append([KafkaRecord(bytes(50), timestamp=FIRST_TIME + len(sizes) + 1000 * late)])
+        sizes.append(len(writer.path("index").read_bytes()))
+    assert sizes.count(16) > 1
+    writer.preallocate()
+    with open(writer.path("timeindex"), "r+b") as file:
+        file.seek(24)
+        file.write(bytes(12))
+    with LogSegment.open(writer.path()) as segment:
+        assert greatest_timestamp(segment) == FIRST_TIME + sizes.index(16) + 1001
 
 
 @pytest.mark.parametrize("size", [0, 200])

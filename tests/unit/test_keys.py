@@ -168,8 +168,12 @@ def test_arrow_of_another_type_is_a_type_error() -> None:
 
 def test_key_of_another_type_is_a_type_error() -> None:
     for key in (None, 1, b"a"):
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match="key: expected str, got"):
             key_hash(key)  # type: ignore[arg-type]
+
+
+def test_a_key_may_be_a_string_of_numpy() -> None:
+    assert key_hash(np.str_("TopicTest#MessageKey")) == key_hash("TopicTest#MessageKey") == 638347386
 
 
 def test_lone_surrogates_are_their_own_units() -> None:

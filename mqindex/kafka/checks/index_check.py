@@ -92,7 +92,9 @@ def check_entries(
     none = np.empty(0, np.int64)
     there = (offsets[1].first, offsets[1].second) if offsets else rebuilt
     stamps, targets = (times[1].first, times[1].second) if times else (none, none)
-    starts = [np.concatenate([_looked_up(*lookup, targets), _last(lookup, expectation)]) for lookup in (there, rebuilt)]
+    starts = [
+        np.concatenate([_looked_up(*lookup, targets), _before_last(lookup, expectation)]) for lookup in (there, rebuilt)
+    ]
     facts = LogFacts(chunks, np.unique(np.concatenate([there[1], *starts])), stamps)
     found = list(_check_offsets(*offsets, facts, expectation)) if offsets else []
     bad = replaced or any(one.severity == "error" or one.kind.endswith("-empty") for one in found)
@@ -101,10 +103,10 @@ def check_entries(
     return found, list(_check_times(*times, chosen[: len(targets)], least, facts, expectation)) if times else []
 
 
-def _last(lookup: _Pairs, expectation: Expectation) -> npt.NDArray[np.int64]:
-    """The position of the last entry within the log, if there is one."""
+def _before_last(lookup: _Pairs, expectation: Expectation) -> npt.NDArray[np.int64]:
+    """Where the last entry but one within the log leads, 0 where there is but one; none where there is none."""
     within = (lookup[1] < expectation.valid_bytes) & ~_cut(lookup[0] + expectation.base_offset, expectation)
-    return lookup[1][within][-1:]
+    return np.concatenate([np.zeros(1, np.int64), lookup[1][within]])[:-1][-1:]
 
 
 def _looked_up(
@@ -179,14 +181,15 @@ def _cut(offsets: npt.NDArray[np.int64], expectation: Expectation) -> npt.NDArra
     return (offsets > expectation.last_offset) & expectation.open
 
 
-def _least(facts: LogFacts, last_position: npt.NDArray[np.int64], expectation: Expectation) -> int:
-    """The least that the last entry's timestamp must be: an open index gets an entry with each of the offset index.
+def _least(facts: LogFacts, before_last: npt.NDArray[np.int64], expectation: Expectation) -> int:
+    """The least that the last entry's timestamp must be: an open index gets an entry after each of the offset index.
 
+    So a broker that is killed between the two leaves it without that of the last one (Kafka 4.1.0 `LogSegment.append`).
     Where the offset index has none, though a rebuild writes some, the rule of a closed index holds.
     """
-    if not expectation.open or (not len(last_position) and expectation.entries[IndexKind.OFFSET]):
+    if not expectation.open or (not len(before_last) and expectation.entries[IndexKind.OFFSET]):
         return expectation.max_timestamp
-    before = facts.positions.timestamp_before[facts.positions.rows_of(last_position)]
+    before = facts.positions.timestamp_before[facts.positions.rows_of(before_last)]
     return int(before.max(initial=-1))
 
 

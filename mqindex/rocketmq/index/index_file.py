@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_space import IndexSpace
+from mqindex.rocketmq.index.order import Order
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_ENTRY_FIELDS, INDEX_NUM, MAX_TIMESTAMP, IndexHeader
 from mqindex.rocketmq.sidecar.names import sidecar_directory
 
@@ -40,19 +41,6 @@ __all__ = ["IndexFile", "IndexHeader"]
 
 _MANY = 1000  # look-ups, or entries to decode, from which reading the whole file ahead is cheaper than single faults
 _BULK = 100_000  # puts from which huge pages pay; fewer would spread over 2 MiB each
-
-
-class Order(NamedTuple):
-    """The entries 1 .. `entries` are in the order of their slots, each linked to its neighbour of the same slot.
-
-    `moved`: no broker wrote them so, their offsets go down somewhere. `first_phy_offset`, `last_phy_offset`: the
-    smallest and the greatest of them.
-    """
-
-    entries: int
-    moved: bool
-    first_phy_offset: int
-    last_phy_offset: int
 
 
 class IndexFile(SingleCalls, Closable):
