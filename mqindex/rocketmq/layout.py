@@ -235,6 +235,7 @@ __all__ = [
     "SIDECAR_SAMPLE",
     "SIDECAR_VERSION",
     "IndexHeader",
+    "Order",
     "Partition",
     "SidecarHeader",
     "index_file_size",
@@ -317,6 +318,19 @@ class IndexHeader(NamedTuple):
     def from_bytes(cls, data: bytes) -> IndexHeader:
         """The fields as they are in `data`, a file's first 40 bytes or more."""
         return cls(*_INDEX_HEADER.unpack_from(data))
+
+
+class Order(NamedTuple):
+    """The entries 1 .. `entries` are in the order of their slots, each linked to its neighbour of the same slot.
+
+    `moved`: no broker wrote them so, their offsets go down somewhere. `first_phy_offset`, `last_phy_offset`: the
+    smallest and the greatest of them.
+    """
+
+    entries: int
+    moved: bool
+    first_phy_offset: int
+    last_phy_offset: int
 
 
 _INDEX_HEADER = struct.Struct(">4q2i")

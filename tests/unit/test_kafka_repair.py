@@ -372,7 +372,7 @@ def test_a_broker_may_be_killed_between_the_entries_of_the_two_indexes(tmp_path:
 
 
 def test_the_greatest_time_may_stand_before_the_last_entry_of_an_open_index(tmp_path: Path) -> None:
-    """A batch before the place to which the offset index's last entry leads has it; the time index's entry is missing."""
+    """A batch before the last place in the offset index has it, and the time index lacks its entry."""
     writer = PartitionWriter(tmp_path / "topic-0", index_interval=400)
     sizes = []
     while len(sizes) < 20 and (not sizes or sizes[-1] < 24):

@@ -27,8 +27,7 @@ from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_space import IndexSpace
-from mqindex.rocketmq.index.order import Order
-from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_ENTRY_FIELDS, INDEX_NUM, MAX_TIMESTAMP, IndexHeader
+from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_ENTRY_FIELDS, INDEX_NUM, MAX_TIMESTAMP, IndexHeader, Order
 from mqindex.rocketmq.sidecar.names import sidecar_directory
 
 if TYPE_CHECKING:
