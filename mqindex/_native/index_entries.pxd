@@ -5,7 +5,6 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from mqindex._native.guard cimport mqi_guard_range, still_whole
-from mqindex._native.keys cimport mqi_key_hash, str_hash
 from mqindex._native.memory cimport Pinned
 from mqindex._native.owner cimport Owner, forks_so_far
 
@@ -95,16 +94,6 @@ cdef inline int may_put(IndexEntries core) except -1:
     if not (core.open and core.writable and core.owner.forks == forks_so_far):
         core.require_writable()
     return 0
-
-
-cdef int refuse_key(object key) except -1
-
-
-cdef inline int32_t hash_of(object key) except -1:
-    """The key hash of a whole `topic#key`."""
-    if not isinstance(key, str):
-        refuse_key(key)
-    return mqi_key_hash(str_hash(key, 0))
 
 
 cdef inline bint put_one(IndexEntries core, int32_t h, int64_t phy_offset, int64_t store_timestamp) except -1:

@@ -12,7 +12,7 @@ from libc.string cimport memcpy
 
 from mqindex._native.arrays cimport array_of, copy_of
 from mqindex._native.guard cimport mqi_guard_touch, range_of, still_whole
-from mqindex._native.keys cimport KeyBatch
+from mqindex._native.keys cimport KeyBatch, hash_of
 from mqindex._native.memory cimport Pinned, integers
 from mqindex._native.owner cimport Owner, require_owner
 
@@ -61,10 +61,6 @@ cdef extern from "mqi_index_select.h" nogil:
 cdef enum:
     BLOCK = 4096      # keys hashed, then put, together: their hashes stay in the first-level cache
     FEW = 64          # hits of a single look-up that need no memory of their own
-
-cdef int refuse_key(object key) except -1:
-    raise TypeError(f"key: expected str, got {type(key).__name__}")
-
 
 cdef int refuse_max_num(int64_t max_num) except -1:
     raise ValueError(f"max_num: expected 0 or more, got {max_num}")

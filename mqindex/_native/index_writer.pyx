@@ -6,7 +6,8 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t
 
-from mqindex._native.index_entries cimport IndexEntries, hash_of
+from mqindex._native.index_entries cimport IndexEntries
+from mqindex._native.keys cimport hash_of
 from mqindex._native.numbers cimport time_of, whole
 from mqindex._native.owner cimport require_owner
 

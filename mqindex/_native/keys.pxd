@@ -31,6 +31,16 @@ cdef inline uint32_t str_hash(object text, uint32_t seed) except? 0xFFFFFFFF:
     return mqi_hash_ucs4(<const uint32_t*> data, n, seed)
 
 
+cdef int refuse_key(object key) except -1
+
+
+cdef inline int32_t hash_of(object key) except -1:
+    """The key hash of a whole `topic#key`."""
+    if not isinstance(key, str):
+        refuse_key(key)
+    return mqi_key_hash(str_hash(key, 0))
+
+
 cdef struct Chunk:
     int kind
     Py_ssize_t start        # number of its first key in the batch

@@ -14,6 +14,7 @@ from mqindex._native.arrow cimport ArrayStream, ArrowArray, ArrowSchema, HeldArr
 from mqindex._native.keys cimport (
     Chunk,
     KeyBatch,
+    hash_of,
     mqi_key_hash,
     str_hash,
 )
@@ -83,9 +84,11 @@ def key_hash(object key, /):
     >>> key_hash("TopicTest#MessageKey")
     638347386
     """
-    if not isinstance(key, str):  # of a subclass too, as `numpy.str_`
-        raise TypeError(f"key: expected str, got {type(key).__name__}")
-    return mqi_key_hash(str_hash(key, 0))
+    return hash_of(key)
+
+
+cdef int refuse_key(object key) except -1:
+    raise TypeError(f"key: expected str, got {type(key).__name__}")
 
 
 def hashes_to_slots(object hashes, uint32_t hash_slot_num):

@@ -5,7 +5,8 @@
 
 from libc.stdint cimport int64_t
 
-from mqindex._native.index_entries cimport IndexEntries, hash_of, put_one
+from mqindex._native.index_entries cimport IndexEntries, put_one
+from mqindex._native.keys cimport hash_of
 from mqindex._native.numbers cimport doubt_period, is_doubtful, time_of, whole
 
 from mqindex.errors import ClosedFileError

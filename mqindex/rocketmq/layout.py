@@ -320,6 +320,9 @@ class IndexHeader(NamedTuple):
         return cls(*_INDEX_HEADER.unpack_from(data))
 
 
+_INDEX_HEADER = struct.Struct(">4q2i")
+
+
 class Order(NamedTuple):
     """The entries 1 .. `entries` are in the order of their slots, each linked to its neighbour of the same slot.
 
@@ -331,9 +334,6 @@ class Order(NamedTuple):
     moved: bool
     first_phy_offset: int
     last_phy_offset: int
-
-
-_INDEX_HEADER = struct.Struct(">4q2i")
 
 
 class SidecarHeader(NamedTuple):
