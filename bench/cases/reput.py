@@ -1,4 +1,8 @@
-"""Dispatch of a complete log into consume queues and index, against a restart of the broker's store without both."""
+"""Dispatch of a complete log into consume queues and index, against a restart of the broker's store without both.
+
+The log is read in one thread and put into queues and index in another, as always where much of it waits; the broker
+does the two one after the other.
+"""
 
 from bench.case import Case, Contender
 from bench.cases import rebuild
@@ -21,7 +25,7 @@ def mqindex(shop: Workshop) -> dict[str, object]:
 
 CASE = Case(
     name="reput",
-    title="Dispatch of 4 GiB of log, 1 KiB bodies, one thread",
+    title="Dispatch of 4 GiB of log, 1 KiB bodies: read in one thread, put in another",
     contenders=(
         Contender("restart", "rocketmq:restart", rebuild.restart, warm=4000),
         Contender("mqindex", "dispatch.reput", mqindex, warm=500),

@@ -10,7 +10,7 @@ over after the last whole unit does not count.
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from mqindex._native.consume_queue cimport MQI_UNIT_SIZE, mqi_unit_take, mqi_units_check, mqi_units_take
 from mqindex._native.memory cimport Pinned, integers, target_of
@@ -105,16 +105,6 @@ def group_units(units, int64_t n_queues, out=None, /):
         mqi_units_sort(
             <const mqi_queue_unit*>source.view.buf, n, n_queues, <mqi_queue_unit*>target.view.buf, offset)
     return out[:n], offsets
-
-
-def gather_units(units, int64_t at, more, /):
-    """Copy the units `more` to where `units[at]` begins; returns the number after them. They must fit."""
-    cdef Pinned source = _units(more), target = _units(units, True)
-    cdef int64_t n = source.n
-    if not 0 <= at <= target.n - n:
-        raise ValueError(f"units: expected room for {n} more at {at}, got {target.n}")
-    memcpy(<mqi_queue_unit*>target.view.buf + at, source.view.buf, n * sizeof(mqi_queue_unit))
-    return at + n
 
 
 def count_in_line(units, int64_t phy_offset, int64_t limit, /):

@@ -16,7 +16,6 @@ from mqindex._native.consume_queue import (
     UnitTaker,
     decode_units,
     encode_units,
-    gather_units,
     group_units,
     select_tags,
 )
@@ -439,9 +438,6 @@ def test_kernels_name_what_they_do_not_take() -> None:
     two = np.array([(0, 0, 0, 0, 1, 0), (0, 0, 0, 0, 1, 1)], UNIT)
     with pytest.raises(ValueError, match="out: expected room for 2, got 1"):
         group_units(two, 2, np.empty(1, UNIT))
-    for at in (-1, 2):
-        with pytest.raises(ValueError, match=f"expected room for 2 more at {at}, got 3"):
-            gather_units(np.empty(3, UNIT), at, two)
     with pytest.raises(TypeError, match="parts: expected an array"):
         UnitTaker(None, np.zeros(2, np.int64), 1)
     with pytest.raises(ValueError, match="room: expected 0 or more, got -1"):

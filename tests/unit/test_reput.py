@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,6 +17,7 @@ import pytest
 from mqindex.rocketmq import ConsumeQueueTable, IndexService
 from mqindex.rocketmq.dispatch import reput
 from mqindex.rocketmq.dispatch.dispatched import dispatched_offset
+from mqindex.rocketmq.dispatch.dispatcher import Dispatcher, Stretch
 from mqindex.rocketmq.dispatch.reput import Reput, ReputProgress
 from mqindex.rocketmq.log.growing_log import LogChangedError
 from mqindex.rocketmq.queue.queue_rules import QueueRules
@@ -172,6 +175,73 @@ def test_how_many_units_are_put_at_a_time_makes_no_difference(
     with dispatching(store, out) as dispatch:
         dispatch.run_once()
     assert files_of(out) == store.expected(tmp_path / "rebuilt")
+
+
+@pytest.fixture
+def many(store: GrowingStore, monkeypatch: pytest.MonkeyPatch) -> GrowingStore:
+    """A log of which every message is long enough to be put beside reading."""
+    monkeypatch.setattr(reput, "_GATHERED", 1)
+    monkeypatch.setattr(reput, "_PER_QUEUE", 0)
+    store.write(60)
+    return store
+
+
+def putting_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("mqindex-put")]
+
+
+def test_no_thread_is_left_when_all_is_put(many: GrowingStore, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, put = [], Dispatcher.put
+
+    def watched(dispatcher: Dispatcher, stretch: Stretch) -> None:
+        seen.append(threading.current_thread().name)
+        put(dispatcher, stretch)
+
+    monkeypatch.setattr(Dispatcher, "put", watched)
+    with dispatching(many, out) as dispatch:
+        dispatch.run_once()
+        assert not putting_threads()
+    assert any(name.startswith("mqindex-put") for name in seen)
+
+
+def test_what_went_wrong_beside_reading_is_raised_and_stays(
+    many: GrowingStore, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(dispatcher: Dispatcher, stretch: Stretch) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with dispatching(many, out) as dispatch:
+        with monkeypatch.context() as failing:
+            failing.setattr(Dispatcher, "put", full)
+            with pytest.raises(OSError, match="No space left"):
+                dispatch.run_once()
+        with pytest.raises(OSError, match="No space left"):  # what follows is never put after a hole
+            dispatch.run_once()
+        assert dispatch.phy_offset == 0
+    assert not putting_threads()
+
+
+def test_closing_waits_for_what_is_being_put(many: GrowingStore, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    began, put, done = threading.Event(), Dispatcher.put, []
+
+    def slow(dispatcher: Dispatcher, stretch: Stretch) -> None:
+        began.set()
+        time.sleep(0.2)
+        put(dispatcher, stretch)
+        done.append(stretch)
+
+    def interrupted(putting: object) -> None:
+        assert began.wait(10)
+        raise KeyboardInterrupt
+
+    with dispatching(many, out) as dispatch:
+        monkeypatch.setattr(Dispatcher, "put", slow)
+        wait = reput._Putting.wait
+        monkeypatch.setattr(reput._Putting, "wait", lambda own: interrupted(own) if began.is_set() else wait(own))
+        with pytest.raises(KeyboardInterrupt):
+            dispatch.run_once()
+        dispatch.close()
+        assert len(done) == 1
 
 
 def test_following_ends_when_the_event_is_set(store: GrowingStore, out: Path) -> None:

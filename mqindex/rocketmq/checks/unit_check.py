@@ -23,13 +23,12 @@ from mqindex._native.consume_queue import (
     UnitLines,
     compare_units,
     decode_units,
-    gather_units,
     group_units,
 )
 from mqindex.errors import MQIndexError
 from mqindex.files.sparse import SparseFile
 from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_UNIT_SIZE
-from mqindex.rocketmq.log.log_entries import UNIT
+from mqindex.rocketmq.log.log_entries import UNIT, copy_rows
 from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.queue.queue_files import queue_files
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
@@ -128,7 +127,8 @@ class UnitCheck:
         while len(units):
             some = units[: _HELD - self._count]
             if self._lines is None:
-                self._count, seen = gather_units(self._held, self._count, some), len(some)
+                copy_rows(self._held[self._count : self._count + len(some)], some)
+                self._count, seen = self._count + len(some), len(some)
             else:
                 seen, self._count = self._lines.match(some, self._held, self._count)
                 if seen < len(some):

@@ -1,9 +1,11 @@
 """Dispatch: from a commit log into consume queues and index, once or following a log that grows.
 
 ```
-commit log ── GrowingLog ──▶ entries ──▶ IndexService      (put as they come)
-                         └─▶ units   ──▶ ConsumeQueueTable (gathered, grouped by queue, put in bulk)
+commit log ── GrowingLog ──▶ Stretch: entries ──▶ Dispatcher ──▶ IndexService
+                                      units                  └─▶ ConsumeQueueTable
 ```
+
+Where much of the log waits, a stretch is put by a thread of its own while the next one is read.
 """
 
 from __future__ import annotations
@@ -11,30 +13,27 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-from mqindex._native.consume_queue import gather_units, group_units
-from mqindex.errors import OffsetOverflowError
+from mqindex._native.owner import Owner
+from mqindex.engines.workers import Workers
 from mqindex.files.closable import Closable
+from mqindex.rocketmq.dispatch.dispatcher import Dispatcher, Stretch
 from mqindex.rocketmq.log.growing_log import SETTLE_SECONDS, GrowingLog
-from mqindex.rocketmq.log.log_entries import UNIT
-from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
+from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 
 if TYPE_CHECKING:
     from mqindex.rocketmq.index.index_service import IndexService
-    from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
     from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 
 __all__ = ["OnReput", "ProgressMeter", "Reput", "ReputProgress", "ReputResult", "Stop"]
 
-_GATHERED = 1 << 15  # units put at a time, at least: so many that the cost of each queue is small
+_GATHERED = 1 << 14  # units of a stretch, at least: so many that the cost of each queue is small
 _PER_QUEUE = 64  # the same for each queue, where there are many
-_MOST_GATHERED = 1 << 20
+_MOST_GATHERED = 1 << 20  # units or entries
 _LOG_PER_ENTRY = 1024  # bytes, about
 _LONGEST_SLEEP = 0.004  # seconds between looks while nothing comes
 _PATIENCE = 1.0  # seconds without a message until the sleeps get longer
@@ -86,9 +85,8 @@ class Stop(Protocol):
 class Reput(Closable):
     """Dispatches a log's messages to queues and index, in the log's order. For one thread.
 
-    The log is only read, and may be another process's. Entries below the end of the last index file are passed over
-    as by the broker; units that a queue has already are passed over by the queue. Units of queues that cannot be files
-    are counted in `refused`. After an exception index and queues may differ: what was dispatched must be repaired.
+    The log is only read, and may be another process's. What is passed over and what is refused: see `Dispatcher`.
+    After an exception index and queues may differ: what was dispatched must be repaired.
 
     Parameters
     ----------
@@ -101,8 +99,7 @@ class Reput(Closable):
 
     Notes
     -----
-    Source: RocketMQ 4.9.3 `DefaultMessageStore.ReputMessageService`, `CommitLogDispatcherBuildConsumeQueue`,
-    `CommitLogDispatcherBuildIndex`.
+    Source: RocketMQ 4.9.3 `DefaultMessageStore.ReputMessageService`.
     """
 
     def __init__(
@@ -119,26 +116,39 @@ class Reput(Closable):
     ) -> None:
         self._table = rules.table()
         self._log = GrowingLog(directories, start, tags=tags, queues=self._table if queues is not None else None)
-        self._index, self._queues = index, queues
-        end = index.files[-1].header.end_phy_offset if index is not None and index.files else 0
-        self._skip = max(end, indexed)
-        self._units = np.empty(2 * _GATHERED, UNIT)
-        self._sorted = np.empty(0, UNIT)
-        self._gathered = 0
-        self._names: list[QueueName] = []
-        self._numbered: list[ConsumeQueue | None] = []
-        self._number_of: dict[QueueName, int] = {}
-        self._twins: dict[int, int] = {}
-        self._batch_topics = batch_topics
-        self.refused: dict[QueueName, int] = {}
-        self.messages = self.entries = self.units = 0
-        self.from_phy_offset = start
-        self.store_timestamp = self.queued_phy_offset = 0  # of the last message dispatched, the last put into a queue
+        self._index = index
+        self._dispatcher = Dispatcher(
+            index, queues, self._table, start=start, indexed=indexed, batch_topics=batch_topics
+        )
+        self._read, self._spare = Stretch(), Stretch()
+        self._putting = _Putting(self._dispatcher)
+        self._start = start
+        self._owner = Owner()
+
+    @property
+    def messages(self) -> int:
+        """How many were dispatched."""
+        return self._dispatcher.messages
 
     @property
     def phy_offset(self) -> int:
         """Everything before it was dispatched."""
-        return self._log.phy_offset
+        return self._dispatcher.phy_offset
+
+    @property
+    def store_timestamp(self) -> int:
+        """Of the last message that was dispatched; 0: none."""
+        return self._dispatcher.store_timestamp
+
+    @property
+    def queued_phy_offset(self) -> int:
+        """The last message that was put into a queue."""
+        return self._dispatcher.queued_phy_offset
+
+    @property
+    def refused(self) -> dict[QueueName, int]:
+        """Units of queues that cannot be files."""
+        return self._dispatcher.refused
 
     def run_once(self, stop: int | None = None) -> ReputResult:
         """Dispatch what the log holds now. `stop`: where the log is known to end; None: it is found.
@@ -178,13 +188,13 @@ class Reput(Closable):
         pace = _Pace(interval)
         meter = ProgressMeter(self, progress, lag or self.lag)
         while not last:
-            last, messages = stop.is_set(), self.messages
+            last, messages = stop.is_set(), self._log.messages
             (turn or self._look)()
             if last and turn is None:
-                self._put_units()
+                self._put()
             meter.report(last=last)
             if not (last or self._log.more):
-                stop.wait(pace.sleep(busy=self.messages > messages, waiting=self._log.waiting))
+                stop.wait(pace.sleep(busy=self._log.messages > messages, waiting=self._log.waiting))
         return self.result().since(before)
 
     def watch(self) -> None:
@@ -193,16 +203,17 @@ class Reput(Closable):
 
     def lag(self) -> int:
         """About how many bytes of log were written but not dispatched yet."""
-        return self._log.lag()
+        return self._log.lag() + self._log.phy_offset - self.phy_offset
 
     def result(self) -> ReputResult:
         """What was dispatched since this object was made."""
-        return ReputResult(
-            self.messages, self.entries, self.units, self.from_phy_offset, self.phy_offset, self.store_timestamp
-        )
+        done = self._dispatcher
+        return ReputResult(done.messages, done.entries, done.units, self._start, done.phy_offset, done.store_timestamp)
 
     def close(self) -> None:
         """Release the log; queues and index stay open."""
+        if self._owner.here:  # a child has no thread to wait for
+            self._putting.close()
         self._log.close()
 
     # ---- one turn
@@ -216,89 +227,65 @@ class Reput(Closable):
         self._turn(None)
 
     def _turn(self, stop: int | None) -> None:
-        """Dispatch one stretch of the log. Units are put when there are many, or nothing more is there."""
-        messages = self._log.messages
-        for entries, units in self._log.read(stop):
-            self._put_entries(entries)
-            self._gather(units)
-        self.messages += self._log.messages - messages
-        if not self._log.more or self._gathered >= self._enough():
-            self._put_units()
-        if self._log.messages > messages:
-            self._have_index_file()
-
-    def _put_entries(self, entries: npt.NDArray[Any]) -> None:
-        if self._index is None or not len(entries):
-            return
-        if entries["phy_offset"][0] < self._skip:
-            entries = entries[np.searchsorted(entries["phy_offset"], self._skip) :]
-        self.entries += self._index.put_run(entries)
-        if self._queues is None and len(entries):
-            self.store_timestamp = int(entries["store_timestamp"][-1])
-
-    def _have_index_file(self) -> None:
-        """A message makes the broker create the file that its keys would go to, even if it has none."""
-        if self._index is None:
-            return
-        files = self._index.files
-        if not files or (files[-1].is_write_full() and self._log.last_message > files[-1].header.end_phy_offset):
-            self._index.create_index_file()
+        """Dispatch what one look at the log gives. It is put in long stretches, or when nothing more is there."""
+        log, messages, enough = self._log, self._log.messages, self._enough()
+        for entries, units in log.read(stop):
+            self._read.add(entries, units)
+            if len(self._read.units) >= enough or len(self._read.entries) >= _MOST_GATHERED:
+                self._put_beside()
+        self._read.end(log.messages - messages, log.last_message, log.phy_offset)
+        if not log.more:
+            self._put()
 
     def _enough(self) -> int:
         return min(max(_GATHERED, _PER_QUEUE * len(self._table)), _MOST_GATHERED)
 
-    def _gather(self, units: npt.NDArray[Any]) -> None:
-        if self._gathered + len(units) > len(self._units):
-            self._units = np.resize(self._units, 2 * (self._gathered + len(units)))
-        self._gathered = gather_units(self._units, self._gathered, units)
+    def _put(self) -> None:
+        """Put what was read; all is put afterwards."""
+        self._putting.end()
+        self._dispatcher.name_queues()
+        self._dispatcher.put(self._read)
+        self._read.clear()
 
-    def _put_units(self) -> None:
-        if self._queues is None or not self._gathered:
-            return
-        units = self._units[: self._gathered]
-        self._number_queues()
-        for number, first in self._twins.items():
-            units["queue"][units["queue"] == number] = first
-        if len(self._sorted) < len(units) and len(self._names) > 1:
-            self._sorted = np.empty(len(self._units), UNIT)
-        grouped, offsets = group_units(units, len(self._names), self._sorted)
-        counts = np.diff(offsets)
-        for number in np.flatnonzero(counts).tolist():
-            queue = self._queue(number, int(counts[number]))
-            if queue is not None:
-                self._put_into(queue, number, grouped[offsets[number] : offsets[number + 1]])
-        self._gathered = 0  # not before every queue has its own
-        self.store_timestamp, self.queued_phy_offset = int(units["store_timestamp"][-1]), int(units["phy_offset"][-1])
+    def _put_beside(self) -> None:
+        """Have what was read put, while more is read."""
+        self._putting.wait()
+        self._dispatcher.name_queues()
+        self._putting.begin(self._read)
+        self._read, self._spare = self._spare, self._read
+        self._read.clear()
 
-    def _put_into(self, queue: ConsumeQueue, number: int, units: npt.NDArray[Any]) -> None:
-        try:
-            self.units += queue.put_units(units).written
-        except OffsetOverflowError:  # queue offsets that no broker gives: the message is in no queue
-            self._refuse(self._names[number], len(units))
 
-    def _refuse(self, name: QueueName, units: int) -> None:
-        self.refused[name] = self.refused.get(name, 0) + units
+class _Putting:
+    """The thread that puts stretches, one after the other; it is there only while much of the log waits."""
 
-    def _queue(self, number: int, units: int) -> ConsumeQueue | None:
-        queue = self._numbered[number]
-        if queue is None:
-            name = self._names[number]
-            if self._queues is None or name[0] in self._batch_topics or name_problem(*name) is not None:
-                self._refuse(name, units)
-                return None
-            queue = self._numbered[number] = self._queues.find_or_create(*name)
-        return queue
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+        self._workers: Workers | None = None
+        self._running: Future[None] | None = None
 
-    def _number_queues(self) -> None:
-        """Take over what the table has met since. Two that differ in their bytes may have the same name."""
-        known = len(self._names)
-        if len(self._table) == known:
-            return
-        self._names = self._table.names()
-        self._numbered += [None] * (len(self._names) - known)
-        for number, name in enumerate(self._names[known:], known):
-            if (first := self._number_of.setdefault(name, number)) != number:
-                self._twins[number] = first
+    def begin(self, stretch: Stretch) -> None:
+        """Put a stretch; the one before was waited for."""
+        if self._workers is None:
+            self._workers = Workers(1, "mqindex-put")
+        self._running = self._workers.submit(self._dispatcher.put, stretch)
+
+    def wait(self) -> None:
+        """Return when what was begun is put; its error is raised here."""
+        if self._running is not None:
+            self._running.result()
+            self._running = None
+
+    def end(self) -> None:
+        """`wait`, and no thread is left."""
+        self.wait()
+        self.close()
+
+    def close(self) -> None:
+        """Return when nothing is being put any more; what became of it was not asked."""
+        if self._workers is not None:
+            self._workers.close(cancel=False)
+            self._workers = None
 
 
 class _Pace:

@@ -19,7 +19,7 @@ from mqindex._native.log_extract import Extractor, QueueTable
 from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile
 
-__all__ = ["RUN_ENTRY", "UNIT", "Damage", "FileWalk", "LogEntries", "LogSpan"]
+__all__ = ["RUN_ENTRY", "UNIT", "Damage", "FileWalk", "LogEntries", "LogSpan", "copy_rows"]
 
 RUN_ENTRY = np.dtype([("key_hash", "=i4"), ("phy_offset", "=i8"), ("store_timestamp", "=i8")])
 UNIT = np.dtype(
@@ -30,6 +30,11 @@ UNIT = np.dtype(
     ]
 )
 """What dispatch writes to a consume queue; `queue`: the queue's number in a `QueueTable`."""
+
+
+def copy_rows(target: npt.NDArray[Any], rows: npt.NDArray[Any]) -> None:
+    """`target[:] = rows` of one type, all bytes at once: NumPy would copy field by field."""
+    target.view(np.uint8)[:] = rows.view(np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
