@@ -4,7 +4,7 @@ A broker compares hashes and answers with the places of messages, as slices of i
 the row with a goal does the same (`exact=False`; queue offset, phy offset, size). Another decodes all columns but
 bodies and compares the strings of the tags, which is a consumer's work. The batch is a bulk's. 1024 a call and 32,
 which is what consumers ask for over the network, are in the table beside it: there the cost of a call from Python
-shows.
+shows. The last row is a single message, found at random by its place and made an object with all its fields.
 """
 
 from bench.case import Arguments, Case, Contender
@@ -41,6 +41,10 @@ def mqindex(batch: int, columns: list[str] | None = PLACES) -> Arguments:
     return of
 
 
+def one(shop: Workshop) -> dict[str, object]:
+    return {"store": shop.tagged_store, "count": shop.scale.count(200_000), **shop.scale.repeat(5, 1)}
+
+
 def goal(work: str, ours: str, batch: int, must: float | None = None, aim: float | None = None) -> Goal:
     return Goal(work, f"{ours}/get", f"java_{batch}/get", "faster", "ns", must, aim)
 
@@ -56,6 +60,7 @@ CASE = Case(
         *(Contender(f"java_{batch}", "rocketmq:get", java(batch), warm=2500) for batch in BATCHES),
         *(Contender(f"mqindex_{batch}", "message_store.get_messages", mqindex(batch), warm=500) for batch in BATCHES),
         Contender("decoded", "message_store.get_messages", mqindex(BATCHES[0], None), warm=500),
+        Contender("one", "message_store.look_message_by_offset", one, warm=500, facts="one: "),
     ),
     goals=(
         goal("get_messages, 32768 a call, tag filter: places, against getMessage", "mqindex_32768", 32768, 5, 10),
@@ -70,8 +75,17 @@ CASE = Case(
             280,
             150,
         ),
+        Goal(
+            "look_message_by_offset, one call from Python, its checksum compared",
+            "one/look",
+            None,
+            "below",
+            "us",
+            3,
+            1.5,
+        ),
     ),
-    answer={"found": 222, "offsets": 59266896},
+    answer={"found": 222, "offsets": 59266896, "one: bytes": 102400},
     estimate=(25, 25),
     files=files,
 )

@@ -12,7 +12,7 @@ from mqindex.engines import LocalEngine
 from mqindex.rocketmq import MessageStore
 from mqindex.rocketmq import verify as verify_store
 
-__all__ = ["get_messages", "verify"]
+__all__ = ["get_messages", "look_message_by_offset", "verify"]
 
 
 def get_messages(
@@ -41,6 +41,22 @@ def get_messages(
             if keep:
                 result.add("get", seconds, len(places))
             result.answer(found=len(places), offsets=offsets)
+    return result
+
+
+def look_message_by_offset(*, store: str, count: int, scratch: str, **spec: Any) -> Result:
+    """Messages at random places, one call each."""
+    result = Result()
+    with MessageStore.open(store) as opened:
+        queue = opened.consume_queue("TopicTest", 0)
+        assert queue is not None
+        places = np.random.default_rng(3).choice(queue.units()["phy_offset"], count).tolist()
+        look = opened.look_message_by_offset
+        for keep in repeat(**spec):
+            with result.timed("look", count, keep=keep):
+                for place in places:
+                    look(place)
+        result.answer(bytes=sum(len(look(place).body) for place in places))
     return result
 
 

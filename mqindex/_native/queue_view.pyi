@@ -19,6 +19,7 @@ class QueueView:
         high: int,
         parts: npt.NDArray[np.int64],
         first_path: bytes,
+        look_again: float,
         /,
     ) -> QueueView: ...
     def forget(self) -> None: ...

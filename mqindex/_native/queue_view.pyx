@@ -20,6 +20,9 @@ cdef extern from "<unistd.h>" nogil:
     int F_OK
     int access(const char* path, int mode) noexcept
 
+cdef extern from "mqi_clock.h" nogil:
+    int64_t mqi_now() noexcept
+
 cdef enum:
     MOST = 1 << 16  # most messages of one answer
     FEW = 64        # queues, and filters, that are remembered
@@ -35,17 +38,19 @@ cdef class QueueView:
     low, high : the queue offsets of its first unit and after its last one
     parts : int64[2, m]: where the files of the log begin, ascending, and where their data ends
     first_path : of the queue's first file, which a broker deletes when its messages have expired
+    look_again : seconds until it is seen again whether that file is there: it takes as long as an answer
     """
 
     cdef Mapping file, tail
     cdef Pinned parts
     cdef bytes first_path
     cdef bint void  # the queue was closed, or its minimum moved
+    cdef int64_t look_again, until  # ns
     cdef int64_t first, places, low, high, behind  # the last: the position in `tail` after the last unit
 
     def __cinit__(
         self, Mapping file not None, int64_t first, int64_t places, Mapping tail not None, int64_t tail_first,
-        int64_t low, int64_t high, parts, bytes first_path not None, /
+        int64_t low, int64_t high, parts, bytes first_path not None, double look_again, /
     ):
         if not (
             0 <= first and 0 <= places <= len(file) // MQI_UNIT_SIZE and 0 <= low < high
@@ -56,7 +61,7 @@ cdef class QueueView:
         self.file, self.first, self.places = file, first, places
         self.tail, self.behind = tail, high - tail_first
         self.low, self.high = low, high
-        self.first_path = first_path
+        self.first_path, self.look_again = first_path, <int64_t>(look_again * 1e9)
 
     def forget(self):
         """From now on the view is not used."""
@@ -67,7 +72,15 @@ cdef class QueueView:
         return (
             not self.void
             and mqi_units_check(<const uint8_t*>self.tail.view.buf + self.behind * MQI_UNIT_SIZE, 1) == 0
-            and not mqi_guard_was_cut(self.tail.range) and access(PyBytes_AS_STRING(self.first_path), F_OK) == 0)
+            and not mqi_guard_was_cut(self.tail.range) and self.begins_there())
+
+    cdef bint begins_there(self) noexcept:
+        cdef int64_t now = mqi_now()
+        if now >= self.until:
+            if access(PyBytes_AS_STRING(self.first_path), F_OK) != 0:
+                return False
+            self.until = now + self.look_again
+        return True
 
 
 @cython.final

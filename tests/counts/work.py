@@ -13,10 +13,12 @@ from mqindex._native.index_file import IndexCore
 from mqindex._native.index_writer import IndexWriter
 from mqindex._native.kafka_index import Entries
 from mqindex._native.log_extract import Extractor
+from mqindex._native.log_message import MessageMaker
 from mqindex._native.queue_view import QueueView, QueueViews
 from mqindex._native.single_calls import SingleCalls
 from mqindex.columns.keys import key_batch
 from mqindex.files.mapped_file import MappedFile
+from mqindex.rocketmq.log.message import Message
 from tests.support.log_writer import LogMessage, frame
 
 __all__ = ["ITEMS"]
@@ -34,7 +36,8 @@ ITEMS = {  # the C function or the method of a kernel that is counted -> how man
     "SingleCalls.put_key": ONES,
     "SingleCalls.select_phy_offset": 2 * ONES,
     "IndexWriter.put_key": ONES,
-    "mqi_log_scan_frames": FRAMES,
+    "mqi_log_scan_frames": FRAMES + ONES,
+    "MessageMaker.message_at": ONES,
     "mqi_log_extract_step": FRAMES,
     "mqi_units_decode": FRAMES,
     "mqi_units_take": FRAMES + 32 * ONES,
@@ -89,6 +92,9 @@ def log() -> None:
         pass
     for _ in Extractor(data, 0, 0, len(data)):
         pass
+    maker = MessageMaker(Message)
+    for at in range(0, ONES * len(one), len(one)):
+        maker.message_at(data, 0, at)
     size = len(data) // FRAMES
     units = np.zeros(FRAMES, [("phy_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
     units["phy_offset"], units["size"], units["tags_code"] = np.arange(FRAMES) * size, size, 2598919
@@ -105,7 +111,7 @@ def places() -> None:
         units.tofile(path)
         with MappedFile.open(path) as file:
             bounds, parts = (0, len(units) - 1), np.array([[0], [100 * len(units)]])
-            view = QueueView(file.map, 0, len(units), file.map, 0, *bounds, parts, os.fsencode(path))
+            view = QueueView(file.map, 0, len(units), file.map, 0, *bounds, parts, os.fsencode(path), 1.0)
             views, log = QueueViews(tuple, "FOUND", lambda columns, rows: columns), object()
             views.remember(log, ("T", 0), view, "TagA", np.array([2598919], np.int32))
             for at in range(ONES):

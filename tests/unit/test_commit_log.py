@@ -6,6 +6,7 @@ import gc
 import ipaddress
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ import pytest
 from mqindex._native.log_columns import ColumnScanner
 from mqindex.errors import BadMagicError, ClosedFileError, FormatError, MQIndexError, TruncatedFileError
 from mqindex.rocketmq import CommitLog
-from mqindex.rocketmq.log import log_columns, log_scan
+from mqindex.rocketmq.log import commit_log, log_columns, log_scan
 from mqindex.rocketmq.log.commit_log import LogFile, data_end, first_frame, last_file_with_frames, list_log_files
+from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS, LogExpiredError
 from mqindex.rocketmq.log.log_columns import as_columns
 from mqindex.rocketmq.log.message import read_message
 from tests.support.golden import STORE_CASES, case
@@ -347,6 +349,41 @@ def test_file_that_shrank_is_an_error(tmp_path: Path) -> None:
 
 
 # ---- one message -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("message", [LogMessage(keys="k1 k2", tags="TagA", body=b"body"), LogMessage(body=b"body")])
+def test_a_cut_at_any_byte_never_changes_a_message(tmp_path: Path, message: LogMessage) -> None:
+    """A file that was cut inside a page reads as zeros up to the page's end; the file was seen whole just before."""
+    writer = LogWriter(tmp_path, mapped_file_size=1 << 16)
+    writer.write(LogMessage(body=b"first"), message)
+    (first, _), (at, size) = writer.frames
+    path, data = writer.path(at), writer.path(at).read_bytes()
+    for cut in range(at + size, at - 1, -1):
+        with CommitLog.open(tmp_path) as log:
+            expected = log.get_message(at)
+            os.truncate(path, cut)
+            if cut == at + size:
+                with suppress(TruncatedFileError):  # where its last byte is a zero, the file's length is compared
+                    assert log.get_message(at) == expected
+                continue
+            for place in (at, first):  # after the first error the file is looked at again
+                with pytest.raises(TruncatedFileError, match=r"shrank|was cut"):
+                    log.get_message(place)
+        path.write_bytes(data)
+
+
+def test_a_deleted_file_is_seen_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = write(tmp_path)
+    now = 100.0
+    monkeypatch.setattr(commit_log, "monotonic", lambda: now)
+    with CommitLog.open(tmp_path) as log:
+        expected = log.get_message(0)
+        writer.path(0).unlink()
+        now += 0.9 * LOOK_AGAIN_SECONDS
+        assert log.get_message(0) == expected
+        now += 0.2 * LOOK_AGAIN_SECONDS
+        with pytest.raises(LogExpiredError):
+            log.get_message(0)
 
 
 def test_message_at_a_wrong_place_is_an_error_that_says_so(tmp_path: Path) -> None:

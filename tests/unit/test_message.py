@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mqindex._native.log_message import MessageMaker
 from mqindex.errors import BadMagicError, FormatError, MQIndexError, TruncatedFileError
 from mqindex.rocketmq import Message
 from mqindex.rocketmq.log import body
@@ -47,6 +48,14 @@ def test_message_of_the_format_document() -> None:
         msg_id="0A00000200002A9F0000000000000400",
     )
     assert (message.body, message.keys, message.tags, message.uniq_key) == (b"hello", "k1 k2", "TagA", None)
+
+
+def test_the_kernel_makes_objects_of_classes_with_slots_only() -> None:
+    maker = MessageMaker(Message)
+    assert maker.message_at(EXAMPLE, 1024, 1024) == Message.decode(EXAMPLE)
+    for other in (object, LogMessage, type("Half", (), {"__slots__": ("topic",)})):
+        with pytest.raises(TypeError, match="expected a class with the slot"):
+            MessageMaker(other)
 
 
 def test_ipv6_hosts_and_a_long_topic() -> None:

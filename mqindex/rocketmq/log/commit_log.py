@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from time import monotonic
 
 import numpy.typing as npt
 
@@ -21,7 +22,7 @@ from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
-from mqindex.rocketmq.log.expiry import LogExpiredError
+from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS, LogExpiredError
 from mqindex.rocketmq.log.log_appender import AppendMessagesResult, LogAppender
 from mqindex.rocketmq.log.log_columns import require_columns
 from mqindex.rocketmq.log.log_files import (
@@ -61,6 +62,7 @@ __all__ = [
 ]
 
 _OPEN_MAPS = 4
+_NOWHERE: tuple[int, int, Mapping | None, str, float] = 0, 0, None, "", 0.0
 
 
 class CommitLog(Closable):
@@ -106,6 +108,7 @@ class CommitLog(Closable):
         self._last: int | None = None
         self._end: int | None = None
         self._appender: LogAppender | None = None
+        self._near = _NOWHERE  # start, stop, map and path of the file that was read last, and until when it counts
 
     @classmethod
     def open(
@@ -243,11 +246,21 @@ class CommitLog(Closable):
         ------
         FormatError : no message begins there (BadMagicError), it is cut short, or its bytes do not agree
         """
-        file, mapped = self.file_at(whole_number("phy_offset", phy_offset))
-        message = read_message(mapped, file.start, phy_offset, file.path)
+        at = whole_number("phy_offset", phy_offset)
+        start, stop, mapped, path, until = self._near
+        if not (start <= at < stop and monotonic() < until):
+            file, mapped = self.file_at(at)
+            start, path = file.start, file.path
+            self._near = start, file.stop, mapped, path, monotonic() + LOOK_AGAIN_SECONDS
+        try:
+            message = read_message(mapped, start, at, path)
+        except FormatError:
+            self._near = _NOWHERE
+            self.file_at(at)  # one that was cut, or is deleted, says so
+            raise
         if size is not None and size != message.size:
             raise FormatError(
-                "the message has another size", path=file.path, at=phy_offset - file.start, field="total_size",
+                "the message has another size", path=path, at=at - start, field="total_size",
                 expected=size, got=message.size,
             )  # fmt: skip
         return message
@@ -348,7 +361,7 @@ class CommitLog(Closable):
             self._appender.close()
         with self._lock if self._owner.here else nullcontext():  # a child may find it locked, by nobody
             self._closed = True
-            self._maps = OrderedDict()
+            self._maps, self._near = OrderedDict(), _NOWHERE
 
     def __repr__(self) -> str:
         return f"CommitLog({plural(len(self.files), 'file')} from phy offset {self.min_phy_offset})"

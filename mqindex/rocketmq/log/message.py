@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from mqindex._native.log_message import message_at, parse_properties
+from mqindex._native.log_message import MessageMaker, parse_properties
 from mqindex.errors import BadMagicError, FormatError, TruncatedFileError
 from mqindex.rocketmq.log.body import decompress
 
@@ -94,9 +94,12 @@ class Message:
         return read_message(view, min(start, 2**63 - 1 - len(view)), start)
 
 
+_message_at = MessageMaker(Message).message_at
+
+
 def read_message(buf: Any, file_start: int, phy_offset: int, path: str | os.PathLike[str] | None = None) -> Message:
     """The message at a phy offset of one file's bytes; anything else there is a `FormatError`."""
-    message = message_at(Message, buf, file_start, phy_offset)
+    message = _message_at(buf, file_start, phy_offset)
     if isinstance(message, Message):
         return message
     fault, blank = message

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.queue_view import QueueView
+from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS
 from mqindex.rocketmq.queue.queue_files import End, UnitFiles
 
 __all__ = ["LastView"]
@@ -40,5 +41,7 @@ class LastView:
             return None
         places = min(len(here.buf), units.files[units.index_of(queue_offset)].size) // units.unit_size
         first_path = os.fsencode(units.files[0].path)
-        self._view = QueueView(here.buf, here.first, places, end.buf, end.first, low, end.number, parts, first_path)
+        self._view = QueueView(
+            here.buf, here.first, places, end.buf, end.first, low, end.number, parts, first_path, LOOK_AGAIN_SECONDS
+        )
         return self._view
