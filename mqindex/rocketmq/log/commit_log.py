@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from time import monotonic
@@ -20,7 +19,6 @@ from mqindex.columns.columns import Columns
 from mqindex.errors import FormatError, ReadOnlyFileError
 from mqindex.files import disk
 from mqindex.files.closable import Closable
-from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS, LogExpiredError
 from mqindex.rocketmq.log.log_appender import AppendMessagesResult, LogAppender
@@ -33,13 +31,12 @@ from mqindex.rocketmq.log.log_files import (
     list_log_files,
     survey_directories,
 )
+from mqindex.rocketmq.log.log_maps import LogMaps
 from mqindex.rocketmq.log.log_recovery import clear_behind, hold_directories, log_file_size, recovered_end
 from mqindex.rocketmq.log.log_scan import (
     DamagedStretch,
     end_of_file,
     first_frame,
-    open_whole,
-    require_whole,
     scan_file,
 )
 from mqindex.rocketmq.log.log_writer import LogWriter
@@ -61,7 +58,6 @@ __all__ = [
     "list_log_files",
 ]
 
-_OPEN_MAPS = 4
 _NOWHERE: tuple[int, int, Mapping | None, str, float] = 0, 0, None, "", 0.0
 
 
@@ -104,7 +100,7 @@ class CommitLog(Closable):
         self._starts = [file.start for file in files]
         self._owner = Owner()
         self._lock = threading.Lock()
-        self._maps: OrderedDict[str, MappedFile] = OrderedDict()
+        self._maps = LogMaps(self._lock, self._require_open)
         self._last: int | None = None
         self._end: int | None = None
         self._appender: LogAppender | None = None
@@ -245,6 +241,10 @@ class CommitLog(Closable):
         Raises
         ------
         FormatError : no message begins there (BadMagicError), it is cut short, or its bytes do not agree
+
+        Notes
+        -----
+        That a broker has deleted the file is seen within 10 ms, until then it may still be read.
         """
         at = whole_number("phy_offset", phy_offset)
         start, stop, mapped, path, until = self._near
@@ -252,6 +252,8 @@ class CommitLog(Closable):
             file, mapped = self.file_at(at)
             start, path = file.start, file.path
             self._near = start, file.stop, mapped, path, monotonic() + LOOK_AGAIN_SECONDS
+            if self._closed:  # meanwhile, by another thread
+                self._near = _NOWHERE
         try:
             message = read_message(mapped, start, at, path)
         except FormatError:
@@ -272,7 +274,7 @@ class CommitLog(Closable):
         """
         file = self._file_of(phy_offset)
         try:
-            return file, self._map_of(file)
+            return file, self._maps.of(file)
         except FileNotFoundError:
             number = self.files.index(file)
             if number == len(self.files) - 1 or not self._has_expired(number):
@@ -361,7 +363,8 @@ class CommitLog(Closable):
             self._appender.close()
         with self._lock if self._owner.here else nullcontext():  # a child may find it locked, by nobody
             self._closed = True
-            self._maps, self._near = OrderedDict(), _NOWHERE
+            self._near = _NOWHERE
+            self._maps.clear()
 
     def __repr__(self) -> str:
         return f"CommitLog({plural(len(self.files), 'file')} from phy offset {self.min_phy_offset})"
@@ -419,19 +422,6 @@ class CommitLog(Closable):
             got=phy_offset,
             hint="the broker may have deleted the file that held it",
         )
-
-    def _map_of(self, file: LogFile) -> Mapping:
-        # Maps are never closed here, only released: another thread may be reading one. The last user unmaps it.
-        with self._lock:
-            self._require_open()
-            mapped = self._maps.get(file.path)
-            if mapped is None or mapped.map.cut:
-                mapped = self._maps[file.path] = open_whole(file)
-                if len(self._maps) > _OPEN_MAPS:
-                    self._maps.popitem(last=False)
-            self._maps.move_to_end(file.path)
-        require_whole(file, mapped)
-        return mapped.map
 
 
 def _make(directories: Sequence[str]) -> None:
