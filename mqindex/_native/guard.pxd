@@ -21,6 +21,17 @@ cdef class Mapping:
     cdef int refuse(self) except -1
 
 
+cdef extern from *:
+    """
+    /* For `__getbuffer__`: Cython has put None into `obj`, which PyBuffer_FillInfo overwrites and does not give back. */
+    static inline int mqi_fill_view(Py_buffer *view, PyObject *of, void *buf, Py_ssize_t n, int readonly, int flags) {
+        Py_CLEAR(view->obj);
+        return PyBuffer_FillInfo(view, of, buf, n, readonly, flags);
+    }
+    """
+    int mqi_fill_view(Py_buffer* view, object of, void* buf, Py_ssize_t n, bint readonly, int flags) except -1
+
+
 # Code that holds a buffer for long looks its range up once, and checks after each call whether it is still whole; code
 # that holds it for one call releases it by `give_back`.
 cdef const mqi_guard_range* range_of(const Py_buffer* view) noexcept

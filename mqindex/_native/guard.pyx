@@ -10,7 +10,6 @@ cimport cython
 from cpython.buffer cimport (
     PyBUF_SIMPLE,
     PyBUF_WRITABLE,
-    PyBuffer_FillInfo,
     PyBuffer_Release,
     PyObject_GetBuffer,
 )
@@ -52,7 +51,7 @@ cdef class Mapping:
             PyBuffer_Release(&self.view)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
-        PyBuffer_FillInfo(view, self, self.view.buf, self.view.len, not self.writable, flags)
+        mqi_fill_view(view, self, self.view.buf, self.view.len, not self.writable, flags)
 
     def __buffer__(self, int flags, /):
         """PEP 688: from Python 3.12 on every buffer has it."""

@@ -10,7 +10,6 @@ from cpython.buffer cimport (
     PyBUF_SIMPLE,
     PyBUF_STRIDES,
     PyBUF_WRITABLE,
-    PyBuffer_FillInfo,
     PyBuffer_Release,
     PyObject_GetBuffer,
 )
@@ -18,7 +17,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 
-from mqindex._native.guard cimport range_of, still_whole
+from mqindex._native.guard cimport mqi_fill_view, range_of, still_whole
 
 
 @cython.final
@@ -26,7 +25,7 @@ cdef class Block:
     """Memory from malloc; it lives as long as its last user or view."""
 
     def __getbuffer__(self, Py_buffer* view, int flags):
-        PyBuffer_FillInfo(
+        mqi_fill_view(
             view, self, self.data if self.data != NULL else <uint8_t*>b"", self.size, self.readonly, flags)
 
     def __dealloc__(self):

@@ -30,7 +30,21 @@ class Workers:
         return self._pool.submit(self._run, task, *arguments)
 
     def close(self, *, cancel: bool) -> None:
-        """Wait until no task runs. `cancel`: those that wait are not begun. May be called twice."""
+        """Wait until no task runs. `cancel`: those that wait are not begun. May be called twice.
+
+        A KeyboardInterrupt meanwhile is raised when none does: what the tasks write to is let go afterwards.
+        """
+        interrupt: KeyboardInterrupt | None = None
+        while True:
+            try:
+                self._wait(cancel=cancel)
+                break
+            except KeyboardInterrupt as another:
+                interrupt = another
+        if interrupt is not None:
+            raise interrupt
+
+    def _wait(self, *, cancel: bool) -> None:
         self._pool.shutdown(cancel_futures=cancel)
         with self._changed:
             self._over = True

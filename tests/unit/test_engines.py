@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from mqindex.engines import LocalEngine, processors
+from mqindex.engines.workers import Workers
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY
 from mqindex.rocketmq.pipeline import in_turn
 from mqindex.rocketmq.pipeline.in_turn import IndexFiles
@@ -139,3 +141,23 @@ def test_a_file_that_is_brought_to_the_disk_is_waited_for_after_an_interrupt(mon
     files.close()
     (file,) = interrupted.ended
     file.close()
+
+
+@pytest.mark.parametrize("cancel", [False, True])
+def test_an_interrupt_while_tasks_are_waited_for_is_raised_when_none_runs(cancel):
+    """The store was let go while a thread still wrote to it."""
+    workers, begun, ended = Workers(1, "mqindex-slow"), threading.Event(), []
+
+    def slow():
+        begun.set()
+        time.sleep(0.5)
+        ended.append(True)
+
+    workers.submit(slow)
+    begun.wait()
+    for delay in (0.1, 0.2):
+        threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        workers.close(cancel=cancel)
+    assert ended
+    workers.close(cancel=cancel)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
 from contextlib import ExitStack
 from typing import Any, ClassVar, Self
 
@@ -20,6 +19,7 @@ from mqindex.columns.numbers import Time, Times, int64s, times
 from mqindex.errors import CorruptIndexError, IndexFullError, ReadOnlyFileError
 from mqindex.files import disk, lock
 from mqindex.files.closable import Closable
+from mqindex.files.fork_lock import new_lock
 from mqindex.files.mapped_file import MappedFile, reserve
 from mqindex.kafka.layout import MAX_INDEX_SIZE, IndexKind, base_offset_of, require_file
 
@@ -48,7 +48,7 @@ class AbstractIndex(Closable):
         self.path = path
         self.base_offset = base_offset
         self.writable = writable
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._owner = Owner(path)
         self._held = ExitStack()  # the lock of the only writer
         with ExitStack() as held:

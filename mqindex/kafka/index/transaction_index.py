@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from mqindex.errors import CorruptIndexError, OutOfOrderError, ReadOnlyFileError
 from mqindex.files import disk, lock
 from mqindex.files.believed import Believed
 from mqindex.files.closable import Closable
+from mqindex.files.fork_lock import new_lock
 from mqindex.files.regular import regular
 from mqindex.files.whole_file import have_file
 from mqindex.kafka.layout import IndexKind, base_offset_of, require_file
@@ -135,7 +135,7 @@ class TransactionIndex(Closable):
         self.path = path
         self.base_offset = base_offset
         self.writable = writable
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._owner = Owner(path)
         self._held = ExitStack()  # the lock of the only writer, once the file exists
         self._holds = False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +16,7 @@ from mqindex._native.numbers import whole_number
 from mqindex.columns.columns import Columns
 from mqindex.errors import CorruptIndexError, OffsetOverflowError, TruncatedFileError
 from mqindex.files.closable import Closable
+from mqindex.files.fork_lock import new_lock
 from mqindex.files.mapped_file import MappedFile
 from mqindex.files.regular import regular
 from mqindex.kafka.index.offset_index import OffsetIndex, OffsetPosition
@@ -103,7 +103,7 @@ class LogSegment(SegmentSearch, Closable):
             )  # fmt: skip
         self._file = MappedFile.open(path) if self.size else None
         self.size = 0 if self._file is None else self._file.size
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         stem = os.path.splitext(path)[0]
         self.indexes = OpenedIndexes(path, base_offset, {kind: f"{stem}.{kind}" for kind in IndexKind})
 

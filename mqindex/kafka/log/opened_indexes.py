@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from mqindex.errors import TruncatedFileError
 from mqindex.files import disk
 from mqindex.files.closable import Closable
+from mqindex.files.fork_lock import new_lock
 from mqindex.kafka.index.offset_index import OffsetIndex
 from mqindex.kafka.index.time_index import TimeIndex
 from mqindex.kafka.index.transaction_index import TransactionIndex
@@ -34,7 +34,7 @@ class OpenedIndexes(Closable):
         self.path = path
         self.base_offset = base_offset
         self.paths = paths
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._opened: dict[IndexKind, Any] = {}
 
     def get(self, kind: IndexKind) -> Any:

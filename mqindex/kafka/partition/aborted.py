@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex.errors import CorruptIndexError
+from mqindex.files.fork_lock import new_lock
 from mqindex.kafka.index.transaction_index import AbortedTxn, TxnIndexSearchResult, search_aborted
 from mqindex.kafka.log.batches import is_control, is_transactional
 from mqindex.kafka.partition.producer_state import OpenTransactions, read_snapshot
@@ -32,7 +32,7 @@ class AbortedTransactions:
         self._bases = [segment.base_offset for segment in segments]
         self._snapshots = snapshots
         self._log_start = log_start
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._replayed: dict[int, list[AbortedTxn]] = {}  # of recovered segments, by number
 
     def collect(self, start: int, upper: int, least: int) -> list[AbortedTxn]:

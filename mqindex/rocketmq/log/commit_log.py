@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
-import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack
 from time import monotonic
 
 import numpy.typing as npt
 
 from mqindex._native.guard import Mapping
 from mqindex._native.numbers import whole_number
-from mqindex._native.owner import Owner
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.errors import FormatError, ReadOnlyFileError
 from mqindex.files import disk
 from mqindex.files.closable import Closable
+from mqindex.files.file_maps import FileMaps
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS, LogExpiredError
 from mqindex.rocketmq.log.log_appender import AppendMessagesResult, LogAppender
@@ -31,12 +30,13 @@ from mqindex.rocketmq.log.log_files import (
     list_log_files,
     survey_directories,
 )
-from mqindex.rocketmq.log.log_maps import LogMaps
 from mqindex.rocketmq.log.log_recovery import clear_behind, hold_directories, log_file_size, recovered_end
 from mqindex.rocketmq.log.log_scan import (
     DamagedStretch,
     end_of_file,
     first_frame,
+    open_whole,
+    require_whole,
     scan_file,
 )
 from mqindex.rocketmq.log.log_writer import LogWriter
@@ -98,9 +98,7 @@ class CommitLog(Closable):
         self.damage: list[DamagedStretch] = []
         self.expired: list[LogFile] = []
         self._starts = [file.start for file in files]
-        self._owner = Owner()
-        self._lock = threading.Lock()
-        self._maps = LogMaps(self._lock, self._require_open)
+        self._maps = FileMaps("commit log")
         self._last: int | None = None
         self._end: int | None = None
         self._appender: LogAppender | None = None
@@ -274,7 +272,7 @@ class CommitLog(Closable):
         """
         file = self._file_of(phy_offset)
         try:
-            return file, self._maps.of(file)
+            return file, self._map_of(file)
         except FileNotFoundError:
             number = self.files.index(file)
             if number == len(self.files) - 1 or not self._has_expired(number):
@@ -361,10 +359,9 @@ class CommitLog(Closable):
         """Flush and unmap. May be called twice; a scan that still runs ends with `ClosedFileError`."""
         if self._appender is not None:
             self._appender.close()
-        with self._lock if self._owner.here else nullcontext():  # a child may find it locked, by nobody
-            self._closed = True
-            self._near = _NOWHERE
-            self._maps.clear()
+        self._closed = True
+        self._near = _NOWHERE
+        self._maps.close()
 
     def __repr__(self) -> str:
         return f"CommitLog({plural(len(self.files), 'file')} from phy offset {self.min_phy_offset})"
@@ -413,6 +410,12 @@ class CommitLog(Closable):
         if number < 0 or phy_offset >= self.files[number].stop:
             raise self._not_there(phy_offset, self.min_phy_offset, FormatError)
         return self.files[number]
+
+    def _map_of(self, file: LogFile) -> Mapping:
+        self._require_open()
+        mapped = self._maps.get(file.path, lambda _: open_whole(file))
+        require_whole(file, mapped)
+        return mapped.map
 
     def _not_there(self, phy_offset: int, low: int, kind: type[FormatError]) -> FormatError:
         return kind(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +13,11 @@ from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.columns.numbers import Time
 from mqindex.files.closable import Closable
+from mqindex.files.file_maps import FileMaps
+from mqindex.files.fork_lock import new_lock
 from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
-from mqindex.rocketmq.queue.queue_files import FileMaps, UnitFiles
+from mqindex.rocketmq.queue.queue_files import UnitFiles
 from mqindex.rocketmq.queue.queue_times import Boundary
 from mqindex.rocketmq.wrong_place import refuse_strangers
 
@@ -79,7 +80,7 @@ class BatchConsumeQueue(Closable):
     def __init__(self, files: UnitFiles) -> None:
         self.directory = files.directory
         self._files = files
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._end: int | None = None
         self._corrected = -1
 
@@ -93,7 +94,7 @@ class BatchConsumeQueue(Closable):
         BadMagicError : it only has files of another kind
         """
         refuse_strangers(directory, "a batch consume queue")
-        return cls(UnitFiles(os.fspath(directory), BATCH_UNIT_SIZE, FileMaps()))
+        return cls(UnitFiles(os.fspath(directory), BATCH_UNIT_SIZE, FileMaps("queue")))
 
     @property
     def files(self) -> tuple[LogFile, ...]:

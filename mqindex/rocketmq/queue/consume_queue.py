@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -20,12 +19,14 @@ from mqindex.columns.columns import Columns
 from mqindex.errors import ReadOnlyFileError
 from mqindex.files import disk
 from mqindex.files.closable import Closable
+from mqindex.files.file_maps import FileMaps
+from mqindex.files.fork_lock import new_lock
 from mqindex.rocketmq import store
 from mqindex.rocketmq.layout import QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue.last_view import LastView
-from mqindex.rocketmq.queue.queue_files import End, FileMaps, UnitFiles, file_size_of
+from mqindex.rocketmq.queue.queue_files import End, UnitFiles, file_size_of
 from mqindex.rocketmq.queue.queue_tail import PutUnits, QueueTail
 from mqindex.rocketmq.queue.queue_times import Boundary, offset_by_time
 from mqindex.rocketmq.queue.queue_units import Taken, all_columns, count_blanks, last_end, tag_hash, take_units
@@ -92,7 +93,7 @@ class ConsumeQueue(Closable):
         self._owns_maps = owns_maps
         self._owner = Owner(units.directory)
         self._held = ExitStack()  # the right to write there alone, where no table has it
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._end = units.end(check_units).number
         self._tail = QueueTail(units, file_size, self._end) if writable else None
         self._corrected = 0
@@ -135,7 +136,7 @@ class ConsumeQueue(Closable):
                 held.enter_context(store.hold_part(_all_queues(where), "queue"))
             else:
                 refuse_other_place(where, "consumequeue", has_files=False)
-            queue = cls.of(where, FileMaps(), file_size=file_size, writable=writable, ext=ext)
+            queue = cls.of(where, FileMaps("queue"), file_size=file_size, writable=writable, ext=ext)
             queue._held = held.pop_all()
             return queue
 
@@ -363,7 +364,7 @@ class ConsumeQueue(Closable):
     def close(self) -> None:
         """Let the files go; may be called twice and changes no byte."""
         self._closed = True
-        with self._lock if self._owner.here else nullcontext():  # a child may find it locked, by nobody
+        with self._lock:
             self._view.forget()
             if self._owns_maps:
                 self._units.maps.close()

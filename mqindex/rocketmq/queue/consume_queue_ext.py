@@ -13,9 +13,10 @@ from mqindex._native.guard import check_whole
 from mqindex._words import plural
 from mqindex.columns.columns import BinaryColumn, Columns
 from mqindex.files.closable import Closable
+from mqindex.files.file_maps import FileMaps
 from mqindex.rocketmq.layout import EXT_UNIT_SIZE, FIRST_EXT_ADDRESS, MAX_EXT_ADDRESS
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
-from mqindex.rocketmq.queue.queue_files import FileMaps, UnitFiles
+from mqindex.rocketmq.queue.queue_files import UnitFiles
 from mqindex.rocketmq.wrong_place import refuse_strangers
 
 __all__ = ["EXT_UNIT", "ConsumeQueueExt", "ExtUnit"]
@@ -67,7 +68,7 @@ class ConsumeQueueExt(Closable):
         BadMagicError : it only has files of another kind
         """
         refuse_strangers(directory, "extensions of a consume queue")
-        return cls(UnitFiles(os.fspath(directory), 1, FileMaps()))
+        return cls(UnitFiles(os.fspath(directory), 1, FileMaps("queue")))
 
     @classmethod
     def of(cls, directory: str, maps: FileMaps) -> ConsumeQueueExt:

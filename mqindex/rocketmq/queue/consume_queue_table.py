@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 
 from mqindex._native.owner import Owner
 from mqindex.errors import FormatError, ReadOnlyFileError
 from mqindex.files import disk
 from mqindex.files.believed import Believed
 from mqindex.files.closable import Closable
+from mqindex.files.file_maps import FileMaps
+from mqindex.files.fork_lock import new_lock
 from mqindex.rocketmq import store
 from mqindex.rocketmq.layout import QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import Skipped
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
-from mqindex.rocketmq.queue.queue_files import FileMaps, file_size_of, list_queue_files
+from mqindex.rocketmq.queue.queue_files import file_size_of, list_queue_files
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.wrong_place import refuse_other_place
 
@@ -56,9 +57,9 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
         self._given_size = file_size
         self._ext_directory = ext_directory
         self._held = held  # the lock of the only writer
-        self._maps = FileMaps(_OPEN_MAPS)
+        self._maps = FileMaps("queue", _OPEN_MAPS)
         self._owner = Owner(directory)
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._open: dict[QueueName, ConsumeQueue] = {}
         self._created: set[str] = set()
         self._syncs = Believed()
@@ -186,7 +187,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
     def close(self) -> None:
         """Close every queue; may be called twice and changes no byte."""
         self._closed = True
-        with self._lock if self._owner.here else nullcontext():  # in a forked child it may stay locked
+        with self._lock:
             for queue in self._open.values():
                 queue.close()
             self._maps.close()

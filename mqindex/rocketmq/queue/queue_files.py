@@ -7,21 +7,17 @@ files leave a hole in the numbers; other units keep theirs.
 from __future__ import annotations
 
 import os
-import threading
 from bisect import bisect_right
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from typing import Any, NamedTuple
 
-from mqindex._native.owner import Owner
-from mqindex.errors import ClosedFileError, TruncatedFileError
-from mqindex.files.mapped_file import MappedFile
+from mqindex.errors import TruncatedFileError
+from mqindex.files.file_maps import FileMaps
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, survey_directories
 
 __all__ = [
     "End",
-    "FileMaps",
     "Stretch",
     "UnitFiles",
     "file_size_of",
@@ -92,43 +88,6 @@ def file_size_of(files: list[LogFile], unit_size: int) -> int | None:
     sizes = Counter(file.size for file in files)
     size = max(sizes, key=lambda size: (sizes[size], size))
     return -(-size // unit_size) * unit_size
-
-
-class FileMaps:
-    """Maps of the files last read, not more than `limit`; for several threads.
-
-    A map is never closed here, only released: another thread may be reading it, and the last one unmaps it.
-    """
-
-    def __init__(self, limit: int = 4) -> None:
-        self._limit = limit
-        self._owner = Owner()
-        self._lock = threading.Lock()
-        self._maps: OrderedDict[str, MappedFile] | None = OrderedDict()
-
-    def get(self, path: str) -> Any:
-        """The whole file's bytes as they are now, for as long as the caller keeps them."""
-        with self._lock:
-            if self._maps is None:
-                raise ClosedFileError("the queue is closed", path=path)
-            mapped = self._maps.get(path)
-            if mapped is None or mapped.map.cut or mapped.map.size() != mapped.size:
-                mapped = self._maps[path] = MappedFile.open(path)
-                if len(self._maps) > self._limit:
-                    self._maps.popitem(last=False)
-            self._maps.move_to_end(path)
-            return mapped.map
-
-    def forget(self, path: str) -> None:
-        """Drop the map of a file that is gone or was replaced."""
-        with self._lock:
-            if self._maps is not None:
-                self._maps.pop(path, None)
-
-    def close(self) -> None:
-        """Release all maps; later calls are a `ClosedFileError`."""
-        with self._lock if self._owner.here else nullcontext():  # in a forked child it may stay locked
-            self._maps = None
 
 
 class Stretch(NamedTuple):
@@ -220,7 +179,7 @@ class UnitFiles:
     def _open(self, file: LogFile) -> tuple[Any, int]:
         """The bytes of a file and how many whole units they are; none where a broker has just deleted it."""
         try:
-            buf = self.maps.get(file.path)
+            buf = self.maps.get(file.path).map
         except (FileNotFoundError, TruncatedFileError):
             return b"", 0
         return buf, min(len(buf), file.size) // self.unit_size

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from typing import Unpack
 
 from mqindex._native.numbers import period
-from mqindex._native.owner import Owner
 from mqindex._options import with_options_of
 from mqindex.columns.columns import Columns
 from mqindex.columns.limits import whole_count
 from mqindex.columns.numbers import Time
 from mqindex.errors import ReadOnlyFileError
 from mqindex.files.closable import Closable
+from mqindex.files.fork_lock import new_rlock
 from mqindex.rocketmq.dispatch.reput import OnReput, ReputResult, Stop
 from mqindex.rocketmq.index.index_service import IndexService
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
@@ -96,8 +96,7 @@ class MessageStore(Closable):
         self._back_to_min = goes_back_to_min(options)
         self._parts = LogParts()
         self._places = KnownPlaces()
-        self._owner = Owner(options.root)
-        self._lock = threading.RLock()
+        self._lock = new_rlock()
         self._served = ServedLog(log, options, self._lock, written_here=writer is not None)
 
     @classmethod
@@ -375,7 +374,7 @@ class MessageStore(Closable):
 
     def close(self) -> None:
         """Let everything go; may be called twice. A writable store is flushed first, and left as a broker leaves it."""
-        with self._lock if self._owner.here else nullcontext():  # a child may find it locked, by nobody
+        with self._lock:
             self._closed = True
             self._places.close()
             if self._writer is not None:
