@@ -23,7 +23,7 @@ cdef class Mapping:
 
 cdef extern from *:
     """
-    /* For `__getbuffer__`: Cython has put None into `obj`, which PyBuffer_FillInfo overwrites and does not give back. */
+    /* For `__getbuffer__`: Cython has put None into `obj`, which PyBuffer_FillInfo overwrites but does not release. */
     static inline int mqi_fill_view(Py_buffer *view, PyObject *of, void *buf, Py_ssize_t n, int readonly, int flags) {
         Py_CLEAR(view->obj);
         return PyBuffer_FillInfo(view, of, buf, n, readonly, flags);

@@ -204,7 +204,7 @@ class EngineOptions:
             from mqindex.spark import SparkEngine
             from mqindex.spark.session import opened
 
-            master = self.master or f"local[{self.workers or '*'}]"
+            master = f"local[{self.workers or '*'}]" if self.master is None else self.master
             with opened(master, verbose=self.verbose) as spark, progress_bars() as show:
                 yield SparkEngine(spark, progress=show)
         else:

@@ -6,6 +6,7 @@ thread must not change. Classic sessions count tasks through the status tracker,
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import uuid
@@ -13,15 +14,18 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from mqindex.spark.session import is_connect
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Job", "start_job"]
+__all__ = ["Job", "is_connect", "start_job"]
 
 KILL_SECONDS = 4.5  # Spark kills the Python process of a cancelled task after about four
 SETTLE_SECONDS = 10.0
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """True for a Spark Connect session, which has no SparkContext and no JVM of its own."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def start_job(spark: SparkSession, action: Callable[[], Any], description: str) -> Job:
@@ -51,7 +55,8 @@ class Job:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if not self._ended.is_set():
-            self.cancel()
+            with contextlib.suppress(Exception):  # Spark is gone: what went wrong is told, not that
+                self.cancel()
         self.settle()
 
     def wait(self, seconds: float | None) -> bool:

@@ -16,6 +16,7 @@ _TIME = r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d "  # of Spark's own layout of a log line
 _NOISE = re.compile(
     rf"{_TIME}(?:WARN|INFO|DEBUG|TRACE) |WARNING: |Using Spark's default log4j|Setting (?:default|Spark) log level"
     r"|To adjust logging level|Picked up (?:_JAVA_OPTIONS|JAVA_TOOL_OPTIONS)"
+    rf"|{_TIME}ERROR SparkContext: Error initializing"  # Python gets it as an exception
 )
 _END_OF_LAUNCHER = re.compile(r'Exception in thread "main" (?:[\w.$]+: )?(.+)', re.DOTALL)
 _OF_THE_LINE_BEFORE = re.compile(r"\s|Caused by: |(?:java|scala|org)\.[\w.$]+(?:Exception|Error)")

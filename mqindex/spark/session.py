@@ -6,22 +6,26 @@ imports what the stages need and reports what it runs on.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from mqindex import __version__
 from mqindex.errors import RebuildError
+from mqindex.spark.jobs import is_connect, start_job
 from mqindex.spark.noise import quiet_start
 
 if TYPE_CHECKING:
@@ -34,7 +38,6 @@ __all__ = [
     "explained",
     "find_java",
     "get_or_create",
-    "is_connect",
     "is_local",
     "quiet_pandas_warning",
 ]
@@ -65,11 +68,6 @@ class Workers:
 
 
 _examined: weakref.WeakKeyDictionary[Any, Workers] = weakref.WeakKeyDictionary()
-
-
-def is_connect(spark: SparkSession) -> bool:
-    """True for a Spark Connect session, which has no SparkContext and no JVM of its own."""
-    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def is_local(spark: SparkSession) -> bool:
@@ -115,7 +113,8 @@ def get_or_create(master: str | None = None) -> SparkSession:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         for name, value in DEFAULTS.items():
             builder = builder.config(name, value)
-        return _started(builder.master(master or "local[*]"), master or "local[*]")
+        master = "local[*]" if master is None else master
+        return _started(builder.master(master), master)
 
 
 def _require_server(master: str) -> None:
@@ -144,16 +143,21 @@ def _require_server(master: str) -> None:
 @contextmanager
 def opened(master: str, *, verbose: bool = False) -> Iterator[SparkSession]:
     """The active session, which stays open; or a new one, stopped at the end. `verbose`: with all of Spark's output."""
-    active = _active()
+    active, on_interrupt = _active(), signal.getsignal(signal.SIGINT)
+    if active is None and not verbose:
+        logging.getLogger().addHandler(logging.NullHandler())  # Py4J logs a traceback where it is interrupted
     with nullcontext() if verbose or active is not None else quiet_start():
         spark = active or get_or_create(master)
+    if active is None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, on_interrupt)  # Spark's asks Java, perhaps in the midst of another question
     if verbose and not is_connect(spark):
         spark.sparkContext.setLogLevel("WARN")
     try:
         yield spark
     finally:
         if active is None:
-            spark.stop()
+            with suppress(Exception):  # Java is gone
+                spark.stop()
 
 
 def _active() -> SparkSession | None:
@@ -166,10 +170,44 @@ def _active() -> SparkSession | None:
 
 def _started(builder: SparkSession.Builder, master: str) -> SparkSession:
     try:
-        return builder.getOrCreate()
+        with _interrupts_later():
+            return builder.getOrCreate()
     except Exception as error:  # of Java, of a gateway, of Connect
         hint = "a master is local[*], spark://HOST:PORT, yarn, k8s://... or sc://HOST:PORT"
         raise RebuildError(f"Spark does not start on {master}: {cause(error)}", hint=hint) from error
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Take the first signal that interrupts when Java has started: before, it would be left behind for ever.
+
+    Another signal, and one after Spark has put its own handler there, is taken at once.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers: dict[int, Callable[[int, Any], Any]] = {}
+    waiting: list[int] = []
+
+    def later(number: int, frame: Any) -> None:
+        waiting.append(number)
+        if len(waiting) > 1:
+            handlers[number](number, frame)
+
+    for known in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if callable(handler := signal.getsignal(known)):
+            handlers[int(known)] = handler
+
+    for number in handlers:
+        signal.signal(number, later)
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            if signal.getsignal(number) is later:
+                signal.signal(number, handler)
+        if len(waiting) == 1:
+            handlers[waiting[0]](waiting[0], None)
 
 
 def ensure_session(spark: SparkSession) -> Workers:
@@ -221,7 +259,7 @@ def cause(error: BaseException) -> str:
         r'Cannot run program "[^\n]*',
         r"Python worker exited unexpectedly \(crashed\)",
         r"ExecutorLostFailure \([^\n]*",
-        r"(?m)^\s*(?:\w+\.)*(\w+(?:Error|Exception): .+)$",
+        r"(?m)^[\s:]*(?:\w+\.)*(\w+(?:Error|Exception): .+)$",
     ):
         found = re.search(pattern, text)
         if found:
@@ -261,9 +299,14 @@ def _warn_of_slow_compression(spark: SparkSession) -> None:
 
 
 def _examine(spark: SparkSession) -> Workers:
-    with explained(spark), quiet_pandas_warning():
-        # Without a number of partitions Spark takes its default parallelism, which Connect shows in no other way.
-        probed = spark.range(1 << 16).mapInArrow(_probe(), PROBE_SCHEMA).collect()
+    def look() -> list[Any]:
+        with quiet_pandas_warning():
+            # Without a number of partitions Spark takes its default parallelism, which Connect shows in no other way.
+            return spark.range(1 << 16).mapInArrow(_probe(), PROBE_SCHEMA).collect()
+
+    with explained(spark), start_job(spark, look, "mqindex: look at the workers") as job:
+        job.wait(None)
+        probed = job.result()
     for python, version, problem in probed:
         if problem:
             raise RebuildError(

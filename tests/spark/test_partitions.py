@@ -191,6 +191,15 @@ def test_what_is_no_row_and_no_key_is_told_by_its_place(index: Path) -> None:
             list(look_up(iter([("key-1",), (key,)])))
 
 
+def test_keys_of_a_dictionary_are_looked_up(tmp_path: Path) -> None:
+    """They were refused, though every other call takes them."""
+    (batch,) = built(tmp_path / "out", entry_batch(topic=pa.array(["T"]), key=pa.array(["a"])))
+    index = Path(batch.column("path")[0].as_py()).parent
+    keys = pa.record_batch([pa.array(["b", "a", None, "a"]).dictionary_encode()], ["key"])
+    (found,) = select_partition(index, topic="T")(iter([keys]))
+    assert found.column("phy_offsets").to_pylist() == [[], [1], None, [1]]
+
+
 TEXTS = [pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.dictionary(pa.int32(), pa.string())]
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,9 @@ import pytest
 
 from mqindex.errors import RebuildError
 from mqindex.spark import session
+from mqindex.spark.jobs import Job
 from tests.spark.conftest import spark_environment
+from tests.support.small_store import make_small_store
 
 
 def java(directory: Path, script: str) -> Path:
@@ -147,6 +151,90 @@ def test_a_master_that_spark_does_not_start_on_is_named() -> None:
 
     with pytest.raises(RebuildError, match=r"Spark does not start on nonsense: .*process exited\.; a master is local"):
         session._started(Builder(), "nonsense")
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (
+            "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n"
+            ": org.apache.spark.SparkException: Could not parse Master URL: 'local[x]'\n\tat org.apache.spark",
+            "SparkException: Could not parse Master URL: 'local[x]'",
+        ),
+        (
+            "An error occurred while calling o53.collectToPython.\n"
+            ": org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 failed 4 times\nDriver",
+            "SparkException: Job aborted due to stage failure: Task 0 failed 4 times",
+        ),
+        ("nothing of the kind\nmore", "nothing of the kind"),
+    ],
+)
+def test_the_cause_is_the_line_of_java_s_exception(said: str, expected: str) -> None:
+    """It was "An error occurred while calling"."""
+    assert session.cause(RuntimeError(said)) == expected
+
+
+def test_what_goes_wrong_while_java_is_gone_hides_nothing() -> None:
+    """It was "Connection refused", of the attempt to cancel the job."""
+
+    class Gone(Job):
+        def cancel(self) -> None:
+            raise ConnectionRefusedError
+
+        def settle(self) -> None:
+            pass
+
+    with pytest.raises(KeyboardInterrupt), Gone(None, lambda: None, "nothing"):  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("seconds", [0.0, 1.0])
+def test_a_command_that_is_interrupted_while_java_starts_leaves_none_behind(
+    tmp_path: Path, number: signal.Signals, seconds: float
+) -> None:
+    """Java stayed for ever, and with it the pipe that a caller reads."""
+    make_small_store(tmp_path / "store")
+    rest = ["--hash-slot-num", "5", "--index-num", "16", "--broker-version", "4.9.3", "--master", "local[1]"]
+    command = [sys.executable, "-c", SHELL, "rebuild", tmp_path / "store", "--out", tmp_path / "out", *rest]
+    running = subprocess.Popen(
+        [*command, "--engine", "spark"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, **spark_environment()},
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 120
+        while not _java_of(running.pid) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        (java,) = _java_of(running.pid)
+        time.sleep(seconds)
+        running.send_signal(number)
+        said, _ = running.communicate(timeout=120)  # not before Java lets the pipe go
+    finally:
+        running.kill()
+    assert running.returncode == -number, said
+    assert said == "mqindex: interrupted; nothing was changed\n"
+    while _is_there(java) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not _is_there(java)
+    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.glob("**/.mqindex-*"))
+
+
+SHELL = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from mqindex.cli import main
+sys.exit(main())
+"""
+
+
+def _java_of(pid: int) -> list[int]:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in children if "pyspark-shell" in Path(f"/proc/{child}/cmdline").read_text()]
+
+
+def _is_there(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
 
 
 @pytest.mark.parametrize("missing", ["pyspark", "pandas"])

@@ -18,6 +18,9 @@ java.io.IOException: connection reset
 \tat java.base/java.lang.Thread.run(Thread.java:840)
 Caused by: java.net.SocketException
 Setting Spark log level to "ERROR".
+26/11/22 17:38:46 ERROR SparkContext: Error initializing SparkContext.
+org.apache.spark.SparkException: Could not parse Master URL: 'local[x]'
+\tat org.apache.spark.SparkContext$.org$apache$spark$SparkContext$$createTaskScheduler(SparkContext.scala:3269)
 """
 TROUBLE = """\
 26/11/22 17:38:47 ERROR Executor: Exception in task 0.0

@@ -180,6 +180,8 @@ def _texts(keys: pa.Array) -> pa.Array:
     """A column of keys; SQL's NULL alone has no type."""
     if pa.types.is_null(keys.type):
         return keys.cast(pa.string())
+    if pa.types.is_dictionary(keys.type):
+        keys = keys.dictionary_decode()
     if not (pa.types.is_string(keys.type) or pa.types.is_large_string(keys.type)):
         raise TypeError(f"key: expected a string, got {keys.type}")
     return keys
