@@ -52,7 +52,7 @@ cdef class MessageMaker:
     cdef type kind
     cdef Py_ssize_t at[N_NAMES]  # where in an object each slot is
 
-    def __init__(self, type kind not None, /):
+    def __cinit__(self, type kind not None, /):
         for i, name in enumerate(_NAMES):
             slot = kind.__dict__.get(name)
             if type(slot) is not _SLOT:

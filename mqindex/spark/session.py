@@ -148,7 +148,7 @@ def opened(master: str, *, verbose: bool = False) -> Iterator[SparkSession]:
         logging.getLogger().addHandler(logging.NullHandler())  # Py4J logs a traceback where it is interrupted
     with nullcontext() if verbose or active is not None else quiet_start():
         spark = active or get_or_create(master)
-    if active is None and threading.current_thread() is threading.main_thread():
+    if active is None and on_interrupt is not None and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, on_interrupt)  # Spark's asks Java, perhaps in the midst of another question
     if verbose and not is_connect(spark):
         spark.sparkContext.setLogLevel("WARN")
@@ -197,7 +197,6 @@ def _interrupts_later() -> Iterator[None]:
     for known in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if callable(handler := signal.getsignal(known)):
             handlers[int(known)] = handler
-
     for number in handlers:
         signal.signal(number, later)
     try:
