@@ -7,6 +7,7 @@ import resource
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,15 @@ def test_four_times_the_queues_are_four_times_the_calls(tmp_path: Path, monkeypa
         store = make_store(tmp_path / str(queues), queues)
         calls.append(count_calls(lambda store=store: verify(store, deep=True, engine=LocalEngine(1), **GEOMETRY)))
     assert calls[1] < 4.4 * calls[0]
+
+
+def test_four_times_the_tasks_are_four_times_the_calls() -> None:
+    """Also where threads run them: who waits for them does not look at all of them each time."""
+    calls = []
+    for tasks in (100, 400):
+        seconds = [0.002] * tasks
+        calls.append(count_calls(lambda seconds=seconds: LocalEngine(2).map(time.sleep, seconds, name="sleep")))
+    assert calls[1] < 5 * calls[0]
 
 
 def test_the_hole_behind_the_units_of_a_queue_is_not_read(tmp_path: Path) -> None:

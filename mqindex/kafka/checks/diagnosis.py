@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from mqindex._words import plural
 from mqindex.engines import Engine
@@ -30,15 +30,8 @@ __all__ = [
     "count_checked",
     "diagnose",
     "differing_indexes",
-    "map_segments",
     "replay",
 ]
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-_BATCH_BYTES = 64 << 20
-_BATCH_SEGMENTS = 256
 
 
 @dataclass(slots=True)
@@ -98,8 +91,8 @@ def diagnose(engine: Engine, found: Survey, *, deep: bool, count: bool = False) 
         for number, partition in enumerate(found.partitions)
         for at, files in enumerate(partition.segments)
     ]
-    sizes = [size for partition in found.partitions for size in partition.sizes]
-    checked = iter(map_segments(engine, check_segments, checks, sizes, name="check the segments"))
+    weights = [size + 1 for partition in found.partitions for size in partition.sizes]
+    checked = iter(engine.map(check_segment, checks, name="check the segments", weights=weights, unit="byte"))
     known = run_one(
         engine, known_epochs, tuple(partition.path for partition in found.partitions), "read the leader epochs"
     )
@@ -118,31 +111,6 @@ def count_checked(report: Report, diagnosis: Diagnosis) -> None:
     report.files = sum(segment.index_files for segment in segments)
     report.entries = sum(segment.entries for segment in segments)
     report.batches = sum(segment.batches for segment in segments)
-
-
-def check_segments(checks: Sequence[SegmentCheck]) -> list[CheckedSegment]:
-    """A task: several segments, one after the other."""
-    return [check_segment(check) for check in checks]
-
-
-def map_segments(
-    engine: Engine,
-    stage: Callable[[Sequence[Item]], list[Result]],
-    items: Sequence[Item],
-    sizes: Sequence[int],
-    *,
-    name: str,
-) -> list[Result]:
-    """Map a stage over segments, small ones grouped: each task gets 64 MiB of log or more, if there is so much."""
-    groups: list[list[Item]] = []
-    weights: list[int] = []
-    for item, size in zip(items, sizes, strict=True):
-        if not groups or weights[-1] >= _BATCH_BYTES or len(groups[-1]) == _BATCH_SEGMENTS:
-            groups.append([])
-            weights.append(0)
-        groups[-1].append(item)
-        weights[-1] += size + 1
-    return [result for group in engine.map(stage, groups, name=name, weights=weights, unit="byte") for result in group]
 
 
 def replay(engine: Engine, partition: Partition, events: Sequence[Any], readable: Sequence[bool]) -> Replayed:

@@ -84,6 +84,7 @@ def conclude(
         findings = findings + expired_finding(ended.spans, left)
         ended, checked = replace(ended, spans=left), [one for one in checked if not one.gone]
     good, misplaced = _settle(checked)
+    good_paths = {one.path for one in good}
     switch = ended.options.index_switch
     spans, stretches = _gaps(ended, good) if switch is None else (ended.spans, [])
     filled = coverage.measure(engine, stretches, spans, split_size, tags=ended.tags, out=out)
@@ -98,8 +99,7 @@ def conclude(
     return Diagnosis(
         survey=ended,
         good=tuple(good),
-        bad=tuple(one.path for one in checked if one.path not in {file.path for file in good})
-        + ended.index_directories,
+        bad=tuple(one.path for one in checked if one.path not in good_paths) + ended.index_directories,
         gaps=tuple(filled),
         messages=sum(one.extracted.messages for one in filled),
         findings=tuple(_once(ended.findings + tuple(findings))),

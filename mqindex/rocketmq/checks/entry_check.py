@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from mqindex.errors import MQIndexError
@@ -95,15 +94,15 @@ class _File:
         stretch, index = self._stretch, self._index
         if not self._agrees or index is None:
             return
-        phys = entries["phy_offset"]
+        phys = entries["phy_offset"]  # a column of records: `searchsorted` would copy all of it each time
         low, high = 0, len(entries)
         if int(phys[-1]) < stretch.begin.phy_offset or int(phys[0]) > stretch.end.phy_offset:
             return
         if not self._begun:
-            low = int(np.searchsorted(phys, stretch.begin.phy_offset)) + stretch.begin.ordinal
+            low = bisect_left(phys, stretch.begin.phy_offset) + stretch.begin.ordinal
             self._begun = True
         if stretch.end.phy_offset <= int(phys[-1]):
-            high = int(np.searchsorted(phys, stretch.end.phy_offset)) + stretch.end.ordinal
+            high = bisect_left(phys, stretch.end.phy_offset) + stretch.end.ordinal
         if low < high:
             self._compare(index, entries[low:high])
 

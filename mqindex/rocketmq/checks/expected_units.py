@@ -11,7 +11,7 @@ from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.unit_check import QueueRun, UnitDifference, joined
 from mqindex.rocketmq.pipeline.queue_splits import oddity_findings
 from mqindex.rocketmq.queue.queue_names import QueueName
-from mqindex.rocketmq.queue.unit_places import Oddities, fits_hole
+from mqindex.rocketmq.queue.unit_places import NO_ODDITIES, Oddities, fits_hole
 
 __all__ = ["ExpectedUnits", "gather_expected", "needs_again"]
 
@@ -32,7 +32,7 @@ class ExpectedUnits:
     wrong_ext: int = 0
     tag_hashes: int = 0
     differences: list[UnitDifference] = field(default_factory=list)
-    oddities: Oddities = field(default_factory=Oddities)
+    oddities: Oddities = NO_ODDITIES
 
     @property
     def places(self) -> tuple[tuple[int, int], ...]:

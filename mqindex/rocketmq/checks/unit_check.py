@@ -34,7 +34,7 @@ from mqindex.rocketmq.queue.queue_files import queue_files
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
 from mqindex.rocketmq.queue.queue_units import are_blank
-from mqindex.rocketmq.queue.unit_places import Oddities, UnitPlaces, stretches
+from mqindex.rocketmq.queue.unit_places import NO_ODDITIES, Oddities, UnitPlaces, stretches
 
 __all__ = ["QueueRun", "UnitCheck", "UnitDifference", "joined"]
 
@@ -86,7 +86,7 @@ class QueueRun:
     wrong_ext: int = 0
     tag_hashes: int = 0
     differences: list[UnitDifference] = field(default_factory=list)
-    oddities: Oddities = field(default_factory=Oddities)
+    oddities: Oddities = NO_ODDITIES
     anew: bool = False
     follows: bool = False
 

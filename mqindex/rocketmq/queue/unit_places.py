@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ import numpy.typing as npt
 from mqindex._native.consume_queue import count_in_line
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 
-__all__ = ["Oddities", "UnitPlaces", "fits_hole", "stretches"]
+__all__ = ["NO_ODDITIES", "Oddities", "UnitPlaces", "fits_hole", "stretches"]
 
 Units = npt.NDArray[Any]
 
@@ -54,14 +54,17 @@ class Oddities:
 
     def __add__(self, later: Oddities) -> Oddities:
         """These, and those of units later in the log."""
+        if later.at < 0 or self.at < 0:  # there are none in one of them, as a rule
+            return self if later.at < 0 else later
         counts = {name: getattr(self, name) + getattr(later, name) for name in _COUNTS}
-        return Oddities(**counts, at=self.at if self.at >= 0 else later.at)
+        return Oddities(**counts, at=self.at)
 
     def noted(self, at: int, **counts: int) -> Oddities:
         """These, and so many more at the phy offset `at`."""
         return self + Oddities(**counts, at=at) if any(counts.values()) else self
 
 
+NO_ODDITIES: Final = Oddities()
 _COUNTS = [field.name for field in fields(Oddities) if field.name != "at"]
 
 
@@ -82,7 +85,7 @@ class UnitPlaces:
         self.units = 0
         self.next, self.last_end = before or (-1, 0)
         self.first: tuple[int, int] | None = None
-        self.oddities = Oddities()
+        self.oddities = NO_ODDITIES
         self._limit = (2**63 - 1 - file_size) // QUEUE_UNIT_SIZE + 1
         self._phy_offset = -1  # of the last unit: a message that gives two units is in the queue once
         self._from_0 = False  # whether a unit had the queue offset 0, since the topic was created
