@@ -6,6 +6,7 @@ import contextlib
 import errno
 import mmap
 import os
+import stat
 from types import TracebackType
 
 from mqindex._native.guard import Mapping
@@ -52,14 +53,20 @@ class MappedFile:
         before any byte has changed.
         """
         name = os.fspath(path)
-        how = "r+b" if writable else "rb"
-        with named(name), open(name, how, buffering=0, opener=_open_at_once) as file:
-            if os.fstat(file.fileno()).st_size == 0:
-                raise TruncatedFileError("the file is empty", path=name, expected="1 byte or more", got=0)
-            if writable:
-                fill_holes(file.fileno())
-            access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
-            return cls(name, mmap.mmap(file.fileno(), 0, access=access), writable)
+        with named(name):
+            fd = _open_at_once(name, os.O_RDWR if writable else os.O_RDONLY)
+            try:
+                status = os.fstat(fd)
+                if stat.S_ISDIR(status.st_mode):
+                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+                if status.st_size == 0:
+                    raise TruncatedFileError("the file is empty", path=name, expected="1 byte or more", got=0)
+                if writable:
+                    fill_holes(fd)
+                access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+                return cls(name, mmap.mmap(fd, 0, access=access), writable)
+            finally:
+                os.close(fd)
 
     @classmethod
     def create(
@@ -136,6 +143,11 @@ class MappedFile:
         """Few, scattered reads will follow: read single pages, not 128 KiB and more around each."""
         self._random = True
         self._advise(getattr(mmap, "MADV_RANDOM", None))
+
+    def advise_normal(self) -> None:
+        """What follows will be read too."""
+        self._random = False
+        self._advise(getattr(mmap, "MADV_NORMAL", None))
 
     def advise_huge(self) -> None:
         """A bulk build will use most pages: request huge ones."""

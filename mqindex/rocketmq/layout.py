@@ -431,5 +431,5 @@ def number_of(name: str | os.PathLike[str]) -> int | None:
     >>> number_of("store/commitlog/00000000001073741824"), number_of("٠٠٠٧"), number_of("1.bak")
     (1073741824, 7, None)
     """
-    digits = os.path.basename(os.fspath(name))
+    digits = name if type(name) is str and name.isdecimal() else os.path.basename(os.fspath(name))
     return int(digits) if digits.isdecimal() and int(digits) < 2**63 else None

@@ -16,6 +16,7 @@ from mqindex.errors import (
 )
 from mqindex.rocketmq import CommitLog, ConsumeQueue, ConsumeQueueTable
 from mqindex.rocketmq.log.log_entries import UNIT
+from mqindex.rocketmq.queue.queue_units import BLANK
 from tests.support.log_writer import LogMessage, LogWriter
 from tests.support.tree import contents
 
@@ -147,6 +148,36 @@ def test_a_table_of_many_queues_keeps_few_files_open(tmp_path: Path) -> None:
         descriptors = os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else []
         assert len(descriptors) < 400
         table.flush()
+
+
+def test_the_bounds_of_many_queues_are_those_of_each(tmp_path: Path) -> None:
+    page = 4096 // 20  # units
+    queues = {
+        0: units(0, 1, 2),
+        1: units(3, 4, 5),  # behind blanks
+        2: units(*range(page)),
+        3: units(*range(page + 1)),
+        4: units(*range(4 * 300 + 7)),  # five files
+        5: units(*range(300)),  # one file, full
+        6: units(*range(305, 310)),  # a file of blanks that a broker would have left out, and some in the next
+    }
+    with ConsumeQueueTable.open(tmp_path, file_size=6000, writable=True) as table:
+        for number, put in queues.items():
+            table.find_or_create("T", number).put_units(put)
+        table.find_or_create("T", 7)
+    (tmp_path / "T" / "4" / FIRST).unlink()
+    (tmp_path / "T" / "8").mkdir()
+    (tmp_path / "T" / "8" / FIRST).write_bytes(BLANK * 300)
+    with ConsumeQueueTable.open(tmp_path) as table:
+        names = table.queues()
+        assert len(names) == 9
+        bounds = dict(table.bounds([*names, ("T", 99)]))  # the last was deleted since it was listed
+        assert bounds == {name: table[name].bounds() for name in names}
+        assert bounds["T", 1][:2] == (3, 6)
+        assert bounds["T", 3][:2] == (0, page + 1)
+        assert bounds["T", 4][:2] == (300, 1207)
+        assert bounds["T", 7] == (0, 0, -1)
+        assert bounds["T", 8] == (300, 300, -1)
 
 
 def test_a_closed_table_closes_its_queues(tmp_path: Path) -> None:

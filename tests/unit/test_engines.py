@@ -53,18 +53,16 @@ def test_progress_counts_weights_in_the_callers_thread(workers):
 
 def test_many_short_tasks_run_in_the_callers_thread_and_long_ones_are_spread():
     """Threads would only take the interpreter's lock from each other."""
-    run_in = lambda _: threading.current_thread()
-    assert set(LocalEngine(2).map(run_in, range(20_000), name="short")) == {threading.current_thread()}
 
-    def long(seconds):
+    def stage(seconds):
         time.sleep(seconds)
         return threading.current_thread()
 
-    threads = LocalEngine(2).map(long, [0.0] * 50 + [0.02] * 50, name="long")
+    assert set(LocalEngine(2).map(stage, [0.0] * 20_000, name="short")) == {threading.current_thread()}
+    threads = LocalEngine(2).map(stage, [0.0] * 50 + [0.02] * 50, name="some long")
     assert len(set(threads)) == 3
     assert set(threads[:50]) == {threading.current_thread()}
-    few = LocalEngine(2).map(long, [0.001] * 10, name="few")
-    assert threading.current_thread() not in few
+    assert threading.current_thread() not in LocalEngine(2).map(stage, [0.001] * 10, name="few")
 
 
 def test_workers_below_one_are_refused():

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from mqindex import kafka
+from mqindex.cli.rocketmq.kinds import STORE
+from mqindex.cli.rocketmq.store_facts import facts_of
 from mqindex.engines import LocalEngine
 from mqindex.files import disk
 from mqindex.rocketmq import rebuild, verify
@@ -81,6 +83,14 @@ def test_four_times_the_tasks_are_four_times_the_calls() -> None:
         seconds = [0.002] * tasks
         calls.append(count_calls(lambda seconds=seconds: LocalEngine(2).map(time.sleep, seconds, name="sleep")))
     assert calls[1] < 5 * calls[0]
+
+
+def test_the_facts_of_four_times_the_queues_are_four_times_the_calls(tmp_path: Path) -> None:
+    calls = []
+    for queues in (100, 400):
+        store = str(make_store(tmp_path / str(queues), queues))
+        calls.append(count_calls(lambda store=store: facts_of(STORE, store, GEOMETRY)))
+    assert calls[1] < 4.1 * calls[0]
 
 
 def test_the_hole_behind_the_units_of_a_queue_is_not_read(tmp_path: Path) -> None:

@@ -120,6 +120,12 @@ def test_nobody_meets_a_file_that_is_shorter(tmp_path: Path) -> None:
     assert set(met) == {SIZE}
 
 
+def test_a_directory_is_no_file(tmp_path: Path) -> None:
+    for writable in (False, True):
+        with pytest.raises(IsADirectoryError, match=tmp_path.name):
+            MappedFile.open(tmp_path, writable=writable)
+
+
 def test_a_fifo_is_an_empty_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(TruncatedFileError, match="empty"):

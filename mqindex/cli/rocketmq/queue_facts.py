@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from mqindex.cli.rocketmq.queues import batch_queues_in, home_of, is_batch, queue_of
 
 if TYPE_CHECKING:
-    from mqindex.rocketmq import BatchConsumeQueue, ConsumeQueue, ConsumeQueueTable
+    from mqindex.rocketmq import BatchConsumeQueue, ConsumeQueueTable
     from mqindex.rocketmq.log.log_files import LogFile, Skipped
+    from mqindex.rocketmq.queue.queue_units import QueueBounds
 
 __all__ = ["batch_queue_facts", "consumer_offsets_facts", "ext_facts", "queue_facts", "queues_facts"]
 
@@ -23,7 +24,7 @@ def queue_facts(path: str) -> Facts:
     from mqindex.rocketmq import ConsumeQueue
 
     with ConsumeQueue.open(path) as queue:
-        return {**queue_of(path), **_extent(queue), **_files(queue.files, queue.skipped)}
+        return {**queue_of(path), **_extent(queue.bounds()), **_files(queue.files, queue.skipped)}
 
 
 def batch_queue_facts(path: str) -> Facts:
@@ -48,6 +49,7 @@ def queues_facts(path: str) -> Facts:
     from mqindex.rocketmq.queue.consume_queue_table import list_queues
 
     home, topic = home_of(path)
+    names, strays = list_queues(home)
     rows: list[Facts] = []
     if is_batch(home):
         for (name, queue_id), batches in batch_queues_in(home, topic):
@@ -55,14 +57,13 @@ def queues_facts(path: str) -> Facts:
                 rows.append({"topic": name, "queue_id": queue_id, **_batch_extent(batches)})
     else:
         with ConsumeQueueTable.open(home) as table:
-            for name, queue_id in table.queues():
-                if topic in (None, name):
-                    rows.append({"topic": name, "queue_id": queue_id, **_extent(table[name, queue_id])})
+            for (name, queue_id), bounds in table.bounds(name for name in names if topic in (None, name[0])):
+                rows.append({"topic": name, "queue_id": queue_id, **_extent(bounds)})
     return {
         "topics": len({row["topic"] for row in rows}),
         "units": sum(row["units"] for row in rows),
         "queues": rows,
-        "strays": [skipped.path for skipped in list_queues(home)[1]],
+        "strays": [skipped.path for skipped in strays],
     }
 
 
@@ -96,13 +97,12 @@ def _table(directory: str) -> Iterator[ConsumeQueueTable | None]:
         yield table
 
 
-def _extent(queue: ConsumeQueue) -> Facts:
-    low, high = queue.min_offset_in_queue, queue.max_offset_in_queue
+def _extent(bounds: QueueBounds) -> Facts:
     return {
-        "min_offset_in_queue": low,
-        "max_offset_in_queue": high,
-        "max_phy_offset": queue.max_phy_offset,
-        "units": high - low,
+        "min_offset_in_queue": bounds.min_offset,
+        "max_offset_in_queue": bounds.max_offset,
+        "max_phy_offset": bounds.max_phy_offset,
+        "units": bounds.max_offset - bounds.min_offset,
     }
 
 

@@ -24,7 +24,7 @@ from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.checks import start_files
 from mqindex.rocketmq.checks.recovery import OFFSET_SINCE, needs_offset, read_again_from
 from mqindex.rocketmq.checks.side_check import CONFIG_FILES, checkpoint_is_directory, content_problem, json_findings
-from mqindex.rocketmq.checks.start_files import Entry, listed
+from mqindex.rocketmq.checks.start_files import Entry, directories_in, listed
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import Version, parse_version
@@ -305,11 +305,10 @@ class _Look:
 
 def _queue_directories(home: str) -> Iterator[str]:
     """What a broker loads as queues: `<topic>/<queueId>/`, the number as Java reads it; `list_queues` takes fewer."""
-    for topic in listed([home]):
-        if topic.directory:
-            for queue in listed([topic.path]):
-                if queue.directory and _QUEUE_ID.fullmatch(queue.name):
-                    yield queue.path
+    for topic in directories_in(home):
+        for queue in directories_in(topic):
+            if _QUEUE_ID.fullmatch(os.path.basename(queue)):
+                yield queue
 
 
 def _topic_of(path: str) -> str:

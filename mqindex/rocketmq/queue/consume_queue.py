@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,15 @@ from mqindex.rocketmq.queue.last_view import LastView
 from mqindex.rocketmq.queue.queue_files import End, UnitFiles, file_size_of
 from mqindex.rocketmq.queue.queue_tail import PutUnits, QueueTail
 from mqindex.rocketmq.queue.queue_times import Boundary, offset_by_time
-from mqindex.rocketmq.queue.queue_units import Taken, all_columns, count_blanks, last_end, tag_hash, take_units
+from mqindex.rocketmq.queue.queue_units import (
+    QueueBounds,
+    Taken,
+    all_columns,
+    count_blanks,
+    last_end,
+    tag_hash,
+    take_units,
+)
 from mqindex.rocketmq.queue.tags_codes import TagsCodes, wanted_hashes
 from mqindex.rocketmq.wrong_place import refuse_other_place
 
@@ -42,14 +50,6 @@ __all__ = ["ConsumeQueue", "QueueBounds", "tag_hash"]
 
 _T = TypeVar("_T")
 _Ints = npt.NDArray[np.int64]
-
-
-class QueueBounds(NamedTuple):
-    """A queue at one moment: the offsets of its first unit and of the next one, and where its last message ends."""
-
-    min_offset: int
-    max_offset: int
-    max_phy_offset: int
 
 
 class ConsumeQueue(Closable):
@@ -94,8 +94,8 @@ class ConsumeQueue(Closable):
         self._owner = Owner(units.directory)
         self._held = ExitStack()  # the right to write there alone, where no table has it
         self._lock = new_lock()
-        self._end = units.end(check_units).number
-        self._tail = QueueTail(units, file_size, self._end) if writable else None
+        self._end: int | None = None  # as of the last look
+        self._tail = QueueTail(units, file_size, units.end(check_units).number) if writable else None
         self._corrected = 0
         self._first: tuple[int, int] | None = None  # the first unit of all, and the first that is no blank
         self._codes = TagsCodes(ext)
@@ -407,10 +407,11 @@ class ConsumeQueue(Closable):
             return self._tail.first
         if self._units.files and not os.access(self._units.files[0].path, os.F_OK):
             self._units.relist()  # a broker deletes what has expired
-        if self._first is None or self._first[0] != self._units.first or self._first[1] >= self._end:
+        end = self._end or 0
+        if self._first is None or self._first[0] != self._units.first or self._first[1] >= end:
             first = self._units.first
-            self._first = first, first + count_blanks(self._units, first, self._end)
-        return min(self._first[1], self._end)
+            self._first = first, first + count_blanks(self._units, first, end)
+        return min(self._first[1], end)
 
     def _range(self, start: int | None, stop: int | None) -> tuple[int, int]:
         low, end = self.min_offset_in_queue, self._look()

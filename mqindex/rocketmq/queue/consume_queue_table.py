@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 
 from mqindex._native.owner import Owner
@@ -18,8 +19,9 @@ from mqindex.rocketmq.layout import QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import Skipped
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
-from mqindex.rocketmq.queue.queue_files import file_size_of, list_queue_files
+from mqindex.rocketmq.queue.queue_files import UnitFiles, file_size_of, list_queue_files
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
+from mqindex.rocketmq.queue.queue_units import QueueBounds, bounds_of_files
 from mqindex.rocketmq.wrong_place import refuse_other_place
 
 __all__ = ["ConsumeQueueTable", "list_queues", "remove_scraps"]
@@ -113,6 +115,13 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
     def skipped(self) -> list[Skipped]:
         """What else is among the directories of topics and queues."""
         return list_queues(self.directory)[1]
+
+    def bounds(self, names: Iterable[QueueName]) -> Iterator[tuple[QueueName, QueueBounds]]:
+        """Internal: the bounds of these queues as their files show them; none of them stays open."""
+        self._require_open()
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
+                yield name, bounds_of_files(UnitFiles(self._path(*name), QUEUE_UNIT_SIZE, self._maps))
 
     @property
     def file_size(self) -> int:

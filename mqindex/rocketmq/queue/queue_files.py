@@ -6,6 +6,7 @@ files leave a hole in the numbers; other units keep theirs.
 
 from __future__ import annotations
 
+import mmap
 import os
 from bisect import bisect_right
 from collections import Counter
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 
 from mqindex.errors import TruncatedFileError
 from mqindex.files.file_maps import FileMaps
+from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, survey_directories
 
 __all__ = [
@@ -144,10 +146,10 @@ class UnitFiles:
             first = self._firsts[n]
             if first >= stop:
                 return
-            buf, places = self._open(self.files[n])
+            mapped, places = self._open(self.files[n])
             low, high = max(start - first, 0), min(stop - first, places)
-            if low < high:
-                yield Stretch(buf, first, low, high)
+            if mapped is not None and low < high:
+                yield Stretch(mapped.map, first, low, high)
 
     def end(self, valid: Callable[[Any, int, int], int], known: int | None = None) -> End:
         """The end by the broker's rule of recovery.
@@ -161,28 +163,39 @@ class UnitFiles:
             end = self._firsts[n] if self.files else 0
         else:
             n, end = max(self.index_of(known - 1), 0), known
-        buf, first = b"", end
+        buf: Any = b""
+        first = end
         for file, first in zip(self.files[n:], self._firsts[n:], strict=True):
-            buf, places = self._open(file)
+            mapped, places = self._open(file)
+            buf = b"" if mapped is None else mapped.map
             at = min(max(end - first, 0), places)
-            good = valid(buf, at, places) if at < places else places
+            good = places if mapped is None or at == places else self._valid_until(mapped, at, places, valid)
             if good > at:
                 end = first + good
             if good < places:
                 break
         return End(end, buf, first)
 
+    def _valid_until(self, mapped: MappedFile, at: int, places: int, valid: Callable[[Any, int, int], int]) -> int:
+        """`valid` from `at` on. The page around it is read alone: as a rule the rest is a hole, of which a read-ahead
+        would make 128 KiB of zeros in memory for each queue."""
+        near = min(at + mmap.PAGESIZE // self.unit_size, places)
+        mapped.advise_random()
+        good = valid(mapped.map, at, near)
+        mapped.advise_normal()
+        return valid(mapped.map, near, places) if near == good < places else good
+
     def is_full(self, end: int) -> bool:
         """Whether a unit at `end` would need a file that is not among `files`."""
         return not self.files or end * self.unit_size >= self.files[-1].stop
 
-    def _open(self, file: LogFile) -> tuple[Any, int]:
-        """The bytes of a file and how many whole units they are; none where a broker has just deleted it."""
+    def _open(self, file: LogFile) -> tuple[MappedFile | None, int]:
+        """A file and how many whole units it has; None and 0 where a broker has just deleted it."""
         try:
-            buf = self.maps.get(file.path).map
+            mapped = self.maps.get(file.path)
         except (FileNotFoundError, TruncatedFileError):
-            return b"", 0
-        return buf, min(len(buf), file.size) // self.unit_size
+            return None, 0
+        return mapped, min(mapped.size, file.size) // self.unit_size
 
     def path_of(self, start: int) -> str:
         """The path of the file that starts at byte `start` of the queue."""

@@ -7,15 +7,17 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.consume_queue import UnitTaker, decode_units, unit_at
+from mqindex._native.consume_queue import UnitTaker, check_units, decode_units, unit_at
 from mqindex.rocketmq.layout import BLANK_UNIT_SIZE
 from mqindex.rocketmq.queue.queue_files import End, UnitFiles
 
 __all__ = [
     "BLANK",
+    "QueueBounds",
     "Taken",
     "all_columns",
     "are_blank",
+    "bounds_of_files",
     "columns_of_file",
     "count_blanks",
     "last_end",
@@ -28,6 +30,15 @@ _Sizes: TypeAlias = npt.NDArray[np.int32]
 
 BLANK: Final = (0).to_bytes(8, "big") + BLANK_UNIT_SIZE.to_bytes(4, "big") + (0).to_bytes(8, "big")
 """A unit that leads nowhere: a broker fills a queue that begins later than its first file with these."""
+_BLANK_FIELDS: Final = (0, BLANK_UNIT_SIZE, 0)
+
+
+class QueueBounds(NamedTuple):
+    """A queue at one moment: the offsets of its first unit and of the next one, and where its last message ends."""
+
+    min_offset: int
+    max_offset: int
+    max_phy_offset: int
 
 
 def tag_hash(tags: str) -> int:
@@ -78,6 +89,15 @@ def last_end(units: UnitFiles, end: End) -> int:
     return int(phys[0]) + int(sizes[0]) if len(phys) else -1
 
 
+def bounds_of_files(units: UnitFiles) -> QueueBounds:
+    """The bounds of a queue that nobody has open for writing."""
+    end, first = units.end(check_units), units.first
+    one_file = end.first == first < end.number  # as a rule
+    if not one_file or unit_at(end.buf, 0) == _BLANK_FIELDS:
+        first = min(first + count_blanks(units, first, end.number), end.number)
+    return QueueBounds(first, end.number, last_end(units, end) if first < end.number else -1)
+
+
 class Taken(NamedTuple):
     """Columns of units. Units whose messages the log does not have (`gone`: there are some) have the size 0.
 
@@ -123,6 +143,9 @@ def are_blank(phys: _Ints, sizes: _Sizes, codes: _Ints) -> npt.NDArray[np.bool_]
 
 def count_blanks(units: UnitFiles, start: int, stop: int) -> int:
     """How many of the units [start, stop) are blanks, before the first that is none."""
+    here = next(units.stretches(start, stop), None)
+    if here is None or unit_at(here.buf, here.start) != _BLANK_FIELDS:  # as a rule
+        return 0
     at, step = start, 1
     while at < stop:
         phys, sizes, codes = columns_of_file(units, at, min(at + step, stop))
