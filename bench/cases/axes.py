@@ -23,24 +23,33 @@ SIZES = {**{axis: size for axis, (size, _) in ROCKETMQ.items()}, **KAFKA}
 def rocketmq(axis: str) -> Arguments:
     def of(shop: Workshop) -> dict[str, object]:
         size, messages = (shop.scale.count(full) for full in ROCKETMQ[axis])
-        return {"axis": axis, "size": size, "messages": messages, **shop.scale.repeat(1, 1)}
+        return {"axis": axis, "size": size, "messages": messages, **shop.scale.repeat(3, 1)}
 
     return of
 
 
 def kafka(axis: str) -> Arguments:
     def of(shop: Workshop) -> dict[str, object]:
-        return {"axis": axis, "size": shop.scale.count(KAFKA[axis]), **shop.scale.repeat(1, 1)}
+        return {"axis": axis, "size": shop.scale.count(KAFKA[axis]), **shop.scale.repeat(3, 1)}
 
     return of
 
 
+WORDS = {"verify": "verify --deep", "rebuild": "rebuild", "info": "mqindex info, a new process"}
+SECONDS = {("queues", "verify"): 15, ("queues", "rebuild"): 10, ("queues", "info"): 2, ("partitions", "verify"): 5}
+
+
 def goal(axis: str, work: str, times: str, step: int, most: int | None) -> Goal:
     ours = f"{axis}/{work}_{times}"
-    what = f"{'verify --deep' if work == 'verify' else 'rebuild'}, {axis}"
+    what = f"{WORDS[work]}, {axis}"
     size = SIZES[axis]
     name = f"{what}: {step * size:,} against {size:,}".replace(",", " ")
     return Goal(name, ours, f"{axis}/{work}_once", "slower", "s", most, whole=True)
+
+
+def whole(axis: str, work: str, must: int) -> Goal:
+    name = f"{WORDS[work]}, {axis}: {8 * SIZES[axis]:,}".replace(",", " ")
+    return Goal(name, f"{axis}/{work}_eight", None, "below", "s", must, whole=True)
 
 
 CASE = Case(
@@ -53,8 +62,14 @@ CASE = Case(
     goals=tuple(
         goal(axis, *row)
         for axis in SIZES
-        for row in (("verify", "twice", 2, None), ("verify", "eight", 8, 8), ("rebuild", "eight", 8, 8))
-    ),
+        for row in (
+            ("verify", "twice", 2, None),
+            ("verify", "eight", 8, 8),
+            ("rebuild", "eight", 8, 8),
+            ("info", "eight", 8, 8),
+        )
+    )
+    + tuple(whole(*row, must) for row, must in SECONDS.items()),
     answer={
         "queues: eight": [80, 80],
         "index files: eight": [96, 96],
@@ -62,7 +77,7 @@ CASE = Case(
         "tiny messages: eight": [4000, 4000],
         "segments: eight": [16, 16],
     },
-    estimate=(5, 150),
+    estimate=(10, 360),
     forks=1,
     keeps=True,
 )

@@ -1,15 +1,19 @@
-"""One store grown along one axis: made at a size, then verified and rebuilt; made twice as large, and eight times."""
+"""One store grown along one axis: made at a size, rebuilt, verified and looked at; then made larger.
+
+With as many workers as somebody gets who asks for none; `mqindex info` as a process of its own.
+"""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 from bench.contenders.result import Result, repeat
 from mqindex import kafka, rocketmq
-from mqindex.engines import LocalEngine
 from mqindex.report import RebuildReport, Report
 from tests.support.big_log import write_big_log
 from tests.support.big_segments import BIG_BATCH, write_big_segment
@@ -22,13 +26,14 @@ SMALL_LOG_FILE = 32 << 10
 SMALL_GEOMETRY = {"hash_slot_num": 50, "index_num": 100}
 GEOMETRY = {"hash_slot_num": 250_000, "index_num": 1_000_000}
 
+INFO = [sys.executable, "-m", "mqindex", "info"]
+
 Verify = Callable[[str], Report]
 Rebuild = Callable[[str, str], RebuildReport]
 
 
 def rocketmq_axis(*, axis: str, size: int, messages: int, scratch: str, **spec: Any) -> Result:
     """`size` of what `axis` says in a store of `messages`, which grow with all axes but the keys of each."""
-    engine = LocalEngine(workers=1)
     geometry = SMALL_GEOMETRY if axis == "index files" else GEOMETRY
 
     def make(root: str, step: int) -> None:
@@ -43,17 +48,17 @@ def rocketmq_axis(*, axis: str, size: int, messages: int, scratch: str, **spec: 
         write_big_log(root, messages=count, body_size=0, **options)
 
     def verify(root: str) -> Report:
-        return rocketmq.verify(root, deep=True, broker_version="4.9.3", engine=engine, **geometry)
+        return rocketmq.verify(root, deep=True, broker_version="4.9.3", **geometry)
 
     def rebuild(root: str, out: str) -> RebuildReport:
-        return rocketmq.rebuild(root, out, broker_version="4.9.3", engine=engine, **geometry)
+        return rocketmq.rebuild(root, out, broker_version="4.9.3", **geometry)
 
-    return _grown(make, verify, rebuild, scratch, spec)
+    numbers = ["--hash-slot-num", str(geometry["hash_slot_num"]), "--index-num", str(geometry["index_num"])]
+    return _grown(make, verify, rebuild, numbers, scratch, spec)
 
 
 def kafka_axis(*, axis: str, size: int, scratch: str, **spec: Any) -> Result:
     """So many partitions of one segment, or one partition of so many segments; two batches each."""
-    engine = LocalEngine(workers=1)
 
     def make(root: str, step: int) -> None:
         at, first = 0, os.path.join(root, "topic-0")
@@ -66,16 +71,21 @@ def kafka_axis(*, axis: str, size: int, scratch: str, **spec: Any) -> Result:
                 os.link(os.path.join(first, name), os.path.join(other, name))
 
     def verify(root: str) -> Report:
-        return kafka.verify(root, deep=True, engine=engine)
+        return kafka.verify(root, deep=True)
 
     def rebuild(root: str, out: str) -> RebuildReport:
-        return kafka.rebuild(root, out, engine=engine)
+        return kafka.rebuild(root, out)
 
-    return _grown(make, verify, rebuild, scratch, spec)
+    return _grown(make, verify, rebuild, [], scratch, spec)
 
 
 def _grown(
-    make: Callable[[str, int], None], verify: Verify, rebuild: Rebuild, scratch: str, spec: dict[str, Any]
+    make: Callable[[str, int], None],
+    verify: Verify,
+    rebuild: Rebuild,
+    options: list[str],
+    scratch: str,
+    spec: dict[str, Any],
 ) -> Result:
     result = Result()
     for name, step in STEPS.items():
@@ -95,6 +105,9 @@ def _grown(
                 result.add(f"verify_{name}", time.perf_counter() - start, 1)
             if not report.ok:
                 raise RuntimeError(f"findings: {report.findings[:3]}")
+        for keep in repeat(**spec):
+            with result.timed(f"info_{name}", 1, keep=keep):
+                subprocess.run([*INFO, root, *options], check=True, stdout=subprocess.DEVNULL)
         result.answer(**{name: [built.entries, report.entries]})
     return result
 
