@@ -145,7 +145,7 @@ class MappedFile:
         self._advise(getattr(mmap, "MADV_RANDOM", None))
 
     def advise_normal(self) -> None:
-        """What follows will be read too."""
+        """The reads go on: read ahead again."""
         self._random = False
         self._advise(getattr(mmap, "MADV_NORMAL", None))
 

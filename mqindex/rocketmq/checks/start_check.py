@@ -24,11 +24,12 @@ from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.checks import start_files
 from mqindex.rocketmq.checks.recovery import OFFSET_SINCE, needs_offset, read_again_from
 from mqindex.rocketmq.checks.side_check import CONFIG_FILES, checkpoint_is_directory, content_problem, json_findings
-from mqindex.rocketmq.checks.start_files import Entry, directories_in, listed
+from mqindex.rocketmq.checks.start_files import Entry, listed
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import Version, parse_version
 from mqindex.rocketmq.pipeline.survey import Survey
+from mqindex.rocketmq.queue.queue_files import subdirectories
 
 __all__ = ["Started", "check_start"]
 
@@ -305,8 +306,8 @@ class _Look:
 
 def _queue_directories(home: str) -> Iterator[str]:
     """What a broker loads as queues: `<topic>/<queueId>/`, the number as Java reads it; `list_queues` takes fewer."""
-    for topic in directories_in(home):
-        for queue in directories_in(topic):
+    for topic in sorted(subdirectories(home)):
+        for queue in sorted(subdirectories(topic)):
             if _QUEUE_ID.fullmatch(os.path.basename(queue)):
                 yield queue
 

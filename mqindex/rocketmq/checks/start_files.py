@@ -19,7 +19,6 @@ __all__ = [
     "Entry",
     "MessageHead",
     "checkpoint_of",
-    "directories_in",
     "entries_below",
     "index_header",
     "is_log_file",
@@ -53,22 +52,6 @@ def listed(directories: Iterable[str]) -> list[Entry]:
         except (FileNotFoundError, NotADirectoryError):
             continue
     return sorted(entries, key=lambda one: one.name)
-
-
-def directories_in(directory: str) -> list[str]:
-    """The directories that a directory holds, by name, without a look into their status; none where it is not there."""
-    try:
-        with os.scandir(directory) as found:
-            return sorted(one.path for one in found if _is_directory(one))
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
-def _is_directory(found: os.DirEntry[str]) -> bool:
-    try:
-        return found.is_dir()
-    except OSError:  # as Java's `File.isDirectory`
-        return False
 
 
 def _entry(found: os.DirEntry[str]) -> Entry | None:

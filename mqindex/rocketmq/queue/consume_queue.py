@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from mqindex.rocketmq.log.commit_log import CommitLog
     from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 
-__all__ = ["ConsumeQueue", "QueueBounds", "tag_hash"]
+__all__ = ["ConsumeQueue", "tag_hash"]
 
 _T = TypeVar("_T")
 _Ints = npt.NDArray[np.int64]

@@ -169,14 +169,19 @@ class UnitFiles:
             mapped, places = self._open(file)
             buf = b"" if mapped is None else mapped.map
             at = min(max(end - first, 0), places)
-            good = places if mapped is None or at == places else self._valid_until(mapped, at, places, valid)
+            if mapped is None or at == places:
+                good = places
+            elif known is None:
+                good = self._first_look(mapped, at, places, valid)
+            else:
+                good = valid(buf, at, places)
             if good > at:
                 end = first + good
             if good < places:
                 break
         return End(end, buf, first)
 
-    def _valid_until(self, mapped: MappedFile, at: int, places: int, valid: Callable[[Any, int, int], int]) -> int:
+    def _first_look(self, mapped: MappedFile, at: int, places: int, valid: Callable[[Any, int, int], int]) -> int:
         """`valid` from `at` on. The page around it is read alone: as a rule the rest is a hole, of which a read-ahead
         would make 128 KiB of zeros in memory for each queue."""
         near = min(at + mmap.PAGESIZE // self.unit_size, places)

@@ -143,9 +143,6 @@ def are_blank(phys: _Ints, sizes: _Sizes, codes: _Ints) -> npt.NDArray[np.bool_]
 
 def count_blanks(units: UnitFiles, start: int, stop: int) -> int:
     """How many of the units [start, stop) are blanks, before the first that is none."""
-    here = next(units.stretches(start, stop), None)
-    if here is None or unit_at(here.buf, here.start) != _BLANK_FIELDS:  # as a rule
-        return 0
     at, step = start, 1
     while at < stop:
         phys, sizes, codes = columns_of_file(units, at, min(at + step, stop))

@@ -15,7 +15,8 @@ from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.expiry import LogExpiredError
 from mqindex.rocketmq.log.message import Message
 from mqindex.rocketmq.options import StoreOptions, parse_version
-from mqindex.rocketmq.queue.consume_queue import ConsumeQueue, QueueBounds
+from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
+from mqindex.rocketmq.queue.queue_units import QueueBounds
 from mqindex.rocketmq.serving.tag_filter import TagFilter
 from mqindex.rocketmq.settings import blamed_on, whole_setting
 

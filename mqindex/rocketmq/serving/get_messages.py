@@ -12,8 +12,8 @@ from mqindex._native.log_columns import columns_at
 from mqindex.columns.columns import BinaryColumn, Columns, StringColumn
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.log_columns import as_columns, no_messages
-from mqindex.rocketmq.queue.consume_queue import ConsumeQueue, QueueBounds
-from mqindex.rocketmq.queue.queue_units import Taken
+from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
+from mqindex.rocketmq.queue.queue_units import QueueBounds, Taken
 from mqindex.rocketmq.serving.get_message import GetMessageResult, GetMessageStatus, read_unit, refusal
 from mqindex.rocketmq.serving.tag_filter import TagFilter
 

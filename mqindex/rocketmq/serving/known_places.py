@@ -10,8 +10,9 @@ import numpy.typing as npt
 from mqindex._native.queue_view import QueueViews
 from mqindex.columns.columns import Columns
 from mqindex.rocketmq.log.commit_log import CommitLog
-from mqindex.rocketmq.queue.consume_queue import ConsumeQueue, QueueBounds
+from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.queue_names import QueueName
+from mqindex.rocketmq.queue.queue_units import QueueBounds
 from mqindex.rocketmq.serving.get_message import GetMessageResult, GetMessageStatus
 from mqindex.rocketmq.serving.tag_filter import tag_filter
 

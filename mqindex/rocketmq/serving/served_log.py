@@ -8,8 +8,9 @@ from typing import Any
 from mqindex.errors import FileStateError
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.options import StoreOptions
-from mqindex.rocketmq.queue.consume_queue import ConsumeQueue, QueueBounds
+from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.queue_names import QueueName
+from mqindex.rocketmq.queue.queue_units import QueueBounds
 from mqindex.rocketmq.serving.opening import open_log
 
 __all__ = ["ServedLog"]
