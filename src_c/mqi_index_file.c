@@ -62,12 +62,12 @@ size_t mqi_index_compare_run(const mqi_index_file *f, size_t start, const uint8_
     return n;
 }
 
-void mqi_index_read_order(const mqi_index_file *f, mqi_index_order *order) {
+void mqi_index_read_order(const mqi_index_file *f, int32_t most, mqi_index_order *order) {
     const int32_t count = mqi_index_next(f);
     mqi_index_order found = {0, 0, 0, 0};
     uint32_t slot = 0;
     int64_t before = 0;
-    for (int32_t i = 1; i < count; i++) {
+    for (int32_t i = 1; i < count && i <= most; i++) {
         const uint8_t *entry = mqi_entry_at(f, i);
         uint32_t next = mqi_slot_of(f, mqi_get32(entry + MQI_ENTRY_KEY_HASH));
         int32_t prev = i > 1 && next == slot ? i - 1 : 0;
@@ -110,7 +110,7 @@ static int ends_at(const mqi_index_header *h, int32_t count, int32_t diff) {
 /* Whether one of the entries that were brought together is the log's first, or its last, of the header. */
 static void find_ends(const mqi_index_file *f, const mqi_index_header *h, int32_t count, int *begins, int *ends) {
     mqi_index_order order;
-    mqi_index_read_order(f, &order);
+    mqi_index_read_order(f, count, &order);
     for (int32_t i = 1; i <= order.sorted && !(*begins && *ends); i++) {
         const uint8_t *entry = mqi_entry_at(f, i);
         int64_t phy_offset = mqi_get64(entry + MQI_ENTRY_PHY_OFFSET);

@@ -118,7 +118,7 @@ size_t mqi_index_compare_run(const mqi_index_file *f, size_t start, const uint8_
 
 /* How far the entries of a file's slots were brought together (mqi_index_sort.h): the entries 1 .. sorted are in the
  * order of their slots, each linked to its neighbour of the same slot. In any file with entries that is one at
- * least. */
+ * least. `most`: look at so many entries only. */
 typedef struct mqi_index_order {
     int32_t sorted;
     int32_t moved;            /* 1 if the phy offsets of these decrease somewhere: no broker wrote them in this order */
@@ -126,7 +126,7 @@ typedef struct mqi_index_order {
     int64_t last_phy_offset;
 } mqi_index_order;
 
-void mqi_index_read_order(const mqi_index_file *f, mqi_index_order *order);
+void mqi_index_read_order(const mqi_index_file *f, int32_t most, mqi_index_order *order);
 
 enum mqi_index_fault {
     MQI_FAULT_INDEX_COUNT,      /* below 0 or above the capacity */

@@ -5,7 +5,7 @@
 
 cimport cython
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
 
 from mqindex._native.guard cimport still_whole
@@ -34,7 +34,7 @@ cdef extern from "mqi_index_file.h" nogil:
         int32_t sorted, moved
         int64_t first_phy_offset, last_phy_offset
 
-    void mqi_index_read_order(const mqi_index_file* f, mqi_index_order* order) noexcept
+    void mqi_index_read_order(const mqi_index_file* f, int32_t most, mqi_index_order* order) noexcept
     int32_t mqi_index_next(const mqi_index_file* f) noexcept
     void mqi_index_read_header(const mqi_index_file* f, mqi_index_header* header) noexcept
     void mqi_index_seed(mqi_index_file* f, int64_t end_phy_offset, int64_t end_timestamp) noexcept
@@ -178,12 +178,16 @@ cdef class IndexCore(IndexEntries):
             listed.append((kind, faults[i].number, faults[i].at, faults[i].expected, faults[i].got))
         return listed
 
-    def order(self):
-        """How many entries are in the order of their slots, whether no broker wrote them so, and their range."""
+    def order(self, first=None):
+        """How many entries are in the order of their slots, whether no broker wrote them so, and their range.
+
+        `first`: look at so many only, from the first on.
+        """
         cdef mqi_index_order order
+        cdef int32_t most = INT32_MAX if first is None else first
         self.enter(False)
         with nogil:
-            mqi_index_read_order(&self.file, &order)
+            mqi_index_read_order(&self.file, most, &order)
         self.leave(False)
         return order.sorted, order.moved == 1, order.first_phy_offset, order.last_phy_offset
 

@@ -136,7 +136,7 @@ static void sort_all(const mqi_index_file *b, tape *t) {
     mqi_index_order order;
     mqi_fault fault;
     HOLDS(mqi_index_sort(b, &to) == MQI_OK);
-    mqi_index_read_order(&to, &order);
+    mqi_index_read_order(&to, INT32_MAX, &order);
     HOLDS(order.sorted == mqi_index_next(b) - 1);
     for (size_t n = mqi_index_check(&to, heads, &fault, 1); n > 0; n = 0)
         HOLDS(fault.kind < MQI_FAULT_SLOT || fault.kind == MQI_FAULT_KEY_HASH || fault.kind == MQI_FAULT_TIME_DIFF);

@@ -19,10 +19,14 @@ from mqindex.cli.rocketmq.kinds import STORE
 from mqindex.cli.rocketmq.store_facts import facts_of
 from mqindex.engines import LocalEngine
 from mqindex.files import disk
-from mqindex.rocketmq import rebuild, verify
+from mqindex.rocketmq import IndexFile, rebuild, verify
 from mqindex.rocketmq.checks import queue_diagnosis
+from mqindex.rocketmq.options import store_options
+from mqindex.rocketmq.pipeline.survey import survey
 from tests.support.big_log import write_big_log
 from tests.support.big_segments import write_big_segment
+from tests.support.log_writer import LogWriter
+from tests.support.queued_store import tagged
 
 GEOMETRY = {"hash_slot_num": 500, "index_num": 4000, "broker_version": "4.9.3"}
 
@@ -91,6 +95,29 @@ def test_the_facts_of_four_times_the_queues_are_four_times_the_calls(tmp_path: P
         store = str(make_store(tmp_path / str(queues), queues))
         calls.append(count_calls(lambda store=store: facts_of(STORE, store, GEOMETRY)))
     assert calls[1] < 4.1 * calls[0]
+
+
+def test_the_version_is_decided_by_the_first_difference(tmp_path: Path) -> None:
+    """Every message has tags, which the index leaves out: each would be a difference of its own."""
+    calls = []
+    for messages in (25, 100):
+        root = tmp_path / str(messages)
+        LogWriter(root / "commitlog", mapped_file_size=1 << 20).write(*tagged(messages))
+        rebuild(root, f"{root}-built", engine=LocalEngine(1), parts=["index"], **GEOMETRY)
+        os.rename(f"{root}-built/index", root / "index")
+        options = store_options(root, hash_slot_num=500, index_num=4000)
+        calls.append(count_calls(lambda options=options: survey(options)))
+    assert calls[1] < calls[0] + 20
+
+
+def test_few_pages_of_a_file_show_that_a_broker_wrote_it(tmp_path: Path) -> None:
+    path = tmp_path / "20231114221320000"
+    with IndexFile.create(path, hash_slot_num=5_000_000, index_num=20_000_000, sparse=True) as index:
+        index.put_keys([f"Topic#{number}" for number in range(1000)], range(1000), range(1000))
+    with IndexFile.open_known(path, (5_000_000, 20_000_000)) as index:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        assert index.order().entries < 100
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 100  # its slots are 4 900 pages
 
 
 def test_the_hole_behind_the_units_of_a_queue_is_not_read(tmp_path: Path) -> None:

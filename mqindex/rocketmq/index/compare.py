@@ -21,6 +21,7 @@ __all__ = ["MAX_DIFFERENCES", "Comparison", "Difference", "Place"]
 Array = npt.NDArray[Any]
 
 _BLOCK = 1 << 16
+_FIRST_BLOCK = 512
 MAX_DIFFERENCES = 100
 
 
@@ -72,10 +73,10 @@ class Comparison:
         return _Comparing(index, log, first, min(first + count, next_entry(index))).result
 
     @classmethod
-    def of_end(cls, index: IndexFile, log: LogEntries, count: int) -> Comparison:
-        """Compare the last `count` entries."""
+    def of_end(cls, index: IndexFile, log: LogEntries, count: int, *, most: int = MAX_DIFFERENCES) -> Comparison:
+        """Compare the last `count` entries, until `most` differences are found."""
         stop = next_entry(index)
-        return _Comparing(index, log, max(first_in_log(index, log), stop - count), stop).result
+        return _Comparing(index, log, max(first_in_log(index, log), stop - count), stop, most=most).result
 
     @classmethod
     def of_range(cls, index: IndexFile, log: LogEntries, first: int, stop: int, begin: Place) -> Comparison:
@@ -101,12 +102,14 @@ def are_expired(phy_offsets: Array, log: LogEntries) -> Array:
 
 def first_in_log(index: IndexFile, log: LogEntries) -> int:
     """The number of the first entry that is not of an expired message: those are below the log's minimum offset."""
-    for start in range(1, next_entry(index), _BLOCK):
-        block = index.entries(start, min(start + _BLOCK, next_entry(index)))
+    start, count, stop = 1, _FIRST_BLOCK, next_entry(index)  # as a rule it is the first, and the file may be cold
+    while start < stop:
+        block = index.entries(start, min(start + count, stop))
         at = np.flatnonzero(~are_expired(block["phy_offset"], log))
         if len(at):
             return start + int(at[0])
-    return next_entry(index)
+        start, count = start + count, _BLOCK
+    return stop
 
 
 class _Expected:
@@ -142,7 +145,15 @@ class _Expected:
 class _Comparing:
     """One pass over entries [first, stop) of a file and over the log."""
 
-    def __init__(self, index: IndexFile, log: LogEntries, first: int, stop: int, begin: Place | None = None) -> None:
+    def __init__(
+        self,
+        index: IndexFile,
+        log: LogEntries,
+        first: int,
+        stop: int,
+        begin: Place | None = None,
+        most: int = MAX_DIFFERENCES,
+    ) -> None:
         self._index, self._log = index, log
         self._number, self._stop = first, stop
         self._begin_timestamp = index.header.begin_timestamp
@@ -153,7 +164,7 @@ class _Comparing:
         self._at = begin.ordinal
         self._expected = _Expected(log.forward(begin.phy_offset, max(begin.phy_offset, last) + 1))
         self.result = Comparison(begin, begin)
-        while self._number < self._stop and len(self.result.differences) < MAX_DIFFERENCES:
+        while self._number < self._stop and len(self.result.differences) < most:
             self._block()
         if self.result.ok:
             self.result.end = self._expected.place(self._at)

@@ -58,10 +58,12 @@ def comparisons(index: IndexFile, log: LogEntries, count: int, *, every: bool) -
 
 def end_agrees(index: IndexFile, log: LogEntries, count: int) -> bool:
     """Whether the last entries, about `count`, are the log's."""
-    if Comparison.of_end(index, log, count).ok:
+    if Comparison.of_end(index, log, count, most=1).ok:
         return True
-    sorted_entries = index.order().entries
-    return sorted_entries > 1 and list(_moved(index, log, sorted_entries, count, every=False))[-1].ok
+    moved = index.order().entries
+    if moved < 2 or next_entry(index) - 1 - moved >= count:  # as many were appended since: they have just been compared
+        return False
+    return list(_moved(index, log, moved, count, every=False))[-1].ok
 
 
 def entries_below(index: IndexFile, log: LogEntries) -> int:

@@ -394,6 +394,9 @@ class IndexFile(SingleCalls, Closable):
     def order(self) -> Order:
         """Internal: how many entries are in the order of their slots."""
         self._file.require_whole()
+        order = Order(*self._core.order(_MANY))
+        if order.entries < _MANY:  # as a broker left it: the file may be cold, and few of its pages were needed
+            return order
         self._space.populate()
         return Order(*self._core.order())
 
