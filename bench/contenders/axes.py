@@ -88,27 +88,34 @@ def _grown(
     spec: dict[str, Any],
 ) -> Result:
     result = Result()
-    for name, step in STEPS.items():
-        root = os.path.join(scratch, name)
-        make(root, step)
-        for number, keep in enumerate(repeat(**spec)):
-            out = f"{root}-{number}"
+    roots = {name: os.path.join(scratch, name) for name in STEPS}
+    for name, root in roots.items():
+        make(root, STEPS[name])
+    number, entries = 0, {name: [0, 0] for name in STEPS}
+    # The sizes take turns: a machine that is slower for a while is so for all of them.
+    for number, keep in enumerate(repeat(**spec)):
+        for name, root in roots.items():
             start = time.perf_counter()
-            built = rebuild(root, out)
+            built = rebuild(root, f"{root}-{number}")
             if keep:
                 result.add(f"rebuild_{name}", time.perf_counter() - start, 1)
-        _move_into(root, out)
-        for keep in repeat(**spec):
+            entries[name][0] = built.entries
+    for root in roots.values():
+        _move_into(root, f"{root}-{number}")
+    for keep in repeat(**spec):
+        for name, root in roots.items():
             start = time.perf_counter()
             report = verify(root)
             if keep:
                 result.add(f"verify_{name}", time.perf_counter() - start, 1)
             if not report.ok:
                 raise RuntimeError(f"findings: {report.findings[:3]}")
-        for keep in repeat(**spec):
+            entries[name][1] = report.entries
+    for keep in repeat(**spec):
+        for name, root in roots.items():
             with result.timed(f"info_{name}", 1, keep=keep):
                 subprocess.run([*INFO, root, *options], check=True, stdout=subprocess.DEVNULL)
-        result.answer(**{name: [built.entries, report.entries]})
+    result.answer(**entries)
     return result
 
 
