@@ -108,6 +108,18 @@ class Workshop:
         return root
 
     @cached_property
+    def one_optimized(self) -> str:
+        """The index file that holds all keys, optimized elsewhere."""
+        from mqindex.rocketmq import optimize
+
+        name = os.path.basename(self.index)
+        ordinary, optimized = self.path("one", "index"), self.path("one-optimized")
+        os.makedirs(ordinary)
+        os.link(self.index, os.path.join(ordinary, name))
+        optimize(ordinary, optimized, hash_slot_num=self.scale.hash_slot_num, index_num=self.scale.index_num)
+        return os.path.join(optimized, "index", name)
+
+    @cached_property
     def empty_index(self) -> str:
         """An index file of next to no size."""
         from mqindex.rocketmq import IndexFile

@@ -6,20 +6,20 @@ import glob
 import os
 import resource
 import shutil
-from collections.abc import Sequence
+import time
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 
 from bench import memory
-from bench.contenders.keys import arrow_keys, phy_offsets, store_timestamps
+from bench.contenders.keys import TOPIC, arrow_keys, phy_offsets, store_timestamps
 from bench.contenders.result import Result, repeat
 from mqindex.rocketmq import IndexFile, IndexService, optimize
 
-__all__ = ["fill", "optimize_in_place", "run"]
+__all__ = ["fill", "optimize_in_place", "run", "warm"]
 
 FILES = 50
-_WARM = 4  # files: all of them need not go into memory
 _UNTIL_WARM = 5  # calls after which it is known that the files are in memory
 _PASSES = 50  # one takes milliseconds, in which a neighbour of the machine decides
 
@@ -47,7 +47,7 @@ def optimize_in_place(root: str, slots: int, entries: int) -> None:
 def run(
     *, root: str, hit: str, miss: str, count: int, single: int, slots: int, entries: int, scratch: str, **spec: Any
 ) -> Result:
-    """Single calls in one file, then all keys over all files by one call, cold and warm; opening is not counted."""
+    """Single calls in one file, then all keys over all files by one call; opening is not counted."""
     result = Result()
     present = [f"T{i % FILES}#{key}" for i, key in enumerate(arrow_keys(hit).to_pylist()[:count])]
     first = [f"T0#{key}" for key in arrow_keys(hit).to_pylist()[:single]]
@@ -64,20 +64,39 @@ def run(
         with _opened(root, slots, entries) as service:
             with result.timed("batch", len(present), keep=keep):
                 hits = service.query_offsets(None, present)
-            warm = service.files[:_WARM]
-            memory.read(file.path for file in warm)
-            for _ in range(_UNTIL_WARM):
-                _select(warm, present)
-            with result.timed("warm", _PASSES * len(warm) * len(present), keep=keep):
-                for _ in range(_PASSES):
-                    _select(warm, present)
         result.answers["batch"] = int(np.sum(hits.values))
     return result
 
 
-def _select(files: Sequence[IndexFile], keys: list[str]) -> None:
-    for file in files:
-        file.select_phy_offsets(keys)
+def warm(
+    *, files: dict[str, str], hit: str, miss: str, count: int, slots: int, entries: int, scratch: str, **spec: Any
+) -> Result:
+    """Present and absent keys in files that are in memory, which take turns: a neighbour of the machine hits all."""
+    result = Result()
+    keys = {"hit": arrow_keys(hit)[:count], "miss": arrow_keys(miss)[:count]}
+    with ExitStack() as opened:
+        indexes = {
+            name: opened.enter_context(IndexFile.open(path, hash_slot_num=slots, index_num=entries))
+            for name, path in files.items()
+        }
+        memory.read(files.values())
+        for index in indexes.values():
+            for _ in range(_UNTIL_WARM):
+                index.select_phy_offsets(keys["hit"], topic=TOPIC)
+        for keep in repeat(**spec):
+            for measure, wanted in keys.items():
+                seconds = dict.fromkeys(indexes, 0.0)
+                for _ in range(_PASSES):
+                    for name, index in indexes.items():
+                        start = time.perf_counter()
+                        hits = index.select_phy_offsets(wanted, topic=TOPIC)
+                        seconds[name] += time.perf_counter() - start
+                        answer = int(np.sum(hits.values))
+                        if result.answers.setdefault(f"warm_{measure}", answer) != answer:
+                            raise RuntimeError(f"{name}: another answer: {answer}")
+                for name in indexes if keep else ():
+                    result.add(f"{name}_{measure}", seconds[name], _PASSES * len(wanted))
+    return result
 
 
 def _opened(root: str, slots: int, entries: int) -> IndexService:
