@@ -74,9 +74,9 @@ class Comparison:
 
     @classmethod
     def of_end(cls, index: IndexFile, log: LogEntries, count: int, *, most: int = MAX_DIFFERENCES) -> Comparison:
-        """Compare the last `count` entries, until `most` differences are found."""
-        stop = next_entry(index)
-        return _Comparing(index, log, max(first_in_log(index, log), stop - count), stop, most=most).result
+        """Compare the last `count` entries or a few more, until `most` differences are found."""
+        first, stop = first_in_log(index, log), next_entry(index)
+        return _Comparing(index, log, _message_begin(index, max(first, stop - count), first), stop, most=most).result
 
     @classmethod
     def of_range(cls, index: IndexFile, log: LogEntries, first: int, stop: int, begin: Place) -> Comparison:
@@ -110,6 +110,21 @@ def first_in_log(index: IndexFile, log: LogEntries) -> int:
             return start + int(at[0])
         start, count = start + count, _BLOCK
     return stop
+
+
+def _message_begin(index: IndexFile, number: int, first: int) -> int:
+    """The number of its message's first entry, not below `first`: of its first copy, where it was indexed again.
+
+    Of entries from the middle on it may not be seen which of the message's they are: it may have a key twice.
+    """
+    phy_offset = index.entries(number, number + 1)["phy_offset"][0]
+    while number > first:
+        before = index.entries(max(number - _FIRST_BLOCK, first), number)["phy_offset"]
+        others = np.flatnonzero(before != phy_offset)
+        if len(others):
+            return number - len(before) + int(others[-1]) + 1
+        number -= len(before)
+    return number
 
 
 class _Expected:
