@@ -44,12 +44,12 @@ def guarded(command: Callable[[], int]) -> int:
     """The exit code of `command`, whatever happens in it; -N where it was interrupted by signal N."""
     _received[:] = []
     try:
-        with _signals_interrupt(), _warnings_in_one_line():
+        with _signals_interrupt(), _lost_ones_again(), _warnings_in_one_line():
             _require_output()
             _accept_any_text()
             status = command()
             sys.stdout.flush()
-            return status
+            return -_signal() if _received else status
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         _drop_output()
         return -signal.SIGPIPE
@@ -72,7 +72,10 @@ def guarded(command: Callable[[], int]) -> int:
         _drop_output_if_full()
     except ValueError as error:
         say(str(error) or "a wrong argument")
-    except Exception as error:  # a bug: say so, and where
+    except Exception as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # of a class that was just being made, as Python 3.11 does
+            say("interrupted; nothing was changed")
+            return -_signal()
         say(_bug_sentence(error))
     return TROUBLE
 
@@ -163,6 +166,30 @@ def _signals_interrupt() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
+@contextlib.contextmanager
+def _lost_ones_again() -> Iterator[None]:
+    """An interrupt that arrives in a destructor or a callback of the interpreter is lost there: it is sent again."""
+    before, timers = sys.unraisablehook, list[threading.Timer]()
+
+    def hook(lost: Any) -> None:
+        if not issubclass(lost.exc_type, KeyboardInterrupt):
+            before(lost)
+            return
+        _received.append(_signal())  # known, also if the command ends first
+        timers.append(threading.Timer(_AGAIN, os.kill, (os.getpid(), _signal())))
+        timers[-1].daemon = True
+        timers[-1].start()
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+        for timer in timers:
+            timer.cancel()
+
+
+_AGAIN = 0.02  # s: until then the destructor has ended
 _received: list[int] = []
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, as_completed
+from collections.abc import Callable, Sequence
+from concurrent.futures import as_completed
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
@@ -124,13 +124,18 @@ class LocalEngine:
             return [tally.finish(i, stage(item)) for i, item in enumerate(items)]
         results: list[Any] = [None] * len(items)
         begun = 0
+
+        def finish(i: int, result: Result) -> None:
+            results[i] = tally.finish(i, result)
+
         if len(items) >= _MANY and _one_at_a_time():
-            for begun, result in enumerate(_short_ones(stage, items), 1):
-                results[begun - 1] = tally.finish(begun - 1, result)
+            begun = _short_ones(stage, items, finish)
         workers = Workers(self.workers, "mqindex")
         try:
-            for i, result in _completed(workers, stage, items, begun):
-                results[i] = tally.finish(i, result)
+            futures = {workers.submit(stage, items[i]): i for i in range(begun, len(items))}
+            # No timeout: a KeyboardInterrupt still arrives, as it sleeps on a lock that signals interrupt.
+            for future in as_completed(futures):
+                finish(futures[future], future.result())
         finally:
             workers.close(cancel=True)
         return results
@@ -150,30 +155,21 @@ def _one_at_a_time() -> bool:
     return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
-def _short_ones(stage: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-    """Results of the first items in the caller's thread: of all, if they are short.
+def _short_ones(stage: Callable[[Item], Result], items: Sequence[Item], finish: Callable[[int, Result], None]) -> int:
+    """Work off the first items in the caller's thread, all if they are short; returns how many.
 
     Short ones are mostly Python and calls of the system: two threads take the interpreter's lock from each other at
     each call, and need 1.6 times as long as one.
     """
     late, patience = 0.0, _PATIENCE * len(items)
-    for item in items:
+    for i, item in enumerate(items):
         began = time.perf_counter()
         result = stage(item)
         late = max(late + time.perf_counter() - began - _SHORT, 0.0)
-        yield result
+        finish(i, result)
         if late > patience:
-            return
-
-
-def _completed(
-    workers: Workers, stage: Callable[[Item], Result], items: Sequence[Item], start: int
-) -> Iterator[tuple[int, Result]]:
-    """The items from `start` on as threads finish them."""
-    # No timeout: a KeyboardInterrupt still arrives, because as_completed sleeps on a lock that signals interrupt.
-    futures: dict[Future[Result], int] = {workers.submit(stage, items[i]): i for i in range(start, len(items))}
-    for future in as_completed(futures):
-        yield futures[future], future.result()
+            return i + 1
+    return len(items)
 
 
 class _Tally:

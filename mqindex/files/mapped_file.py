@@ -64,7 +64,7 @@ class MappedFile:
                 if writable:
                     fill_holes(fd)
                 access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
-                return cls(name, mmap.mmap(fd, 0, access=access), writable)
+                return cls(name, _map_whole(fd, name, access), writable)
             finally:
                 os.close(fd)
 
@@ -202,6 +202,13 @@ class MappedFile:
                 self._map.check()  # the zeros of a cut file may be the cause of the error
         finally:
             self.close()
+
+
+def _map_whole(fd: int, path: str, access: int) -> mmap.mmap:
+    try:
+        return mmap.mmap(fd, 0, access=access)
+    except ValueError:  # cut to nothing since it was opened
+        raise TruncatedFileError("the file is empty", path=path, expected="1 byte or more", got=0) from None
 
 
 def _open_at_once(path: str, flags: int) -> int:

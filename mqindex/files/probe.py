@@ -38,15 +38,16 @@ def probe(directory: str) -> Place:
         flock, record_locks = lock.lock_whole(fd) is True, lock.lock_byte(fd) is True
         disk.resize(fd, _SIZE)
         sparse = os.fstat(fd).st_blocks * 512 < _SIZE
-        mapped = _maps(fd)
         disk.resize(fd, 0)
+        reserved = _reserves(fd)
+        mapped = reserved and _maps(fd)  # a page without disk space would be a SIGBUS
         return Place(
             _file_system(directory),
             shutil.disk_usage(directory).free,
             flock,
             record_locks,
             sparse,
-            _reserves(fd),
+            reserved,
             mapped,
         )
     finally:

@@ -16,7 +16,7 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from mqindex.errors import FileStateError, OutputExistsError
@@ -177,29 +177,48 @@ def _not_moved(what: str, old: str, place: str, cause: BaseException) -> FileSta
 def scratch(parent: str) -> Iterator[str]:
     """A new scratch directory in `parent`, removed at the end in any case; what killed runs left there goes first."""
     sweep(parent)
-    path, owner = _make(parent, _PRIVATE)
+    tried: list[str] = []
+    owner = -1
     try:
+        path, owner = _make(parent, _PRIVATE, tried)
         yield path
     finally:
-        discard(path)
-        disk.close(owner)
+        try:
+            _discard_all(tried)
+        except BaseException:  # an interrupt, meanwhile
+            _discard_all(tried)
+            raise
+        finally:
+            if owner >= 0:
+                disk.close(owner)
 
 
 def make_shared_scratch(parent: str) -> str:
     """A scratch made in one task for others: no process holds it, so only its age shows whether it was abandoned."""
     sweep(parent)
-    path, owner = _make(parent, _SHARED)
-    disk.close(owner)
+    tried: list[str] = []
+    try:
+        path, owner = _make(parent, _SHARED, tried)
+        disk.close(owner)
+    except BaseException:
+        _discard_all(tried)
+        raise
     return path
 
 
-def _make(parent: str, content: bytes) -> tuple[str, int]:
-    """A scratch and the descriptor that holds it.
+def _discard_all(paths: Sequence[str]) -> None:
+    for path in paths:
+        discard(path)
+
+
+def _make(parent: str, content: bytes, tried: list[str]) -> tuple[str, int]:
+    """A scratch and the descriptor that holds it. `tried`: what may be there, wherever an interrupt arrives.
 
     Until the lock is held another run may take it for an abandoned one and remove it: then the next attempt succeeds.
     """
     for _ in range(_ATTEMPTS):
         path = os.path.join(parent, f".mqindex-{os.urandom(6).hex()}")
+        tried.append(path)
         disk.make_directory(path)
         owner = _claim(path, content)
         if owner is not None:
@@ -213,16 +232,12 @@ def _claim(path: str, content: bytes) -> int | None:
         fd = disk.create(name)
     except FileNotFoundError:  # removed by another run's `sweep`
         return None
-    except BaseException:
-        discard(path)
-        raise
     try:
         if lock.lock_whole(fd) is not False and _is_file(name, fd):
             disk.write_all(fd, content)
             return fd
     except BaseException:
         disk.close(fd)
-        discard(path)
         raise
     disk.close(fd)
     return None
@@ -310,7 +325,11 @@ def discard(path: str) -> None:
 
 
 def require_new(out: str, *, overwrite: bool) -> None:
-    """`out` must not exist or be an empty directory, unless it may be moved aside."""
+    """`out` must not exist or be an empty directory, unless it may be moved aside; it is never a file or a device."""
+    if disk.exists(out) and not disk.is_directory(out):
+        raise OutputExistsError(
+            "the output is no directory", path=out, got=disk.kind_of(out), hint="choose another place"
+        )
     if disk.exists(out) and not overwrite:
         if disk.is_directory(out) and not os.listdir(out):
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tarfile
 from collections.abc import Iterator
@@ -26,14 +27,30 @@ def unpack(archive: IO[bytes], directory: str) -> list[str]:
         for target in targets:
             if disk.exists(target):
                 raise OutputExistsError("the output exists already", path=target, hint="choose another directory")
-        disk.make_directories(directory)
-        with staging.scratch(directory) as scratch:
+        with _made(directory), staging.scratch(directory) as scratch:
             for member in members:
                 _write(tar, member, os.path.join(scratch, member.name))
             disk.sync_tree(scratch)
             _appear([os.path.join(scratch, top) for top in tops], targets)
     disk.sync_directory(directory)
     return targets
+
+
+@contextlib.contextmanager
+def _made(directory: str) -> Iterator[None]:
+    """The directory, with those above it; after a failure the ones that were made are gone again."""
+    above, missing = directory, []
+    while not disk.exists(above):
+        missing.append(above)
+        above = os.path.dirname(above)
+    try:
+        disk.make_directories(directory)
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):  # not there yet, or others use it
+            for path in missing:
+                disk.remove_directory(path)
+        raise
 
 
 def _checked(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:

@@ -202,6 +202,8 @@ def _files_of(index: str) -> tuple[str, list[str]]:
     inside = os.path.join(index, "index")
     directory = inside if disk.is_directory(inside) else index
     paths = stores.index_paths(directory)
+    if not paths and directory == index and stores.is_left_of_store(index):
+        raise FileNotFoundError(errno.ENOENT, "the store has no index; `mqindex repair` builds it", inside)
     refuse_other_place(directory, "index", has_files=bool(paths))
     if not paths:
         raise FileNotFoundError(errno.ENOENT, "no index file there", directory)

@@ -190,13 +190,27 @@ def test_a_file_system_without_locks_maps_and_room(tmp_path: Path, monkeypatch: 
     assert good.free > 0
     if sys.platform.startswith("linux"):
         assert good.file_system
+    monkeypatch.setattr(probe.mmap, "mmap", cannot)
+    monkeypatch.chdir(tmp_path)
+    assert "cannot be mapped" in one(machine.places(), "current directory").advice
     monkeypatch.setattr(lock, "lock_byte", lambda fd: None)
     monkeypatch.setattr(probe, "reserve", cannot)
-    monkeypatch.setattr(probe.mmap, "mmap", cannot)
     monkeypatch.setattr(probe, "_file_system", lambda directory: "nfs4")
-    monkeypatch.chdir(tmp_path)
     line = one(machine.places(), "current directory")
     assert line.state == "limited"
-    for words in ["cannot be mapped", "no locks", "space cannot be reserved", "a network file system"]:
+    for words in ["no locks", "space cannot be reserved", "a network file system"]:
         assert words in line.advice
     assert os.listdir(tmp_path) == []
+
+
+def test_nothing_is_written_where_there_is_no_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store to a mapped page without disk space is a SIGBUS."""
+
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(probe, "reserve", full)
+    monkeypatch.setattr(probe.mmap, "mmap", lambda *arguments: pytest.fail("mapped"))
+    monkeypatch.chdir(tmp_path)
+    line = one(machine.places(), "current directory")
+    assert (line.state, line.advice) == ("limited", "space cannot be reserved: nothing can be built here")

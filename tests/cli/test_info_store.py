@@ -194,3 +194,40 @@ def test_what_the_system_says_is_told_without_its_number(shell: Shell) -> None:
         with ordinary_user():
             done = shell("info", root)
     assert re.search(r"would a broker start +not known: \S+topics.json: Permission denied", done.out)
+
+
+def test_a_root_that_may_not_be_entered_is_not_an_empty_store(shell: Shell, public: Store) -> None:
+    assert shell("info", public.root).status == 0  # imported as root
+    public.root.chmod(0o444)
+    with ordinary_user():
+        done = shell("info", public.root, "--kind", "store")
+    public.root.chmod(0o755)
+    assert (done.status, "Permission denied" in done.err, "missing" in done.out) == (2, True, False)
+
+
+def test_what_fails_in_two_parts_is_said_once(shell: Shell, public: Store) -> None:
+    assert shell("info", public.root).status == 0
+    topic = min((public.root / "consumequeue").iterdir())
+    topic.chmod(0)
+    with ordinary_user():
+        done = shell("info", public.root)
+    assert (done.status, done.err) == (2, f"mqindex: {topic}: Permission denied\n")
+
+
+def test_links_that_lead_to_themselves_lead_nowhere(shell: Shell, basic: Store) -> None:
+    """As for a broker; `verify` tells which of them keep it from starting."""
+    topic = next((basic.root / "consumequeue").iterdir())
+    for loop in (basic.root / "loop", basic.root / "consumequeue" / "Loop", topic / "9"):
+        loop.symlink_to(loop.name)
+    done = shell("info", basic.root)
+    assert (done.status, done.err) == (0, "")
+    verified = shell("verify", basic.root)
+    assert "Too many levels" not in verified.err
+    assert verified.status in (0, 1)
+
+
+def test_a_file_in_the_place_of_the_queues_is_no_directory(shell: Shell, basic: Store) -> None:
+    shutil.rmtree(basic.root / "consumequeue")
+    (basic.root / "consumequeue").write_text("x")
+    done = shell("info", basic.root)
+    assert (done.status, done.err) == (2, f"mqindex: {basic.root / 'consumequeue'}: Not a directory\n")

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -265,3 +266,34 @@ def test_what_is_missing_is_not_told_on_stdout(tmp_path: Path) -> None:
     words = ["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-c", script]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
+
+
+def killed_in(inside: str) -> Callable[[], int]:
+    """A command that a signal interrupts where the interpreter wraps or drops the exception."""
+
+    def command() -> int:
+        class Watched:
+            def __set_name__(self, owner: type, name: str) -> None:
+                if inside == "class":
+                    os.kill(os.getpid(), signal.SIGTERM)
+
+            def __del__(self) -> None:
+                if inside == "destructor":
+                    os.kill(os.getpid(), signal.SIGTERM)
+                    time.sleep(0)
+
+        watched = Watched()
+        type("Made", (), {"watched": watched} if inside == "class" else {})
+        del watched
+        time.sleep(5)
+        return 0
+
+    return command
+
+
+@pytest.mark.parametrize("inside", ["class", "destructor"])
+def test_a_signal_is_one_wherever_it_arrives(inside: str, capfd: pytest.CaptureFixture[str]) -> None:
+    began = time.monotonic()
+    assert guarded(killed_in(inside)) == -signal.SIGTERM
+    assert time.monotonic() - began < 4
+    assert capfd.readouterr().err == "mqindex: interrupted; nothing was changed\n"

@@ -60,6 +60,18 @@ def test_what_is_no_file_is_neither_waited_for_nor_read_for_ever(
 
 
 @pytest.mark.parametrize("kind", ["fifo", "endless", "loop"])
+def test_verify_of_what_is_no_file_comes_to_an_end(kind: str, store: Path, time_bound: Bound) -> None:
+    time_bound(60)
+    (store / "config").mkdir()
+    names = {"consumerOffset.json", "subscriptionGroup.json", "delayOffset.json", "consumerFilter.json"}
+    for name in names:
+        no_file(store / "config" / name, kind)
+    report = verify(store, engine=LocalEngine(1), **OPTIONS)
+    found = {os.path.basename(finding.path) for finding in report.findings if finding.kind.startswith("side-file")}
+    assert found == names
+
+
+@pytest.mark.parametrize("kind", ["fifo", "endless", "loop"])
 @pytest.mark.parametrize("name", ["leader-epoch-checkpoint", "partition.metadata", "x.snapshot"])
 def test_a_partition_whose_side_file_is_none_is_looked_at_all_the_same(
     name: str, kind: str, tmp_path: Path, time_bound: Bound

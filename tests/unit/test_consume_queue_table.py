@@ -200,3 +200,13 @@ def test_a_cut_of_all_queues(tmp_path: Path) -> None:
         assert [table["T", n].max_offset_in_queue for n in (0, 1)] == [2, 1]
         table.correct_min_offset(100)
         assert [table["T", n].min_offset_in_queue for n in (0, 1)] == [1, 1]
+
+
+def test_the_bounds_of_many_queues_need_few_open_files(tmp_path: Path) -> None:
+    with ConsumeQueueTable.open(tmp_path, file_size=40, writable=True) as table:
+        for queue_id in range(30):
+            table.find_or_create("T", queue_id).put_message_position_info(0, 100, 0, 0)
+    with ConsumeQueueTable.open(tmp_path) as table:
+        before = len(os.listdir("/proc/self/fd"))
+        opened = [len(os.listdir("/proc/self/fd")) for _ in table.bounds(table.queues())]
+    assert max(opened) < before + 10

@@ -175,3 +175,10 @@ def test_an_interrupt_while_tasks_are_waited_for_is_raised_when_none_runs(cancel
         workers.close(cancel=cancel)
     assert ended
     workers.close(cancel=cancel)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("items", [2, 100])
+def test_any_exception_of_a_stage_arrives_unchanged(workers: int, items: int) -> None:
+    with pytest.raises(StopIteration):
+        LocalEngine(workers).map(lambda item: next(iter(())), range(items), name="ends")

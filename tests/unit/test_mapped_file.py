@@ -156,3 +156,21 @@ def test_what_will_be_read_is_asked_for_in_pieces_that_the_system_reads(
     assert asked[0][0] == 4096
     assert all(0 < length <= 128 << 10 and start % 4096 == 0 for start, length in asked)
     assert [start + length for start, length in asked] == [*(start for start, _ in asked[1:]), 700_001]
+
+
+@pytest.mark.parametrize("writable", [False, True])
+def test_a_file_that_is_emptied_while_it_is_opened_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writable: bool
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(5000))
+    seen = os.fstat
+
+    def then_cut(fd: int) -> os.stat_result:
+        status = seen(fd)
+        os.truncate(path, 0)
+        return status
+
+    monkeypatch.setattr(mapped_file.os, "fstat", then_cut)
+    with pytest.raises(TruncatedFileError, match="the file is empty"):
+        MappedFile.open(path, writable=writable)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import linecache
 import os
 import stat
 import subprocess
@@ -270,3 +271,36 @@ def test_new_files_are_written_once_and_brought_to_the_disk(count, tmp_path, mon
     assert synced == {os.stat(path).st_ino for path in paths}
     with pytest.raises(FileNotFoundError):
         disk.sync_files([*paths, str(tmp_path / "gone")])
+
+
+@pytest.mark.leaves_open  # an interrupt between two lines may leave a descriptor
+def test_an_interrupt_at_any_line_leaves_no_scratch(tmp_path):
+    """`at`: the line of the module, counted, before which a signal arrives; at `try:` none can."""
+
+    def interrupted(at: int) -> bool:
+        left = [at]
+
+        def trace(frame, event, arg):
+            if not frame.f_code.co_filename.endswith("staging.py"):
+                return None
+            if event == "line" and linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip() != "try:":
+                left[0] -= 1
+                if not left[0]:
+                    raise KeyboardInterrupt
+            return trace
+
+        sys.settrace(trace)
+        try:
+            with staging.scratch(str(tmp_path)):
+                pass
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(None)
+        return False
+
+    at = 1
+    while interrupted(at):
+        assert os.listdir(tmp_path) == [], at
+        at += 1
+    assert at > 20

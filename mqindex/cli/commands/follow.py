@@ -18,6 +18,7 @@ from mqindex._words import plural
 from mqindex.cli.kinds import require_store
 from mqindex.cli.options import json_option, store_options, subcommand
 from mqindex.cli.output import print_json, print_line
+from mqindex.cli.places import require_outside
 from mqindex.cli.progress import progress_bars
 from mqindex.cli.rocketmq.actions import require_log
 from mqindex.cli.trouble import Interrupted
@@ -47,6 +48,7 @@ def command(*, store: str, out: str, options: StoreArguments, as_json: bool) -> 
 
     require_store(store)
     require_log(store, options)
+    require_outside(out)
     line = _Line(as_json=as_json)
     with _signals() as stop, contextlib.ExitStack() as bars:
 

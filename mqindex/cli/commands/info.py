@@ -52,7 +52,7 @@ def command(*, path: str, whole: bool, kind: str | None, options: BrokerOptions,
             _print(facts, most=sys.maxsize if whole else _MOST_ROWS)
         else:
             print_line(f"`mqindex info {shlex.quote(path)} --all` lists {broker.LISTED}")
-    errors = [part["error"] for part in _parts(facts) if "error" in part]
+    errors = list(dict.fromkeys(part["error"] for part in _parts(facts) if "error" in part))  # each once
     for error in errors:
         say(error)
     return 2 if errors else 0

@@ -12,6 +12,7 @@ from mqindex.cli.keys import argument_text
 from mqindex.cli.kinds import require_store
 from mqindex.cli.options import json_option, out_file_option, store_options, subcommand
 from mqindex.cli.output import print_json, print_line
+from mqindex.cli.places import require_no_broker_file, require_outside
 from mqindex.cli.rocketmq.actions import require_log
 from mqindex.cli.rocketmq.messages import Body, absence, find_messages, message_fields, print_message
 from mqindex.cli.trouble import TROUBLE, Trouble, say
@@ -59,11 +60,13 @@ def command(
     from mqindex.files.whole_file import require_new_file
     from mqindex.rocketmq import MessageStore
 
-    if out is not None:
-        if len(ids) > 1:
-            raise click.UsageError("--out takes the body of one message", click.get_current_context())
-        require_new_file(os.path.abspath(out), overwrite=force)
+    if out is not None and len(ids) > 1:
+        raise click.UsageError("--out takes the body of one message", click.get_current_context())
     require_store(store)
+    if out is not None:
+        require_outside(out, store)
+        require_no_broker_file(out)
+        require_new_file(os.path.abspath(out), overwrite=force)
     require_log(store, options)
     statuses, shown = [], 0
     with MessageStore.open(store, **options) as opened:

@@ -10,6 +10,7 @@ import click
 from mqindex.cli.kinds import require_kind
 from mqindex.cli.options import EngineOptions, engine_options, json_option, subcommand
 from mqindex.cli.output import print_line
+from mqindex.cli.places import identity, require_outside, what_is_there
 from mqindex.cli.reports import finished, print_summary
 from mqindex.cli.rocketmq.kinds import INDEX_DIR, INDEX_FILE, STORE
 from mqindex.cli.trouble import Interrupted
@@ -53,11 +54,12 @@ def command(
     """
     from mqindex import rocketmq
 
+    place, before = os.path.realpath(out), identity(out)
+    in_place = os.path.commonpath([os.path.realpath(index), place]) == place
     if engine.sees(index):
         require_kind(index, None, STORE, INDEX_DIR, INDEX_FILE)
-        if os.path.commonpath([os.path.realpath(index), os.path.realpath(out)]) != os.path.realpath(
-            out
-        ):  # in place, another message follows
+        if not in_place:  # else another message follows
+            require_outside(out)
             require_new(os.path.abspath(out), overwrite=force)  # at once, and not when Spark has started
     try:
         with engine.open() as chosen:
@@ -65,7 +67,8 @@ def command(
                 index, out, hash_slot_num=hash_slot_num, index_num=index_num, overwrite=force, engine=chosen
             )
     except KeyboardInterrupt:
-        raise Interrupted(f"every file in {out} is the old or the new one; run it again to finish") from None
+        files = f"every file in {out} is the old or the new one; run it again to finish"
+        raise Interrupted(files if in_place else what_is_there(out, before)) from None
     return finished("optimize", report, as_json, lambda: _print(report, out))
 
 

@@ -11,6 +11,7 @@ from mqindex.cli.findings import print_findings
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, parts_option, report_options, subcommand
 from mqindex.cli.output import print_line
+from mqindex.cli.places import identity, require_outside, what_is_there
 from mqindex.cli.reports import finished, print_summary
 from mqindex.cli.trouble import Interrupted
 from mqindex.files.staging import require_new
@@ -48,15 +49,16 @@ def command(
     """
     if engine.sees(store):
         kind = require_home(store, kind, *HOMES, options=options)
+        require_outside(out)
         require_new(os.path.abspath(out), overwrite=force)  # at once, and not when Spark has started
-    kind, before = unseen_kind(kind, options), _identity(out)
+    kind, before = unseen_kind(kind, options), identity(out)
     broker, library = broker_of(kind), library_of(kind)
     try:
         keywords = broker.keywords(store, options, parts)
         with engine.open() as chosen:
             report = library.rebuild(store, out, overwrite=force, engine=chosen, **keywords)
     except KeyboardInterrupt:
-        raise Interrupted(_truth(out, before)) from None
+        raise Interrupted(what_is_there(out, before)) from None
     return finished("rebuild", report, as_json, lambda: _print(report, broker.catalogue(), store, out))
 
 
@@ -66,18 +68,3 @@ def _print(report: RebuildReport, catalogue: Catalogue, store: str, out: str) ->
     if report.backup is not None:
         print_line(f"what was at {out} is now {report.backup}")
     print_summary(report)
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _truth(out: str, before: tuple[int, int] | None) -> str:
-    now = _identity(out)
-    if now == before:
-        return "nothing was changed"
-    return f"{out} is complete" if now is not None else f"what was at {out} is in {out}.backup-..."

@@ -16,6 +16,7 @@ from mqindex.cli.brokers import REPORTED, broker_of, pages_of, unseen_kind
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, out_file_option, report_options, subcommand
 from mqindex.cli.output import print_json, print_line
+from mqindex.cli.places import require_no_broker_file, require_outside
 from mqindex.cli.trouble import Trouble, say
 from mqindex.errors import GeometryError, TruncatedFileError, reason
 from mqindex.files.whole_file import publish_content, require_new_file
@@ -94,11 +95,10 @@ def _require_place(out: str, path: str, *, force: bool) -> None:
     from mqindex.html.press import require_installed
 
     require_installed()
-    place, home = os.path.realpath(out), os.path.realpath(path)
-    if place == home or place.startswith(home.rstrip(os.sep) + os.sep):
-        raise Trouble(f"{out}: expected a place outside of {path}, where brokers may stumble over it")
-    if not os.path.isdir(os.path.dirname(place)):
+    require_outside(out, path)
+    if not os.path.isdir(os.path.dirname(os.path.realpath(out))):
         raise Trouble(f"{out}: expected a directory for it, got none")
+    require_no_broker_file(out)
     require_new_file(out, overwrite=force)
 
 

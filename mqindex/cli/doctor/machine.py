@@ -73,7 +73,7 @@ def _place(about: str, directory: str) -> Line:
     kind = tried.file_system or "a file system of unknown type"
     found = f"{directory}: {kind}, {size(tried.free)} free"
     bad = []
-    if not tried.mapped:
+    if tried.reserved and not tried.mapped:
         bad.append("files cannot be mapped to be written: only read stores here")
     if not (tried.flock and tried.record_locks):
         bad.append("there are no locks: nothing keeps two writers, or a broker and `repair`, apart")

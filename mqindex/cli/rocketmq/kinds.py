@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Final
 
+from mqindex.files.entries import leads_to_directory
+
 __all__ = [
     "BATCH_QUEUE",
     "BATCH_QUEUE_FILE",
@@ -77,7 +79,7 @@ _LOG_NAME, _INDEX_NAME, _CHECKPOINT_SIZE = 20, 17, 4096
 def kind_of_directory(path: str) -> str | None:
     """The kind of a directory, by its place and what is in it; None: none of ours."""
     with os.scandir(path) as entries:
-        below = {entry.name: entry.is_dir() for entry in entries}
+        below = {entry.name: leads_to_directory(entry) for entry in entries}
     if any(below.get(part) for part in _PARTS) or (below.get("checkpoint") is False and "lock" in below):
         return STORE
     numbers = sorted(name for name, is_dir in below.items() if not is_dir and name.isdecimal())

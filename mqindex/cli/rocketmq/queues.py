@@ -38,13 +38,17 @@ def is_batch(home: str) -> bool:
 
 
 def batch_queues_in(home: str, topic: str | None) -> Iterator[tuple[tuple[str, int], BatchConsumeQueue]]:
-    """Each batch queue, open, by (topic, queue_id)."""
+    """Each batch queue, open, by (topic, queue_id); not one that is deleted meanwhile."""
     from mqindex.rocketmq import BatchConsumeQueue
     from mqindex.rocketmq.queue.consume_queue_table import list_queues
 
     for name, queue_id in list_queues(home)[0]:
         if topic in (None, name):
-            yield (name, queue_id), BatchConsumeQueue.open(os.path.join(home, name, str(queue_id)))
+            try:
+                queue = BatchConsumeQueue.open(os.path.join(home, name, str(queue_id)))
+            except FileNotFoundError:
+                continue
+            yield (name, queue_id), queue
 
 
 def unit_columns(path: str, kind: str) -> Iterator[Columns]:

@@ -19,7 +19,7 @@ from mqindex.cli.rocketmq.queue_facts import (
 from mqindex.cli.rocketmq.queues import queue_of, unit_columns
 from mqindex.cli.trouble import Trouble
 from mqindex.errors import MQIndexError, reason
-from mqindex.files import lock
+from mqindex.files import disk, lock
 
 if TYPE_CHECKING:
     from mqindex.rocketmq import IndexFile
@@ -129,7 +129,7 @@ def _store(path: str, options: StoreArguments) -> Facts:
     checkpoint, config = os.path.join(path, "checkpoint"), os.path.join(path, "config")
     batches = os.path.join(path, "batchconsumequeue")
     facts = {
-        "abort": os.path.exists(os.path.join(path, "abort")),
+        "abort": disk.is_there(os.path.join(path, "abort")),
         "lock": lock.state(os.path.join(path, "lock")),
         "checkpoint": _part(checkpoint, lambda: _checkpoint(checkpoint, options)),
         "commitlog": _part(chosen.commitlog[0], lambda: _commit_log(list(chosen.commitlog))),
@@ -169,10 +169,8 @@ def _file_of_units(path: str, kind_of_file: str) -> Facts:
 
 
 def _part(path: str, facts: Callable[[], Facts]) -> Facts | None:
-    if not os.path.exists(path):
-        return None
     try:
-        return facts()
+        return facts() if disk.is_there(path) else None
     except (MQIndexError, OSError, Trouble) as error:
         return {"path": path, "error": reason(error)}
 

@@ -17,6 +17,7 @@ from typing import Final
 
 from mqindex.errors import CorruptIndexError
 from mqindex.files import lock
+from mqindex.files.entries import leads_to_directory
 from mqindex.files.regular import regular
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.start_rights import shut_files
@@ -81,7 +82,7 @@ def look_at_start(found: Survey) -> StartFiles:
 
 def _look_at_directories(log_dir: str, look: StartFiles) -> None:
     with os.scandir(log_dir) as entries:
-        names = sorted(entry.name for entry in entries if entry.is_dir() and entry.name != _CACHE)
+        names = sorted(entry.name for entry in entries if leads_to_directory(entry) and entry.name != _CACHE)
     for name in names:
         path = os.path.join(log_dir, name)
         named = partition_name(path)

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from mqindex.errors import BadMagicError
 from mqindex.files import lock
+from mqindex.files.entries import leads_to_directory, leads_to_file
 from mqindex.kafka.layout import MAX_BASE_OFFSET, IndexKind
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_files import SegmentFiles
@@ -164,7 +165,7 @@ def _names(root: str) -> tuple[set[str], list[str]]:
     others: set[str] = set()
     with os.scandir(root) as entries:
         for entry in entries:
-            (files if entry.is_file() else others).add(entry.name)
+            (files if leads_to_file(entry) else others).add(entry.name)
     return files, sorted(others)
 
 
@@ -195,7 +196,7 @@ def list_partitions(log_dir: str | os.PathLike[str]) -> tuple[PartitionDirectory
     """
     root = os.fspath(log_dir)
     with os.scandir(root) as entries:
-        names = [entry.name for entry in entries if entry.is_dir()]
+        names = [entry.name for entry in entries if leads_to_directory(entry)]
     found = [named for name in names if (named := partition_name(os.path.join(root, name))) is not None]
     return tuple(sorted(found, key=lambda each: (each.topic, each.partition, each.state or "", each.path)))
 

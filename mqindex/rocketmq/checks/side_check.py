@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from mqindex._words import plural
 from mqindex.errors import FormatError
 from mqindex.files import disk
+from mqindex.files.regular import regular
 from mqindex.health import Text
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
@@ -139,7 +139,8 @@ def json_findings(path: str) -> Iterator[Finding]:
 def content_problem(path: str) -> str | None:
     """Why a broker cannot take a file of `config`: "missing", "nothing" in it, or what is no JSON; None: it can."""
     try:
-        text = Path(path).read_bytes().decode(errors="replace")
+        with open(path, encoding="utf-8", errors="replace", opener=regular) as file:
+            text = file.read()
     except FileNotFoundError:
         return "missing"
     except OSError as error:

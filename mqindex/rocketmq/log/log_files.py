@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mqindex._native.commit_log import find_frame
+from mqindex.files.entries import leads_to_file
 from mqindex.files.mapped_file import MappedFile
 from mqindex.files.sparse import SparseFile
 from mqindex.rocketmq.layout import number_of
@@ -68,7 +69,7 @@ def survey_directories(directories: Sequence[str | os.PathLike[str]]) -> tuple[l
 
 def _take(entry: os.DirEntry[str], found: dict[int, LogFile], skipped: list[Skipped]) -> None:
     start = number_of(entry.name) if len(entry.name) == _NAME_DIGITS else None
-    if start is None or not entry.is_file():
+    if start is None or not leads_to_file(entry):
         skipped.append(Skipped(entry.path, "not a file named by 20 digits"))
         return
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -12,6 +13,7 @@ from mqindex.errors import FormatError, ReadOnlyFileError
 from mqindex.files import disk
 from mqindex.files.believed import Believed
 from mqindex.files.closable import Closable
+from mqindex.files.entries import leads_to_directory
 from mqindex.files.file_maps import FileMaps
 from mqindex.files.fork_lock import new_lock
 from mqindex.rocketmq import store
@@ -101,7 +103,8 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
                 held.enter_context(store.hold_part(where, "queue"))
                 remove_scraps(where)
             elif not disk.is_directory(where):
-                raise FileNotFoundError(2, os.strerror(2), where)
+                number = errno.ENOTDIR if disk.is_there(where) else errno.ENOENT
+                raise OSError(number, os.strerror(number), where)
             else:
                 refuse_other_place(where, "queues", has_files=_has_queues(where))
             return cls(where, file_size, writable, ext, held.pop_all())
@@ -119,9 +122,10 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
     def bounds(self, names: Iterable[QueueName]) -> Iterator[tuple[QueueName, QueueBounds]]:
         """Internal: the bounds of these queues as their files show them; none of them stays open."""
         self._require_open()
+        maps = FileMaps("queue")
         for name in names:
             with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
-                yield name, bounds_of_files(UnitFiles(self._path(*name), QUEUE_UNIT_SIZE, self._maps))
+                yield name, bounds_of_files(UnitFiles(self._path(*name), QUEUE_UNIT_SIZE, maps))
 
     @property
     def file_size(self) -> int:
@@ -291,7 +295,7 @@ def _directories(directory: str, skipped: list[Skipped]) -> Iterator[os.DirEntry
     for entry in entries:
         if entry.name.startswith(".mqindex-"):
             continue  # a file of ours that does not have its name yet
-        if not entry.is_dir():
+        if not leads_to_directory(entry):
             skipped.append(Skipped(entry.path, "not a directory"))
         elif name_problem(entry.name, 0) is not None:
             skipped.append(Skipped(entry.path, "a name that is no UTF-8 text"))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from mqindex.errors import TruncatedFileError
+from mqindex.files.entries import leads_to_directory, leads_to_file
 from mqindex.files.file_maps import FileMaps
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, survey_directories
@@ -39,7 +40,7 @@ def queue_file_paths(directory: str) -> Iterator[str]:
         for queue in subdirectories(topic):
             with os.scandir(queue) as entries:
                 for entry in entries:
-                    if len(entry.name) >= _NAME_DIGITS and entry.name.isdecimal() and entry.is_file():
+                    if len(entry.name) >= _NAME_DIGITS and entry.name.isdecimal() and leads_to_file(entry):
                         yield entry.path
 
 
@@ -47,7 +48,7 @@ def subdirectories(directory: str) -> list[str]:
     """The directories in a directory; none where it does not exist."""
     try:
         with os.scandir(directory) as entries:
-            return [entry.path for entry in entries if entry.is_dir()]
+            return [entry.path for entry in entries if leads_to_directory(entry)]
     except (FileNotFoundError, NotADirectoryError):
         return []
 
