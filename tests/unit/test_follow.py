@@ -377,3 +377,14 @@ def test_progress_says_where_it_is(store: GrowingStore, out: Path) -> None:
     told = follower.progress[-1]
     assert (told.phy_offset, told.lag_bytes, told.messages) == (store.writer.position, 0, 10)
     assert json.loads((out / "follow.json").read_text())["store"] == str(store.root)
+
+
+def test_what_was_assumed_is_said(store: GrowingStore, out: Path) -> None:
+    notes: list[str] = []
+    engine = LocalEngine(1, progress=lambda now: notes.append(now.note))
+    follow(store.root, out, stop=Turns(12), engine=engine)
+    (note,) = [note for note in notes if note.startswith("the geometry of the index files is not known")]
+    assert "the broker's default is taken: pass --hash-slot-num 5000000 --index-num 20000000" in note
+    again: list[str] = []
+    follow(store.root, out, stop=Turns(12), engine=LocalEngine(1, progress=lambda now: again.append(now.note)))
+    assert not any("not known" in note for note in again)  # the first run has settled it

@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Unpack
 
 from mqindex._options import with_options_of
@@ -133,7 +134,7 @@ def follow(
     started = time.perf_counter()
     engine = chosen_engine(engine)
     options = store_options(store, **given)
-    home = settle(options, os.path.abspath(os.fspath(out)))
+    home = settle(options, os.path.abspath(os.fspath(out)), say=partial(announce, engine))
     report = FollowReport(options.root, home.out)
     tries = 0
     while True:

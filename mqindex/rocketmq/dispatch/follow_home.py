@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from mqindex.files import disk
 from mqindex.files.regular import regular
 from mqindex.files.whole_file import have_file, replace_content
 from mqindex.rocketmq import store as stores
+from mqindex.rocketmq.checks.unknown import unknown_settings
 from mqindex.rocketmq.options import StoreOptions, store_options, tags_indexed
 from mqindex.rocketmq.pipeline.survey import survey
 from mqindex.rocketmq.queue.queue_rules import QueueRules, queue_rules
@@ -83,8 +84,11 @@ class FollowHome:
         return tags_indexed(self.broker_version)
 
 
-def settle(options: StoreOptions, out: str) -> FollowHome:
-    """Open the directory, or prepare it at the first run; a place that cannot be used is refused."""
+def settle(options: StoreOptions, out: str, *, say: Callable[[str], None]) -> FollowHome:
+    """Open the directory, or prepare it at the first run; a place that cannot be used is refused.
+
+    say : called with each setting that nothing shows, and for which the broker's default is taken.
+    """
     stores.require_store(options.root)
     _require_apart(options, out)
     path = os.path.join(out, _FILE)
@@ -94,6 +98,8 @@ def settle(options: StoreOptions, out: str) -> FollowHome:
         return home
     _require_new(out)
     found = survey(options)
+    for one in unknown_settings(found, index=True, tags=True, queues=True):
+        say(f"{one.what} is not known, {one.taken} is taken: pass {one.option}")
     seen = dict(found.queues.settings).get("message_delay_level")
     home = FollowHome(
         out=out,
