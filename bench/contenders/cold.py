@@ -61,9 +61,8 @@ def run(
             result.answers[measure] = sum(map(sum, found))
             if keep:
                 result.add(measure, float(reads), len(keys))
-        with _opened(root, slots, entries) as service:
-            with result.timed("batch", len(present), keep=keep):
-                hits = service.query_offsets(None, present)
+        with _opened(root, slots, entries) as service, result.timed("batch", len(present), keep=keep):
+            hits = service.query_offsets(None, present)
         result.answers["batch"] = int(np.sum(hits.values))
     return result
 

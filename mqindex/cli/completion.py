@@ -34,6 +34,12 @@ class _Place(click.types.StringParamType):
     def __init__(self, item: str) -> None:
         self.item = item
 
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """An empty one is a shell's variable that is not set."""
+        if value == "" and isinstance(param, click.Argument):
+            self.fail("expected a path, got an empty one", param, ctx)
+        return value
+
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return [CompletionItem(incomplete, type=self.item)]
 

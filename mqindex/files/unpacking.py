@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tarfile
 from collections.abc import Iterator
@@ -27,6 +28,8 @@ def unpack(archive: IO[bytes], directory: str) -> list[str]:
         for target in targets:
             if disk.exists(target):
                 raise OutputExistsError("the output exists already", path=target, hint="choose another directory")
+        if disk.exists(directory) and not disk.is_directory(directory):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
         with _made(directory), staging.scratch(directory) as scratch:
             for member in members:
                 _write(tar, member, os.path.join(scratch, member.name))

@@ -86,7 +86,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         | {"reports", "times", "trouble"},
         {"broker"},
         {"rocketmq", "kafka"},
-        {"brokers", "doctor", "kinds"},
+        {"brokers", "doctor", "kinds", "places"},
         {"commands"},
     ],
 }

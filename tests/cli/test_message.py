@@ -148,14 +148,14 @@ def test_a_body_is_shown_whole_only_where_asked(shell: Shell, hostile: Path) -> 
 
 
 def test_a_body_that_does_not_decompress_is_trouble_with_all_its_fields(
-    shell: Shell, hostile: Path, monkeypatch: pytest.MonkeyPatch
+    shell: Shell, hostile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "cramjam", None)
-    done = shell("message", hostile, "broken", "--out", hostile / "body")
+    done = shell("message", hostile, "broken", "--out", tmp_path / "body")
     assert done.status == 2
     assert "body  6 bytes, not readable" in done.lines
     assert done.err == "mqindex: broken: a body compressed with LZ4 needs cramjam: pip install 'mqindex[codecs]'\n"
-    assert not (hostile / "body").exists()
+    assert not (tmp_path / "body").exists()
 
 
 def test_the_body_goes_to_a_new_file(shell: Shell, hostile: Path, tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_what_is_no_index_is_said(shell: Shell, basic: Store, tmp_path: Path) ->
     assert shell("optimize", tmp_path / "absent", "--out", tmp_path / "a").status == 2
     assert shell("optimize", basic.root / "commitlog", "--out", tmp_path / "a").status == 2
     inside = shell("optimize", basic.root, "--out", basic.root / "index" / "new")
-    assert (inside.status, "a place of its own" in inside.err) == (2, True)
+    assert (inside.status, "expected a place outside of" in inside.err) == (2, True)
 
 
 def test_out_takes_nothing_of_the_store_away(shell: Shell, basic: Store, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_out_takes_nothing_of_the_store_away(shell: Shell, basic: Store, tmp_pat
     for place in ("alias/index", "alias/index/new", f"{basic.root}/commitlog", "alias/consumequeue"):
         for command in ("optimize", "rebuild"):
             refused = shell(command, basic.root, "--out", tmp_path / place, "--force")
-            assert (refused.status, "expected a place of its own" in refused.err) == (2, True), refused.err
+            assert (refused.status, "expected a place " in refused.err) == (2, True), refused.err
     assert basic.contents() == before
     refused = shell("optimize", basic.root, "--out", basic.root)
     assert "the old files then go to a backup in the store" in refused.err

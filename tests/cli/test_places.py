@@ -127,3 +127,15 @@ def test_an_interrupted_optimize_says_what_is_there(
     said: Callable[[Path], str] = lambda out: shell("optimize", basic.root, "--out", out, "--force").err  # noqa: E731
     assert said(tmp_path / "new") == "mqindex: interrupted; nothing was changed\n"
     assert "every file in" in said(basic.root)
+
+
+def test_an_empty_path_is_a_variable_that_is_not_set(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    for line in (["report", "", "--out", tmp_path / "page"], ["verify", ""], ["info", ""]):
+        done = shell(*line)
+        assert (done.status, "expected a path, got an empty one" in done.err) == (2, True)
+
+
+def test_a_sample_does_not_go_into_a_file(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    done = shell("sample", tmp_path / "file")
+    assert (done.status, done.err) == (2, f"mqindex: {tmp_path / 'file'}: Not a directory\n")

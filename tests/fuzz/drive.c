@@ -117,14 +117,14 @@ int main(int argc, char **argv) {
         for (int i = 2; i < argc; i++) replay(argv[i]);
         return 0;
     }
-    time_t start = time(NULL), end = start + (argc > 1 ? atol(argv[1]) : 60);
-    uint64_t seed = (uint64_t)start, runs = 0, least = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
+    uint64_t seed = (uint64_t)time(NULL), runs = 0, least = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
     for (int i = 3; i < argc; i++)
         if (load(argv[i])) keep();
     if (__sanitizer_set_death_callback) __sanitizer_set_death_callback(save);
     signal(SIGABRT, stopped);
     signal(SIGALRM, stopped);
     state = (seed + 1) * 0x9E3779B97F4A7C15u;
+    const time_t end = time(NULL) + (argc > 1 ? atol(argv[1]) : 60); /* the kept inputs have been run */
     while (time(NULL) < end || runs < least) {
         alarm(10);
         for (int i = 0; i < 64; i++, runs++) {
