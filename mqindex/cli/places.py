@@ -38,13 +38,19 @@ def require_outside(out: str, home: str | None = None) -> None:
 
 
 def _read_whole(directory: str) -> str | None:
-    from mqindex.kafka.partition.partition_files import is_partition  # here: most commands write nothing
+    """The kind of such a directory. One that has a copy of an index file or of a segment is none by that alone."""
+    from mqindex.kafka.partition.partition_files import (
+        is_partition,
+        partition_name,
+    )  # here: most commands write nothing
 
     try:
         kind = rocketmq_kinds.kind_of_directory(directory)
-        if kind is None and is_partition(directory):
+        if kind is None and partition_name(directory) is not None and is_partition(directory):
             return kafka_kinds.PARTITION
     except OSError:  # not there yet, or not to be listed
+        return None
+    if kind == rocketmq_kinds.INDEX_DIR and os.path.basename(directory) != "index":
         return None
     return kind if kind in _READ_WHOLE else None
 

@@ -76,6 +76,15 @@ def test_a_brokers_file_is_not_overwritten(
         assert "which is not overwritten" in done.err or "expected a place outside of" in done.err
 
 
+def test_a_copy_of_a_file_makes_no_directory_a_brokers(
+    shell: Shell, basic: Store, others: Path, tmp_path: Path
+) -> None:
+    shutil.copy(basic.index_files[0], tmp_path)
+    shutil.copy(next((others / "orders-0").glob("*.log")), tmp_path)
+    assert shell("report", basic.root, "--out", tmp_path / "page.html").status == 0
+    assert shell("rebuild", basic.root, "--out", tmp_path / "built").status == 0
+
+
 def test_a_body_does_not_go_into_its_own_store(shell: Shell, basic: Store) -> None:
     for name in ("body", "config/body", "index/body"):
         done = shell("message", basic.root, "0", "--out", basic.root / name, "--force")
