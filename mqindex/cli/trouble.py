@@ -74,7 +74,7 @@ def guarded(command: Callable[[], int]) -> int:
         say(str(error) or "a wrong argument")
     except Exception as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # of a class that was just being made, as Python 3.11 does
-            say("interrupted; nothing was changed")
+            say("interrupted")  # no command could say what is true now
             return -_signal()
         say(_bug_sentence(error))
     return TROUBLE
