@@ -39,10 +39,8 @@ def require_outside(out: str, home: str | None = None) -> None:
 
 def _read_whole(directory: str) -> str | None:
     """The kind of such a directory. One that has a copy of an index file or of a segment is none by that alone."""
-    from mqindex.kafka.partition.partition_files import (
-        is_partition,
-        partition_name,
-    )  # here: most commands write nothing
+    # Here, as most commands write nothing.
+    from mqindex.kafka.partition.partition_files import is_partition, partition_name
 
     try:
         kind = rocketmq_kinds.kind_of_directory(directory)

@@ -326,13 +326,13 @@ def discard(path: str) -> None:
 
 def require_new(out: str, *, overwrite: bool) -> None:
     """`out` must not exist or be an empty directory, unless it may be moved aside; it is never a file or a device."""
-    if disk.exists(out) and not disk.is_directory(out):
+    if not disk.exists(out):
+        return
+    if not disk.is_directory(out):
         raise OutputExistsError(
             "the output is no directory", path=out, got=disk.kind_of(out), hint="choose another place"
         )
-    if disk.exists(out) and not overwrite:
-        if disk.is_directory(out) and not os.listdir(out):
-            return
+    if not overwrite and os.listdir(out):
         raise OutputExistsError(
             "the output exists and is not empty",
             path=out,
