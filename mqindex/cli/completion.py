@@ -7,6 +7,7 @@ reads when it starts; it ends with a mark, by which it is found again.
 from __future__ import annotations
 
 import os
+import re
 from typing import Any, Final
 
 import click
@@ -26,6 +27,7 @@ SHELLS: Final = {
 }
 _DIRECTORIES = ("DIR", "STORE", "BACKUP")
 _PATHS = (*_DIRECTORIES, "PATH", "FILE", "INDEX")
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
 class _Place(click.types.StringParamType):
@@ -35,9 +37,11 @@ class _Place(click.types.StringParamType):
         self.item = item
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """An empty one is a shell's variable that is not set."""
+        """An empty one is a shell's variable that is not set; `s3://` would be a directory of that name."""
         if value == "" and isinstance(param, click.Argument):
             self.fail("expected a path, got an empty one", param, ctx)
+        if _URL.match(str(value)) and not os.path.lexists(value):
+            self.fail(f"expected a path on this machine, got {value}; mqindex reads no remote files", param, ctx)
         return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

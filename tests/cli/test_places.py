@@ -144,6 +144,17 @@ def test_an_empty_path_is_a_variable_that_is_not_set(shell: Shell, basic: Store,
         assert (done.status, "expected a path, got an empty one" in done.err) == (2, True)
 
 
+def test_a_url_is_no_path(shell: Shell, basic: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkdir("s3:")
+    for line in (["verify", "s3://a"], ["sample", "s3://a"], ["optimize", basic.root, "--out", "s3://a"]):
+        done = shell(*line)
+        assert (done.status, "expected a path on this machine, got s3://a; " in done.err) == (2, True)
+    assert os.listdir("s3:") == []
+    (tmp_path / "s3:" / "a").mkdir()
+    assert "s3://a is nothing that mqindex knows" in shell("info", "s3://a").err
+
+
 def test_a_sample_does_not_go_into_a_file(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     done = shell("sample", tmp_path / "file")
