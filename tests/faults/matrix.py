@@ -44,14 +44,18 @@ class Totals:
     bad: dict[tuple[str, str, str], list[Attempt]] = field(default_factory=dict)
     traces: dict[str, str] = field(default_factory=dict)
 
-    def add(self, cell: Attempt, verdict: Verdict) -> None:
+    def add(self, cell: Attempt, verdict: Verdict) -> str | None:
+        """A sentence, if this is the first of its kind that did not survive."""
         if cell.at and not verdict.counted.struck and verdict.word == "survived":
-            return  # it has fewer calls this time
+            return None  # it has fewer calls this time
         self.failed += bool(cell.at)
         self.words[verdict.word] += bool(cell.at) or verdict.word != "survived"
-        if verdict.word != "survived":
-            self.bad.setdefault((cell.operation, verdict.word, verdict.why), []).append(cell)
-            self.traces[str(cell)] = verdict.trace
+        if verdict.word == "survived":
+            return None
+        alike = self.bad.setdefault((cell.operation, verdict.word, verdict.why), [])
+        alike.append(cell)
+        self.traces[str(cell)] = verdict.trace
+        return f"{verdict.word}: {verdict.why}: {cell}" if len(alike) == 1 else None
 
     def __str__(self) -> str:
         names = {"traceback": "tracebacks", "hang": "hangs", "scrap": "left scrap", "unnamed": "errors without a path"}
@@ -119,7 +123,8 @@ def run(
             chosen += mine
         with multiprocessing.get_context("fork").Pool(workers or os.cpu_count() or 1) as pool:
             for cell, verdict in pool.imap_unordered(_attempt, chosen, chunksize=8):
-                totals.add(cell, verdict)
+                if (first := totals.add(cell, verdict)) is not None:  # now: the rest may take an hour
+                    tell(first)
             pool.close()
             pool.join()
     return totals
