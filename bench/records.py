@@ -59,4 +59,10 @@ def newest() -> list[dict[str, Any]]:
                 parts[scale] = parts.get(scale, {}) | cases
         if names:
             found.append(data | {"parts": parts})
-    return sorted(found, key=lambda data: (len(data["parts"].get("full", {})), data["date"]), reverse=True)
+    return sorted(found, key=_extent, reverse=True)
+
+
+def _extent(data: dict[str, Any]) -> tuple[int, str]:
+    """How many cases were measured at full size, and when the last of them was."""
+    full = data["parts"].get("full", {}).values()
+    return len(full), max((part["measured_at"] for part in full), default="")
