@@ -15,7 +15,7 @@ import pytest
 from mqindex.engines import LocalEngine, Progress
 from mqindex.errors import BadMagicError, OutputExistsError, StoreInUseError
 from mqindex.files.backup_record import RECORD
-from mqindex.kafka import LogSegment, rebuild, repair, verify
+from mqindex.kafka import LogSegment, PartitionLog, rebuild, repair, verify
 from mqindex.kafka.log.active_segment import greatest_timestamp
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter, batch, crc32c
 
@@ -451,11 +451,25 @@ def test_first_offsets_of_compressed_messages_are_explained(tmp_path: Path) -> N
     for path in (tmp_path / "out").iterdir():
         path.replace(tmp_path / "topic-0" / path.name)
     assert kinds(verify(tmp_path / "topic-0", **INTERVAL), "warning") == set()
-    offsets = writer.path("index")
-    data = bytearray(offsets.read_bytes())
-    data[-5] += 5  # an offset behind the log
-    offsets.write_bytes(data)
-    assert kinds(verify(tmp_path / "topic-0", **INTERVAL), "warning") == {"offset-index-origin"}
+
+
+def test_an_offset_after_the_log_in_a_closed_index_is_an_error(tmp_path: Path) -> None:
+    """A broker that starts reads the log from its last entry on: it would take the segment's begin for the log's end."""
+    writer = write(tmp_path / "topic-0")
+    writer.close()
+    with PartitionLog.open(writer.directory) as log:
+        end = log.log_end_offset
+    offsets, times = writer.path("index"), writer.path("timeindex")
+    good = offsets.read_bytes(), times.read_bytes()
+    for path, kind, at in ((offsets, "offset-index-beyond-log", -6), (times, "time-index-beyond-log", -2)):
+        data = bytearray(path.read_bytes())
+        data[at] += 1  # 256 offsets later
+        path.write_bytes(data)
+        assert kinds(verify(writer.directory, **INTERVAL)) == {kind}
+        assert repair(writer.directory, **INTERVAL).ok
+        assert (offsets.read_bytes(), times.read_bytes()) == good
+    with PartitionLog.open(writer.directory) as log:
+        assert log.log_end_offset == end
 
 
 def test_a_torn_tail_is_told_and_stays(partition: Path) -> None:

@@ -129,7 +129,7 @@ def _check_offsets(path: str, entries: Entries, facts: LogFacts, expectation: Ex
     yield from _first(beyond_log, path, size, beyond, "position",
                      f"below {expectation.valid_bytes}", entries.second)  # fmt: skip
     cut = _cut(offsets, expectation) & ~beyond
-    yield from _first(kinds.beyond_open_log, path, size, cut, "offset",
+    yield from _first(beyond_log, path, size, cut, "offset",
                      f"{expectation.last_offset} or less", offsets)  # fmt: skip
     beyond |= cut
     inside = ~at.found[row] & ~beyond
@@ -161,7 +161,7 @@ def _check_times(
                      f"{expectation.max_timestamp} or less", times)  # fmt: skip
     offsets = entries.second + expectation.base_offset
     cut = _cut(offsets, expectation) & ~beyond
-    yield from _first(kinds.beyond_open_log, path, size, cut, "offset",
+    yield from _first(beyond_log, path, size, cut, "offset",
                      f"{expectation.last_offset} or less", offsets)  # fmt: skip
     beyond |= cut
     at = facts.positions
@@ -177,8 +177,11 @@ def _check_times(
 
 
 def _cut(offsets: npt.NDArray[np.int64], expectation: Expectation) -> npt.NDArray[np.bool_]:
-    """Entries of an open index for offsets above the log's end: what `truncateTo` drops stays in the file."""
-    return (offsets > expectation.last_offset) & expectation.open
+    """Entries for offsets above the log's end: in an open index what `truncateTo` drops stays in the file.
+
+    Of a closed one a broker that starts reads the log from the last entry on, and would take its begin for its end.
+    """
+    return offsets > expectation.last_offset
 
 
 def _least(facts: LogFacts, before_last: npt.NDArray[np.int64], expectation: Expectation) -> int:
