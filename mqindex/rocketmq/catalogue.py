@@ -92,7 +92,8 @@ LOG_MISSING = Kind("log-missing", "error",
     "is its volume mounted? commitlog= (--commitlog) says where the log is")
 LOG_FILE_MISSING = Kind("log-file-missing", "error",
     "One or more files are missing inside the log, with their messages.",
-    f"the messages between the two files are not in this store; {_RESTORE}")
+    "the messages between the two files are not in this store: is a directory of the log left out (--commitlog)? Else "
+    f"{_RESTORE}")
 LOG_FILE_DELETED = replace(LOG_FILE_MISSING,
     hint="it was deleted while the log was read, and files before it still exist")
 FRAMES_AFTER_LOG_END = Kind("frames-behind-log-end", "warning",
@@ -163,6 +164,9 @@ STRAY_FILE = Kind("stray-file", "warning",
 INDEX_ENTRIES_EXPIRED = Kind("index-entries-expired", "info",
     "Entries are for messages that are no longer in the log.",
     "their messages are below the log's minimum offset")
+INDEX_ENTRIES_OF_DAMAGED_LOG = Kind("index-entries-of-damaged-log", "info",
+    "Entries are for messages in missing or damaged parts of the log. They stay: a part that is restored needs them.",
+    "their messages are in missing or damaged parts of the log")
 MESSAGE_INDEXED_TWICE = Kind("message-indexed-twice", "info",
     "A message has its entries twice: a broker indexes its last message again after a crash.",
     "a restarted broker indexes its last message again")

@@ -15,7 +15,7 @@ import pytest
 
 from mqindex.engines import LocalEngine
 from mqindex.errors import MQIndexError
-from mqindex.rocketmq import IndexService, MessageStore, repair, verify
+from mqindex.rocketmq import IndexService, MessageStore, optimize, repair, verify
 from tests.hostile.test_index_file import mutated
 from tests.support.golden import case
 from tests.support.log_writer import LogMessage, LogWriter
@@ -201,23 +201,32 @@ def test_queue_offsets_of_a_log_are_not_trusted(tmp_path: Path, time_bound: Boun
     assert any(finding.kind == "queue-offset-impossible" for finding in report.findings)
 
 
-def test_entries_of_missing_log_files_are_seen_in_the_middle_of_a_file(tmp_path: Path) -> None:
-    root, config = tmp_path / "store", {"mappedFileSizeCommitLog": 8192, "maxHashSlotNum": 100, "maxIndexNum": 2000}
+@pytest.mark.parametrize("which", [slice(4, 5), slice(0, 3), slice(1, 6)], ids=["middle", "from-the-second", "many"])
+@pytest.mark.parametrize("optimized", [False, True])
+def test_entries_of_missing_log_files_stay(tmp_path: Path, which: slice, optimized: bool) -> None:
+    """A directory of the log may be left out, or not mounted: with it back every key is found as before."""
+    root, config = tmp_path / "store", {"mappedFileSizeCommitLog": 8192, "maxHashSlotNum": 100, "maxIndexNum": 300}
     root.mkdir()
     count = 500
     with MessageStore.open(root, config=config, writable=True) as written:
         written.put_messages({"topic": ["T"] * count, "body": [b"b"] * count, "keys": [f"k{n}" for n in range(count)]})
-    logs = sorted((root / "commitlog").iterdir())
-    logs[len(logs) // 2].unlink()
-    gone = int(logs[len(logs) // 2].name)
-
-    def foreign(*, deep: bool) -> int:
-        return len([one for one in verify(root, deep=deep, config=config).findings if one.kind == "foreign-entry"])
-
-    assert foreign(deep=False) == foreign(deep=True) > 0
-    repair(root, config=config)
-    assert foreign(deep=False) == foreign(deep=True) == 0
-    with IndexService.open(root / "index", hash_slot_num=100, index_num=2000) as index:
-        found = index.query_offsets("T", [f"k{n}" for n in range(count)]).values
-    assert 0 < len(found) < count
-    assert not ((found >= gone) & (found < gone + 8192)).any()
+    if optimized:
+        optimize(root / "index", root, overwrite=True)
+    gone = sorted((root / "commitlog").iterdir())[1:-1][which]
+    for path in gone:
+        path.rename(tmp_path / path.name)
+    before = {path: path.read_bytes() for path in sorted((root / "index").iterdir())}
+    for deep in (False, True):
+        report = verify(root, deep=deep, config=config)
+        assert {one.kind for one in report.findings if one.severity == "error"} == {"log-file-missing"}
+        told = [one.got for one in report.findings if one.kind == "index-entries-of-damaged-log"]
+        low, high = int(gone[0].name), int(gone[-1].name) + 8192
+        with IndexService.open(root / "index", hash_slot_num=100, index_num=300) as index:
+            found = index.query_offsets("T", [f"k{n}" for n in range(count)]).values
+        assert len(found) == count
+        assert sum(told) == ((found >= low) & (found < high)).sum() > 0
+    assert repair(root, config=config, deep=True).actions == []
+    for path in gone:
+        (tmp_path / path.name).rename(path)
+    assert {path: path.read_bytes() for path in sorted((root / "index").iterdir())} == before
+    assert verify(root, deep=True, config=config).findings == []

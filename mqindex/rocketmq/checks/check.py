@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+import numpy as np
+
 from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files import disk
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, layout, store
-from mqindex.rocketmq.checks.file_times import wrong_times
-from mqindex.rocketmq.index.compare import Comparison, Difference, Place, next_entry
-from mqindex.rocketmq.index.compare_moved import comparisons, entries_below, first_time_diff
+from mqindex.rocketmq.checks.file_times import wrong_seed, wrong_times
+from mqindex.rocketmq.index.compare import Comparison, Difference, Place, are_expired, next_entry
+from mqindex.rocketmq.index.compare_moved import comparisons, entries_absent, entries_of, first_time_diff
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.layout import INDEX_HEADER_FIELDS, IndexHeader
 from mqindex.rocketmq.log.expiry import present
@@ -149,38 +151,59 @@ def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: 
         end_phy_offset=header.end_phy_offset,
         end_timestamp=header.end_timestamp,
     )
-    below = entries_below(index, log)
-    if below:
-        findings.append(catalogue.INDEX_ENTRIES_EXPIRED.finding(check.path, got=below))
-        checked = replace(checked, first=below + 1)
-    if below == next_entry(index) - 1:
-        return replace(checked, findings=tuple(findings))
+    absent = entries_absent(index, log)
+    if absent:
+        findings += _expired(index, log, absent)
+        checked = replace(checked, first=absent + 1)
+    if absent == next_entry(index) - 1:
+        return replace(checked, findings=(*findings, *_unreadable(index, log)))
     if header.end_phy_offset >= check.log_end:
         limit, got = f"below {check.log_end}", header.end_phy_offset
         beyond = catalogue.INDEX_BEYOND_LOG.finding(check.path, 24, "end_phy_offset", limit, got)
         return _bad(check, *findings, beyond)
-    left = checked.entries - below
+    left = checked.entries - absent
     every = check.deep or left <= 2 * _ENDS or _over_a_hole(check.spans, header)
     compared, moved = comparisons(index, log, _ENDS, every=every)
     begin, end = compared[0].begin, compared[-1].end
     wrong = [_differing(check.path, each) for one in compared for each in one.differences]
     if moved and not wrong:
-        wrong = _wrong_ends(check.path, header, begin, end, begins=not below)
-    if not wrong and not below:
+        wrong = _wrong_ends(check.path, header, log, None if absent else begin, end)
+    wrong = wrong or wrong_times(index, log)
+    if not wrong and not absent:
         first_diff = first_time_diff(index, log, begin) if moved else int(index.entries(1, 2)["time_diff"][0])
-        wrong = wrong_times(index, log, begin, first_diff, check.earlier)
-    findings += [*wrong, *map(damage_finding, log.damage.values()), *_repeated(check, compared)]
+        wrong = wrong_seed(index, log, begin, first_diff, check.earlier)
+    damage = [damage_finding(one) for one in log.damage.values()]
+    findings += [*wrong, *damage, *_unreadable(index, log), *_repeated(check, compared)]
     return replace(checked, good=not wrong, findings=tuple(findings), begin=begin, end=end, moved=moved)
 
 
-def _wrong_ends(path: str, header: IndexHeader, begin: Place, end: Place, *, begins: bool) -> list[Finding]:
-    """In a file with moved entries any two may be the header's: the file by itself does not show which."""
-    ends = [("begin_phy_offset", begin.phy_offset)] if begins else []
+def _wrong_ends(path: str, header: IndexHeader, log: LogEntries, begin: Place | None, end: Place) -> list[Finding]:
+    """In a file with moved entries any two may be the header's: the file by itself does not show which.
+
+    `begin`: None if the file's first entry is of a message that is in no file of the log.
+    """
+    ends = {"begin_phy_offset": begin, "end_phy_offset": end}
+    if log.are_unreadable(np.array([header.end_phy_offset])).any():
+        del ends["end_phy_offset"]
     return [
-        structural_finding(path, (field, -1, INDEX_HEADER_FIELDS[field], expected, getattr(header, field)))
-        for field, expected in [*ends, ("end_phy_offset", end.phy_offset)]
-        if getattr(header, field) != expected
+        structural_finding(path, (field, -1, INDEX_HEADER_FIELDS[field], place.phy_offset, getattr(header, field)))
+        for field, place in ends.items()
+        if place is not None and getattr(header, field) != place.phy_offset
     ]
+
+
+def _expired(index: IndexFile, log: LogEntries, absent: int) -> list[Finding]:
+    """`absent` entries are of messages that are in no file of the log, in an unmoved file the first ones."""
+    stop = next_entry(index) if index.order().moved else absent + 1
+    count = entries_of(index, stop, lambda phy_offsets: are_expired(phy_offsets, log))
+    return [catalogue.INDEX_ENTRIES_EXPIRED.finding(index.path, got=count)] if count else []
+
+
+def _unreadable(index: IndexFile, log: LogEntries) -> list[Finding]:
+    if not log.damage and not log.has_holes:
+        return []
+    count = entries_of(index, next_entry(index), log.are_unreadable)
+    return [catalogue.INDEX_ENTRIES_OF_DAMAGED_LOG.finding(index.path, got=count)] if count else []
 
 
 def _repeated(check: FileCheck, compared: Sequence[Comparison]) -> list[Finding]:

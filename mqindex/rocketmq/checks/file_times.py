@@ -20,32 +20,30 @@ from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.layout import INDEX_HEADER_FIELDS, INDEX_HEADER_SIZE, IndexHeader
 from mqindex.rocketmq.log.log_entries import LogEntries
 
-__all__ = ["wrong_times"]
+__all__ = ["wrong_seed", "wrong_times"]
 
 
-def wrong_times(
-    index: IndexFile, log: LogEntries, begin: Place, first_diff: int | None, earlier: Sequence[str]
-) -> list[Finding]:
-    """Wrong times in the header or in the first entry.
-
-    `begin`: where that entry is in the log; `first_diff`: its time_diff. It is entry 1, or was so before it was moved.
-    """
+def wrong_times(index: IndexFile, log: LogEntries) -> list[Finding]:
+    """Wrong times in the header, of those whose message is in the log."""
     header = index.header
     times = {
         "begin_timestamp": _stored(log, header.begin_phy_offset),
         "end_timestamp": _stored(log, header.end_phy_offset),
     }
-    found = [
+    return [
         _wrong(index, INDEX_HEADER_FIELDS[field], field, expected, getattr(header, field))
         for field, expected in times.items()
         if expected is not None and expected != getattr(header, field)
     ]
-    return found or _wrong_seed(index, log, begin, first_diff, earlier)
 
 
-def _wrong_seed(
+def wrong_seed(
     index: IndexFile, log: LogEntries, begin: Place, got: int | None, earlier: Sequence[str]
 ) -> list[Finding]:
+    """A wrong time_diff of the first entry, of which it is `got`; None: it is not there.
+
+    `begin`: where that entry is in the log. It is entry 1, or was so before it was moved.
+    """
     seeds = [seed for seed in map(_end_of, earlier) if seed is not None]
     if not seeds or not _adjoins(log, seeds[-1][0], begin):
         return []  # the file that it was seeded by may be gone

@@ -1,7 +1,8 @@
 """An index file's entries against those that the log gives.
 
 The two sequences are equal except for two things that an intact store may show: a file may begin and end inside one
-message's keys, and after a restart the broker indexes the last indexed message again, with all its keys.
+message's keys, and after a restart the broker indexes the last indexed message again, with all its keys. Entries of
+messages that cannot be read, as a file of the log is missing or damaged, are neither right nor wrong: it may come back.
 """
 
 from __future__ import annotations
@@ -100,12 +101,17 @@ def are_expired(phy_offsets: Array, log: LogEntries) -> Array:
     return (phy_offsets >= 0) & (phy_offsets < low)
 
 
+def are_absent(phy_offsets: Array, log: LogEntries) -> Array:
+    """Which of them have expired, or are in a missing file of the log."""
+    return are_expired(phy_offsets, log) | log.are_in_holes(phy_offsets)
+
+
 def first_in_log(index: IndexFile, log: LogEntries) -> int:
-    """The number of the first entry that is not of an expired message: those are below the log's minimum offset."""
+    """The number of the first entry of a message that is in a file of the log: most are below its minimum offset."""
     start, count, stop = 1, _FIRST_BLOCK, next_entry(index)  # as a rule it is the first, and the file may be cold
     while start < stop:
         block = index.entries(start, min(start + count, stop))
-        at = np.flatnonzero(~are_expired(block["phy_offset"], log))
+        at = np.flatnonzero(~are_absent(block["phy_offset"], log))
         if len(at):
             return start + int(at[0])
         start, count = start + count, _BLOCK
@@ -181,13 +187,13 @@ class _Comparing:
         self.result = Comparison(begin, begin)
         while self._number < self._stop and len(self.result.differences) < most:
             self._block()
-        if self.result.ok:
+        if self.result.ok and self._at > 0:
             self.result.end = self._expected.place(self._at)
 
     def _ordinal(self, phy_offset: int) -> int:
         """Which of its message's entries the first one is: the message may have begun in the file before."""
         message = self._log.of(phy_offset)["key_hash"]
-        stop = min(self._number + len(message), self._stop)
+        stop = min(self._number + len(message), next_entry(self._index))
         here = self._index.entries(self._number, stop)
         hashes = here["key_hash"][here["phy_offset"] == phy_offset]
         choices: list[int] = np.flatnonzero(message == hashes[0]).tolist() if len(hashes) else []
@@ -204,13 +210,22 @@ class _Comparing:
         equal = n if same.all() else int(same.argmin())
         self._check_times(got["time_diff"][:equal], expected["store_timestamp"][:equal])
         self._advance(equal, equal)
-        if equal < count:
+        if equal < count and not self._pass_over(got["phy_offset"][equal:], expected[equal:]):
             self._resolve({name: int(column[equal]) for name, column in got.items()}, expected[equal:])
 
     def _advance(self, entries: int, expected: int) -> None:
         self._number += entries
         self._at += expected
         self.result.entries += entries
+
+    def _pass_over(self, phy_offsets: Array, expected: Array) -> int:
+        """Pass over the next entries, as many as are of messages that cannot be read; returns how many."""
+        unreadable = self._log.are_unreadable(phy_offsets)
+        if len(expected):
+            unreadable &= phy_offsets < expected[0]["phy_offset"]
+        count = len(unreadable) if unreadable.all() else int(unreadable.argmin())
+        self._advance(count, 0)
+        return count
 
     def _resolve(self, got: dict[str, int], expected: Array) -> None:
         """The next entry is not the next of the log."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -22,7 +22,7 @@ from mqindex.rocketmq.index.compare import (
     Comparison,
     Difference,
     Place,
-    are_expired,
+    are_absent,
     first_in_log,
     next_entry,
     time_diffs,
@@ -30,7 +30,7 @@ from mqindex.rocketmq.index.compare import (
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.log.log_entries import LogEntries
 
-__all__ = ["comparisons", "end_agrees", "entries_below", "first_time_diff"]
+__all__ = ["comparisons", "end_agrees", "entries_absent", "entries_of", "first_time_diff"]
 
 Array = npt.NDArray[Any]
 
@@ -66,12 +66,16 @@ def end_agrees(index: IndexFile, log: LogEntries, count: int) -> bool:
     return list(_moved(index, log, moved, count, every=False))[-1].ok
 
 
-def entries_below(index: IndexFile, log: LogEntries) -> int:
-    """How many entries are of messages that the log does not have any more, wherever they are."""
+def entries_absent(index: IndexFile, log: LogEntries) -> int:
+    """How many entries are of messages that are in no file of the log, where entries were moved; else: at the begin."""
     if not index.order().moved:
         return first_in_log(index, log) - 1
-    blocks = _blocks(index, next_entry(index))
-    return sum(int(np.count_nonzero(are_expired(block["phy_offset"], log))) for _, block in blocks)
+    return entries_of(index, next_entry(index), lambda phy_offsets: are_absent(phy_offsets, log))
+
+
+def entries_of(index: IndexFile, stop: int, are_such: Callable[[Array], Array]) -> int:
+    """How many of the entries below `stop` have an offset of a kind."""
+    return sum(int(np.count_nonzero(are_such(block["phy_offset"]))) for _, block in _blocks(index, stop))
 
 
 def _as_written(index: IndexFile, log: LogEntries, count: int, every: bool) -> list[Comparison]:
@@ -133,11 +137,11 @@ class _MovedPart:
         self.end = Place(max(self._last, 0), 0)
 
     def _range(self) -> tuple[int, int, Array]:
-        """The smallest and greatest offset of messages that have not expired, and evenly spaced ones between."""
+        """The smallest and greatest offset of messages in files of the log, and evenly spaced ones between."""
         step = max(self._count // _SAMPLES, 1)
         first, last, samples = np.iinfo(np.int64).max, -1, []
         for _, block in _blocks(self._index, self._count + 1):
-            offsets = block["phy_offset"][~are_expired(block["phy_offset"], self._log)]
+            offsets = block["phy_offset"][~are_absent(block["phy_offset"], self._log)]
             if len(offsets):
                 first, last = min(first, int(offsets.min())), max(last, int(offsets.max()))
             samples.append(offsets[::step].copy())
@@ -190,9 +194,13 @@ class _MovedPart:
 
     def _compare(self, start: int, stop: int) -> Comparison:
         """The messages at the phy offsets [start, stop)."""
-        got = self._between(start, stop)
         chunks = list(self._log.forward(start, stop))
+        got = self._between(start, stop)
+        unreadable = self._log.are_unreadable(got["phy_offset"])
         wanted = np.concatenate(chunks) if chunks else None
+        if wanted is None and unreadable.all():
+            return Comparison(Place(start, 0), Place(start, 0))
+        got = got[~unreadable]
         if wanted is None or not len(got) or int(got["phy_offset"][0]) != int(wanted["phy_offset"][0]):
             place = Place(start, 0)
             what = Difference("foreign", int(got["number"][0]), start) if len(got) else Difference("missing", 1, start)

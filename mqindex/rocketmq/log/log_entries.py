@@ -7,6 +7,7 @@ in an earlier file a bad frame is damage, and the walk continues where the next 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -146,7 +147,7 @@ def drained(walk: AnyWalk) -> AnyWalk:
 class LogEntries(Closable):
     """Entries from any frame of a log on, over file borders. Keeps one file mapped; not for several threads.
 
-    `damage`: what was found by the walks that were run to their end, by phy offset.
+    `damage`: what was found by the walks, as far as they were run, by phy offset.
     """
 
     def __init__(self, spans: Sequence[LogSpan], *, tags: bool) -> None:
@@ -169,12 +170,40 @@ class LogEntries(Closable):
             limit = span.stop if stop is None else min(span.stop, stop)
             walk = FileWalk(self._map(span), span, at if at is not None else span.file_start, limit, tags=self.tags)
             for chunk in walk:
+                self._note(walk)
                 if len(chunk):
                     yield chunk.copy()
-            self.damage.update((damage.at, damage) for damage in walk.damage)
+            self._note(walk)
             if walk.fault is not None or (stop is not None and stop <= span.stop):
                 return
             at = None  # the next file, from its start
+
+    def _note(self, walk: FileWalk) -> None:
+        self.damage.update((damage.at, damage) for damage in walk.damage)
+
+    @property
+    def has_holes(self) -> bool:
+        """Whether files are missing between others."""
+        return any(one.stop < following.file_start for one, following in itertools.pairwise(self.spans))
+
+    def are_in_holes(self, phy_offsets: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Which of them are between two files, where one or more are missing."""
+        found = np.zeros(len(phy_offsets), np.bool_)
+        for one, following in itertools.pairwise(self.spans):
+            if one.stop < following.file_start:
+                found |= (phy_offsets >= one.stop) & (phy_offsets < following.file_start)
+        return found
+
+    def are_unreadable(self, phy_offsets: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Which of them are in holes, or in the damage that was found by now: nothing shows what was there."""
+        found = self.are_in_holes(phy_offsets)
+        for damage in self.damage.values():
+            stop = damage.stop if damage.stop is not None else self._span_of(damage).stop
+            found |= (phy_offsets >= damage.at) & (phy_offsets < stop)
+        return found
+
+    def _span_of(self, damage: Damage) -> LogSpan:
+        return next(span for span in self.spans if span.path == damage.path)
 
     def of(self, phy_offset: int) -> npt.NDArray[Any]:
         """The entries of the one message at `phy_offset`; empty where it has none, or where no frame is there."""
