@@ -20,9 +20,9 @@ from mqindex.files.exchange import Change, Exchange, exchange_files
 from mqindex.report import Finding, RepairReport
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq import store as stores
-from mqindex.rocketmq.checks.diagnosis import Diagnosis, diagnose
-from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis, diagnose_queues
-from mqindex.rocketmq.checks.store_diagnosis import diagnose_store, of_the_log_as_read
+from mqindex.rocketmq.checks.diagnosis import Diagnosis
+from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis
+from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis, diagnose_store, of_the_log_as_read
 from mqindex.rocketmq.checks.unknown import refuse, wanted_settings
 from mqindex.rocketmq.mending.index_repair import mend_index, planned_actions
 from mqindex.rocketmq.mending.queue_repair import mend_queues, planned_queue_actions
@@ -30,7 +30,6 @@ from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
 from mqindex.rocketmq.pipeline.parts import check_parts
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
 from mqindex.rocketmq.pipeline.survey import (
-    Survey,
     require_capacity,
     require_directories,
     require_log,
@@ -112,12 +111,14 @@ def repair(
     report = start_report(RepairReport(options.root, dry_run=dry_run), found)
     if dry_run:
         seen = diagnose_store(engine, found, deep=deep, split_size=SPLIT_SIZE)  # as verify: a broker may be writing
-        found_wrong = _chosen(engine, wanted, seen.index, seen.queues)
+        found_wrong = _chosen(engine, wanted, seen)
         report.findings = of_the_log_as_read(engine, seen.walked, found_wrong.findings())
         report.actions = found_wrong.actions()
     else:
         with held(engine, stores.hold_lock, options.root), _scratch(engine, options) as scratch:
-            found_wrong = _diagnose(engine, replace(found, held=True), wanted, deep, scratch)
+            held_store = replace(found, held=True)
+            seen = diagnose_store(engine, held_store, deep=deep, split_size=SPLIT_SIZE, out=scratch)
+            found_wrong = _chosen(engine, wanted, seen)
             _mend(engine, found_wrong, scratch, report)
     report.messages = found_wrong.messages
     report.bytes = found_wrong.log_bytes
@@ -197,18 +198,9 @@ class _Wrong:
         return max(part.messages for part in (self.index, self.queues) if part is not None)
 
 
-def _diagnose(engine: Engine, found: Survey, wanted: frozenset[str], deep: bool, scratch: str) -> _Wrong:
-    index = queues = None
-    if "index" in wanted:
-        index = diagnose(engine, found, deep=deep, split_size=SPLIT_SIZE, out=scratch)
-    if "consumequeue" in wanted:
-        queues = diagnose_queues(engine, found, deep=deep, split_size=SPLIT_SIZE)
-    return _chosen(engine, wanted, index, queues)
-
-
-def _chosen(engine: Engine, wanted: frozenset[str], index: Diagnosis | None, queues: QueueDiagnosis | None) -> _Wrong:
+def _chosen(engine: Engine, wanted: frozenset[str], seen: StoreDiagnosis) -> _Wrong:
     """The parts that were asked for; an error where mending them takes a setting that nothing shows."""
-    wrong = _Wrong(index if "index" in wanted else None, queues if "consumequeue" in wanted else None)
+    wrong = _Wrong(seen.index if "index" in wanted else None, seen.queues if "consumequeue" in wanted else None)
     refuse(wanted_settings(engine, wrong.index, wrong.queues))
     return wrong
 

@@ -151,6 +151,8 @@ def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: 
         end_phy_offset=header.end_phy_offset,
         end_timestamp=header.end_timestamp,
     )
+    if not checked.entries and _begin(header) != _end(header):
+        return _bad(check, *findings, _wrong_seeds(check.path, header))
     absent = entries_absent(index, log)
     if absent:
         findings += _expired(index, log, absent)
@@ -175,6 +177,19 @@ def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: 
     damage = [damage_finding(one) for one in log.damage.values()]
     findings += [*wrong, *damage, *_unreadable(index, log), *_repeated(check, compared)]
     return replace(checked, good=not wrong, findings=tuple(findings), begin=begin, end=end, moved=moved)
+
+
+def _begin(header: IndexHeader) -> tuple[int, int]:
+    return header.begin_phy_offset, header.begin_timestamp
+
+
+def _end(header: IndexHeader) -> tuple[int, int]:
+    return header.end_phy_offset, header.end_timestamp
+
+
+def _wrong_seeds(path: str, header: IndexHeader) -> Finding:
+    """A broker seeds a file without entries with the end of the file before it, begin and end alike."""
+    return catalogue.INDEX_EMPTY.finding(path, 0, "begin", expected=f"seeds {_end(header)}", got=f"{_begin(header)}")
 
 
 def _wrong_ends(path: str, header: IndexHeader, log: LogEntries, begin: Place | None, end: Place) -> list[Finding]:

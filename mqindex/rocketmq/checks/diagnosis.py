@@ -20,10 +20,9 @@ from mqindex.rocketmq.layout import index_file_size
 from mqindex.rocketmq.log.expiry import expired_finding, present, still_there
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
-from mqindex.rocketmq.pipeline.log_end import fix_log_end
 from mqindex.rocketmq.pipeline.survey import Survey, index_switched_off
 
-__all__ = ["Diagnosis", "check_files", "conclude", "diagnose"]
+__all__ = ["Diagnosis", "check_files", "conclude"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +37,6 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     checkpoint: Checkpoint | None
     start: Start
-
-
-def diagnose(engine: Engine, found: Survey, *, deep: bool, split_size: int, out: str | None = None) -> Diagnosis:
-    """Check every index file, then read what no good file covers; with `out` its runs stay there."""
-    ended, findings = fix_log_end(engine, found, split_size)
-    checked = check_files(engine, ended, range(len(found.index_files)), deep=deep)
-    return conclude(engine, ended, checked, findings, split_size, out)
 
 
 def check_files(

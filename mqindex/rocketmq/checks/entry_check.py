@@ -1,7 +1,8 @@
 """Index entries that a stretch of the log gives, against those of the index files: compared while the log is read.
 
-This finds only whether all entries of a file are the log's, at the speed of comparing arrays. Where they are not,
-`compare` reads the file's stretch again, to find what exactly differs, and whether an intact store may show it.
+This finds only whether all entries of a file are the log's, at the speed of comparing arrays, or whether they are as
+many. Where they are not, `compare` reads the file's stretch again, to find what exactly differs, and whether an intact
+store may show it.
 """
 
 from __future__ import annotations
@@ -25,13 +26,17 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class EntryStretch:
-    """The log's entries from `begin` to `end`, which an index file claims to hold as its entries from `number` on."""
+    """The log's entries from `begin` to `end`, which an index file claims to hold as its entries from `number` on.
+
+    `counted`: they are only counted, and the file is not read.
+    """
 
     path: str
     geometry: tuple[int, int]
     number: int
     begin: Place
     end: Place
+    counted: bool = False
 
     def reaches(self, start: int, stop: int) -> bool:
         """Whether messages at the phy offsets [start, stop) may have entries here."""
@@ -40,22 +45,25 @@ class EntryStretch:
 
 @dataclass(frozen=True, slots=True)
 class EntryRun:
-    """The entries [start, stop) of one file were compared; `agrees`: all are those of the log."""
+    """The entries [start, stop) of one file were compared; `agrees`: all are those of the log.
+
+    Of entries that are only counted `start` is 0.
+    """
 
     path: str
     start: int
     stop: int
-    agrees: bool
+    agrees: bool = True
 
 
 class EntryCheck(Closable):
     """Compares the entries of the messages that begin in [start, stop) with index files; a context manager."""
 
     def __init__(self, stretches: Sequence[EntryStretch], start: int, stop: int) -> None:
-        self._files: list[_File] = []
+        self._files: list[_File | _Count] = []
         try:
             for stretch in stretches:
-                self._files.append(_File(stretch, start, stop))
+                self._files.append(_Count(stretch, start) if stretch.counted else _File(stretch, start, stop))
         except BaseException:
             self.close()
             raise
@@ -74,37 +82,65 @@ class EntryCheck(Closable):
             file.close()
 
 
-class _File:
-    """One index file and the place up to which it was compared."""
+class _Within:
+    """Which of the entries that are added are in a stretch. `start`: where the first message begins."""
 
-    def __init__(self, stretch: EntryStretch, start: int, stop: int) -> None:
-        self._stretch, self._stop = stretch, stop
-        self._index: IndexFile | None = None
+    def __init__(self, stretch: EntryStretch, start: int) -> None:
+        self._stretch = stretch
         self._begun = stretch.begin.phy_offset < start
-        self._first = self._number = stretch.number
-        self._agrees = True
-        try:
-            self._index = IndexFile.open_known(stretch.path, stretch.geometry)
-            if self._begun:
-                self._first = self._number = self._first_from(start)
-        except (MQIndexError, OSError):
-            self._agrees = False
 
-    def add(self, entries: Array) -> None:
-        stretch, index = self._stretch, self._index
-        if not self._agrees or index is None:
-            return
+    def __call__(self, entries: Array) -> slice:
+        stretch = self._stretch
         phys = entries["phy_offset"]  # a column of records: `searchsorted` would copy all of it each time
         low, high = 0, len(entries)
         if int(phys[-1]) < stretch.begin.phy_offset or int(phys[0]) > stretch.end.phy_offset:
-            return
+            return slice(0, 0)
         if not self._begun:
             low = bisect_left(phys, stretch.begin.phy_offset) + stretch.begin.ordinal
             self._begun = True
         if stretch.end.phy_offset <= int(phys[-1]):
             high = bisect_left(phys, stretch.end.phy_offset) + stretch.end.ordinal
-        if low < high:
-            self._compare(index, entries[low:high])
+        return slice(low, max(low, high))
+
+
+class _Count:
+    """How many of the entries are in a stretch."""
+
+    def __init__(self, stretch: EntryStretch, start: int) -> None:
+        self._path, self._within, self._count = stretch.path, _Within(stretch, start), 0
+
+    def add(self, entries: Array) -> None:
+        self._count += len(entries[self._within(entries)])
+
+    def finish(self) -> EntryRun:
+        return EntryRun(self._path, 0, self._count)
+
+    def close(self) -> None:
+        pass
+
+
+class _File:
+    """One index file and the place up to which it was compared."""
+
+    def __init__(self, stretch: EntryStretch, start: int, stop: int) -> None:
+        self._stretch, self._stop, self._within = stretch, stop, _Within(stretch, start)
+        self._index: IndexFile | None = None
+        self._first = self._number = stretch.number
+        self._agrees = True
+        try:
+            self._index = IndexFile.open_known(stretch.path, stretch.geometry)
+            if stretch.begin.phy_offset < start:
+                self._first = self._number = self._first_from(start)
+        except (MQIndexError, OSError):
+            self._agrees = False
+
+    def add(self, entries: Array) -> None:
+        index = self._index
+        if not self._agrees or index is None:
+            return
+        wanted = entries[self._within(entries)]
+        if len(wanted):
+            self._compare(index, wanted)
 
     def _compare(self, index: IndexFile, wanted: Array) -> None:
         stop = self._number + len(wanted)

@@ -1,14 +1,14 @@
 """Everything that a check of a whole store finds, with each byte of its log read once.
 
 The index files are checked first, each by itself and at its ends; so it is known in the one walk over the log which
-entries each of them claims to hold. Only a file that differs in the walk is then compared once more, entry by entry, to
-find what differs, or that a crash left it so.
+entries each of them claims to hold. These are compared, or at least counted. Only a file that differs in the walk is
+then compared once more, entry by entry, to find what differs, or that a crash left it so.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -38,26 +38,29 @@ class StoreDiagnosis:
 
 
 def diagnose_store(
-    engine: Engine, found: Survey, *, deep: bool, split_size: int, every: int | None = None
+    engine: Engine, found: Survey, *, deep: bool, split_size: int, every: int | None = None, out: str | None = None
 ) -> StoreDiagnosis:
     """Check the log, the index and the queues of a store. `deep`: bodies and every index entry too.
 
-    `every`: count for a health report in the same pass, from one message in so many.
+    `every`: count for a health report in the same pass, from one message in so many. `out`: what the index lacks stays
+    there, as runs.
     """
     measure = every is not None
     checked = check_files(engine, found, range(len(found.index_files)), deep=False, measure=measure)
-    stretches = [_stretch(found, one) for one in checked if one.good and one.begin is not None] if deep else []
+    stretches = [_stretch(found, one, deep=deep) for one in checked if one.good]
     walked = walk_log(
         engine, found, split_size, check_crc=deep, stretches=[one for one in stretches if one], every=every
     )
-    doubtful = _beyond_end(found, walked, checked) | (_disagreeing(walked, checked) if deep else set())
-    look = partial(_look_again, engine, walked, checked, deep=deep, measure=measure)
-    look(doubtful, newest=run_one(engine, frames_end_now, walked.survey, "look at the log's end") > walked.end)
-    index = conclude(engine, walked.survey, checked, list(walked.findings), split_size)
+    wrong = _disagreeing(walked, checked, deep=deep)
+    look = partial(_look_again, engine, walked, checked, deeply=lambda at: deep or at in wrong, measure=measure)
+    grew = run_one(engine, frames_end_now, walked.survey, "look at the log's end") > walked.end
+    look(wrong | _beyond_end(found, walked, checked), newest=grew)
+    conclusion = partial(conclude, engine, findings=list(walked.findings), split_size=split_size, out=out)
+    index = conclusion(walked.survey, checked)
     patience = Patience(engine, walked.survey)
     while patience.waits(_not_yet_indexed(index)):
         look(set(), newest=True)
-        index = conclude(engine, walked.survey, checked, list(walked.findings), split_size)
+        index = conclusion(walked.survey, checked)
     queues = diagnose_queues(engine, found, deep=deep, split_size=split_size, walked=walked)
     return StoreDiagnosis(index, queues, walked)
 
@@ -80,19 +83,23 @@ def _look_again(
     doubtful: set[int],
     *,
     newest: bool,
-    deep: bool,
+    deeply: Callable[[int], bool],
     measure: bool,
 ) -> None:
-    """Check these files again. `newest`: and what a broker may have written to since: the last one, and new ones."""
+    """Check these files again. `newest`: and what a broker may have written to since: the last one, and new ones.
+
+    `deeply`: of which every entry is compared.
+    """
     if newest:
         known = walked.survey.index_files
         there = run_one(engine, store.index_paths, walked.survey.options.index, "look for new index files")
         newer = [path for path in there if path not in set(known)]
         doubtful |= {*range(max(len(checked) - 1, 0), len(checked) + len(newer))}
         walked.survey = replace(walked.survey, index_files=(*known, *newer))
-    again = sorted(doubtful)
-    for at, one in zip(again, check_files(engine, walked.survey, again, deep=deep, measure=measure), strict=True):
-        checked[at : at + 1] = [one]
+    for deep in (False, True):
+        which = [at for at in sorted(doubtful) if deeply(at) is deep]
+        for at, one in zip(which, check_files(engine, walked.survey, which, deep=deep, measure=measure), strict=True):
+            checked[at : at + 1] = [one]
 
 
 def _not_yet_indexed(index: Diagnosis) -> int:
@@ -104,10 +111,10 @@ def _not_yet_indexed(index: Diagnosis) -> int:
 _BACKLOG = 256 << 20  # bytes of log; no broker that works is further behind, and each look reads them again
 
 
-def _stretch(found: Survey, one: Checked) -> EntryStretch | None:
-    if one.begin is None or one.end is None or one.moved:
+def _stretch(found: Survey, one: Checked, *, deep: bool) -> EntryStretch | None:
+    if one.begin is None or one.end is None or (deep and one.moved):
         return None  # moved entries are compared later, by `compare_moved`
-    return EntryStretch(one.path, found.geometry.value, one.first, one.begin, one.end)
+    return EntryStretch(one.path, found.geometry.value, one.first, one.begin, one.end, counted=not deep)
 
 
 def _beyond_end(found: Survey, walked: Walked, checked: Sequence[Checked]) -> set[int]:
@@ -117,17 +124,22 @@ def _beyond_end(found: Survey, walked: Walked, checked: Sequence[Checked]) -> se
     return {at for at, one in enumerate(checked) if not one.good or one.end_phy_offset >= walked.end}
 
 
-def _disagreeing(walked: Walked, checked: Sequence[Checked]) -> set[int]:
-    """Good files with an entry that was not right in the walk."""
+def _disagreeing(walked: Walked, checked: Sequence[Checked], *, deep: bool) -> set[int]:
+    """Good files with an entry that was not right in the walk, or with more or fewer than the log has there."""
     runs: dict[str, list[EntryRun]] = {}
     for run in walked.runs:
         for stretch in run.stretches:
             runs.setdefault(stretch.path, []).append(stretch)
+    agree = _whole if deep else _as_many
     return {
         at
         for at, one in enumerate(checked)
-        if one.good and one.begin is not None and not _whole(one, runs.get(one.path, []))
+        if one.good and one.begin is not None and not agree(one, runs.get(one.path, []))
     }
+
+
+def _as_many(one: Checked, runs: Sequence[EntryRun]) -> bool:
+    return sum(run.stop for run in runs) == one.entries + 1 - one.first
 
 
 def _whole(one: Checked, runs: Sequence[EntryRun]) -> bool:

@@ -8,7 +8,7 @@ messages that cannot be read, as a file of the log is missing or damaged, are ne
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ Array = npt.NDArray[Any]
 
 _BLOCK = 1 << 16
 _FIRST_BLOCK = 512
+_TIMES = 64  # a message is indexed again at most so often, for all that is known
 MAX_DIFFERENCES = 100
 
 
@@ -179,9 +180,9 @@ class _Comparing:
         self._number, self._stop = first, stop
         self._begin_timestamp = index.header.begin_timestamp
         if begin is None:
-            start = int(index.entries(first, first + 1)["phy_offset"][0])
+            start = self._phy_offset(first)
             begin = Place(start, self._ordinal(start))
-        last = int(index.entries(stop - 1, stop)["phy_offset"][0])
+        last = self._phy_offset(stop - 1)
         self._at = begin.ordinal
         self._expected = _Expected(log.forward(begin.phy_offset, max(begin.phy_offset, last) + 1))
         self.result = Comparison(begin, begin)
@@ -192,14 +193,24 @@ class _Comparing:
 
     def _ordinal(self, phy_offset: int) -> int:
         """Which of its message's entries the first one is: the message may have begun in the file before."""
+        if self._number > 1 and self._phy_offset(self._number - 1) != phy_offset:
+            return 0
         message = self._log.of(phy_offset)["key_hash"]
-        stop = min(self._number + len(message), next_entry(self._index))
-        here = self._index.entries(self._number, stop)
-        hashes = here["key_hash"][here["phy_offset"] == phy_offset]
-        choices: list[int] = np.flatnonzero(message == hashes[0]).tolist() if len(hashes) else []
-        fitting = [at for at in choices if np.array_equal(message[at : at + len(hashes)], hashes[: len(message) - at])]
-        whole = [at for at in fitting if at + len(hashes) == len(message)]
-        return (whole or fitting or [0])[0]
+        if len(message) == 0:
+            return 0
+        stop = min(self._number + _TIMES * len(message) + 1, next_entry(self._index))
+        run = self._index.entries(self._number, stop)
+        hashes = run["key_hash"][: int(np.argmax(np.append(run["phy_offset"] != phy_offset, True)))]
+        whole = -len(hashes) % len(message)  # where the message ends with its last entry here, indexed once or again
+        if np.array_equal(hashes, np.resize(np.roll(message, -whole), len(hashes))):
+            return whole
+        hashes = hashes[: len(message)]
+        starts: list[int] = np.flatnonzero(message == hashes[0]).tolist()
+        fitting = [at for at in starts if np.array_equal(message[at : at + len(hashes)], hashes[: len(message) - at])]
+        return (fitting or [0])[0]
+
+    def _phy_offset(self, number: int) -> int:
+        return int(self._index.entries(number, number + 1)["phy_offset"][0])
 
     def _block(self) -> None:
         count = min(_BLOCK, self._stop - self._number)
@@ -240,7 +251,7 @@ class _Comparing:
             self._advance(1, 1)
         else:
             skipped = int(np.searchsorted(expected["phy_offset"], got["phy_offset"], "left"))
-            self._differs("missing", int(expected[0]["phy_offset"]), count=skipped)
+            self._misses(int(expected[0]["phy_offset"]), skipped)
             self._advance(0, skipped)
 
     def _repeats(self, got: dict[str, int]) -> bool:
@@ -259,6 +270,14 @@ class _Comparing:
                 wanted = int(time_diffs(timestamps[at : at + 1], self._begin_timestamp)[0])
                 offset = int(self._expected.window(self._at + at, 1)["phy_offset"][0])
                 self._differs("wrong", offset, ahead=at, field="time_diff", expected=wanted, got=int(diffs[at]))
+
+    def _misses(self, phy_offset: int, count: int) -> None:
+        """Entries of the log are missing here: one difference, though they are seen some at a time."""
+        found = self.result.differences
+        if found and (found[-1].kind, found[-1].number) == ("missing", self._number):
+            found[-1] = replace(found[-1], count=found[-1].count + count)
+        else:
+            self._differs("missing", phy_offset, count=count)
 
     def _differs(self, kind: str, phy_offset: int, *, ahead: int = 0, count: int = 1, **details: Any) -> None:
         self.result.differences.append(Difference(kind, self._number + ahead, phy_offset, count, **details))

@@ -49,11 +49,17 @@ def comparisons(index: IndexFile, log: LogEntries, count: int, *, every: bool) -
     order = index.order()
     if not order.moved:
         found = _as_written(index, log, count, every)
-        if order.entries < 2 or all(one.ok for one in found):
+        whole = order.entries == next_entry(index) - 1
+        if order.entries < 2 or _doubt(found) == 0 or (_doubt(found) == 1 and not whole):
             return found, False
         moved = list(_moved(index, log, order.entries, count, every))
-        return (moved, True) if all(one.ok for one in moved) else (found, False)
+        return (moved, True) if _doubt(moved) < _doubt(found) else (found, False)
     return list(_moved(index, log, order.entries, count, every)), True
+
+
+def _doubt(found: list[Comparison]) -> int:
+    """How unlikely it is that the file was written so: few entries of a message may look as moved or as repeated."""
+    return 2 if not all(one.ok for one in found) else 1 if any(one.repeated for one in found) else 0
 
 
 def end_agrees(index: IndexFile, log: LogEntries, count: int) -> bool:
