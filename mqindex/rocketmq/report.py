@@ -19,6 +19,7 @@ from mqindex.rocketmq.health.index import frequent_keys, index_of
 from mqindex.rocketmq.health.samples import Wanted, name_samples
 from mqindex.rocketmq.health.store_health import StoreHealth
 from mqindex.rocketmq.health.topics import gather, topics_of
+from mqindex.rocketmq.log.log_entries import NO_TAGS
 from mqindex.rocketmq.options import StoreArguments, store_options
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.verify import examine
@@ -80,7 +81,7 @@ def report(
         counts = [run.counts for run in diagnosis.walked.runs if run.counts is not None]
         gathered = gather(counts)
         places = {place for _, _, place in frequent_keys(counts)}.union(gathered.tag_places)
-        wanted = Wanted(diagnosis.walked.survey.spans, tuple(sorted(places)), found.tags)
+        wanted = Wanted(diagnosis.walked.survey.spans, tuple(sorted(places)), found.tags != NO_TAGS)
         named = run_one(engine, name_samples, wanted, "read names")
         coverage = coverage_of(examined.report, diagnosis, batch_topics=found.queues.batch_topics, rocksdb=rocksdb)
         index, topics = index_of(diagnosis, counts, named), topics_of(gathered, named)

@@ -33,9 +33,9 @@ def dispatching(found: Survey, out: Path) -> Iterator[Reput]:
         IndexService.open(out / "index", hash_slot_num=slots, index_num=entries, writable=True) as index,
         ConsumeQueueTable.open(out / "consumequeue", file_size=rules.file_size, writable=True) as queues,
     ):
-        start = dispatched_offset(log, index, queues, tags=found.tags)
+        start = dispatched_offset(log, index, queues, tags=found.tags.newest)
         with Reput(
-            log, index, queues, tags=found.tags, rules=rules, start=start, batch_topics=found.queues.batch_topics
+            log, index, queues, tags=found.tags.newest, rules=rules, start=start, batch_topics=found.queues.batch_topics
         ) as reput:
             yield reput
 

@@ -11,7 +11,7 @@ import pytest
 
 from mqindex._native.log_extract import QueueTable
 from mqindex.files.mapped_file import MappedFile
-from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan
+from mqindex.rocketmq.log.log_entries import NO_TAGS, FileWalk, LogSpan
 from mqindex.rocketmq.log.log_files import list_log_files
 from mqindex.rocketmq.options import store_options
 from mqindex.rocketmq.queue.queue_rules import queue_rules
@@ -42,7 +42,7 @@ def units_of(directory: Path, table: QueueTable) -> Units:
     for number, file in enumerate(files):
         with MappedFile.open(file.path) as log:
             span = LogSpan(file.path, file.start, file.stop, last=number == len(files) - 1)
-            walk = FileWalk(log, span, file.start, file.stop, tags=False, queues=table)
+            walk = FileWalk(log, span, file.start, file.stop, tags=NO_TAGS, queues=table)
             for _ in walk:
                 for unit in walk.units:
                     _append(found, table, unit)

@@ -454,7 +454,7 @@ def test_first_offsets_of_compressed_messages_are_explained(tmp_path: Path) -> N
 
 
 def test_an_offset_after_the_log_in_a_closed_index_is_an_error(tmp_path: Path) -> None:
-    """A broker that starts reads the log from its last entry on: it would take the segment's begin for the log's end."""
+    """A broker that starts reads the log from its last entry on, and would take the segment's begin for the end."""
     writer = write(tmp_path / "topic-0")
     writer.close()
     with PartitionLog.open(writer.directory) as log:

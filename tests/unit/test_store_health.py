@@ -14,7 +14,7 @@ from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import MessageStore, NewMessage, report
 from mqindex.rocketmq.checks import log_check
 from mqindex.rocketmq.health.groups import groups_of
-from mqindex.rocketmq.log.log_entries import LogSpan
+from mqindex.rocketmq.log.log_entries import NO_TAGS, LogSpan
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 
 
@@ -33,7 +33,7 @@ def test_a_message_that_is_gone_from_the_log_meanwhile_is_one_sentence(tmp_path:
     path.write_bytes(bytes(4096))
     span = LogSpan(str(path), 0, 4096)
     check = log_check.LogCheck(
-        span=span, start=0, stop=4096, resync=False, tags=False, check_crc=False, rules=QueueRules(), queues=None,
+        span=span, start=0, stop=4096, resync=False, tags=NO_TAGS, check_crc=False, rules=QueueRules(), queues=None,
         ext=None, stretches=(),
     )  # fmt: skip
     with MappedFile.open(str(path)) as log, pytest.raises(FormatError, match="no frame begins here"):

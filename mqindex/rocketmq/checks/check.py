@@ -19,7 +19,7 @@ from mqindex.rocketmq.index.compare_moved import comparisons, entries_absent, en
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.layout import INDEX_HEADER_FIELDS, IndexHeader
 from mqindex.rocketmq.log.expiry import present
-from mqindex.rocketmq.log.log_entries import LogEntries, LogSpan
+from mqindex.rocketmq.log.log_entries import LogEntries, LogSpan, Tags
 from mqindex.rocketmq.pipeline.log_end import log_now
 from mqindex.rocketmq.pipeline.splits import damage_finding
 from mqindex.rocketmq.tally.index_shape import IndexShape, index_shape
@@ -42,7 +42,7 @@ class FileCheck:
     spans: tuple[LogSpan, ...]
     log_end: int
     commitlog: tuple[str, ...]
-    tags: bool
+    tags: Tags
     deep: bool
     earlier: tuple[str, ...] = ()
     measure: bool = False

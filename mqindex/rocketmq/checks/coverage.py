@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from mqindex.engines import Engine
 from mqindex.rocketmq.checks.check import Checked
 from mqindex.rocketmq.index.compare import Place
-from mqindex.rocketmq.log.log_entries import LogEntries, LogSpan
+from mqindex.rocketmq.log.log_entries import LogEntries, LogSpan, Tags
 from mqindex.rocketmq.pipeline.splits import Extracted, Stretch, cut, extract
 
 __all__ = ["Filled", "Gap", "gaps", "measure"]
@@ -50,7 +50,7 @@ class Filled:
         return self.extracted.last_message > max(self.extracted.last_entry, covered)
 
 
-def gaps(good: Sequence[Checked], spans: Sequence[LogSpan], *, tags: bool) -> list[Gap]:
+def gaps(good: Sequence[Checked], spans: Sequence[LogSpan], *, tags: Tags) -> list[Gap]:
     """The stretches before, between and after the good files, in the log's order, empty ones included."""
     if not spans:
         return []
@@ -72,7 +72,7 @@ def gaps(good: Sequence[Checked], spans: Sequence[LogSpan], *, tags: bool) -> li
 
 
 def measure(
-    engine: Engine, found: Sequence[Gap], spans: Sequence[LogSpan], split_size: int, *, tags: bool, out: str | None
+    engine: Engine, found: Sequence[Gap], spans: Sequence[LogSpan], split_size: int, *, tags: Tags, out: str | None
 ) -> list[Filled]:
     """Read the gaps, all in one round of tasks; with `out` their runs stay there."""
     stretches = [cut(spans, gap.stretch, split_size, tags=tags, out=out) for gap in found]

@@ -18,7 +18,7 @@ from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
 from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM, QUEUE_FILE_SIZE
-from mqindex.rocketmq.log.log_entries import FileWalk, drained
+from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, FileWalk, drained
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, Stretch, cut
 from mqindex.rocketmq.pipeline.stages import Split
 from mqindex.rocketmq.pipeline.survey import Survey
@@ -106,7 +106,9 @@ def refuse(unknown: Sequence[Unknown]) -> None:
 
 def tags_matter(engine: Engine, found: Survey, stretches: Iterable[Stretch]) -> bool:
     """Whether a message of these stretches gives one entry more from 5.4 on."""
-    splits = [split for stretch in stretches for split in cut(found.spans, stretch, SPLIT_SIZE, tags=True, out=None)]
+    splits = [
+        split for stretch in stretches for split in cut(found.spans, stretch, SPLIT_SIZE, tags=ALL_TAGS, out=None)
+    ]
     return any(
         engine.map(
             _tags_matter, splits, name="look for tags", weights=[one.stop - one.start for one in splits], unit="byte"
@@ -124,7 +126,7 @@ def _tags_matter(split: Split) -> bool:
         at: int | None = find_frame(log.map, start, split.start, split.stop) if split.resync else split.start
         while at is not None and 0 <= at < split.stop:
             stop = min(at + _STEP, split.stop)
-            walks = [drained(FileWalk(log, split.span, at, stop, tags=tags)) for tags in (False, True)]
+            walks = [drained(FileWalk(log, split.span, at, stop, tags=tags)) for tags in (NO_TAGS, ALL_TAGS)]
             if walks[0].entries != walks[1].entries:
                 return True
             at = walks[0].end if walks[0].fault is None else None

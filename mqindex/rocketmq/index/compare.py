@@ -69,10 +69,10 @@ class Comparison:
         return not self.differences
 
     @classmethod
-    def of_start(cls, index: IndexFile, log: LogEntries, count: int) -> Comparison:
-        """Compare the first `count` entries that the log still has; there must be one."""
+    def of_start(cls, index: IndexFile, log: LogEntries, count: int, *, most: int = MAX_DIFFERENCES) -> Comparison:
+        """Compare the first `count` entries that the log still has, until `most` differences are found."""
         first = first_in_log(index, log)
-        return _Comparing(index, log, first, min(first + count, next_entry(index))).result
+        return _Comparing(index, log, first, min(first + count, next_entry(index)), most=most).result
 
     @classmethod
     def of_end(cls, index: IndexFile, log: LogEntries, count: int, *, most: int = MAX_DIFFERENCES) -> Comparison:

@@ -8,9 +8,10 @@ in an earlier file a bad frame is damage, and the walk continues where the next 
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,18 @@ from mqindex._native.log_extract import Extractor, QueueTable
 from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile
 
-__all__ = ["RUN_ENTRY", "UNIT", "Damage", "FileWalk", "LogEntries", "LogSpan", "copy_rows"]
+__all__ = [
+    "ALL_TAGS",
+    "NO_TAGS",
+    "RUN_ENTRY",
+    "UNIT",
+    "Damage",
+    "FileWalk",
+    "LogEntries",
+    "LogSpan",
+    "Tags",
+    "copy_rows",
+]
 
 RUN_ENTRY = np.dtype([("key_hash", "=i4"), ("phy_offset", "=i8"), ("store_timestamp", "=i8")])
 UNIT = np.dtype(
@@ -36,6 +48,34 @@ UNIT = np.dtype(
 def copy_rows(target: npt.NDArray[Any], rows: npt.NDArray[Any]) -> None:
     """`target[:] = rows` of one type, all bytes at once: NumPy would copy field by field."""
     target.view(np.uint8)[:] = rows.view(np.uint8)
+
+
+class Tags(NamedTuple):
+    """Where TAGS give entries too: a store outlives a broker's version. It changes at these phy offsets, from "no" on.
+
+    >>> ALL_TAGS.at(0), NO_TAGS.at(0), Tags((100, 200)).at(99), Tags((100, 200)).at(100)
+    (True, False, False, True)
+    """
+
+    changes: tuple[int, ...]
+
+    def at(self, phy_offset: int) -> bool:
+        """Whether those of a message there do."""
+        return bisect_right(self.changes, phy_offset) % 2 == 1
+
+    def next_change(self, phy_offset: int) -> int:
+        """Up to where it is as there."""
+        return next((change for change in self.changes if change > phy_offset), _NEVER)
+
+    @property
+    def newest(self) -> bool:
+        """Whether those of messages that are still to come do."""
+        return len(self.changes) % 2 == 1
+
+
+_NEVER: Final = 2**63 - 1
+NO_TAGS: Final = Tags(())
+ALL_TAGS: Final = Tags((0,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +118,7 @@ class FileWalk:
         at: int,
         stop: int,
         *,
-        tags: bool,
+        tags: Tags,
         queues: QueueTable | None = None,
         check_crc: bool = False,
     ) -> None:
@@ -95,10 +135,14 @@ class FileWalk:
     def __iter__(self) -> Iterator[npt.NDArray[Any]]:
         span, at = self._span, self._at
         while at >= 0:
-            step = self._step(at, self._stop, self._check_crc)
+            stop = min(self._stop, self._tags.next_change(at))
+            step = self._step(at, stop, self._check_crc)
             yield from self._chunks(step)
             if step.fault is None:
-                return
+                if stop == self._stop or step.end >= self._stop:
+                    return
+                at = step.end
+                continue
             fault = Damage(span.path, step.fault[0], None, *step.fault[1:])
             if span.last:
                 self.fault = fault
@@ -116,7 +160,13 @@ class FileWalk:
 
     def _step(self, at: int, stop: int, check_crc: bool) -> Extractor:
         return Extractor(
-            self._log.map, self._span.file_start, at, stop, tags=self._tags, check_crc=check_crc, queues=self._queues
+            self._log.map,
+            self._span.file_start,
+            at,
+            stop,
+            tags=self._tags.at(at),
+            check_crc=check_crc,
+            queues=self._queues,
         )
 
     def _chunks(self, step: Extractor) -> Iterator[npt.NDArray[Any]]:
@@ -150,7 +200,7 @@ class LogEntries(Closable):
     `damage`: what was found by the walks, as far as they were run, by phy offset.
     """
 
-    def __init__(self, spans: Sequence[LogSpan], *, tags: bool) -> None:
+    def __init__(self, spans: Sequence[LogSpan], *, tags: Tags) -> None:
         self.spans = list(spans)
         self.tags = tags
         self.damage: dict[int, Damage] = {}

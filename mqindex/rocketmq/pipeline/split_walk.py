@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from mqindex._native.commit_log import find_frame
 from mqindex.files.mapped_file import MappedFile
-from mqindex.rocketmq.log.log_entries import Damage, FileWalk, LogSpan
+from mqindex.rocketmq.log.log_entries import Damage, FileWalk, LogSpan, Tags
 
 __all__ = ["SplitRange", "SplitWalk", "counts", "walk_split"]
 
@@ -21,7 +21,7 @@ class SplitRange:
     start: int
     stop: int
     resync: bool
-    tags: bool
+    tags: Tags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

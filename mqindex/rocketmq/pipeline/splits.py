@@ -11,7 +11,7 @@ from mqindex.engines import Engine
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.log.expiry import expired_finding, still_there
-from mqindex.rocketmq.log.log_entries import Damage, LogSpan
+from mqindex.rocketmq.log.log_entries import Damage, LogSpan, Tags
 from mqindex.rocketmq.pipeline import stages
 from mqindex.rocketmq.pipeline.queue_stages import UnitRun
 from mqindex.rocketmq.pipeline.split_walk import SplitWalk
@@ -103,7 +103,7 @@ def cut(
     stretch: Stretch,
     split_size: int,
     *,
-    tags: bool,
+    tags: Tags,
     out: str | None,
     index: bool = True,
     rules: QueueRules | None = None,

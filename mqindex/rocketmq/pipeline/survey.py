@@ -18,9 +18,9 @@ from mqindex.report import Finding, Report, Value
 from mqindex.rocketmq import catalogue, layout, store
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.log.expiry import read_again
-from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan
+from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan, Tags
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames, survey_directories
-from mqindex.rocketmq.options import DEFAULTS, StoreOptions, tags_indexed
+from mqindex.rocketmq.options import DEFAULTS, StoreOptions
 from mqindex.rocketmq.pipeline.log_gone import find_log_gone
 from mqindex.rocketmq.pipeline.queue_survey import QueueSurvey, survey_queues
 from mqindex.rocketmq.pipeline.version_survey import Version, log_traces, survey_version
@@ -65,9 +65,9 @@ class Survey:
     held: bool = False
 
     @property
-    def tags(self) -> bool:
-        """Whether TAGS give entries, by the broker's version."""
-        return tags_indexed(self.version.number)
+    def tags(self) -> Tags:
+        """Where TAGS give entries, by the version of the broker that was there."""
+        return self.version.tags
 
     @property
     def min_phy_offset(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,22 +17,18 @@ from mqindex.errors import FormatError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Value
-from mqindex.rocketmq.index.compare import first_in_log, next_entry
-from mqindex.rocketmq.index.compare_moved import end_agrees
 from mqindex.rocketmq.index.geometry import Geometry
-from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.layout import MAGIC_MESSAGE_V2
 from mqindex.rocketmq.log.body import INNER_BATCH
-from mqindex.rocketmq.log.expiry import was_deleted
 from mqindex.rocketmq.log.log_columns import as_columns, column_scanner
-from mqindex.rocketmq.log.log_entries import LogEntries, LogSpan
+from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, LogSpan, Tags
 from mqindex.rocketmq.log.log_scan import first_frame
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
-from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.options import StoreOptions, tags_indexed
+from mqindex.rocketmq.pipeline.tags_survey import IndexedTags
 
 __all__ = ["LogTraces", "Version", "log_traces", "survey_version"]
 
-_SAMPLE = 1000  # entries
 _SAMPLE_BYTES = 4 << 20
 _SINCE_5_4 = ("rocksdbstore",)
 _SINCE_5_0 = ("abort.bak", "timerwheel", "timerlog", "batchconsumequeue", "compaction")
@@ -45,12 +41,13 @@ _SEPARATOR = 2
 class Version:
     """`number`: a version with the rules that are applied. `reported`: what is known, for reports.
 
-    `known`: it is certain whether TAGS give entries.
+    `known`: it is certain whether TAGS give entries. `tags`: where they do, by the version that was there.
     """
 
     number: str
     reported: Value
     known: bool
+    tags: Tags = NO_TAGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +66,27 @@ def survey_version(
     options: StoreOptions, spans: Sequence[LogSpan], index_files: Sequence[str], pair: Geometry, traces: LogTraces
 ) -> Version:
     """The version given, else the one that the files show, else the rules before 5.4, which are then not `known`."""
+    indexed = IndexedTags(index_files, spans, pair)
+    newest = _newest(options, indexed, traces)
+    tags = indexed.all(tags_indexed(newest.number))
+    if tags in (ALL_TAGS, NO_TAGS):
+        return replace(newest, tags=tags)
+    changed = f"whether TAGS are indexed changes at phy offset {' and '.join(map(str, filter(None, tags.changes)))}"
+    source = newest.reported.source
+    return replace(newest, tags=tags, reported=Value(newest.reported.value, f"{source}; {changed}"))
+
+
+def _newest(options: StoreOptions, indexed: IndexedTags, traces: LogTraces) -> Version:
     given = options.value("broker_version")
     if given is not None:
         return Version(given.value, given, known=True)
     new = _trace_of_5(options.root, traces)
     number, before = (_NEW, "5.0 to 5.3") if new else (_OLD, "before 5.4")
-    for path in reversed(index_files):
-        agreeing = [tags for tags in (False, True) if _agrees(path, spans, pair, tags)]
-        if len(agreeing) == 1:
-            source = f"inferred from {os.path.basename(path)}"
-            reported = Value("5.4 or newer" if agreeing[0] else before, source)
-            return Version(_TAGS if agreeing[0] else number, reported, known=True)
+    shown = indexed.newest()
+    if shown is not None:
+        source = f"inferred from {os.path.basename(shown[1])}"
+        reported = Value("5.4 or newer" if shown[0] else before, source)
+        return Version(_TAGS if shown[0] else number, reported, known=True)
     newest = next((name for name in _SINCE_5_4 if disk.is_there(os.path.join(options.root, name))), None)
     if newest is not None:
         return Version(_TAGS, Value("5.4 or newer", f"inferred from {newest}/"), known=True)
@@ -139,16 +146,3 @@ def _traces(log: MappedFile, span: LogSpan) -> LogTraces:
             topics = batch["topic"].to_pylist()
             batch_topics.update(topics[row] for row in inner)
     return LogTraces(unseparated > 0 and not separated, since_5_1, frozenset(batch_topics))
-
-
-def _agrees(path: str, spans: Sequence[LogSpan], pair: Geometry, tags: bool) -> bool:
-    try:
-        with (
-            IndexFile.open_known(path, pair) as index,
-            LogEntries(spans, tags=tags) as log,
-        ):
-            return first_in_log(index, log) < next_entry(index) and end_agrees(index, log, _SAMPLE)
-    except (MQIndexError, OSError) as error:
-        if isinstance(error, FileNotFoundError) and was_deleted(error):
-            raise  # by a broker; the survey begins again
-        return False

@@ -99,7 +99,7 @@ class StoreWriter(Closable):
                 options.commitlog,
                 self.index,
                 self.queues,
-                tags=found.tags,
+                tags=found.tags.newest,
                 rules=rules,
                 start=_first_to_dispatch(options, self.index, self.queues, found),
                 batch_topics=batch_topics,
@@ -304,10 +304,10 @@ def _first_to_dispatch(
 
     An index that reaches further counts if the messages between go to no queue; otherwise they are dispatched again.
     """
-    of_queues = dispatched_offset(options.commitlog, None, queues, tags=found.tags, rules=found.queues.rules)
-    of_both = dispatched_offset(options.commitlog, index, queues, tags=found.tags, rules=found.queues.rules)
+    of_queues = dispatched_offset(options.commitlog, None, queues, tags=found.tags.newest, rules=found.queues.rules)
+    of_both = dispatched_offset(options.commitlog, index, queues, tags=found.tags.newest, rules=found.queues.rules)
     if of_queues < of_both:
-        log = GrowingLog(options.commitlog, of_queues, tags=found.tags, queues=found.queues.rules.table())
+        log = GrowingLog(options.commitlog, of_queues, tags=found.tags.newest, queues=found.queues.rules.table())
         with contextlib.closing(log):
             while log.phy_offset < of_both:
                 at = log.phy_offset
