@@ -107,7 +107,7 @@ def _survey(options: StoreOptions) -> Survey:
         ),
         queues=survey_queues(options, version.number, traces.batch_topics),
         index_directories=tuple(directories),
-        log_gone=find_log_gone(options, files, spans, chosen.value),
+        log_gone=find_log_gone(options, files, spans),
     )
 
 
@@ -187,7 +187,7 @@ def _log_files(options: StoreOptions) -> list[LogFile]:
     try:
         files, skipped = survey_directories(directories)
     except FileNotFoundError:
-        if find_log_gone(options, (), (), None) is None:
+        if find_log_gone(options, (), ()) is None:
             store.require_parts(options.root)
             raise
         return []
