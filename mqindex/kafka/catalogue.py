@@ -176,6 +176,8 @@ TRANSACTION_INDEX_VERSION = Kind("transaction-index-version", "error",
     "An entry has a version that no broker writes, and a broker fails to load it.", _REPAIR)
 TRANSACTION_INDEX_ORDER = Kind("transaction-index-order", "error",
     "Entries are not in order.", _REPAIR)
+TRANSACTION_INDEX_RANGE = Kind("transaction-index-range", "error",
+    "An entry's offset is negative, or it begins after it ends: no broker writes that.", _REPAIR)
 TRANSACTION_INDEX_OFFSET = Kind("transaction-index-offset", "error",
     "An entry's transaction ends before the segment begins; a broker recovers the segment.", _REPAIR)
 TRANSACTION_INDEX_MISSING = Kind("transaction-index-missing", "error",
@@ -189,6 +191,8 @@ TRANSACTION_INDEX_UNKNOWN = Kind("transaction-index-unknown", "error",
     f"it hides records that were committed; {_REPAIR}")
 TRANSACTION_GONE = replace(TRANSACTION_INDEX_UNKNOWN, severity="warning",
     hint="nothing of it is in the log any more")
+TRANSACTION_ELSEWHERE = replace(TRANSACTION_INDEX_UNKNOWN,
+    hint=f"the log has something else where its abort marker must have been; {_REPAIR}")
 TRANSACTION_INDEX_FIRST_OFFSET = Kind("transaction-index-first-offset", "error",
     "An entry begins after its transaction, whose first records consumers get though they were aborted.",
     _REPAIR)
@@ -197,6 +201,9 @@ TRANSACTION_CLEANED = replace(TRANSACTION_INDEX_FIRST_OFFSET, severity="info",
 TRANSACTION_INDEX_LAST_STABLE_OFFSET = Kind("transaction-index-last-stable-offset", "error",
     "An entry says that no transaction was open where one was, and a search may end too early.",
     f"a search may end too early; {_REPAIR}")
+LAST_STABLE_OFFSET_OF_GONE = replace(TRANSACTION_INDEX_LAST_STABLE_OFFSET,
+    hint="nothing of its transaction is in the log any more, and a search may end too early; "
+         "`mqindex repair` writes the file from the log, without it")
 LAST_STABLE_OFFSET_EARLIER = replace(TRANSACTION_INDEX_LAST_STABLE_OFFSET, severity="warning", hint=None)
 LAST_STABLE_OFFSET_OF_FOLLOWER = replace(TRANSACTION_INDEX_LAST_STABLE_OFFSET, severity="info",
     hint="as a follower writes it")

@@ -37,12 +37,13 @@ __all__ = [
 @dataclass(slots=True)
 class Replayed:
     """The transactions of a partition: of each segment those that were `aborted` in it, and how many were `committed`;
-    the producers and first offsets of those that are `open` at the end.
+    the producers and first offsets of those that are `open` at the end; `lone` abort markers, as `Replay` has them.
     """
 
     aborted: list[list[AbortedTxn]] = field(default_factory=list)
     committed: list[int] = field(default_factory=list)
     open: dict[int, int] = field(default_factory=dict)
+    lone: list[AbortedTxn] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -123,11 +124,12 @@ def replay(engine: Engine, partition: Partition, events: Sequence[Any], readable
     for number, files in enumerate(partition.segments):
         if number and not readable[number - 1]:
             begun = run_one(engine, _open_at, (partition, files.base_offset), "read a snapshot")
+            done.lone += going.lone
             going = Replay(begun)
         before = going.committed
         done.aborted.append(going.run(events[number]))
         done.committed.append(going.committed - before)
-    done.open = going.open
+    done.open, done.lone = going.open, done.lone + going.lone
     return done
 
 
@@ -151,7 +153,8 @@ def _diagnosed(
         for segment, expected in zip(segments, replayed.aborted, strict=True)
         if segment.readable and (segment.transactions or b"") != aborted_bytes(expected)
     ]
-    markers = Markers(events if wrong else [], max((one.last_offset or 0 for one in segments), default=0) + 1)
+    end = max((one.last_offset or 0 for one in segments), default=0) + 1
+    markers = Markers(events if wrong else [], end, replayed.lone)
     for segment, expected in wrong:
         _check_transactions(segment, expected, markers, partition.log_start)
     for segment in segments:
@@ -168,8 +171,9 @@ def _diagnosed(
 def _check_transactions(segment: CheckedSegment, expected: list[AbortedTxn], markers: Markers, log_start: int) -> None:
     path = segment.files.place_of(IndexKind.TRANSACTION)
     found = check_transactions(
-        path, segment.transactions, expected, markers, open_end=segment.open, log_start=log_start
-    )
+        path, segment.transactions, expected, markers,
+        base_offset=segment.files.base_offset, open_end=segment.open, log_start=log_start,
+    )  # fmt: skip
     segment.findings += found
     if any(finding.severity == "error" for finding in found):
         segment.wrong.add(IndexKind.TRANSACTION)

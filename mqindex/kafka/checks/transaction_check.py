@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from mqindex.files.regular import regular
 from mqindex.kafka import catalogue
 from mqindex.kafka.index.transaction_index import AbortedTxn, read_aborted
 from mqindex.kafka.layout import IndexKind
-from mqindex.kafka.partition.transactions import ABORT, BEGIN, EVENT
+from mqindex.kafka.partition.transactions import ABORT, BEGIN, COMMIT, EVENT
 from mqindex.report import Finding
 
 __all__ = ["Markers", "check_transactions", "check_transactions_alone", "refused_version"]
@@ -26,30 +27,62 @@ _ENTRY_SIZE = IndexKind.TRANSACTION.entry_size
 class Markers:
     """Where each producer's transactions of a partition ended and began, from the events of all its segments.
 
-    `end`: the offset after the log's last record.
+    `end`: the offset after the log's last record. `lone`: abort markers of which nothing but the marker is there.
     """
 
-    def __init__(self, events: Sequence[npt.NDArray[Any]], end: int) -> None:
+    def __init__(self, events: Sequence[npt.NDArray[Any]], end: int, lone: Sequence[AbortedTxn] = ()) -> None:
         self.end = end
-        self._ends: dict[int, dict[int, int]] = {}
-        self.begins: set[int] = set()
-        for producer, offset, kind in np.concatenate([*events, np.empty(0, EVENT)]).tolist():
+        self._stable = {(txn.producer_id, txn.last_offset): txn.last_stable_offset for txn in lone}
+        self._ends: dict[int, list[tuple[int, int]]] = {}  # producer -> offsets and kinds
+        self._begins: dict[int, list[int]] = {}
+        rows = np.concatenate([*events, np.empty(0, EVENT)])
+        rows = rows[np.argsort(rows["offset"], kind="stable")]
+        self._offsets, self._all_begins = set(rows["offset"].tolist()), rows["offset"][rows["kind"] == BEGIN].tolist()
+        for producer, offset, kind in rows.tolist():
             if kind == BEGIN:
-                self.begins.add(offset)
+                self._begins.setdefault(producer, []).append(offset)
             else:
-                self._ends.setdefault(producer, {})[offset] = kind
-
-    def at(self, producer: int, offset: int) -> int | None:
-        """What a marker of this producer says there; None: there is none."""
-        return self._ends.get(producer, {}).get(offset)
+                self._ends.setdefault(producer, []).append((offset, kind))
 
     def began_in(self, start: int, stop: int) -> bool:
         """Whether a transaction began in [start, stop)."""
-        return any(start <= offset < stop for offset in self.begins)
+        return _any_in(self._all_begins, start, stop)
 
-    def any_in(self, producer: int, start: int, stop: int) -> bool:
+    def ended_in(self, producer: int, start: int, stop: int) -> bool:
         """Whether a transaction of this producer ended in [start, stop)."""
-        return any(start <= offset < stop for offset in self._ends.get(producer, ()))
+        end = self._next_end(producer, start)
+        return end is not None and end[0] < stop
+
+    def hides(self, txn: AbortedTxn) -> bool:
+        """Whether an entry hides records that were committed: a consumer leaves out all that its producer wrote, from
+        its first offset to the next abort marker.
+        """
+        end = self._next_end(txn.producer_id, txn.first_offset)
+        if end is None:
+            return False
+        offset, kind = end
+        if offset > txn.last_offset:
+            return kind == COMMIT and _any_in(self._begins.get(txn.producer_id, []), txn.first_offset, offset)
+        return offset < txn.last_offset or kind != ABORT
+
+    def has_another_at(self, txn: AbortedTxn) -> bool:
+        """Whether the log has something else where the abort marker of an entry must have been."""
+        end = self._next_end(txn.producer_id, txn.last_offset)
+        return txn.last_offset in self._offsets and (end is None or end[0] != txn.last_offset)
+
+    def stable_at(self, txn: AbortedTxn) -> int:
+        """The last stable offset at the end of a transaction of which the log shows no more than its abort marker."""
+        return self._stable.get((txn.producer_id, txn.last_offset), txn.last_offset + 1)
+
+    def _next_end(self, producer: int, offset: int) -> tuple[int, int] | None:
+        ends = self._ends.get(producer, [])
+        at = bisect_left(ends, (offset, BEGIN))
+        return ends[at] if at < len(ends) else None
+
+
+def _any_in(offsets: Sequence[int], start: int, stop: int) -> bool:
+    at = bisect_left(offsets, start)
+    return at < len(offsets) and offsets[at] < stop
 
 
 def check_transactions(
@@ -58,6 +91,7 @@ def check_transactions(
     expected: Sequence[AbortedTxn],
     markers: Markers,
     *,
+    base_offset: int,
     open_end: bool,
     log_start: int = 0,
 ) -> list[Finding]:
@@ -69,24 +103,23 @@ def check_transactions(
     may have removed since. Neither misleads a consumer, as long as no transaction began in between: a search that ends
     at the entry would miss that one (Kafka 4.1.0 `TransactionIndex.collectAbortedTxns`). Of many findings of one kind
     the first is reported, with their number.
+
+    An entry may outlive its transaction: the cleaner removes the batches first, then marker and entry together, and
+    0.11.0 the marker before the entry. Older brokers wrote one also for a marker without batches, beginning there.
+    Source: Kafka 0.11.0, 2.0 and 4.1.0 `CleanedTransactionMetadata.onControlBatchRead`, `ProducerAppendInfo`.
     """
-    return _first_of_each(_findings(path, data, expected, markers, open_end, log_start))
+    early = _before(path, read_aborted(data or b""), base_offset)
+    return _first_of_each([*_findings(path, data, expected, markers, open_end, log_start), *early])
 
 
 def check_transactions_alone(path: str, base_offset: int) -> tuple[list[Finding], int]:
-    """Findings of a `.txnindex` without its log, and how many entries it has: length, versions, order, and that none
-    ends before the segment begins, for which a broker recovers the segment.
+    """Findings of a `.txnindex` without its log, and how many entries it has: length, versions, offsets and order, and
+    that none ends before the segment begins, for which a broker recovers the segment.
     """
     with open(path, "rb", opener=regular) as file:
         data = file.read()
     entries = read_aborted(data)
-    kind, expected = catalogue.TRANSACTION_INDEX_OFFSET, f"{base_offset} or more"
-    early = [
-        kind.finding(path, number * _ENTRY_SIZE, "last_offset", expected, txn.last_offset)
-        for number, txn in enumerate(entries)
-        if txn.last_offset < base_offset
-    ]
-    return _first_of_each([*_shape(path, data, entries), *early]), len(entries)
+    return _first_of_each([*_shape(path, data, entries), *_before(path, entries, base_offset)]), len(entries)
 
 
 def refused_version(data: bytes, base_offset: int) -> int | None:
@@ -127,7 +160,7 @@ def _findings(
         at = number * _ENTRY_SIZE
         wanted = known.get((txn.producer_id, txn.last_offset))
         if wanted is None:
-            yield _unknown(path, at, txn, markers, log_start)
+            yield from _unknown(path, at, txn, markers, log_start)
         else:
             found.add((txn.producer_id, txn.last_offset))
             yield from _compare(path, at, txn, wanted, markers, log_start)
@@ -145,6 +178,12 @@ def _shape(path: str, data: bytes, entries: Sequence[AbortedTxn]) -> Iterator[Fi
         at = number * _ENTRY_SIZE
         if txn.version != 0:
             yield catalogue.TRANSACTION_INDEX_VERSION.finding(path, at, "version", 0, txn.version)
+        if not 0 <= txn.first_offset <= txn.last_offset:
+            expected = f"0..{txn.last_offset}"
+            yield catalogue.TRANSACTION_INDEX_RANGE.finding(path, at + 10, "first_offset", expected, txn.first_offset)
+        if txn.last_stable_offset < 0:
+            got = txn.last_stable_offset
+            yield catalogue.TRANSACTION_INDEX_RANGE.finding(path, at + 26, "last_stable_offset", "0 or more", got)
         if txn.last_offset <= last:
             expected = f"more than {last}"
             yield catalogue.TRANSACTION_INDEX_ORDER.finding(path, at, "last_offset", expected, txn.last_offset)
@@ -163,14 +202,28 @@ def _missing(path: str, data: bytes | None, missing: Sequence[AbortedTxn], open_
     yield kind.finding(path, expected=expected, got=got)
 
 
-def _unknown(path: str, at: int, txn: AbortedTxn, markers: Markers, log_start: int) -> Finding:
-    """An entry of a transaction that the log does not show aborted there: harmless where nothing of it is left."""
-    said = markers.at(txn.producer_id, txn.last_offset)
-    misleads = txn.last_offset >= log_start and (
-        said not in (None, ABORT) or markers.any_in(txn.producer_id, txn.first_offset, txn.last_offset)
-    )
-    kind = catalogue.TRANSACTION_INDEX_UNKNOWN if misleads else catalogue.TRANSACTION_GONE
-    return kind.finding(path, at, None, "a transaction that was aborted", _said(txn))
+def _before(path: str, entries: Sequence[AbortedTxn], base_offset: int) -> Iterator[Finding]:
+    """Entries that end before the segment begins."""
+    kind, expected = catalogue.TRANSACTION_INDEX_OFFSET, f"{base_offset} or more"
+    for number, txn in enumerate(entries):
+        if txn.last_offset < base_offset:
+            yield kind.finding(path, number * _ENTRY_SIZE, "last_offset", expected, txn.last_offset)
+
+
+def _unknown(path: str, at: int, txn: AbortedTxn, markers: Markers, log_start: int) -> Iterator[Finding]:
+    """An entry of a transaction that the log does not show aborted there: harmless where nothing of it is left, and
+    where it ends no search that must go on.
+    """
+    kind = catalogue.TRANSACTION_GONE
+    if txn.last_offset >= log_start and markers.hides(txn):
+        kind = catalogue.TRANSACTION_INDEX_UNKNOWN
+    elif txn.last_offset >= log_start and markers.has_another_at(txn):
+        kind = catalogue.TRANSACTION_ELSEWHERE
+    yield kind.finding(path, at, None, "a transaction that was aborted", _said(txn))
+    stable = markers.stable_at(txn)
+    if txn.last_offset < markers.end and _is_early(txn, stable, markers, log_start):  # else the log was cut by a crash
+        kind, got = catalogue.LAST_STABLE_OFFSET_OF_GONE, txn.last_stable_offset
+        yield kind.finding(path, at + 26, "last_stable_offset", f"{stable} or less", got)
 
 
 def _compare(
@@ -179,20 +232,28 @@ def _compare(
     if txn.first_offset != expected.first_offset:
         hides = txn.last_offset >= log_start and (
             txn.first_offset > expected.first_offset
-            or markers.any_in(txn.producer_id, txn.first_offset, expected.first_offset)
+            or markers.ended_in(txn.producer_id, txn.first_offset, expected.first_offset)
         )
         kind = catalogue.TRANSACTION_INDEX_FIRST_OFFSET if hides else catalogue.TRANSACTION_CLEANED
         yield kind.finding(path, at + 10, "first_offset", expected.first_offset, txn.first_offset)
-    stable = txn.last_stable_offset
-    if stable != expected.last_stable_offset:
-        early = stable > max(expected.last_stable_offset, log_start)
-        end = expected.last_offset + 1
-        alone = expected.last_stable_offset == end and not markers.began_in(end, stable)
-        followed = early and alone and stable <= markers.end
-        kind = catalogue.TRANSACTION_INDEX_LAST_STABLE_OFFSET if early else catalogue.LAST_STABLE_OFFSET_EARLIER
-        if followed:
+    stable = expected.last_stable_offset
+    if txn.last_stable_offset != stable:
+        kind = catalogue.LAST_STABLE_OFFSET_EARLIER
+        if _is_early(txn, stable, markers, log_start):
+            kind = catalogue.TRANSACTION_INDEX_LAST_STABLE_OFFSET
+        elif txn.last_stable_offset > max(stable, log_start):
             kind = catalogue.LAST_STABLE_OFFSET_OF_FOLLOWER
-        yield kind.finding(path, at + 26, "last_stable_offset", expected.last_stable_offset, stable)
+        yield kind.finding(path, at + 26, "last_stable_offset", stable, txn.last_stable_offset)
+
+
+def _is_early(txn: AbortedTxn, expected: int, markers: Markers, log_start: int) -> bool:
+    """Whether a search may end too early at an entry: one that is not as a follower writes it.
+
+    `expected`: the last stable offset that the log shows.
+    """
+    stable, end = txn.last_stable_offset, txn.last_offset + 1
+    followed = expected == end and stable <= markers.end and not markers.began_in(end, stable)
+    return stable > max(expected, log_start) and not followed
 
 
 def _said(txn: AbortedTxn) -> str:

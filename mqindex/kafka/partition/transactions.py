@@ -109,6 +109,8 @@ def _after_varint(data: bytes, at: int) -> int:
 class Replay:
     """The open transactions of a partition, which of them each abort marker ends, and how many were `committed`.
 
+    `lone`: abort markers of which nothing but the marker is there, as transactions that begin at their end.
+
     Notes
     -----
     Source: Kafka 4.1.0 `ProducerAppendInfo.append`, `ProducerStateManager.lastStableOffset`, `completeTxn`.
@@ -126,6 +128,7 @@ class Replay:
     def __init__(self, begun: OpenTransactions = ()) -> None:
         self.open: dict[int, int] = dict(begun)
         self.committed = 0
+        self.lone: list[AbortedTxn] = []
         self._by_offset = sorted((offset, producer) for producer, offset in self.open.items())
 
     def run(self, events: npt.NDArray[Any]) -> list[AbortedTxn]:
@@ -137,6 +140,8 @@ class Replay:
                 if first is None:
                     self.open[producer] = offset
                     bisect.insort(self._by_offset, (offset, producer))
+            elif first is None and kind == ABORT:
+                self.lone.append(AbortedTxn(producer, offset, offset, self._oldest_but(producer, offset + 1)))
             elif first is not None and kind in (ABORT, COMMIT):
                 if kind == ABORT:
                     aborted.append(AbortedTxn(producer, first, offset, self._oldest_but(producer, offset + 1)))
