@@ -237,6 +237,9 @@ RECOVERY_POINTS = Kind("offset-checkpoint", "warning",
     "after an unclean stop a broker reads every segment; delete the file")
 LOG_START_OFFSETS = replace(RECOVERY_POINTS,
     hint="a broker starts every log at its first segment; delete the file")
+PRODUCER_SNAPSHOT = Kind("producer-snapshot", "warning",
+    "A snapshot of the producers' state cannot be read: a broker takes an older one, and the log from there on.",
+    "a broker that starts deletes it, and knows no more of producers than an older one and the log show")
 ORPHAN_INDEX = Kind("orphan-index", "warning",
     "An index has no log; a broker deletes it when it starts.",
     "it has no log; the broker deletes it when it starts")

@@ -6,6 +6,8 @@ import os
 import struct
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from mqindex.engines import LocalEngine
 from mqindex.kafka import repair, verify
 from mqindex.report import Report, Start
 from tests.support.golden_kafka import PARTITION_CASES, PartitionCase
-from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
+from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter, crc32c
 
 ONE = LocalEngine(1)
 PROPERTIES = (
@@ -46,6 +48,23 @@ def look(log_dir: Path) -> tuple[Report, Start]:
     report = verify(log_dir, engine=ONE)
     assert report.start is not None
     return report, report.start
+
+
+@contextmanager
+def held(lock: Path) -> Iterator[int]:
+    """Another process holds a lock file; its number."""
+    lock.touch()
+    code = (
+        "import fcntl, sys; file = open(sys.argv[1], 'r+b'); fcntl.lockf(file, fcntl.LOCK_EX, 1, 0); "
+        "print(flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as broker:
+        assert broker.stdout is not None
+        broker.stdout.readline()
+        yield broker.pid
+        broker.communicate()
 
 
 def names(paths: tuple[str, ...]) -> list[str]:
@@ -248,25 +267,33 @@ def test_leftovers_and_orphans_are_deleted(log_dir: Path) -> None:
     assert names(look(log_dir)[1].deletes) == [f"{1:020d}.log.deleted", f"{2:020d}.index"]
 
 
+@pytest.mark.parametrize("spoil", [lambda data: data[:-1], lambda data: b"", lambda data: data[:-1] + b"\1"])
+def test_a_snapshot_that_no_broker_reads_is_told(spoil: Callable[[bytes], bytes], log_dir: Path) -> None:
+    """A broker takes an older one, and what only this one knew is forgotten."""
+    body = struct.pack(">iqhiqiqiq", 1, 5, 0, 0, 12, 0, 0, 0, -1)
+    good = struct.pack(">hI", 1, crc32c(body)) + body
+    path = log_dir / "topic-0" / f"{13:020d}.snapshot"
+    path.write_bytes(good)
+    assert look(log_dir)[0].findings == []
+    path.write_bytes(spoil(good))
+    for report in (look(log_dir)[0], repair(log_dir, engine=ONE)):
+        assert [(one.severity, one.kind, one.path) for one in report.findings] == [
+            ("warning", "producer-snapshot", str(path))
+        ]
+    with held(log_dir / ".lock"):  # it may be about to be complete
+        assert look(log_dir)[0].findings == []
+
+
 # ---- who holds it
 
 
 def test_who_holds_the_lock_is_told(log_dir: Path) -> None:
     (log_dir / ".lock").touch()
     assert look(log_dir)[1].lock == "free"
-    code = (
-        "import fcntl, sys; file = open(sys.argv[1], 'r+b'); fcntl.lockf(file, fcntl.LOCK_EX, 1, 0); "
-        "print(flush=True); sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(log_dir / ".lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as broker:
-        assert broker.stdout is not None
-        broker.stdout.readline()
+    with held(log_dir / ".lock") as pid:
         _, start = look(log_dir)
-        assert (start.lock, start.lock_pid) == ("held", broker.pid)
+        assert (start.lock, start.lock_pid) == ("held", pid)
         assert start.lock_holder
-        broker.communicate()
 
 
 def test_one_file_has_no_start(log_dir: Path) -> None:

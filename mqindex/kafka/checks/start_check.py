@@ -1,7 +1,7 @@
 """What a broker's next start would do with a log dir or a partition: would it start, what would it cut and delete?
 
 Source: Kafka 4.1.0 `LogManager.loadLogs`, `LogLoader.load`, `UnifiedLog.parseTopicPartitionName`, `MetaProperties`,
-`CheckpointFile`, `PartitionMetadataReadBuffer`, `LogFileUtils.offsetFromFile`.
+`CheckpointFile`, `PartitionMetadataReadBuffer`, `LogFileUtils.offsetFromFile`, `ProducerStateManager.loadFromSnapshot`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind
 from mqindex.kafka.partition.leader_epochs import read_epochs
 from mqindex.kafka.partition.offset_checkpoint import Offsets, read_offsets
 from mqindex.kafka.partition.partition_files import PartitionFiles, list_segments, partition_name
+from mqindex.kafka.partition.producer_state import read_snapshot
 from mqindex.kafka.partition.survey import Survey
 from mqindex.report import Finding, Kind, Obstacle
 
@@ -70,6 +71,8 @@ def look_at_start(found: Survey) -> StartFiles:
             files = list_segments(partition.path)
             partitions.append(files)
             _look_at_partition(files, look)
+            if held.state != "held" or held.pid == os.getpid():  # else a broker may be writing one
+                _look_at_snapshots(files, look)
     shut = shut_files(found.log_dir, partitions, single=found.single)
     if shut is not None:
         look.obstacles.append(shut[0])
@@ -157,6 +160,15 @@ def _look_at_partition(files: PartitionFiles, look: StartFiles) -> None:
     metadata = os.path.join(path, "partition.metadata")
     for reason in _wrong_metadata(metadata):
         look.stop(catalogue.PARTITION_METADATA, metadata, reason, brokers="from 2.8 on")
+
+
+def _look_at_snapshots(files: PartitionFiles, look: StartFiles) -> None:
+    for path in files.snapshots.values():
+        try:
+            read_snapshot(path)
+        except CorruptIndexError as error:
+            found = catalogue.PRODUCER_SNAPSHOT.finding(path, error.at, error.field, error.expected, error.got)
+            look.findings.append(found)
 
 
 def _is_long(text: str) -> bool:
