@@ -127,6 +127,25 @@ def test_a_cleaned_segment_is_read_again(partition: Path) -> None:
 
 
 @every_way
+def test_segments_that_the_cleaner_merged_meanwhile_do_not_overlap(how: str, partition: Path, tmp_path: Path) -> None:
+    """The first one is the merged one already when it is read, the second is read before it goes."""
+    first, second = sorted(partition.glob("*.log"))[:2]
+    first.write_bytes(first.read_bytes() + second.read_bytes())
+    rebuild(partition, tmp_path / "out", index_interval_bytes=60)
+    for path in (tmp_path / "out").glob(f"{first.stem}.*"):
+        path.rename(partition / path.name)
+
+    def remove() -> None:
+        for path in [second, *partition.glob(f"{second.stem}.*index")]:
+            DELETIONS[how](path)
+
+    report = verify(partition, index_interval_bytes=60, engine=LocalEngine(1))
+    assert "segment-overlap" in {one.kind for one in report.findings}
+    report = verify(partition, engine=Expiring("check the segments", remove), index_interval_bytes=60)
+    assert [(one.severity, one.kind) for one in report.findings] == [("info", "segments-gone")]
+
+
+@every_way
 def test_what_is_open_is_read_to_its_end(how: str, partition: Path) -> None:
     with PartitionLog.open(partition) as log:
         wanted = log.read(10)["offset"].tolist(), log.offset_for_timestamp(FIRST_TIME)

@@ -11,7 +11,7 @@ from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
 from mqindex.kafka import catalogue
-from mqindex.kafka.checks.partition_check import known_epochs, overlaps
+from mqindex.kafka.checks.partition_check import known_epochs, overlapped, overlaps, those_gone
 from mqindex.kafka.checks.segment_check import CheckedSegment, SegmentCheck, check_segment
 from mqindex.kafka.checks.segment_count import plan_counting
 from mqindex.kafka.checks.transaction_check import Markers, check_transactions
@@ -144,6 +144,7 @@ def _open_at(item: tuple[Partition, int]) -> OpenTransactions:
 def _diagnosed(
     engine: Engine, partition: Partition, segments: list[CheckedSegment], epochs: Epochs, unread: list[Finding]
 ) -> DiagnosedPartition:
+    segments = _without_merged(engine, segments)
     events = [segment.events for segment in segments]
     replayed = replay(engine, partition, events, [segment.readable for segment in segments])
     missed = [segment.files for segment in segments if segment.gone]
@@ -166,6 +167,13 @@ def _diagnosed(
     done.findings += unread + check_epochs([(segment.files.log, segment.epochs) for segment in segments], epochs)
     done.findings += differing_indexes(partition.path, segments)
     return done
+
+
+def _without_merged(engine: Engine, segments: list[CheckedSegment]) -> list[CheckedSegment]:
+    """What a broker's cleaner merged into an earlier segment, after it was read, counts as gone: it is in both."""
+    logs = overlapped(segments)
+    merged = run_one(engine, those_gone, logs, "look for merged segments") if logs else set()
+    return [CheckedSegment(one.files, gone=True) if one.files.log in merged else one for one in segments]
 
 
 def _check_transactions(segment: CheckedSegment, expected: list[AbortedTxn], markers: Markers, log_start: int) -> None:
