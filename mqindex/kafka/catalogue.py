@@ -228,6 +228,10 @@ META_PROPERTIES = Kind("meta-properties", "error",
 PARTITION_METADATA = Kind("partition-metadata", "error",
     "A partition.metadata cannot be read: a broker puts the whole log dir offline.",
     f"{_OFFLINE}; restore it from a replica, where the topic has the same id")
+TOPIC_ID = Kind("topic-id", "warning",
+    "A partition has another topic id than the other partitions of its topic: a broker from 2.8 on does not serve one "
+    "with an id that the cluster does not know.",
+    "compare it with `kafka-topics.sh --describe`: a deleted topic had the same name, or the file is damaged")
 NOT_WRITABLE = Kind("not-writable", "error",
     "The owner of the newest segment has no permission to write a file or directory of the log dir, so a broker puts "
     "the log dir offline.",

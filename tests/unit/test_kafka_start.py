@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -171,6 +172,24 @@ def test_a_partitions_metadata_that_no_broker_reads_stops_it(content: str, log_d
     report, start = look(log_dir)
     assert [(each.brokers, Path(each.path).name) for each in start.obstacles] == [("from 2.8 on", "partition.metadata")]
     assert [finding.kind for finding in report.findings] == ["partition-metadata"]
+
+
+def test_a_partition_with_another_topic_id_is_told(log_dir: Path) -> None:
+    """A broker does not serve it: it takes it for one of a topic that was deleted."""
+    for number in (1, 2):
+        shutil.copytree(log_dir / "topic-0", log_dir / f"topic-{number}")
+    shutil.copytree(log_dir / "topic-0", log_dir / "other-0")
+    stray = shutil.copytree(log_dir / "topic-0", log_dir / f"topic-3.{32 * '0'}-stray")
+    for home in (log_dir / "other-0", stray):
+        (home / "partition.metadata").write_text(META.replace("eBh", "eBi"))
+    assert look(log_dir)[0].findings == []
+    other = log_dir / "topic-1" / "partition.metadata"
+    other.write_text(META.replace("eBh", "eBi"))
+    (finding,) = look(log_dir)[0].findings
+    assert (finding.severity, finding.kind, finding.path) == ("warning", "topic-id", str(other))
+    assert (finding.expected, finding.got) == (
+        "eBhZQWkgQB6Yh7vKbPQ1Sg, as 2 other partitions of topic", "eBiZQWkgQB6Yh7vKbPQ1Sg",
+    )  # fmt: skip
 
 
 def test_epochs_that_no_broker_reads_stop_it(log_dir: Path) -> None:

@@ -11,10 +11,11 @@ import binascii
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
+from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files import lock
 from mqindex.files.entries import leads_to_directory
@@ -66,13 +67,19 @@ def look_at_start(found: Survey) -> StartFiles:
         _look_at_properties(os.path.join(found.root, "meta.properties"), look)
     _look_at_checkpoints(found.log_dir, look)
     partitions: list[PartitionFiles] = []
+    topics: dict[str, list[tuple[str, bytes]]] = {}  # the files with an id, and the ids
     for partition in found.partitions:
         with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
             files = list_segments(partition.path)
             partitions.append(files)
-            _look_at_partition(files, look)
+            topic_id = _look_at_partition(files, look)
+            named = partition_name(partition.path)
+            if topic_id is not None and named is not None and named.state is None:
+                topics.setdefault(named.topic, []).append((_metadata_of(partition.path), topic_id))
             if held.state != "held" or held.pid == os.getpid():  # else a broker may be writing one
                 _look_at_snapshots(files, look)
+    for topic, ids in topics.items():
+        _compare_ids(topic, ids, look)
     shut = shut_files(found.log_dir, partitions, single=found.single)
     if shut is not None:
         look.obstacles.append(shut[0])
@@ -142,7 +149,8 @@ def _look_at_checkpoints(log_dir: str, look: StartFiles) -> None:
 # ---- a partition
 
 
-def _look_at_partition(files: PartitionFiles, look: StartFiles) -> None:
+def _look_at_partition(files: PartitionFiles, look: StartFiles) -> bytes | None:
+    """The topic's id, where there is one, is the answer."""
     path = files.directory
     look.deletes += [*files.leftovers, *files.orphans]
     for stray in (*files.skipped, *files.leftovers):
@@ -157,9 +165,11 @@ def _look_at_partition(files: PartitionFiles, look: StartFiles) -> None:
         read_epochs(path)
     except CorruptIndexError as error:
         look.obstacles.append(Obstacle(str(error.path), f"no checkpoint that a broker reads: {_OFFLINE}"))
-    metadata = os.path.join(path, "partition.metadata")
-    for reason in _wrong_metadata(metadata):
-        look.stop(catalogue.PARTITION_METADATA, metadata, reason, brokers="from 2.8 on")
+    try:
+        return _topic_id(_metadata_of(path))
+    except ValueError as error:
+        look.stop(catalogue.PARTITION_METADATA, _metadata_of(path), str(error), brokers="from 2.8 on")
+    return None
 
 
 def _look_at_snapshots(files: PartitionFiles, look: StartFiles) -> None:
@@ -175,22 +185,45 @@ def _is_long(text: str) -> bool:
     return re.fullmatch(r"[+-]?\d+", text, re.ASCII) is not None and -(2**63) <= int(text) < 2**63
 
 
-def _wrong_metadata(path: str) -> Iterator[str]:
+# ---- the topic of a partition
+
+
+def _metadata_of(partition: str) -> str:
+    return os.path.join(partition, "partition.metadata")
+
+
+def _topic_id(path: str) -> bytes | None:
+    """The id in a partition's metadata; None: there is no file. A `ValueError` says why a broker cannot read it."""
     try:
         with open(path, encoding="utf-8", errors="replace", opener=regular) as file:
             lines = [*file.read(_LARGEST).splitlines(), "", ""]
     except FileNotFoundError:
-        return
+        return None
     first, second = (re.split(r":\s+", line) for line in lines[:2])
     if len(first) != 2 or not re.fullmatch(r"[+-]?0+", first[1], re.ASCII):
-        yield f"expected version: 0, got {lines[0][:80]!r}"
-    elif len(second) != 2 or not _is_id(second[1]):
-        yield f"expected topic_id: and 22 characters, got {lines[1][:80]!r}"
+        raise ValueError(f"expected version: 0, got {lines[0][:80]!r}")
+    found = _uuid(second[1]) if len(second) == 2 else None
+    if found is None:
+        raise ValueError(f"expected topic_id: and 22 characters, got {lines[1][:80]!r}")
+    return found
 
 
-def _is_id(text: str) -> bool:
+def _uuid(text: str) -> bytes | None:
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
-        return False
-    return len(raw) == 16 and any(raw)
+        return None
+    return raw if len(raw) == 16 and any(raw) else None
+
+
+def _compare_ids(topic: str, found: list[tuple[str, bytes]], look: StartFiles) -> None:
+    """All partitions of a topic have its id; which one that is, most of them say."""
+    (usual, count), *_ = Counter(each for _, each in found).most_common(1)
+    for path, each in found:
+        if each != usual:
+            expected = f"{_text(usual)}, as {plural(count, 'other partition')} of {topic}"
+            look.findings.append(catalogue.TOPIC_ID.finding(path, None, "topic_id", expected, _text(each)))
+
+
+def _text(topic_id: bytes) -> str:
+    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
