@@ -222,6 +222,9 @@ STRAY_SEGMENT_FILE = Kind("stray-segment-file", "error",
 LOG_START_BEYOND_END = Kind("log-start-beyond-end", "error",
     "A log ends below its start offset: a broker that starts deletes every segment.",
     "a broker that starts deletes every segment: are all segments there, and is the checkpoint this log dir's?")
+LOG_START_BEYOND_EPOCH = Kind("log-start-beyond-epoch", "warning",
+    "A log starts, by log-start-offset-checkpoint, after its first leader epoch begins, though a broker moves both.",
+    "a broker hides what is before the start and deletes its segments: is the checkpoint this log dir's, and right?")
 META_PROPERTIES = Kind("meta-properties", "error",
     "The log dir's meta.properties cannot be read, and no broker starts.",
     "restore the file; every log dir of a broker has the same ids")

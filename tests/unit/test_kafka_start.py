@@ -280,6 +280,21 @@ def test_a_log_below_its_start_is_deleted(log_dir: Path) -> None:
     assert [finding.kind for finding in report.findings] == ["log-start-beyond-end"]
 
 
+def test_a_log_start_that_the_leader_epochs_contradict_is_told(log_dir: Path) -> None:
+    """A broker moves both; after a crash the epochs may be those of before."""
+    (log_dir / "log-start-offset-checkpoint").write_text("0\n1\ntopic 0 14\n")
+    report, start = look(log_dir)
+    (finding,) = report.findings
+    assert (finding.severity, finding.kind, finding.got) == ("warning", "log-start-beyond-epoch", 14)
+    assert start.starts
+    epochs = log_dir / "topic-0" / "leader-epoch-checkpoint"
+    epochs.write_text("0\n1\n0 14\n")
+    assert look(log_dir)[0].findings == []
+    epochs.write_text("0\n1\n0 10\n")
+    (log_dir / ".kafka_cleanshutdown").unlink()
+    assert look(log_dir)[0].findings == []
+
+
 def test_leftovers_and_orphans_are_deleted(log_dir: Path) -> None:
     (log_dir / "topic-0" / f"{1:020d}.log.deleted").touch()
     (log_dir / "topic-0" / f"{2:020d}.index").touch()

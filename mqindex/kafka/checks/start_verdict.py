@@ -12,6 +12,7 @@ from mqindex.kafka.checks.segment_check import CheckedSegment
 from mqindex.kafka.checks.start_check import StartFiles, look_at_start
 from mqindex.kafka.checks.transaction_check import refused_version
 from mqindex.kafka.layout import IndexKind
+from mqindex.kafka.partition.leader_epochs import CHECKPOINT
 from mqindex.report import Finding, Obstacle, Start
 
 __all__ = ["verdict"]
@@ -88,14 +89,21 @@ def _load(one: DiagnosedPartition, point: int, done: _Recovery) -> None:
 
 
 def _check_start(one: DiagnosedPartition, segments: list[CheckedSegment], done: _Recovery) -> None:
-    """A log that ends below its start offset in the checkpoint is deleted, segment by segment."""
+    """A log that ends below its start offset in the checkpoint is deleted, segment by segment.
+
+    A start within the log was moved together with the first of the leader epochs, though that may be missing after a
+    crash. Source: Kafka 0.11.0 `LeaderEpochFileCache.clearAndFlushEarliest`, 4.1.0 `truncateFromStartAsyncFlush`.
+    """
     if not segments or segments[-1].refusal is not None:
         return
     last = segments[-1]
     end = last.files.base_offset if last.last_offset is None else last.last_offset + 1
     start = one.partition.log_start
+    field, path = "log_start_offset", one.partition.path
     if end < start:
         logs = [segment.files.log for segment in segments]
         done.deletes += logs
-        finding = catalogue.LOG_START_BEYOND_END.finding(one.partition.path, None, "log_start_offset", end, start)
-        done.findings.append(finding)
+        done.findings.append(catalogue.LOG_START_BEYOND_END.finding(path, None, field, end, start))
+    elif one.partition.clean and one.epochs and one.epochs[0][1] < start:
+        expected = f"{one.epochs[0][1]} or less, by {CHECKPOINT}"
+        done.findings.append(catalogue.LOG_START_BEYOND_EPOCH.finding(path, None, field, expected, start))
