@@ -248,6 +248,28 @@ def test_behind_a_damaged_segment_the_next_snapshot_tells(tmp_path: Path) -> Non
     assert (tmp_path / "out" / f"{102:020d}.txnindex").read_bytes() == right
 
 
+def test_a_snapshot_from_before_a_damaged_segment_tells_nothing_behind_it(tmp_path: Path) -> None:
+    """What was open there may have ended in the segment that cannot be read."""
+    writer = PartitionWriter(tmp_path / "t-0", 100, index_interval=100)
+    begin = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
+    writer.append([KafkaRecord()], **begin)
+    writer.roll()
+    damaged = writer.path()
+    writer.append([KafkaRecord()])
+    writer.marker(5, abort=False)
+    writer.roll()
+    writer.append([KafkaRecord()], **begin)
+    writer.marker(5)
+    writer.close()
+    snapshot(tmp_path / "t-0" / f"{101:020d}.snapshot", (5, 100))
+    assert verify(tmp_path / "t-0", **INTERVAL).findings == []
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"\xee")
+    assert kinds(verify(tmp_path / "t-0", **INTERVAL)) == {"log-bad-crc"}
+    right = writer.path("txnindex").read_bytes()
+    rebuild(tmp_path / "t-0", tmp_path / "out", **INTERVAL)
+    assert (tmp_path / "out" / writer.path("txnindex").name).read_bytes() == right
+
+
 def test_what_the_cleaner_and_followers_leave_is_explained(tmp_path: Path) -> None:
     transactional(tmp_path / "t-0")
     path = tmp_path / "t-0" / f"{102:020d}.txnindex"

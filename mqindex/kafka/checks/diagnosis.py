@@ -117,8 +117,8 @@ def count_checked(report: Report, diagnosis: Diagnosis) -> None:
 def replay(engine: Engine, partition: Partition, events: Sequence[Any], readable: Sequence[bool]) -> Replayed:
     """The transactions of a partition.
 
-    After a segment that cannot be read to its end, the open transactions come from the next snapshot; without one they
-    are not known.
+    After a segment that cannot be read to its end, the open transactions come from a snapshot of just that place:
+    those of an older one may have ended since. Without it they are not known.
     """
     going, done = Replay(partition.begun), Replayed()
     for number, files in enumerate(partition.segments):
@@ -135,7 +135,8 @@ def replay(engine: Engine, partition: Partition, events: Sequence[Any], readable
 
 def _open_at(item: tuple[Partition, int]) -> OpenTransactions:
     partition, offset = item
-    return open_transactions_at(partition.snapshots, offset, partition.log_start)
+    there = {at: path for at, path in partition.snapshots.items() if at == offset}
+    return open_transactions_at(there, offset, partition.log_start)
 
 
 # ---- one partition
