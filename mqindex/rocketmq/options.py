@@ -114,6 +114,12 @@ class StoreOptions:
         """Whether the broker keeps its consume queues in RocksDB (5.2 and later, `MessageStoreConfig.storeType`)."""
         return self.setting("storeType", "default").strip().lower() == "defaultrocksdb"
 
+    @property
+    def dledger(self) -> bool | None:
+        """Whether DLedger keeps the broker's log; None: nothing that was given says it."""
+        said = self.setting("enableDLegerCommitLog", "" if self.broker_conf is None else "false")
+        return said.strip().lower() == "true" if said else None
+
     def default(self, what: str) -> Value | None:
         """The broker's default, where a whole broker.conf was given that does not set this value; else None."""
         if self.broker_conf is None:

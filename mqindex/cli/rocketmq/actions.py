@@ -67,10 +67,13 @@ def query(kind: str, path: str, question: Question, options: BrokerOptions, *, a
 
 def require_log(path: str, options: StoreArguments) -> None:
     """Raise unless the store at `path` has a commit log; if only a cluster sees the store, its workers check it."""
+    from mqindex.rocketmq.log.dledger import refuse_dledger
     from mqindex.rocketmq.options import store_options
     from mqindex.rocketmq.store import require_parts
 
-    directories = store_options(path, **options).commitlog
+    chosen = store_options(path, **options)
+    directories = chosen.commitlog
+    refuse_dledger(chosen)
     if os.path.isdir(path) and not any(map(os.path.lexists, directories)):
         require_parts(path)
         raise Trouble(f"no commit log: {directories[0]}: expected its directory; --commitlog says where it is")

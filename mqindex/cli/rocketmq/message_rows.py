@@ -29,6 +29,7 @@ _TITLES = ("store_time", "topic", "queue_id", "queue_offset", "phy_offset", "tag
 def open_log(kind: str, path: str, question: Question, options: StoreArguments) -> Iterator[CommitLog | None]:
     """The log of a store, if messages are requested; None: they are not."""
     from mqindex.rocketmq import CommitLog
+    from mqindex.rocketmq.log.dledger import refuse_dledger
     from mqindex.rocketmq.options import store_options
 
     if not (question.messages or question.exact):
@@ -37,6 +38,7 @@ def open_log(kind: str, path: str, question: Question, options: StoreArguments) 
     if kind != STORE:
         raise Trouble(f"{path} is no store: expected its root directory; --messages and --exact read the commit log")
     chosen = store_options(path, **options)
+    refuse_dledger(chosen)
     with CommitLog.open(chosen.commitlog, mapped_file_size=chosen.mapped_file_size) as log:
         yield log
 

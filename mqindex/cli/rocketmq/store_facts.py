@@ -23,7 +23,7 @@ from mqindex.files import disk, lock
 
 if TYPE_CHECKING:
     from mqindex.rocketmq import IndexFile
-    from mqindex.rocketmq.options import StoreArguments
+    from mqindex.rocketmq.options import StoreArguments, StoreOptions
 
 __all__ = ["Facts", "facts_of"]
 
@@ -132,7 +132,7 @@ def _store(path: str, options: StoreArguments) -> Facts:
         "abort": disk.is_there(os.path.join(path, "abort")),
         "lock": lock.state(os.path.join(path, "lock")),
         "checkpoint": _part(checkpoint, lambda: _checkpoint(checkpoint, options)),
-        "commitlog": _part(chosen.commitlog[0], lambda: _commit_log(list(chosen.commitlog))),
+        "commitlog": _log(chosen),
         "index": _part(chosen.index, lambda: {"path": chosen.index, **_index_directory(chosen.index, options)}),
         "consumequeue": _part(
             chosen.consume_queue, lambda: {"path": chosen.consume_queue, **queues_facts(chosen.consume_queue)}
@@ -147,6 +147,16 @@ def _store(path: str, options: StoreArguments) -> Facts:
         ),
     }
     return {**facts, "glance": glance(path, facts, options)}
+
+
+def _log(options: StoreOptions) -> Facts | None:
+    from mqindex.rocketmq.log.dledger import refuse_dledger
+
+    try:
+        refuse_dledger(options)
+    except MQIndexError as error:
+        return {"directories": list(options.commitlog), "error": reason(error)}
+    return _part(options.commitlog[0], lambda: _commit_log(list(options.commitlog)))
 
 
 def _if_there(parts: dict[str, Facts | None]) -> Facts:

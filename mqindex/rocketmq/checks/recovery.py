@@ -27,7 +27,6 @@ _SAFETY = 3000  # ms that a broker goes back before its checkpoint's times
 _OTHERWISE = (
     "duplicationEnable",
     "enableControllerMode",
-    "enableDLegerCommitLog",
     "indexRocksDBEnable",
     "rocksdbCQDoubleWriteEnable",
     "transRocksDBEnable",

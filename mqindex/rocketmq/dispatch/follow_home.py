@@ -14,6 +14,7 @@ from mqindex.files.regular import regular
 from mqindex.files.whole_file import have_file, replace_content
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.unknown import unknown_settings
+from mqindex.rocketmq.log.dledger import refuse_dledger
 from mqindex.rocketmq.options import StoreOptions, store_options, tags_indexed
 from mqindex.rocketmq.pipeline.survey import survey
 from mqindex.rocketmq.queue.queue_rules import QueueRules, queue_rules
@@ -90,6 +91,7 @@ def settle(options: StoreOptions, out: str, *, say: Callable[[str], None]) -> Fo
     say : called with each setting that nothing shows, and for which the broker's default is taken.
     """
     stores.require_store(options.root)
+    refuse_dledger(options)
     _require_apart(options, out)
     path = os.path.join(out, _FILE)
     if disk.exists(path):

@@ -19,6 +19,7 @@ from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.file_maps import FileMaps
 from mqindex.rocketmq import layout
+from mqindex.rocketmq.log.dledger import refuse_dledger_files
 from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS, LogExpiredError
 from mqindex.rocketmq.log.log_appender import AppendMessagesResult, LogAppender
 from mqindex.rocketmq.log.log_columns import require_columns
@@ -131,6 +132,7 @@ class CommitLog(Closable):
         ------
         FileNotFoundError : a directory does not exist (a writable log makes it)
         BadMagicError : a store's root, or another part of it; or nothing but files of others
+        FileStateError : a log that DLedger keeps
         FormatError : a file has not `mapped_file_size`
         StoreInUseError : a broker, or another writer, has the log open for writing
 
@@ -151,6 +153,7 @@ class CommitLog(Closable):
             _make(options.commitlog)
             return cls._opened(options, mapped_file_size, flush, hold_directories(options.commitlog))
         files, skipped = survey_directories(directories)
+        refuse_dledger_files(files)
         for directory in directories:
             refuse_other_place(directory, "commitlog", has_files=bool(files))
             if not files:  # not even at its place in a store: a survey of the store refuses it too
@@ -173,6 +176,7 @@ class CommitLog(Closable):
         with ExitStack() as failing:
             failing.enter_context(hold)
             files, _ = survey_directories(options.commitlog)
+            refuse_dledger_files(files)
             size = log_file_size(files, file_size or options.mapped_file_size, layout.COMMIT_LOG_FILE_SIZE)
             position = recovered_end(files)
             clear_behind(files, position, size)

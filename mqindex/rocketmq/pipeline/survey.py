@@ -17,6 +17,7 @@ from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding, Report, Value
 from mqindex.rocketmq import catalogue, layout, store
 from mqindex.rocketmq.index import geometry
+from mqindex.rocketmq.log.dledger import refuse_dledger
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan, Tags
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames, survey_directories
@@ -88,6 +89,7 @@ def survey(options: StoreOptions) -> Survey:
 
 def _survey(options: StoreOptions) -> Survey:
     store.require_store(options.root)
+    refuse_dledger(options)
     files = _log_files(options)
     spans = _spans(files)
     index_files, directories = store.index_paths(options.index), store.index_directories(options.index)

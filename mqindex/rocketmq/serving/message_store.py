@@ -20,6 +20,7 @@ from mqindex.rocketmq.dispatch.reput import OnReput, ReputResult, Stop
 from mqindex.rocketmq.index.index_service import IndexService
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.rocketmq.log.commit_log import CommitLog
+from mqindex.rocketmq.log.dledger import refuse_dledger
 from mqindex.rocketmq.log.expiry import LogExpiredError
 from mqindex.rocketmq.log.log_columns import require_columns
 from mqindex.rocketmq.log.message import Message
@@ -119,9 +120,11 @@ class MessageStore(Closable):
         StoreInUseError : a broker, or another writer, has the store, and it is to be written
         FileNotFoundError : the root or a directory of the commit log does not exist
         BadMagicError : the root is no store
+        FileStateError : its log is kept by DLedger
         GeometryError : files and settings disagree
         """
         options = store_options(root, **given)
+        refuse_dledger(options)
         with ExitStack() as failing:
             if writable:
                 writer = StoreWriter.open(options)
