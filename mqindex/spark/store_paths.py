@@ -10,8 +10,8 @@ from mqindex.files import disk
 from mqindex.kafka.partition.partition_files import is_partition
 from mqindex.kafka.partition.survey import partitions_at
 from mqindex.rocketmq.kinds import beginning_of
-from mqindex.rocketmq.pipeline.queue_survey import is_rocksdb
 from mqindex.rocketmq.queue.consume_queue_table import list_queues
+from mqindex.rocketmq.rocksdb import is_rocksdb
 from mqindex.rocketmq.store import is_left_of_store
 
 __all__ = ["BATCH_QUEUES", "index_directory", "log_directories", "queue_directories"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mqindex._words import plural
 from mqindex.cli.output import print_fields, print_line
 from mqindex.cli.trouble import Trouble
-from mqindex.errors import FormatError
+from mqindex.errors import FileStateError, FormatError
 from mqindex.wording.text import iso, printable
 
 if TYPE_CHECKING:
@@ -96,7 +96,13 @@ def find_messages(store: MessageStore, name: str, topic: str | None) -> list[Mes
 
 
 def _topics(store: MessageStore, topic: str | None) -> list[str]:
-    return sorted({name for name, _ in store.queues}) if topic is None else [topic]
+    """The topics to look in; `Trouble` where no file shows which there are."""
+    if topic is not None:
+        return [topic]
+    try:
+        return sorted({name for name, _ in store.queues})
+    except FileStateError as error:
+        raise Trouble(f"{error.what}, which mqindex does not read: --topic says in which topic to look") from error
 
 
 def absence(store: MessageStore, name: str, topic: str | None) -> str:

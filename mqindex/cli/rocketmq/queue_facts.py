@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from mqindex.cli.rocketmq.queues import batch_queues_in, home_of, is_batch, queue_of
+from mqindex.errors import FileStateError
 
 if TYPE_CHECKING:
     from mqindex.rocketmq import BatchConsumeQueue, ConsumeQueueTable
@@ -90,10 +91,10 @@ def consumer_offsets_facts(directory: str, queues: str) -> Facts:
 def _table(directory: str) -> Iterator[ConsumeQueueTable | None]:
     from mqindex.rocketmq import ConsumeQueueTable
 
-    if not os.path.isdir(directory):
-        yield None
-        return
-    with ConsumeQueueTable.open(directory) as table:
+    with contextlib.ExitStack() as opened:
+        table = None
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, FileStateError):  # or they are in RocksDB
+            table = opened.enter_context(ConsumeQueueTable.open(directory))
         yield table
 
 

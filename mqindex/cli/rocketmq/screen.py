@@ -73,6 +73,8 @@ def _sizes(facts: Facts) -> list[tuple[str, str]]:
 
 
 def _absent(part: Facts | None) -> str:
+    if part is not None and part.get("rocksdb"):
+        return "in RocksDB, which is not read"
     return "not there" if part is None else "cannot be read" if "error" in part else ""
 
 

@@ -134,9 +134,7 @@ def _store(path: str, options: StoreArguments) -> Facts:
         "checkpoint": _part(checkpoint, lambda: _checkpoint(checkpoint, options)),
         "commitlog": _log(chosen),
         "index": _part(chosen.index, lambda: {"path": chosen.index, **_index_directory(chosen.index, options)}),
-        "consumequeue": _part(
-            chosen.consume_queue, lambda: {"path": chosen.consume_queue, **queues_facts(chosen.consume_queue)}
-        ),
+        "consumequeue": _queues(chosen),
         **_if_there({"batchconsumequeue": _part(batches, lambda: {"path": batches, **queues_facts(batches)})}),
         "consumer_offsets": _part(
             config,
@@ -157,6 +155,19 @@ def _log(options: StoreOptions) -> Facts | None:
     except MQIndexError as error:
         return {"directories": list(options.commitlog), "error": reason(error)}
     return _part(options.commitlog[0], lambda: _commit_log(list(options.commitlog)))
+
+
+def _queues(options: StoreOptions) -> Facts | None:
+    from mqindex.rocketmq.rocksdb import queues_in_rocksdb
+
+    home = options.consume_queue
+    try:
+        rocksdb = queues_in_rocksdb(options)
+    except OSError as error:
+        return {"path": home, "error": reason(error)}
+    if rocksdb is not None:
+        return {"path": rocksdb, "rocksdb": True}
+    return _part(home, lambda: {"path": home, **queues_facts(home)})
 
 
 def _if_there(parts: dict[str, Facts | None]) -> Facts:

@@ -18,11 +18,12 @@ from mqindex.rocketmq.checks.queue_check import QueueCheck, QueueChecked
 from mqindex.rocketmq.layout import number_of
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.log_end import frames_end_now
-from mqindex.rocketmq.pipeline.queue_survey import is_rocksdb, queues_elsewhere
+from mqindex.rocketmq.pipeline.queue_survey import queues_elsewhere
 from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.consume_queue_table import list_queues
 from mqindex.rocketmq.queue.queue_files import queue_file_paths
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
+from mqindex.rocketmq.rocksdb import is_rocksdb
 
 __all__ = ["CheckedQueue", "QueueDiagnosis", "diagnose_queues"]
 

@@ -13,8 +13,8 @@ from mqindex.rocketmq import layout
 from mqindex.rocketmq.checks.start_files import Entry, MessageHead, is_log_file, message_at
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.options import StoreOptions, Version, parse_version
-from mqindex.rocketmq.pipeline.queue_survey import is_rocksdb
 from mqindex.rocketmq.pipeline.survey import Survey
+from mqindex.rocketmq.rocksdb import is_rocksdb
 
 __all__ = ["OFFSET_SINCE", "needs_offset", "read_again_from"]
 

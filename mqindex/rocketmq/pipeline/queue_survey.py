@@ -8,7 +8,6 @@ from collections.abc import Set
 from dataclasses import dataclass, replace
 
 from mqindex.errors import FormatError
-from mqindex.files import disk
 from mqindex.report import Finding, Value
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
@@ -16,8 +15,9 @@ from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.delay_survey import seen_delay_levels
 from mqindex.rocketmq.queue.queue_files import queue_file_paths, subdirectories
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC, QueueRules, queue_rules
+from mqindex.rocketmq.rocksdb import queues_in_rocksdb
 
-__all__ = ["QueueSurvey", "is_rocksdb", "queues_elsewhere", "survey_queues"]
+__all__ = ["QueueSurvey", "queues_elsewhere", "survey_queues"]
 
 _QUEUE_TYPE, _BATCH = "queue.type", "BatchCQ"
 _DEFAULT, _USUAL = "the broker's default", "the usual length of the files"
@@ -67,30 +67,13 @@ def survey_queues(options: StoreOptions, broker_version: str, batch_topics: Set[
         settings=tuple(settings),
         batch_topics=_batch_topics(options) | batch_topics,
         size_known=known is not None,
-        rocksdb=_rocksdb(options),
+        rocksdb=queues_in_rocksdb(options),
     )
-
-
-def _rocksdb(options: StoreOptions) -> str | None:
-    """Where RocksDB holds the queues. A broker that writes them twice has directories of topics beside its files.
-
-    Source: RocketMQ 5.5.0 `RocksDBConsumeQueueStore`, `CombineConsumeQueueStore`, `StorePathConfigHelper`.
-    """
-    homes = [os.path.join(options.root, "consumequeue_rocksdb"), options.consume_queue]
-    found = next((home for home in homes if is_rocksdb(home)), None)
-    if options.queues_in_rocksdb:
-        return found or options.consume_queue
-    return None if subdirectories(options.consume_queue) else found
 
 
 def queues_elsewhere(rocksdb: str) -> Finding:
     """No queue is read or written."""
     return catalogue.QUEUES_ELSEWHERE.finding(rocksdb)
-
-
-def is_rocksdb(directory: str) -> bool:
-    """Whether RocksDB keeps its files there: CURRENT names the MANIFEST that counts."""
-    return disk.is_file(os.path.join(directory, "CURRENT"))
 
 
 def _ext(options: StoreOptions) -> str:

@@ -24,6 +24,7 @@ from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.queue.queue_files import UnitFiles, file_size_of, list_queue_files
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue.queue_units import QueueBounds, bounds_of_files
+from mqindex.rocketmq.rocksdb import is_rocksdb, refuse_queues_in_rocksdb
 from mqindex.rocketmq.wrong_place import refuse_other_place
 
 __all__ = ["ConsumeQueueTable", "list_queues", "remove_scraps"]
@@ -91,12 +92,14 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
         ------
         FileNotFoundError : there is no such directory, and it is not to be written
         BadMagicError : it is to be read, and is another directory of a store, or has entries but no queue
+        FileStateError : RocketMQ 5 keeps its queues there in RocksDB, and not in files too
         StoreInUseError : `writable`, and a broker holds the store, or somebody has a queue of it open for writing
         """
         where = os.fspath(directory)
         if file_size is not None and (file_size < 1 or file_size % QUEUE_UNIT_SIZE):
             raise ValueError(f"file_size: expected a multiple of {QUEUE_UNIT_SIZE}, got {file_size}")
         ext = None if ext_directory is None else os.fspath(ext_directory)
+        refuse_queues_in_rocksdb(where if is_rocksdb(where) and not _has_queues(where) else None)
         with ExitStack() as held:
             if writable:
                 disk.make_directories(where, inherit=True)

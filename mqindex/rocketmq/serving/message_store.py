@@ -33,6 +33,7 @@ from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.queue.queue_names import QueueName
+from mqindex.rocketmq.rocksdb import queues_in_rocksdb, refuse_queues_in_rocksdb
 from mqindex.rocketmq.serving.get_message import (
     GetMessageResult,
     TransferLimits,
@@ -91,6 +92,7 @@ class MessageStore(Closable):
         self.root = options.root
         self._options = options
         self._queues = queues
+        self._rocksdb = queues_in_rocksdb(options) if queues is None else None
         self._index: IndexService | None = None if writer is None else writer.index
         self._writer = writer
         self._limits = TransferLimits.of(options)
@@ -160,6 +162,7 @@ class MessageStore(Closable):
         Raises
         ------
         FormatError : a unit leads to no message though the log has that place
+        FileStateError : the broker keeps its consume queues in RocksDB, which is not read
 
         Notes
         -----
@@ -343,7 +346,7 @@ class MessageStore(Closable):
     @property
     def queues(self) -> list[QueueName]:
         """(topic, queue_id) of every consume queue."""
-        self._require_open()
+        self._require_queues()
         self._up_to_date()
         return [] if self._queues is None else self._queues.queues()
 
@@ -398,6 +401,10 @@ class MessageStore(Closable):
             raise ReadOnlyFileError("the store is read-only", path=self.root, hint="open it with writable=True")
         return self._writer
 
+    def _require_queues(self) -> None:
+        self._require_open()
+        refuse_queues_in_rocksdb(self._rocksdb)
+
     def _up_to_date(self) -> None:
         if self._writer is not None:
             self._writer.dispatch()
@@ -408,7 +415,7 @@ class MessageStore(Closable):
 
     def _queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """The queue, whose minimum is where the log still has its messages."""
-        self._require_open()
+        self._require_queues()
         self._up_to_date()
         queue = None if self._queues is None else self._queues.get(topic, queue_id)
         if queue is not None:

@@ -9,6 +9,7 @@ from mqindex.rocketmq.index.index_service import IndexService
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
+from mqindex.rocketmq.rocksdb import queues_in_rocksdb
 from mqindex.rocketmq.wrong_place import store_around
 
 __all__ = ["open_index", "open_log", "open_queues", "require_a_part"]
@@ -32,7 +33,7 @@ def open_log(options: StoreOptions) -> CommitLog:
 
 def open_queues(options: StoreOptions) -> ConsumeQueueTable | None:
     """The consume queues; None: there are none."""
-    if not disk.is_directory(options.consume_queue):
+    if not disk.is_directory(options.consume_queue) or queues_in_rocksdb(options) is not None:
         return None
     return ConsumeQueueTable.open(
         options.consume_queue,

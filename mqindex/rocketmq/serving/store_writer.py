@@ -34,6 +34,7 @@ from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.survey import Survey, require_directories, require_log, survey, survey_in_place
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.repair import repair
+from mqindex.rocketmq.rocksdb import refuse_queues_in_rocksdb
 from mqindex.rocketmq.serving.put_message import QueueNumbers
 
 __all__ = ["PutMessagesResult", "StoreWriter"]
@@ -79,7 +80,7 @@ class StoreWriter(Closable):
         found = survey_in_place(options)
         require_log(found)
         require_directories(found)
-        _require_queue_files(found)
+        refuse_queues_in_rocksdb(found.queues.rocksdb)  # no broker would read queues in files beside them
         rules, batch_topics = found.queues.rules, found.queues.batch_topics
         self.index, self.queues = open_outputs(
             opened,
@@ -269,16 +270,6 @@ class StoreWriter(Closable):
                 f"an earlier call failed half-way ({self._failure}): queues and index may lack what the log has",
                 path=self._root, hint="close the store and open it again, which repairs it; nothing in the log is lost",
             ) from self._failure  # fmt: skip
-
-
-def _require_queue_files(found: Survey) -> None:
-    """Refuse a store with queues in RocksDB: no broker would read queues in files beside them."""
-    if found.queues.rocksdb is not None:
-        raise FileStateError(
-            "the consume queues of this store are in RocksDB",
-            path=found.queues.rocksdb,
-            hint="mqindex neither reads nor writes them",
-        )
 
 
 def _mend(options: StoreOptions) -> None:

@@ -1,0 +1,41 @@
+"""What a broker of 5.2 and later may keep in RocksDB, which is not read: its consume queues."""
+
+from __future__ import annotations
+
+import os
+
+from mqindex.errors import FileStateError
+from mqindex.files import disk
+from mqindex.rocketmq import store
+from mqindex.rocketmq.options import StoreOptions
+
+__all__ = ["is_rocksdb", "queues_in_rocksdb", "refuse_queues_in_rocksdb"]
+
+
+def is_rocksdb(directory: str) -> bool:
+    """Whether RocksDB keeps its files there: CURRENT names the MANIFEST that counts."""
+    return disk.is_file(os.path.join(directory, "CURRENT"))
+
+
+def queues_in_rocksdb(options: StoreOptions) -> str | None:
+    """Where RocksDB holds the queues. A broker that writes them twice has directories of topics beside its files.
+
+    Source: RocketMQ 5.5.0 `RocksDBConsumeQueueStore`, `CombineConsumeQueueStore`, `StorePathConfigHelper`.
+    """
+    homes = [os.path.join(options.root, "consumequeue_rocksdb"), options.consume_queue]
+    found = next((home for home in homes if is_rocksdb(home)), None)
+    if options.queues_in_rocksdb:
+        return found or options.consume_queue
+    return found if found is not None and not _has_directories(options.consume_queue) else None
+
+
+def refuse_queues_in_rocksdb(home: str | None) -> None:
+    """`FileStateError` where `queues_in_rocksdb` found any: as files, they would all be empty."""
+    if home is not None:
+        raise FileStateError(
+            "the consume queues of this store are in RocksDB", path=home, hint="mqindex neither reads nor writes them"
+        )
+
+
+def _has_directories(directory: str) -> bool:
+    return any(disk.is_directory(os.path.join(directory, name)) for name in store.names_in(directory))
