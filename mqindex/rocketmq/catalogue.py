@@ -265,6 +265,10 @@ QUEUE_MIN_OFFSET_STALE = Kind("queue-min-offset-stale", "info",
 QUEUES_ELSEWHERE = Kind("queues-elsewhere", "info",
     "The consume queues are in RocksDB, which is not read.",
     "the consume queues are in RocksDB (storeType=defaultRocksDB): they are neither compared nor written")
+TOPICS_ELSEWHERE = Kind("topics-elsewhere", "info",
+    "Topics and groups of consumers are in RocksDB, which is not read.",
+    "topics and groups are in RocksDB: whether each queue has the type of its topic, and which groups are behind, is "
+    "not known")
 STALE_QUEUE_BYTES = Kind("stale-queue-bytes", "info",
     "Old bytes follow a queue's end; new units overwrite them.",
     "old bytes after the queue's end; new units overwrite them")

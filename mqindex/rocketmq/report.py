@@ -92,7 +92,7 @@ def report(
         coverage=coverage,
         index=index,
         topics=topics,
-        groups=groups_of(engine, found.options.root, _ends(diagnosis)),
+        groups=groups_of(engine, found.options, _ends(diagnosis)),
         read=Read(
             version=mqindex.__version__,
             deep=deep,

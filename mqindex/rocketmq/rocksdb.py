@@ -1,4 +1,4 @@
-"""What a broker of 5.2 and later may keep in RocksDB, which is not read: its consume queues."""
+"""What brokers of 5.2 and later may keep in RocksDB, which is not read: consume queues, and topics and groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from mqindex.files import disk
 from mqindex.rocketmq import store
 from mqindex.rocketmq.options import StoreOptions
 
-__all__ = ["is_rocksdb", "queues_in_rocksdb", "refuse_queues_in_rocksdb"]
+__all__ = [
+    "config_in_rocksdb",
+    "is_rocksdb",
+    "queues_in_rocksdb",
+    "refuse_config_in_rocksdb",
+    "refuse_queues_in_rocksdb",
+]
+
+_HINT = "mqindex neither reads nor writes them"
 
 
 def is_rocksdb(directory: str) -> bool:
@@ -29,12 +37,33 @@ def queues_in_rocksdb(options: StoreOptions) -> str | None:
     return found if found is not None and not _has_directories(options.consume_queue) else None
 
 
+def config_in_rocksdb(options: StoreOptions) -> str | None:
+    """Where RocksDB holds topics and groups: `config/*.json` then say nothing of them, or what was true once.
+
+    Source: RocketMQ 5.5.0 `BrokerController`, `RocksDBTopicConfigManager`, `v2/ConfigStorage`.
+    """
+    config = os.path.join(options.root, "config")
+    if options.setting("configManagerVersion", "").strip().lower() == "v2":
+        return os.path.join(config, "rdb")
+    if options.queues_in_rocksdb:
+        return os.path.join(config, "topics")
+    if options.broker_conf is not None:
+        return None
+    homes = (os.path.join(config, name) for name in store.names_in(config))
+    return next((home for home in homes if is_rocksdb(home)), None)
+
+
+def refuse_config_in_rocksdb(options: StoreOptions) -> None:
+    """`FileStateError` where the broker keeps its topics and groups there: it would seem to have none."""
+    home = config_in_rocksdb(options)
+    if home is not None:
+        raise FileStateError("the topics and groups of this store are in RocksDB", path=home, hint=_HINT)
+
+
 def refuse_queues_in_rocksdb(home: str | None) -> None:
     """`FileStateError` where `queues_in_rocksdb` found any: as files, they would all be empty."""
     if home is not None:
-        raise FileStateError(
-            "the consume queues of this store are in RocksDB", path=home, hint="mqindex neither reads nor writes them"
-        )
+        raise FileStateError("the consume queues of this store are in RocksDB", path=home, hint=_HINT)
 
 
 def _has_directories(directory: str) -> bool:

@@ -19,7 +19,7 @@ __all__ = ["SETTINGS", "Config", "Settings", "blamed_on", "read_broker_conf", "r
 Config = Mapping[str, Any] | str | os.PathLike[str]
 
 SETTINGS: Final = frozenset((
-    "autoMessageVersionOnTopicLen", "brokerIP1", "commitLogRecoverMaxNum", "duplicationEnable",
+    "autoMessageVersionOnTopicLen", "brokerIP1", "commitLogRecoverMaxNum", "configManagerVersion", "duplicationEnable",
     "enableAcceleratedRecovery", "enableConsumeQueueExt", "enableControllerMode", "enabledAppendPropCRC",
     "enableDLegerCommitLog", "enableLmq", "enableMultiDispatch", "flushCommitLogLeastPages",
     "flushCommitLogThoroughInterval", "flushDiskType", "flushIntervalCommitLog", "indexFileWriteEnable",

@@ -1,4 +1,4 @@
-"""A store of RocketMQ 5 with its consume queues in RocksDB: what is not read is not told as nothing."""
+"""A store of RocketMQ 5 with something in RocksDB: what is not read is not told as nothing."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mqindex.engines import LocalEngine
 from mqindex.errors import FileStateError
-from mqindex.rocketmq import ConsumeQueueTable, MessageStore
+from mqindex.rocketmq import ConsumeQueueTable, MessageStore, report
 from tests.cli.conftest import Shell
 from tests.support.small_store import OPTIONS, make_small_store, small_messages
 
@@ -86,3 +87,22 @@ def test_message_by_the_key_of_its_producer_needs_the_topic(shell: Shell, home: 
     done = shell("message", root, str(message.uniq_key), "--topic", message.topic)
     assert done.status == 0
     assert str(message.uniq_key) in done.out
+
+
+def test_groups_that_are_not_read_are_not_told_as_none(shell: Shell, tmp_path: Path) -> None:
+    """What an old file says of them does not count either."""
+    root = make_small_store(tmp_path / "store")
+    (root / "config" / "rdb").mkdir(parents=True)
+    (root / "config" / "rdb" / "CURRENT").write_text("MANIFEST-000005\n")
+    (root / "config" / "consumerOffset.json").write_text('{"offsetTable": {"Topic0@g": {"0": 1}}}')
+    done = shell("info", root)
+    assert done.status == 0
+    assert "  lag           not known: the groups are in RocksDB, which is not read" in done.lines
+    groups = report(root, engine=LocalEngine(1), **OPTIONS).groups
+    assert (groups.groups, groups.lag) == ((), 0)
+    assert str(groups.error).startswith("the topics and groups of this store are in RocksDB: ")
+    with MessageStore.open(root, **OPTIONS) as store:
+        for name in ("topics", "consumer_offsets"):
+            with pytest.raises(FileStateError, match="topics and groups of this store are in RocksDB"):
+                getattr(store, name)
+        assert store.queues

@@ -285,6 +285,39 @@ def test_a_batch_queue_of_a_topic_that_is_none_stops_a_broker(store: Path) -> No
     assert [one.path for one in told(report, "queue-type")] == [str(queue)]
 
 
+@pytest.mark.parametrize("topics", [None, "{}"])
+@pytest.mark.parametrize("config", [{}, {"configManagerVersion": "v2"}, {"storeType": "default"}])
+def test_topics_in_rocksdb_say_nothing_of_a_batch_queue(
+    store: Path, topics: str | None, config: dict[str, str]
+) -> None:
+    """With configManagerVersion=v2 there is no topics.json, or an old one: no broker was said to start."""
+    batch_queue(store, "Batched")
+    path = store / "config" / "topics.json"
+    path.unlink() if topics is None else path.write_text(topics)
+    if config.get("configManagerVersion") is None:
+        (store / "config" / "rdb").mkdir()
+        (store / "config" / "rdb" / "CURRENT").write_text("MANIFEST-000005\n")
+    report = verify(store, config=config, **NEW)
+    assert (report.ok, start_of(report).starts, told(report, "queue-type")) == (True, True, [])
+    assert [(one.severity, one.path) for one in told(report, "topics-elsewhere")] == [
+        ("info", str(store / "config" / "rdb"))
+    ]
+
+
+def test_broker_conf_without_rocksdb_takes_topics_from_their_file(store: Path, tmp_path: Path) -> None:
+    """What a broker left in RocksDB, and no longer uses, does not count."""
+    queue = batch_queue(store, "Batched")
+    (store / "config" / "rdb").mkdir()
+    (store / "config" / "rdb" / "CURRENT").write_text("MANIFEST-000005\n")
+    conf = tmp_path / "broker.conf"
+    conf.write_text("brokerName=broker-a\n")
+    report = verify(store, config=conf, **NEW)
+    assert (start_of(report).starts, told(report, "topics-elsewhere")) == (True, [])
+    (store / "config" / "topics.json").unlink()
+    report = verify(store, config=conf, **NEW)
+    assert [one.path for one in told(report, "queue-type")] == [str(queue)]
+
+
 @pytest.mark.parametrize(("version", "starts"), [("4.9.3", True), ("5.3.3", False), (None, None)])
 def test_a_directory_named_as_an_index_file(store: Path, version: str | None, starts: bool | None) -> None:
     (store / "index" / "99991231235959999").mkdir()

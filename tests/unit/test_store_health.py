@@ -15,6 +15,7 @@ from mqindex.rocketmq import MessageStore, NewMessage, report
 from mqindex.rocketmq.checks import log_check
 from mqindex.rocketmq.health.groups import groups_of
 from mqindex.rocketmq.log.log_entries import NO_TAGS, LogSpan
+from mqindex.rocketmq.options import store_options
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 
 
@@ -22,7 +23,7 @@ def test_a_group_that_is_ahead_in_one_queue_is_still_behind_in_another(tmp_path:
     (tmp_path / "config").mkdir()
     offsets = {"T@g": {"0": 40, "1": 900, "2": 7, "9": 3}, "Gone@g": {"0": 5}}
     (tmp_path / "config" / "consumerOffset.json").write_text(json.dumps({"offsetTable": offsets}))
-    groups = groups_of(LocalEngine(1), str(tmp_path), {("T", 0): 100, ("T", 1): 100, ("T", 2): 7})
+    groups = groups_of(LocalEngine(1), store_options(tmp_path), {("T", 0): 100, ("T", 1): 100, ("T", 2): 7})
     first, gone = groups.groups
     assert [(one.queue_id, one.lag) for one in first.queues] == [(0, 60), (2, 0), (1, -800), (9, None)]
     assert (first.lag, first.unknown, gone.lag, gone.unknown, groups.lag) == (60, 1, 0, 1, 60)

@@ -37,7 +37,7 @@ def print_screen(facts: Facts) -> None:
         print_line("covered, by headers and last units")
         print_fields(_coverage(facts, seen["coverage"]))
     print_line()
-    print_fields([*_sizes(facts), *_rates(seen["rates"]), *_lag(seen["lag"])])
+    print_fields([*_sizes(facts), *_rates(seen["rates"]), *_lag(facts, seen["lag"])])
 
 
 def _coverage(facts: Facts, coverage: Facts) -> list[tuple[str, str]]:
@@ -104,7 +104,9 @@ def _rates(rates: Facts | None) -> list[tuple[str, str]]:
     return [("growth", words), ("of", f"{iso(first)} to {iso(last)}, {span}")]
 
 
-def _lag(groups: list[Facts]) -> list[tuple[str, str]]:
+def _lag(facts: Facts, groups: list[Facts]) -> list[tuple[str, str]]:
+    if (facts.get("consumer_offsets") or {}).get("rocksdb"):
+        return [("lag", "not known: the groups are in RocksDB, which is not read")]
     if not groups:
         return [("lag", "no group of consumers is known")]
     lines: list[tuple[str, str]] = []

@@ -136,13 +136,7 @@ def _store(path: str, options: StoreArguments) -> Facts:
         "index": _part(chosen.index, lambda: {"path": chosen.index, **_index_directory(chosen.index, options)}),
         "consumequeue": _queues(chosen),
         **_if_there({"batchconsumequeue": _part(batches, lambda: {"path": batches, **queues_facts(batches)})}),
-        "consumer_offsets": _part(
-            config,
-            lambda: {
-                "path": os.path.join(config, "consumerOffset.json"),
-                **consumer_offsets_facts(config, chosen.consume_queue),
-            },
-        ),
+        "consumer_offsets": _part(config, lambda: _groups(config, chosen)),
     }
     return {**facts, "glance": glance(path, facts, options)}
 
@@ -168,6 +162,16 @@ def _queues(options: StoreOptions) -> Facts | None:
     if rocksdb is not None:
         return {"path": rocksdb, "rocksdb": True}
     return _part(home, lambda: {"path": home, **queues_facts(home)})
+
+
+def _groups(config: str, options: StoreOptions) -> Facts:
+    from mqindex.rocketmq.rocksdb import config_in_rocksdb
+
+    rocksdb = config_in_rocksdb(options)
+    if rocksdb is not None:
+        return {"path": rocksdb, "rocksdb": True}
+    offsets = consumer_offsets_facts(config, options.consume_queue)
+    return {"path": os.path.join(config, "consumerOffset.json"), **offsets}
 
 
 def _if_there(parts: dict[str, Facts | None]) -> Facts:

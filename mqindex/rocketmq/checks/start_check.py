@@ -30,6 +30,7 @@ from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import Version, parse_version
 from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.queue_files import subdirectories
+from mqindex.rocketmq.rocksdb import config_in_rocksdb
 
 __all__ = ["Started", "check_start"]
 
@@ -177,19 +178,22 @@ class _Look:
 
     def at_queues(self) -> None:
         """Consume queues, their extension files where these are on, and batch queues."""
+        if (elsewhere := config_in_rocksdb(self._options)) is not None:
+            self._findings.append(catalogue.TOPICS_ELSEWHERE.finding(elsewhere))
         if self._found.queues.rocksdb is not None:
             return
-        rules, batch = self._found.queues.rules, _batch_topics(self._options.root)
+        rules = self._found.queues.rules
+        batch = _batch_topics(self._options.root) if elsewhere is None else None
         for path in _queue_directories(self._options.consume_queue):
             self._load(listed([path]), rules.file_size, "simple queue")
-            self._require_type(path, "SimpleCQ", _topic_of(path) not in batch)
+            self._require_type(path, "SimpleCQ", batch is None or _topic_of(path) not in batch)
         if rules.ext_file_size is not None:
             for path in _queue_directories(self._options.consume_queue_ext_directory):
                 self._load(listed([path]), rules.ext_file_size, "queue")
         for path in _queue_directories(os.path.join(self._options.root, "batchconsumequeue")):
             entries = listed([path])
             self._load(entries, start_files.usual([one.size for one in entries if not one.directory]), "queue")
-            self._require_type(path, _BATCH, _topic_of(path) in batch)
+            self._require_type(path, _BATCH, batch is None or _topic_of(path) in batch)
 
     def _require_type(self, path: str, kind: str, said: bool) -> None:
         if not said:
@@ -316,11 +320,12 @@ def _topic_of(path: str) -> str:
     return os.path.basename(os.path.dirname(path))
 
 
-def _batch_topics(root: str) -> set[str]:
+def _batch_topics(root: str) -> set[str] | None:
+    """None: nobody can read it, which is told by itself. Where there is no file, a broker has no topics."""
     try:
         configured = read_topic_configs(os.path.join(root, "config"))
     except (FormatError, OSError):
-        return set()
+        return None
     return {topic for topic, config in configured.items() if config.attributes.get("queue.type") == _BATCH}
 
 

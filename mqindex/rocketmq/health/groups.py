@@ -11,8 +11,10 @@ from mqindex.engines.tasks import run_one
 from mqindex.errors import MQIndexError, reason
 from mqindex.health import Text
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets, read_delay_offsets
+from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
+from mqindex.rocketmq.rocksdb import refuse_config_in_rocksdb
 
 __all__ = ["DelayLevel", "GroupHealth", "GroupQueue", "GroupsHealth", "groups_of"]
 
@@ -80,9 +82,9 @@ class GroupsHealth:
     error: str | None = None
 
 
-def groups_of(engine: Engine, root: str, ends: Mapping[QueueName, int]) -> GroupsHealth:
-    """The groups of the store at `root`; `ends`: the offset after the last unit of each queue, where it is known."""
-    offsets, delays, error = run_one(engine, _read, os.path.join(root, "config"), "read consumer offsets")
+def groups_of(engine: Engine, options: StoreOptions, ends: Mapping[QueueName, int]) -> GroupsHealth:
+    """The groups of a store; `ends`: the offset after the last unit of each queue, where it is known."""
+    offsets, delays, error = run_one(engine, _read, options, "read consumer offsets")
     groups = sorted((_group(name, queues, ends) for name, queues in offsets.items()), key=_rank)
     return GroupsHealth(
         lag=sum(one.lag for one in groups),
@@ -94,8 +96,10 @@ def groups_of(engine: Engine, root: str, ends: Mapping[QueueName, int]) -> Group
     )
 
 
-def _read(directory: str) -> tuple[dict[str, dict[int, int]], dict[int, int], str | None]:
+def _read(options: StoreOptions) -> tuple[dict[str, dict[int, int]], dict[int, int], str | None]:
+    directory = os.path.join(options.root, "config")
     try:
+        refuse_config_in_rocksdb(options)
         return dict(ConsumerOffsets.read(directory, lambda topic, queue_id: 0)), read_delay_offsets(directory), None
     except (MQIndexError, OSError) as error:
         return {}, {}, reason(error)

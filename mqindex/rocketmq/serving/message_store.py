@@ -33,7 +33,7 @@ from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.queue.queue_names import QueueName
-from mqindex.rocketmq.rocksdb import queues_in_rocksdb, refuse_queues_in_rocksdb
+from mqindex.rocketmq.rocksdb import queues_in_rocksdb, refuse_config_in_rocksdb, refuse_queues_in_rocksdb
 from mqindex.rocketmq.serving.get_message import (
     GetMessageResult,
     TransferLimits,
@@ -358,6 +358,7 @@ class MessageStore(Closable):
     def consumer_offsets(self) -> ConsumerOffsets:
         """What groups have consumed, as the broker last saved it, and their lag."""
         self._require_open()
+        refuse_config_in_rocksdb(self._options)
         return ConsumerOffsets.read(self._config, self._max_offset)
 
     @property
@@ -370,6 +371,7 @@ class MessageStore(Closable):
     def topics(self) -> dict[str, TopicConfig]:
         """Topic -> its configuration, as the broker last saved it."""
         self._require_open()
+        refuse_config_in_rocksdb(self._options)
         return read_topic_configs(self._config)
 
     @property
