@@ -193,6 +193,10 @@ QUEUE_MISSING = Kind("queue-missing", "error",
     "A queue that has messages in the log has no files.",
     "`mqindex repair` writes them")
 QUEUES_MISSING = replace(QUEUE_MISSING, hint=f"`mqindex repair` writes them; {_NO_START}")
+TOPIC_DELETED = Kind("topic-deleted", "warning",
+    "A topic that has messages in the log has no queue, and config/topics.json no longer lists it: it was deleted.",
+    "it was deleted, and its messages are in no queue until they expire; repair leaves it. If it was not, restore "
+    "config/topics.json first")
 QUEUE_SIZE = Kind("queue-size", "error",
     "The length of a queue's file is not mappedFileSizeConsumeQueue, and no broker starts.",
     f"a broker refuses to start; {_REWRITE_QUEUE}")

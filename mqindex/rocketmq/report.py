@@ -83,7 +83,8 @@ def report(
         places = {place for _, _, place in frequent_keys(counts)}.union(gathered.tag_places)
         wanted = Wanted(diagnosis.walked.survey.spans, tuple(sorted(places)), found.tags != NO_TAGS)
         named = run_one(engine, name_samples, wanted, "read names")
-        coverage = coverage_of(examined.report, diagnosis, batch_topics=found.queues.batch_topics, rocksdb=rocksdb)
+        left_out = found.queues.batch_topics | diagnosis.queues.deleted
+        coverage = coverage_of(examined.report, diagnosis, left_out=left_out, rocksdb=rocksdb)
         index, topics = index_of(diagnosis, counts, named), topics_of(gathered, named)
     sampled = [one.sampled for one in (topics, index) if one is not None]
     sampled += [one.sampled for one in (index.files[-1:] if index else ())]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from mqindex.engines.tasks import run_one
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks import queue_check
+from mqindex.rocketmq.checks.deleted_topics import deleted_topics, without_queues
 from mqindex.rocketmq.checks.expected_units import ExpectedUnits, gather_expected
 from mqindex.rocketmq.checks.log_check import Walked, walk_log
 from mqindex.rocketmq.checks.queue_check import QueueCheck, QueueChecked
@@ -52,6 +54,7 @@ class CheckedQueue:
 class QueueDiagnosis:
     """All queues that have a directory, those `missing` that have messages in the log, and all that was found.
 
+    `deleted`: topics without any queue that were deleted; their queues are not among those missing.
     `survey`: the store with the log's end fixed. `messages`, `max_timestamp`: of the whole log.
     """
 
@@ -61,6 +64,7 @@ class QueueDiagnosis:
     findings: tuple[Finding, ...]
     messages: int
     max_timestamp: int = 0
+    deleted: frozenset[str] = frozenset()
 
     @property
     def bad(self) -> tuple[QueueName, ...]:
@@ -93,9 +97,12 @@ def diagnose_queues(
     seen = set(present)
     wanted = [name for name, expected in sorted(all_expected.items()) if name not in seen and expected.units]
     missing = [name for name in wanted if name_problem(*name) is None and name[0] not in batch]
+    deleted = _deleted(engine, walked, missing, present)
+    missing = [name for name in missing if name[0] not in deleted]
     findings = [
         *listed.findings,
         *_missing(found, all_expected, missing),
+        *_of_deleted(found, all_expected, deleted),
         *_left_out(found, all_expected, listed.batch_queues),
     ]
     return QueueDiagnosis(
@@ -105,7 +112,20 @@ def diagnose_queues(
         findings=(*walked.findings, *findings, *(finding for one in queues for finding in one.findings)),
         messages=walked.messages,
         max_timestamp=walked.max_timestamp,
+        deleted=deleted,
     )
+
+
+def _deleted(
+    engine: Engine, walked: Walked, missing: Sequence[QueueName], present: Sequence[QueueName]
+) -> frozenset[str]:
+    """After the log was walked: a topic is saved before its first message is stored."""
+    runs = (queue for run in walked.runs for queue in run.queues)
+    topics, there = (frozenset(topic for topic, _ in names) for names in (missing, present))
+    looked = without_queues(walked.survey.options, runs, topics, there) if topics else None
+    if looked is None or not looked.first:
+        return frozenset()
+    return run_one(engine, deleted_topics, looked, "look for deleted topics")
 
 
 def _elsewhere(walked: Walked, rocksdb: str) -> QueueDiagnosis:
@@ -220,6 +240,17 @@ def _missing(
             os.path.join(root, topic, str(queue_id)), expected=plural(units[topic, queue_id], "unit"), got="none"
         )
         for topic, queue_id in missing
+    ]
+
+
+def _of_deleted(found: Survey, all_expected: dict[QueueName, ExpectedUnits], deleted: frozenset[str]) -> list[Finding]:
+    units = Counter[str]()
+    for (topic, _), expected in all_expected.items():
+        units[topic] += expected.units
+    paths = {topic: os.path.join(found.options.consume_queue, topic) for topic in sorted(deleted)}
+    return [
+        catalogue.TOPIC_DELETED.finding(path, expected="a topic that is listed", got=plural(units[topic], "message"))
+        for topic, path in paths.items()
     ]
 
 

@@ -145,7 +145,7 @@ class Coverage:
     stale: tuple[Stale, ...]
 
 
-def coverage_of(report: Report, diagnosis: StoreDiagnosis, *, batch_topics: frozenset[str], rocksdb: bool) -> Coverage:
+def coverage_of(report: Report, diagnosis: StoreDiagnosis, *, left_out: frozenset[str], rocksdb: bool) -> Coverage:
     """The coverage of a store that was checked."""
     index, walked = diagnosis.index, diagnosis.walked
     spans = walked.survey.spans
@@ -154,7 +154,7 @@ def coverage_of(report: Report, diagnosis: StoreDiagnosis, *, batch_topics: froz
     newest = walked.max_timestamp or None
     files = _files(diagnosis)
     gaps = tuple(Gap(one.gap.stretch.start, one.gap.stretch.stop, one.entries) for one in index.gaps if one.entries)
-    queues = None if rocksdb else tuple(_thinned(_stretches(walked.runs, batch_topics)))
+    queues = None if rocksdb else tuple(_thinned(_stretches(walked.runs, left_out)))
     return Coverage(
         begin=begin,
         end=end,
@@ -216,11 +216,11 @@ def _overlaps(diagnosis: StoreDiagnosis) -> Iterable[Gap]:
             yield Gap(two.begin.phy_offset, one.end.phy_offset, 0)
 
 
-def _stretches(runs: Iterable[LogRun], batch_topics: frozenset[str]) -> Iterable[QueueStretch]:
+def _stretches(runs: Iterable[LogRun], left_out: frozenset[str]) -> Iterable[QueueStretch]:
     for run in runs:
         if run.first < 0:
             continue
-        queues = [one for one in run.queues if one.topic not in batch_topics]
+        queues = [one for one in run.queues if one.topic not in left_out]
         missing = sum(one.absent for one in queues)
         yield QueueStretch(
             begin=run.first,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from mqindex.health import Histogram, Share, Text, TimeBins, TimeSeries
 from mqindex.rocketmq.health.samples import Named
-from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
+from mqindex.rocketmq.queue.topic_kinds import topic_kind
 from mqindex.rocketmq.tally.split_tally import SplitCounts, TopicCounts
 
 __all__ = ["Gathered", "QueueHealth", "TagHealth", "TopicHealth", "TopicKind", "TopicsHealth", "gather", "topics_of"]
@@ -16,22 +16,6 @@ __all__ = ["Gathered", "QueueHealth", "TagHealth", "TopicHealth", "TopicKind", "
 _TOPICS = 50
 _QUEUES = 64
 _TAGS = 10
-_SYSTEM = {
-    "BenchmarkTest",
-    "OFFSET_MOVED_EVENT",
-    "RMQ_SYS_TRACE_TOPIC",
-    "SELF_TEST_TOPIC",
-    "TBW102",
-    "TRANS_CHECK_MAX_TIME_TOPIC",
-}
-_DELAYED = {SCHEDULE_TOPIC, "rmq_sys_wheel_timer"}
-_PREFIXES = (
-    ("%DLQ%", "dead letters"),
-    ("%RETRY%", "retries"),
-    ("%LMQ%", "light queues"),
-    ("RMQ_SYS_", "system"),
-    ("rmq_sys_", "system"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +195,7 @@ def _topic(topic: _Topic, times: TimeBins, named: Mapping[int, Named]) -> TopicH
     ranked = sorted(topic.queues.items(), key=lambda one: (-one[1][0], one[0]))
     return TopicHealth(
         name=Text.of(topic.name),
-        kind=_kind(topic.name),
+        kind=topic_kind(topic.name),
         messages=topic.messages,
         bytes=topic.bytes,
         times=TimeBins.gather(one.times for one in topic.seen).series(share, times),
@@ -228,20 +212,12 @@ def _topic(topic: _Topic, times: TimeBins, named: Mapping[int, Named]) -> TopicH
     )
 
 
-def _kind(topic: str) -> str:
-    if topic in _DELAYED:
-        return "delayed"
-    if topic in _SYSTEM:
-        return "system"
-    return next((kind for prefix, kind in _PREFIXES if topic.startswith(prefix)), "messages")
-
-
 def _kinds(totals: Mapping[str, tuple[int, int]]) -> Iterable[TopicKind]:
     topics: Counter[str] = Counter()
     messages: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     for topic, (count, size) in totals.items():
-        kind = _kind(topic)
+        kind = topic_kind(topic)
         topics[kind] += 1
         messages[kind] += count
         sizes[kind] += size

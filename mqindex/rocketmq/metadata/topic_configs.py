@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mqindex.errors import FormatError
-from mqindex.rocketmq.metadata.config_json import load_side_json, table_of, whole_number
+from mqindex.files.regular import regular
+from mqindex.rocketmq.metadata.config_json import load_side_json, parse_side_json, table_of, whole_number
 
-__all__ = ["TopicConfig", "read_topic_configs"]
+__all__ = ["TopicConfig", "TopicTable", "read_topic_configs", "read_topic_table"]
 
 
 class TopicConfig(NamedTuple):
@@ -34,6 +35,24 @@ class TopicConfig(NamedTuple):
 def read_topic_configs(directory: str) -> dict[str, TopicConfig]:
     """Topic -> its configuration, of a store's `config` directory; none where it has no such file."""
     return load_side_json(os.path.join(directory, "topics.json"), _topic_configs) or {}
+
+
+class TopicTable(NamedTuple):
+    """The topics of the file itself, never of its `.bak`; `changed`: when one was made, changed or deleted, ms."""
+
+    topics: frozenset[str]
+    changed: int
+
+
+def read_topic_table(directory: str) -> TopicTable | None:
+    """The topics that the broker saved last; None: there is no such file, or none that can be read."""
+    try:
+        with open(os.path.join(directory, "topics.json"), "rb", opener=regular) as file:
+            found = parse_side_json(file.read().decode())
+        changed = whole_number(table_of(found, "dataVersion").get("timestamp"), "timestamp")
+        return TopicTable(frozenset(_topic_configs(found)), changed)
+    except (OSError, ValueError):
+        return None
 
 
 def _topic_configs(found: Mapping[str, Any]) -> dict[str, TopicConfig]:
