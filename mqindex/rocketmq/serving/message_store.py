@@ -168,6 +168,8 @@ class MessageStore(Closable):
         -----
         The settings that limit a broker's answers (`maxTransferCountOnMessageInMemory`,
         `maxTransferBytesOnMessageInMemory`) hold where `config` has them. Messages have their checksums compared.
+        Of a topic with the attribute cleanup.policy=COMPACTION a broker of 5.x answers from a log of its own,
+        which has the newest message of each key; this answers from the commit log, with all of them.
         Source: RocketMQ 4.9.3 `DefaultMessageStore.getMessage`, `PullAPIWrapper.processPullResult`.
         """
         require_request(topic, queue_id, offset, max_msg_nums, tags)
