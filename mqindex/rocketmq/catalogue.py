@@ -151,13 +151,16 @@ WRONG_TIME = Kind("wrong-time", "error",
 MISSING_ENTRIES = Kind("missing-entries", "error",
     "Messages of the log have no index entries.",
     "`mqindex repair` writes them")
+MISSING_WITHOUT_FILES = replace(MISSING_ENTRIES,
+    hint="`mqindex repair` writes them; if the broker is set to write none, its broker.conf (--broker-conf) says so")
 MISSING_IN_FILE = replace(MISSING_ENTRIES, hint=_REWRITE_INDEX)
 INDEX_OVERLAP = Kind("index-overlap", "error",
     "Two index files hold the same entries.",
     "another file has these entries too; `mqindex repair` moves this one to the backup")
 INDEX_ORDER = Kind("index-order", "warning",
     "The order of index files by name is not the log's order; a broker answers from the last name first.",
-    "the broker loads by name and answers from the last name first")
+    "the broker loads by name and answers from the last name first; after an unclean end it would index again what "
+    "comes after the last one by name")
 STRAY_FILE = Kind("stray-file", "warning",
     "A file or directory that a broker ignores is among its own.",
     "the broker ignores it")

@@ -49,6 +49,8 @@ def test_lost_index_is_not_written_in_a_guessed_geometry(golden_store: GoldenSto
     refused(root, GeometryError, GEOMETRY, dry_run=dry_run, broker_version="4.9.3")
     report = verify(root, engine=ONE, broker_version="4.9.3")
     assert kinds(report, "error") == {"missing-entries"}
+    (missing,) = (finding for finding in report.findings if finding.kind == "missing-entries")
+    assert str(missing).endswith("if the broker is set to write none, its broker.conf (--broker-conf) says so")
     (unknown,) = (finding for finding in report.findings if finding.severity == "warning")
     assert unknown.kind == "geometry-unknown"
     assert GEOMETRY in str(unknown)
@@ -75,6 +77,7 @@ def test_broker_conf_that_sets_no_geometry_says_the_default(golden_store: Golden
     conf = broker_conf(tmp_path)
     report = verify(root, engine=ONE, config=conf)
     assert kinds(report, "warning") == set()
+    assert [one.hint for one in report.findings if one.kind == "missing-entries"] == ["`mqindex repair` writes them"]
     assert str(report.geometry) == f"(5000000, 20000000) (the broker's default, {conf} sets no other)"
 
 

@@ -191,7 +191,9 @@ def _missing(found: Survey, filled: Filled) -> list[Finding]:
         return []
     expected = f"{plural(filled.entries, 'entry')} from phy offset {gap.stretch.start} on"
     got = "none " + _between(gap.after, gap.before)
-    return [catalogue.MISSING_ENTRIES.finding(found.options.index, expected=expected, got=got)]
+    no_files = not found.index_files and found.options.broker_conf is None  # so it may be the broker's will
+    kind = catalogue.MISSING_WITHOUT_FILES if no_files else catalogue.MISSING_ENTRIES
+    return [kind.finding(found.options.index, expected=expected, got=got)]
 
 
 def _between(after: Checked | None, before: Checked | None) -> str:
