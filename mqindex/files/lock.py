@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import itertools
 import os
 import struct
 import sys
@@ -17,9 +18,23 @@ from mqindex._native.owner import Owner
 from mqindex.errors import FileStateError, StoreInUseError
 from mqindex.files import disk
 from mqindex.files.tmpfile import link_into_place, open_nameless
+from mqindex.files.whereabouts import upwards
 
-__all__ = ["Holder", "State", "hold", "hold_directory", "hold_file", "holder", "lock_whole", "program", "state"]
+__all__ = [
+    "Holder",
+    "State",
+    "hold",
+    "hold_directory",
+    "hold_file",
+    "holder",
+    "lock_whole",
+    "program",
+    "require_unused",
+    "state",
+]
 
+_LOCKS = ("lock", ".lock")  # of a store, of a log dir
+_ABOVE, _BELOW = 3, 2  # from a queue to its store's root there are three; a directory of stores has them in it
 State = Literal["held", "free", "absent", "unreadable"]
 
 
@@ -30,6 +45,7 @@ class Holder(NamedTuple):
     pid: int | None = None
 
 
+_HELD_BY_BROKER = "a broker holds this lock, or another writer"
 _held: set[tuple[int, int, int]] = set()
 _held_lock = threading.Lock()
 _unlocked: set[str] = set()  # directories that a warning has named
@@ -91,7 +107,7 @@ def hold(path: str, *, create: bool = True) -> Iterator[None]:
             return
         fd = _made(path) if made else disk.open_to_write(path)
         try:
-            _require(lock_byte(fd), path, "a broker holds this lock, or another writer", "stop it")
+            _require(lock_byte(fd), path, _HELD_BY_BROKER, "stop it")
             try:
                 yield
             finally:
@@ -99,6 +115,33 @@ def hold(path: str, *, create: bool = True) -> Iterator[None]:
                     disk.remove(path)
         finally:
             disk.close(fd)
+
+
+def require_unused(directory: str) -> None:
+    """Raise unless no broker holds a directory that is to be moved, or one that it is a part of, or one in it.
+
+    Both brokers' locks count, whoever asks. None is taken: one that starts after this is not kept out.
+    """
+    for path in _locks_around(directory):
+        found = state(path)
+        if found in ("held", "unreadable"):
+            _require(None if found == "unreadable" else False, path, _HELD_BY_BROKER, "stop it")
+
+
+def _locks_around(directory: str) -> Iterator[str]:
+    for way in dict.fromkeys((os.path.abspath(directory), os.path.realpath(directory))):
+        for place in itertools.islice(upwards(way), _ABOVE + 1):
+            yield from (path for name in _LOCKS if os.path.isfile(path := os.path.join(place, name)))
+    yield from _locks_below(os.path.realpath(directory), _BELOW)
+
+
+def _locks_below(directory: str, depth: int) -> Iterator[str]:
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name in _LOCKS and entry.is_file():
+                yield entry.path
+            elif depth and entry.is_dir(follow_symlinks=False):
+                yield from _locks_below(entry.path, depth - 1)
 
 
 def _require(locked: bool | None, path: str, refused: str, end: str) -> None:

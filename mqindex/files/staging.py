@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 
 from mqindex.errors import FileStateError, OutputExistsError
 from mqindex.files import disk, lock
+from mqindex.files.whereabouts import lies_in
 
 __all__ = [
     "backup_name",
@@ -325,31 +326,34 @@ def discard(path: str) -> None:
 
 
 def require_new(out: str, *, overwrite: bool) -> None:
-    """`out` must not exist or be an empty directory, unless it may be moved aside; it is never a file or a device."""
+    """`out` must not exist or be an empty directory, unless it may be moved aside; it is never a file or a device.
+
+    What a broker holds, of whichever kind, is not moved.
+    """
     if not disk.exists(out):
         return
     if not disk.is_directory(out):
         raise OutputExistsError(
             "the output is no directory", path=out, got=disk.kind_of(out), hint="choose another place"
         )
-    if not overwrite and os.listdir(out):
+    if not os.listdir(out):
+        return
+    if not overwrite:
         raise OutputExistsError(
             "the output exists and is not empty",
             path=out,
             hint="choose another place, or overwrite (--force), which moves it to a backup beside it",
         )
+    lock.require_unused(out)
 
 
 def require_apart(out: str, places: Iterable[str], whose: str, *, home: str | None = None) -> None:
-    """`ValueError` if `out`, with links resolved, is one of the `places`, or in one, or above one.
+    """`ValueError` if `out` is one of the `places`, or in one, or above one, by whatever name.
 
     It may be in `home`, but not be `home` or above it: what is replaced would go to a backup.
     """
-    real = os.path.realpath(out)
     for place in places if home is None else (*places, home):
-        there = os.path.realpath(place)
-        common = os.path.commonpath([there, real])
-        if common == real or (common == there and place != home):
+        if lies_in(place, out) or (lies_in(out, place) and place != home):
             raise ValueError(f"out: expected a place of its own, got {out}, where {whose} {place}")
 
 

@@ -12,14 +12,13 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
-from mqindex.files import disk, staging
+from mqindex.files import staging
 from mqindex.files.publication import Publication, publish
 from mqindex.kafka.building import recover_partitions, write_transaction_indexes
 from mqindex.kafka.checks.diagnosis import replay
 from mqindex.kafka.index.transaction_index import aborted_bytes
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.options import PartitionArguments, partition_options
-from mqindex.kafka.partition.partition_files import hold_lock, log_dir_of
 from mqindex.kafka.partition.survey import Order, Partition, Survey, gone, start_report, survey
 from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space
 from mqindex.report import RebuildReport
@@ -122,9 +121,6 @@ def _begin(begin: _Begin) -> tuple[Survey, str]:
     places = [found.root, found.log_dir] if of_a_log_dir else [found.root]
     staging.require_apart(out, places, "the segments have")
     staging.require_new(out, overwrite=begin.overwrite)
-    if disk.is_directory(out):
-        with hold_lock(log_dir_of(out)):  # what a broker uses does not go to a backup
-            pass
     parent, needed = (
         os.path.dirname(out),
         needed_space(found.options, [n for one in found.partitions for n in one.sizes]),

@@ -247,9 +247,6 @@ def _require_elsewhere(order: _Order, directory: str) -> None:
     places = (directory, *(os.path.join(beside, name) for name in _OF_STORE))
     staging.require_apart(order.out, places, "the store of the index has")
     staging.require_new(order.out, overwrite=order.overwrite)
-    if disk.exists(os.path.join(order.out, "lock")):
-        with stores.hold_lock(order.out):
-            pass  # free: a store in use does not go to a backup
 
 
 # ---- one file -----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
-from mqindex.files import disk, staging
+from mqindex.files import staging
 from mqindex.files.publication import Publication, publish
 from mqindex.report import Finding, RebuildReport
 from mqindex.rocketmq import layout
@@ -149,8 +149,10 @@ def rebuild(
             moves=(*index_moves(built), *(move for task in queues for queue in task.queues for move in _moves(queue))),
             directories=tuple(part for part in PARTS if part in wanted),
         )
+        after_end = find_after_end(engine, found.spans, extracted.fault)
+        # Last, so that no error comes when an old `out` is in its backup.
         report.out_files, report.backup = run_one(engine, publish, publication, "publish")
-        report.findings += find_after_end(engine, found.spans, extracted.fault)
+    report.findings += after_end
     _fill(report, extracted, built)
     _fill_queues(report, queues, order.out)
     report.findings += left_out.values()
@@ -202,9 +204,6 @@ def _begin(order: _Order) -> tuple[Survey, str]:
     queues = (options.consume_queue, options.consume_queue_ext_directory)
     staging.require_apart(order.out, (options.index, *queues, *options.commitlog), "the store has", home=options.root)
     staging.require_new(order.out, overwrite=order.overwrite)
-    if disk.exists(os.path.join(order.out, "lock")):
-        with stores.hold_lock(order.out):  # a store in use does not go to a backup
-            pass
     found, needed = read_again(lambda: _look(order))
     parent = os.path.dirname(order.out)
     free = staging.check_space(parent, needed)

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import importlib
 import os
 import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from mqindex import kafka, rocketmq
 from mqindex.cli.output import print_fields
+from mqindex.errors import StoreInUseError
 from mqindex.report import RebuildReport
 from mqindex.wording.reports import settings
 from tests.cli.conftest import Shell, Store, ordinary_user, process
@@ -227,16 +234,53 @@ def test_a_store_in_use_is_not_overwritten(shell: Shell, basic: Store, tmp_path:
     assert shell("rebuild", basic.root, "--out", used, "--force").status == 0
 
 
-@pytest.mark.parametrize("out", ["used", "used/txn-0"])
-def test_a_log_dir_in_use_is_not_overwritten(shell: Shell, tmp_path: Path, out: str) -> None:
+def test_a_log_dir_in_use_is_not_overwritten(shell: Shell, tmp_path: Path) -> None:
     partition = PartitionCase("410-txn").closed(tmp_path / "log-dir")
     used = tmp_path / "used"
     shutil.copytree(partition, used / partition.name)
     with held(used / ".lock"):
-        done = shell("rebuild", partition, "--out", tmp_path / out, "--force")
+        done = shell("rebuild", partition, "--out", used, "--force")
     assert (done.status, done.out) == (2, "")
     assert f"a broker holds this lock, or another writer: {used}/.lock" in done.err
     assert sorted(os.listdir(used)) == [".lock", partition.name]
-    done = shell("rebuild", partition, "--out", tmp_path / out, "--force")
-    (backup,) = tmp_path.glob(f"{out}.backup-*")
-    assert (done.status, f"what was at {tmp_path / out} is now {backup}" in done.lines) == (0, True)
+    done = shell("rebuild", partition, "--out", used, "--force")
+    (backup,) = tmp_path.glob("used.backup-*")
+    assert (done.status, f"what was at {used} is now {backup}" in done.lines) == (0, True)
+
+
+@pytest.mark.parametrize("lock", ["lock", ".lock"])
+@pytest.mark.parametrize(
+    ("out", "place"), [("", ""), ("", "data/store"), ("consumequeue", ""), ("consumequeue/T/0", ""), ("orders-0", "")]
+)
+def test_what_any_broker_holds_is_not_moved(tmp_path: Path, basic: Store, out: str, place: str, lock: str) -> None:
+    """Each command looked for the lock of its own broker, and only in the directory itself."""
+    used, partition = tmp_path / "used", PartitionCase("410-txn").closed(tmp_path / "log-dir")
+    (used / out).mkdir(parents=True)
+    (used / out / "file").touch()
+    (used / place).mkdir(parents=True, exist_ok=True)
+    (tmp_path / "link").symlink_to(used / out)
+    calls: list[Callable[..., Any]] = [
+        partial(rocketmq.rebuild, basic.root),
+        partial(rocketmq.optimize, basic.root),
+        partial(kafka.rebuild, partition),
+    ]
+    with held(used / place / lock):
+        for call in calls:
+            for way in (used / out, tmp_path / "link"):
+                with pytest.raises(StoreInUseError, match="a broker holds this lock"):
+                    call(way, overwrite=True)
+        assert (used / out / "file").exists()
+    backup = rocketmq.rebuild(basic.root, used / out, overwrite=True).backup
+    assert (Path(str(backup)) / "file").exists()
+
+
+def test_no_step_fails_when_the_old_output_is_in_its_backup(
+    shell: Shell, basic: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error did not say where it was."""
+    full = OSError(errno.EIO, os.strerror(errno.EIO), "log")
+    monkeypatch.setattr(importlib.import_module("mqindex.rocketmq.rebuild"), "find_after_end", Mock(side_effect=full))
+    (tmp_path / "out" / "kept").mkdir(parents=True)
+    assert shell("rebuild", basic.root, "--out", tmp_path / "out", "--force").status == 2
+    assert list(tmp_path.glob("out*")) == [tmp_path / "out"]
+    assert os.listdir(tmp_path / "out") == ["kept"]

@@ -11,6 +11,7 @@ from typing import Any
 from mqindex.errors import BadMagicError, OutputExistsError
 from mqindex.files import disk
 from mqindex.files.regular import regular
+from mqindex.files.whereabouts import lies_in
 from mqindex.files.whole_file import have_file, replace_content
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.unknown import unknown_settings
@@ -139,10 +140,8 @@ def _of_first_run(name: str) -> bool:
 
 def _require_apart(options: StoreOptions, out: str) -> None:
     """Refuse an output inside the store: nothing is ever written into the store that is followed."""
-    real = os.path.realpath(out)
     for place in (options.root, *options.commitlog):
-        there = os.path.realpath(place)
-        if os.path.commonpath([there, real]) in (there, real):
+        if lies_in(out, place) or lies_in(place, out):
             raise ValueError(f"out: expected a place outside of the store, got {out}, where the store has {place}")
 
 
