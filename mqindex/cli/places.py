@@ -1,62 +1,128 @@
-"""Where results may be written, not among a broker's files; and what is there after an interrupt."""
+"""Whose a place is, and whether a result may be there; and what is there after an interrupt.
+
+A store and a log dir are a broker's, and have parts: what has one of the broker's names in a store's root, and the
+partitions of a log dir. A result is no part of either and in no part, whatever links or mounts lead there. Another name
+in a store's root is free; in a log dir none is. A store or a log dir as a whole may be moved aside where no broker
+runs, which `mqindex.files.staging.require_new` looks at.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Final
 
 from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.kinds import KINDS, kind_of
 from mqindex.cli.rocketmq import kinds as rocketmq_kinds
 from mqindex.cli.trouble import Trouble
+from mqindex.files.whereabouts import lies_in, upwards
 
 __all__ = ["identity", "require_no_broker_file", "require_outside", "what_is_there"]
 
-# Of a store's root and a log dir brokers read the names that they know; in these they read everything.
-_READ_WHOLE: Final = {
-    rocketmq_kinds.BATCH_QUEUE,
-    rocketmq_kinds.COMMIT_LOG_DIR,
-    rocketmq_kinds.EXT,
-    rocketmq_kinds.INDEX_DIR,
-    rocketmq_kinds.QUEUE,
-    rocketmq_kinds.QUEUES,
-}
+_LOG, _QUEUES, _INDEX = "commitlog", {"consumequeue", "consumequeue_ext", "batchconsumequeue"}, "index"
+# Names in a store's root: those that no other program gives, and those that may be anybody's.
+_OWN: Final = {_LOG, *_QUEUES, "consumequeue_rocksdb", "rocksdbstore", "timerwheel", "timerlog", "epochFileCheckpoint"}
+_COMMON: Final = {
+    _INDEX, "config", "checkpoint", "lock", "abort", "abort.bak", "compaction", "transaction", "brokerIdentity",
+    "tiered_index_file",
+}  # fmt: skip
+_BEGINNINGS: Final = ("dledger-", "mqindex-backup-")
+_LOCKS: Final = ("lock", ".lock")
+_BUILT: Final = (".index", ".timeindex", ".txnindex")  # what a partition's directory has that `rebuild` made
+_LOG_DIGITS, _INDEX_DIGITS = 20, 17
+_MOST_LINKS: Final = 40  # as the system follows
 
 
 def require_outside(out: str, home: str | None = None) -> None:
-    """Refuse a place below a directory whose every file a broker reads, or below `home` or at it."""
-    place = os.path.realpath(out)
-    if home is not None:
-        there = os.path.realpath(home)
-        if os.path.commonpath([place, there]) == there:
+    """Refuse a place that is a broker's, or in one, or in `home` or at it."""
+    for way in _ways(out):
+        if home is not None and lies_in(way, home):
             raise Trouble(f"{out}: expected a place outside of {home}, where brokers may stumble over it")
-    above = os.path.dirname(place)
-    while above != os.path.dirname(above):
-        if (kind := _read_whole(above)) is not None:
-            raise Trouble(f"{out}: expected a place outside of {above}: it is {KINDS[kind]}, whose broker reads it")
-        above = os.path.dirname(above)
+        for place in upwards(way):
+            if (whose := _whose(place, above=place != way)) is not None:
+                raise Trouble(f"{out}: expected a place outside of {place}: it is {whose}, whose broker reads it")
 
 
-def _read_whole(directory: str) -> str | None:
-    """The kind of such a directory. One that has a copy of an index file or of a segment is none by that alone."""
+def _ways(path: str) -> list[str]:
+    """A path as it is written, and each that its links make of it, one after the other: all show whose it is."""
+    found = list(dict.fromkeys((os.path.abspath(path), os.path.realpath(path))))
+    for way in found:
+        for place in upwards(way):
+            if os.path.islink(place) and len(found) < _MOST_LINKS:
+                beyond = os.path.join(os.path.dirname(place), os.readlink(place), os.path.relpath(way, place))
+                found += {os.path.normpath(beyond)}.difference(found)
+    return found
+
+
+def _whose(place: str, *, above: bool) -> str | None:
+    """What is a broker's there, in words. `above`: a result would be in it, and not take its place."""
     # Here, as most commands write nothing.
-    from mqindex.kafka.partition.partition_files import is_partition, partition_name
+    from mqindex.kafka.partition.partition_files import is_partition, list_partitions, partition_name
 
+    root, name = os.path.split(place)
+    if (name in _OWN or name in _COMMON or name.startswith(_BEGINNINGS)) and _is_root(root):
+        return "a part of a store"
+    names = _names(place)
     try:
-        kind = rocketmq_kinds.kind_of_directory(directory)
-        if kind is None and partition_name(directory) is not None and is_partition(directory):
-            return kafka_kinds.PARTITION
-    except OSError:  # not there yet, or not to be listed
-        return None
-    if kind == rocketmq_kinds.INDEX_DIR and os.path.basename(directory) != "index":
-        return None
-    return kind if kind in _READ_WHOLE else None
+        if partition_name(place) is not None and is_partition(place) and not all(one.endswith(_BUILT) for one in names):
+            return KINDS[kafka_kinds.PARTITION]
+        own = any(os.path.isfile(os.path.join(place, one)) for one in names & kafka_kinds.OF_LOG_DIR)
+        if above and (own or (".lock" in names and any(is_partition(one.path) for one in list_partitions(place)))):
+            return KINDS[kafka_kinds.LOG_DIR]
+        # A commit log may be in any place; beside its files a broker would stumble over others.
+        of_log = all(_is_log_name(one) or one == "lost+found" or one.startswith(".") for one in names)
+        if names and of_log and rocketmq_kinds.kind_of_directory(place) == rocketmq_kinds.COMMIT_LOG_DIR:
+            return KINDS[rocketmq_kinds.COMMIT_LOG_DIR]
+    except OSError:  # not there yet, a file, or not to be listed
+        pass
+    return None
+
+
+def _is_root(directory: str) -> bool:
+    """Whether it is the root of a store: by two of its names, of which one is no other program's, or by what is in one.
+
+    A directory that is called `index`, or an empty one called `commitlog`, may be anybody's.
+    """
+    names = _names(directory)
+    known = names & (_OWN | _COMMON)
+    return (
+        (len(known) > 1 and not known.isdisjoint(_OWN))
+        or {"checkpoint", "lock"} <= known
+        or any(map(_is_log_name, _names(os.path.join(directory, _LOG))))
+        or any(one.isdecimal() and len(one) == _INDEX_DIGITS for one in _names(os.path.join(directory, _INDEX)))
+        or any(
+            one.isdecimal() for queues in names.intersection(_QUEUES) for one in _ids(os.path.join(directory, queues))
+        )
+    )
+
+
+def _ids(queues: str) -> Iterator[str]:
+    """The names in the directories of all topics."""
+    return (name for topic in _names(queues) for name in _names(os.path.join(queues, topic)))
+
+
+def _is_log_name(name: str) -> bool:
+    return name.isdecimal() and len(name) == _LOG_DIGITS
+
+
+def _names(directory: str) -> set[str]:
+    """What is in a directory; nothing, where it is none or may not be listed."""
+    try:
+        return set(os.listdir(directory))
+    except OSError:
+        return set()
 
 
 def require_no_broker_file(out: str) -> None:
-    """Refuse to overwrite a file that is a broker's, wherever it is."""
-    if os.path.isfile(out) and (kind := kind_of(os.path.realpath(out))) is not None:
+    """Refuse to overwrite a file that is a broker's, wherever it is, and whatever is in a store's root."""
+    if not os.path.isfile(out):
+        return
+    kind = kind_of(os.path.realpath(out))
+    if kind is not None:
         raise Trouble(f"{out}: it is {KINDS[kind]}, which is not overwritten")
+    if any(os.path.basename(way) in _LOCKS or _is_root(os.path.dirname(way)) for way in _ways(out)):
+        raise Trouble(f"{out}: it may be a broker's, and is not overwritten; choose another name")
 
 
 def identity(path: str) -> tuple[int, int] | None:

@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ import pytest
 
 from mqindex.files import unpacking
 from mqindex.rocketmq.dispatch import follow as following
-from tests.cli.conftest import Shell, Store
+from tests.cli.conftest import COMMAND, Shell, Store
+from tests.crash.test_full_disk import REPOSITORY, mountable
 from tests.support.sample_archive import contents
 
 
@@ -51,6 +53,151 @@ def test_a_place_among_a_brokers_files_is_refused(
     assert (done.status, done.out) == (2, "")
     assert "expected a place outside of" in done.err
     assert tree(others) == before
+
+
+PARTS = ("commitlog", "consumequeue", "index", "config", "timerlog", "rocksdbstore", "dledger-n0", "mqindex-backup-1")
+
+
+@pytest.mark.parametrize("command", ["rebuild", "optimize"])
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_of_another_store_is_not_moved_away(
+    shell: Shell, basic: Store, others: Path, command: str, part: str
+) -> None:
+    place = others / "store" / part
+    place.mkdir(exist_ok=True)
+    (place / "kept").touch()
+    before = tree(others)
+    for out in (place, place / "new"):
+        done = shell(command, basic.root, "--out", out, "--force")
+        assert (done.status, done.out) == (2, "")
+        assert f"{out}: expected a place outside of {place}: it is a part of a store, whose broker reads it" in done.err
+    assert tree(others) == before
+
+
+@pytest.mark.parametrize("out", ["orders-0", "log"])
+def test_a_log_is_not_moved_away(shell: Shell, basic: Store, others: Path, out: str) -> None:
+    """A partition, or a commit log that is not in its store's root."""
+    (others / "store" / "commitlog").rename(others / "log")
+    (others / "log" / "lost+found").mkdir()
+    before = tree(others)
+    for command in ("rebuild", "optimize"):
+        done = shell(command, basic.root, "--out", others / out, "--force")
+        assert (done.status, f"expected a place outside of {others / out}: it is a" in done.err) == (2, True)
+    assert tree(others) == before
+
+
+@pytest.mark.parametrize("command", ["rebuild", "follow", "optimize", "sample", "report", "message"])
+@pytest.mark.parametrize("mark", ["meta.properties", ".lock"])
+def test_nothing_goes_into_a_log_dir(
+    shell: Shell, basic: Store, others: Path, command: str, mark: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No broker starts where it finds a directory that is no partition."""
+    monkeypatch.setattr(following, "follow", lambda *arguments, **options: pytest.fail("it began"))
+    shutil.move(others / "store", others.parent)
+    (others / mark).touch()
+    before, out = tree(others), others / "made"
+    first = [others] if command == "sample" else [basic.root, *(["0"] if command == "message" else []), "--out", out]
+    done = shell(command, *first)
+    assert (done.status, done.out) == (2, "")
+    assert f"expected a place outside of {others}: it is a Kafka log dir" in done.err
+    assert tree(others) == before
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["store/lock", "store/abort", "store/notes", "store/config/topics.json", "meta.properties", ".lock", "alone/lock"],
+)
+def test_what_a_broker_may_need_is_not_overwritten(shell: Shell, basic: Store, others: Path, name: str) -> None:
+    """The file `lock` of a store in use was replaced, and a repair then ran beside the broker."""
+    (others / name).parent.mkdir(exist_ok=True)
+    (others / name).write_text("kept")
+    for command in (["report", basic.root], ["message", basic.root, "0"]):
+        done = shell(*command, "--out", others / name, "--force")
+        assert (done.status, done.out, (others / name).read_text()) == (2, "", "kept")
+
+
+def test_parts_that_are_links_are_parts(shell: Shell, basic: Store, others: Path, tmp_path: Path) -> None:
+    """The name of another disk's directory does not show what it is."""
+    disk, log_dir = tmp_path / "disk", tmp_path / "log-dir"
+    disk.mkdir()
+    log_dir.mkdir()
+    for part, store in (("index", basic.root), ("consumequeue", others / "store")):
+        (store / part).rename(disk / f"{part}s")
+        (store / part).symlink_to(f"../{'../' if store != basic.root else ''}disk/{part}s")
+    (others / "orders-0").rename(disk / "partition")
+    (log_dir / "orders-0").symlink_to(disk / "partition")
+    (tmp_path / "alias").symlink_to(basic.root / "index")
+    before = tree(disk)
+    for place in (basic.root / "index" / "99", others / "store" / "consumequeue" / "T", tmp_path / "alias" / "99"):
+        for command in (["message", basic.root, "0"], ["report", basic.root], ["rebuild", basic.root]):
+            done = shell(*command, "--out", place)
+            assert (done.status, "expected a place outside of" in done.err) == (2, True), place
+    done = shell("message", basic.root, "0", "--out", log_dir / "orders-0" / f"{9999:020d}.log")
+    assert (done.status, "it is a Kafka partition's directory" in done.err) == (2, True)
+    assert tree(disk) == before
+
+
+@pytest.mark.skipif(not mountable(), reason="mounting in a namespace of one's own is not permitted here")
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["message", "0", "--out", "mount/body"],
+        ["report", "--out", "mount/page"],
+        ["rebuild", "--out", "mount/commitlog", "--force"],
+        ["rebuild", "--out", "mount", "--force"],
+        ["optimize", "--out", "mount", "--force"],
+        ["follow", "--out", "mount/beside"],
+    ],
+)
+def test_another_mount_of_the_store_is_the_store(basic: Store, tmp_path: Path, line: list[str]) -> None:
+    """Its commit log was moved to a backup, under its second name, when it had been read."""
+    (tmp_path / "mount").mkdir()
+    before = basic.contents()
+    mount = f'mount --bind {basic.root} mount && exec "$@"'
+    call = ["unshare", "-Urm", "sh", "-c", mount, "sh", *COMMAND, line[0], basic.root, *line[1:]]
+    paths = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        call,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": paths},
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "expected a place " in done.stderr
+    assert basic.contents() == before
+
+
+def test_a_link_that_leads_to_itself_ends(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop/deeper")
+    done = shell("rebuild", basic.root, "--out", tmp_path / "loop" / "out")
+    assert (done.status, done.out) == (2, "")
+
+
+def test_an_earlier_result_is_replaced(shell: Shell, basic: Store, others: Path, tmp_path: Path) -> None:
+    """It has the names of a store, or of a partition, but no log. So has one in a store's root."""
+    for source, out in ((basic.root, tmp_path / "out"), (others / "orders-0", tmp_path / "built-1")):
+        assert shell("rebuild", source, "--out", out).status == 0
+        done = shell("rebuild", source, "--out", out, "--force")
+        assert (done.status, f"what was at {out} is now {out}.backup-" in done.out) == (0, True)
+    inside = others / "store" / "anew"
+    assert [shell("rebuild", basic.root, "--out", inside, "--force").status for _ in range(2)] == [0, 0]
+    assert shell("optimize", basic.root / "index", "--out", basic.root, "--force").status == 0
+
+
+def test_what_only_has_such_names_is_nobodys(shell: Shell, basic: Store, others: Path, tmp_path: Path) -> None:
+    for place in ("a/index", "b/commitlog", "c/index", "d/consumequeue/src", "e/config", "f", "g"):
+        (tmp_path / place).mkdir(parents=True)
+    (tmp_path / "c" / "index" / "2024").write_text("mine")
+    (tmp_path / "e" / "index").mkdir()
+    (tmp_path / "f" / "12345678901234567890").touch()
+    (tmp_path / "f" / "deep").mkdir()
+    (tmp_path / "g" / ".lock").touch()
+    for place in ("a/index", "b/commitlog", "c/index", "d/consumequeue/src", "e/config", "f/deep", "g"):
+        done = shell("message", basic.root, "0", "--out", tmp_path / place / "body")
+        assert (done.status, (tmp_path / place / "body").exists()) == (0, True), done.err
 
 
 def test_a_link_leads_there_too(shell: Shell, basic: Store, others: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ __all__ = [
     "KINDS",
     "LOG_DIR",
     "OFFSET_INDEX",
+    "OF_LOG_DIR",
     "OF_SEGMENT",
     "PARTITION",
     "SEGMENT",
@@ -54,14 +55,14 @@ _EXTENSIONS = {
     "snapshot": SNAPSHOT,
 }
 _NAME = re.compile(r"[0-9]{20}\.(log|index|timeindex|txnindex|snapshot)(\.(deleted|cleaned|swap))?")
-_OF_LOG_DIR = (
+OF_LOG_DIR: Final = {
     ".kafka_cleanshutdown",
     "cleaner-offset-checkpoint",
     "log-start-offset-checkpoint",
     "meta.properties",
     "recovery-point-offset-checkpoint",
     "replication-offset-checkpoint",
-)
+}
 
 
 def kind_of_directory(path: str) -> str | None:
@@ -70,7 +71,7 @@ def kind_of_directory(path: str) -> str | None:
 
     if is_partition(path):
         return PARTITION
-    if any(os.path.isfile(os.path.join(path, name)) for name in _OF_LOG_DIR):
+    if any(os.path.isfile(os.path.join(path, name)) for name in OF_LOG_DIR):
         return LOG_DIR
     return LOG_DIR if any(is_partition(named.path) for named in list_partitions(path)) else None
 
