@@ -40,7 +40,7 @@ def _written_aside(path: str, data: bytes, neighbour: str, put: Callable[[str, s
 
 
 def require_new_file(path: str, *, overwrite: bool) -> None:
-    """`path` must not exist, unless it may be overwritten and is a file: never a device or a directory.
+    """`path` must not exist, unless it may be overwritten and is a file itself: never a device, a directory or a link.
 
     Its directory must exist and take a file. Checked before the work, not after it.
     """
@@ -53,10 +53,12 @@ def require_new_file(path: str, *, overwrite: bool) -> None:
 def _require_free(path: str, *, overwrite: bool) -> None:
     if not disk.exists(path):
         return
+    if os.path.islink(path):  # a new file would take its place: that of /dev/stdout, which may lead to a file now
+        raise OutputExistsError("the output is no file", path=path, got="a link", hint="name the file that it leads to")
+    if not os.path.isfile(path):
+        raise OutputExistsError("the output is no file", path=path, got=disk.kind_of(path), hint="choose another name")
     if not overwrite:
         raise OutputExistsError("the output exists", path=path, hint="choose another name, or overwrite it (--force)")
-    if not os.path.isfile(path):
-        raise OutputExistsError("the output is no file", path=path, hint="choose another name")
 
 
 def publish_content(path: str, data: bytes, *, overwrite: bool) -> None:

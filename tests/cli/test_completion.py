@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -114,6 +115,23 @@ def test_a_start_file_that_is_no_file_is_one_sentence(shell: Shell, home: Path) 
     done = shell("--install-completion", "bash")
     assert (done.status, done.out) == (2, "")
     assert done.err == f"mqindex: {home / '.bashrc'}: Is a directory\n"
+
+
+def test_a_device_is_no_start_file(shell: Shell, home: Path) -> None:
+    """As root, a file took the place of /dev/null, to which ~/.bashrc was a link; and nobody writes to the FIFO."""
+    os.mkfifo(home / "fifo")
+    os.mkdir(home / "devices")
+    made = home / "devices" / "zero"
+    try:
+        os.mknod(made, stat.S_IFCHR | 0o666, os.makedev(1, 5))
+    except PermissionError:
+        made = home / "fifo"
+    for target in (made, home / "fifo"):
+        (home / ".bashrc").symlink_to(target)
+        done = shell("--install-completion", "bash")
+        assert (done.status, done.err) == (2, f"mqindex: {target}: not a regular file\n")
+        assert not target.is_file()
+        (home / ".bashrc").unlink()
 
 
 @pytest.mark.parametrize("name", SHELLS)

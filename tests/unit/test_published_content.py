@@ -9,7 +9,7 @@ import pytest
 
 from mqindex.errors import OutputExistsError
 from mqindex.files import disk
-from mqindex.files.whole_file import publish_content
+from mqindex.files.whole_file import publish_content, require_new_file
 
 
 def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,3 +41,19 @@ def test_what_is_to_be_replaced_is(tmp_path: Path) -> None:
     path.write_bytes(b"old")
     publish_content(str(path), b"new", overwrite=True)
     assert path.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+@pytest.mark.parametrize("target", ["page.html", "nowhere", "/dev/null", "."])
+def test_a_link_is_not_replaced(target: str, overwrite: bool, tmp_path: Path) -> None:
+    """`--out /dev/stdout --force >page.html` let a file take the place of /dev/stdout, for every program."""
+    (tmp_path / "page.html").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(target)
+    for call in (
+        lambda path: publish_content(path, b"new", overwrite=overwrite),
+        lambda path: require_new_file(path, overwrite=overwrite),
+    ):
+        with pytest.raises(OutputExistsError, match=r"no file: .*link: got a link; name the file that it leads to"):
+            call(str(tmp_path / "link"))
+    assert os.readlink(tmp_path / "link") == target
+    assert (tmp_path / "page.html").read_bytes() == b"old"
