@@ -38,7 +38,7 @@ class _Place(click.types.StringParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """An empty one is a shell's variable that is not set; `s3://` would be a directory of that name."""
-        if value == "" and isinstance(param, click.Argument):
+        if value == "" and param is not None and param.metavar != "BACKUP":  # which is asked for what there is
             self.fail("expected a path, got an empty one", param, ctx)
         if _URL.match(str(value)) and not os.path.lexists(value):
             self.fail(f"expected a path on this machine, got {value}; mqindex reads no remote files", param, ctx)

@@ -112,8 +112,6 @@ def out_file_option(text: str) -> Decorator:
 
 
 def _file_name(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    if value == "":
-        raise click.BadParameter("expected the name of a file, got none")
     if value == "-":
         raise click.BadParameter("expected a file, got standard output; a file of that name is ./-")
     return value

@@ -48,6 +48,8 @@ def publish(publication: Publication) -> Published:
                 target = os.path.join(result, name)
                 _make_directory(os.path.dirname(target))
                 disk.rename(source, target)
+        if disk.is_directory(publication.out):  # made with rights of its own, for this
+            disk.own_like(result, publication.out)
         disk.sync_tree(result)
         backup = staging.exchange(result, publication.out, publication.aside)
     paths = [path for _, name in publication.moves for path in _files(os.path.join(publication.out, name))]

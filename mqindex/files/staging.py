@@ -328,7 +328,7 @@ def discard(path: str) -> None:
 def require_new(out: str, *, overwrite: bool) -> None:
     """`out` must not exist or be an empty directory, unless it may be moved aside; it is never a file or a device.
 
-    What a broker holds, of whichever kind, is not moved.
+    What a broker holds, of whichever kind, is not moved. Nor is what no other directory can take the place of.
     """
     if not disk.exists(out):
         return
@@ -336,6 +336,9 @@ def require_new(out: str, *, overwrite: bool) -> None:
         raise OutputExistsError(
             "the output is no directory", path=out, got=disk.kind_of(out), hint="choose another place"
         )
+    kept = _kept_in_place(out)
+    if kept is not None:
+        raise OutputExistsError(f"the output is {kept}", path=out, hint="name a new directory in it")
     if not os.listdir(out):
         return
     if not overwrite:
@@ -345,6 +348,15 @@ def require_new(out: str, *, overwrite: bool) -> None:
             hint="choose another place, or overwrite (--force), which moves it to a backup beside it",
         )
     lock.require_unused(out)
+
+
+def _kept_in_place(directory: str) -> str | None:
+    """What a directory is, in words, if another one in its place would not be where its users look."""
+    if os.path.islink(directory):
+        return "a link"
+    if os.path.ismount(directory):
+        return "a mount point"
+    return "the current directory" if os.path.samefile(directory, os.curdir) else None
 
 
 def require_apart(out: str, places: Iterable[str], whose: str, *, home: str | None = None) -> None:

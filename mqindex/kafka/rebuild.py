@@ -66,7 +66,8 @@ def rebuild(
     Raises
     ------
     BadMagicError : neither a partition nor a log dir.
-    OutputExistsError : `out` holds something.
+    OutputExistsError : `out` holds something; or is a link, mount point or current directory.
+    StoreInUseError : a broker holds an `out` that would be moved.
 
     Notes
     -----

@@ -83,8 +83,8 @@ def optimize(
     IndexFullError : a file has more entries than `index_num` allows
     GeometryError : the geometry of the files cannot be found, or they are optimized already and do not allow the new
         one, or no broker could map it
-    OutputExistsError : `out` holds something, and `overwrite` is False
-    StoreInUseError : in place, and a broker holds the store
+    OutputExistsError : `out` holds something, and `overwrite` is False; or is a link, mount point or current directory
+    StoreInUseError : in place, and a broker holds the store; or it holds an `out` that would be moved
     OSError : the disk lacks the space, which is checked beforehand; nothing was published
 
     Notes

@@ -89,7 +89,8 @@ def rebuild(
 
     Raises
     ------
-    OutputExistsError : `out` holds something, and `overwrite` is False
+    OutputExistsError : `out` holds something, and `overwrite` is False; or is a link, mount point or current directory
+    StoreInUseError : a broker holds an `out` that would be moved
     FileNotFoundError : the store or a directory of its log does not exist
     GeometryError : files and options disagree
     ValueError : `out` is where the store has files of its own; an unknown part; an impossible split size

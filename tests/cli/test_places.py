@@ -15,7 +15,7 @@ import pytest
 
 from mqindex.files import unpacking
 from mqindex.rocketmq.dispatch import follow as following
-from tests.cli.conftest import COMMAND, Shell, Store
+from tests.cli.conftest import COMMAND, NOBODY, Shell, Store
 from tests.crash.test_full_disk import REPOSITORY, mountable
 from tests.support.sample_archive import contents
 
@@ -285,10 +285,57 @@ def test_an_interrupted_optimize_says_what_is_there(
     assert "every file in" in said(basic.root)
 
 
-def test_an_empty_path_is_a_variable_that_is_not_set(shell: Shell, basic: Store, tmp_path: Path) -> None:
-    for line in (["report", "", "--out", tmp_path / "page"], ["verify", ""], ["info", ""]):
+def test_an_empty_path_is_a_variable_that_is_not_set(
+    shell: Shell, basic: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    of_paths = (["report", "", "--out", tmp_path / "page"], ["verify", ""], ["info", ""])
+    of_options = ([name, basic.root, "--out", ""] for name in ("rebuild", "optimize", "follow", "report"))
+    for line in (*of_paths, *of_options, ["verify", basic.root, "--commitlog", ""]):
         done = shell(*line)
         assert (done.status, "expected a path, got an empty one" in done.err) == (2, True)
+    assert os.listdir() == []
+
+
+@pytest.mark.parametrize("command", ["rebuild", "optimize"])
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_a_directory_that_cannot_be_replaced_is_refused_before_the_work(
+    shell: Shell, basic: Store, tmp_path: Path, command: str, force: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell stood in a directory that was removed; a link, and what is on another disk, failed after all the work."""
+    here, disk = tmp_path / "here", tmp_path / "disk"
+    here.mkdir()
+    disk.mkdir()
+    (tmp_path / "link").symlink_to(disk)
+    monkeypatch.chdir(here)
+    ismount = os.path.ismount
+    monkeypatch.setattr(os.path, "ismount", lambda path: path == str(disk) or ismount(path))
+    for out, words in (
+        (".", f"the current directory: {here}"), (here, f"the current directory: {here}"),
+        (tmp_path / "link", f"a link: {tmp_path}/link"), (disk, f"a mount point: {disk}"),
+    ):  # fmt: skip
+        done = shell(command, basic.root, "--out", out, *force)
+        said = f"mqindex: the output is {words}; name a new directory in it\n"
+        assert (done.status, done.out, done.err) == (2, "", said)
+    assert (os.listdir(here), os.listdir(disk)) == ([], [])
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_directory_that_was_prepared_keeps_its_owner_and_mode(
+    shell: Shell, basic: Store, tmp_path: Path, kept: bool
+) -> None:
+    out = tmp_path / "prepared"
+    out.mkdir()
+    out.chmod(0o2700)
+    if os.geteuid() == 0:
+        os.chown(out, NOBODY, NOBODY)
+    before = out.stat()
+    if kept:
+        (out / "kept").touch()
+    assert shell("rebuild", basic.root, "--out", out, *(["--force"] if kept else [])).status == 0
+    assert "index" in os.listdir(out)
+    assert (out.stat().st_mode, out.stat().st_uid) == (before.st_mode, before.st_uid)
 
 
 def test_a_url_is_no_path(shell: Shell, basic: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

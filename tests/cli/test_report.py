@@ -169,7 +169,7 @@ def test_no_name_and_standard_output_are_no_files(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     name, *rest = command
-    for out, words in (("", "the name of a file, got none"), ("-", "a file, got standard output")):
+    for out, words in (("", "a path, got an empty one"), ("-", "a file, got standard output")):
         done = shell(name, basic.root, *rest, "--out", out)
         assert (done.status, done.out, f"'--out': expected {words}" in done.err) == (2, "", True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["basic-493"]
