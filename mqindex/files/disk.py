@@ -326,7 +326,7 @@ def own_like(path: str, neighbour: str | os.stat_result) -> None:
     if os.path.isdir(path) and not stat.S_ISDIR(like.st_mode):
         mode |= (mode & 0o444) >> 2  # who may read the file may enter the directory
     elif not os.path.isdir(path) and stat.S_ISDIR(like.st_mode):
-        mode &= ~0o111
+        mode &= ~0o7111  # nor what setgid and the like mean for a directory
     another = (os.stat(path).st_uid, os.stat(path).st_gid) != (like.st_uid, like.st_gid)
     if another and not _as_allowed(lambda: os.chown(path, like.st_uid, like.st_gid)):
         _as_allowed(lambda: os.chown(path, -1, like.st_gid))

@@ -22,7 +22,8 @@ def replace_content(path: str, data: bytes, *, like: str | None = None) -> None:
     _written_aside(path, data, neighbour, disk.replace)
 
 
-def _written_aside(path: str, data: bytes, neighbour: str, put: Callable[[str, str], None]) -> None:
+def _written_aside(path: str, data: bytes, neighbour: str | None, put: Callable[[str, str], None]) -> None:
+    """`neighbour`: whose owner and mode it takes; None: as the process makes files."""
     fresh = disk.temporary(os.path.dirname(path) or ".", f".{os.path.basename(path)}")
     try:
         fd = disk.create(fresh)
@@ -31,7 +32,8 @@ def _written_aside(path: str, data: bytes, neighbour: str, put: Callable[[str, s
             disk.sync(fd)
         finally:
             os.close(fd)
-        disk.own_like(fresh, neighbour)
+        if neighbour is not None:
+            disk.own_like(fresh, neighbour)
         put(fresh, path)
     except BaseException:
         if disk.exists(fresh):
@@ -62,12 +64,13 @@ def _require_free(path: str, *, overwrite: bool) -> None:
 
 
 def publish_content(path: str, data: bytes, *, overwrite: bool) -> None:
-    """Let a file of exactly these bytes appear, durably; one that exists is an `OutputExistsError` unless asked."""
+    """Let a file of exactly these bytes appear, durably; one that exists is an `OutputExistsError` unless asked.
+
+    It is the user's who made it, as the umask says, and no broker's; one that is overwritten keeps its owner and mode.
+    """
     _require_free(path, overwrite=overwrite)
-    if overwrite:
-        replace_content(path, data)
-    else:
-        _written_aside(path, data, os.path.dirname(path) or ".", _put_new)
+    kept = path if disk.exists(path) else None
+    _written_aside(path, data, kept, disk.replace if overwrite else _put_new)
 
 
 def _put_new(fresh: str, path: str) -> None:

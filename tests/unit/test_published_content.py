@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
 
 from mqindex.errors import OutputExistsError
 from mqindex.files import disk
-from mqindex.files.whole_file import publish_content, require_new_file
+from mqindex.files.whole_file import have_file, publish_content, replace_content, require_new_file
 
 
 def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,3 +58,25 @@ def test_a_link_is_not_replaced(target: str, overwrite: bool, tmp_path: Path) ->
             call(str(tmp_path / "link"))
     assert os.readlink(tmp_path / "link") == target
     assert (tmp_path / "page.html").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_new_file_has_the_rights_that_the_umask_gives(overwrite: bool, tmp_path: Path) -> None:
+    """A body in a directory that all may write to could be written, and read, by all."""
+    tmp_path.chmod(0o2777)
+    before = os.umask(0o077)
+    try:
+        publish_content(str(tmp_path / "body"), b"ours", overwrite=overwrite)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "body").stat().st_mode) == 0o600
+    (tmp_path / "body").chmod(0o640)
+    publish_content(str(tmp_path / "body"), b"anew", overwrite=True)
+    assert stat.S_IMODE((tmp_path / "body").stat().st_mode) == 0o640
+
+
+def test_a_file_takes_no_setgid_from_its_directory(tmp_path: Path) -> None:
+    tmp_path.chmod(0o2775)
+    have_file(str(tmp_path / "lock"), b"lock")
+    replace_content(str(tmp_path / "follow.json"), b"{}")
+    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o664}
