@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -66,3 +67,9 @@ def test_a_wheel_has_the_archive(tmp_path: Path) -> None:
         "ORIGIN.md",
         "sample.tar.gz",
     ]
+
+
+def test_the_command_that_is_printed_can_be_typed(shell: Shell, tmp_path: Path) -> None:
+    done = shell("sample", tmp_path / "my dir")
+    (command,) = (line.partition("`")[2].rstrip("`") for line in done.lines if "`" in line)
+    assert shlex.split(command) == ["mqindex", "verify", str(tmp_path / "my dir" / "store")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from importlib import resources
 
 import click
@@ -39,5 +40,5 @@ def command(*, directory: str, as_json: bool) -> int:
     )
     print_line(f"{store}: of a RocketMQ 4.9.3 broker that lost its index in a crash")
     print_line(f"{partition}: of a Kafka 4.1.0 broker, without its time indexes")
-    print_line(f"-> `mqindex verify {printable(store)}`")
+    print_line(f"-> `mqindex verify {printable(shlex.quote(store))}`")
     return 0
