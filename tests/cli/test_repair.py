@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from pathlib import Path
+
+import pytest
 
 from tests.cli.conftest import Shell, Store
 
@@ -132,6 +136,14 @@ def test_a_log_that_is_not_mounted(shell: Shell, basic: Store) -> None:
     assert shell("repair", basic.root).status == 2
     (basic.root / "commitlog").mkdir()
     assert basic.contents() == before
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "fifo"])
+def test_a_broker_conf_that_never_ends_is_not_read(shell: Shell, basic: Store, tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    done = shell("verify", basic.root, "--broker-conf", tmp_path / name)
+    assert (done.status, done.out) == (2, "")
+    assert f"{tmp_path / name}: not a regular file" in done.err
 
 
 def test_a_file_that_is_no_broker_conf(shell: Shell, basic: Store) -> None:
