@@ -61,7 +61,10 @@ class Completed(click.Command):
 
 def answer(root: click.Command) -> int:
     """The answer for the scripts: the script itself, or what is possible at the cursor."""
-    return shell_complete(root, {}, "mqindex", ASKED, os.environ[ASKED])
+    try:
+        return shell_complete(root, {}, "mqindex", ASKED, os.environ[ASKED])
+    except (KeyError, ValueError) as error:  # of the variables that only those scripts set
+        raise Trouble(f"{ASKED} is for a shell's completion: expected COMP_WORDS and COMP_CWORD with it") from error
 
 
 def install(shell: str) -> str:

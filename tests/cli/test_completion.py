@@ -117,6 +117,20 @@ def test_a_start_file_that_is_no_file_is_one_sentence(shell: Shell, home: Path) 
     assert done.err == f"mqindex: {home / '.bashrc'}: Is a directory\n"
 
 
+@pytest.mark.parametrize("words", [{}, {"COMP_WORDS": "mqindex re", "COMP_CWORD": "one"}])
+def test_who_asks_without_a_cursor_is_told_what_is_missing(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, words: dict[str, str]
+) -> None:
+    for name, value in {"_MQINDEX_COMPLETE": "bash_complete", **words}.items():
+        monkeypatch.setenv(name, value)
+    done = shell()
+    assert (done.status, done.out) == (2, "")
+    assert (
+        done.err
+        == "mqindex: _MQINDEX_COMPLETE is for a shell's completion: expected COMP_WORDS and COMP_CWORD with it\n"
+    )
+
+
 def test_a_device_is_no_start_file(shell: Shell, home: Path) -> None:
     """As root, a file took the place of /dev/null, to which ~/.bashrc was a link; and nobody writes to the FIFO."""
     os.mkfifo(home / "fifo")
