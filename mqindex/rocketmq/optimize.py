@@ -243,8 +243,10 @@ def _require_in_place(order: _Order, own: geometry.Geometry, new: geometry.Geome
 
 
 def _require_elsewhere(order: _Order, directory: str) -> None:
-    beside = os.path.dirname(os.path.realpath(directory))
-    places = (directory, *(os.path.join(beside, name) for name in _OF_STORE))
+    real = os.path.realpath(directory)
+    beside = os.path.dirname(real)
+    alone = os.path.basename(real) != "index" and not disk.is_directory(order.index)  # a copy, with anything beside it
+    places = (order.index if alone else directory, *(os.path.join(beside, name) for name in _OF_STORE))
     staging.require_apart(order.out, places, "the store of the index has")
     staging.require_new(order.out, overwrite=order.overwrite)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 from tests.cli.conftest import Shell, Store
@@ -105,3 +106,15 @@ def test_out_takes_nothing_of_the_store_away(shell: Shell, basic: Store, tmp_pat
     refused = shell("optimize", basic.root, "--out", basic.root)
     assert "the old files then go to a backup in the store" in refused.err
     assert "beside it" not in refused.err
+
+
+def test_a_copied_file_is_optimized_beside_itself(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    copy = Path(shutil.copy(basic.index_files[0], tmp_path / "lone"))
+    for force in ([], ["--force"]):
+        assert shell("optimize", copy, "--out", tmp_path / "cold", *force).status == 0
+    before = copy.read_bytes()
+    for place in (tmp_path, copy):
+        assert shell("optimize", copy, "--out", place, "--force").status == 2
+    assert copy.read_bytes() == before
+    refused = shell("optimize", basic.index_files[0], "--out", basic.root / "index" / "cold")
+    assert (refused.status, "expected a place outside of" in refused.err) == (2, True)
