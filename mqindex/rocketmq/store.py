@@ -11,6 +11,7 @@ from mqindex.errors import BadMagicError, StoreInUseError
 from mqindex.files import disk, lock
 
 __all__ = [
+    "are_queues",
     "file_size",
     "hold_lock",
     "hold_part",
@@ -113,6 +114,15 @@ def require_parts(root: str) -> None:
 def is_left_of_store(root: str) -> bool:
     """Whether a directory has anything that only a store has, however little is left of it."""
     return any(disk.is_there(os.path.join(root, name)) for name in _PARTS)
+
+
+def are_queues(directory: str) -> bool:
+    """Whether a directory that is called `consumequeue` or so is that of all queues, and no store's root of that name.
+
+    A topic may be called `index` too: what is in its directory are queues, named by numbers.
+    """
+    parts = (os.path.join(directory, name) for name in ("commitlog", "consumequeue", "index"))
+    return not any(disk.is_directory(part) and not any(map(disk.is_directory, _numbered(part))) for part in parts)
 
 
 def _numbered(directory: str) -> list[str]:

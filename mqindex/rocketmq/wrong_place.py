@@ -61,12 +61,13 @@ def refuse_strangers(directory: str | os.PathLike[str], name: str, digits: int |
 
 def _what_it_is(where: str) -> tuple[str, str]:
     """What a directory is by its place in a store, and that store's root; ("", ""): its place does not show it."""
-    if store.is_left_of_store(where):
-        return "root", where
     for depth, found in enumerate((_TABLE, "topic", _QUEUES)):
         above = _above(where, depth)
-        if os.path.basename(above) == _QUEUES and store.is_left_of_store(os.path.dirname(above)):
-            return found, os.path.dirname(above)
+        root = os.path.dirname(above)
+        if os.path.basename(above) == _QUEUES and store.is_left_of_store(root) and store.are_queues(above):
+            return found, root
+    if store.is_left_of_store(where):
+        return "root", where
     name, root = os.path.basename(where), os.path.dirname(where)
     if name in (_COMMIT_LOG, _INDEX) and store.is_left_of_store(root):
         return name, root

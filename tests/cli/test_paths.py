@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
+from mqindex.rocketmq import ConsumeQueueTable
 from tests.cli.conftest import Shell, Store, ordinary_user
 
 
@@ -221,3 +223,34 @@ def test_what_is_called_a_partition_and_is_none(shell: Shell, tmp_path: Path, na
     done = shell("info", tmp_path, "--kind", "partition")
     assert (done.status, done.out) == (2, "")
     assert done.err == (f"mqindex: {tmp_path} is no partition: expected segments, as 00000000000000000000.log\n")
+
+
+def test_a_topic_may_be_called_as_a_part_of_a_store_is(shell: Shell, basic: Store) -> None:
+    """The directory of its queues, and that of all queues, passed for a store's root."""
+    queues = basic.root / "consumequeue"
+    (topic, *_) = (path for path in queues.iterdir() if (path / "0").is_dir())
+    names = ("index", "commitlog", "consumequeue")
+    for name in names:
+        shutil.copytree(topic, queues / name)
+    (listed,) = shell("info", queues, "--json").json
+    assert {queue["topic"] for queue in listed["queues"]} >= {*names, topic.name}
+    for path in (queues, *(queues / name for name in names)):
+        done = shell("dump", path)
+        assert (done.status, done.lines[0].split()[:2]) == (0, ["topic", "queue_id"])
+    assert shell("info", basic.root).err == ""
+    ConsumeQueueTable.open(queues).close()
+
+
+def test_a_store_may_be_called_as_its_part_is(shell: Shell, basic: Store) -> None:
+    def answers(root: Path) -> list[str]:
+        topic = sorted(path.name for path in (root / "consumequeue").iterdir() if (path / "0").is_dir())[0]
+        lines = (
+            ["info", root], ["message", root, "0"], ["dump", root / "commitlog"], ["dump", root / "consumequeue"],
+            ["dump", root / "consumequeue" / topic], ["query", root / "index", "--topic", topic, "KEY-1"],
+            ["verify", root / "index"], ["verify", root],
+        )  # fmt: skip
+        done = [shell(*line) for line in lines]
+        assert {one.err for one in done} == {""}
+        return [f"{one.status} {one.out}".replace(str(root), "root") for one in done]
+
+    assert answers(basic.root) == answers(basic.root.rename(basic.root.with_name("consumequeue")))

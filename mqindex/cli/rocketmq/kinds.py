@@ -80,13 +80,15 @@ def kind_of_directory(path: str) -> str | None:
     """The kind of a directory, by its place and what is in it; None: none of ours."""
     with os.scandir(path) as entries:
         below = {entry.name: leads_to_directory(entry) for entry in entries}
-    if any(below.get(part) for part in _PARTS) or (below.get("checkpoint") is False and "lock" in below):
+    *_, above, topic, place = ("", "", *os.path.abspath(path).split(os.sep))
+    of_parts = any(below.get(part) for part in _PARTS) and not (place in _QUEUES and _are_queues(path))
+    if of_parts or (below.get("checkpoint") is False and "lock" in below):
         return STORE
     numbers = sorted(name for name, is_dir in below.items() if not is_dir and name.isdecimal())
-    *_, above, topic, place = ("", "", *os.path.abspath(path).split(os.sep))
     if above in _QUEUES and place.isdecimal():
         return _QUEUES[above][0]
-    if "consumequeue_ext" != place in _QUEUES or "consumequeue_ext" != topic in _QUEUES:
+    of_topic = "consumequeue_ext" != topic in _QUEUES and _are_queues(os.path.dirname(os.path.abspath(path)))
+    if "consumequeue_ext" != place in _QUEUES or of_topic:
         return QUEUES
     if any(len(name) == _LOG_NAME for name in numbers):
         kinds = [kind_of_file(os.path.join(path, name)) for name in numbers if len(name) == _LOG_NAME]
@@ -94,6 +96,12 @@ def kind_of_directory(path: str) -> str | None:
     if numbers or (place == "index" and not below):
         return INDEX_DIR if place == "index" or any(len(name) == _INDEX_NAME for name in numbers) else None
     return COMMIT_LOG_DIR if place == "commitlog" and not below else None
+
+
+def _are_queues(directory: str) -> bool:
+    from mqindex.rocketmq.store import are_queues  # here: a command for Kafka does without
+
+    return are_queues(directory)
 
 
 def kind_of_file(path: str) -> str | None:

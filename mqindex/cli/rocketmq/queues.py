@@ -28,8 +28,11 @@ def queue_of(path: str) -> dict[str, Any]:
 
 def home_of(path: str) -> tuple[str, str | None]:
     """The directory of all queues, and the topic if `path` is that of one topic."""
+    from mqindex.rocketmq.store import are_queues
+
     home, topic = os.path.split(os.path.abspath(path))
-    return (home, topic) if os.path.basename(home) in _HOMES else (os.path.join(home, topic), None)
+    of_topic = os.path.basename(home) in _HOMES and are_queues(home)
+    return (home, topic) if of_topic else (os.path.join(home, topic), None)
 
 
 def is_batch(home: str) -> bool:
