@@ -124,8 +124,10 @@ def require_unused(directory: str) -> None:
     """
     for path in _locks_around(directory):
         found = state(path)
-        if found in ("held", "unreadable"):
-            _require(None if found == "unreadable" else False, path, _HELD_BY_BROKER, "stop it")
+        if found == "unreadable":
+            hint = "choose another place for the result"
+            raise FileStateError("it cannot be seen whether a broker holds this lock", path=path, hint=hint)
+        _require(found != "held", path, _HELD_BY_BROKER, "stop it")
 
 
 def _locks_around(directory: str) -> Iterator[str]:

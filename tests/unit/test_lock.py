@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -87,3 +88,16 @@ def test_a_dangling_link_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), lock.hold(str(tmp_path / "lock")):
         pass
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("name", ["lock", ".lock"])
+def test_a_lock_that_cannot_be_looked_at_keeps_a_directory_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / name).touch()
+    lock.require_unused(str(tmp_path / "store"))
+    monkeypatch.setattr(lock, "lock_owner", Mock(side_effect=PermissionError))
+    for place in ("", "store"):
+        with pytest.raises(FileStateError, match="it cannot be seen whether a broker holds this lock"):
+            lock.require_unused(str(tmp_path / place))
