@@ -18,7 +18,6 @@ from mqindex._native.owner import Owner
 from mqindex.errors import FileStateError, StoreInUseError
 from mqindex.files import disk
 from mqindex.files.tmpfile import link_into_place, open_nameless
-from mqindex.files.whereabouts import upwards
 
 __all__ = [
     "Holder",
@@ -131,6 +130,8 @@ def require_unused(directory: str) -> None:
 
 
 def _locks_around(directory: str) -> Iterator[str]:
+    from mqindex.files.whereabouts import upwards  # here: a check moves no directory
+
     for way in dict.fromkeys((os.path.abspath(directory), os.path.realpath(directory))):
         for place in itertools.islice(upwards(way), _ABOVE + 1):
             yield from (path for name in _LOCKS if os.path.isfile(path := os.path.join(place, name)))

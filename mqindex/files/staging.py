@@ -21,7 +21,6 @@ from datetime import UTC, datetime
 
 from mqindex.errors import FileStateError, OutputExistsError
 from mqindex.files import disk, lock
-from mqindex.files.whereabouts import lies_in
 
 __all__ = [
     "backup_name",
@@ -364,6 +363,8 @@ def require_apart(out: str, places: Iterable[str], whose: str, *, home: str | No
 
     It may be in `home`, but not be `home` or above it: what is replaced would go to a backup.
     """
+    from mqindex.files.whereabouts import lies_in  # here: a check writes nowhere
+
     for place in places if home is None else (*places, home):
         if lies_in(place, out) or (lies_in(out, place) and place != home):
             raise ValueError(f"out: expected a place of its own, got {out}, where {whose} {place}")
