@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import as_completed
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
@@ -128,14 +127,17 @@ class LocalEngine:
         def finish(i: int, result: Result) -> None:
             results[i] = tally.finish(i, result)
 
+        def numbered(i: int) -> tuple[int, Result]:
+            return i, stage(items[i])
+
         if len(items) >= _MANY and _one_at_a_time():
             begun = _short_ones(stage, items, finish)
         workers = Workers(self.workers, "mqindex")
         try:
-            futures = {workers.submit(stage, items[i]): i for i in range(begun, len(items))}
-            # No timeout: a KeyboardInterrupt still arrives, as it sleeps on a lock that signals interrupt.
-            for future in as_completed(futures):
-                finish(futures[future], future.result())
+            for i in range(begun, len(items)):
+                workers.submit(numbered, i)
+            while workers.pending:
+                finish(*workers.next())
         finally:
             workers.close(cancel=True)
         return results

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import mqindex
 from mqindex.engines import LocalEngine, processors
 from mqindex.engines.workers import Workers
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY
@@ -182,3 +186,98 @@ def test_an_interrupt_while_tasks_are_waited_for_is_raised_when_none_runs(cancel
 def test_any_exception_of_a_stage_arrives_unchanged(workers: int, items: int) -> None:
     with pytest.raises(StopIteration):
         LocalEngine(workers).map(lambda item: next(iter(())), range(items), name="ends")
+
+
+INTERRUPTED_AS_IT_TAKES_A_LOCK = """
+import sys
+import threading
+import time
+from concurrent.futures import _base
+from pathlib import Path
+
+sys.path.insert(0, sys.argv[1])
+from mqindex.engines import LocalEngine
+
+met = []
+
+def interrupt(frame, event, called):  # as the second lock of a future is taken
+    if event == "c_return" and called.__name__ in ("acquire", "__enter__"):
+        while frame is not None and frame.f_code.co_filename != _base.__file__:
+            frame = frame.f_back
+        if frame is not None:
+            met.append(frame)
+            if len(met) == 2:
+                raise KeyboardInterrupt
+
+sys.setprofile(interrupt)
+try:
+    LocalEngine(2).map(lambda seconds: time.sleep(seconds), [0.2] * 4, name="sleep")
+except KeyboardInterrupt:
+    pass
+sys.setprofile(None)
+print("ended", flush=True)
+"""
+
+
+def test_an_interrupt_leaves_no_lock_that_a_task_needs():
+    """A command hung for ever where Ctrl-C arrived as the locks of its tasks' futures were taken, one after the other."""
+    place = str(Path(mqindex.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_AS_IT_TAKES_A_LOCK, place], capture_output=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.stderr) == (b"ended\n", b"")
+
+
+class Unstarted:
+    """From here on no thread can be started, as where a user's or a container's are used up."""
+
+    def __init__(self, monkeypatch, after=0):
+        self.left, start = after, threading.Thread.start
+
+        def refused(thread):
+            if self.left == 0:
+                raise RuntimeError("can't start new thread")
+            self.left -= 1
+            start(thread)
+
+        monkeypatch.setattr(threading.Thread, "start", refused)
+
+
+@pytest.mark.parametrize("threads", [0, 1])
+def test_where_no_thread_can_be_started_those_that_there_are_do_the_work(threads, monkeypatch):
+    """It was told as a bug."""
+    Unstarted(monkeypatch, after=threads)
+    seen = []
+
+    def stage(n):
+        seen.append((n, threading.current_thread()))
+        return n * n
+
+    assert LocalEngine(3).map(stage, range(20), name="square") == [n * n for n in range(20)]
+    assert sorted(n for n, _ in seen) == list(range(20))
+    (thread,) = {thread for _, thread in seen}
+    assert (thread is threading.current_thread()) == (threads == 0)
+
+
+def test_a_failure_without_a_thread_stops_the_rest(monkeypatch):
+    Unstarted(monkeypatch)
+    seen = []
+
+    def stage(n):
+        seen.append(n)
+        raise KeyError(n)
+
+    with pytest.raises(KeyError):
+        LocalEngine(2).map(stage, range(20), name="fail")
+    assert seen == [0]
+
+
+def test_what_waits_for_a_thread_that_cannot_be_started_is_done_at_the_end(monkeypatch):
+    Unstarted(monkeypatch)
+    workers, done = Workers(1, "mqindex-alone"), []
+    workers.submit(done.append, 1)
+    workers.submit(done.append, 2)
+    assert workers.next() is None
+    assert done == [1]
+    workers.close(cancel=False)
+    assert done == [1, 2]

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -262,19 +261,20 @@ class _Putting:
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
         self._workers: Workers | None = None
-        self._running: Future[None] | None = None
+        self._error: BaseException | None = None  # nothing is put after a hole
 
     def begin(self, stretch: Stretch) -> None:
         """Put a stretch; the one before was waited for."""
         if self._workers is None:
             self._workers = Workers(1, "mqindex-put")
-        self._running = self._workers.submit(self._dispatcher.put, stretch)
+        self._workers.submit(self._put, stretch)
 
     def wait(self) -> None:
-        """Return when what was begun is put; its error is raised here."""
-        if self._running is not None:
-            self._running.result()
-            self._running = None
+        """Return when what was begun is put; its error is raised here, each time."""
+        if self._workers is not None and self._workers.pending:
+            self._workers.next()
+        if self._error is not None:
+            raise self._error
 
     def end(self) -> None:
         """`wait`, and no thread is left."""
@@ -286,6 +286,12 @@ class _Putting:
         if self._workers is not None:
             self._workers.close(cancel=False)
             self._workers = None
+
+    def _put(self, stretch: Stretch) -> None:
+        try:
+            self._dispatcher.put(stretch)
+        except BaseException as error:
+            self._error = error
 
 
 class _Pace:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -76,7 +75,6 @@ class IndexFiles:
         self._room = 0
         self._seed: tuple[int, int] | None = None
         self._disk = Workers(1, "mqindex-disk") if beside else None
-        self._full: deque[Future[Built]] = deque()
         self._built: list[Built] = []
 
     def put(self, entries: Entries) -> None:
@@ -112,13 +110,13 @@ class IndexFiles:
         if self._disk is None:
             self._built.append(_finish(file))
         else:
-            self._full.append(self._disk.submit(_finish, file))
+            self._disk.submit(_finish, file)
             self._wait_for_disk(_FULL)
 
     def _wait_for_disk(self, most: int) -> None:
         """Wait until at most so many full files are not on the disk."""
-        while len(self._full) > most:
-            self._built.append(self._full.popleft().result())
+        while self._disk is not None and self._disk.pending > most:
+            self._built.append(self._disk.next())
 
     def discard(self) -> None:
         """Remove what was built."""
