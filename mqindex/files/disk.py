@@ -12,7 +12,9 @@ import fcntl
 import os
 import re
 import stat
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
@@ -413,11 +415,38 @@ def _sync_all(sync_one: Callable[[str], None], paths: Sequence[str]) -> None:
         for path in paths:
             sync_one(path)
         return
-    from concurrent.futures import ThreadPoolExecutor  # loads logging and more, which no look-up needs
+    left, errors = deque(paths), list[BaseException]()
 
-    def sync_some(some: Sequence[str]) -> None:
-        for path in some:
-            sync_one(path)
+    def sync_some() -> None:
+        while left:
+            try:
+                path = left.popleft()
+            except IndexError:  # another thread took the last one
+                return
+            try:
+                sync_one(path)
+            except BaseException as error:
+                errors.append(error)
+                left.clear()
 
-    with ThreadPoolExecutor(_SYNCS, thread_name_prefix="mqindex-sync") as pool:
-        list(pool.map(sync_some, [paths[at::_SYNCS] for at in range(min(len(paths), _SYNCS))]))
+    try:
+        threads = _started(sync_some, min(len(paths), _SYNCS))
+        for thread in threads:
+            thread.join()
+        if not threads:
+            sync_some()
+    finally:
+        left.clear()  # after an interrupt
+    if errors:
+        raise errors[0]
+
+
+def _started(run: Callable[[], None], most: int) -> list[threading.Thread]:
+    """Threads that run this: fewer where the system allows no more."""
+    threads = [threading.Thread(target=run, name=f"mqindex-sync_{n}", daemon=True) for n in range(most)]
+    for n, thread in enumerate(threads):
+        try:
+            thread.start()
+        except RuntimeError:
+            return threads[:n]
+    return threads

@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -663,3 +664,19 @@ def test_checksums_compared_side_by_side_find_the_same(
     assert wrong > 5
     log.write_bytes(whole[:-1])
     assert verify(partition, **several).findings == verify(partition, **INTERVAL).findings
+
+
+def test_checksums_are_compared_where_no_thread_can_be_started(
+    partition: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was told as a bug."""
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("mqindex.kafka.checks.threaded_recovery._WORTH_A_THREAD", 100)
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    for path in list(partition.iterdir()):
+        if not path.name.startswith(f"{10:020d}."):
+            path.unlink()
+    assert verify(partition, index_interval_bytes=100, engine=LocalEngine(2)).findings == []

@@ -20,7 +20,9 @@ _WORTH_A_THREAD: Final = 64 << 20  # bytes
 
 
 def recover_with_threads(segment: LogSegment, threads: int, recover: Callable[..., Recovered]) -> Recovered:
-    """`recover(check_crc=True)`; a large log is recovered by its headers while threads compare the checksums."""
+    """`recover(check_crc=True)`; a large log is recovered by its headers while threads, if they can be started, compare
+    the checksums.
+    """
     threads = min(threads, segment.size // _WORTH_A_THREAD)
     if threads > 1:
         made = recover(check_crc=False)
@@ -34,5 +36,8 @@ def _checksums_hold(segment: LogSegment, made: Recovered, threads: int) -> bool:
     inner = [int(positions[len(positions) * n // threads]) for n in range(1, threads) if len(positions)]
     cuts = sorted({0, *inner, made.valid_bytes})
     log = segment.log_bytes()
-    with ThreadPoolExecutor(threads, thread_name_prefix="mqindex-crc") as pool:
-        return all(pool.map(lambda piece: batches_reach(log, *piece), pairwise(cuts)))
+    try:
+        with ThreadPoolExecutor(threads, thread_name_prefix="mqindex-crc") as pool:
+            return all(pool.map(lambda piece: batches_reach(log, *piece), pairwise(cuts)))
+    except RuntimeError:  # the system allows no more threads
+        return False
