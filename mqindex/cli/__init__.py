@@ -19,6 +19,7 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line (None: this process's, which an interrupt ends by its signal) and return its exit code."""
+    begun = False
     try:  # before any import: Ctrl-C earlier than this gives Python's traceback
         import gc
 
@@ -31,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from mqindex.cli.group import run
         from mqindex.cli.trouble import end_by, guarded
 
+        begun = True
         status = guarded(lambda: run(sys.argv[1:] if arguments is None else list(arguments)))
         if arguments is None:
             gc.freeze()  # Python's end searches everything for garbage, several times
@@ -41,8 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.name != "click":
             raise
         print("mqindex: the command line needs click and rich: pip install 'mqindex[cli]'", file=sys.stderr)
-    except KeyboardInterrupt:  # while modules were still being read
-        print("mqindex: interrupted; nothing was changed", file=sys.stderr)
+    except KeyboardInterrupt:  # while modules were still being read, or after the command
+        print(f"mqindex: interrupted{'' if begun else '; nothing was changed'}", file=sys.stderr)
         if arguments is None:
             import signal
 

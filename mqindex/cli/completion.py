@@ -13,7 +13,7 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem, shell_complete
 
-from mqindex.cli.trouble import Trouble
+from mqindex.cli.trouble import Trouble, true_from_here
 
 __all__ = ["ASKED", "SHELLS", "Completed", "answer", "install"]
 
@@ -90,6 +90,7 @@ def install(shell: str) -> str:
     rest = b"\n".join(kept)
     new = rest + (b"\n" if rest and not rest.endswith(b"\n") else b"") + line.encode() + b"\n"
     disk.make_directories(os.path.dirname(path))
+    true_from_here(f"{path} has the line, or is as it was")
     replace_content(path, new)
     return f"the last line of {path} is now: {line}\nit works in every new {name}; to take it back, remove that line"
 

@@ -9,7 +9,7 @@ runs, which `mqindex.files.staging.require_new` looks at.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from mqindex.cli.kafka import kinds as kafka_kinds
@@ -18,7 +18,7 @@ from mqindex.cli.rocketmq import kinds as rocketmq_kinds
 from mqindex.cli.trouble import Trouble
 from mqindex.files.whereabouts import lies_in, upwards
 
-__all__ = ["identity", "require_no_broker_file", "require_outside", "what_is_there"]
+__all__ = ["appearing", "require_no_broker_file", "require_outside"]
 
 _LOG, _QUEUES, _INDEX = "commitlog", {"consumequeue", "consumequeue_ext", "batchconsumequeue"}, "index"
 # Names in a store's root: those that no other program gives, and those that may be anybody's.
@@ -125,18 +125,26 @@ def require_no_broker_file(out: str) -> None:
         raise Trouble(f"{out}: it may be a broker's, and is not overwritten; choose another name")
 
 
-def identity(path: str) -> tuple[int, int] | None:
+def appearing(out: str, *, seen: bool = True) -> Callable[[], str]:
+    """What is true, whenever it is asked, of a result that takes the place of what is at `out` now by one rename.
+
+    `seen`: this machine sees that place.
+    """
+    before = _identity(out)
+
+    def there() -> str:
+        now = _identity(out)
+        if now == before:
+            return "nothing was changed" if seen else f"{out} is complete, or was not changed"
+        return f"{out} is complete" if now is not None else f"what was at {out} is in {out}.backup-..."
+
+    return there
+
+
+def _identity(path: str) -> tuple[int, int] | None:
     """What tells a file or directory from another one in its place; None: nothing is there."""
     try:
         found = os.stat(path)
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def what_is_there(out: str, before: tuple[int, int] | None) -> str:
-    """What is true of a result that appears by one rename, where an interrupt came. before : `identity` before."""
-    now = identity(out)
-    if now == before:
-        return "nothing was changed"
-    return f"{out} is complete" if now is not None else f"what was at {out} is in {out}.backup-..."

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 
 from mqindex.cli.output import print_fields, print_json, print_line, print_paragraph
 from mqindex.report import Report
 from mqindex.wording.reports import counts, settings
 
-__all__ = ["finished", "print_actions", "print_summary"]
+__all__ = ["finished", "print_actions", "print_summary", "way_back"]
 
 _ACTIONS = 20
 
@@ -20,6 +21,11 @@ def finished(command: str, report: Report, as_json: bool, show: Callable[[], Non
     else:
         show()
     return 0 if report.ok else 1
+
+
+def way_back(path: str, backup: str) -> str:
+    """What undoes a change in place."""
+    return f"this can be taken back: mqindex repair {shlex.join([path, '--undo', backup])}"
 
 
 def print_summary(report: Report) -> None:

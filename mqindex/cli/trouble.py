@@ -21,17 +21,13 @@ import click
 from mqindex.errors import MQIndexError, reason
 from mqindex.wording.text import printable
 
-__all__ = ["TROUBLE", "Interrupted", "Trouble", "end_by", "guarded", "say"]
+__all__ = ["TROUBLE", "Trouble", "end_by", "guarded", "say", "true_from_here"]
 
 TROUBLE = 2
 
 
 class Trouble(Exception):
     """An error with the sentence that the command prints."""
-
-
-class Interrupted(Exception):
-    """Ctrl-C, SIGTERM or SIGHUP arrived; the text says what is true now."""
 
 
 def say(sentence: str) -> None:
@@ -43,6 +39,7 @@ def say(sentence: str) -> None:
 def guarded(command: Callable[[], int]) -> int:
     """The exit code of `command`, whatever happens in it; -N where it was interrupted by signal N."""
     _received[:] = []
+    true_from_here("nothing was changed")
     try:
         with _signals_interrupt(), _lost_ones_again(), _warnings_in_one_line():
             _require_output()
@@ -55,18 +52,14 @@ def guarded(command: Callable[[], int]) -> int:
         return -signal.SIGPIPE
     except click.ClickException as error:
         say(_usage_sentence(error))
-    except Interrupted as interrupted:
-        say(f"interrupted; {interrupted}")
-        return -_signal()
     except (KeyboardInterrupt, click.Abort):
-        say("interrupted; nothing was changed")
-        return -_signal()
+        return _interrupted()
     except (Trouble, MQIndexError) as error:
         say(str(error))
     except ImportError as error:
         say(_import_sentence(error))
     except MemoryError:
-        say("out of memory; nothing was changed")
+        say(f"out of memory; {_true_now()}")
     except OSError as error:
         say(reason(error))
         _drop_output_if_full()
@@ -74,10 +67,30 @@ def guarded(command: Callable[[], int]) -> int:
         say(str(error) or "a wrong argument")
     except Exception as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # of a class that was just being made, as Python 3.11 does
-            say("interrupted")  # no command could say what is true now
-            return -_signal()
+            return _interrupted()
         say(_bug_sentence(error))
     return TROUBLE
+
+
+def true_from_here(fact: str | Callable[[], str]) -> None:
+    """What a command that is interrupted, or gets no memory, tells from now on; at its start: nothing was changed.
+
+    Each that writes says so before and after the call that does.
+    """
+    _fact[:] = [fact]
+
+
+_fact: list[str | Callable[[], str]] = []
+
+
+def _true_now() -> str:
+    (fact,) = _fact
+    return fact if isinstance(fact, str) else fact()
+
+
+def _interrupted() -> int:
+    say(f"interrupted; {_true_now()}")
+    return -_signal()
 
 
 def _require_output() -> None:

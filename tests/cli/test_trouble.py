@@ -291,11 +291,9 @@ def killed_in(inside: str) -> Callable[[], int]:
     return command
 
 
-@pytest.mark.parametrize(
-    ("inside", "said"), [("class", "interrupted"), ("destructor", "interrupted; nothing was changed")]
-)
-def test_a_signal_is_one_wherever_it_arrives(inside: str, said: str, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("inside", ["class", "destructor"])
+def test_a_signal_is_one_wherever_it_arrives(inside: str, capfd: pytest.CaptureFixture[str]) -> None:
     began = time.monotonic()
     assert guarded(killed_in(inside)) == -signal.SIGTERM
     assert time.monotonic() - began < 4
-    assert capfd.readouterr().err == f"mqindex: {said}\n"
+    assert capfd.readouterr().err == "mqindex: interrupted; nothing was changed\n"

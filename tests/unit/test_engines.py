@@ -220,7 +220,7 @@ print("ended", flush=True)
 
 
 def test_an_interrupt_leaves_no_lock_that_a_task_needs():
-    """A command hung for ever where Ctrl-C arrived as the locks of its tasks' futures were taken, one after the other."""
+    """A command hung for ever where Ctrl-C arrived as the locks of its tasks' futures were taken one by one."""
     place = str(Path(mqindex.__file__).parents[1])
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_AS_IT_TAKES_A_LOCK, place], capture_output=True, timeout=60, check=False

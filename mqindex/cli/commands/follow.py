@@ -21,7 +21,7 @@ from mqindex.cli.output import print_json, print_line
 from mqindex.cli.places import require_outside
 from mqindex.cli.progress import progress_bars
 from mqindex.cli.rocketmq.actions import require_log
-from mqindex.cli.trouble import Interrupted
+from mqindex.cli.trouble import true_from_here
 from mqindex.wording.text import iso
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def command(*, store: str, out: str, options: StoreArguments, as_json: bool) -> 
     require_store(store)
     require_log(store, options)
     require_outside(out)
+    true_from_here("every file is the old or the new one; run it again to continue")
     line = _Line(as_json=as_json)
     with _signals() as stop, contextlib.ExitStack() as bars:
 
@@ -59,8 +60,6 @@ def command(*, store: str, out: str, options: StoreArguments, as_json: bool) -> 
         engine = LocalEngine(progress=bars.enter_context(progress_bars()))
         try:
             report = follow(store, out, stop=stop, progress=show_line, engine=engine, **options)
-        except KeyboardInterrupt:
-            raise Interrupted("every file is the old or the new one; run it again to continue") from None
         finally:
             line.clear()
         if as_json:

@@ -12,10 +12,10 @@ from mqindex.cli.keys import argument_text
 from mqindex.cli.kinds import require_store
 from mqindex.cli.options import json_option, out_file_option, store_options, subcommand
 from mqindex.cli.output import print_json, print_line
-from mqindex.cli.places import require_no_broker_file, require_outside
+from mqindex.cli.places import appearing, require_no_broker_file, require_outside
 from mqindex.cli.rocketmq.actions import require_log
 from mqindex.cli.rocketmq.messages import Body, absence, find_messages, message_fields, print_message
-from mqindex.cli.trouble import TROUBLE, Trouble, say
+from mqindex.cli.trouble import TROUBLE, Trouble, say, true_from_here
 
 if TYPE_CHECKING:
     from mqindex.rocketmq import Message, MessageStore
@@ -67,6 +67,7 @@ def command(
         require_outside(out, store)
         require_no_broker_file(out)
         require_new_file(os.path.abspath(out), overwrite=force)
+        true_from_here(appearing(out))
     require_log(store, options)
     statuses, shown = [], 0
     with MessageStore.open(store, **options) as opened:

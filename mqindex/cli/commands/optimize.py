@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import shlex
 
 import click
 
 from mqindex.cli.kinds import require_kind
 from mqindex.cli.options import EngineOptions, engine_options, json_option, subcommand
 from mqindex.cli.output import print_line
-from mqindex.cli.places import identity, require_outside, what_is_there
-from mqindex.cli.reports import finished, print_summary
+from mqindex.cli.places import appearing, require_outside
+from mqindex.cli.reports import finished, print_summary, way_back
 from mqindex.cli.rocketmq.kinds import INDEX_DIR, INDEX_FILE, STORE
-from mqindex.cli.trouble import Interrupted
+from mqindex.cli.trouble import true_from_here
 from mqindex.files.staging import require_new
 from mqindex.report import RebuildReport
 from mqindex.wording.reports import work_done
@@ -54,30 +53,36 @@ def command(
     """
     from mqindex import rocketmq
 
-    place, before = os.path.realpath(out), identity(out)
+    place = os.path.realpath(out)
     in_place = os.path.commonpath([os.path.realpath(index), place]) == place
     if engine.sees(index):
         require_kind(index, None, STORE, INDEX_DIR, INDEX_FILE)
         if not in_place:  # else another message follows
             require_outside(out)
             require_new(os.path.abspath(out), overwrite=force)  # at once, and not when Spark has started
-    try:
-        with engine.open() as chosen:
-            report = rocketmq.optimize(
-                index, out, hash_slot_num=hash_slot_num, index_num=index_num, overwrite=force, engine=chosen
-            )
-    except KeyboardInterrupt:
-        files = f"every file in {out} is the old or the new one; run it again to finish"
-        raise Interrupted(files if in_place else what_is_there(out, before)) from None
+    files = f"every file in {out} is the old or the new one; run it again to finish"
+    true_from_here(files if in_place else appearing(out, seen=engine.sees(index)))
+    with engine.open() as chosen:
+        report = rocketmq.optimize(
+            index, out, hash_slot_num=hash_slot_num, index_num=index_num, overwrite=force, engine=chosen
+        )
+        if report.backup is not None:
+            true_from_here(f"all is done; {_old_files(out, report.backup)}")
+        elif in_place:
+            true_from_here("nothing was changed")
     return finished("optimize", report, as_json, lambda: _print(report, out))
+
+
+def _old_files(out: str, backup: str) -> str:
+    if os.path.dirname(backup) == os.path.abspath(out):
+        return way_back(out, backup)
+    return f"what was at {out} is now {backup}"
 
 
 def _print(report: RebuildReport, out: str) -> None:
     if not report.out_files:
         print_line("nothing to do")
-    if report.backup is not None and os.path.dirname(report.backup) == os.path.abspath(out):
-        print_line(f"this can be taken back: mqindex repair {shlex.join([out, '--undo', report.backup])}")
-    elif report.backup is not None:
-        print_line(f"what was at {out} is now {report.backup}")
+    if report.backup is not None:
+        print_line(_old_files(out, report.backup))
     print_line(f"optimized {out}: wrote {work_done(report)}")
     print_summary(report)

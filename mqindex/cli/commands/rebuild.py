@@ -11,9 +11,9 @@ from mqindex.cli.findings import print_findings
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, parts_option, report_options, subcommand
 from mqindex.cli.output import print_line
-from mqindex.cli.places import identity, require_outside, what_is_there
+from mqindex.cli.places import appearing, require_outside
 from mqindex.cli.reports import finished, print_summary
-from mqindex.cli.trouble import Interrupted
+from mqindex.cli.trouble import true_from_here
 from mqindex.files.staging import require_new
 from mqindex.report import Catalogue, RebuildReport
 from mqindex.wording.reports import work_done
@@ -51,20 +51,24 @@ def command(
         kind = require_home(store, kind, *HOMES, options=options)
         require_outside(out)
         require_new(os.path.abspath(out), overwrite=force)  # at once, and not when Spark has started
-    kind, before = unseen_kind(kind, options), identity(out)
+    kind = unseen_kind(kind, options)
     broker, library = broker_of(kind), library_of(kind)
-    try:
-        keywords = broker.keywords(store, options, parts)
-        with engine.open() as chosen:
-            report = library.rebuild(store, out, overwrite=force, engine=chosen, **keywords)
-    except KeyboardInterrupt:
-        raise Interrupted(what_is_there(out, before)) from None
+    true_from_here(appearing(out, seen=engine.sees(store)))
+    keywords = broker.keywords(store, options, parts)
+    with engine.open() as chosen:
+        report = library.rebuild(store, out, overwrite=force, engine=chosen, **keywords)
+        if report.backup is not None:
+            true_from_here(f"{out} is complete; {_moved(out, report.backup)}")
     return finished("rebuild", report, as_json, lambda: _print(report, broker.catalogue(), store, out))
+
+
+def _moved(out: str, backup: str) -> str:
+    return f"what was at {out} is now {backup}"
 
 
 def _print(report: RebuildReport, catalogue: Catalogue, store: str, out: str) -> None:
     print_findings(report.findings, catalogue, store)
     print_line(f"rebuilt {out}: {work_done(report)}")
     if report.backup is not None:
-        print_line(f"what was at {out} is now {report.backup}")
+        print_line(_moved(out, report.backup))
     print_summary(report)

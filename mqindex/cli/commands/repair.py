@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 import click
 
 from mqindex._words import plural
@@ -12,8 +10,8 @@ from mqindex.cli.findings import print_findings
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, parts_option, report_options, subcommand
 from mqindex.cli.output import print_line
-from mqindex.cli.reports import finished, print_actions, print_summary
-from mqindex.cli.trouble import Interrupted
+from mqindex.cli.reports import finished, print_actions, print_summary, way_back
+from mqindex.cli.trouble import true_from_here
 from mqindex.report import Catalogue, RepairReport
 from mqindex.wording.reports import work_done
 
@@ -59,18 +57,22 @@ def command(
     broker, library = broker_of(kind), library_of(kind)
     if undo is not None and (deep or dry_run or parts is not None or engine.engine != "local"):
         raise click.UsageError("--undo takes a repair back as a whole, here: no --deep, --dry-run, --parts or --engine")
-    try:
-        if undo is not None:
-            report = library.undo_repair(store, undo)
-        else:
-            keywords = broker.keywords(store, options, parts)
-            with engine.open() as chosen:
-                report = library.repair(store, deep=deep, dry_run=dry_run, engine=chosen, **keywords)
-    except KeyboardInterrupt:
-        if dry_run:
-            raise
-        raise Interrupted("every file is the old or the new one; run it again to finish") from None
+    if not dry_run:
+        true_from_here("every file is the old or the new one; run it again to finish")
+    if undo is not None:
+        report = library.undo_repair(store, undo)
+        _tell(report, undone=True)
+    else:
+        keywords = broker.keywords(store, options, parts)
+        with engine.open() as chosen:
+            report = library.repair(store, deep=deep, dry_run=dry_run, engine=chosen, **keywords)
+            _tell(report, undone=False)
     return finished("repair", report, as_json, lambda: _print(report, broker.catalogue(), undone=undo is not None))
+
+
+def _tell(report: RepairReport, *, undone: bool) -> None:
+    done = "all is done" if report.backup or undone else "nothing was changed"
+    true_from_here(f"{done}; {way_back(report.path, report.backup)}" if report.backup else done)
 
 
 def _print(report: RepairReport, catalogue: Catalogue, *, undone: bool) -> None:
@@ -81,7 +83,7 @@ def _print(report: RepairReport, catalogue: Catalogue, *, undone: bool) -> None:
     else:
         print_line("nothing to do")
     if report.backup:
-        print_line(f"this can be taken back: mqindex repair {shlex.join([report.path, '--undo', report.backup])}")
+        print_line(way_back(report.path, report.backup))
     if undone:
         print_line(f"put back in {report.path}: {plural(report.files, 'file')}; {report.seconds:.1f} s")
     elif report.dry_run or not report.actions:

@@ -16,8 +16,8 @@ from mqindex.cli.brokers import REPORTED, broker_of, pages_of, unseen_kind
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, out_file_option, report_options, subcommand
 from mqindex.cli.output import print_json, print_line
-from mqindex.cli.places import require_no_broker_file, require_outside
-from mqindex.cli.trouble import Trouble, say
+from mqindex.cli.places import appearing, require_no_broker_file, require_outside
+from mqindex.cli.trouble import Trouble, say, true_from_here
 from mqindex.errors import GeometryError, TruncatedFileError, reason
 from mqindex.files.whole_file import publish_content, require_new_file
 from mqindex.wording.reports import counts
@@ -66,6 +66,7 @@ def command(
     seen = engine.sees(path)
     if out is not None:
         _require_place(out, path, force=force)
+        true_from_here(appearing(out))
     unread = _PageOfReason(path, out if not seen or os.path.lexists(path) else None, force)
     with unread:
         kind = require_home(path, kind, *REPORTED, options=options) if seen else unseen_kind(kind, options)

@@ -10,7 +10,8 @@ import click
 
 from mqindex.cli.options import json_option, subcommand
 from mqindex.cli.output import print_json, print_line
-from mqindex.cli.places import require_outside
+from mqindex.cli.places import appearing, require_outside
+from mqindex.cli.trouble import true_from_here
 from mqindex.files.unpacking import unpack
 from mqindex.wording.text import printable
 
@@ -29,7 +30,9 @@ def command(*, directory: str, as_json: bool) -> int:
     Real brokers wrote them: RocketMQ 4.9.3 and Kafka 4.1.0. DIR is made if it is not there. Nothing in it is
     overwritten, and both appear complete, or neither. Exit code 0: they are there.
     """
-    require_outside(os.path.join(directory, "store"))
+    last = os.path.join(directory, "store")  # of the two
+    require_outside(last)
+    true_from_here(appearing(last))
     with resources.files("mqindex.cli").joinpath(*ARCHIVE).open("rb") as archive:
         partition, store = unpack(archive, os.path.abspath(directory))
     if as_json:
