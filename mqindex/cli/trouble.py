@@ -1,6 +1,7 @@
 """All errors end here: one clear sentence on stderr, exit code 2, never a traceback.
 
 A command that a signal interrupts cleans up first, and then ends by the same signal, so that a shell's loop ends too.
+Where that takes long, another signal ends it at once.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -21,7 +23,7 @@ import click
 from mqindex.errors import MQIndexError, reason
 from mqindex.wording.text import printable
 
-__all__ = ["TROUBLE", "Trouble", "end_by", "guarded", "say", "true_from_here"]
+__all__ = ["TROUBLE", "Trouble", "end_by", "guarded", "interrupt", "say", "true_from_here"]
 
 TROUBLE = 2
 
@@ -39,7 +41,7 @@ def say(sentence: str) -> None:
 def guarded(command: Callable[[], int]) -> int:
     """The exit code of `command`, whatever happens in it; -N where it was interrupted by signal N."""
     _received[:] = []
-    true_from_here("nothing was changed")
+    true_from_here(_UNCHANGED)
     try:
         with _signals_interrupt(), _lost_ones_again(), _warnings_in_one_line():
             _require_output()
@@ -80,7 +82,8 @@ def true_from_here(fact: str | Callable[[], str]) -> None:
     _fact[:] = [fact]
 
 
-_fact: list[str | Callable[[], str]] = []
+_UNCHANGED = "nothing was changed"
+_fact: list[str | Callable[[], str]] = [_UNCHANGED]
 
 
 def _true_now() -> str:
@@ -166,53 +169,66 @@ def _drop_output_if_full() -> None:
 @contextlib.contextmanager
 def _signals_interrupt() -> Iterator[None]:
     """SIGTERM and SIGHUP end a command as Ctrl-C does, so that it removes its scratch; a `nohup` keeps its effect."""
+    usual: dict[int, Any] = dict.fromkeys((signal.SIGTERM, signal.SIGHUP), signal.SIG_DFL)
+    usual[signal.SIGINT] = signal.default_int_handler
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    caught = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    caught = [number for number, handler in usual.items() if signal.getsignal(number) is handler]
     for number in caught:
-        signal.signal(number, _interrupt)
+        signal.signal(number, interrupt)
     try:
         yield
     finally:
         for number in caught:
-            signal.signal(number, signal.SIG_DFL)
+            signal.signal(number, usual[number])
 
 
 @contextlib.contextmanager
 def _lost_ones_again() -> Iterator[None]:
     """An interrupt that arrives in a destructor or a callback of the interpreter is lost there: it is sent again."""
-    before, timers = sys.unraisablehook, list[threading.Timer]()
+    before, alarms = sys.unraisablehook, list[Any]()
 
     def hook(lost: Any) -> None:
         if not issubclass(lost.exc_type, KeyboardInterrupt):
             before(lost)
             return
-        _received.append(_signal())  # known, also if the command ends first
-        timers.append(threading.Timer(_AGAIN, os.kill, (os.getpid(), _signal())))
-        timers[-1].daemon = True
-        timers[-1].start()
+        _received.append((_signal(), time.monotonic()))  # known, also if the command ends first
+        # By the system's timer: one of Python is a thread, and there may be no more of them.
+        alarms.append(signal.signal(signal.SIGALRM, lambda number, frame: interrupt(_signal(), frame)))
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN)
 
     sys.unraisablehook = hook
     try:
         yield
     finally:
         sys.unraisablehook = before
-        for timer in timers:
-            timer.cancel()
+        if alarms:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, alarms[0] or signal.SIG_DFL)
 
 
 _AGAIN = 0.02  # s: until then the destructor has ended
-_received: list[int] = []
+_PATIENCE = 5.0  # s: who sends a signal again after that will not wait for what does not end
+_received: list[tuple[int, float]] = []  # signals, and when
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    _received.append(number)
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """The handler of a signal: KeyboardInterrupt. A signal long after the first one ends the process at once.
+
+    That is no worse than a kill, after which every file is the old or the new one.
+    """
+    _received.append((number, time.monotonic()))
+    if _received[-1][1] - _received[0][1] > _PATIENCE:
+        signal.signal(number, signal.SIG_DFL)
+        with contextlib.suppress(RuntimeError):  # it arrived while something was written there
+            say(f"ended at once; {_true_now()}; the next run removes what this one leaves")
+        os.kill(os.getpid(), number)
     raise KeyboardInterrupt
 
 
 def _signal() -> int:
-    return _received[0] if _received else signal.SIGINT
+    return _received[0][0] if _received else signal.SIGINT
 
 
 def end_by(number: int) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from mqindex.cli import trouble
 from mqindex.cli.commands.follow import _Stop
 from tests.cli.conftest import Shell
 from tests.cli.test_terminal import plain
@@ -225,6 +226,7 @@ def test_a_signal_that_comes_twice_at_once_is_one(monkeypatch: pytest.MonkeyPatc
     """`timeout` signals its child, and then the group that the child is in."""
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(trouble, "_received", [])
     stop = _Stop()
     with pytest.raises(KeyboardInterrupt):
         stop.handle(signal.SIGINT, None)  # the loop has not begun
@@ -236,6 +238,37 @@ def test_a_signal_that_comes_twice_at_once_is_one(monkeypatch: pytest.MonkeyPatc
     now[0] += 1
     with pytest.raises(KeyboardInterrupt):
         stop.handle(signal.SIGINT, None)
+
+
+STARTING = """
+import signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+from mqindex.rocketmq.dispatch import follow
+def starts(*arguments, **options):
+    signal.raise_signal(NUMBER)
+follow.follow = starts
+from mqindex.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_before_the_loop_is_the_one_that_ends_it(
+    store: GrowingStore, tmp_path: Path, number: signal.Signals
+) -> None:
+    """It ended by SIGINT, whatever came."""
+    words = [
+        sys.executable,
+        "-c",
+        STARTING.replace("NUMBER", str(int(number))),
+        "follow",
+        store.root,
+        "--out",
+        tmp_path / "out",
+    ]
+    done = subprocess.run(words, capture_output=True, check=False)
+    assert done.returncode == -number
 
 
 def test_a_store_that_vanishes_is_trouble(store: GrowingStore, conf: Path, tmp_path: Path) -> None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +21,7 @@ from mqindex.files import disk
 from tests.cli.conftest import Shell, Store
 
 INTERRUPTED = 128 + signal.SIGINT
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -122,3 +127,64 @@ def test_an_interrupt_after_the_command_does_not_say_that_nothing_was_changed(
     monkeypatch.setattr(trouble, "_require_output", interrupt)
     done = shell("doctor")
     assert (done.status, done.err.splitlines()[-1]) == (INTERRUPTED, "mqindex: interrupted")
+
+
+ENDLESS = """
+import os, signal, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from mqindex.cli import trouble
+from mqindex.engines import LocalEngine
+trouble._PATIENCE = 0.5
+
+def stage(item):  # as on a network's disk that does not answer
+    os.write(1, b"began\\n")
+    threading.Event().wait()
+
+trouble.end_by(-trouble.guarded(lambda: len(LocalEngine(2).map(stage, range(2), name="hangs"))))
+"""
+
+
+def test_a_signal_long_after_the_first_ends_what_does_not_end_by_itself() -> None:
+    """Every Ctrl-C was waited with for ever: only SIGKILL ended it."""
+    with subprocess.Popen(
+        [sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=REPOSITORY
+    ) as running:
+        assert running.stdout is not None
+        try:
+            assert [running.stdout.readline(), running.stdout.readline()] == ["began\n"] * 2
+            for seconds in (0.1, 0.1, 0.7):
+                time.sleep(seconds)
+                assert running.poll() is None
+                running.send_signal(signal.SIGINT)
+            said = running.communicate(timeout=20)[1]
+        finally:
+            running.kill()
+    assert running.returncode == -signal.SIGINT
+    assert said == "mqindex: ended at once; nothing was changed; the next run removes what this one leaves\n"
+
+
+def test_an_interrupt_that_a_destructor_loses_comes_again_without_a_thread(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Where no thread could be started the hook failed, and its traceback was shown."""
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    class Watched:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGTERM)
+            time.sleep(0)
+
+    def command() -> int:
+        watched = Watched()
+        del watched
+        time.sleep(5)
+        return 0
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    before, began = signal.getsignal(signal.SIGALRM), time.monotonic()
+    assert guarded(command) == -signal.SIGTERM
+    assert time.monotonic() - began < 4
+    assert capfd.readouterr().err == "mqindex: interrupted; nothing was changed\n"
+    assert signal.getsignal(signal.SIGALRM) == before

@@ -21,7 +21,7 @@ from mqindex.cli.output import print_json, print_line
 from mqindex.cli.places import require_outside
 from mqindex.cli.progress import progress_bars
 from mqindex.cli.rocketmq.actions import require_log
-from mqindex.cli.trouble import true_from_here
+from mqindex.cli.trouble import interrupt, true_from_here
 from mqindex.wording.text import iso
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class _Stop:
         """
         now = time.monotonic()
         if not self.following or (self._set and now - self._since > _SAME_SIGNAL):
-            raise KeyboardInterrupt
+            interrupt(number, frame)
         if not self._set:
             self._set, self._since = True, now
 
