@@ -99,8 +99,14 @@ def _bars() -> Iterator[OnProgress]:
         if now.total:
             bars.update(stages[now.stage], completed=now.done)
 
-    with bars:
+    try:
+        try:
+            bars.start()
+        except RuntimeError:  # no more threads can be started, and Rich draws in one of its own: nothing is drawn
+            bars.stop()
         yield show
+    finally:
+        bars.stop()
 
 
 def columns(bar_width: int = _WIDEST_BAR) -> list[ProgressColumn]:
@@ -153,7 +159,7 @@ def _seconds(task: Task) -> float:
 
 @contextlib.contextmanager
 def _lines() -> Iterator[OnProgress]:
-    """The stage that runs, once a minute, by a thread: a single task may take hours."""
+    """The stage that runs, once a minute, by a thread, if it can be started: a single task may take hours."""
     latest: list[tuple[Progress, float]] = []  # at most one, and since when its stage runs
     over = threading.Event()
 
@@ -168,9 +174,11 @@ def _lines() -> Iterator[OnProgress]:
                     say(progress_line(now, max(time.monotonic() - since, 1e-3)))
 
     reporter = threading.Thread(target=report, name="mqindex-progress", daemon=True)
-    reporter.start()
+    with contextlib.suppress(RuntimeError):
+        reporter.start()
     try:
         yield show
     finally:
         over.set()
-        reporter.join()
+        if reporter.ident is not None:
+            reporter.join()

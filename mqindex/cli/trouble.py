@@ -70,7 +70,7 @@ def guarded(command: Callable[[], int]) -> int:
     except Exception as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # of a class that was just being made, as Python 3.11 does
             return _interrupted()
-        say(_bug_sentence(error))
+        say(_THREADS if "can't start new thread" in str(error) else _bug_sentence(error))
     return TROUBLE
 
 
@@ -137,6 +137,9 @@ def _import_sentence(error: ImportError) -> str:
     if error.name in ("click", "rich"):
         return "the command line needs click and rich: pip install 'mqindex[cli]'"
     return str(error)
+
+
+_THREADS = "no more threads can be started: expected a higher limit, of this user (ulimit -u) or of the container"
 
 
 def _bug_sentence(error: Exception) -> str:
