@@ -45,6 +45,7 @@ __all__ = [
     "remove_temporaries",
     "rename",
     "replace",
+    "require_writable",
     "resize",
     "status",
     "swap",
@@ -302,6 +303,14 @@ def link(source: str, target: str) -> bool:
 def swap(one: str, other: str) -> bool:
     """Let two names exchange what they lead to, at once. False: the file system cannot."""
     return names.swap(one, other)
+
+
+def require_writable(directory: str) -> None:
+    """An `OSError` where no name in a directory may be changed: before some names are, and others cannot be."""
+    as_now = os.access in os.supports_effective_ids
+    if not os.access(directory, os.W_OK | os.X_OK, effective_ids=as_now):
+        number = errno.EROFS if os.statvfs(directory).f_flag & os.ST_RDONLY else errno.EACCES
+        raise OSError(number, f"{os.strerror(number)}; nothing was changed", directory)
 
 
 def rename(source: str, target: str) -> None:

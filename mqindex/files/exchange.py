@@ -6,6 +6,7 @@ before even if a run was killed half-way. At every moment each name leads to the
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import itertools
 import os
@@ -56,16 +57,40 @@ class Exchange:
 
 
 def exchange_files(exchange: Exchange) -> list[str]:
-    """Make the changes durably and return the paths of all new files. A second attempt skips what is done."""
+    """Make the changes durably and return the paths of all new files. A second attempt skips what is done.
+
+    An `OSError` is raised before the first change where a directory whose names change may not be written; a later one
+    says that there may be changes, and where the old files are.
+    """
     root = exchange.root
     pending = dict.fromkeys(one for one in exchange.changes if disk.exists(one.source or os.path.join(root, one.name)))
     if pending:
-        with staging.scratch(root) as scratch:
+        for home in sorted({_home_of(root, one.name) for one in pending}):
+            disk.require_writable(home)
+        with _half_done(exchange.backup), staging.scratch(root) as scratch:
             _record(exchange, pending, scratch)
             _keep_old(exchange, pending)
             for _, some in itertools.groupby(exchange.changes, lambda one: one.name.partition(os.sep)[0]):
                 _make_all(exchange, list(some), pending, scratch)
     return [path for one in exchange.changes if one.source for path in _files(os.path.join(root, one.name))]
+
+
+def _home_of(root: str, name: str) -> str:
+    """The directory whose names change first: that of the name, or where that is missing, the next one above."""
+    there = itertools.takewhile(disk.is_directory, homes_above(os.path.join(root, name), root))
+    return list(there)[-1]
+
+
+@contextlib.contextmanager
+def _half_done(backup: str) -> Iterator[None]:
+    """An `OSError` of the block says what is true of the files."""
+    try:
+        yield
+    except OSError as error:
+        if not disk.exists(backup):
+            raise
+        text = f"{error.strerror}; each file is the old or the new one, the old ones are in {backup}; run it again"
+        raise OSError(error.errno, text, error.filename, None, error.filename2) from error
 
 
 def _files(path: str) -> list[str]:
