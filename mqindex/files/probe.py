@@ -13,7 +13,7 @@ from mqindex.files import disk, lock
 from mqindex.files.mapped_file import reserve
 from mqindex.files.tmpfile import open_nameless
 
-__all__ = ["Place", "probe"]
+__all__ = ["Place", "file_system", "probe"]
 
 _SIZE = 1 << 20
 _MOUNTS = "/proc/self/mountinfo"  # Linux
@@ -42,7 +42,7 @@ def probe(directory: str) -> Place:
         reserved = _reserves(fd)
         mapped = reserved and _maps(fd)  # a page without disk space would be a SIGBUS
         return Place(
-            _file_system(directory),
+            file_system(directory),
             shutil.disk_usage(directory).free,
             flock,
             record_locks,
@@ -78,7 +78,7 @@ def _reserves(fd: int) -> bool:
     return os.fstat(fd).st_size == _SIZE
 
 
-def _file_system(directory: str) -> str | None:
+def file_system(directory: str) -> str | None:
     """The type of the mount that a directory is on: `ext4`, `nfs4`, `overlay`, ..."""
     if not sys.platform.startswith("linux"):
         return None

@@ -347,6 +347,7 @@ def require_new(out: str, *, overwrite: bool) -> None:
             hint="choose another place, or overwrite (--force), which moves it to a backup beside it",
         )
     lock.require_unused(out)
+    _require_movable(out)
 
 
 def _kept_in_place(directory: str) -> str | None:
@@ -356,6 +357,25 @@ def _kept_in_place(directory: str) -> str | None:
     if os.path.ismount(directory):
         return "a mount point"
     return "the current directory" if os.path.samefile(directory, os.curdir) else None
+
+
+def _require_movable(out: str) -> None:
+    """A directory of a container's image cannot be renamed on overlayfs: said before the work, and not after it.
+
+    That is asked by a rename that never succeeds: over a directory that is not empty.
+    """
+    from mqindex.files.probe import file_system
+
+    home = home_of(out)
+    if file_system(home) != "overlay" or home == os.path.realpath(out):
+        return
+    with scratch(home) as taken:
+        try:
+            disk.rename(out, taken)
+        except OSError as error:
+            if error.errno == errno.EXDEV:
+                what = "overlayfs renames no directory of a lower layer, so that it cannot be moved to a backup"
+                raise FileStateError(what, path=out, hint="choose another place, or empty it") from error
 
 
 def require_apart(out: str, places: Iterable[str], whose: str, *, home: str | None = None) -> None:

@@ -195,7 +195,7 @@ def test_a_file_system_without_locks_maps_and_room(tmp_path: Path, monkeypatch: 
     assert "cannot be mapped" in one(machine.places(), "current directory").advice
     monkeypatch.setattr(lock, "lock_byte", lambda fd: None)
     monkeypatch.setattr(probe, "reserve", cannot)
-    monkeypatch.setattr(probe, "_file_system", lambda directory: "nfs4")
+    monkeypatch.setattr(probe, "file_system", lambda directory: "nfs4")
     line = one(machine.places(), "current directory")
     assert line.state == "limited"
     for words in ["no locks", "space cannot be reserved", "a network file system"]:
