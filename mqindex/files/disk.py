@@ -26,6 +26,7 @@ __all__ = [
     "close",
     "create",
     "exists",
+    "free_bytes",
     "is_directory",
     "is_file",
     "is_there",
@@ -149,6 +150,14 @@ def status(path: str) -> os.stat_result | None:
         if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):  # the last one: a link that leads to itself
             raise
         return None
+
+
+def free_bytes(directory: str) -> int | None:
+    """What may still be written there; None: its file system has no size, as ramfs, and counts nothing."""
+    import shutil  # loads three compressors, which no check needs
+
+    room = shutil.disk_usage(directory)
+    return room.free if room.total else None
 
 
 def _mode(path: str) -> int:

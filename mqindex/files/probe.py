@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
-import shutil
 import sys
 from typing import NamedTuple
 
@@ -20,10 +19,10 @@ _MOUNTS = "/proc/self/mountinfo"  # Linux
 
 
 class Place(NamedTuple):
-    """One directory: its file system's name where it is known, free bytes, and what worked."""
+    """One directory: its file system's name where it is known, free bytes where they are counted, and what worked."""
 
     file_system: str | None
-    free: int
+    free: int | None
     flock: bool
     record_locks: bool
     sparse: bool
@@ -43,7 +42,7 @@ def probe(directory: str) -> Place:
         mapped = reserved and _maps(fd)  # a page without disk space would be a SIGBUS
         return Place(
             file_system(directory),
-            shutil.disk_usage(directory).free,
+            disk.free_bytes(directory),
             flock,
             record_locks,
             sparse,

@@ -94,11 +94,21 @@ def exchange(source: str, target: str, aside: str | None) -> str | None:
     """
     kept = None if aside is None or not disk.exists(target) else unused(aside)
     if kept is None:
-        disk.rename(source, target)
+        _appear(source, target)
     elif not _swapped(source, target, kept):
         _renamed(source, target, kept)
     disk.sync_directory(os.path.dirname(target))
     return kept
+
+
+def _appear(source: str, target: str) -> None:
+    try:
+        disk.rename(source, target)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise
+        what, hint = "the output was made by another run meanwhile", "choose another place; that one stays as it is"
+        raise OutputExistsError(what, path=target, hint=hint) from error
 
 
 def end_exchange(target: str, aside: str) -> None:
@@ -390,12 +400,12 @@ def require_apart(out: str, places: Iterable[str], whose: str, *, home: str | No
             raise ValueError(f"out: expected a place of its own, got {out}, where {whose} {place}")
 
 
-def check_space(directory: str, needed: int) -> int:
-    """The free bytes; if they are fewer than needed, `OSError(ENOSPC)` before the work begins."""
-    import shutil
-
-    free = shutil.disk_usage(directory).free
+def check_space(directory: str, needed: int) -> str:
+    """How many bytes are free, in words; if they are fewer than needed, `OSError(ENOSPC)` before the work begins."""
+    free = disk.free_bytes(directory)
+    if free is None:
+        return "nobody counts what is free"
     if needed > free:
         text = f"{os.strerror(errno.ENOSPC)}: this needs {needed:,} bytes, {free:,} are free"
         raise OSError(errno.ENOSPC, text, directory)
-    return free
+    return f"{free:,} are free"

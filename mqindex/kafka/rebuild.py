@@ -127,7 +127,7 @@ def _begin(begin: _Begin) -> tuple[Survey, str]:
         needed_space(found.options, [n for one in found.partitions for n in one.sizes]),
     )
     free = staging.check_space(parent, needed)
-    return found, f"needs about {needed:,} bytes in {parent}, where {free:,} are free"
+    return found, f"needs about {needed:,} bytes in {parent}, where {free}"
 
 
 def _recover_all(engine: Engine, found: Survey, scratch: str) -> list[list[RecoveredSegment]]:

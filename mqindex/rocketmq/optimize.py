@@ -188,7 +188,7 @@ def _begin(order: _Order) -> _Plan:
     size = layout.index_file_size(*new.value)
     needed = (size + new.value[1] * _SIDE_BITS // 8) * len(paths)
     free = staging.check_space(home, needed)
-    needs = f"needs {needed:,} bytes in {home}, where {free:,} are free"
+    needs = f"needs {needed:,} bytes in {home}, where {free}"
     note = f"reads {plural(len(paths), 'index file')}, {needs}"
     return _Plan(tuple(paths), own, new, size, home, in_place, note)
 

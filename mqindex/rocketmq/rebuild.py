@@ -208,7 +208,7 @@ def _begin(order: _Order) -> tuple[Survey, str]:
     found, needed = read_again(lambda: _look(order))
     parent = os.path.dirname(order.out)
     free = staging.check_space(parent, needed)
-    return found, f"needs about {needed:,} bytes in {parent}, where {free:,} are free"
+    return found, f"needs about {needed:,} bytes in {parent}, where {free}"
 
 
 def _look(order: _Order) -> tuple[Survey, int]:

@@ -6,16 +6,19 @@ import errno
 import fcntl
 import linecache
 import os
+import shutil
 import stat
 import subprocess
 import sys
 
 import pytest
 
+from mqindex.cli.doctor import machine
 from mqindex.errors import OutputExistsError
 from mqindex.files import disk, lock, staging
 from mqindex.files.copying import copy
 from mqindex.files.mapped_file import MappedFile
+from mqindex.files.probe import probe
 
 
 def test_a_scratch_is_gone_after_use_also_after_a_failure(tmp_path):
@@ -113,6 +116,27 @@ def test_no_space_is_said_before_the_work(tmp_path):
     with pytest.raises(OSError, match=r"this needs 1,0{3}") as caught:
         staging.check_space(str(tmp_path), 10**21)
     assert caught.value.filename == str(tmp_path)
+
+
+def test_a_file_system_without_a_size_is_not_full(tmp_path, monkeypatch):
+    """ramfs, and tmpfs of size 0, have no blocks: a repair was refused there, and `doctor` told 0 bytes."""
+    monkeypatch.setattr("shutil.disk_usage", lambda path: shutil._ntuple_diskusage(0, 0, 0))
+    assert staging.check_space(str(tmp_path), 10**21) == "nobody counts what is free"
+    assert probe(str(tmp_path)).free is None
+    monkeypatch.chdir(tmp_path)
+    (line, *_) = machine.places()
+    assert line.found.endswith(", no size")
+
+
+def test_the_loser_of_two_runs_is_told_that_the_output_is_there(tmp_path):
+    """It was told "Directory not empty", of its scratch."""
+    for name in ("scratch", "out"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).touch()
+    source, target = str(tmp_path / "scratch"), str(tmp_path / "out")
+    with pytest.raises(OutputExistsError, match=f"made by another run meanwhile: {target}; "):
+        staging.exchange(source, target, None)
+    assert os.listdir(target) == ["out"]
 
 
 def test_a_new_file_takes_the_mode_of_its_neighbour(tmp_path):

@@ -71,7 +71,7 @@ def _place(about: str, directory: str) -> Line:
         advice = "stores there can be read and verified; `repair` and `rebuild` cannot write there"
         return Line("limited", about, f"{directory}: {error.strerror}", advice)
     kind = tried.file_system or "a file system of unknown type"
-    found = f"{directory}: {kind}, {size(tried.free)} free"
+    found = f"{directory}: {kind}, {'no size' if tried.free is None else f'{size(tried.free)} free'}"
     bad = []
     if tried.reserved and not tried.mapped:
         bad.append("files cannot be mapped to be written: only read stores here")
