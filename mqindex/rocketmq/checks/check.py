@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -164,7 +163,7 @@ def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: 
         beyond = catalogue.INDEX_BEYOND_LOG.finding(check.path, 24, "end_phy_offset", limit, got)
         return _bad(check, *findings, beyond)
     left = checked.entries - absent
-    every = check.deep or left <= 2 * _ENDS or _over_a_hole(check.spans, header)
+    every = check.deep or left <= 2 * _ENDS or log.has_hole(header.begin_phy_offset, header.end_phy_offset)
     compared, moved = comparisons(index, log, _ENDS, every=every)
     begin, end = compared[0].begin, compared[-1].end
     wrong = [_differing(check.path, each) for one in compared for each in one.differences]
@@ -215,7 +214,8 @@ def _expired(index: IndexFile, log: LogEntries, absent: int) -> list[Finding]:
 
 
 def _unreadable(index: IndexFile, log: LogEntries) -> list[Finding]:
-    if not log.damage and not log.has_holes:
+    header = index.header
+    if not log.damage and not log.has_hole(header.begin_phy_offset, header.end_phy_offset):
         return []
     count = entries_of(index, next_entry(index), log.are_unreadable)
     return [catalogue.INDEX_ENTRIES_OF_DAMAGED_LOG.finding(index.path, got=count)] if count else []
@@ -224,13 +224,6 @@ def _unreadable(index: IndexFile, log: LogEntries) -> list[Finding]:
 def _repeated(check: FileCheck, compared: Sequence[Comparison]) -> list[Finding]:
     repeated = max(one.repeated for one in compared)
     return [catalogue.MESSAGE_INDEXED_TWICE.finding(check.path, got=repeated)] if repeated else []
-
-
-def _over_a_hole(spans: Sequence[LogSpan], header: IndexHeader) -> bool:
-    """Whether files of the log are missing between an index file's first message that is left and its last one."""
-    begin, end = max(header.begin_phy_offset, spans[0].file_start), header.end_phy_offset
-    holes = ((one.stop, following.file_start) for one, following in pairwise(spans) if one.stop < following.file_start)
-    return any(begin < stop and start <= end for start, stop in holes)
 
 
 def _differing(path: str, difference: Difference) -> Finding:

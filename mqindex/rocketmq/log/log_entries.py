@@ -194,6 +194,10 @@ def drained(walk: AnyWalk) -> AnyWalk:
     return walk
 
 
+def _file_start(span: LogSpan) -> int:
+    return span.file_start
+
+
 class LogEntries(Closable):
     """Entries from any frame of a log on, over file borders. Keeps one file mapped; not for several threads.
 
@@ -231,18 +235,24 @@ class LogEntries(Closable):
     def _note(self, walk: FileWalk) -> None:
         self.damage.update((damage.at, damage) for damage in walk.damage)
 
-    @property
-    def has_holes(self) -> bool:
-        """Whether files are missing between others."""
-        return any(one.stop < following.file_start for one, following in itertools.pairwise(self.spans))
+    def has_hole(self, begin: int, end: int) -> bool:
+        """Whether one or more files are missing between two that hold the phy offsets from `begin` to `end`."""
+        return next(self._holes(begin, end), None) is not None
 
     def are_in_holes(self, phy_offsets: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Which of them are between two files, where one or more are missing."""
         found = np.zeros(len(phy_offsets), np.bool_)
-        for one, following in itertools.pairwise(self.spans):
-            if one.stop < following.file_start:
-                found |= (phy_offsets >= one.stop) & (phy_offsets < following.file_start)
+        if len(phy_offsets):
+            for start, stop in self._holes(int(phy_offsets.min()), int(phy_offsets.max())):
+                found |= (phy_offsets >= start) & (phy_offsets < stop)
         return found
+
+    def _holes(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
+        """Of all spans only those around [begin, end]: a store may have thousands, and as many index files."""
+        first, last = (bisect_right(self.spans, at, key=_file_start) for at in (begin, end))
+        for one, following in itertools.pairwise(self.spans[max(first - 1, 0) : last + 1]):
+            if one.stop < following.file_start and begin < following.file_start and one.stop <= end:
+                yield one.stop, following.file_start
 
     def are_unreadable(self, phy_offsets: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Which of them are in holes, or in the damage that was found by now: nothing shows what was there."""
