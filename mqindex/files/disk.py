@@ -12,9 +12,7 @@ import fcntl
 import os
 import re
 import stat
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
@@ -23,6 +21,7 @@ from mqindex._native import names
 
 __all__ = [
     "append",
+    "check_space",
     "close",
     "create",
     "exists",
@@ -158,6 +157,17 @@ def free_bytes(directory: str) -> int | None:
 
     room = shutil.disk_usage(directory)
     return room.free if room.total else None
+
+
+def check_space(directory: str, needed: int) -> str:
+    """How many bytes are free, in words; if they are fewer than needed, `OSError(ENOSPC)` before the work begins."""
+    free = free_bytes(directory)
+    if free is None:
+        return "nobody counts what is free"
+    if needed > free:
+        text = f"{os.strerror(errno.ENOSPC)}: this needs {needed:,} bytes, {free:,} are free"
+        raise OSError(errno.ENOSPC, text, directory)
+    return f"{free:,} are free"
 
 
 def _mode(path: str) -> int:
@@ -433,38 +443,6 @@ def _sync_all(sync_one: Callable[[str], None], paths: Sequence[str]) -> None:
         for path in paths:
             sync_one(path)
         return
-    left, errors = deque(paths), list[BaseException]()
+    from mqindex.files.few_threads import for_each  # here: no look-up needs threads
 
-    def sync_some() -> None:
-        while left:
-            try:
-                path = left.popleft()
-            except IndexError:  # another thread took the last one
-                return
-            try:
-                sync_one(path)
-            except BaseException as error:
-                errors.append(error)
-                left.clear()
-
-    try:
-        threads = _started(sync_some, min(len(paths), _SYNCS))
-        for thread in threads:
-            thread.join()
-        if not threads:
-            sync_some()
-    finally:
-        left.clear()  # after an interrupt
-    if errors:
-        raise errors[0]
-
-
-def _started(run: Callable[[], None], most: int) -> list[threading.Thread]:
-    """Threads that run this: fewer where the system allows no more."""
-    threads = [threading.Thread(target=run, name=f"mqindex-sync_{n}", daemon=True) for n in range(most)]
-    for n, thread in enumerate(threads):
-        try:
-            thread.start()
-        except RuntimeError:
-            return threads[:n]
-    return threads
+    for_each(sync_one, paths, _SYNCS)

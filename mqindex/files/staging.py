@@ -16,7 +16,7 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from mqindex.errors import FileStateError, OutputExistsError
@@ -24,15 +24,12 @@ from mqindex.files import disk, lock
 
 __all__ = [
     "backup_name",
-    "check_space",
     "discard",
     "end_exchange",
     "exchange",
     "home_of",
     "make_shared_scratch",
     "newest",
-    "require_apart",
-    "require_new",
     "rights_in",
     "scratch",
     "sweep",
@@ -329,83 +326,3 @@ def discard(path: str) -> None:
         if os.listdir(path) == [_OWNER]:
             disk.remove(owner)
         disk.remove_directory(path)
-
-
-# ---- before the work begins ---------------------------------------------------------------------------------------
-
-
-def require_new(out: str, *, overwrite: bool) -> None:
-    """`out` must not exist or be an empty directory, unless it may be moved aside; it is never a file or a device.
-
-    What a broker holds, of whichever kind, is not moved. Nor is what no other directory can take the place of.
-    """
-    if not disk.exists(out):
-        return
-    if not disk.is_directory(out):
-        raise OutputExistsError(
-            "the output is no directory", path=out, got=disk.kind_of(out), hint="choose another place"
-        )
-    kept = _kept_in_place(out)
-    if kept is not None:
-        raise OutputExistsError(f"the output is {kept}", path=out, hint="name a new directory in it")
-    if not os.listdir(out):
-        return
-    if not overwrite:
-        raise OutputExistsError(
-            "the output exists and is not empty",
-            path=out,
-            hint="choose another place, or overwrite (--force), which moves it to a backup beside it",
-        )
-    lock.require_unused(out)
-    _require_movable(out)
-
-
-def _kept_in_place(directory: str) -> str | None:
-    """What a directory is, in words, if another one in its place would not be where its users look."""
-    if os.path.islink(directory):
-        return "a link"
-    if os.path.ismount(directory):
-        return "a mount point"
-    return "the current directory" if os.path.samefile(directory, os.curdir) else None
-
-
-def _require_movable(out: str) -> None:
-    """A directory of a container's image cannot be renamed on overlayfs: said before the work, and not after it.
-
-    That is asked by a rename that never succeeds: over a directory that is not empty.
-    """
-    from mqindex.files.probe import file_system
-
-    home = home_of(out)
-    if file_system(home) != "overlay" or home == os.path.realpath(out):
-        return
-    with scratch(home) as taken:
-        try:
-            disk.rename(out, taken)
-        except OSError as error:
-            if error.errno == errno.EXDEV:
-                what = "overlayfs renames no directory of a lower layer, so that it cannot be moved to a backup"
-                raise FileStateError(what, path=out, hint="choose another place, or empty it") from error
-
-
-def require_apart(out: str, places: Iterable[str], whose: str, *, home: str | None = None) -> None:
-    """`ValueError` if `out` is one of the `places`, or in one, or above one, by whatever name.
-
-    It may be in `home`, but not be `home` or above it: what is replaced would go to a backup.
-    """
-    from mqindex.files.whereabouts import lies_in  # here: a check writes nowhere
-
-    for place in places if home is None else (*places, home):
-        if lies_in(place, out) or (lies_in(out, place) and place != home):
-            raise ValueError(f"out: expected a place of its own, got {out}, where {whose} {place}")
-
-
-def check_space(directory: str, needed: int) -> str:
-    """How many bytes are free, in words; if they are fewer than needed, `OSError(ENOSPC)` before the work begins."""
-    free = disk.free_bytes(directory)
-    if free is None:
-        return "nobody counts what is free"
-    if needed > free:
-        text = f"{os.strerror(errno.ENOSPC)}: this needs {needed:,} bytes, {free:,} are free"
-        raise OSError(errno.ENOSPC, text, directory)
-    return f"{free:,} are free"

@@ -12,7 +12,7 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
-from mqindex.files import staging
+from mqindex.files import disk, output_place, staging
 from mqindex.files.publication import Publication, publish
 from mqindex.kafka.building import recover_partitions, write_transaction_indexes
 from mqindex.kafka.checks.diagnosis import replay
@@ -120,13 +120,13 @@ def _begin(begin: _Begin) -> tuple[Survey, str]:
     found, out = survey(begin.order), begin.out
     of_a_log_dir = any(partition.clean is not None for partition in found.partitions)
     places = [found.root, found.log_dir] if of_a_log_dir else [found.root]
-    staging.require_apart(out, places, "the segments have")
-    staging.require_new(out, overwrite=begin.overwrite)
+    output_place.require_apart(out, places, "the segments have")
+    output_place.require_new(out, overwrite=begin.overwrite)
     parent, needed = (
         os.path.dirname(out),
         needed_space(found.options, [n for one in found.partitions for n in one.sizes]),
     )
-    free = staging.check_space(parent, needed)
+    free = disk.check_space(parent, needed)
     return found, f"needs about {needed:,} bytes in {parent}, where {free}"
 
 

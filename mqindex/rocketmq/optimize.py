@@ -15,7 +15,7 @@ from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import announce, held, require_seen, run_one, scratch_in
 from mqindex.errors import CorruptIndexError, FileStateError, GeometryError, IndexFullError, OutputExistsError
-from mqindex.files import disk, staging
+from mqindex.files import disk, output_place, staging
 from mqindex.files.backup import backup_in
 from mqindex.files.exchange import Change, Exchange, exchange_files
 from mqindex.files.mapped_file import MappedFile
@@ -187,7 +187,7 @@ def _begin(order: _Order) -> _Plan:
         home = os.path.dirname(order.out)
     size = layout.index_file_size(*new.value)
     needed = (size + new.value[1] * _SIDE_BITS // 8) * len(paths)
-    free = staging.check_space(home, needed)
+    free = disk.check_space(home, needed)
     needs = f"needs {needed:,} bytes in {home}, where {free}"
     note = f"reads {plural(len(paths), 'index file')}, {needs}"
     return _Plan(tuple(paths), own, new, size, home, in_place, note)
@@ -247,8 +247,8 @@ def _require_elsewhere(order: _Order, directory: str) -> None:
     beside = os.path.dirname(real)
     alone = os.path.basename(real) != "index" and not disk.is_directory(order.index)  # a copy, with anything beside it
     places = (order.index if alone else directory, *(os.path.join(beside, name) for name in _OF_STORE))
-    staging.require_apart(order.out, places, "the store of the index has")
-    staging.require_new(order.out, overwrite=order.overwrite)
+    output_place.require_apart(order.out, places, "the store of the index has")
+    output_place.require_new(order.out, overwrite=order.overwrite)
 
 
 # ---- one file -----------------------------------------------------------------------------------------------------

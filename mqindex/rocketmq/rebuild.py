@@ -12,7 +12,7 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
-from mqindex.files import staging
+from mqindex.files import disk, output_place, staging
 from mqindex.files.publication import Publication, publish
 from mqindex.report import Finding, RebuildReport
 from mqindex.rocketmq import layout
@@ -203,11 +203,13 @@ def _begin(order: _Order) -> tuple[Survey, str]:
     stores.require_store(order.options.root)
     options = order.options
     queues = (options.consume_queue, options.consume_queue_ext_directory)
-    staging.require_apart(order.out, (options.index, *queues, *options.commitlog), "the store has", home=options.root)
-    staging.require_new(order.out, overwrite=order.overwrite)
+    output_place.require_apart(
+        order.out, (options.index, *queues, *options.commitlog), "the store has", home=options.root
+    )
+    output_place.require_new(order.out, overwrite=order.overwrite)
     found, needed = read_again(lambda: _look(order))
     parent = os.path.dirname(order.out)
-    free = staging.check_space(parent, needed)
+    free = disk.check_space(parent, needed)
     return found, f"needs about {needed:,} bytes in {parent}, where {free}"
 
 

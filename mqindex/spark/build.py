@@ -16,7 +16,7 @@ from mqindex import rocketmq
 from mqindex.columns.keys import key_batch
 from mqindex.engines.tasks import run_one, scratch_in
 from mqindex.errors import GeometryError
-from mqindex.files import staging
+from mqindex.files import disk, output_place, staging
 from mqindex.files.publication import Publication, publish
 from mqindex.report import RebuildReport, RepairReport, Report, Value
 from mqindex.rocketmq import layout
@@ -178,11 +178,11 @@ def _sorter(scratch: str, *, with_seq: bool) -> Callable[[int, Iterator[pa.Recor
 
 def _begin(item: tuple[str, bool]) -> None:
     out, overwrite = item
-    staging.require_new(out, overwrite=overwrite)
+    output_place.require_new(out, overwrite=overwrite)
 
 
 def _check_room(item: tuple[str, int]) -> None:
-    staging.check_space(*item)
+    disk.check_space(*item)
 
 
 def _needed(parts: Sequence[SortedPart]) -> int:

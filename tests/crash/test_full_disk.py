@@ -90,9 +90,10 @@ print("done")
 """
 
 
-def mountable() -> bool:
+def mountable(script: str = "mount -t tmpfs -o size=1m none /tmp") -> bool:
+    """Whether the system lets anybody mount what `script` mounts, in a namespace of its own: not every kernel does."""
     try:
-        command = ["unshare", "-Urm", "sh", "-c", "mount -t tmpfs -o size=1m none /tmp"]
+        command = ["unshare", "-Urm", "sh", "-c", script]
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
     except FileNotFoundError:
         return False

@@ -81,7 +81,7 @@ print("done")
 """
 
 
-@pytest.mark.skipif(not mountable(), reason="mounting in a namespace of one's own is not permitted here")
+@pytest.mark.skipif(not mountable(), reason="no file system may be mounted here; rights are tested anyway")
 def test_a_part_on_a_disk_that_is_read_only_is_told_before_the_first_change(tmp_path: Path) -> None:
     command = ["unshare", "-Urm", sys.executable, "-c", READ_ONLY, str(damaged(tmp_path))]
     done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, check=False)

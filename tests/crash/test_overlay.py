@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.test_full_disk import REPOSITORY
+from tests.crash.test_full_disk import REPOSITORY, mountable
 
 INSIDE = """
 import pathlib, subprocess, sys
 from mqindex.engines import LocalEngine
 from mqindex.errors import FileStateError
-from mqindex.files.staging import require_new
+from mqindex.files.output_place import require_new
 from mqindex.rocketmq import rebuild
 from tests.support.small_store import OPTIONS, make_small_store
 from tests.support.tree import contents
@@ -51,15 +51,9 @@ mount -t overlay overlay -o lowerdir=/tmp/a,upperdir=/tmp/b,workdir=/tmp/c,userx
 """
 
 
-def mountable() -> bool:
-    try:
-        command = ["unshare", "-Urm", "sh", "-c", OVERLAY]
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0
-    except FileNotFoundError:
-        return False
-
-
-@pytest.mark.skipif(not mountable(), reason="no overlay may be mounted in a namespace of one's own here")
+@pytest.mark.skipif(
+    not mountable(OVERLAY), reason="no overlay may be mounted here; its answer to a rename is tested anyway"
+)
 def test_what_cannot_be_moved_to_a_backup_is_told_before_the_work(tmp_path: Path) -> None:
     """All was built, and then the rename failed: "Invalid cross-device link"."""
     command = ["unshare", "-Urm", sys.executable, "-c", INSIDE, str(tmp_path)]

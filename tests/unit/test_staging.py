@@ -14,8 +14,8 @@ import sys
 import pytest
 
 from mqindex.cli.doctor import machine
-from mqindex.errors import OutputExistsError
-from mqindex.files import disk, lock, staging
+from mqindex.errors import FileStateError, OutputExistsError
+from mqindex.files import disk, lock, output_place, staging
 from mqindex.files.copying import copy
 from mqindex.files.mapped_file import MappedFile
 from mqindex.files.probe import probe
@@ -104,24 +104,41 @@ def test_an_old_shared_scratch_is_removed_a_fresh_one_not(tmp_path):
 
 
 def test_an_output_that_exists_is_refused_unless_asked(tmp_path):
-    staging.require_new(str(tmp_path / "new"), overwrite=False)
-    staging.require_new(str(tmp_path), overwrite=False)
+    output_place.require_new(str(tmp_path / "new"), overwrite=False)
+    output_place.require_new(str(tmp_path), overwrite=False)
     (tmp_path / "kept").touch()
     with pytest.raises(OutputExistsError, match="is not empty"):
-        staging.require_new(str(tmp_path), overwrite=False)
-    staging.require_new(str(tmp_path), overwrite=True)
+        output_place.require_new(str(tmp_path), overwrite=False)
+    output_place.require_new(str(tmp_path), overwrite=True)
 
 
 def test_no_space_is_said_before_the_work(tmp_path):
     with pytest.raises(OSError, match=r"this needs 1,0{3}") as caught:
-        staging.check_space(str(tmp_path), 10**21)
+        disk.check_space(str(tmp_path), 10**21)
     assert caught.value.filename == str(tmp_path)
+
+
+def test_a_directory_that_overlayfs_does_not_rename_is_told_before_the_work(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "kept").write_text("mine")
+    monkeypatch.setattr(output_place, "file_system", lambda path: "overlay")
+    output_place.require_new(str(out), overwrite=True)  # one of its upper layer
+    assert os.listdir(tmp_path) == ["out"]
+
+    def of_a_lower_layer(source, target):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), source, None, target)
+
+    monkeypatch.setattr(disk, "rename", of_a_lower_layer)
+    with pytest.raises(FileStateError, match="cannot be moved to a backup"):
+        output_place.require_new(str(out), overwrite=True)
+    assert (os.listdir(tmp_path), (out / "kept").read_text()) == (["out"], "mine")
 
 
 def test_a_file_system_without_a_size_is_not_full(tmp_path, monkeypatch):
     """ramfs, and tmpfs of size 0, have no blocks: a repair was refused there, and `doctor` told 0 bytes."""
     monkeypatch.setattr("shutil.disk_usage", lambda path: shutil._ntuple_diskusage(0, 0, 0))
-    assert staging.check_space(str(tmp_path), 10**21) == "nobody counts what is free"
+    assert disk.check_space(str(tmp_path), 10**21) == "nobody counts what is free"
     assert probe(str(tmp_path)).free is None
     monkeypatch.chdir(tmp_path)
     (line, *_) = machine.places()

@@ -10,7 +10,7 @@ from dataclasses import replace
 from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.engines.tasks import announce, run_one, scratches_in
-from mqindex.files import staging
+from mqindex.files import disk, staging
 from mqindex.files.backup import backup_in
 from mqindex.files.exchange import Change, Exchange, exchange_files
 from mqindex.kafka.building import recover_partitions, write_transaction_indexes
@@ -69,7 +69,7 @@ def _prepare(needed: tuple[tuple[str, int], ...]) -> str:
         device = os.stat(path).st_dev
         devices[device] = path, size + devices.get(device, (path, 0))[1]
     for path, size in devices.values():
-        staging.check_space(path, size)
+        disk.check_space(path, size)
     return backup_in([path for path, _ in needed])
 
 

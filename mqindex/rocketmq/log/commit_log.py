@@ -19,27 +19,13 @@ from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.file_maps import FileMaps
 from mqindex.rocketmq import layout
-from mqindex.rocketmq.log.dledger import refuse_dledger_files
+from mqindex.rocketmq.log.dledger import plain_log_files
 from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS, LogExpiredError
 from mqindex.rocketmq.log.log_appender import AppendMessagesResult, LogAppender
 from mqindex.rocketmq.log.log_columns import require_columns
-from mqindex.rocketmq.log.log_files import (
-    LogFile,
-    Skipped,
-    data_end,
-    last_file_with_frames,
-    list_log_files,
-    survey_directories,
-)
+from mqindex.rocketmq.log.log_files import LogFile, Skipped, data_end, last_file_with_frames, list_log_files
 from mqindex.rocketmq.log.log_recovery import clear_behind, hold_directories, log_file_size, recovered_end
-from mqindex.rocketmq.log.log_scan import (
-    DamagedStretch,
-    end_of_file,
-    first_frame,
-    open_whole,
-    require_whole,
-    scan_file,
-)
+from mqindex.rocketmq.log.log_scan import DamagedStretch, end_of_file, first_frame, open_whole, require_whole, scan_file
 from mqindex.rocketmq.log.log_writer import LogWriter
 from mqindex.rocketmq.log.message import Message, read_message
 from mqindex.rocketmq.log.message_columns import MessageColumns
@@ -152,8 +138,7 @@ class CommitLog(Closable):
             options = store_options(".", config=config, commitlog=directories, broker_version=broker_version)
             _make(options.commitlog)
             return cls._opened(options, mapped_file_size, flush, hold_directories(options.commitlog))
-        files, skipped = survey_directories(directories)
-        refuse_dledger_files(files)
+        files, skipped = plain_log_files(directories)
         for directory in directories:
             refuse_other_place(directory, "commitlog", has_files=bool(files))
             if not files:  # not even at its place in a store: a survey of the store refuses it too
@@ -175,12 +160,11 @@ class CommitLog(Closable):
         rules, flushing = write_rules(options), flush_rules(options, flush)
         with ExitStack() as failing:
             failing.enter_context(hold)
-            files, _ = survey_directories(options.commitlog)
-            refuse_dledger_files(files)
+            files, _ = plain_log_files(options.commitlog)
             size = log_file_size(files, file_size or options.mapped_file_size, layout.COMMIT_LOG_FILE_SIZE)
             position = recovered_end(files)
             clear_behind(files, position, size)
-            log = cls(*survey_directories(options.commitlog))
+            log = cls(*plain_log_files(options.commitlog))
             disk.sync_files([file.path for file in log.files])  # what a killed writer left in memory
             writer = LogWriter(_places(options), log.files, position, size, log._add)
             log._appender = LogAppender(writer, rules, flushing, failing.pop_all())

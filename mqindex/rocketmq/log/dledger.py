@@ -26,10 +26,10 @@ from typing import Final
 
 from mqindex.errors import FileStateError
 from mqindex.files.regular import regular
-from mqindex.rocketmq.log.log_files import LogFile, survey_directories
+from mqindex.rocketmq.log.log_files import LogFile, Skipped, survey_directories
 from mqindex.rocketmq.options import StoreOptions
 
-__all__ = ["refuse_dledger", "refuse_dledger_files"]
+__all__ = ["plain_log_files", "refuse_dledger"]
 
 _HEAD = struct.Struct(">2i3q4i")
 _MAGICS = range(1, 4)  # the kinds of an entry; a frame has its total_size there, which is more
@@ -46,7 +46,7 @@ def refuse_dledger(options: StoreOptions) -> None:
     also where there is no other log.
     """
     files = _files(options.commitlog)
-    refuse_dledger_files(files)
+    _refuse_entries(files)
     if options.dledger:
         got = "enableDLegerCommitLog=true"
         raise FileStateError(_WHAT, path=options.root, expected=_EXPECTED, got=got, hint=_HINT)
@@ -57,8 +57,14 @@ def refuse_dledger(options: StoreOptions) -> None:
         raise FileStateError(_WHAT, path=path, expected=_EXPECTED, got=_ENTRY, hint=hint)
 
 
-def refuse_dledger_files(files: Sequence[LogFile]) -> None:
-    """The same for files that were given as a commit log."""
+def plain_log_files(directories: Sequence[str | os.PathLike[str]]) -> tuple[list[LogFile], list[Skipped]]:
+    """As `survey_directories`, of what was given as a commit log: `FileStateError` where DLedger keeps it."""
+    files, skipped = survey_directories(directories)
+    _refuse_entries(files)
+    return files, skipped
+
+
+def _refuse_entries(files: Sequence[LogFile]) -> None:
     for file in files[:2]:  # a file may have been cut
         if _begins_with_entry(file):
             raise FileStateError(_WHAT, path=file.path, expected=_EXPECTED, got=_ENTRY, hint=_HINT)

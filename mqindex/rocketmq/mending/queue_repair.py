@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 
 from mqindex.engines import Engine
-from mqindex.files import disk, staging
+from mqindex.files import disk
 from mqindex.files.exchange import Change
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq.checks.queue_diagnosis import CheckedQueue, QueueDiagnosis
@@ -115,7 +115,7 @@ def lost_ranges(diagnosis: QueueDiagnosis, extracted: Extracted) -> tuple[tuple[
 
 
 def _check_room(item: tuple[str, int]) -> None:
-    staging.check_space(*item)
+    disk.check_space(*item)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

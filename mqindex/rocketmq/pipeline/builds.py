@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
-from mqindex.files import staging
+from mqindex.files import disk
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index.names import names_between
 from mqindex.rocketmq.pipeline import queue_stages, stages
@@ -24,7 +24,7 @@ def require_room(engine: Engine, scratch: str, planned: Sequence[Part], more: in
 
 
 def _check_room(item: tuple[str, int]) -> None:
-    staging.check_space(*item)
+    disk.check_space(*item)
 
 
 def build_index_files(engine: Engine, planned: Sequence[Part]) -> list[Built]:

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from mqindex.engines import Engine, LocalEngine
 from mqindex.engines.workers import Workers
-from mqindex.files import disk, staging
+from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.pipeline.split_walk import walk_split
@@ -98,7 +98,7 @@ class IndexFiles:
 
     def _begin(self) -> None:
         self._end()
-        staging.check_space(self._out, layout.index_file_size(*self._geometry))
+        disk.check_space(self._out, layout.index_file_size(*self._geometry))
         part = Part(self._out, *self._geometry, (), self._seed)
         self._file = PartFile(part, entries=min(self._expected, self._geometry[1]))
         self._room = self._geometry[1] - 1

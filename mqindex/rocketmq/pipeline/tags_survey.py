@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeVar
 
 from mqindex.errors import MQIndexError
@@ -88,18 +89,11 @@ class IndexedTags:
         return border if following is None or following > border else None
 
     def _at_start(self, path: str) -> bool | None:
-        return self._decided(path, lambda index, log: start_agrees(index, log, _SAMPLES[1]))
+        return _only(self._fitting(path, partial(start_agrees, count=_SAMPLES[1])))
 
     def _at_end(self, path: str) -> bool | None:
-        for count in _SAMPLES:
-            fitting = self._fitting(path, lambda index, log, count=count: end_agrees(index, log, count))  # type: ignore[misc]
-            if fitting:
-                return fitting[0] if len(fitting) == 1 else None
-        return None
-
-    def _decided(self, path: str, fits: Callable[[IndexFile, LogEntries], bool]) -> bool | None:
-        fitting = self._fitting(path, fits)
-        return fitting[0] if len(fitting) == 1 else None
+        tried = (self._fitting(path, partial(end_agrees, count=count)) for count in _SAMPLES)
+        return _only(next(filter(None, tried), []))
 
     def _fitting(self, path: str, fits: Callable[[IndexFile, LogEntries], bool]) -> list[bool]:
         return [rule for rule, tags in _RULES.items() if self._ask(path, tags, fits)]
@@ -116,6 +110,10 @@ class IndexedTags:
             if isinstance(error, FileNotFoundError) and was_deleted(error):
                 raise  # by a broker; the survey begins again
             return None
+
+
+def _only(fitting: list[bool]) -> bool | None:
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def _changed(newest: bool, border: int) -> Tags:

@@ -1,0 +1,77 @@
+"""Whether a result may go to a place, asked before the work begins."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable
+
+from mqindex.errors import FileStateError, OutputExistsError
+from mqindex.files import disk, lock
+from mqindex.files.probe import file_system
+from mqindex.files.staging import home_of, scratch
+from mqindex.files.whereabouts import lies_in
+
+__all__ = ["require_apart", "require_new"]
+
+
+def require_new(out: str, *, overwrite: bool) -> None:
+    """`out` must not exist or be an empty directory, unless it may be moved aside; it is never a file or a device.
+
+    What a broker holds, of whichever kind, is not moved. Nor is what no other directory can take the place of.
+    """
+    if not disk.exists(out):
+        return
+    if not disk.is_directory(out):
+        raise OutputExistsError(
+            "the output is no directory", path=out, got=disk.kind_of(out), hint="choose another place"
+        )
+    kept = _kept_in_place(out)
+    if kept is not None:
+        raise OutputExistsError(f"the output is {kept}", path=out, hint="name a new directory in it")
+    if not os.listdir(out):
+        return
+    if not overwrite:
+        raise OutputExistsError(
+            "the output exists and is not empty",
+            path=out,
+            hint="choose another place, or overwrite (--force), which moves it to a backup beside it",
+        )
+    lock.require_unused(out)
+    _require_movable(out)
+
+
+def _kept_in_place(directory: str) -> str | None:
+    """What a directory is, in words, if another one in its place would not be where its users look."""
+    if os.path.islink(directory):
+        return "a link"
+    if os.path.ismount(directory):
+        return "a mount point"
+    return "the current directory" if os.path.samefile(directory, os.curdir) else None
+
+
+def _require_movable(out: str) -> None:
+    """A directory of a container's image cannot be renamed on overlayfs: said before the work, and not after it.
+
+    That is asked by a rename that never succeeds: over a directory that is not empty.
+    """
+    home = home_of(out)
+    if file_system(home) != "overlay" or home == os.path.realpath(out):
+        return
+    with scratch(home) as taken:
+        try:
+            disk.rename(out, taken)
+        except OSError as error:
+            if error.errno == errno.EXDEV:
+                what = "overlayfs renames no directory of a lower layer, so that it cannot be moved to a backup"
+                raise FileStateError(what, path=out, hint="choose another place, or empty it") from error
+
+
+def require_apart(out: str, places: Iterable[str], whose: str, *, home: str | None = None) -> None:
+    """`ValueError` if `out` is one of the `places`, or in one, or above one, by whatever name.
+
+    It may be in `home`, but not be `home` or above it: what is replaced would go to a backup.
+    """
+    for place in places if home is None else (*places, home):
+        if lies_in(place, out) or (lies_in(out, place) and place != home):
+            raise ValueError(f"out: expected a place of its own, got {out}, where {whose} {place}")
