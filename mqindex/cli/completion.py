@@ -106,10 +106,10 @@ def _start_file(shell: str) -> str:
 
 
 def _content(path: str) -> bytes:
-    from mqindex.files.regular import regular
+    from mqindex.files.regular import reading
 
     try:
-        with open(path, "rb", opener=regular) as file:  # it may be a link to /dev/null
+        with reading(path) as file:  # it may be a link to /dev/null
             return file.read()
     except FileNotFoundError:
         return b""

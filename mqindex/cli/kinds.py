@@ -25,14 +25,10 @@ _MOST_NAMED = 10  # kinds in one sentence
 
 def kind_of(path: str) -> str | None:
     """The kind of what `path` names; None: none that we know. `FileNotFoundError` where there is nothing."""
-    try:
-        if os.path.isdir(path):
-            return rocketmq_kinds.kind_of_directory(path) or kafka_kinds.kind_of_directory(path)
-        named = kafka_kinds.kind_of_name(path)
-        return named or rocketmq_kinds.kind_of_file(path) or kafka_kinds.kind_of_content(path)
-    except OSError as error:
-        error.filename = error.filename or path  # an error of a read has no path
-        raise
+    if os.path.isdir(path):
+        return rocketmq_kinds.kind_of_directory(path) or kafka_kinds.kind_of_directory(path)
+    named = kafka_kinds.kind_of_name(path)
+    return named or rocketmq_kinds.kind_of_file(path) or kafka_kinds.kind_of_content(path)
 
 
 def require_kind(path: str, forced: str | None, *expected: str) -> str:

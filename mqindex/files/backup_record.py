@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from mqindex.errors import FileStateError
 from mqindex.files import disk
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 
 __all__ = ["RECORD", "Entry", "Record", "new_record", "read_record", "recorded", "require_next"]
 
@@ -105,7 +105,7 @@ def read_record(backup: str) -> Record:
 
 
 def _read(path: str) -> Record:
-    with disk.named(path), open(path, "rb", opener=regular) as file:
+    with reading(path) as file:
         text = file.read()
     try:
         return _parsed(json.loads(text))

@@ -14,7 +14,7 @@ import struct
 import zlib
 from typing import Final
 
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 
 __all__ = ["begins_with_batch", "first_offset"]
 
@@ -26,7 +26,7 @@ _LONGEST: Final = 64 << 20  # the broker's default limit is 1 MiB
 
 def begins_with_batch(path: str | os.PathLike[str]) -> bool:
     """Whether a whole batch, or message of magic 0 or 1, is at the beginning of a file."""
-    with open(path, "rb", opener=regular) as file:
+    with reading(path) as file:
         head = file.read(_HEAD.size)
         if len(head) < _HEAD.size:
             return False
@@ -41,5 +41,5 @@ def begins_with_batch(path: str | os.PathLike[str]) -> bool:
 
 def first_offset(path: str | os.PathLike[str]) -> int:
     """The offset that the first batch of a log names (of a wrapper of magic 0 or 1 that of its last message)."""
-    with open(path, "rb", opener=regular) as file:
+    with reading(path) as file:
         return int.from_bytes(file.read(8), "big", signed=True)

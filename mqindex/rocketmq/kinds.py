@@ -7,7 +7,7 @@ import struct
 from typing import Final, Literal
 
 from mqindex.errors import MQIndexError
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.layout import MAGIC_BLANK, MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2, QUEUE_UNIT_SIZE
 
@@ -25,7 +25,7 @@ def beginning_of(path: str | os.PathLike[str]) -> Beginning | None:
 
     "message": a frame or a blank. "unit": two units in order, or one and nothing more. "zeros": nothing yet.
     """
-    with open(path, "rb", opener=regular) as file:
+    with reading(path) as file:
         head = file.read(2 * QUEUE_UNIT_SIZE)
     if len(head) >= _FRAME.size and _FRAME.unpack_from(head)[1] in _MAGICS:
         return "message"

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from mqindex.columns.limits import no_whole_number, whole_number_from
 from mqindex.errors import BadMagicError, FormatError, MQIndexError
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading_text
 
 __all__ = ["SETTINGS", "Config", "Settings", "blamed_on", "read_broker_conf", "read_settings", "whole_setting"]
 
@@ -94,7 +94,7 @@ def whole_setting(name: str, value: Any, *, least: int = 0) -> int:
 
 def read_broker_conf(path: str | os.PathLike[str]) -> dict[str, str]:
     """The assignments of a `broker.conf`, a Java properties file."""
-    with open(os.fspath(path), encoding="utf-8", errors="replace", opener=regular) as file:
+    with reading_text(os.fspath(path), errors="replace") as file:
         text = file.read()
     logical = re.sub(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t\f]*", r"\1", text)
     found: dict[str, str] = {}

@@ -6,7 +6,7 @@ import os
 import re
 from typing import Final
 
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 
 __all__ = [
     "DUMPED",
@@ -81,7 +81,7 @@ def kind_of_name(path: str) -> str | None:
     name = os.path.basename(path)
     if not _NAME.fullmatch(name):
         return None
-    with open(path, "rb", opener=regular):  # raises if it cannot be read
+    with reading(path):  # raises if it cannot be read
         return _EXTENSIONS[name.split(".")[1]]
 
 

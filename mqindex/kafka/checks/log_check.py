@@ -10,7 +10,7 @@ from mqindex._native.kafka_log import BatchScan, find_batch
 from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
 from mqindex.errors import MQIndexError
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 from mqindex.kafka import catalogue
 from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.log_segment import LogSegment
@@ -134,7 +134,7 @@ def _tail(path: str, made: Recovered, *, last: bool) -> list[Finding]:
 
 
 def _is_zeros(path: str, start: int) -> bool:
-    with open(path, "rb", buffering=0, opener=regular) as file:
+    with reading(path, buffered=False) as file:
         file.seek(start)
         while block := file.read(_ZEROS):
             if block.strip(b"\0"):
@@ -144,7 +144,7 @@ def _is_zeros(path: str, start: int) -> bool:
 
 def _reaches_end(path: str, at: int) -> bool:
     """Whether the bad batch is the last thing in the log: one that was being written when the machine went down."""
-    with open(path, "rb", buffering=0, opener=regular) as file:
+    with reading(path, buffered=False) as file:
         length = int.from_bytes(os.pread(file.fileno(), 4, at + 8), "big", signed=True)
         size = os.fstat(file.fileno()).st_size
     return length >= 14 and (at + 12 + length >= size or _is_zeros(path, at + 12 + length))

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from mqindex._native.kafka_recovery import Recovered
 from mqindex.errors import MQIndexError, OutOfOrderError, TruncatedFileError
 from mqindex.files import disk, lock
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 from mqindex.kafka.checks.log_check import (
     end_findings,
     has_grown,
@@ -250,7 +250,7 @@ def _transactions(files: SegmentFiles, done: CheckedSegment) -> bytes | None:
     """
     path = files.indexes.get(IndexKind.TRANSACTION) or files.place_of(IndexKind.TRANSACTION)
     try:
-        with disk.named(path), open(path, "rb", buffering=0, opener=regular) as file:
+        with reading(path, buffered=False) as file:
             data = file.read((done.batches + 2) * IndexKind.TRANSACTION.entry_size)
             return data if data is not None else b""
     except (FileNotFoundError, IsADirectoryError):

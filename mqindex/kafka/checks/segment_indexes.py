@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
-from mqindex.files import disk
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.index_check import Expectation, check_entries, check_shape
 from mqindex.kafka.checks.log_check import has_grown, size_now
@@ -143,7 +142,7 @@ def _pairs(index: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
 def _same(path: str, wanted: bytes) -> bool:
     if os.path.getsize(path) != len(wanted):
         return False
-    with disk.named(path), open(path, "rb", buffering=0, opener=regular) as file:
+    with reading(path, buffered=False) as file:
         return file.read(len(wanted) + 1) == wanted
 
 

@@ -19,7 +19,7 @@ from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files import lock
 from mqindex.files.entries import leads_to_directory
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading_text
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.start_rights import shut_files
 from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind
@@ -104,7 +104,7 @@ def _look_at_directories(log_dir: str, look: StartFiles) -> None:
 
 def _look_at_properties(path: str, look: StartFiles) -> None:
     try:
-        with open(path, encoding="latin-1", opener=regular) as file:
+        with reading_text(path, encoding="latin-1") as file:
             lines = file.read(_LARGEST).splitlines()
     except FileNotFoundError:
         return
@@ -195,7 +195,7 @@ def _metadata_of(partition: str) -> str:
 def _topic_id(path: str) -> bytes | None:
     """The id in a partition's metadata; None: there is no file. A `ValueError` says why a broker cannot read it."""
     try:
-        with open(path, encoding="utf-8", errors="replace", opener=regular) as file:
+        with reading_text(path, errors="replace") as file:
             lines = [*file.read(_LARGEST).splitlines(), "", ""]
     except FileNotFoundError:
         return None

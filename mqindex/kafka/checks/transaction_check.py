@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._words import plural
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 from mqindex.kafka import catalogue
 from mqindex.kafka.index.transaction_index import AbortedTxn, read_aborted
 from mqindex.kafka.layout import IndexKind
@@ -116,7 +116,7 @@ def check_transactions_alone(path: str, base_offset: int) -> tuple[list[Finding]
     """Findings of a `.txnindex` without its log, and how many entries it has: length, versions, offsets and order, and
     that none ends before the segment begins, for which a broker recovers the segment.
     """
-    with open(path, "rb", opener=regular) as file:
+    with reading(path) as file:
         data = file.read()
     entries = read_aborted(data)
     return _first_of_each([*_shape(path, data, entries), *_before(path, entries, base_offset)]), len(entries)

@@ -9,8 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from mqindex.files import disk
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 from mqindex.kafka.layout import IndexKind
 
 __all__ = ["Entries", "Tail", "entries_before_zeros", "read_entries"]
@@ -56,7 +55,7 @@ def entries_before_zeros(path: str | os.PathLike[str], kind: IndexKind) -> int:
     -----
     Source: Kafka 4.1.0 `DumpLogSegments`, which ends at the first entry of the base offset that follows another.
     """
-    with disk.named(path), open(path, "rb", buffering=0, opener=regular) as file:
+    with reading(path, buffered=False) as file:
         places = os.fstat(file.fileno()).st_size // kind.entry_size
         end = places * kind.entry_size
         while end > 0:
@@ -77,7 +76,7 @@ def read_entries(path: str, kind: IndexKind, most: int) -> Entries:
         return Entries(none, none, 0, 0, fragment, "none", 0)
     used = entries_before_zeros(path, kind)
     # Not mapped: a broker may trim the file at any time.
-    with disk.named(path), open(path, "rb", opener=regular) as file:
+    with reading(path) as file:
         data = file.read(min(used, most + 1) * size)
     raw = np.frombuffer(data[: len(data) - len(data) % size], kind.entry)
     first, second = (raw[name].astype(np.int64) for name in kind.entry.names or ())

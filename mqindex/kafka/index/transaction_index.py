@@ -17,7 +17,7 @@ from mqindex.files import disk, lock
 from mqindex.files.believed import Believed
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 from mqindex.files.whole_file import have_file
 from mqindex.kafka.layout import IndexKind, base_offset_of, require_file
 
@@ -223,7 +223,7 @@ class TransactionIndex(Closable):
     def _read(self) -> list[AbortedTxn]:
         self._require_open()
         try:
-            with disk.named(self.path), open(self.path, "rb", opener=regular) as file:
+            with reading(self.path) as file:
                 data = file.read()
         except FileNotFoundError:
             return []

@@ -18,7 +18,7 @@ from mqindex.errors import CorruptIndexError, OffsetOverflowError, TruncatedFile
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.mapped_file import MappedFile
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 from mqindex.kafka.index.offset_index import OffsetIndex, OffsetPosition
 from mqindex.kafka.index.time_index import TimeIndex, TimestampOffset
 from mqindex.kafka.index.transaction_index import TransactionIndex
@@ -356,7 +356,7 @@ class LogSegment(SegmentSearch, Closable):
         with contextlib.ExitStack() as opened:
             fd = -1
             with contextlib.suppress(FileNotFoundError):
-                file = opened.enter_context(open(self.path, "rb", buffering=0, opener=regular))
+                file = opened.enter_context(reading(self.path, buffered=False))
                 if self._is(os.fstat(file.fileno())):
                     fd = file.fileno()
             yield fd

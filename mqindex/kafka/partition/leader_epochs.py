@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading_text
 from mqindex.kafka import catalogue
 from mqindex.report import Finding
 
@@ -51,7 +51,7 @@ def read_epochs(directory: str) -> Epochs:
     """
     path = os.path.join(directory, CHECKPOINT)
     try:
-        with open(path, encoding="utf-8", opener=regular) as file:
+        with reading_text(path) as file:
             lines = file.read(_LARGEST).splitlines()
     except FileNotFoundError:
         return ()

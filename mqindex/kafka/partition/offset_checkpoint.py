@@ -7,7 +7,7 @@ from typing import Final
 
 from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading_text
 
 __all__ = ["Offsets", "log_start_offset", "log_start_offsets", "read_offsets", "readable_offsets"]
 
@@ -29,7 +29,7 @@ def read_offsets(path: str) -> Offsets:
     Source: Kafka 4.1.0 `CheckpointFile.read`, `OffsetCheckpointFile.Formatter`.
     """
     try:
-        with open(path, encoding="utf-8", opener=regular) as file:
+        with reading_text(path) as file:
             lines = file.read(_LARGEST).splitlines()
     except FileNotFoundError:
         return {}

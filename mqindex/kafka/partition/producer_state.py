@@ -22,7 +22,7 @@ import numpy.typing as npt
 from mqindex._native.crc import crc32c
 from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 
 __all__ = ["OpenTransactions", "open_transactions_at", "read_producers", "read_snapshot"]
 
@@ -65,7 +65,7 @@ def read_producers(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
     Source: Kafka 4.1.0 `ProducerStateManager.readSnapshot`.
     """
     name = os.fspath(path)
-    with open(name, "rb", opener=regular) as file:
+    with reading(name) as file:
         data = file.read(_LARGEST)
     if len(data) < _HEADER:
         wanted = f"{_HEADER} bytes or more"

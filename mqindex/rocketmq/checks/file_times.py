@@ -11,8 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mqindex.files import disk
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.index.compare import Place, time_diffs
@@ -71,7 +70,7 @@ def _stored(log: LogEntries, phy_offset: int) -> int | None:
 
 def _end_of(path: str) -> tuple[int, int] | None:
     try:
-        with disk.named(path), open(path, "rb", opener=regular) as file:
+        with reading(path) as file:
             head = file.read(INDEX_HEADER_SIZE)
     except FileNotFoundError:  # a broker deleted it meanwhile
         return None

@@ -10,7 +10,7 @@ from typing import Any
 from mqindex._words import plural
 from mqindex.errors import FormatError
 from mqindex.files import disk
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading_text
 from mqindex.health import Text
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
@@ -139,7 +139,7 @@ def json_findings(path: str) -> Iterator[Finding]:
 def content_problem(path: str) -> str | None:
     """Why a broker cannot take a file of `config`: "missing", "nothing" in it, or what is no JSON; None: it can."""
     try:
-        with open(path, encoding="utf-8", errors="replace", opener=regular) as file:
+        with reading_text(path, errors="replace") as file:
             text = file.read()
     except FileNotFoundError:
         return "missing"

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from mqindex._words import plural
 from mqindex.errors import FormatError
 from mqindex.files import lock
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 from mqindex.files.rights import is_shut, rights
 from mqindex.report import Finding, Kind, Obstacle, Start
 from mqindex.rocketmq import catalogue, layout
@@ -262,7 +262,7 @@ class _Look:
         """
         first = layout.INDEX_HEADER_SIZE + layout.INDEX_SLOT_SIZE * self._found.geometry.value[0]
         try:
-            with open(path, "rb", buffering=0, opener=regular) as file:
+            with reading(path, buffered=False) as file:
                 expired, *below = (
                     start_files.entries_below(file.fileno(), first, entries, phy_offset)
                     for phy_offset in (self._found.min_phy_offset, *again)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.expiry import was_deleted
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
@@ -131,7 +131,7 @@ def entries_below(fd: int, first: int, entries: int, phy_offset: int) -> int:
 
 def _head(path: str, size: int, position: int = 0) -> bytes:
     try:
-        with open(path, "rb", buffering=0, opener=regular) as file:
+        with reading(path, buffered=False) as file:
             return os.pread(file.fileno(), size, position)
     except OSError:
         return b""

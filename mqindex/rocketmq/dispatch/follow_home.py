@@ -10,7 +10,7 @@ from typing import Any
 
 from mqindex.errors import BadMagicError, OutputExistsError
 from mqindex.files import disk
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading_text
 from mqindex.files.whereabouts import lies_in
 from mqindex.files.whole_file import have_file, replace_content
 from mqindex.rocketmq import store as stores
@@ -164,7 +164,7 @@ def _require_same(home: FollowHome, options: StoreOptions) -> None:
 
 def _read(path: str, out: str) -> FollowHome:
     try:
-        with disk.named(path), open(path, encoding="utf-8", opener=regular) as file:
+        with reading_text(path) as file:
             kept = json.load(file)
         if kept["schema"] != _SCHEMA:
             raise KeyError("schema")

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from mqindex.errors import FileStateError
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, survey_directories
 from mqindex.rocketmq.options import StoreOptions
 
@@ -84,7 +84,7 @@ def _files(directories: Sequence[str]) -> list[LogFile]:
 
 def _begins_with_entry(file: LogFile) -> bool:
     try:
-        with open(file.path, "rb", buffering=0, opener=regular) as opened:
+        with reading(file.path, buffered=False) as opened:
             head = opened.read(_HEAD.size)
     except FileNotFoundError:  # deleted since it was listed
         return False

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from mqindex.errors import FormatError
 from mqindex.files import disk
 from mqindex.files.lock import hold_directory
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 from mqindex.files.staging import backup_name, unused
 from mqindex.files.whole_file import appearing
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames
@@ -119,7 +119,7 @@ def zero_range(path: str, start: int, stop: int) -> None:
 def _last_byte(path: str, start: int) -> int:
     """After the last byte from `start` on that is not zero; `start`: there is none."""
     stop = data_end(path)
-    with disk.named(path), open(path, "rb", buffering=0, opener=regular) as file:
+    with reading(path, buffered=False) as file:
         while stop > start:
             at = max(start, stop - _BLOCK)
             found = len(os.pread(file.fileno(), stop - at, at).rstrip(b"\0"))
@@ -135,11 +135,7 @@ def _save(path: str, start: int, stop: int) -> str:
     folder = os.path.join(root, f"mqindex-backup-{backup_name()}", os.path.basename(directory))
     disk.make_directories(folder, inherit=True)
     target = unused(os.path.join(folder, f"{os.path.basename(path)}.{start}"))
-    with (
-        disk.named(path),
-        open(path, "rb", buffering=0, opener=regular) as source,
-        appearing(target, like=path, aside=folder) as copy,
-    ):
+    with reading(path, buffered=False) as source, appearing(target, like=path, aside=folder) as copy:
         for at in range(start, stop, _BLOCK):
             disk.write_all(copy, os.pread(source.fileno(), min(_BLOCK, stop - at), at))
         disk.sync(copy)

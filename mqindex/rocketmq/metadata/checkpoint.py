@@ -6,8 +6,7 @@ import os
 import struct
 from typing import NamedTuple
 
-from mqindex.files import disk
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 
 __all__ = ["CHECKPOINT_SIZE", "LATEST_TIME", "Checkpoint"]
 
@@ -48,7 +47,7 @@ class Checkpoint(NamedTuple):
     def read(cls, path: str | os.PathLike[str]) -> Checkpoint | None:
         """The checkpoint in the file `path`; None where there is no file, or it is too short."""
         try:
-            with disk.named(path), open(path, "rb", opener=regular) as file:
+            with reading(path) as file:
                 head = file.read(_FIELDS.size)
         except FileNotFoundError:
             return None

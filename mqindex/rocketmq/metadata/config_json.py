@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from mqindex.errors import FormatError
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 
 __all__ = ["load_side_json", "parse_side_json", "table_of", "whole_number"]
 
@@ -53,7 +53,7 @@ def load_side_json(path: str, read: Callable[[dict[str, Any]], _T]) -> _T | None
     first: FormatError | None = None
     for name in (path, path + ".bak"):
         try:
-            with open(name, "rb", opener=regular) as file:
+            with reading(name) as file:
                 text = file.read().decode(errors="replace")
         except FileNotFoundError:
             continue

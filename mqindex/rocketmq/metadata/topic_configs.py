@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mqindex.errors import FormatError
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 from mqindex.rocketmq.metadata.config_json import load_side_json, parse_side_json, table_of, whole_number
 
 __all__ = ["TopicConfig", "TopicTable", "read_topic_configs", "read_topic_table"]
@@ -47,7 +47,7 @@ class TopicTable(NamedTuple):
 def read_topic_table(directory: str) -> TopicTable | None:
     """The topics that the broker saved last; None: there is no such file, or none that can be read."""
     try:
-        with open(os.path.join(directory, "topics.json"), "rb", opener=regular) as file:
+        with reading(os.path.join(directory, "topics.json")) as file:
             found = parse_side_json(file.read().decode())
         changed = whole_number(table_of(found, "dataVersion").get("timestamp"), "timestamp")
         return TopicTable(frozenset(_topic_configs(found)), changed)

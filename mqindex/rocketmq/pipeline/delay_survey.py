@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from mqindex._native.consume_queue import decode_units
 from mqindex.errors import MQIndexError
 from mqindex.files import disk
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.options import StoreOptions
@@ -61,7 +61,7 @@ def _units(directory: str) -> Iterator[tuple[int, int, int]]:
     """phy_offset, size and tags_code at the beginning of a queue's first and last file, without the files between."""
     names = sorted(name for name in os.listdir(directory) if len(name) == _NAME_DIGITS and name.isdecimal())
     for name in dict.fromkeys([*names[:1], *names[-1:]]):
-        with open(os.path.join(directory, name), "rb", opener=regular) as file:
+        with reading(os.path.join(directory, name)) as file:
             head = file.read(_SAMPLE * QUEUE_UNIT_SIZE)
         columns = decode_units(head, 0, len(head) // QUEUE_UNIT_SIZE)
         yield from zip(*(column.tolist() for column in columns), strict=True)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from mqindex.files import disk
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, store
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, QUEUE_UNIT_SIZE, IndexHeader
@@ -61,7 +61,7 @@ def _witnesses(options: StoreOptions) -> Iterator[str]:
     """Files with entries of messages."""
     yield from (path for path, _ in _indexed(options))
     for path in queue_file_paths(options.consume_queue):
-        with open(path, "rb", opener=regular) as file:
+        with reading(path) as file:
             if any(file.read(QUEUE_UNIT_SIZE)):
                 yield path
 
@@ -74,7 +74,7 @@ def _indexed(options: StoreOptions) -> Iterator[tuple[str, int]]:
     """Index files with entries, and the phy offset of the last one."""
     for path in store.index_paths(options.index):
         if disk.is_file(path):
-            with open(path, "rb", opener=regular) as file:
+            with reading(path) as file:
                 head = file.read(INDEX_HEADER_SIZE)
             if len(head) == INDEX_HEADER_SIZE and (header := IndexHeader.from_bytes(head)).index_count > 1:
                 yield path, header.end_phy_offset

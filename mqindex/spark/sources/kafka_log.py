@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from mqindex._words import plural
 from mqindex.errors import FormatError, MQIndexError
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 from mqindex.kafka import LogSegment
 from mqindex.kafka.log.batches import batch_columns
 from mqindex.kafka.log.records import read_records
@@ -194,7 +194,7 @@ def _require_whole(segment: LogSegment, one: SegmentRange, end: int) -> None:
         return
     torn = "torn batch", end, None, "a whole batch", f"a part of one, {plural(segment.size - end, 'byte')}"
     kind, at, name, expected, got = segment.damage[0] if segment.damage else torn
-    with open(segment.path, "rb", opener=regular) as file:
+    with reading(segment.path) as file:
         file.seek(at)
         while block := file.read(1 << 20):
             if block.strip(b"\0"):
