@@ -33,6 +33,7 @@ from mqindex.rocketmq.pipeline.survey import (
     require_capacity,
     require_directories,
     require_log,
+    require_read,
     start_report,
     survey_in_place,
 )
@@ -106,6 +107,7 @@ def repair(
     require_seen(engine, [options.root, *options.commitlog])
     found = run_one(engine, survey_in_place, options, "look at the files")
     require_log(found)
+    require_read(found)
     require_directories(found)
     require_capacity(found)
     report = start_report(RepairReport(options.root, dry_run=dry_run), found)

@@ -15,6 +15,7 @@ from mqindex.files import disk
 from mqindex.files.regular import reading
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.commit_log import CommitLog
+from mqindex.rocketmq.log.expiry import was_deleted
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.queue_rules import DELAY_LEVELS, SCHEDULE_TOPIC
 
@@ -26,15 +27,23 @@ _MOST_LEVELS = 100
 _UNKNOWN = 1000  # ms, the broker's delay for a level that it does not know
 
 
-def seen_delay_levels(options: StoreOptions) -> tuple[int, ...] | None:
-    """The delays in ms, level 1 first: the default, but for levels whose units agree on another. None: the default."""
+def seen_delay_levels(options: StoreOptions, unread: list[OSError]) -> tuple[int, ...] | None:
+    """The delays in ms, level 1 first: the default, but for levels whose units agree on another. None: the default.
+
+    `unread` gets the error of a file that could not be read.
+    """
     home = os.path.join(options.consume_queue, SCHEDULE_TOPIC)
     if not disk.is_directory(home):
         return None
     try:
         with CommitLog.open(options.commitlog, mapped_file_size=options.mapped_file_size) as log:
             seen = {level: _delay(os.path.join(home, str(level - 1)), level, log) for level in _levels(home)}
-    except (MQIndexError, OSError):
+    except MQIndexError:
+        return None
+    except OSError as error:
+        if was_deleted(error):
+            raise  # by a broker; the survey begins again
+        unread.append(error)
         return None
     other = {level: delay for level, delay in seen.items() if delay is not None}
     delays = [

@@ -39,10 +39,13 @@ class QueueSurvey:
     rocksdb: str | None = None
 
 
-def survey_queues(options: StoreOptions, broker_version: str, batch_topics: Set[str] = frozenset()) -> QueueSurvey:
+def survey_queues(
+    options: StoreOptions, broker_version: str, batch_topics: Set[str], unread: list[OSError]
+) -> QueueSurvey:
     """The settings: those given, else those that existing files show, else the broker's defaults.
 
-    `batch_topics`: topics with batch queues, by the log's messages.
+    `batch_topics`: topics with batch queues, by the log's messages. `unread` gets the errors of files that could not
+    be read.
     """
     seen, ext_seen = _usual_size(options.consume_queue, layout.QUEUE_UNIT_SIZE), _usual_size(_ext(options), 1)
     rules = queue_rules(
@@ -51,7 +54,7 @@ def survey_queues(options: StoreOptions, broker_version: str, batch_topics: Set[
         file_size=seen,
         ext_file_size=ext_seen if ext_seen is None or ext_seen >= _SMALLEST_EXT_FILE else None,
     )
-    delays = seen_delay_levels(options) if options.delay_levels is None else None
+    delays = seen_delay_levels(options, unread) if options.delay_levels is None else None
     rules = rules if delays is None else replace(rules, delay_levels=delays)
     given = options.value("consume_queue_file_size")
     known = given or (options.default("consume_queue_file_size") if seen is None else Value(seen, _USUAL))

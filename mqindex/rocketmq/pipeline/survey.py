@@ -33,6 +33,7 @@ __all__ = [
     "require_capacity",
     "require_directories",
     "require_log",
+    "require_read",
     "start_report",
     "survey",
     "survey_in_place",
@@ -49,7 +50,8 @@ class Survey:
 
     `geometry_known`: `geometry` is not a guess. `log_gone`: why the log cannot be complete. `held`: the repair that
     made the survey holds the store's lock, so no broker runs.
-    `index_directories`: directories where index files belong.
+    `index_directories`: directories where index files belong. `unread`: errors of files that could not be read, so
+    what they show of the settings is not known.
     """
 
     options: StoreOptions
@@ -64,6 +66,7 @@ class Survey:
     index_directories: tuple[str, ...] = ()
     log_gone: Finding | None = None
     held: bool = False
+    unread: tuple[OSError, ...] = ()
 
     @property
     def tags(self) -> Tags:
@@ -80,11 +83,13 @@ class Survey:
 
 
 def survey(options: StoreOptions) -> Survey:
-    """Survey one store. A path that is not a store, or a geometry that cannot be found, is an error.
+    """Survey one store. A path that is not a store, a geometry that cannot be found, an unread file: each is an error.
 
     If a broker deletes files meanwhile, the survey begins again without them.
     """
-    return read_again(lambda: _survey(options))
+    found = read_again(lambda: _survey(options))
+    require_read(found)
+    return found
 
 
 def _survey(options: StoreOptions) -> Survey:
@@ -95,7 +100,8 @@ def _survey(options: StoreOptions) -> Survey:
     index_files, directories = store.index_paths(options.index), store.index_directories(options.index)
     chosen, known = _geometry(options, index_files)
     traces = log_traces(spans)
-    version = survey_version(options, spans, index_files, chosen.value, traces)
+    unread: list[OSError] = []
+    version = survey_version(options, spans, index_files, chosen.value, traces, unread)
     return Survey(
         options=options,
         spans=spans,
@@ -107,14 +113,18 @@ def _survey(options: StoreOptions) -> Survey:
         findings=tuple(
             _no_directories(options) + _strays(options.index) + _directories(directories) + _holes(files, spans)
         ),
-        queues=survey_queues(options, version.number, traces.batch_topics),
+        queues=survey_queues(options, version.number, traces.batch_topics, unread),
         index_directories=tuple(directories),
         log_gone=find_log_gone(options, files, spans),
+        unread=tuple(unread),
     )
 
 
 def survey_in_place(options: StoreOptions) -> Survey:
-    """Survey a store whose own files are checked; a geometry that they refute is an error."""
+    """Survey a store whose own files are checked; a geometry that they refute is an error.
+
+    A file that could not be read is none here: what writes calls `require_read`.
+    """
 
     def look() -> Survey:
         found = _survey(options)
@@ -123,6 +133,12 @@ def survey_in_place(options: StoreOptions) -> Survey:
         return found
 
     return read_again(look)
+
+
+def require_read(found: Survey) -> None:
+    """Raise the error of a file that could not be read, before anything is written by a setting that it may refute."""
+    for error in found.unread:
+        raise error
 
 
 def require_log(found: Survey) -> None:

@@ -8,7 +8,7 @@ after the last entry, where the broker's version is given.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeVar
 
@@ -29,11 +29,12 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class IndexedTags:
-    """The index files of a store, and its log."""
+    """The index files of a store, and its log. `unread` gets the errors of files that could not be read."""
 
     index_files: Sequence[str]
     spans: Sequence[LogSpan]
     pair: Geometry
+    unread: list[OSError] = field(default_factory=list)
 
     def newest(self) -> tuple[bool, str] | None:
         """Whether the newest entries that show it are by the rule of 5.4, and their file; None: none shows it."""
@@ -106,9 +107,13 @@ class IndexedTags:
                 LogEntries(self.spans, tags=tags) as log,
             ):
                 return question(index, log) if first_in_log(index, log) < next_entry(index) else None
-        except (MQIndexError, OSError) as error:
-            if isinstance(error, FileNotFoundError) and was_deleted(error):
+        except MQIndexError:
+            return None
+        except OSError as error:
+            if was_deleted(error):
                 raise  # by a broker; the survey begins again
+            if not isinstance(error, FileNotFoundError):  # as of a link that leads nowhere
+                self.unread.append(error)
             return None
 
 

@@ -63,10 +63,18 @@ class LogTraces:
 
 
 def survey_version(
-    options: StoreOptions, spans: Sequence[LogSpan], index_files: Sequence[str], pair: Geometry, traces: LogTraces
+    options: StoreOptions,
+    spans: Sequence[LogSpan],
+    index_files: Sequence[str],
+    pair: Geometry,
+    traces: LogTraces,
+    unread: list[OSError],
 ) -> Version:
-    """The version given, else the one that the files show, else the rules before 5.4, which are then not `known`."""
-    indexed = IndexedTags(index_files, spans, pair)
+    """The version given, else the one that the files show, else the rules before 5.4, which are then not `known`.
+
+    `unread` gets the errors of index files that could not be read.
+    """
+    indexed = IndexedTags(index_files, spans, pair, unread)
     newest = _newest(options, indexed, traces)
     tags = indexed.all(tags_indexed(newest.number))
     if tags in (ALL_TAGS, NO_TAGS):
@@ -109,7 +117,7 @@ def _trace_of_5(root: str, traces: LogTraces) -> str | None:
         return "the newest messages"
     try:
         configs = read_topic_configs(os.path.join(root, "config"))
-    except (FormatError, OSError):
+    except FormatError:
         return None
     return "config/topics.json" if any(config.attributes for config in configs.values()) else None
 
@@ -121,7 +129,7 @@ def log_traces(spans: Sequence[LogSpan]) -> LogTraces:
     try:
         with MappedFile.open(spans[-1].path) as log:
             return _traces(log, spans[-1])
-    except (MQIndexError, OSError):
+    except MQIndexError:
         return LogTraces()
 
 

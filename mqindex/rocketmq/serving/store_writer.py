@@ -31,7 +31,14 @@ from mqindex.rocketmq.log.message_columns import MessageColumns, message_batches
 from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
 from mqindex.rocketmq.log.write_rules import flush_rules, write_rules
 from mqindex.rocketmq.options import StoreOptions
-from mqindex.rocketmq.pipeline.survey import Survey, require_directories, require_log, survey, survey_in_place
+from mqindex.rocketmq.pipeline.survey import (
+    Survey,
+    require_directories,
+    require_log,
+    require_read,
+    survey,
+    survey_in_place,
+)
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.repair import repair
 from mqindex.rocketmq.rocksdb import refuse_queues_in_rocksdb
@@ -79,6 +86,7 @@ class StoreWriter(Closable):
         self.log = opened.enter_context(CommitLog.of_store(options, flush="async"))
         found = survey_in_place(options)
         require_log(found)
+        require_read(found)
         require_directories(found)
         refuse_queues_in_rocksdb(found.queues.rocksdb)  # no broker would read queues in files beside them
         rules, batch_topics = found.queues.rules, found.queues.batch_topics
