@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from tests.reference.dispatch import Rules
 from tests.reference.index_service import IndexService as Twin
 from tests.reference.queue_files import build_queues
 from tests.reference.rebuild import log_files
+from tests.support.failing_calls import FailingCall
 from tests.support.log_writer import FIRST_TIME, LogMessage, LogWriter
+from tests.support.tree import index_bytes
 
 COUNT = 600
 ONE = LocalEngine(1)
@@ -80,6 +83,35 @@ def test_what_is_lost_comes_back_by_the_rule_of_its_time(tmp_path: Path, lost: i
     assert errors(tmp_path, geometry, None) == []
     rebuild(tmp_path, tmp_path / "out", hash_slot_num=50, index_num=120, broker_version="5.5.0")
     assert [path.read_bytes() for path in sorted((tmp_path / "out" / "index").iterdir())] == list(good.values())
+
+
+@pytest.mark.parametrize("failure", ["EMFILE", "EIO"])
+def test_a_file_that_cannot_be_read_for_once_decides_nothing(tmp_path: Path, failure: str) -> None:
+    """A repair, or a rebuild, by the rule that the other files show would write good entries anew, and others."""
+    options: dict[str, Any] = {"hash_slot_num": 50, "index_num": 120, "broker_version": "5.5.0", "engine": ONE}
+    paths = make(tmp_path / "broken", [310], (50, 120))
+    good = index_bytes(tmp_path / "broken")
+    paths[3].unlink()
+    ended = {"well": 0, "error": 0}
+    for at in range(1, 10_000, 3):
+        store, out = tmp_path / "store", tmp_path / "out"
+        shutil.copytree(tmp_path / "broken", store)
+        with FailingCall((str(store / "index"),), at, failure) as failing:
+            try:
+                rebuild(store, out, **options)
+                repair(store, **options)
+                assert index_bytes(store) == index_bytes(out) == good
+                ended["well"] += 1
+            except OSError:
+                ended["error"] += 1
+        if not failing.struck:
+            break
+        repair(store, **options)
+        assert index_bytes(store) == good
+        shutil.rmtree(store)
+        shutil.rmtree(out, ignore_errors=True)
+    assert ended["well"] >= 1
+    assert ended["error"] > 10
 
 
 def test_damage_is_no_change_of_the_broker(tmp_path: Path) -> None:
