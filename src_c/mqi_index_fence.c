@@ -9,12 +9,12 @@ static inline uint64_t entries_at(const mqi_index_file *f) { return (uint64_t)(f
 
 /* The page of the file that an entry begins in. */
 static inline uint64_t page_of(const mqi_index_file *f, int32_t number) {
-    return (entries_at(f) + (uint64_t)(uint32_t)number * MQI_ENTRY_SIZE) / MQI_FENCE_PAGE;
+    return (entries_at(f) + (uint64_t)(uint32_t)number * MQI_ENTRY_SIZE) / MQI_INDEX_PAGE;
 }
 
 /* The first entry that begins in a page of the file, or after it; entry 0 is none. */
 static inline int64_t first_in(const mqi_index_file *f, uint64_t page) {
-    uint64_t start = page * MQI_FENCE_PAGE;
+    uint64_t start = page * MQI_INDEX_PAGE;
     if (start <= entries_at(f) + MQI_ENTRY_SIZE) return 1;
     return (int64_t)((start - entries_at(f) + MQI_ENTRY_SIZE - 1) / MQI_ENTRY_SIZE);
 }
@@ -82,8 +82,8 @@ void mqi_fence_read_ahead(const mqi_index_file *f, const uint32_t *pages, size_t
     for (size_t i = 0; i < n;) {
         size_t run = i + 1;
         while (run < n && pages[run] - pages[run - 1] <= 1) run++;
-        size_t size = (size_t)(pages[run - 1] - pages[i] + 1) * MQI_FENCE_PAGE;
-        mqi_read_ahead(f->base + (first + pages[i]) * MQI_FENCE_PAGE, size);
+        size_t size = (size_t)(pages[run - 1] - pages[i] + 1) * MQI_INDEX_PAGE;
+        mqi_read_ahead(f->base + (first + pages[i]) * MQI_INDEX_PAGE, size);
         i = run;
     }
 }

@@ -13,10 +13,7 @@
 
 #include "mqi_index_file.h"
 
-enum {
-    MQI_FENCE_PAGE = 4096,
-    MQI_FENCE_SLOT_SIZE = 4,
-};
+enum { MQI_FENCE_SLOT_SIZE = 4 };
 #define MQI_NO_PAGE UINT32_MAX
 
 typedef struct mqi_fence {

@@ -36,6 +36,7 @@ enum {
     MQI_ENTRY_PHY_OFFSET = 4,
     MQI_ENTRY_TIME_DIFF = 12,
     MQI_ENTRY_PREV_INDEX = 16,
+    MQI_INDEX_PAGE = 4096, /* what is read at once of a file that is not in memory */
 };
 
 typedef struct mqi_index_file {

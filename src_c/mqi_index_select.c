@@ -55,6 +55,51 @@ size_t mqi_index_walk(const mqi_index_file *f, mqi_walk *walk, int64_t *out, siz
     return found;
 }
 
+/* ---- a file that is there in part ------------------------------------------------------------------------------- */
+
+/* 1 where one of the pages with these bytes is missing: it goes to *page. */
+static int is_missing(const mqi_index_file *f, const uint8_t *present, const uint8_t *at, size_t size, uint32_t *page) {
+    const size_t start = (size_t)(at - f->base), last = (start + size - 1) / MQI_INDEX_PAGE;
+    for (size_t i = start / MQI_INDEX_PAGE; i <= last; i++) {
+        if (present[i]) continue;
+        *page = (uint32_t)i;
+        return 1;
+    }
+    return 0;
+}
+
+/* Goes as far as the pages that are there lead; 1: another one is needed. */
+static int stops_at_page(const mqi_index_file *f, const uint8_t *present, mqi_walk *walk, uint32_t *page) {
+    while (walk->cur != 0 && walk->left > 0) {
+        const uint8_t *entry = mqi_entry_at(f, walk->cur);
+        int64_t phy_offset;
+        if (is_missing(f, present, entry, MQI_ENTRY_SIZE, page)) return 1;
+        walk->left -= visit(entry, &walk->cur, walk->key_hash, walk->begin_timestamp, walk->begin, walk->end,
+                            &phy_offset);
+    }
+    return 0;
+}
+
+size_t mqi_index_pages_missing(const mqi_index_file *f, const uint8_t *present, const int32_t *key_hashes,
+                               const int32_t *heads, const int32_t *limits, int64_t max_num, size_t n, int64_t begin,
+                               int64_t end, uint32_t *pages) {
+    size_t missing = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int64_t left = limits == NULL ? max_num : limits[i];
+        const uint8_t *slot = mqi_slot_at(f, mqi_slot_of(f, key_hashes[i]));
+        mqi_walk walk;
+        if (left <= 0) continue;
+        if (heads == NULL && is_missing(f, present, slot, MQI_SLOT_SIZE, &pages[missing])) {
+            missing++;
+            continue;
+        }
+        if (heads == NULL) mqi_index_walk_start(f, &walk, key_hashes[i], left, begin, end);
+        else mqi_index_walk_from(f, &walk, heads[i], key_hashes[i], left, begin, end);
+        missing += (size_t)stops_at_page(f, present, &walk, &pages[missing]);
+    }
+    return missing;
+}
+
 /* Many look-ups. What can be done once a batch or once a hit is not done once an entry: the time window is turned into
  * the entries' own seconds, hashes are compared and offsets logged as they are in the file. With 16-byte lanes that
  * is 4-8 % faster than the single walk's code in the same ring; selecting instead of branching is slower: the next

@@ -12,6 +12,7 @@ from mqindex._native.owner cimport Owner, forks_so_far
 cdef extern from "mqi_index_file.h" nogil:
     cdef enum:
         MQI_INDEX_HEADER_SIZE
+        MQI_INDEX_PAGE
         MQI_SLOT_SIZE
         MQI_ENTRY_SIZE
 

@@ -37,3 +37,12 @@ class IndexEntries:
         end: int,
         heads: npt.NDArray[np.int32] | None = None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]: ...
+    def pages_missing(
+        self,
+        present: npt.NDArray[np.uint8],
+        hashes: npt.NDArray[np.int32],
+        limits: int | npt.NDArray[np.int32],
+        begin: int,
+        end: int,
+        heads: npt.NDArray[np.int32] | None = None,
+    ) -> npt.NDArray[np.uint32]: ...

@@ -13,7 +13,7 @@ from libc.string cimport memcpy
 from mqindex._native.arrays cimport array_of, copy_of
 from mqindex._native.guard cimport mqi_guard_touch, range_of, still_whole
 from mqindex._native.keys cimport KeyBatch, hash_of
-from mqindex._native.memory cimport Pinned, integers
+from mqindex._native.memory cimport Pinned, integers, target_of
 from mqindex._native.owner cimport Owner, require_owner
 
 from mqindex.errors import ClosedFileError, FileStateError, GeometryError, IndexFullError, ReadOnlyFileError
@@ -52,6 +52,9 @@ cdef extern from "mqi_index_select.h" nogil:
         const mqi_index_file* f, mqi_walk* walk, int32_t head, int32_t key_hash, int64_t max_num, int64_t begin,
         int64_t end) noexcept
     size_t mqi_index_walk(const mqi_index_file* f, mqi_walk* walk, int64_t* out, size_t room) noexcept
+    size_t mqi_index_pages_missing(
+        const mqi_index_file* f, const uint8_t* present, const int32_t* key_hashes, const int32_t* heads,
+        const int32_t* limits, int64_t max_num, size_t n, int64_t begin, int64_t end, uint32_t* pages) noexcept
     int mqi_index_select_many(
         const mqi_index_file* f, const int32_t* key_hashes, const int32_t* heads, const int32_t* limits,
         int64_t max_num, size_t n,
@@ -339,6 +342,43 @@ cdef class IndexEntries:
             raise ValueError(f"limits: expected {wanted.n}, got {per_key.n}")
         return self.select_many(
             <const int32_t*> wanted.view.buf, first, <const int32_t*> per_key.view.buf, 0, wanted.n, begin, end)
+
+    def pages_missing(
+        self, object present, object hashes, object limits, int64_t begin, int64_t end, object heads=None
+    ):
+        """The pages that `select_hashes` needs next of a file that is there in part, uint32; none: it has all it needs.
+
+        `present`: a byte for each page of the file, 0 where it was not read yet; that of the header is there. The same
+        page may come twice.
+        """
+        import numpy as np
+
+        cdef Pinned wanted = integers(hashes, sizeof(int32_t)), there = Pinned(present), per_key = None, known = None, found
+        cdef const int32_t* first = NULL
+        cdef const int32_t* limit = NULL
+        cdef int64_t max_num = 0
+        cdef size_t missing
+        if there.n != (self.view.len + MQI_INDEX_PAGE - 1) // MQI_INDEX_PAGE or (<const uint8_t*> there.view.buf)[0] == 0:
+            raise ValueError("present: expected a byte for each page, that of the first set")
+        if heads is not None:
+            known = integers(heads, sizeof(int32_t))
+            first = <const int32_t*> known.view.buf
+        if isinstance(limits, int):
+            max_num = limits
+        else:
+            per_key = integers(limits, sizeof(int32_t))
+            limit = <const int32_t*> per_key.view.buf
+        if first != NULL and known.n != wanted.n or limit != NULL and per_key.n != wanted.n:
+            raise ValueError(f"heads, limits: expected {wanted.n} of each")
+        pages = np.empty(wanted.n, np.uint32)
+        found = target_of(pages)
+        self.enter(False)
+        with nogil:
+            missing = mqi_index_pages_missing(
+                &self.file, <const uint8_t*> there.view.buf, <const int32_t*> wanted.view.buf, first, limit, max_num,
+                wanted.n, begin, end, <uint32_t*> found.view.buf)
+        self.leave(False)
+        return pages[:missing]
 
     cdef object select_many(
         self, const int32_t* hashes, const int32_t* heads, const int32_t* limits, int64_t max_num, Py_ssize_t n,

@@ -12,16 +12,17 @@ class ColdSearch(ChainHeads):
     def __new__(
         cls,
         fence: Buffer,
-        filter: Buffer,
+        filter: Buffer | None,
         *,
         covered: int,
         checksum: int,
         partitions: int,
         hash_slot_num: int,
         header: bytes,
-        fd: int,
-        fits: Callable[[], bool],
-        in_memory: Callable[[], bool],
+        fd: int = -1,
+        fits: Callable[[], bool] | None = None,
+        in_memory: Callable[[], bool] | None = None,
+        fetch: Callable[[npt.NDArray[np.uint32]], None] | None = None,
     ) -> Self: ...
     def will_search(self, n: int) -> None: ...
     def heads(self, core: IndexEntries, hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32] | None: ...

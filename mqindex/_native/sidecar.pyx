@@ -6,7 +6,6 @@
 cimport cython
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
 from posix.stat cimport fstat, struct_stat
 from posix.time cimport timespec
@@ -104,6 +103,9 @@ cdef class ColdSearch(ChainHeads):
     `header` is the file's, of 40 bytes, and `fd` a descriptor of it: where other bytes take the place of its own,
     `fits` says whether these two are still of it; if not, they serve no more. `in_memory` says whether the file is:
     then its slots are faster.
+
+    A file elsewhere has `fetch` instead of these three: it is called with the pages that are read next, uint32, counted
+    from that of entry 1. `filter` None: it may hold everything.
     """
 
     cdef Pinned fence_data, filter_data
@@ -114,25 +116,27 @@ cdef class ColdSearch(ChainHeads):
     cdef uint8_t[MQI_INDEX_HEADER_SIZE] header
     cdef int fd
     cdef timespec[2] seen  # when the file was written to and changed, as of the last answer of `fits`
-    cdef object fits, in_memory
+    cdef object fits, in_memory, fetch
     cdef uint32_t checksum, until_asked
     cdef bint loaded, checked, cold, lost
 
     def __cinit__(
         self, fence, filter, *, int32_t covered, uint32_t checksum, uint32_t partitions, uint32_t hash_slot_num,
-        bytes header not None, int fd, fits, in_memory
+        bytes header not None, int fd=-1, fits=None, in_memory=None, fetch=None
     ):
         cdef int status
         if len(header) != MQI_INDEX_HEADER_SIZE:
             raise ValueError(f"header: expected {MQI_INDEX_HEADER_SIZE} bytes, got {len(header)}")
         memcpy(self.header, <const uint8_t*> header, MQI_INDEX_HEADER_SIZE)
-        self.fd, self.fits = fd, fits
-        self.fence_data, self.filter_data = Pinned(fence), Pinned(filter)
+        self.fd, self.fits, self.fetch = fd, fits, fetch
+        self.fence_data, self.filter_data = Pinned(fence), Pinned(b"" if filter is None else filter)
         self.fence_range, self.filter_range = range_of(&self.fence_data.view), range_of(&self.filter_data.view)
         self.fence.first_slots = <const uint8_t*> self.fence_data.view.buf
         self.fence.pages = self.fence_data.n // MQI_FENCE_SLOT_SIZE
         self.fence.covered = covered
         self.checksum, self.in_memory = checksum, in_memory
+        if filter is None:
+            return
         status = mqi_filter_load(
             &self.filter, <const uint8_t*> self.filter_data.view.buf, self.filter_data.n, partitions, hash_slot_num,
             checksum32c)
@@ -149,14 +153,15 @@ cdef class ColdSearch(ChainHeads):
     cdef bint is_whole(self) noexcept nogil:
         """Whether all that was read of both is valid: zeros of a cut file are not."""
         mqi_guard_touch(<const uint8_t*> self.fence_data.view.buf + self.fence_data.n - 1)
-        mqi_guard_touch(<const uint8_t*> self.filter_data.view.buf + self.filter_data.n - 1)
+        if self.loaded:
+            mqi_guard_touch(<const uint8_t*> self.filter_data.view.buf + self.filter_data.n - 1)
         return not mqi_guard_was_cut(self.fence_range) and not mqi_guard_was_cut(self.filter_range)
 
     cdef int look_again(self) except -1:
         """Compare all that binds these to the file, where somebody wrote to it since the last time."""
         cdef struct_stat status
         cdef timespec[2] now
-        if self.lost:
+        if self.lost or self.fetch is not None:
             return 0
         if fstat(self.fd, &status) != 0:  # closed meanwhile
             self.lost = True
@@ -185,6 +190,8 @@ cdef class ColdSearch(ChainHeads):
 
     cdef bint is_cold(self, size_t n) except -1:
         """Whether the file is on the disk, for so many look-ups; checked now and then only."""
+        if self.fetch is not None:
+            return True
         if self.until_asked < n:
             self.cold = not self.in_memory()
             self.until_asked = COLD if self.cold else WARM
@@ -200,7 +207,7 @@ cdef class ColdSearch(ChainHeads):
         if not self.serves(f):
             return -1
         slot = mqi_slot_of(f, key_hash)
-        if mqi_filter_may_hold(&self.filter, slot, key_hash):
+        if not self.loaded or mqi_filter_may_hold(&self.filter, slot, key_hash):
             page = mqi_fence_find(&self.fence, slot)
             if page != MQI_NO_PAGE:
                 found = mqi_fence_head(f, &self.fence, page, slot)
@@ -208,7 +215,7 @@ cdef class ColdSearch(ChainHeads):
 
     def will_search(self, size_t n):
         """So many look-ups will follow: the filter is read ahead, if they need most of it and the file is cold."""
-        if not self.lost and n >= self.filter.n and self.is_cold(n):
+        if self.loaded and not self.lost and n >= self.filter.n and self.is_cold(n):
             with nogil:
                 mqi_filter_read_ahead(&self.filter)
 
@@ -219,35 +226,38 @@ cdef class ColdSearch(ChainHeads):
         """
         import numpy as np
 
-        cdef Pinned wanted = integers(hashes, sizeof(int32_t)), found
+        cdef Pinned wanted = integers(hashes, sizeof(int32_t)), found, places
         cdef uint32_t* pages
-        cdef size_t some
+        cdef size_t some, most = max(<size_t> FEW, <size_t> self.fence.pages // PART)
         cdef int status = MQI_OK
         cdef bint served
         if not self.is_cold(wanted.n):
             return None
         self.look_again()
+        listed = np.empty(wanted.n, np.uint32)
+        places = target_of(listed)
+        pages = <uint32_t*> places.view.buf
+        core.enter(False)
+        with nogil:
+            served = self.serves(&core.file)
+            if served:
+                some = mqi_cold_pages(
+                    &core.file, &self.fence, &self.filter if self.loaded else NULL,
+                    <const int32_t*> wanted.view.buf, wanted.n, pages)
+        core.leave(False)
+        if not served or (some > most and self.fetch is None):
+            return None
+        if self.fetch is not None:
+            self.fetch(listed[listed != MQI_NO_PAGE])
         made = np.empty(wanted.n, np.int32)
         found = target_of(made)
-        pages = <uint32_t*> malloc((wanted.n + 1) * sizeof(uint32_t))
-        if pages == NULL:
-            raise MemoryError
-        try:
-            core.enter(False)
-            with nogil:
-                served = self.serves(&core.file)
-                if served:
-                    some = mqi_cold_pages(
-                        &core.file, &self.fence, &self.filter, <const int32_t*> wanted.view.buf, wanted.n, pages)
-                    served = some <= max(<size_t> FEW, <size_t> self.fence.pages // PART)
-                if served:
-                    status = mqi_cold_heads(
-                        &core.file, &self.fence, <const int32_t*> wanted.view.buf, pages, wanted.n, some,
-                        <int32_t*> found.view.buf)
-                    served = self.is_whole()
-            core.leave(False)
-        finally:
-            free(pages)
+        core.enter(False)
+        with nogil:
+            status = mqi_cold_heads(
+                &core.file, &self.fence, <const int32_t*> wanted.view.buf, pages, wanted.n, some,
+                <int32_t*> found.view.buf)
+            served = self.is_whole()
+        core.leave(False)
         if status != MQI_OK:
             raise MemoryError
         return made if served else None

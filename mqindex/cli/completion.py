@@ -7,15 +7,15 @@ reads when it starts; it ends with a mark, by which it is found again.
 from __future__ import annotations
 
 import os
-import re
 from typing import Any, Final
 
 import click
 from click.shell_completion import CompletionItem, shell_complete
 
 from mqindex.cli.trouble import Trouble, true_from_here
+from mqindex.files.urls import is_url
 
-__all__ = ["ASKED", "SHELLS", "Completed", "answer", "install"]
+__all__ = ["ASKED", "SHELLS", "Completed", "Place", "answer", "install"]
 
 ASKED: Final = "_MQINDEX_COMPLETE"  # set by the scripts
 MARK: Final = "# mqindex completion"
@@ -27,21 +27,21 @@ SHELLS: Final = {
 }
 _DIRECTORIES = ("DIR", "STORE", "BACKUP")
 _PATHS = (*_DIRECTORIES, "PATH", "FILE", "INDEX")
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
-class _Place(click.types.StringParamType):
-    """A path, as it is given; existing names are completed."""
+class Place(click.types.StringParamType):
+    """A path, as it is given; existing names are completed. `elsewhere`: it may be a URL."""
 
-    def __init__(self, item: str) -> None:
-        self.item = item
+    def __init__(self, item: str, *, elsewhere: bool = False) -> None:
+        self.item, self.elsewhere = item, elsewhere
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """An empty one is a shell's variable that is not set; `s3://` would be a directory of that name."""
         if value == "" and param is not None and param.metavar != "BACKUP":  # which is asked for what there is
             self.fail("expected a path, got an empty one", param, ctx)
-        if _URL.match(str(value)) and not os.path.lexists(value):
-            self.fail(f"expected a path on this machine, got {value}; mqindex reads no remote files", param, ctx)
+        if is_url(value) and not self.elsewhere:
+            what = "only `mqindex query` looks keys up in files elsewhere; copy them here, or mount their place"
+            self.fail(f"expected a path on this machine, got {value}: {what}", param, ctx)
         return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -54,8 +54,8 @@ class Completed(click.Command):
     def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **rest: Any) -> None:
         for param in params or ():
             word = (param.metavar or "").strip("[.]").partition(".")[0]
-            if word in _PATHS and isinstance(param.type, click.types.StringParamType):
-                param.type = _Place("dir" if word in _DIRECTORIES else "file")
+            if word in _PATHS and type(param.type) is click.types.StringParamType:
+                param.type = Place("dir" if word in _DIRECTORIES else "file")
         super().__init__(name, params=params, **rest)
 
 

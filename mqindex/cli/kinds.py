@@ -16,7 +16,7 @@ from mqindex.cli.trouble import Trouble
 if TYPE_CHECKING:
     from mqindex.cli.options import BrokerOptions
 
-__all__ = ["KINDS", "kind_of", "require_home", "require_kind", "require_store"]
+__all__ = ["KINDS", "kind_elsewhere", "kind_of", "require_home", "require_kind", "require_store"]
 
 KINDS: Final = {**rocketmq_kinds.KINDS, **kafka_kinds.KINDS}
 _FILES = rocketmq_kinds.FILES | kafka_kinds.FILES
@@ -45,6 +45,15 @@ def require_kind(path: str, forced: str | None, *expected: str) -> str:
     if os.path.isdir(path) == (kind in _FILES):
         raise Trouble(f"{path} is {'a directory' if os.path.isdir(path) else 'a file'}: expected {KINDS[kind]}")
     return kind
+
+
+def kind_elsewhere(url: str, forced: str | None) -> str:
+    """The kind of a URL, by its last name: an index file, or a directory with them."""
+    if forced not in (None, rocketmq_kinds.INDEX_FILE, rocketmq_kinds.INDEX_DIR):
+        expected = _either((rocketmq_kinds.INDEX_DIR, rocketmq_kinds.INDEX_FILE))
+        raise Trouble(f"{url} is elsewhere: expected {expected}, got --kind {forced}")
+    name = url.rstrip("/").rpartition("/")[2]
+    return forced or (rocketmq_kinds.INDEX_FILE if name.isdecimal() else rocketmq_kinds.INDEX_DIR)
 
 
 def require_home(path: str, forced: str | None, *expected: str, options: BrokerOptions | None = None) -> str:

@@ -120,6 +120,10 @@ class MappedFile:
             raise ClosedFileError("the file is closed", path=self.path)
         return self._map
 
+    def read(self, start: int, stop: int) -> bytes:
+        """The bytes [start, stop), copied."""
+        return self.map[start:stop]
+
     def check(self) -> None:
         """`TruncatedFileError` if the file was cut; `OSError(ENOSPC)` if the disk had no space for a written page."""
         self.map.check()

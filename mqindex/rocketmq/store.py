@@ -41,7 +41,7 @@ def strangers(directory: str, digits: int | None = None) -> list[str]:
     What file systems put into directories, and hidden names, do not count.
     """
     names = names_in(directory)
-    if any(_is_number(name) and digits in (None, len(name)) for name in names):
+    if any(is_number(name) and digits in (None, len(name)) for name in names):
         return []
     return [name for name in names if name != "lost+found" and not name.startswith(".")]
 
@@ -94,7 +94,7 @@ def file_size(path: str) -> int:
 
 def stray_index_names(directory: str) -> list[str]:
     """Names that the broker logs and skips."""
-    return [name for name in names_in(directory) if not _is_number(name)]
+    return [name for name in names_in(directory) if not is_number(name)]
 
 
 def require_store(root: str) -> None:
@@ -126,7 +126,7 @@ def are_queues(directory: str) -> bool:
 
 
 def _numbered(directory: str) -> list[str]:
-    return [os.path.join(directory, name) for name in names_in(directory) if _is_number(name)]
+    return [os.path.join(directory, name) for name in names_in(directory) if is_number(name)]
 
 
 def names_in(directory: str) -> list[str]:
@@ -137,6 +137,6 @@ def names_in(directory: str) -> list[str]:
         return []
 
 
-def _is_number(name: str) -> bool:
-    # The broker parses a name with Long.parseLong, which takes the decimal digits of any script.
+def is_number(name: str) -> bool:
+    """Whether a broker takes a name for a file's: by Long.parseLong, which takes the decimal digits of any script."""
     return name.isdecimal() and int(name) < 2**63

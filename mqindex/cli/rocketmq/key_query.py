@@ -17,6 +17,7 @@ from mqindex.cli.rocketmq.kinds import INDEX_FILE, STORE
 from mqindex.cli.rocketmq.message_rows import MessageRows, hit_fields, open_log
 from mqindex.cli.trouble import Trouble, say
 from mqindex.errors import MQIndexError, reason
+from mqindex.files.urls import is_url
 
 if TYPE_CHECKING:
     from mqindex.rocketmq import CommitLog, IndexFile, IndexService
@@ -32,6 +33,8 @@ _TOPICS = 5  # named where the store has others than the requested one
 def print_hits(kind: str, path: str, question: Question, options: StoreArguments, *, as_json: bool) -> int:
     """Print a line for each hit, as JSON for each key; returns how many hits there were. stderr names what is cut."""
     topic, found, cut = argument_text(question.topic or "", "topic"), 0, 0
+    if is_url(path) and (question.messages or question.exact):
+        raise Trouble(f"--messages and --exact need the commit log, which is not read elsewhere: {path}")
     unread: list[str] = []
     with _open(path, kind, options, unread) as index, open_log(kind, path, question, options) as log:
         find = partial(_find, index, log, topic, question)
@@ -123,6 +126,10 @@ def _open(path: str, kind: str, options: StoreArguments, unread: list[str]) -> I
     from mqindex.rocketmq.options import store_options as chosen_options
 
     chosen = chosen_options(path, **options)
+    if is_url(path):
+        with _open_elsewhere(path, kind, chosen.hash_slot_num, chosen.index_num) as elsewhere:
+            yield elsewhere
+        return
     if kind == INDEX_FILE:
         with IndexFile.open(path, hash_slot_num=chosen.hash_slot_num, index_num=chosen.index_num) as file:
             yield file
@@ -137,6 +144,18 @@ def _open(path: str, kind: str, options: StoreArguments, unread: list[str]) -> I
         files = _readable(directory, slots, entries, unread, opened)
         with IndexService(directory, files, slots or 0, entries or 0, False, opened.pop_all()) as service:
             yield service
+
+
+def _open_elsewhere(url: str, kind: str, slots: int | None, entries: int | None) -> IndexFile | IndexService:
+    """The index at a URL; that of a store's root is the directory below it."""
+    from mqindex.files.remote import RemotePlace
+    from mqindex.rocketmq import IndexFile, IndexService
+
+    if kind == INDEX_FILE:
+        return IndexFile.open(url, hash_slot_num=slots, index_num=entries)
+    place = RemotePlace.of(url)
+    place = place / "index" if "index" in place.names() else place
+    return IndexService.open(place.url, hash_slot_num=slots, index_num=entries)
 
 
 def _readable(

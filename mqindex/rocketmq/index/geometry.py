@@ -30,7 +30,18 @@ from mqindex.rocketmq.layout import (
     IndexHeader,
 )
 
-__all__ = ["Geometry", "candidates", "fits", "infer", "looks_like", "of_file", "require", "require_size", "resolve"]
+__all__ = [
+    "NEWEST",
+    "Geometry",
+    "candidates",
+    "fits",
+    "infer",
+    "looks_like",
+    "of_file",
+    "require",
+    "require_size",
+    "resolve",
+]
 
 Geometry = tuple[int, int]
 Array = npt.NDArray[Any]
@@ -43,7 +54,7 @@ _KEY_HASH, _PHY_OFFSET, _PREV_INDEX = (
     INDEX_ENTRY_FIELDS[name] // INDEX_SLOT_SIZE for name in ("key_hash", "phy_offset", "prev_index")
 )
 _BLOCK = _ENTRY << 20  # words of slots tried in one go
-_NEWEST = 16  # entries checked in a quick look at a file of the default length
+NEWEST = 16  # entries checked in a quick look at a file of the default length
 _HINT = (
     "pass hash_slot_num= and index_num= (--hash-slot-num, --index-num), or the broker's configuration (--broker-conf); "
     f"--hash-slot-num {HASH_SLOT_NUM} --index-num {INDEX_NUM} if the broker runs with its defaults"
@@ -153,7 +164,7 @@ def candidates(path: str, *, thorough: bool = True) -> list[Geometry]:
         if file.size == _DEFAULT_SIZE:
             if not thorough:
                 file.advise_random()  # the quick look needs some forty pages of a file that may be cold
-            if _fits(file, _DEFAULT, None if thorough else _NEWEST):
+            if _fits(file, _DEFAULT, None if thorough else NEWEST):
                 return [_DEFAULT]
         file.populate()
         words = np.frombuffer(memoryview(file.map), np.uint8)[INDEX_HEADER_SIZE:].view(">i4")
@@ -178,7 +189,7 @@ def fits(path: str, geometry: Geometry) -> bool:
 
 def looks_like(file: MappedFile, geometry: Geometry) -> bool:
     """Whether a file of the right length has entries, the newest of this geometry; a few pages are read."""
-    return IndexHeader.from_bytes(file.map[:INDEX_HEADER_SIZE]).index_count > 1 and _fits(file, geometry, _NEWEST)
+    return IndexHeader.from_bytes(file.map[:INDEX_HEADER_SIZE]).index_count > 1 and _fits(file, geometry, NEWEST)
 
 
 def _fits(file: MappedFile, geometry: Geometry, newest: int | None) -> bool:

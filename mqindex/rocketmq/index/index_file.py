@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from mqindex.columns.numbers import int64s, times
 from mqindex.files import disk, lock
 from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile
+from mqindex.files.urls import is_url, refuse_writing
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_space import IndexSpace
@@ -150,13 +151,19 @@ class IndexFile(SingleCalls, Closable):
         hash_slot_num: int | None = None,
         index_num: int | None = None,
         writable: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> IndexFile:
         """Open the index file `path`, read-only unless asked.
 
         Parameters
         ----------
+        path : path, or a URL of fsspec (`s3://`, `hdfs://`, `https://`, ...), of which a look-up reads only what it
+            needs: few pages where the file was optimised and its sidecars lie there as `optimize` wrote them
         hash_slot_num, index_num : int, optional
-            The broker's maxHashSlotNum and maxIndexNum, which no file records. Not given: inferred from the content.
+            The broker's maxHashSlotNum and maxIndexNum, which no file records. Not given: inferred from the content; of
+            a URL from its sidecars or the default length.
+        storage_options : dict, optional
+            For a URL: what fsspec's file system takes, such as credentials.
 
         Raises
         ------
@@ -168,8 +175,15 @@ class IndexFile(SingleCalls, Closable):
             `writable`, and somebody has it open for writing.
         OSError
             `writable`, and no space is left for what is sparse of it; nothing has changed.
+        ImportError, ValueError
+            A URL: fsspec is missing, or what it needs for the scheme, or it knows none of that name.
         """
         given = layout.given_geometry(hash_slot_num, index_num)
+        if is_url(path):
+            refuse_writing(str(path), writable)
+            from mqindex.rocketmq.index.remote_index import open_remote_file
+
+            return open_remote_file(str(path), *given, storage_options)
         return cls._opened(os.fspath(path), writable, lambda file: geometry.of_file(file, *given))
 
     @classmethod

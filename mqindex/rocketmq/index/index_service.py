@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +21,7 @@ from mqindex.columns.numbers import int64s, times
 from mqindex.errors import GeometryError, ReadOnlyFileError
 from mqindex.files import disk
 from mqindex.files.closable import Closable
+from mqindex.files.urls import is_url, refuse_writing
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_file import IndexFile
@@ -107,15 +108,17 @@ class IndexService(Closable):
         hash_slot_num: int | None = None,
         index_num: int | None = None,
         writable: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> IndexService:
         """Open every index file of a directory.
 
         Parameters
         ----------
-        directory : path, `<store>/index`
+        directory : path, `<store>/index`, or its URL, as for `IndexFile.open`
         writable : bool; True: also creates the directory
         hash_slot_num, index_num : int or None
             None: inferred over all files; without files the broker's defaults hold.
+        storage_options : dict, optional; for a URL what fsspec's file system takes
 
         Raises
         ------
@@ -130,6 +133,12 @@ class IndexService(Closable):
         creates is empty for a moment.
         """
         where, given = os.fspath(directory), layout.given_geometry(hash_slot_num, index_num)
+        if is_url(where):
+            refuse_writing(where, writable)
+            from mqindex.rocketmq.index.remote_index import open_remote_files
+
+            elsewhere, pair = open_remote_files(where, *given, storage_options)
+            return cls(where, elsewhere, *pair, False, ExitStack())
         if writable:
             disk.make_directories(where, inherit=True)
         elif not disk.is_directory(where):

@@ -25,7 +25,7 @@ def bound_header(
 ) -> SidecarHeader:
     """The header of a sidecar of this index file."""
     sample = _sample(file, geometry[0], covered)
-    ends = _ends(IndexHeader.from_bytes(file.map[:INDEX_HEADER_SIZE]))
+    ends = _ends(IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE)))
     return SidecarHeader(magic, layout.SIDECAR_VERSION, *geometry, covered, *ends, sample, items, size, content)
 
 
@@ -65,7 +65,7 @@ def misfit(header: SidecarHeader, file: MappedFile, geometry: tuple[int, int]) -
     for field, value in expected:
         if getattr(header, field) != value:
             return field, value, getattr(header, field)
-    index = IndexHeader.from_bytes(file.map[:INDEX_HEADER_SIZE])
+    index = IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE))
     if not 1 <= header.covered < min(max(index.index_count, 1), geometry[1]):
         return "covered", f"1 .. {index.index_count - 1}", header.covered
     sample = _sample(file, geometry[0], header.covered)
@@ -92,5 +92,5 @@ def _sample(file: MappedFile, hash_slot_num: int, covered: int) -> int:
             INDEX_HEADER_SIZE + INDEX_SLOT_SIZE * hash_slot_num + INDEX_ENTRY_SIZE * number
             for number in (first, min(first + SIDECAR_SAMPLE, last))
         )
-        checksum = crc32c(file.map[start:stop], checksum)
+        checksum = crc32c(file.read(start, stop), checksum)
     return checksum

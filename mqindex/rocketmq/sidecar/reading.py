@@ -22,7 +22,7 @@ from mqindex.rocketmq.layout import (
 from mqindex.rocketmq.sidecar.binding import misfit, unsealed
 from mqindex.rocketmq.sidecar.names import sidecar_paths
 
-__all__ = ["Sidecars", "find_sidecars"]
+__all__ = ["Sidecars", "find_sidecars", "require_pair", "sidecar_header"]
 
 
 class Sidecars:
@@ -39,11 +39,12 @@ class Sidecars:
         with contextlib.ExitStack() as opened:
             self._files = [opened.enter_context(contextlib.closing(MappedFile.open(path))) for path in paths]
             self.headers = [
-                _header(file, magic) for file, magic in zip(self._files, (MAGIC_FENCE, MAGIC_FILTER), strict=True)
+                sidecar_header(file, magic)
+                for file, magic in zip(self._files, (MAGIC_FENCE, MAGIC_FILTER), strict=True)
             ]
             for file, header in zip(self._files, self.headers, strict=True):
                 _require_bound(file, header, index, geometry)
-            _require_pair(self._files[1], *self.headers)
+            require_pair(self._files[1], *self.headers)
             fence, keys = (memoryview(file.map)[SIDECAR_HEADER_SIZE:] for file in self._files)
             self._residency = opened.enter_context(contextlib.closing(Residency(index.path)))
             self.covered = self.headers[0].covered
@@ -89,7 +90,8 @@ def find_sidecars(index: MappedFile, geometry: tuple[int, int]) -> Sidecars | No
     return None
 
 
-def _header(file: MappedFile, magic: bytes) -> SidecarHeader:
+def sidecar_header(file: MappedFile, magic: bytes) -> SidecarHeader:
+    """The header of a sidecar; `CorruptIndexError` where it is none, too short, or its table was damaged."""
     header = unsealed(file.map[:SIDECAR_HEADER_SIZE], file.path, magic, file.size)
     least = SIDECAR_HEADER_SIZE + (PARTITION_SIZE if magic == MAGIC_FILTER else 4) * header.items
     if header.items < 1 or least > file.size:
@@ -106,7 +108,8 @@ def _header(file: MappedFile, magic: bytes) -> SidecarHeader:
     return header
 
 
-def _require_pair(keys: MappedFile, of_fence: SidecarHeader, of_keys: SidecarHeader) -> None:
+def require_pair(keys: MappedFile, of_fence: SidecarHeader, of_keys: SidecarHeader) -> None:
+    """`CorruptIndexError` where the filter is of another time than the fence."""
     if of_keys.covered != of_fence.covered:
         raise CorruptIndexError(
             "the filter is older or newer than the fence", path=keys.path, field="covered",

@@ -1,0 +1,306 @@
+"""Look-ups in index files elsewhere: the answers of the same files here, and only the ranges on their way are read."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import numpy as np
+import pytest
+from fsspec.asyn import AsyncFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
+
+from mqindex.errors import (
+    BadMagicError,
+    FileStateError,
+    GeometryError,
+    ReadOnlyFileError,
+    TruncatedFileError,
+)
+from mqindex.files.remote import RemotePlace
+from mqindex.rocketmq import IndexFile, IndexService, optimize
+
+SLOTS, ENTRIES, COUNT = 3000, 5000, 12_000
+START = 1_700_000_000_000
+
+
+class Counted:
+    """Requests of ranges of one kind of file: (path, start, stop)."""
+
+    def __init__(self) -> None:
+        self.ranges: list[tuple[str, int, int]] = []
+
+    def of(self, part: str) -> int:
+        return sum(part in path for path, _, _ in self.ranges)
+
+    def bytes(self) -> int:
+        return sum(stop - start for _, start, stop in self.ranges)
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
+    found, read = Counted(), RemotePlace.read
+
+    def reading(place: RemotePlace, ranges: Any) -> list[bytes]:
+        found.ranges += [(place.path, *each) for each in ranges]
+        return read(place, ranges)
+
+    monkeypatch.setattr(RemotePlace, "read", reading)
+    return found
+
+
+def make(root: Path, *, keys: int = 4000, count: int = COUNT) -> Path:
+    numbers = np.random.default_rng(1).integers(0, keys, count)
+    with IndexService.open(root / "index", hash_slot_num=SLOTS, index_num=ENTRIES, writable=True) as service:
+        service.build_index("T", [f"k{n}" for n in numbers], np.arange(count) * 100, START + np.arange(count) * 50)
+    return root / "index"
+
+
+def url_of(index: Path) -> str:
+    """The same files in fsspec's memory; the store's root is the name."""
+    memory = fsspec.filesystem("memory")
+    root = f"/{index.parent.name}-{random.randrange(1 << 60)}"
+    memory.put(str(index.parent), root, recursive=True)
+    return f"memory:/{root}/index"
+
+
+@pytest.fixture(autouse=True)
+def _empty_memory() -> Iterator[None]:
+    yield
+    fsspec.filesystem("memory").store.clear()
+
+
+@pytest.fixture(params=["ordinary", "optimised"])
+def index(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    made = make(tmp_path / "store")
+    if request.param == "ordinary":
+        return made
+    optimize(made, tmp_path / "out", hash_slot_num=SLOTS, index_num=ENTRIES)
+    return tmp_path / "out" / "index"
+
+
+WINDOWS: list[dict[str, int]] = [
+    {},
+    {"max_num": 0},
+    {"max_num": 1},
+    {"begin": START + 100_000},
+    {"end": START + 200_000},
+    {"begin": START + 100_000, "end": START + 300_000, "max_num": 2},
+]
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+@pytest.mark.parametrize("scheme", ["memory", "file"])
+def test_answers_are_those_of_the_files_here(index: Path, window: dict[str, int], scheme: str) -> None:
+    keys = [f"k{n}" for n in random.Random(7).sample(range(6000), 300)]
+    url = url_of(index) if scheme == "memory" else f"file://{index}"
+    with (
+        IndexService.open(index, hash_slot_num=SLOTS, index_num=ENTRIES) as here,
+        IndexService.open(url, hash_slot_num=SLOTS, index_num=ENTRIES) as there,
+    ):
+        assert there.query_offsets("T", keys, **window).to_pylist() == here.query_offsets("T", keys, **window).to_pylist()
+        for key in keys[:20]:
+            one, other = (service.query_offset("T", key, **window) for service in (there, here))
+            assert (one.phy_offsets.tolist(), *one[1:]) == (other.phy_offsets.tolist(), *other[1:])
+        for ours, theirs in zip(there.files, here.files, strict=True):
+            assert ours.header == theirs.header
+            name = f"T#{keys[0]}"
+            assert ours.select_phy_offset(name, **window).tolist() == theirs.select_phy_offset(name, **window).tolist()
+            assert (ours.slots() == theirs.slots()).all()
+            assert (ours.entries()["phy_offset"] == theirs.entries()["phy_offset"]).all()
+            assert (ours.order(), ours.check()) == (theirs.order(), theirs.check())
+
+
+def test_few_pages_are_read_of_an_optimised_file(tmp_path: Path, counted: Counted) -> None:
+    made = make(tmp_path / "store")
+    optimize(made, tmp_path / "out", hash_slot_num=SLOTS, index_num=ENTRIES)
+    url = url_of(tmp_path / "out" / "index")
+    with IndexService.open(url) as there:  # the fences know the geometry
+        assert {(file.hash_slot_num, file.index_num) for file in there.files} == {(SLOTS, ENTRIES)}
+        before = len(counted.ranges)
+        there.query_offset("T", "k17")
+        asked = counted.ranges[before:]
+        # of each file the page that the fence names, and where an entry begins on it, the one beside it
+        assert len([one for one in asked if "/index/" in one[0]]) <= 2 * len(there.files)
+        assert sum(stop - start for path, start, stop in asked if "/index/" in path) <= 3 * 4096 * len(there.files)
+
+
+def test_the_filter_is_read_once_many_keys_are_asked(tmp_path: Path, counted: Counted) -> None:
+    made = make(tmp_path / "store")
+    optimize(made, tmp_path / "out", hash_slot_num=SLOTS, index_num=ENTRIES)
+    with IndexFile.open(f"{url_of(tmp_path / 'out' / 'index')}/{sorted(made.iterdir())[0].name}") as file:
+        assert counted.of(".filter") == 0
+        assert file.select_phy_offsets(["gone"], topic="T").to_pylist() == [[]]
+        before = counted.of("/index/")
+        assert counted.of(".filter") == 1
+        absent = file.select_phy_offsets([f"gone{n}" for n in range(50)], topic="T").to_pylist()
+        assert absent == [[]] * 50
+        assert counted.of("/index/") - before <= 1  # one of 256 is not dropped
+        assert counted.of(".filter") == 1
+
+
+@pytest.mark.parametrize("damage", ["fence", "filter", "other file", "appended", "gone"])
+def test_sidecars_that_are_of_no_use_change_no_answer(tmp_path: Path, damage: str) -> None:
+    made = make(tmp_path / "store", count=4000)
+    optimize(made, tmp_path / "out", hash_slot_num=SLOTS, index_num=ENTRIES)
+    (path,) = (tmp_path / "out" / "index").iterdir()
+    sidecars = tmp_path / "out" / "mqindex-index"
+    if damage in ("fence", "filter"):
+        side = sidecars / f"{path.name}.{damage}"
+        data = bytearray(side.read_bytes())
+        data[-5] ^= 255
+        side.write_bytes(data)
+    elif damage == "gone":
+        (sidecars / f"{path.name}.filter").unlink()
+    else:
+        other = make(tmp_path / "other", keys=50 if damage == "other file" else 4000, count=4000)
+        path.write_bytes(next(other.iterdir()).read_bytes())
+        if damage == "appended":
+            with IndexFile.open(path, hash_slot_num=SLOTS, index_num=ENTRIES, writable=True) as file:
+                file.put_key("T#k3", 10**9, START + 10**6)
+    keys = [f"k{n}" for n in range(500)]
+    with (
+        IndexFile.open(path, hash_slot_num=SLOTS, index_num=ENTRIES) as here,
+        IndexFile.open(f"{url_of(path.parent)}/{path.name}", hash_slot_num=SLOTS, index_num=ENTRIES) as there,
+    ):
+        expected = here.select_phy_offsets(keys, topic="T").to_pylist()
+        assert there.select_phy_offsets(keys, topic="T").to_pylist() == expected
+
+
+def test_entries_of_one_slot_are_read_in_few_requests(tmp_path: Path, counted: Counted) -> None:
+    count = 400_000
+    with IndexService.open(tmp_path / "s" / "index", hash_slot_num=8, index_num=count + 1, writable=True) as service:
+        service.build_index("T", ["hot"] * count, np.arange(count) * 100, START + np.arange(count) * 1000)
+    optimize(tmp_path / "s" / "index", tmp_path / "o", hash_slot_num=8, index_num=count + 1)
+    with IndexService.open(url_of(tmp_path / "o" / "index")) as there:
+        before = len(counted.ranges)
+        assert there.query_offset("T", "hot", end=START + 5000).phy_offsets.tolist() == [500, 400, 300, 200, 100, 0]
+        assert len(counted.ranges) - before < 30  # of 1950 pages
+
+
+def test_any_bytes_end_in_the_answer_of_the_same_file_here(tmp_path: Path) -> None:
+    source = random.Random(3)
+    path = next(make(tmp_path / "store", count=4000).iterdir())
+    good = path.read_bytes()
+    keys = [f"k{n}" for n in range(300)]
+    for _ in range(40):
+        data = bytearray(good)
+        for _ in range(source.choice([1, 50, 5000])):
+            data[source.randrange(40 if source.random() < 0.1 else len(data))] = source.randrange(256)
+        path.write_bytes(data)
+        answers = []
+        for place in (str(path), f"{url_of(path.parent)}/{path.name}"):
+            try:
+                with IndexFile.open(place, hash_slot_num=SLOTS, index_num=ENTRIES) as file:
+                    hits = file.select_phy_offsets(keys, topic="T", max_num=5, begin=START + 1000).to_pylist()
+                answers.append(str(hits))
+            except GeometryError:
+                answers.append("geometry")
+        assert answers[0] == answers[1] or answers[1] == "geometry"
+
+
+def test_a_file_that_is_replaced_meanwhile_is_told(tmp_path: Path) -> None:
+    path = next(make(tmp_path / "store", count=4000).iterdir())
+    with IndexFile.open(f"file://{path}", hash_slot_num=SLOTS, index_num=ENTRIES) as file:
+        data = path.read_bytes()
+        path.unlink()
+        path.write_bytes(data[:-20] + b"\x07" * 20)
+        with pytest.raises(FileStateError, match="the file was replaced while it was read"):
+            file.select_phy_offsets([f"k{n}" for n in range(50)], topic="T")
+    with IndexFile.open(f"file://{path}", hash_slot_num=SLOTS, index_num=ENTRIES) as file:
+        path.write_bytes(data[:-4096])
+        with pytest.raises((FileStateError, TruncatedFileError)):
+            file.slots()
+
+
+class Waiting(AsyncFileSystem):  # type: ignore[misc]
+    """fsspec's memory, as the file systems behind a network: each request takes a moment, several are under way."""
+
+    protocol = "waiting"
+    cachable = False
+    at_once = most_at_once = 0
+    failing: Exception | None = None
+    short = 0  # bytes that are missing from each answer
+
+    async def _cat_file(self, path: str, start: int | None = None, end: int | None = None, **options: Any) -> bytes:
+        Waiting.at_once += 1
+        Waiting.most_at_once = max(Waiting.at_once, Waiting.most_at_once)
+        await asyncio.sleep(0.002)
+        Waiting.at_once -= 1
+        if Waiting.failing is not None:
+            raise Waiting.failing
+        data: bytes = MemoryFileSystem().cat_file(path, start, end)
+        return data[: len(data) - Waiting.short]
+
+    async def _info(self, path: str, **options: Any) -> dict[str, Any]:
+        found: dict[str, Any] = MemoryFileSystem().info(path)
+        return found
+
+    async def _ls(self, path: str, detail: bool = True, **options: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = MemoryFileSystem().ls(path, detail=detail)
+        return found
+
+
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> type[Waiting]:
+    fsspec.register_implementation("waiting", Waiting, clobber=True)
+    for name in ("at_once", "most_at_once", "failing", "short"):
+        monkeypatch.setattr(Waiting, name, getattr(Waiting, name))
+    return Waiting
+
+
+def test_several_requests_are_under_way(index: Path, waiting: type[Waiting]) -> None:
+    keys = [f"k{n}" for n in range(0, 6000, 50)]
+    url = url_of(index).replace("memory:/", "waiting:/")
+    with (
+        IndexService.open(index, hash_slot_num=SLOTS, index_num=ENTRIES) as here,
+        IndexService.open(url, hash_slot_num=SLOTS, index_num=ENTRIES) as there,
+    ):
+        assert there.query_offsets("T", keys).to_pylist() == here.query_offsets("T", keys).to_pylist()
+    assert waiting.most_at_once > 1
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no such host"), OSError("refused"), TimeoutError(), PermissionError()])
+def test_what_fails_on_the_way_names_the_url(index: Path, waiting: type[Waiting], error: Exception) -> None:
+    url = url_of(index).replace("memory:/", "waiting:/")
+    with IndexService.open(url, hash_slot_num=SLOTS, index_num=ENTRIES) as there:
+        waiting.failing = error
+        with pytest.raises(OSError) as raised:
+            there.query_offsets("T", [f"k{n}" for n in range(500)])
+        assert str(raised.value.filename).startswith(url.removesuffix("index"))
+        waiting.failing, waiting.short = None, 1
+        with pytest.raises(TruncatedFileError, match="a range came back with another length"):
+            there.query_offsets("T", [f"k{n}" for n in range(500)])
+        waiting.short = 0
+        assert len(there.query_offsets("T", [f"k{n}" for n in range(500)]).values) > 500
+
+
+def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
+    index = make(tmp_path / "store")
+    url = url_of(index)
+    name = sorted(index.iterdir())[0].name
+    with pytest.raises(FileNotFoundError) as gone:
+        IndexService.open("memory://nothing/index")
+    assert gone.value.filename == "memory://nothing/index"
+    with pytest.raises(FileNotFoundError):
+        IndexFile.open("memory://nothing/index/20231114221320000")
+    with pytest.raises(BadMagicError, match=r"a store's root.*/index is its index"):
+        IndexService.open(url.removesuffix("/index"))
+    with pytest.raises(GeometryError, match="pass hash_slot_num= and index_num="):
+        IndexService.open(url)
+    with pytest.raises(GeometryError):
+        IndexFile.open(f"{url}/{name}", hash_slot_num=SLOTS + 5, index_num=ENTRIES - 1)
+    with pytest.raises(ReadOnlyFileError, match="copy them here"):
+        IndexFile.open(f"{url}/{name}", writable=True)
+    with pytest.raises(ReadOnlyFileError, match="copy them here"):
+        IndexService.open(url, writable=True)
+    with pytest.raises(ValueError, match=r"nosuch://.*whose scheme fsspec knows"):
+        IndexService.open("nosuch://bucket/index")
+    with pytest.raises(IsADirectoryError):
+        IndexFile.open(url)
+    with pytest.raises(ImportError, match=r"s3://bucket/index needs a package that fsspec names: Install s3fs"):
+        IndexService.open("s3://bucket/index")
