@@ -16,12 +16,15 @@ cdef class SingleCalls:
     """The calls of one key, a base class."""
 
     cdef IndexEntries core
-    cdef bint sparse
+    cdef bint sparse, elsewhere
 
-    def bind_core(self, IndexEntries core not None, bint sparse):
-        """Internal: set the core that the calls use; for a sparse file `_reserve` is called before each put."""
+    def bind_core(self, IndexEntries core not None, bint sparse, bint elsewhere):
+        """Internal: set the core that the calls use.
+
+        For a sparse file `_reserve` is called before each put, for one elsewhere `_select_elsewhere` to select.
+        """
         self.core = core
-        self.sparse = sparse
+        self.sparse, self.elsewhere = sparse, elsewhere
 
     def put_key(self, object key, object phy_offset, object store_timestamp):
         """Append an entry for a whole `topic#key`.
@@ -92,10 +95,15 @@ cdef class SingleCalls:
         cdef int64_t last = time_of(end, "end")
         if is_doubtful(first, last):
             doubt_period(first, last)
-        return self.core.select_phy_offset(key, whole(max_num, "max_num"), first, last)
+        return self.select(key, whole(max_num, "max_num"), first, last)
 
     def select_between(self, object key, int64_t max_num, int64_t begin, int64_t end):
         """Internal: `select_phy_offset` with times in ms that were checked before."""
         if self.core is None:
             raise ClosedFileError("the index file was never opened")
+        return self.select(key, max_num, begin, end)
+
+    cdef inline object select(self, object key, int64_t max_num, int64_t begin, int64_t end):
+        if self.elsewhere:
+            return self._select_elsewhere(key, max_num, begin, end)
         return self.core.select_phy_offset(key, max_num, begin, end)

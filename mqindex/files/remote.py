@@ -177,7 +177,8 @@ class RemoteFile(MappedFile):
         self._unsure = False
 
     def require_whole(self) -> None:
-        """Nobody can cut what is in memory."""
+        """All of it is read: much of it will be."""
+        self.populate()
 
     def _advise(self, advice: int | None, start: int = 0, length: int | None = None) -> None:
         """No disk is behind it."""

@@ -12,7 +12,7 @@ from mqindex.files.regular import reading, reading_text
 from mqindex.rocketmq.kinds import beginning_of
 
 UNREADABLE = "/proc/self/mem"  # opens, is a file, and no byte can be read at its begin
-needs_it = pytest.mark.skipif(not os.path.exists(UNREADABLE), reason="this system has no file that opens and is not read")
+needs_it = pytest.mark.skipif(not os.path.exists(UNREADABLE), reason="no file here opens and cannot be read")
 
 
 def descriptors() -> int:

@@ -102,7 +102,8 @@ def test_answers_are_those_of_the_files_here(index: Path, window: dict[str, int]
         IndexService.open(index, hash_slot_num=SLOTS, index_num=ENTRIES) as here,
         IndexService.open(url, hash_slot_num=SLOTS, index_num=ENTRIES) as there,
     ):
-        assert there.query_offsets("T", keys, **window).to_pylist() == here.query_offsets("T", keys, **window).to_pylist()
+        expected = here.query_offsets("T", keys, **window).to_pylist()
+        assert there.query_offsets("T", keys, **window).to_pylist() == expected
         for key in keys[:20]:
             one, other = (service.query_offset("T", key, **window) for service in (there, here))
             assert (one.phy_offsets.tolist(), *one[1:]) == (other.phy_offsets.tolist(), *other[1:])

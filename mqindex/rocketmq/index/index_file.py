@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mqindex._native.keys import KeyBatch
     from mqindex.columns.keys import Keys
     from mqindex.columns.numbers import Time, Times
+    from mqindex.rocketmq.index.elsewhere import Elsewhere
     from mqindex.rocketmq.sidecar.reading import Sidecars
 
 __all__ = ["IndexFile", "IndexHeader"]
@@ -76,7 +77,14 @@ class IndexFile(SingleCalls, Closable):
     """
 
     def __init__(
-        self, file: MappedFile, hash_slot_num: int, index_num: int, held: ExitStack, *, sparse: bool = False
+        self,
+        file: MappedFile,
+        hash_slot_num: int,
+        index_num: int,
+        held: ExitStack,
+        *,
+        sparse: bool = False,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self.path = file.path
         self.hash_slot_num = hash_slot_num
@@ -88,7 +96,8 @@ class IndexFile(SingleCalls, Closable):
         self._space = IndexSpace(file, self._core, hash_slot_num, index_num, sparse=sparse)
         self._reserve = self._space.reserve  # `SingleCalls` calls it before each put into a sparse file
         self._sidecars: Sidecars | None = None
-        self.bind_core(self._core, sparse)
+        self._elsewhere = elsewhere
+        self.bind_core(self._core, sparse, elsewhere is not None)
 
     @classmethod
     def create(
@@ -181,15 +190,20 @@ class IndexFile(SingleCalls, Closable):
         given = layout.given_geometry(hash_slot_num, index_num)
         if is_url(path):
             refuse_writing(str(path), writable)
-            from mqindex.rocketmq.index.remote_index import open_remote_file
+            from mqindex.rocketmq.index.elsewhere import find_file
 
-            return open_remote_file(str(path), *given, storage_options)
+            return cls.open_elsewhere(find_file(str(path), *given, storage_options))
         return cls._opened(os.fspath(path), writable, lambda file: geometry.of_file(file, *given))
 
     @classmethod
     def open_known(cls, path: str, known: geometry.Geometry, *, writable: bool = False) -> IndexFile:
         """Internal: open a file whose geometry other files show; its own content may be damaged, and is not asked."""
         return cls._opened(path, writable, lambda file: geometry.require_size(file.path, file.size, known))
+
+    @classmethod
+    def open_elsewhere(cls, found: Elsewhere) -> IndexFile:
+        """Internal: an index file of which the pages that a call needs are read before."""
+        return cls(found.file, *found.geometry, ExitStack(), elsewhere=found)
 
     @classmethod
     def _opened(cls, path: str, writable: bool, geometry_of: Callable[[MappedFile], geometry.Geometry]) -> IndexFile:
@@ -334,12 +348,18 @@ class IndexFile(SingleCalls, Closable):
         end: int = MAX_TIMESTAMP,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Internal: (values, offsets) of many key hashes; `max_num` may be an array of int32, one for each."""
+        if self._elsewhere is not None:
+            return self._elsewhere.select_hashes(self._core, hashes, max_num, begin, end)
         self._file.require_whole()
         sidecars = self._sidecars
         heads = None if sidecars is None else sidecars.search.heads(self._core, hashes)
         if heads is None and len(hashes) > _MANY:
             self._space.populate()
         return self._core.select_hashes(hashes, max_num, begin, end, heads)
+
+    def _select_elsewhere(self, key: str, max_num: int, begin: int, end: int) -> npt.NDArray[np.int64]:
+        """`SingleCalls` calls it for a file elsewhere."""
+        return self.select_hashes(key_batch([key]).hashes(), max_num, begin=begin, end=end)[0]
 
     @property
     def header(self) -> IndexHeader:

@@ -135,10 +135,10 @@ class IndexService(Closable):
         where, given = os.fspath(directory), layout.given_geometry(hash_slot_num, index_num)
         if is_url(where):
             refuse_writing(where, writable)
-            from mqindex.rocketmq.index.remote_index import open_remote_files
+            from mqindex.rocketmq.index.elsewhere import find_files
 
-            elsewhere, pair = open_remote_files(where, *given, storage_options)
-            return cls(where, elsewhere, *pair, False, ExitStack())
+            found = find_files(where, *given, storage_options)
+            return cls(where, [IndexFile.open_elsewhere(one) for one in found], *found[0].geometry, False, ExitStack())
         if writable:
             disk.make_directories(where, inherit=True)
         elif not disk.is_directory(where):

@@ -7,6 +7,7 @@ after the last entry, where the broker's version is given.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,6 +24,7 @@ from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, LogEntries, LogS
 __all__ = ["IndexedTags"]
 
 _SAMPLES: Final = (1000, 100, 10, 3)  # entries; a change of the rule may be among the last ones
+_LEADS_NOWHERE: Final = (errno.ENOENT, errno.ELOOP)  # a link, now and later
 _RULES: Final = {False: NO_TAGS, True: ALL_TAGS}
 Answer = TypeVar("Answer")
 
@@ -112,7 +114,7 @@ class IndexedTags:
         except OSError as error:
             if was_deleted(error):
                 raise  # by a broker; the survey begins again
-            if not isinstance(error, FileNotFoundError):  # as of a link that leads nowhere
+            if error.errno not in _LEADS_NOWHERE:
                 self.unread.append(error)
             return None
 

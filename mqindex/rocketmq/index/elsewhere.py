@@ -1,119 +1,74 @@
-"""Index files elsewhere, named by a URL: look-ups read the pages on their way and no others."""
+"""Index files elsewhere, named by a URL: a look-up reads the pages on its way and no others."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.numbers import period
-from mqindex.columns.columns import Columns
-from mqindex.columns.keys import key_batch
-from mqindex.columns.limits import whole_count
-from mqindex.columns.numbers import Time
+from mqindex._native.index_file import IndexCore
 from mqindex.errors import BadMagicError, GeometryError
 from mqindex.files.remote import AT_ONCE, PAGE, RemoteFile, RemotePlace
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.index import geometry
-from mqindex.rocketmq.index.index_file import IndexFile
-from mqindex.rocketmq.layout import (
-    INDEX_ENTRY_SIZE,
-    INDEX_HEADER_SIZE,
-    INDEX_SLOT_SIZE,
-    MAX_TIMESTAMP,
-    IndexHeader,
-    Order,
-)
+from mqindex.rocketmq.index.geometry import Geometry
+from mqindex.rocketmq.layout import INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, INDEX_SLOT_SIZE, IndexHeader
 from mqindex.rocketmq.sidecar.remote import RemoteSidecars, find_remote_sidecars
 
-__all__ = ["RemoteIndexFile", "open_remote_file", "open_remote_files"]
+__all__ = ["Elsewhere", "find_file", "find_files"]
 
 _DEFAULT: Final = (layout.HASH_SLOT_NUM, layout.INDEX_NUM)
 _MOST_BEFORE = 255  # pages: of a slot with many entries, those before the one that was needed last
 
 
-class RemoteIndexFile(IndexFile):
-    """An index file elsewhere, open for reading: `IndexFile.open` of a URL gives it.
+class Elsewhere:
+    """One index file elsewhere, and its sidecars if they are of use. `geometry`: the file's."""
 
-    A look-up takes some rounds of requests, each for all keys: three in a file that `optimize` wrote, with a fence and
-    a key filter beside it, else one more than the longest chain has entries. What was read stays in memory until
-    `close`. Where the file is replaced meanwhile, a look-up that has read of it since ends in a `FileStateError`, as
-    far as its place tells (by an ETag, a time, the length).
-    """
-
-    def __init__(self, file: RemoteFile, pair: geometry.Geometry, sidecars: RemoteSidecars | None) -> None:
-        super().__init__(file, *pair, ExitStack())
-        self._remote, self._fences = file, sidecars
-
-    def select_phy_offset(
-        self, key: str, *, max_num: int = 64, begin: Time = 0, end: Time = MAX_TIMESTAMP
-    ) -> npt.NDArray[np.int64]:
-        """As of a file on this machine."""
-        return self.select_between(key, whole_count("max_num", max_num), *period(begin, end))
-
-    def select_between(self, key: str, max_num: int, begin: int, end: int) -> npt.NDArray[np.int64]:
-        """Internal: `select_phy_offset` with times in ms that were checked before."""
-        return self.select_hashes(key_batch([key]).hashes(), max_num, begin=begin, end=end)[0]
+    def __init__(self, file: RemoteFile, geometry: Geometry, sidecars: RemoteSidecars | None) -> None:
+        self.file, self.geometry = file, geometry
+        self._sidecars = sidecars if sidecars is not None and sidecars.geometry == geometry else None
 
     def select_hashes(
-        self,
-        hashes: npt.NDArray[np.int32],
-        max_num: int | npt.NDArray[np.int32] = 64,
-        *,
-        begin: int = 0,
-        end: int = MAX_TIMESTAMP,
+        self, core: IndexCore, hashes: npt.NDArray[np.int32], max_num: int | npt.NDArray[np.int32], begin: int, end: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Internal: as of a file on this machine; what it needs is read before."""
-        heads = None if self._fences is None else self._fences.heads(self._core, hashes)
+        """What the core answers to many key hashes, once the pages on their way have been read.
+
+        Each round of requests is for all hashes: two in an optimised file, else one for each entry of the longest
+        chain, and one for the slots.
+        """
+        heads = None if self._sidecars is None else self._sidecars.heads(core, hashes)
         before = 0
-        while len(missing := self._core.pages_missing(self._remote.present, hashes, max_num, begin, end, heads)):
-            self._remote.need(missing, before=before)
+        while len(missing := core.pages_missing(self.file.present, hashes, max_num, begin, end, heads)):
+            self.file.need(missing, before=before)
             if heads is not None:  # the entries of a slot lie side by side, the next ones before these
                 before = min(2 * before + 1, _MOST_BEFORE)
-        found = self._core.select_hashes(hashes, max_num, begin, end, heads)
-        self._remote.require_same()
+        found = core.select_hashes(hashes, max_num, begin, end, heads)
+        self.file.require_same()
         return found
 
-    def entries(self, start: int = 1, stop: int | None = None) -> Columns:
-        """As of a file on this machine; all of the file is read before."""
-        self._space.populate()
-        return super().entries(start, stop)
 
-    def compare_run(self, start: int, run: npt.NDArray[Any]) -> int:
-        """Internal: as of a file on this machine; all of the file is read before."""
-        self._space.populate()
-        return super().compare_run(start, run)
-
-    def order(self) -> Order:
-        """Internal: likewise."""
-        self._space.populate()
-        return super().order()
-
-
-def open_remote_file(
+def find_file(
     url: str, hash_slot_num: int | None, index_num: int | None, storage_options: Mapping[str, Any] | None
-) -> RemoteIndexFile:
-    """What `IndexFile.open` returns for a URL."""
+) -> Elsewhere:
+    """The index file at a URL."""
     file, sidecars = _opened(RemotePlace.of(url, storage_options))
-    pair = _geometry([file], [sidecars], hash_slot_num, index_num)
-    return RemoteIndexFile(file, pair, _of(sidecars, pair))
+    return Elsewhere(file, _geometry([file], [sidecars], hash_slot_num, index_num), sidecars)
 
 
-def open_remote_files(
+def find_files(
     url: str, hash_slot_num: int | None, index_num: int | None, storage_options: Mapping[str, Any] | None
-) -> tuple[list[IndexFile], geometry.Geometry]:
-    """The files of an index directory elsewhere, oldest first, and their geometry."""
+) -> list[Elsewhere]:
+    """The files of an index directory at a URL, oldest first; they have one geometry."""
     directory = RemotePlace.of(url, storage_options)
     names = _index_names(directory)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = list(pool.map(_opened, (directory / name for name in names)))
     pair = _geometry([file for file, _ in found], [one for _, one in found], hash_slot_num, index_num)
-    return [RemoteIndexFile(file, pair, _of(sidecars, pair)) for file, sidecars in found], pair
+    return [Elsewhere(file, pair, sidecars) for file, sidecars in found]
 
 
 def _opened(place: RemotePlace) -> tuple[RemoteFile, RemoteSidecars | None]:
@@ -141,16 +96,12 @@ def _index_names(directory: RemotePlace) -> list[str]:
     return names
 
 
-def _of(sidecars: RemoteSidecars | None, pair: geometry.Geometry) -> RemoteSidecars | None:
-    return sidecars if sidecars is not None and sidecars.geometry == pair else None
-
-
 def _geometry(
     files: list[RemoteFile],
     sidecars: list[RemoteSidecars | None],
     hash_slot_num: int | None,
     index_num: int | None,
-) -> geometry.Geometry:
+) -> Geometry:
     """What is given, else what the sidecars know, else the default one; never read from a whole file."""
     known = {one.geometry for one in sidecars if one is not None}
     pair = geometry.resolve(hash_slot_num, index_num, max(file.size for file in files))
@@ -179,7 +130,7 @@ def _geometry(
     return pair
 
 
-def _looks_like(file: RemoteFile, pair: geometry.Geometry) -> bool:
+def _looks_like(file: RemoteFile, pair: Geometry) -> bool:
     """Whether the newest entries are of this geometry, or there are none; what that takes is read."""
     slots, capacity = pair
     count = min(IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE)).index_count, capacity)
