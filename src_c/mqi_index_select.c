@@ -74,8 +74,8 @@ static int stops_at_page(const mqi_index_file *f, const uint8_t *present, mqi_wa
         const uint8_t *entry = mqi_entry_at(f, walk->cur);
         int64_t phy_offset;
         if (is_missing(f, present, entry, MQI_ENTRY_SIZE, page)) return 1;
-        walk->left -= visit(entry, &walk->cur, walk->key_hash, walk->begin_timestamp, walk->begin, walk->end,
-                            &phy_offset);
+        walk->left -=
+            visit(entry, &walk->cur, walk->key_hash, walk->begin_timestamp, walk->begin, walk->end, &phy_offset);
     }
     return 0;
 }

@@ -4,6 +4,7 @@
 #include "mqi_crc.h"
 #include "mqi_index_cold.h"
 #include "mqi_index_put.h"
+#include "mqi_index_select.h"
 #include "mqi_index_sort.h"
 
 enum { KEYS = 24, MOST = 700, PARTITIONS = 4 };
@@ -57,6 +58,37 @@ static void damage(tape *t, buffer b) {
         mqi_set32(b.bytes + tape_number(t, 2) % (b.size - 3), (int32_t)tape_field(t));
 }
 
+/* A file that is read page by page, as look-ups ask for them, gives the answers of the whole one. */
+static void select_in_part(const mqi_index_file *f, const int32_t *hashes, const int32_t *heads, tape *t) {
+    const size_t size = (size_t)(mqi_entry_at(f, f->index_num) - f->base);
+    const size_t pages = (size + MQI_INDEX_PAGE - 1) / MQI_INDEX_PAGE;
+    const int64_t begin = tape_byte(t) * 500, end = tape_byte(t) % 2 ? INT64_MAX : begin + 100000;
+    const int64_t max_num = tape_byte(t) % 4 ? 64 : tape_byte(t) % 3;
+    uint8_t *present = fresh(pages);
+    uint32_t missing[KEYS];
+    int64_t some[KEYS + 1], all[KEYS + 1];
+    mqi_hits in_part = {0}, whole = {0};
+    mqi_index_file part;
+    mqi_index_bind(&part, fresh(size), f->hash_slot_num, f->index_num);
+    size_t n = 1, rounds = 0;
+    for (missing[0] = 0; n > 0; rounds++) {
+        for (size_t i = 0; i < n; i++) {
+            const size_t at = (size_t)missing[i] * MQI_INDEX_PAGE;
+            HOLDS(missing[i] < pages);
+            memcpy(part.base + at, f->base + at, size - at < MQI_INDEX_PAGE ? size - at : MQI_INDEX_PAGE);
+            present[missing[i]] = 1;
+        }
+        n = mqi_index_pages_missing(&part, present, hashes, heads, NULL, max_num, KEYS, begin, end, missing);
+        for (size_t i = 0; i < n; i++) HOLDS(!present[missing[i]]);
+    }
+    HOLDS(rounds <= pages);
+    HOLDS(mqi_index_select_many(f, hashes, heads, NULL, max_num, KEYS, begin, end, all, &whole) == MQI_OK);
+    HOLDS(mqi_index_select_many(&part, hashes, heads, NULL, max_num, KEYS, begin, end, some, &in_part) == MQI_OK);
+    HOLDS(memcmp(all, some, sizeof all) == 0);
+    HOLDS(all[KEYS] == 0 || memcmp(whole.values, in_part.values, (size_t)all[KEYS] * sizeof *whole.values) == 0);
+    free(whole.values), free(in_part.values), free(part.base), free(present);
+}
+
 static void look_up(const mqi_index_file *f, const mqi_fence *fence, mqi_key_filter *filter, tape *t) {
     int32_t hashes[KEYS], heads[KEYS];
     uint32_t pages[KEYS];
@@ -75,6 +107,8 @@ static void look_up(const mqi_index_file *f, const mqi_fence *fence, mqi_key_fil
         HOLDS(head >= 0 && head <= fence->covered);
         HOLDS(head == 0 || mqi_slot_of(f, mqi_get32(mqi_entry_at(f, head))) == slot);
     }
+    select_in_part(f, hashes, NULL, t);
+    select_in_part(f, hashes, heads, t);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
