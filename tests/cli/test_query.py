@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -150,3 +151,42 @@ def test_one_damaged_index_file_does_not_end_a_query(shell: Shell, basic: Store,
     nothing = shell("query", basic.root, "--topic", topic, "no such key")
     assert (nothing.status, nothing.out) == (2, "")
     assert "nothing was found, but 1 index file could not be read" in nothing.err
+
+
+def test_the_index_of_a_url(shell: Shell, basic: Store, found: dict[str, str], tmp_path: Path) -> None:
+    """Of an ordinary index with its geometry; of an optimised one, its store or one of its files without."""
+    url, asked = f"file://{basic.root}", ["--topic", "BBTopic", found["uniqKey"], "absent"]
+    here = shell("query", basic.root, *asked)
+    slots, entries = basic.case.geometry
+    given = ["--hash-slot-num", str(slots), "--index-num", str(entries)]
+    done = shell("query", f"{url}/index", *asked, *given)
+    assert (done.status, done.out, done.err) == (0, here.out, "")
+    assert shell("query", f"{url}/index", "--topic", "BBTopic", "absent", *given).status == 1
+    assert shell("optimize", basic.root, "--out", tmp_path / "out").status == 0
+    for place in ("out", "out/index"):
+        assert shell("query", f"file://{tmp_path}/{place}", *asked).out == here.out
+    for path in (tmp_path / "out" / "index").iterdir():
+        assert shell("query", f"file://{path}", *asked).out == shell("query", path, *asked).out
+
+
+def test_a_url_without_fsspec(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    done = shell("query", "s3://bucket/index", "--topic", "T", "k")
+    assert (done.status, done.err) == (2, "mqindex: s3://bucket/index needs fsspec: pip install 'mqindex[remote]'\n")
+
+
+def test_what_a_url_does_not_give_is_said(shell: Shell, basic: Store) -> None:
+    def said(*line: object) -> str:
+        done = shell("query", *line, "--topic", "T", "k")
+        assert (done.status, done.out) == (2, "")
+        return done.err
+
+    url = f"file://{basic.root}"
+    assert "pass hash_slot_num= and index_num= (--hash-slot-num, --index-num)" in said(f"{url}/index")
+    assert "--messages and --exact need the commit log, which is not read elsewhere" in said(url, "--messages")
+    assert "expected a directory of index files or an index file, got --kind" in said(url, "--kind", "partition")
+    assert said(f"{url}/nothing") == f"mqindex: {url}/nothing: No such file or directory\n"
+    assert f"{url}/commitlog: got files of a commit log or a queue" in said(f"{url}/commitlog")
+    assert "expected a URL whose scheme fsspec knows" in said("nosuch://bucket/index")
+    assert "needs a package that fsspec names: Install s3fs" in said("s3://bucket/index")
+    assert "--offset and --timestamp are for Kafka" in shell("query", url, "--offset", "1").err

@@ -289,7 +289,7 @@ def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
     assert gone.value.filename == "memory://nothing/index"
     with pytest.raises(FileNotFoundError):
         IndexFile.open("memory://nothing/index/20231114221320000")
-    with pytest.raises(BadMagicError, match=r"a store's root.*/index is its index"):
+    with pytest.raises(BadMagicError, match=r"got a store's root; its index is memory://.*/index"):
         IndexService.open(url.removesuffix("/index"))
     with pytest.raises(GeometryError, match="pass hash_slot_num= and index_num="):
         IndexService.open(url)

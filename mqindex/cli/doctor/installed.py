@@ -20,6 +20,7 @@ FOR = {  # extra -> what does not work without it
     "spark": "`--engine spark` and `mqindex.spark`",
     "codecs": "compressed bodies and records",
     "html": "`mqindex report`",
+    "remote": "look-ups in index files by URL",
 }
 _NAME = re.compile(r"[\w.-]+")
 _LEAST = re.compile(r">=\s*([\d.]+)")

@@ -22,6 +22,7 @@ from mqindex.rocketmq.sidecar.remote import RemoteSidecars, find_remote_sidecars
 __all__ = ["Elsewhere", "find_file", "find_files"]
 
 _DEFAULT: Final = (layout.HASH_SLOT_NUM, layout.INDEX_NUM)
+_LOG_DIGITS = 20
 _MOST_BEFORE = 255  # pages: of a slot with many entries, those before the one that was needed last
 
 
@@ -81,8 +82,14 @@ def _index_names(directory: RemotePlace) -> list[str]:
     listed = directory.names()
     names = [name for name in listed if store.is_number(name)]
     if not names and "index" in listed:
-        hint = f"{directory.url}/index is its index"
-        raise BadMagicError("not an index directory", path=directory.url, got="a store's root", hint=hint)
+        raise BadMagicError(
+            "not an index directory",
+            path=directory.url,
+            got="a store's root",
+            hint=f"its index is {directory.url}/index",
+        )
+    if names and all(len(name) == _LOG_DIGITS for name in names):
+        raise BadMagicError("not an index directory", path=directory.url, got="files of a commit log or a queue")
     for name in listed:
         if name not in names:
             warnings.warn(f"skipped, its name is not a number: {directory.url}/{name}", stacklevel=4)
