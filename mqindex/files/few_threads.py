@@ -1,15 +1,30 @@
-"""A call for each of many items, in a few threads: for what waits for a disk."""
+"""A call for each of many items, in a few threads: for what waits for a disk, or for a network."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
-__all__ = ["for_each"]
+__all__ = ["for_each", "of_each"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
-def for_each(call: Callable[[str], None], items: Sequence[str], most: int) -> None:
+def of_each(call: Callable[[Item], Result], items: Sequence[Item], most: int) -> list[Result]:
+    """The results of the calls, in the order of the items; as `for_each` otherwise."""
+    results: dict[int, Result] = {}
+
+    def keep(number: int) -> None:
+        results[number] = call(items[number])
+
+    for_each(keep, range(len(items)), most)
+    return [results[number] for number in range(len(items))]
+
+
+def for_each(call: Callable[[Item], None], items: Sequence[Item], most: int) -> None:
     """In `most` threads at most, fewer where the system allows no more, else in the caller's; raises the first error.
 
     After an error or an interrupt no other item is begun.
@@ -42,7 +57,7 @@ def for_each(call: Callable[[str], None], items: Sequence[str], most: int) -> No
 
 def _started(run: Callable[[], None], most: int) -> list[threading.Thread]:
     """Threads that run this: fewer where the system allows no more."""
-    threads = [threading.Thread(target=run, name=f"mqindex-sync_{n}", daemon=True) for n in range(most)]
+    threads = [threading.Thread(target=run, name=f"mqindex-wait_{n}", daemon=True) for n in range(most)]
     for n, thread in enumerate(threads):
         try:
             thread.start()

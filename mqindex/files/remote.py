@@ -7,7 +7,6 @@ import errno
 import mmap
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex.errors import FileStateError, MQIndexError, TruncatedFileError
+from mqindex.files.few_threads import of_each
 from mqindex.files.mapped_file import MappedFile
 
 __all__ = ["AT_ONCE", "PAGE", "RemoteFile", "RemotePlace"]
@@ -102,13 +102,10 @@ class RemotePlace:
         return found
 
     def _read(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        starts, stops = [start for start, _ in ranges], [stop for _, stop in ranges]
         if getattr(self._fs, "async_impl", False):
+            starts, stops = [start for start, _ in ranges], [stop for _, stop in ranges]
             return list(self._fs.cat_ranges([self.path] * len(ranges), starts, stops, on_error="raise"))
-        if len(ranges) == 1:
-            return [self._fs.cat_file(self.path, starts[0], stops[0])]
-        with ThreadPoolExecutor(min(len(ranges), AT_ONCE)) as pool:
-            return list(pool.map(self._fs.cat_file, [self.path] * len(ranges), starts, stops))
+        return of_each(lambda one: bytes(self._fs.cat_file(self.path, *one)), ranges, AT_ONCE)
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:

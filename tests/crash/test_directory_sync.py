@@ -111,5 +111,5 @@ def test_the_directories_of_many_queues_wait_for_the_disk_together(
     for home in homes:
         assert names.index(("sync_directory", str(backup / home.relative_to(root)))) < min(renames)
         assert names.index(("sync_directory", str(home))) > max(renames)
-    alone = [path for name, path, thread in calls if name != "rename" and not thread.startswith("mqindex-sync")]
+    alone = [path for name, path, thread in calls if name != "rename" and not thread.startswith("mqindex-wait")]
     assert len(alone) < len(homes)

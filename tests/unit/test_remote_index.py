@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -305,3 +308,34 @@ def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
         IndexFile.open(url)
     with pytest.raises(ImportError, match=r"s3://bucket/index needs a package that fsspec names: Install s3fs"):
         IndexService.open("s3://bucket/index")
+
+
+NEVER_ENDS = """
+import fsspec, sys, threading
+from fsspec.implementations.memory import MemoryFileSystem
+from mqindex.rocketmq import IndexService
+
+class Stuck(MemoryFileSystem):
+    protocol = "stuck"
+
+    def info(self, path, **options):
+        print("asked", flush=True)
+        threading.Event().wait()
+
+    def ls(self, path, detail=True, **options):
+        return [{"name": f"/x/2023111422132000{n}", "size": 5, "type": "file"} for n in range(9)]
+
+fsspec.register_implementation("stuck", Stuck)
+IndexService.open("stuck://x")
+"""
+
+
+def test_an_interrupt_waits_for_no_request() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", NEVER_ENDS], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"asked\n"
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert said.splitlines()[-1] == b"KeyboardInterrupt"

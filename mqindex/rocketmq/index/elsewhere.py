@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from mqindex._native.index_file import IndexCore
 from mqindex.errors import BadMagicError, GeometryError
+from mqindex.files.few_threads import of_each
 from mqindex.files.remote import AT_ONCE, PAGE, RemoteFile, RemotePlace
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.index import geometry
@@ -66,8 +66,7 @@ def find_files(
     """The files of an index directory at a URL, oldest first; they have one geometry."""
     directory = RemotePlace.of(url, storage_options)
     names = _index_names(directory)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = list(pool.map(_opened, (directory / name for name in names)))
+    found = of_each(_opened, [directory / name for name in names], AT_ONCE)
     pair = _geometry([file for file, _ in found], [one for _, one in found], hash_slot_num, index_num)
     return [Elsewhere(file, pair, sidecars) for file, sidecars in found]
 
