@@ -331,11 +331,13 @@ IndexService.open("stuck://x")
 
 
 def test_an_interrupt_waits_for_no_request() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", NEVER_ENDS], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"asked\n"
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+    command, pipe = [sys.executable, "-c", NEVER_ENDS], subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"asked\n"
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert said.splitlines()[-1] == b"KeyboardInterrupt"
