@@ -13,7 +13,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from mqindex.errors import FileStateError, MQIndexError, TruncatedFileError
+from mqindex._words import plural
+from mqindex.errors import ClosedFileError, FileStateError, MQIndexError, TruncatedFileError
 from mqindex.files.few_threads import of_each
 from mqindex.files.mapped_file import MappedFile
 
@@ -24,7 +25,7 @@ AT_ONCE: Final = 16  # requests in flight, where the file system does not decide
 _GAP = 16  # pages that are read too, because one request more costs more
 _BLOCK = 8 << 20  # bytes of one request
 _GROUP = 64 << 20  # bytes that are held beside the file
-_VERSION = ("size", "ETag", "etag", "md5Hash", "generation", "LastModified", "last_modified", "mtime", "modified")
+_VERSION = ("ETag", "etag", "md5Hash", "generation", "LastModified", "last_modified", "mtime", "modified")
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class RemotePlace:
             found = self._fs.info(self.path)
         if found.get("type") == "directory":
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.url)
-        return tuple(str(found[key]) if key != "size" else found[key] for key in _VERSION if key in found)
+        return found.get("size"), *(str(found[key]) for key in _VERSION if key in found)
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """The bytes [start, stop) of each range; several are requested at a time."""
@@ -136,8 +137,12 @@ class RemoteFile(MappedFile):
         if size == 0:
             raise TruncatedFileError("the file is empty", path=place.url, expected="1 byte or more", got=0)
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-        self._memory = mmap.mmap(-1, size, flags=flags)
-        super().__init__(place.url, self._memory, False)
+        try:
+            memory = mmap.mmap(-1, size, flags=flags)
+        except (OSError, OverflowError, ValueError) as error:
+            raise OSError(errno.ENOMEM, f"no memory for its {plural(size, 'byte')}", place.url) from error
+        super().__init__(place.url, memory, False)
+        self._memory: mmap.mmap | None = memory
         self._place, self._unsure = place, False
         self.present = np.zeros(-(-size // PAGE), np.uint8)  # a byte for each page
 
@@ -177,6 +182,11 @@ class RemoteFile(MappedFile):
         """All of it is read: much of it will be."""
         self.populate()
 
+    def close(self) -> None:
+        """Release the memory: now, or at the end of a call that still uses it. May be called twice."""
+        super().close()
+        self._memory = None
+
     def _advise(self, advice: int | None, start: int = 0, length: int | None = None) -> None:
         """No disk is behind it."""
 
@@ -190,11 +200,14 @@ class RemoteFile(MappedFile):
                 yield at, min(at + _BLOCK, stop)
 
     def _fill(self, ranges: list[tuple[int, int]]) -> None:
+        memory = self._memory
+        if memory is None:
+            raise ClosedFileError("the file is closed", path=self.path)
         self._unsure = True
         while ranges:
             sizes = np.cumsum([stop - start for start, stop in ranges])
             some = max(int(np.searchsorted(sizes, _GROUP, "right")), 1)
             for (start, stop), data in zip(ranges[:some], self._place.read(ranges[:some]), strict=True):
-                self._memory[start:stop] = data
+                memory[start:stop] = data
                 self.present[start // PAGE : -(-stop // PAGE)] = 1
             ranges = ranges[some:]

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from mqindex.errors import (
     BadMagicError,
+    ClosedFileError,
     FileStateError,
     GeometryError,
     ReadOnlyFileError,
@@ -281,6 +283,35 @@ def test_what_fails_on_the_way_names_the_url(index: Path, waiting: type[Waiting]
             there.query_offsets("T", [f"k{n}" for n in range(500)])
         waiting.short = 0
         assert len(there.query_offsets("T", [f"k{n}" for n in range(500)]).values) > 500
+
+
+def test_a_closed_one_says_so_and_gives_its_memory_back(index: Path) -> None:
+    there = IndexService.open(url_of(index), hash_slot_num=SLOTS, index_num=ENTRIES)
+    file = there.files[0]
+    file.entries()
+    there.close()
+    there.close()
+    for call in (
+        file.entries,
+        file.slots,
+        lambda: file.select_phy_offset("T#k1"),
+        lambda: there.query_offset("T", "k"),
+    ):
+        with pytest.raises(ClosedFileError):
+            call()
+
+
+@pytest.mark.parametrize("size", [None, 1 << 62, 1 << 80, "5"])
+def test_a_length_that_is_none_is_refused(
+    waiting: type[Waiting], size: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def told(self: Waiting, path: str, **options: Any) -> dict[str, Any]:
+        return {"name": path, "size": size, "type": "file"}
+
+    monkeypatch.setattr(waiting, "_info", told)
+    with pytest.raises(OSError, match=r"no memory for its|does not say how long it is") as raised:
+        IndexFile.open("waiting://x/index/1")
+    assert raised.value.filename == "waiting://x/index/1"
 
 
 def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
