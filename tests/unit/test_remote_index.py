@@ -291,12 +291,8 @@ def test_a_closed_one_says_so_and_gives_its_memory_back(index: Path) -> None:
     file.entries()
     there.close()
     there.close()
-    for call in (
-        file.entries,
-        file.slots,
-        lambda: file.select_phy_offset("T#k1"),
-        lambda: there.query_offset("T", "k"),
-    ):
+    of_service = partial(there.query_offset, "T", "k")
+    for call in (file.entries, file.slots, partial(file.select_phy_offset, "T#k1"), of_service):
         with pytest.raises(ClosedFileError):
             call()
 
