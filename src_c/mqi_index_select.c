@@ -284,7 +284,7 @@ static int walk_singly(const mqi_index_file *f, const int32_t *key_hashes, const
     for (size_t i = 0; i < n; i++) {
         mqi_walk walk;
         int64_t found[RING];
-        mqi_index_walk_start(f, &walk, key_hashes[lanes[i].key], lanes[i].left, begin, end);
+        mqi_index_walk_from(f, &walk, lanes[i].cur, key_hashes[lanes[i].key], lanes[i].left, begin, end);
         while (walk.cur != 0) {
             size_t some = mqi_index_walk(f, &walk, found, RING);
             if (reserve_log(log, some) != MQI_OK) return MQI_NO_MEMORY;

@@ -105,5 +105,5 @@ cdef class SingleCalls:
 
     cdef inline object select(self, object key, int64_t max_num, int64_t begin, int64_t end):
         if self.elsewhere:
-            return self._select_elsewhere(key, max_num, begin, end)
+            return self._select_elsewhere(hash_of(key), max_num, begin, end)
         return self.core.select_phy_offset(key, max_num, begin, end)

@@ -12,6 +12,7 @@ from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.rocketmq import kinds as rocketmq_kinds
 from mqindex.cli.rocketmq.kinds import STORE
 from mqindex.cli.trouble import Trouble
+from mqindex.files.urls import name_of
 
 if TYPE_CHECKING:
     from mqindex.cli.options import BrokerOptions
@@ -52,8 +53,7 @@ def kind_elsewhere(url: str, forced: str | None) -> str:
     if forced not in (None, rocketmq_kinds.INDEX_FILE, rocketmq_kinds.INDEX_DIR):
         expected = _either((rocketmq_kinds.INDEX_DIR, rocketmq_kinds.INDEX_FILE))
         raise Trouble(f"{url} is elsewhere: expected {expected}, got --kind {forced}")
-    name = url.rstrip("/").rpartition("/")[2]
-    return forced or (rocketmq_kinds.INDEX_FILE if name.isdecimal() else rocketmq_kinds.INDEX_DIR)
+    return forced or (rocketmq_kinds.INDEX_FILE if name_of(url).isdecimal() else rocketmq_kinds.INDEX_DIR)
 
 
 def require_home(path: str, forced: str | None, *expected: str, options: BrokerOptions | None = None) -> str:

@@ -7,7 +7,7 @@ import re
 
 from mqindex.errors import ReadOnlyFileError
 
-__all__ = ["is_url", "refuse_writing"]
+__all__ = ["is_url", "name_of", "parts", "refuse_writing"]
 
 _URL = re.compile(r"[a-z][a-z0-9+.:-]*://", re.IGNORECASE)
 
@@ -19,6 +19,26 @@ def is_url(path: str | os.PathLike[str]) -> bool:
     (True, False, True)
     """
     return isinstance(path, str) and _URL.match(path) is not None and not os.path.lexists(path)
+
+
+def parts(url: str) -> tuple[str, str, str]:
+    """A chained URL, cut before and after the one that has the path.
+
+    >>> parts("zip://index::file:///x.zip"), parts("simplecache::https://host/index")
+    (('', 'zip://index', '::file:///x.zip'), ('simplecache::', 'https://host/index', ''))
+    """
+    links = url.split("::")
+    at = next((number for number, link in enumerate(links) if "://" in link), 0)
+    return "".join(link + "::" for link in links[:at]), links[at], "".join("::" + link for link in links[at + 1 :])
+
+
+def name_of(url: str) -> str:
+    """The last name of its path.
+
+    >>> name_of("https://host/index/20231114221320000?key=x"), name_of("zip://index::file:///x.zip")
+    ('20231114221320000', 'index')
+    """
+    return parts(url)[1].partition("?")[0].rstrip("/").rpartition("/")[2]
 
 
 def refuse_writing(url: str, writable: bool) -> None:

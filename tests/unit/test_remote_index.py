@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import random
+import shutil
 import signal
 import subprocess
 import sys
+import tarfile
+import threading
+import warnings
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import fsspec
 import numpy as np
@@ -26,7 +31,7 @@ from mqindex.errors import (
     ReadOnlyFileError,
     TruncatedFileError,
 )
-from mqindex.files.remote import RemotePlace
+from mqindex.files.remote import RemoteFile, RemotePlace
 from mqindex.rocketmq import IndexFile, IndexService, optimize
 
 SLOTS, ENTRIES, COUNT = 3000, 5000, 12_000
@@ -335,6 +340,207 @@ def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
         IndexFile.open(url)
     with pytest.raises(ImportError, match=r"s3://bucket/index needs a package that fsspec names: Install s3fs"):
         IndexService.open("s3://bucket/index")
+
+
+class Told(MemoryFileSystem):  # type: ignore[misc]
+    """fsspec's memory under another name; `info` and `ls` give `about` instead of what it knows."""
+
+    protocol = "told"
+    about: ClassVar[dict[str, Any]] = {}
+    forbidden = ""  # part of the paths that may not be read
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return str(MemoryFileSystem._strip_protocol(path.replace("told://", "memory://")))
+
+    def _allow(self, path: str) -> None:
+        if Told.forbidden and Told.forbidden in path:
+            raise PermissionError(path)
+
+    def info(self, path: str, **options: Any) -> dict[str, Any]:
+        self._allow(path)
+        found = MemoryFileSystem().info(path)
+        return {"name": path, "size": found["size"], "type": found["type"], **Told.about}
+
+    def ls(self, path: str, detail: bool = True, **options: Any) -> list[dict[str, Any]]:
+        found = MemoryFileSystem().ls(path, detail=True)
+        return [{"name": one["name"], "type": one["type"], **Told.about, "size": None} for one in found]
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **options: Any) -> bytes:
+        self._allow(path)
+        found: bytes = MemoryFileSystem().cat_file(path, start, end)
+        return found
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> type[Told]:
+    fsspec.register_implementation("told", Told, clobber=True)
+    for name, value in (("about", {}), ("forbidden", "")):
+        monkeypatch.setattr(Told, name, value)
+    return Told
+
+
+def open_told(url: str, **options: int) -> IndexService:
+    return IndexService.open(url.replace("memory:/", "told:/"), **(options or GIVEN))
+
+
+GIVEN = {"hash_slot_num": SLOTS, "index_num": ENTRIES}
+KEYS = [f"k{n}" for n in range(400)]
+
+
+def answers(place: str | Path, **options: Any) -> list[list[int]]:
+    with IndexService.open(place, **(options or GIVEN)) as service:
+        return service.query_offsets("T", KEYS).to_pylist()
+
+
+def test_a_file_system_whose_reads_share_a_place_is_read_by_one_at_a_time(index: Path, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "x.tar", "w") as tar:
+        tar.add(index.parent, "store")
+    expected = answers(index)
+    url = f"tar://store/index::file://{tmp_path}/x.tar"
+    for _ in range(5):
+        assert answers(url) == expected
+    with IndexService.open(url, **GIVEN) as service:
+        found: list[list[list[int]]] = []
+        ask = lambda: found.append(service.query_offsets("T", KEYS).to_pylist())  # noqa: E731
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert found == [expected] * 4
+
+
+def test_places_in_an_archive(index: Path, tmp_path: Path) -> None:
+    archive = shutil.make_archive(str(tmp_path / "x"), "zip", index.parent)
+    name = sorted(index.iterdir())[-1].name
+    assert answers(f"zip://index::file://{archive}") == answers(index)
+    with (
+        IndexFile.open(index / name, **GIVEN) as here,
+        IndexFile.open(f"zip://index/{name}::file://{archive}", **GIVEN) as there,
+    ):
+        assert (
+            there.select_phy_offsets(KEYS, topic="T").to_pylist()
+            == here.select_phy_offsets(KEYS, topic="T").to_pylist()
+        )
+    (tmp_path / "no.zip").write_bytes(b"no zip")
+    with pytest.raises(OSError, match="BadZipFile") as raised:
+        IndexService.open(f"zip://index::file://{tmp_path}/no.zip")
+    assert raised.value.filename == f"zip://index::file://{tmp_path}/no.zip"
+
+
+@pytest.mark.parametrize("word", ["Last-Modified", "LastModified", "etag", "ETag", "created", "Content-MD5"])
+def test_whatever_a_place_tells_of_a_file_shows_that_it_was_replaced(index: Path, told: type[Told], word: str) -> None:
+    told.about = {word: "then"}
+    with open_told(url_of(index)) as there:
+        told.about = {word: "now"}
+        with pytest.raises(FileStateError, match="the file was replaced while it was read"):
+            there.query_offsets("T", KEYS)
+
+
+def test_what_another_thread_reads_meanwhile_stays_in_doubt(tmp_path: Path, told: type[Told]) -> None:
+    path = next(make(tmp_path / "store", count=4000).iterdir())
+    file = RemoteFile(RemotePlace.of(f"{url_of(path.parent)}/{path.name}".replace("memory:/", "told:/")))
+    file.need([0])
+    version = file._place.version
+
+    def late() -> tuple[object, ...]:
+        before = version()
+        file.need([9])  # of another thread; the file was replaced by then
+        return before
+
+    file._place.version = late  # type: ignore[method-assign]
+    file.require_same()
+    file._place.version = lambda: ("another",)  # type: ignore[method-assign]
+    with pytest.raises(FileStateError):
+        file.require_same()
+
+
+def test_what_a_listing_says_of_files(index: Path, told: type[Told]) -> None:
+    """A link is of type "other" in a directory here; a page of names has no lengths, and links to sort it."""
+    expected, url = answers(index), url_of(index)
+    root = MemoryFileSystem()._strip_protocol(url)
+    MemoryFileSystem().pipe(f"{root}/?C=N;O=D", b"")
+    told.about = {"type": "other"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with open_told(url) as there:
+            assert there.query_offsets("T", KEYS).to_pylist() == expected
+    told.about = {}
+    MemoryFileSystem().makedirs(f"{root}/1")
+    MemoryFileSystem().pipe(f"{root}/99991231235959999", b"")
+    with pytest.warns(UserWarning, match="skipped, it is empty"), open_told(url) as there:
+        assert there.query_offsets("T", KEYS).to_pylist() == expected
+
+
+@pytest.mark.parametrize("forbidden", ["mqindex-index", ".filter"])
+def test_sidecars_that_may_not_be_read_are_done_without(index: Path, told: type[Told], forbidden: str) -> None:
+    told.forbidden = forbidden
+    with open_told(url_of(index)) as there:
+        assert there.query_offsets("T", KEYS).to_pylist() == answers(index)
+
+
+def test_a_damaged_file_does_not_refute_the_geometry_of_others(tmp_path: Path) -> None:
+    index = make(tmp_path / "store")
+    path = sorted(index.iterdir())[0]
+    data = path.read_bytes()
+    path.write_bytes(data[:-40_000] + bytes(40_000))
+    assert answers(url_of(index)) == answers(index)
+
+
+def test_entries_that_are_put_meanwhile_are_told(tmp_path: Path, told: type[Told]) -> None:
+    """Pages that were read before lack them; without an error older entries of the same slots would not be found."""
+    given = {"hash_slot_num": 500_000, "index_num": 20_000}  # no gap between pages is so short that it is read too
+
+    def put(start: int) -> None:
+        with IndexService.open(tmp_path / "index", **given, writable=True) as service:
+            service.build_index("T", [*KEYS] * 20, range(start, start + 8000), [START] * 8000)
+
+    put(0)
+    url = url_of(tmp_path / "index")
+    with open_told(url, **given) as there:
+        put(8000)
+        (path,) = (tmp_path / "index").iterdir()
+        MemoryFileSystem().pipe(f"{MemoryFileSystem._strip_protocol(url)}/{path.name}", path.read_bytes())
+        with pytest.raises(FileStateError, match="entries were put into the file while it was read"):
+            there.query_offsets("T", KEYS)
+
+
+def test_times_at_the_end_of_64_bits(tmp_path: Path) -> None:
+    path = tmp_path / "store" / "index" / "20231114221320000"
+    path.parent.mkdir(parents=True)
+    last = 2**63 - 10_000_000
+    with IndexFile.create(path, hash_slot_num=SLOTS, index_num=ENTRIES, end_timestamp=last) as file:
+        file.put_keys(KEYS * 10, range(4000), [last + n for n in range(4000)], topic="T")
+    optimize(path.parent, tmp_path / "out", **GIVEN)
+    assert answers(url_of(tmp_path / "out" / "index")) == answers(path.parent)
+
+
+def test_a_query_names_one_file() -> None:
+    url = "https://host/index/20231114221320000?key=x"
+    place = RemotePlace(url, url, None, nullcontext())
+    assert (place.name, place.parent) == ("20231114221320000", None)
+    with pytest.raises(ValueError, match="without a query"):
+        place / "name"
+
+
+def test_errors_that_are_returned_are_raised(
+    tmp_path: Path, waiting: type[Waiting], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As fsspec did until 2024.9 whatever `on_error` said."""
+    url = url_of(make(tmp_path / "store")).replace("memory:/", "waiting:/")
+    with IndexService.open(url, **GIVEN) as there:
+        for file in there.files:
+            fs = file._file._place._fs  # type: ignore[attr-defined]
+            monkeypatch.setattr(fs, "cat_ranges", lambda paths, *args, **options: [FileNotFoundError()] * len(paths))
+        with pytest.raises(FileNotFoundError) as raised:
+            there.query_offsets("T", KEYS)
+        assert str(raised.value.filename).startswith(url)
+
+
+def test_a_key_that_is_none_is_a_type_error(index: Path) -> None:
+    with IndexService.open(url_of(index), **GIVEN) as there, pytest.raises(TypeError, match="key"):
+        there.files[0].select_phy_offset(None)  # type: ignore[arg-type]
 
 
 NEVER_ENDS = """

@@ -127,7 +127,7 @@ def _open(path: str, kind: str, options: StoreArguments, unread: list[str]) -> I
 
     chosen = chosen_options(path, **options)
     if is_url(path):
-        with _open_elsewhere(path, kind, chosen.hash_slot_num, chosen.index_num) as elsewhere:
+        with _open_elsewhere(path, kind, chosen.hash_slot_num, chosen.index_num, unread) as elsewhere:
             yield elsewhere
         return
     if kind == INDEX_FILE:
@@ -146,16 +146,25 @@ def _open(path: str, kind: str, options: StoreArguments, unread: list[str]) -> I
             yield service
 
 
-def _open_elsewhere(url: str, kind: str, slots: int | None, entries: int | None) -> IndexFile | IndexService:
+def _open_elsewhere(
+    url: str, kind: str, slots: int | None, entries: int | None, unread: list[str]
+) -> IndexFile | IndexService:
     """The index at a URL; that of a store's root is the directory below it."""
     from mqindex.files.remote import RemotePlace
     from mqindex.rocketmq import IndexFile, IndexService
+    from mqindex.rocketmq.index.elsewhere import find_files
+
+    def tell(path: str, error: Exception) -> None:
+        unread.append(path)
+        say(f"{reason(error)}; its entries are missing from the answer")
 
     if kind == INDEX_FILE:
         return IndexFile.open(url, hash_slot_num=slots, index_num=entries)
     place = RemotePlace.of(url)
     place = place / "index" if "index" in place.names() else place
-    return IndexService.open(place.url, hash_slot_num=slots, index_num=entries)
+    found = find_files(place.url, slots, entries, None, tell)
+    files = [IndexFile.open_elsewhere(one) for one in found]
+    return IndexService(place.url, files, *found[0].geometry, False, contextlib.ExitStack())
 
 
 def _readable(

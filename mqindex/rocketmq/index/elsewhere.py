@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.index_file import IndexCore
-from mqindex.errors import BadMagicError, GeometryError
+from mqindex.errors import BadMagicError, FileStateError, GeometryError, MQIndexError
 from mqindex.files.few_threads import of_each
 from mqindex.files.remote import AT_ONCE, PAGE, RemoteFile, RemotePlace
 from mqindex.rocketmq import layout, store
@@ -47,9 +47,23 @@ class Elsewhere:
             self.file.need(missing, before=before)
             if heads is not None:  # the entries of a slot lie side by side, the next ones before these
                 before = min(2 * before + 1, _MOST_BEFORE)
+        if heads is None:
+            self._require_counted(core, hashes)
         found = core.select_hashes(hashes, max_num, begin, end, heads)
         self.file.require_same()
         return found
+
+    def _require_counted(self, core: IndexCore, hashes: npt.NDArray[np.int32]) -> None:
+        """`FileStateError` where a chain begins after the entries that the header counts, as it grows meanwhile."""
+        slots = np.frombuffer(memoryview(self.file.map), ">i4", self.geometry[0], INDEX_HEADER_SIZE)
+        count = core.header()[5]
+        if np.all(slots[hashes.astype(np.int64) % self.geometry[0]] < count):
+            return
+        if IndexHeader.from_bytes(self.file.read_again(0, INDEX_HEADER_SIZE)).index_count != count:
+            raise FileStateError(
+                "entries were put into the file while it was read", path=self.file.path,
+                hint="open it again; what a broker fills is read where it is",
+            )  # fmt: skip
 
 
 def find_file(
@@ -61,14 +75,36 @@ def find_file(
 
 
 def find_files(
-    url: str, hash_slot_num: int | None, index_num: int | None, storage_options: Mapping[str, Any] | None
+    url: str,
+    hash_slot_num: int | None,
+    index_num: int | None,
+    storage_options: Mapping[str, Any] | None,
+    tell: Callable[[str, Exception], None] | None = None,
 ) -> list[Elsewhere]:
-    """The files of an index directory at a URL, oldest first; they have one geometry."""
+    """The files of an index directory at a URL, oldest first; they have one geometry.
+
+    tell : called with the URL and the error of each file that is left out; None: the error is raised
+    """
     directory = RemotePlace.of(url, storage_options)
-    names = _index_names(directory)
-    found = of_each(_opened, [directory / name for name in names], AT_ONCE)
-    pair = _geometry([file for file, _ in found], [one for _, one in found], hash_slot_num, index_num)
-    return [Elsewhere(file, pair, sidecars) for file, sidecars in found]
+    places = _index_places(directory)
+    found = of_each(lambda place: _opened_or_error(place, tell), places, AT_ONCE)
+    read = [one for one in found if one is not None]
+    if not read:
+        raise FileStateError("no index file there can be read", path=directory.url)
+    pair = _geometry([file for file, _ in read], [one for _, one in read], hash_slot_num, index_num)
+    return [Elsewhere(file, pair, sidecars) for file, sidecars in read]
+
+
+def _opened_or_error(
+    place: RemotePlace, tell: Callable[[str, Exception], None] | None
+) -> tuple[RemoteFile, RemoteSidecars | None] | None:
+    try:
+        return _opened(place)
+    except (MQIndexError, OSError) as error:
+        if tell is None:
+            raise
+        tell(place.url, error)
+        return None
 
 
 def _opened(place: RemotePlace) -> tuple[RemoteFile, RemoteSidecars | None]:
@@ -77,29 +113,26 @@ def _opened(place: RemotePlace) -> tuple[RemoteFile, RemoteSidecars | None]:
     return file, find_remote_sidecars(file, place)
 
 
-def _index_names(directory: RemotePlace) -> list[str]:
+def _index_places(directory: RemotePlace) -> list[RemotePlace]:
     listed = directory.names()
-    names = [name for name in listed if store.is_number(name)]
+    names = [name for name, length in listed.items() if store.is_number(name) and length != -1]
     if not names and "index" in listed:
-        raise BadMagicError(
-            "not an index directory",
-            path=directory.url,
-            got="a store's root",
-            hint=f"its index is {directory.url}/index",
-        )
+        hint = f"its index is {(directory / 'index').url}"
+        raise BadMagicError("not an index directory", path=directory.url, got="a store's root", hint=hint)
     if names and all(len(name) == _LOG_DIGITS for name in names):
         raise BadMagicError("not an index directory", path=directory.url, got="files of a commit log or a queue")
     for name in listed:
-        if name not in names:
-            warnings.warn(f"skipped, its name is not a number: {directory.url}/{name}", stacklevel=4)
-    if names and not listed[names[-1]]:
-        warnings.warn(f"skipped, it is empty: {directory.url}/{names.pop()}", stacklevel=4)
-    if not names:
+        if not store.is_number(name):
+            warnings.warn(f"skipped, its name is not a number: {(directory / name).url}", stacklevel=4)
+    places = [directory / name for name in names]
+    if places and (listed[names[-1]] == 0 or places[-1].version()[0] == 0):
+        warnings.warn(f"skipped, it is empty; a broker that is about to fill it? {places.pop().url}", stacklevel=4)
+    if not places:
+        got = ", ".join(listed) or "nothing"
         raise BadMagicError(
-            "no index file is there", path=directory.url, expected="files whose names are numbers",
-            got=", ".join(listed) or "nothing",
-        )  # fmt: skip
-    return names
+            "no index file is there", path=directory.url, expected="files whose names are numbers", got=got
+        )
+    return places
 
 
 def _geometry(
@@ -123,16 +156,16 @@ def _geometry(
         )  # fmt: skip
     for file, own in zip(files, sidecars, strict=True):
         geometry.require_size(file.path, file.size, pair)
-        if own is None and not _looks_like(file, pair):
-            raise GeometryError(
-                "the newest entries of the index file are of another geometry", path=file.path, got=pair,
-                hint="pass the hash_slot_num= and index_num= (--hash-slot-num, --index-num) that the broker had",
-            )  # fmt: skip
         if own is not None and own.geometry != pair:
             raise GeometryError(
                 "the index file has another geometry", path=file.path, expected=own.geometry, got=pair,
                 hint="leave the geometry out: the fence beside the file knows it",
             )  # fmt: skip
+    if not any(one is not None or _looks_like(file, pair) for file, one in zip(files, sidecars, strict=True)):
+        raise GeometryError(
+            "the newest entries of the index files are of another geometry", path=files[0].path, got=pair,
+            hint="pass the hash_slot_num= and index_num= (--hash-slot-num, --index-num) that the broker had",
+        )  # fmt: skip
     return pair
 
 

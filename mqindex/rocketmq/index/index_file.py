@@ -357,9 +357,9 @@ class IndexFile(SingleCalls, Closable):
             self._space.populate()
         return self._core.select_hashes(hashes, max_num, begin, end, heads)
 
-    def _select_elsewhere(self, key: str, max_num: int, begin: int, end: int) -> npt.NDArray[np.int64]:
+    def _select_elsewhere(self, key_hash: int, max_num: int, begin: int, end: int) -> npt.NDArray[np.int64]:
         """`SingleCalls` calls it for a file elsewhere."""
-        return self.select_hashes(key_batch([key]).hashes(), max_num, begin=begin, end=end)[0]
+        return self.select_hashes(np.array([key_hash], np.int32), max_num, begin=begin, end=end)[0]
 
     @property
     def header(self) -> IndexHeader:

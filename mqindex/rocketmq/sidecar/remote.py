@@ -63,7 +63,7 @@ class RemoteSidecars:
         self._asked += len(hashes)
         keys, bytes_of_filter = self._keys, self._header.covered  # a little more than one for each entry
         if keys is not None and self._asked * _REQUEST >= bytes_of_filter:
-            with contextlib.suppress(MQIndexError, FileNotFoundError):  # without it all keys may be there
+            with contextlib.suppress(MQIndexError, OSError):  # without it all keys may be there
                 file = _whole(keys)
                 header = sidecar_header(file, MAGIC_FILTER)
                 require_pair(file, self._header, header)
@@ -88,10 +88,14 @@ class RemoteSidecars:
 
 def find_remote_sidecars(index: RemoteFile, place: RemotePlace) -> RemoteSidecars | None:
     """The sidecars of the index file at `place`; None: there are none, and look-ups read its slots."""
-    fence, keys = (place.parent.parent / DIRECTORY / (place.name + suffix) for suffix in SUFFIXES)
+    directory = place.parent
+    root = None if directory is None else directory.parent
+    if root is None:
+        return None
+    fence, keys = (root / DIRECTORY / (place.name + suffix) for suffix in SUFFIXES)
     try:
         return RemoteSidecars(index, fence, keys)
-    except (MQIndexError, FileNotFoundError):
+    except (MQIndexError, OSError):  # a place may say anything of a name that it does not have
         return None
 
 
