@@ -353,12 +353,14 @@ cdef class IndexEntries:
         """
         import numpy as np
 
-        cdef Pinned wanted = integers(hashes, sizeof(int32_t)), there = Pinned(present), per_key = None, known = None, found
+        cdef Pinned wanted = integers(hashes, sizeof(int32_t)), there = Pinned(present), found
+        cdef Pinned per_key = None, known = None
         cdef const int32_t* first = NULL
         cdef const int32_t* limit = NULL
         cdef int64_t max_num = 0
         cdef size_t missing
-        if there.n != (self.view.len + MQI_INDEX_PAGE - 1) // MQI_INDEX_PAGE or (<const uint8_t*> there.view.buf)[0] == 0:
+        cdef size_t pages_of_file = (self.view.len + MQI_INDEX_PAGE - 1) // MQI_INDEX_PAGE
+        if there.n != pages_of_file or (<const uint8_t*> there.view.buf)[0] == 0:
             raise ValueError("present: expected a byte for each page, that of the first set")
         if heads is not None:
             known = integers(heads, sizeof(int32_t))

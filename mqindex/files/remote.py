@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import mmap
 import os
 import threading
@@ -56,7 +57,7 @@ class RemotePlace:
         OSError : its file system cannot be reached
         """
         try:
-            import fsspec
+            fsspec: Any = importlib.import_module("fsspec")
         except ImportError as error:
             raise ImportError(f"{url} needs fsspec: pip install 'mqindex[remote]'") from error
         for link in url.split("::"):
