@@ -8,6 +8,7 @@ runs, which `mqindex.files.output_place.require_new` looks at.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -16,18 +17,11 @@ from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.kinds import KINDS, kind_of
 from mqindex.cli.rocketmq import kinds as rocketmq_kinds
 from mqindex.cli.trouble import Trouble
-from mqindex.files.whereabouts import lies_in, upwards
+from mqindex.files.whereabouts import around, upwards
+from mqindex.rocketmq.store import COMMON_NAMES, OWN_NAMES, QUEUES, is_part
 
 __all__ = ["appearing", "require_no_broker_file", "require_outside"]
 
-_LOG, _QUEUES, _INDEX = "commitlog", {"consumequeue", "consumequeue_ext", "batchconsumequeue"}, "index"
-# Names in a store's root: those that no other program gives, and those that may be anybody's.
-_OWN: Final = {_LOG, *_QUEUES, "consumequeue_rocksdb", "rocksdbstore", "timerwheel", "timerlog", "epochFileCheckpoint"}
-_COMMON: Final = {
-    _INDEX, "config", "checkpoint", "lock", "abort", "abort.bak", "compaction", "transaction", "brokerIdentity",
-    "tiered_index_file",
-}  # fmt: skip
-_BEGINNINGS: Final = ("dledger-", "mqindex-backup-")
 _LOCKS: Final = ("lock", ".lock")
 _BUILT: Final = (".index", ".timeindex", ".txnindex")  # what a partition's directory has that `rebuild` made
 _LOG_DIGITS, _INDEX_DIGITS = 20, 17
@@ -36,12 +30,24 @@ _MOST_LINKS: Final = 40  # as the system follows
 
 def require_outside(out: str, home: str | None = None) -> None:
     """Refuse a place that is a broker's, or in one, or in `home` or at it."""
+    own = [] if home is None else _places(home)
     for way in _ways(out):
-        if home is not None and lies_in(way, home):
-            raise Trouble(f"{out}: expected a place outside of {home}, where brokers may stumble over it")
+        if (found := around(way, own)) is not None:
+            raise Trouble(f"{out}: expected a place outside of {found}, where brokers may stumble over it")
         for place in upwards(way):
             if (whose := _whose(place, above=place != way)) is not None:
                 raise Trouble(f"{out}: expected a place outside of {place}: it is {whose}, whose broker reads it")
+
+
+def _places(home: str) -> list[str]:
+    """`home`, of either broker's, and wherever its parts are: links may lead to other disks."""
+    from mqindex.kafka.partition import survey
+    from mqindex.rocketmq import store
+
+    found = [home, *store.places_of(home)]
+    with contextlib.suppress(OSError):  # not there, or not to be listed
+        found += survey.places_of(home)
+    return found
 
 
 def _ways(path: str) -> list[str]:
@@ -61,7 +67,7 @@ def _whose(place: str, *, above: bool) -> str | None:
     from mqindex.kafka.partition.partition_files import is_partition, list_partitions, partition_name
 
     root, name = os.path.split(place)
-    if (name in _OWN or name in _COMMON or name.startswith(_BEGINNINGS)) and _is_root(root):
+    if is_part(name) and _is_root(root):
         return "a part of a store"
     names = _names(place)
     try:
@@ -85,14 +91,14 @@ def _is_root(directory: str) -> bool:
     A directory that is called `index`, or an empty one called `commitlog`, may be anybody's.
     """
     names = _names(directory)
-    known = names & (_OWN | _COMMON)
+    known = names & (OWN_NAMES | COMMON_NAMES)
     return (
-        (len(known) > 1 and not known.isdisjoint(_OWN))
+        (len(known) > 1 and not known.isdisjoint(OWN_NAMES))
         or {"checkpoint", "lock"} <= known
-        or any(map(_is_log_name, _names(os.path.join(directory, _LOG))))
-        or any(one.isdecimal() and len(one) == _INDEX_DIGITS for one in _names(os.path.join(directory, _INDEX)))
+        or any(map(_is_log_name, _names(os.path.join(directory, "commitlog"))))
+        or any(one.isdecimal() and len(one) == _INDEX_DIGITS for one in _names(os.path.join(directory, "index")))
         or any(
-            one.isdecimal() for queues in names.intersection(_QUEUES) for one in _ids(os.path.join(directory, queues))
+            one.isdecimal() for queues in names.intersection(QUEUES) for one in _ids(os.path.join(directory, queues))
         )
     )
 

@@ -10,7 +10,7 @@ from mqindex.errors import FileStateError, OutputExistsError
 from mqindex.files import disk, lock
 from mqindex.files.probe import file_system
 from mqindex.files.staging import home_of, scratch
-from mqindex.files.whereabouts import lies_in
+from mqindex.files.whereabouts import around, lies_in
 
 __all__ = ["require_apart", "require_new"]
 
@@ -72,6 +72,9 @@ def require_apart(out: str, places: Iterable[str], whose: str, *, home: str | No
 
     It may be in `home`, but not be `home` or above it: what is replaced would go to a backup.
     """
-    for place in places if home is None else (*places, home):
-        if lies_in(place, out) or (lies_in(out, place) and place != home):
-            raise ValueError(f"out: expected a place of its own, got {out}, where {whose} {place}")
+    apart = list(places)
+    place = around(out, apart)
+    if place is None:
+        place = next((one for one in (*apart, *([] if home is None else [home])) if lies_in(one, out)), None)
+    if place is not None:
+        raise ValueError(f"out: expected a place of its own, got {out}, where {whose} {place}")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mqindex.files import disk
 
-__all__ = ["lies_in", "upwards"]
+__all__ = ["around", "lies_in", "upwards"]
 
 
 def lies_in(path: str, directory: str) -> bool:
@@ -15,12 +15,24 @@ def lies_in(path: str, directory: str) -> bool:
 
     Neither need exist.
     """
-    home, there = os.path.realpath(directory), disk.status(directory)
-    return any(
-        above == home or (there is not None and (found := disk.status(above)) and os.path.samestat(there, found))
-        for way in (os.path.abspath(path), os.path.realpath(path))
-        for above in upwards(way)
-    )
+    return around(path, [directory]) is not None
+
+
+def around(path: str, directories: Iterable[str]) -> str | None:
+    """The first of some directories in which a path lies, as of `lies_in`; None: in none of them.
+
+    One that is there is known by its device and inode, which links and mounts share; another one by its name.
+    """
+    ways = {above for way in (os.path.abspath(path), os.path.realpath(path)) for above in upwards(way)}
+    known = {(found.st_dev, found.st_ino) for above in ways if (found := disk.status(above)) is not None}
+    for directory in directories:
+        try:
+            found = disk.status(directory)
+        except OSError:  # it may not be looked at
+            found = None
+        if os.path.realpath(directory) in ways if found is None else (found.st_dev, found.st_ino) in known:
+            return directory
+    return None
 
 
 def upwards(path: str) -> Iterator[str]:

@@ -19,7 +19,7 @@ from mqindex.kafka.checks.diagnosis import replay
 from mqindex.kafka.index.transaction_index import aborted_bytes
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.options import PartitionArguments, partition_options
-from mqindex.kafka.partition.survey import Order, Partition, Survey, gone, start_report, survey
+from mqindex.kafka.partition.survey import Order, Partition, Survey, gone, places_of, start_report, survey
 from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space
 from mqindex.report import RebuildReport
 
@@ -118,9 +118,7 @@ def rebuild(
 def _begin(begin: _Begin) -> tuple[Survey, str]:
     """Everything that may be refused is refused here, before the first byte is written; also says the space needed."""
     found, out = survey(begin.order), begin.out
-    of_a_log_dir = any(partition.clean is not None for partition in found.partitions)
-    places = [found.root, found.log_dir] if of_a_log_dir else [found.root]
-    output_place.require_apart(out, places, "the segments have")
+    output_place.require_apart(out, places_of(found.root), "the segments have")
     output_place.require_new(out, overwrite=begin.overwrite)
     parent, needed = (
         os.path.dirname(out),

@@ -34,7 +34,6 @@ from mqindex.rocketmq.wrong_place import refuse_other_place
 
 __all__ = ["optimize"]
 
-_OF_STORE = ("commitlog", "consumequeue", "consumequeue_ext", "config")
 _SIDE_BITS = 10  # of sidecars for an entry, all of other keys
 _HUGE_FROM = 100_000  # entries; below, huge pages cost more than they give
 
@@ -244,10 +243,10 @@ def _require_in_place(order: _Order, own: geometry.Geometry, new: geometry.Geome
 
 def _require_elsewhere(order: _Order, directory: str) -> None:
     real = os.path.realpath(directory)
-    beside = os.path.dirname(real)
     alone = os.path.basename(real) != "index" and not disk.is_directory(order.index)  # a copy, with anything beside it
-    places = (order.index if alone else directory, *(os.path.join(beside, name) for name in _OF_STORE))
-    output_place.require_apart(order.out, places, "the store of the index has")
+    roots = dict.fromkeys(map(os.path.dirname, (directory, real)))  # two, where the index is a link to another disk
+    parts = [place for root in roots if stores.is_left_of_store(root) for place in stores.places_of(root)]
+    output_place.require_apart(order.out, [order.index if alone else directory, *parts], "the store of the index has")
     output_place.require_new(order.out, overwrite=order.overwrite)
 
 

@@ -201,11 +201,8 @@ def _moves(queue: BuiltQueue) -> list[tuple[str, str]]:
 def _begin(order: _Order) -> tuple[Survey, str]:
     """Everything that may be refused is refused here, before the first byte is written; also says the space needed."""
     stores.require_store(order.options.root)
-    options = order.options
-    queues = (options.consume_queue, options.consume_queue_ext_directory)
-    output_place.require_apart(
-        order.out, (options.index, *queues, *options.commitlog), "the store has", home=options.root
-    )
+    root = order.options.root
+    output_place.require_apart(order.out, stores.places_of(root, order.options.commitlog), "the store has", home=root)
     output_place.require_new(order.out, overwrite=order.overwrite)
     found, needed = read_again(lambda: _look(order))
     parent = os.path.dirname(order.out)

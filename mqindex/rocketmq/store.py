@@ -1,16 +1,20 @@
-"""A store's directory: what marks it, and the lock that a running broker holds."""
+"""A store's directory: what marks it, what brokers have in it, and the lock that a running broker holds."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Final
 
 from mqindex.errors import BadMagicError, StoreInUseError
 from mqindex.files import disk, lock
 
 __all__ = [
+    "COMMON_NAMES",
+    "OWN_NAMES",
+    "QUEUES",
     "are_queues",
     "file_size",
     "hold_lock",
@@ -18,7 +22,9 @@ __all__ = [
     "index_directories",
     "index_paths",
     "is_left_of_store",
+    "is_part",
     "names_in",
+    "places_of",
     "require_parts",
     "require_store",
     "strangers",
@@ -26,6 +32,16 @@ __all__ = [
     "was_unclean",
 ]
 
+QUEUES: Final = ("consumequeue", "consumequeue_ext", "batchconsumequeue")
+# Names in a store's root: those that no other program gives, and those that may be anybody's.
+OWN_NAMES: Final = {
+    "commitlog", *QUEUES, "consumequeue_rocksdb", "rocksdbstore", "timerwheel", "timerlog", "epochFileCheckpoint",
+}  # fmt: skip
+COMMON_NAMES: Final = {
+    "index", "config", "checkpoint", "lock", "abort", "abort.bak", "compaction", "transaction", "brokerIdentity",
+    "tiered_index_file",
+}  # fmt: skip
+_BEGINNINGS: Final = ("dledger-", "mqindex-backup-")
 _PARTS = (
     "commitlog", "consumequeue", "index", "checkpoint", "abort", "abort.bak", "consumequeue_ext", "batchconsumequeue",
     "consumequeue_rocksdb", "rocksdbstore", "timerwheel", "timerlog",
@@ -33,6 +49,35 @@ _PARTS = (
 )  # fmt: skip
 _STORE_HAS = "a directory with commitlog/, consumequeue/, index/, checkpoint"
 _LOG_ELSEWHERE = "if the log is elsewhere, give commitlog= (--commitlog)"
+
+
+def is_part(name: str) -> bool:
+    """Whether a name in a store's root is one that brokers give there, or a backup's; every other one is free."""
+    return name in OWN_NAMES or name in COMMON_NAMES or name.startswith(_BEGINNINGS)
+
+
+def places_of(root: str, logs: Iterable[str] = ()) -> list[str]:
+    """Where a store's files are: every part of its root, there or not, and its topics and queues that are links.
+
+    Any of them may lead to another disk: `mqindex.files.whereabouts` finds out what is in one.
+
+    logs : the directories of its commit log, which may be in any place.
+    """
+    there: list[str] = []
+    with suppress(OSError):  # it may not be listed
+        there = [name for name in names_in(root) if is_part(name)]
+    parts = [os.path.join(root, name) for name in sorted({*OWN_NAMES, *COMMON_NAMES, *there})]
+    return [*logs, *parts, *(link for name in QUEUES for link in _links(os.path.join(root, name), 1))]
+
+
+def _links(directory: str, depth: int) -> Iterator[str]:
+    """The links in a directory, and in those that are so many levels below it."""
+    with suppress(OSError), os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_symlink():
+                yield entry.path
+            if depth and entry.is_dir():
+                yield from _links(entry.path, depth - 1)
 
 
 def strangers(directory: str, digits: int | None = None) -> list[str]:

@@ -144,10 +144,10 @@ def test_a_second_follower_is_refused(store: GrowingStore, conf: Path, tmp_path:
 @pytest.mark.parametrize(
     ("out", "words"),
     [
-        ("store/beside", "expected a place outside of the store"),
-        ("store", "expected a place outside of the store"),
+        ("store/beside", "expected a place of its own"),
+        ("store", "expected a place of its own"),
         ("store/commitlog/x", "expected a place outside of"),
-        ("", "expected a place outside of the store"),
+        ("", "expected a place of its own"),
         ("full", "holds something else"),
         ("nowhere/out", "No such file or directory"),
     ],

@@ -137,12 +137,73 @@ def test_parts_that_are_links_are_parts(shell: Shell, basic: Store, others: Path
     assert tree(disk) == before
 
 
+SPREAD = {"index": "a", "consumequeue/BBTopic/0": "b", "consumequeue/BBTopic": "c", "consumequeue": "d", "config": "e"}
+
+
+@pytest.fixture
+def spread(basic: Store, tmp_path: Path) -> Path:
+    """The disk to which parts of a store are links; no name there shows what it is."""
+    disk = tmp_path / "disk"
+    (disk / "free").mkdir(parents=True)
+    for part, name in SPREAD.items():
+        (basic.root / part).rename(disk / name)
+        (basic.root / part).symlink_to(disk / name)
+    return disk
+
+
+@pytest.mark.parametrize("name", SPREAD.values())
+def test_where_a_link_of_the_store_leads_is_no_free_place(shell: Shell, basic: Store, spread: Path, name: str) -> None:
+    """Bodies and pages went among the index files, and the queues or the config were moved to a backup."""
+    before = tree(spread)
+    for command in (["message", basic.root, "0"], ["report", basic.root]):
+        done = shell(*command, "--out", spread / name / f"{9999:020d}")
+        assert (done.status, "expected a place outside of" in done.err) == (2, True)
+    for command in (["rebuild", basic.root], ["optimize", basic.root], ["optimize", basic.root / "index"]):
+        for out in (spread / name, spread / name / "new", spread):
+            done = shell(*command, "--out", out, "--force")
+            assert (done.status, "expected a place of its own" in done.err) == (2, True)
+    assert tree(spread) == before
+
+
+def test_beside_what_a_store_links_to_is_free(shell: Shell, basic: Store, spread: Path) -> None:
+    for command in (["message", basic.root, "0"], ["report", basic.root]):
+        assert shell(*command, "--out", spread / "free" / command[0]).status == 0
+    for command in ("rebuild", "optimize"):
+        assert [
+            shell(command, basic.root, "--out", spread / command, *force).status for force in ([], ["--force"])
+        ] == [0, 0]
+
+
+def test_where_a_partition_of_the_log_dir_is_a_link_to_is_no_free_place(
+    shell: Shell, others: Path, tmp_path: Path
+) -> None:
+    log_dir, part = tmp_path / "log-dir", tmp_path / "part"
+    log_dir.mkdir()
+    (others / "orders-0").rename(part)
+    for name in ("orders-0", "other-1"):
+        (log_dir / name).symlink_to(part)
+    (log_dir / "meta.properties").touch()
+    before = tree(tmp_path)
+    for path in (log_dir, log_dir / "orders-0"):
+        done = shell("report", path, "--out", part / "page.html")
+        assert (done.status, "expected a place outside of" in done.err) == (2, True)
+        done = shell("rebuild", path, "--out", part, "--force")
+        assert done.status == 2
+    assert tree(tmp_path) == before
+    assert shell("report", log_dir, "--out", tmp_path / "page.html").status in (0, 1)
+    assert (tmp_path / "page.html").is_file()
+
+
 @pytest.mark.skipif(not mountable(), reason="no directory may be mounted here; links into a store are tested anyway")
 @pytest.mark.parametrize(
     "line",
     [
         ["message", "0", "--out", "mount/body"],
         ["report", "--out", "mount/page"],
+        ["message", "0", "--out", "part/99"],
+        ["report", "--out", "part/99"],
+        ["rebuild", "--out", "part/new"],
+        ["follow", "--out", "part/new"],
         ["rebuild", "--out", "mount/commitlog", "--force"],
         ["rebuild", "--out", "mount", "--force"],
         ["optimize", "--out", "mount", "--force"],
@@ -152,8 +213,9 @@ def test_parts_that_are_links_are_parts(shell: Shell, basic: Store, others: Path
 def test_another_mount_of_the_store_is_the_store(basic: Store, tmp_path: Path, line: list[str]) -> None:
     """Its commit log was moved to a backup, under its second name, when it had been read."""
     (tmp_path / "mount").mkdir()
+    (tmp_path / "part").mkdir()
     before = basic.contents()
-    mount = f'mount --bind {basic.root} mount && exec "$@"'
+    mount = f'mount --bind {basic.root} mount && mount --bind {basic.root}/index part && exec "$@"'
     call = ["unshare", "-Urm", "sh", "-c", mount, "sh", *COMMAND, line[0], basic.root, *line[1:]]
     paths = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(

@@ -249,7 +249,7 @@ def test_nothing_in_the_store_is_touched(store: GrowingStore, out: Path) -> None
 @pytest.mark.parametrize("where", ["store", "store/beside", "store/commitlog/beside", "."])
 def test_a_place_in_the_store_is_refused(store: GrowingStore, tmp_path: Path, where: str) -> None:
     store.write(1)
-    with pytest.raises(ValueError, match="outside of the store"):
+    with pytest.raises(ValueError, match="out: expected a place of its own"):
         once(store, tmp_path / where)
 
 
@@ -257,8 +257,18 @@ def test_a_link_into_the_store_is_refused(store: GrowingStore, tmp_path: Path) -
     store.write(1)
     (store.root / "inner").mkdir()
     (tmp_path / "link").symlink_to(store.root / "inner")
-    with pytest.raises(ValueError, match="outside of the store"):
+    with pytest.raises(ValueError, match="out: expected a place of its own"):
         once(store, tmp_path / "link")
+
+
+def test_where_a_part_of_the_store_is_a_link_to_is_refused(store: GrowingStore, tmp_path: Path) -> None:
+    """The broker found a directory among its index files."""
+    store.write(1)
+    (tmp_path / "disk").mkdir()
+    (store.root / "index").symlink_to(tmp_path / "disk")
+    with pytest.raises(ValueError, match="out: expected a place of its own"):
+        once(store, tmp_path / "disk" / "new")
+    assert list((tmp_path / "disk").iterdir()) == []
 
 
 def test_a_place_that_holds_something_else_is_refused(store: GrowingStore, out: Path) -> None:

@@ -22,6 +22,7 @@ from mqindex.kafka.partition.partition_files import (
     PartitionFiles,
     SegmentFiles,
     is_partition,
+    list_partitions,
     log_dir_of,
     partitions_of,
     while_files_go,
@@ -35,6 +36,7 @@ __all__ = [
     "Survey",
     "gone",
     "partitions_at",
+    "places_of",
     "start_report",
     "survey",
     "surveyed_partition",
@@ -156,6 +158,17 @@ def was_clean(log_dir: str) -> bool | None:
     if disk.is_there(os.path.join(log_dir, _CLEAN)):
         return True
     return False if any(disk.is_there(os.path.join(log_dir, name)) for name in _OF_A_LOG_DIR) else None
+
+
+def places_of(directory: str) -> list[str]:
+    """Where the files of a partition, or of a log dir, are: itself, a partition's log dir, and each partition in them.
+
+    Any of them may lead to another disk: `mqindex.files.whereabouts` finds out what is in one.
+    """
+    root = os.path.abspath(directory)
+    log_dir = log_dir_of(root)
+    homes = [root] if was_clean(log_dir) is None else list(dict.fromkeys((root, log_dir)))
+    return [*homes, *(one.path for home in homes for one in list_partitions(home))]
 
 
 def surveyed_partition(path: str, files: PartitionFiles, clean: bool | None, start: int) -> Partition:

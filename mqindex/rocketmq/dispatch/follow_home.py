@@ -10,8 +10,8 @@ from typing import Any
 
 from mqindex.errors import BadMagicError, OutputExistsError
 from mqindex.files import disk
+from mqindex.files.output_place import require_apart
 from mqindex.files.regular import reading_text
-from mqindex.files.whereabouts import lies_in
 from mqindex.files.whole_file import have_file, replace_content
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.unknown import unknown_settings
@@ -140,9 +140,7 @@ def _of_first_run(name: str) -> bool:
 
 def _require_apart(options: StoreOptions, out: str) -> None:
     """Refuse an output inside the store: nothing is ever written into the store that is followed."""
-    for place in (options.root, *options.commitlog):
-        if lies_in(out, place) or lies_in(place, out):
-            raise ValueError(f"out: expected a place outside of the store, got {out}, where the store has {place}")
+    require_apart(out, [options.root, *stores.places_of(options.root, options.commitlog)], "the store has")
 
 
 def _require_same(home: FollowHome, options: StoreOptions) -> None:
