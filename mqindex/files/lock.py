@@ -33,7 +33,8 @@ __all__ = [
 ]
 
 _LOCKS = ("lock", ".lock")  # of a store, of a log dir
-_ABOVE, _BELOW = 3, 2  # from a queue to its store's root there are three; a directory of stores has them in it
+_ABOVE = 3  # directories from a queue to its store's root
+_MOST_BELOW = 1_000_000  # directories that are looked through for a store in one that is to be moved
 State = Literal["held", "free", "absent", "unreadable"]
 
 
@@ -119,7 +120,8 @@ def hold(path: str, *, create: bool = True) -> Iterator[None]:
 def require_unused(directory: str) -> None:
     """Raise unless no broker holds a directory that is to be moved, or one that it is a part of, or one in it.
 
-    Both brokers' locks count, whoever asks. None is taken: one that starts after this is not kept out.
+    Both brokers' locks count, whoever asks. None is taken: one that starts after this is not kept out. What cannot be
+    looked through, or has too many directories for that, is a `FileStateError`.
     """
     for path in _locks_around(directory):
         found = state(path)
@@ -135,16 +137,37 @@ def _locks_around(directory: str) -> Iterator[str]:
     for way in dict.fromkeys((os.path.abspath(directory), os.path.realpath(directory))):
         for place in itertools.islice(upwards(way), _ABOVE + 1):
             yield from (path for name in _LOCKS if os.path.isfile(path := os.path.join(place, name)))
-    yield from _locks_below(os.path.realpath(directory), _BELOW)
+    yield from _locks_below(os.path.realpath(directory))
 
 
-def _locks_below(directory: str, depth: int) -> Iterator[str]:
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            if entry.name in _LOCKS and entry.is_file():
-                yield entry.path
-            elif depth and entry.is_dir(follow_symlinks=False):
-                yield from _locks_below(entry.path, depth - 1)
+def _locks_below(root: str) -> Iterator[str]:
+    """The lock files in a directory and, however deep, below it; links lead out of it."""
+    waiting = [root]
+    for _ in range(_MOST_BELOW):
+        if not waiting:
+            return
+        directory = waiting.pop()
+        try:
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    if entry.name in _LOCKS and entry.is_file():
+                        yield entry.path
+                    elif entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+        except PermissionError as error:
+            raise _not_looked_through(directory, error.strerror) from error
+        except FileNotFoundError:  # removed meanwhile
+            continue
+    if waiting:
+        raise _not_looked_through(root, f"more than {_MOST_BELOW:,} directories")
+
+
+def _not_looked_through(directory: str, got: str | None) -> FileStateError:
+    what, hint = (
+        "it cannot be seen whether a broker has a store in this directory",
+        "choose another place for the result",
+    )
+    return FileStateError(f"{what}, so that it is not moved", path=directory, got=got, hint=hint)
 
 
 def _require(locked: bool | None, path: str, refused: str, end: str) -> None:

@@ -91,6 +91,45 @@ def test_a_dangling_link_is_not_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["lock", ".lock"])
+def test_a_directory_in_which_a_broker_has_its_store_is_not_moved(tmp_path: Path, name: str) -> None:
+    """One with a store three directories below was moved away from its broker."""
+    path = tmp_path / "a" / "b" / "c" / "d" / "store" / name
+    path.parent.mkdir(parents=True)
+    path.touch()
+    lock.require_unused(str(tmp_path))
+    with subprocess.Popen([sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        for place in (tmp_path, path.parent, tmp_path / "a"):
+            with pytest.raises(StoreInUseError, match="a broker holds this lock"):
+                lock.require_unused(str(place))
+        other.communicate(b"\n")
+    lock.require_unused(str(tmp_path))
+
+
+def test_a_directory_that_cannot_be_looked_through_is_not_moved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(9):
+        (tmp_path / "many" / str(number)).mkdir(parents=True)
+    monkeypatch.setattr(lock, "_MOST_BELOW", 11)
+    lock.require_unused(str(tmp_path))
+    (tmp_path / "tenth").mkdir()
+    with pytest.raises(FileStateError, match=r"whether a broker has a store .* got more than 11 directories; choose"):
+        lock.require_unused(str(tmp_path))
+    scandir = os.scandir
+
+    def refused(path: str) -> object:
+        if path.endswith("many"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    with pytest.raises(FileStateError, match=r"so that it is not moved: .*many: got Permission denied"):
+        lock.require_unused(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["lock", ".lock"])
 def test_a_lock_that_cannot_be_looked_at_keeps_a_directory_in_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
