@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 
 from mqindex.errors import FileStateError, OutputExistsError
 from mqindex.files import disk, lock
+from mqindex.files.interrupts import interrupts_wait
 
 __all__ = [
     "backup_name",
@@ -82,6 +83,7 @@ def home_of(directory: str) -> str:
 # ---- a directory takes the place of another -----------------------------------------------------------------------
 
 
+@interrupts_wait()
 def exchange(source: str, target: str, aside: str | None) -> str | None:
     """Rename a directory into place, durably; what is there goes `aside`. Returns where it is now, None: nothing was.
 
@@ -192,7 +194,7 @@ def scratch(parent: str) -> Iterator[str]:
     finally:
         try:
             _discard_all(tried)
-        except BaseException:  # an interrupt, meanwhile
+        except BaseException:  # an interrupt, before they wait
             _discard_all(tried)
             raise
         finally:
@@ -213,6 +215,7 @@ def make_shared_scratch(parent: str) -> str:
     return path
 
 
+@interrupts_wait()
 def _discard_all(paths: Sequence[str]) -> None:
     for path in paths:
         discard(path)
