@@ -33,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from mqindex.cli.trouble import end_by, guarded
 
         begun = True
+        if arguments is None:
+            _die_by_interrupts()
         status = guarded(lambda: run(sys.argv[1:] if arguments is None else list(arguments)))
         if arguments is None:
             gc.freeze()  # Python's end searches everything for garbage, several times
@@ -44,14 +46,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print("mqindex: the command line needs click and rich: pip install 'mqindex[cli]'", file=sys.stderr)
     except KeyboardInterrupt:  # while modules were still being read, or after the command
+        if arguments is None:
+            _die_by_interrupts()
         print(f"mqindex: interrupted{'' if begun else '; nothing was changed'}", file=sys.stderr)
         if arguments is None:
             import signal
 
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
             signal.raise_signal(signal.SIGINT)
         return 130
     return 2
+
+
+def _die_by_interrupts() -> None:
+    """Let Ctrl-C end the process in silence, as it ends one of C; `guarded` has its own way with it meanwhile.
+
+    Python's end runs after the command: an interrupt there would give its traceback.
+    """
+    import signal
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and is not ignored
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _replace_closed_streams() -> None:

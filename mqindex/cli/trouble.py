@@ -172,12 +172,12 @@ def _drop_output_if_full() -> None:
 @contextlib.contextmanager
 def _signals_interrupt() -> Iterator[None]:
     """SIGTERM and SIGHUP end a command as Ctrl-C does, so that it removes its scratch; a `nohup` keeps its effect."""
-    usual: dict[int, Any] = dict.fromkeys((signal.SIGTERM, signal.SIGHUP), signal.SIG_DFL)
-    usual[signal.SIGINT] = signal.default_int_handler
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    caught = [number for number, handler in usual.items() if signal.getsignal(number) is handler]
+    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    usual = {number: signal.getsignal(number) for number in numbers}
+    caught = [number for number in numbers if usual[number] in (signal.SIG_DFL, signal.default_int_handler)]
     for number in caught:
         signal.signal(number, interrupt)
     try:

@@ -188,3 +188,22 @@ def test_an_interrupt_that_a_destructor_loses_comes_again_without_a_thread(
     assert time.monotonic() - began < 4
     assert capfd.readouterr().err == "mqindex: interrupted; nothing was changed\n"
     assert signal.getsignal(signal.SIGALRM) == before
+
+
+AT_ITS_END = """
+import os, signal, sys, threading
+threading._register_atexit(lambda: os.kill(os.getpid(), signal.SIGINT))
+from mqindex.cli import main
+sys.argv[1:] = ["hash", "a"]
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_an_interrupt_while_the_interpreter_ends_ends_it_in_silence(ignored: bool) -> None:
+    """The result was printed, and then Python's traceback of an ignored KeyboardInterrupt."""
+    call = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"] if ignored else []
+    call += [sys.executable, "-c", AT_ITS_END]
+    done = subprocess.run(call, capture_output=True, text=True, cwd=REPOSITORY, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0 if ignored else -signal.SIGINT, "")
+    assert done.stdout.split() == ["key_hash", "key", "97", "a"]
