@@ -63,7 +63,7 @@ def guarded(command: Callable[[], int]) -> int:
     except MemoryError:
         say(f"out of memory; {_true_now()}")
     except OSError as error:
-        say(reason(error))
+        say(_system_sentence(error))
         _drop_output_if_full()
     except ValueError as error:
         say(str(error) or "a wrong argument")
@@ -75,9 +75,9 @@ def guarded(command: Callable[[], int]) -> int:
 
 
 def true_from_here(fact: str | Callable[[], str]) -> None:
-    """What a command that is interrupted, or gets no memory, tells from now on; at its start: nothing was changed.
+    """What a command that is interrupted, gets no memory or cannot print tells from now on.
 
-    Each that writes says so before and after the call that does.
+    At its start: nothing was changed. Each that writes says so before and after the call that does.
     """
     _fact[:] = [fact]
 
@@ -102,6 +102,9 @@ def _require_output() -> None:
         raise Trouble("standard output is closed: expected a place for the results; >/dev/null drops them")
 
 
+_OUTPUT = "standard output"
+
+
 class _Output(io.FileIO):
     """Standard output, whose errors name it: a full disk may also be that of another file."""
 
@@ -109,7 +112,7 @@ class _Output(io.FileIO):
         try:
             return super().write(data)
         except OSError as error:
-            error.filename = "standard output"
+            error.filename = _OUTPUT
             raise
 
 
@@ -137,6 +140,25 @@ def _import_sentence(error: ImportError) -> str:
     if error.name in ("click", "rich"):
         return "the command line needs click and rich: pip install 'mqindex[cli]'"
     return str(error)
+
+
+def _system_sentence(error: OSError) -> str:
+    if error.filename == _OUTPUT:  # what was done is done, and perhaps with a way back that nobody can read there
+        fact = _true_now()
+        return reason(error) if fact == _UNCHANGED else f"{reason(error)}; {fact}"
+    if error.filename is None and isinstance(error, FileNotFoundError) and _is_nowhere():
+        return (
+            "the current directory was removed: expected one that is there; cd to another one, or give absolute paths"
+        )
+    return reason(error)
+
+
+def _is_nowhere() -> bool:
+    try:
+        os.getcwd()
+    except OSError:
+        return True
+    return False
 
 
 _THREADS = "no more threads can be started: expected a higher limit, of this user (ulimit -u) or of the container"

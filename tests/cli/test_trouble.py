@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -266,6 +267,43 @@ def test_what_is_missing_is_not_told_on_stdout(tmp_path: Path) -> None:
     words = ["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-c", script]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+def test_what_was_done_is_said_where_the_result_cannot_be_printed(lost: Store, tmp_path: Path) -> None:
+    """It was a repair, and neither that it was done nor the line that undoes it was seen anywhere."""
+    with open("/dev/full", "wb") as full:
+        options: dict[str, Any] = {"stdout": full, "stderr": subprocess.PIPE, "capture_output": False}
+        repaired = process("repair", lost.root, **options)
+        again = process("repair", lost.root, **options)
+        rebuilt = process("rebuild", lost.root, "--out", tmp_path / "out", **options)
+    no_space = "mqindex: standard output: No space left on device"
+    (backup,) = lost.root.glob("mqindex-backup-*")
+    back = f"; all is done; this can be taken back: mqindex repair {lost.root} --undo {backup}"
+    last = [done.stderr.decode().splitlines()[-1] for done in (repaired, again, rebuilt)]
+    assert last == [no_space + back, no_space, f"{no_space}; {tmp_path / 'out'} is complete"]
+    assert [done.returncode for done in (repaired, again, rebuilt)] == [2, 2, 2]
+
+
+def test_a_current_directory_that_was_removed_is_named(basic: Store, tmp_path: Path) -> None:
+    """It was "No such file or directory", of nothing."""
+    said = "mqindex: the current directory was removed: expected one that is there; cd to another one"
+    lines: Any = (["verify", "."], ["rebuild", basic.root, "--out", "new"], ["report", basic.root, "--out", "page"])
+    for line in (*lines, ["sample", "."], ["message", basic.root, "0", "--out", "body"]):
+        gone = tmp_path / "gone"
+        gone.mkdir()
+        words = ["sh", "-c", 'rmdir "$PWD" && exec "$@"', "sh", *COMMAND, *map(str, line)]
+        done = subprocess.run(words, cwd=gone, env=paths_env(), capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr.splitlines()[-1].startswith(said)) == (2, "", True), line
+    gone.mkdir()
+    words = ["sh", "-c", 'rmdir "$PWD" && exec "$@"', "sh", *COMMAND, "verify", str(basic.root)]
+    assert subprocess.run(words, cwd=gone, env=paths_env(), capture_output=True, check=False).returncode == 0
+
+
+def paths_env() -> dict[str, str]:
+    """This process's environment, in which the package is found from any directory."""
+    here = str(Path(mqindex.__file__).parents[1])
+    return os.environ | {"PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
 
 
 def killed_in(inside: str) -> Callable[[], int]:
