@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from mqindex._needs import needing
 from mqindex.cli.output import json_line
 from mqindex.cli.trouble import Trouble
 from mqindex.wording.text import iso, printable
@@ -100,10 +101,8 @@ def _arrow(batches: Iterator[Columns]) -> None:
     """An Arrow IPC stream."""
     from mqindex.columns.columns import Columns as ArrowColumns
 
-    try:
+    with needing("--format arrow needs pyarrow: pip install pyarrow", "pyarrow"):
         import pyarrow as pa
-    except ImportError as error:
-        raise ImportError("--format arrow needs pyarrow: pip install pyarrow") from error
     if sys.stdout.isatty():
         raise Trouble("--format arrow writes binary data: send stdout to a file or a pipe")
     stream = None

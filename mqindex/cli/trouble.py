@@ -137,7 +137,7 @@ def _usage_sentence(error: click.ClickException) -> str:
 
 
 def _import_sentence(error: ImportError) -> str:
-    if error.name in ("click", "rich"):
+    if isinstance(error, ModuleNotFoundError) and error.name in ("click", "rich"):
         return "the command line needs click and rich: pip install 'mqindex[cli]'"
     return str(error)
 

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._needs import needing
 from mqindex._words import plural
 from mqindex.errors import ClosedFileError, FileStateError, MQIndexError, TruncatedFileError
 from mqindex.files.few_threads import of_each
@@ -56,10 +57,8 @@ class RemotePlace:
         ValueError : a scheme that fsspec does not know
         OSError : its file system cannot be reached
         """
-        try:
+        with needing(f"{url} needs fsspec: pip install 'mqindex[remote]'", "fsspec"):
             fsspec: Any = importlib.import_module("fsspec")
-        except ImportError as error:
-            raise ImportError(f"{url} needs fsspec: pip install 'mqindex[remote]'") from error
         for link in url.split("::"):
             scheme = link.partition("://")[0]
             if scheme not in {*fsspec.available_protocols(), *fsspec.registry}:

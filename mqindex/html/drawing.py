@@ -8,6 +8,7 @@ is used: figures, axes and artists would take ten times as long.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import logging
 import os
@@ -16,6 +17,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
+from mqindex._needs import needing
 from mqindex.files.tmpfile import passing_directory
 from mqindex.html.palette import TONES
 
@@ -55,13 +57,9 @@ def ink(tone: str) -> str:
 
 def require_library() -> None:
     """`ImportError` that says what to install."""
-    try:
-        import jinja2  # noqa: F401
-
-        with _loading():
-            import matplotlib.backends.backend_svg  # noqa: F401
-    except ImportError as error:
-        raise ImportError(f"{NEEDS} ({error})", name=error.name) from error
+    for name in ("jinja2", "matplotlib"):
+        with needing(f"{NEEDS} (there is no {name})", name), _loading():
+            importlib.import_module("matplotlib.backends.backend_svg" if name == "matplotlib" else name)
 
 
 @contextlib.contextmanager

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from mqindex import __version__
+from mqindex._needs import needing
 from mqindex.errors import RebuildError
 from mqindex.spark.jobs import is_connect, start_job
 from mqindex.spark.noise import quiet_start
@@ -161,10 +162,8 @@ def opened(master: str, *, verbose: bool = False) -> Iterator[SparkSession]:
 
 
 def _active() -> SparkSession | None:
-    try:
+    with needing(f"the Spark engine needs pyspark: {INSTALL}", "pyspark"):
         from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise ImportError(f"the Spark engine needs pyspark: {INSTALL}") from error
     return SparkSession.getActiveSession()
 
 
@@ -268,10 +267,8 @@ def cause(error: BaseException) -> str:
 
 def _require_driver_packages() -> None:
     for package in ("pandas", "pyarrow"):  # mapInArrow needs both
-        try:
+        with needing(f"the Spark engine needs {package}: {INSTALL}", package):
             __import__(package)
-        except ImportError as error:
-            raise ImportError(f"the Spark engine needs {package}: {INSTALL}") from error
 
 
 def _repair_local_python(spark: SparkSession) -> None:

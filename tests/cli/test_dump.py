@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +77,15 @@ def test_arrow_without_pyarrow_names_what_to_install(
     done = shell("dump", basic.index_files[0], "--format", "arrow")
     assert (done.status, done.out) == (2, "")
     assert done.err == "mqindex: --format arrow needs pyarrow: pip install pyarrow\n"
+
+
+def test_a_pyarrow_that_cannot_be_loaded_is_not_missing(basic: Store, tmp_path: Path) -> None:
+    """With too little memory for its library the advice was to install it, which it was."""
+    (tmp_path / "pyarrow.py").write_text("raise ImportError('libarrow.so: failed to map segment from shared object')")
+    around = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    done = process("dump", basic.index_files[0], "--format", "arrow", env=around)
+    said = b"mqindex: pyarrow cannot be loaded: libarrow.so: failed to map segment from shared object\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, b"", said)
 
 
 def test_messages_of_a_commit_log(shell: Shell, basic: Store) -> None:

@@ -45,6 +45,7 @@ def raising(error: BaseException) -> int:
             ImportError("needs pyspark: pip install 'mqindex[spark]'"),
             "needs pyspark: pip install 'mqindex[spark]'",
         ),
+        (ImportError("cannot import name 'x'", name="rich"), "cannot import name 'x'"),
         (MemoryError(), "out of memory; nothing was changed"),
     ],
 )

@@ -186,7 +186,7 @@ def test_body_that_grows_without_bound_is_an_error(sys_flag: int, monkeypatch: p
 
 def test_absent_codec_is_named_with_its_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def without_cramjam(name: str) -> Any:
-        raise ModuleNotFoundError(f"No module named {name!r}")
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
     monkeypatch.setattr("importlib.import_module", without_cramjam)
     with pytest.raises(ImportError, match=r"LZ4.*pip install 'mqindex\[codecs\]'"):

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from mqindex._needs import needing
 from mqindex._words import plural
 from mqindex.errors import FormatError
 
@@ -152,10 +153,8 @@ def _guarded(name: str, call: Any) -> bytes:
 
 
 def _cramjam(name: str) -> Any:
-    try:
+    with needing(f"records compressed with {name} need cramjam: pip install 'mqindex[codecs]'", "cramjam"):
         return importlib.import_module("cramjam")
-    except ImportError as error:
-        raise ImportError(f"records compressed with {name} need cramjam: pip install 'mqindex[codecs]'") from error
 
 
 def _too_long() -> str:

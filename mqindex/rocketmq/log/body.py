@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from mqindex._needs import needing
 from mqindex.errors import FormatError
 
 __all__ = ["COMPRESSED", "INNER_BATCH", "MAX_BODY_SIZE", "codec_of", "decompress"]
@@ -60,12 +61,8 @@ def _inflate(stored: bytes) -> bytes:
 
 
 def _cramjam(codec: str, stored: bytes) -> bytes:
-    try:
+    with needing(f"a body compressed with {codec.upper()} needs cramjam: pip install 'mqindex[codecs]'", "cramjam"):
         cramjam: Any = importlib.import_module("cramjam")
-    except ImportError as error:
-        raise ImportError(
-            f"a body compressed with {codec.upper()} needs cramjam: pip install 'mqindex[codecs]'"
-        ) from error
     expand = getattr(cramjam, codec).decompress_into
     for size in (max(1 << 16, 8 * len(stored)), MAX_BODY_SIZE):
         target = np.zeros(size, np.uint8)  # costs nothing until it is written, unlike a bytearray
