@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterable
 
 from mqindex.errors import FileStateError, OutputExistsError
 from mqindex.files import disk, lock
-from mqindex.files.probe import file_system
+from mqindex.files.probe import file_system, is_mount_point
 from mqindex.files.staging import home_of, scratch
 from mqindex.files.whereabouts import around, lies_in
 
@@ -29,6 +30,7 @@ def require_new(out: str, *, overwrite: bool) -> None:
     kept = _kept_in_place(out)
     if kept is not None:
         raise OutputExistsError(f"the output is {kept}", path=out, hint="name a new directory in it")
+    _require_own(out)
     if not os.listdir(out):
         return
     if not overwrite:
@@ -45,9 +47,17 @@ def _kept_in_place(directory: str) -> str | None:
     """What a directory is, in words, if another one in its place would not be where its users look."""
     if os.path.islink(directory):
         return "a link"
-    if os.path.ismount(directory):
+    if is_mount_point(directory):
         return "a mount point"
     return "the current directory" if os.path.samefile(directory, os.curdir) else None
+
+
+def _require_own(out: str) -> None:
+    """In a directory such as /tmp only its owner gives a directory another name, or puts another one in its place."""
+    above = os.stat(os.path.dirname(os.path.abspath(out)))
+    if above.st_mode & stat.S_ISVTX and os.geteuid() not in (0, above.st_uid, os.stat(out).st_uid):
+        what = "the output is another user's, and only its owner may move it from where it is (sticky bit)"
+        raise FileStateError(what, path=out, hint="choose another place")
 
 
 def _require_movable(out: str) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
-import sys
+import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from mqindex.files import disk, lock
 from mqindex.files.mapped_file import reserve
 from mqindex.files.tmpfile import open_nameless
 
-__all__ = ["Place", "file_system", "probe"]
+__all__ = ["Place", "file_system", "is_mount_point", "probe"]
 
 _SIZE = 1 << 20
 _MOUNTS = "/proc/self/mountinfo"  # Linux
@@ -79,17 +80,27 @@ def _reserves(fd: int) -> bool:
 
 def file_system(directory: str) -> str | None:
     """The type of the mount that a directory is on: `ext4`, `nfs4`, `overlay`, ..."""
-    if not sys.platform.startswith("linux"):
-        return None
     device = os.stat(directory).st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     real = os.path.realpath(directory)
     best: tuple[int, str | None] = (-1, None)
-    with contextlib.suppress(OSError), open(_MOUNTS, errors="surrogateescape") as mounts:
+    for mounted, point, kind in _mounts():
+        inside = real == point or real.startswith(point.rstrip("/") + "/")
+        if inside or mounted == number:
+            best = max(best, (len(point) if inside else 0, kind), key=lambda one: one[0])
+    return best[1]
+
+
+def is_mount_point(directory: str) -> bool:
+    """Whether something is mounted there, also of the same file system, which no device number shows."""
+    real = os.path.realpath(directory)
+    return os.path.ismount(directory) or any(point == real for _, point, _ in _mounts())
+
+
+def _mounts() -> Iterator[tuple[str, str, str]]:
+    """The numbers of the device, the place and the type of each mount; none where the system does not list them so."""
+    with contextlib.suppress(OSError), open(_MOUNTS, "rb") as mounts:
         for line in mounts:
             words = line.split()
-            point = words[4].encode(errors="surrogateescape").decode("unicode_escape")
-            inside = real == point or real.startswith(point.rstrip("/") + "/")
-            if inside or words[2] == number:
-                best = max(best, (len(point) if inside else 0, words[words.index("-") + 1]), key=lambda one: one[0])
-    return best[1]
+            place = re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), words[4])
+            yield words[2].decode(), os.fsdecode(place), words[words.index(b"-") + 1].decode()

@@ -200,6 +200,8 @@ def test_where_a_partition_of_the_log_dir_is_a_link_to_is_no_free_place(
     [
         ["message", "0", "--out", "mount/body"],
         ["report", "--out", "mount/page"],
+        ["rebuild", "--out", "empty"],
+        ["optimize", "--out", "empty", "--force"],
         ["message", "0", "--out", "part/99"],
         ["report", "--out", "part/99"],
         ["rebuild", "--out", "part/new"],
@@ -214,9 +216,10 @@ def test_another_mount_of_the_store_is_the_store(basic: Store, tmp_path: Path, l
     """Its commit log was moved to a backup, under its second name, when it had been read."""
     (tmp_path / "mount").mkdir()
     (tmp_path / "part").mkdir()
+    (tmp_path / "empty").mkdir()
     before = basic.contents()
-    mount = f'mount --bind {basic.root} mount && mount --bind {basic.root}/index part && exec "$@"'
-    call = ["unshare", "-Urm", "sh", "-c", mount, "sh", *COMMAND, line[0], basic.root, *line[1:]]
+    mount = f"mount --bind {basic.root} mount && mount --bind {basic.root}/index part && mount --bind empty empty"
+    call = ["unshare", "-Urm", "sh", "-c", f'{mount} && exec "$@"', "sh", *COMMAND, line[0], basic.root, *line[1:]]
     paths = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         call,
@@ -228,7 +231,7 @@ def test_another_mount_of_the_store_is_the_store(basic: Store, tmp_path: Path, l
         timeout=60,
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert "expected a place " in done.stderr
+    assert "expected a place " in done.stderr or "the output is a mount point: " in done.stderr
     assert basic.contents() == before
 
 

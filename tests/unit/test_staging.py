@@ -16,6 +16,7 @@ import pytest
 from mqindex.cli.doctor import machine
 from mqindex.errors import FileStateError, OutputExistsError
 from mqindex.files import disk, lock, output_place, staging
+from mqindex.files import probe as probe_module
 from mqindex.files.copying import copy
 from mqindex.files.mapped_file import MappedFile
 from mqindex.files.probe import probe
@@ -133,6 +134,41 @@ def test_a_directory_that_overlayfs_does_not_rename_is_told_before_the_work(tmp_
     with pytest.raises(FileStateError, match="cannot be moved to a backup"):
         output_place.require_new(str(out), overwrite=True)
     assert (os.listdir(tmp_path), (out / "kept").read_text()) == (["out"], "mine")
+
+
+def test_a_mount_of_the_same_file_system_is_told_before_the_work(tmp_path, monkeypatch):
+    """No device number shows it, and the rename failed when all was done: "Device or resource busy"."""
+    mounts, out = tmp_path / "mountinfo", tmp_path / "a ünmount"
+    out.mkdir()
+    monkeypatch.setattr(probe_module, "_MOUNTS", str(mounts))
+    listed = os.fsencode(out).replace(b" ", b"\\040")
+    line = b"37 26 8:1 /b %s rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+    mounts.write_bytes(line % b"/" + line % (listed + b"2") + line % listed)
+    for overwrite in (False, True):
+        with pytest.raises(OutputExistsError, match=r"the output is a mount point: .*; name a new directory in it"):
+            output_place.require_new(str(out), overwrite=overwrite)
+    output_place.require_new(str(out / "new"), overwrite=False)
+    mounts.write_bytes(line % b"/")
+    output_place.require_new(str(out), overwrite=True)
+    assert probe_module.file_system(str(out)) == "ext4"
+    mounts.unlink()
+    output_place.require_new(str(out), overwrite=True)
+
+
+def test_what_only_another_user_may_move_is_told_before_the_work(tmp_path, monkeypatch):
+    """It was "Operation not permitted" of a temporary name, when all was done."""
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "kept").touch()
+    tmp_path.chmod(0o1777)
+    output_place.require_new(str(out), overwrite=True)
+    for user in (out.stat().st_uid + 1, out.stat().st_uid + 2):
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        with pytest.raises(FileStateError, match=r"the output is another user's, .*; choose another place"):
+            output_place.require_new(str(out), overwrite=True)
+        output_place.require_new(str(tmp_path / "new"), overwrite=True)
+    tmp_path.chmod(0o777)
+    output_place.require_new(str(out), overwrite=True)
 
 
 def test_a_file_system_without_a_size_is_not_full(tmp_path, monkeypatch):
