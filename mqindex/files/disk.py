@@ -62,6 +62,7 @@ __all__ = [
 ]
 
 _MAY_NOT = (errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOTTY)  # or cannot
+_LONGEST = 100  # bytes of a name in a temporary one
 _SYNCS = 16  # files at once: one after the other, each takes a commit of its own, which is ten times as long
 
 
@@ -255,7 +256,13 @@ def append(path: str, data: memoryview) -> None:
 
 
 def temporary(directory: str, name: str) -> str:
-    """A path in `directory` that no other attempt of the same task uses: retries and speculation never collide."""
+    """A path in `directory` that no other attempt of the same task uses: retries and speculation never collide.
+
+    Of a long name only the beginning is used: with more than it, it could be longer than a name may be.
+    """
+    begin = os.fsencode(name)
+    if len(begin) > _LONGEST:
+        name = begin[:_LONGEST].decode(errors="ignore")
     return os.path.join(directory, f"{name}.{os.urandom(6).hex()}")
 
 

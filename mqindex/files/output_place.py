@@ -16,6 +16,9 @@ from mqindex.files.whereabouts import around, lies_in
 __all__ = ["require_apart", "require_new"]
 
 
+_ASIDE = 30  # bytes that `mqindex.files.staging.exchange` adds to a name at most
+
+
 def require_new(out: str, *, overwrite: bool) -> None:
     """`out` must not exist or be an empty directory, unless it may be moved aside; it is never a file or a device.
 
@@ -31,6 +34,8 @@ def require_new(out: str, *, overwrite: bool) -> None:
     if kept is not None:
         raise OutputExistsError(f"the output is {kept}", path=out, hint="name a new directory in it")
     _require_own(out)
+    if overwrite:
+        _require_short_name(out)
     if not os.listdir(out):
         return
     if not overwrite:
@@ -58,6 +63,18 @@ def _require_own(out: str) -> None:
     if above.st_mode & stat.S_ISVTX and os.geteuid() not in (0, above.st_uid, os.stat(out).st_uid):
         what = "the output is another user's, and only its owner may move it from where it is (sticky bit)"
         raise FileStateError(what, path=out, hint="choose another place")
+
+
+def _require_short_name(out: str) -> None:
+    """What is there gets a longer name, that of a backup, for which there must be room."""
+    longest = os.pathconf(os.path.dirname(os.path.abspath(out)), "PC_NAME_MAX") - _ASIDE
+    length = len(os.fsencode(os.path.basename(out)))
+    if length > longest:
+        what, hint = (
+            "the name of the output is too long for one of a backup of it",
+            "choose a shorter name, or remove it",
+        )
+        raise FileStateError(what, path=out, expected=f"{longest} bytes or fewer", got=length, hint=hint)
 
 
 def _require_movable(out: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from mqindex.errors import OutputExistsError
 from mqindex.files import disk
-from mqindex.files.whole_file import have_file, publish_content, replace_content, require_new_file
+from mqindex.files.whole_file import appearing, have_file, publish_content, replace_content, require_new_file
 
 
 def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,3 +80,17 @@ def test_a_file_takes_no_setgid_from_its_directory(tmp_path: Path) -> None:
     have_file(str(tmp_path / "lock"), b"lock")
     replace_content(str(tmp_path / "follow.json"), b"{}")
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o664}
+
+
+@pytest.mark.parametrize("letter", ["x", "ü", "\udcff"])
+def test_every_name_that_the_file_system_has_is_possible(letter: str, tmp_path: Path) -> None:
+    """With 243 bytes and more it was "File name too long", of a temporary name, when all was done."""
+    path = str(tmp_path / (letter * (255 // len(os.fsencode(letter)))))
+    publish_content(path, b"ours", overwrite=False)
+    publish_content(path, b"again", overwrite=True)
+    replace_content(path, b"replaced")
+    assert Path(path).read_bytes() == b"replaced"
+    with appearing(path, like=str(tmp_path), aside=str(tmp_path)) as fd:
+        disk.write_all(fd, b"appeared")
+    assert Path(path).read_bytes() == b"appeared"
+    assert len(os.listdir(tmp_path)) == 1

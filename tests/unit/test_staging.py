@@ -113,6 +113,22 @@ def test_an_output_that_exists_is_refused_unless_asked(tmp_path):
     output_place.require_new(str(tmp_path), overwrite=True)
 
 
+def test_a_name_that_leaves_no_room_for_that_of_a_backup_is_refused_before_the_work(tmp_path):
+    """It was "File name too long" when all was done; without --force, and where nothing is, every name is possible."""
+    longest = os.pathconf(tmp_path, "PC_NAME_MAX")
+    fits, long = (tmp_path / ("o" * (longest - less)) for less in (30, 29))
+    for out in (fits, long):
+        output_place.require_new(str(out), overwrite=True)
+        out.mkdir()
+        output_place.require_new(str(out), overwrite=False)
+    output_place.require_new(str(fits), overwrite=True)
+    for _ in range(2):
+        (tmp_path / "new").mkdir()
+        assert staging.exchange(str(tmp_path / "new"), str(fits), f"{fits}.backup-{staging.backup_name()}") is not None
+    with pytest.raises(FileStateError, match=r"too long for one of a backup of it: .*: expected 225 bytes or fewer"):
+        output_place.require_new(str(long), overwrite=True)
+
+
 def test_no_space_is_said_before_the_work(tmp_path):
     with pytest.raises(OSError, match=r"this needs 1,0{3}") as caught:
         disk.check_space(str(tmp_path), 10**21)
