@@ -260,10 +260,8 @@ def temporary(directory: str, name: str) -> str:
 
     Of a long name only the beginning is used: with more than it, it could be longer than a name may be.
     """
-    begin = os.fsencode(name)
-    if len(begin) > _LONGEST:
-        name = begin[:_LONGEST].decode(errors="ignore")
-    return os.path.join(directory, f"{name}.{os.urandom(6).hex()}")
+    begin = os.fsencode(name)[:_LONGEST].decode(errors="ignore")
+    return os.path.join(directory, f"{begin}.{os.urandom(6).hex()}")
 
 
 def remove_temporaries(directory: str, name: str) -> None:

@@ -21,7 +21,6 @@ from datetime import UTC, datetime
 
 from mqindex.errors import FileStateError, OutputExistsError
 from mqindex.files import disk, lock
-from mqindex.files.interrupts import interrupts_wait
 
 __all__ = [
     "backup_name",
@@ -83,7 +82,6 @@ def home_of(directory: str) -> str:
 # ---- a directory takes the place of another -----------------------------------------------------------------------
 
 
-@interrupts_wait()
 def exchange(source: str, target: str, aside: str | None) -> str | None:
     """Rename a directory into place, durably; what is there goes `aside`. Returns where it is now, None: nothing was.
 
@@ -91,12 +89,15 @@ def exchange(source: str, target: str, aside: str | None) -> str | None:
     fails. Elsewhere the old one comes back when the new one cannot take its place; if that fails too, the error says
     where it is. `end_exchange` finishes an exchange that was killed.
     """
+    from mqindex.files.interrupts import interrupts_wait  # here: a check moves no directory
+
     kept = None if aside is None or not disk.exists(target) else unused(aside)
-    if kept is None:
-        _appear(source, target)
-    elif not _swapped(source, target, kept):
-        _renamed(source, target, kept)
-    disk.sync_directory(os.path.dirname(target))
+    with interrupts_wait():
+        if kept is None:
+            _appear(source, target)
+        elif not _swapped(source, target, kept):
+            _renamed(source, target, kept)
+        disk.sync_directory(os.path.dirname(target))
     return kept
 
 
@@ -215,10 +216,12 @@ def make_shared_scratch(parent: str) -> str:
     return path
 
 
-@interrupts_wait()
 def _discard_all(paths: Sequence[str]) -> None:
-    for path in paths:
-        discard(path)
+    from mqindex.files.interrupts import interrupts_wait  # here: a check makes no scratch
+
+    with interrupts_wait():
+        for path in paths:
+            discard(path)
 
 
 def _make(parent: str, content: bytes, tried: list[str]) -> tuple[str, int]:

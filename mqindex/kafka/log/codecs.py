@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from mqindex._needs import needing
 from mqindex._words import plural
 from mqindex.errors import FormatError
 
@@ -153,6 +152,8 @@ def _guarded(name: str, call: Any) -> bytes:
 
 
 def _cramjam(name: str) -> Any:
+    from mqindex._needs import needing  # here: most records need none
+
     with needing(f"records compressed with {name} need cramjam: pip install 'mqindex[codecs]'", "cramjam"):
         return importlib.import_module("cramjam")
 
