@@ -186,6 +186,8 @@ def _not_moved(what: str, old: str, place: str, cause: BaseException) -> FileSta
 @contextlib.contextmanager
 def scratch(parent: str) -> Iterator[str]:
     """A new scratch directory in `parent`, removed at the end in any case; what killed runs left there goes first."""
+    from mqindex.files.interrupts import interrupts_wait  # here: a check makes no scratch; not when it is removed
+
     sweep(parent)
     tried: list[str] = []
     owner = -1
@@ -194,9 +196,11 @@ def scratch(parent: str) -> Iterator[str]:
         yield path
     finally:
         try:
-            _discard_all(tried)
+            with interrupts_wait():
+                _discard_all(tried)
         except BaseException:  # an interrupt, before they wait
-            _discard_all(tried)
+            with interrupts_wait():
+                _discard_all(tried)
             raise
         finally:
             if owner >= 0:
@@ -217,11 +221,8 @@ def make_shared_scratch(parent: str) -> str:
 
 
 def _discard_all(paths: Sequence[str]) -> None:
-    from mqindex.files.interrupts import interrupts_wait  # here: a check makes no scratch
-
-    with interrupts_wait():
-        for path in paths:
-            discard(path)
+    for path in paths:
+        discard(path)
 
 
 def _make(parent: str, content: bytes, tried: list[str]) -> tuple[str, int]:
