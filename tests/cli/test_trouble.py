@@ -304,7 +304,7 @@ def test_a_current_directory_that_was_removed_is_named(basic: Store, tmp_path: P
 def paths_env() -> dict[str, str]:
     """This process's environment, in which the package is found from any directory."""
     here = str(Path(mqindex.__file__).parents[1])
-    return os.environ | {"PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))}
 
 
 def killed_in(inside: str) -> Callable[[], int]:
