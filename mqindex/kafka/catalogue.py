@@ -15,6 +15,9 @@ _REPAIR = "`mqindex repair` writes it from the log"
 _RESTORE = "restore the segment from another replica"
 _UNSEEN = "a broker does not check it when it starts, and its recovery only where the index gets an entry"
 _STUCK = "a consumer gets no further than this batch"
+_NOT_RECOVERED = (
+    "after a clean stop a log with its .index is not recovered: a broker does not start, or appends behind what is bad"
+)
 _OFFLINE = "a broker puts the log dir offline, and stops if it has no other"
 
 # fmt: off
@@ -28,6 +31,7 @@ class TailKinds(NamedTuple):
     zeros_followed: Kind
     last: Kind  # of the partition, and something follows the bad batch
     unfinished: Kind  # the bad batch is the last thing in the log, as a crash leaves it
+    closed: Kind  # of the partition, and its broker was stopped cleanly: no recovery cuts it
 
 
 def _tail(name: str, meaning: str) -> TailKinds:
@@ -38,6 +42,7 @@ def _tail(name: str, meaning: str) -> TailKinds:
         replace(followed, hint=f"{cut}; they are zeros, as in a preallocated log"),
         replace(followed, hint=cut),
         replace(followed, severity="warning", hint=cut),
+        replace(followed, hint=f"{_NOT_RECOVERED}; {_RESTORE}, or remove .kafka_cleanshutdown: {cut} then"),
     )
 
 

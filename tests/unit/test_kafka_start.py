@@ -267,6 +267,57 @@ def test_a_recovery_cuts_a_torn_log_and_drops_what_follows(log_dir: Path) -> Non
     assert (start.cuts, start.deletes, start.recovers) == ((), (), 0), "after a clean stop nothing is read"
 
 
+def last_log(log_dir: Path) -> Path:
+    return max((log_dir / "topic-0").glob("*.log"))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind", "starts"),
+    [
+        (lambda log: log + bytes(1), "log-tail", True),
+        (lambda log: log + bytes(17), "log-tail", True),
+        (lambda log: log + bytes(18), "log-bad-length", False),
+        (lambda log: log + bytes(4096), "log-bad-length", False),
+        (lambda log: log + b"\xff" * 40, "log-bad-length", False),
+        (lambda log: log[:-7], "log-tail", True),
+        (lambda log: log[:-7] + b"\xff" * 7, "log-bad-crc", True),
+        (lambda log: log[:-7] + b"\xff" * 7 + bytes(18), "log-bad-crc", False),
+    ],
+    ids=["a zero", "17 zeros", "18 zeros", "zeros", "a bad length", "torn", "a checksum", "a checksum, zeros"],
+)
+def test_nothing_cuts_the_bad_end_of_a_log_after_a_clean_stop(
+    spoil: Callable[[bytes], bytes], kind: str, starts: bool, log_dir: Path
+) -> None:
+    last = last_log(log_dir)
+    last.write_bytes(spoil(last.read_bytes()))
+    for _ in range(2):
+        report, start = look(log_dir)
+        found = {one.kind: one for one in report.findings if one.path == str(last)}
+        assert found[kind].severity == "error"
+        assert "remove .kafka_cleanshutdown" in str(found[kind].hint)
+        assert (start.starts, [one.path for one in start.obstacles]) == (starts, [] if starts else [str(last)])
+        assert not repair(log_dir, engine=ONE).ok  # the indexes get right, the log stays
+    (log_dir / ".kafka_cleanshutdown").unlink()
+    report, start = look(log_dir)
+    assert (start.starts, names(start.cuts)) == (True, [last.name])
+
+
+def test_a_bad_length_before_the_last_index_entry_is_not_read_at_the_start(tmp_path: Path) -> None:
+    writer = PartitionWriter(tmp_path / "topic-0", index_interval=0)
+    for _ in range(4):
+        writer.append([KafkaRecord()])
+    writer.close()
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    log = bytearray(writer.path().read_bytes())
+    log[len(log) // 4 + 8] ^= 0x80
+    writer.path().write_bytes(log)
+    _, start = look(tmp_path)
+    assert start.starts  # a broker of 4.1 reads from the last entry on
+    writer.path("index").write_bytes(writer.path("index").read_bytes()[:-16])
+    _, start = look(tmp_path)
+    assert not start.starts
+
+
 def test_a_lost_index_is_recovered_after_a_clean_stop_too(log_dir: Path) -> None:
     (log_dir / "topic-0" / f"{13:020d}.index").unlink()
     _, start = look(log_dir)

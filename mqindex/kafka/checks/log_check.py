@@ -12,13 +12,25 @@ from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files.regular import reading
 from mqindex.kafka import catalogue
+from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.report import Finding
 
-__all__ = ["end_findings", "has_grown", "is_being_written", "is_contradictory", "log_findings", "refused", "size_now"]
+__all__ = [
+    "end_findings",
+    "has_grown",
+    "hides_its_end",
+    "is_being_written",
+    "is_contradictory",
+    "log_findings",
+    "refused",
+    "size_now",
+]
 
 _ZEROS: Final = 1 << 20
+_MIN_LENGTH: Final = 14
+_NO_OFFSET: Final = 2**63 - 1
 
 
 def refused(path: str, error: MQIndexError) -> Finding:
@@ -27,9 +39,13 @@ def refused(path: str, error: MQIndexError) -> Finding:
     return kind.finding(path, error.at, error.field, error.expected, error.got, what=error.what, hint=error.hint)
 
 
-def log_findings(path: str, made: Recovered, *, last: bool, being_written: bool = False) -> list[Finding]:
-    """What follows the last good batch, and batches that contradict each other. `being_written`: it will be a batch."""
-    return [*_oddities(path, made), *([] if being_written else _tail(path, made, last=last))]
+def log_findings(
+    path: str, made: Recovered, *, last: bool, closed: bool = False, being_written: bool = False
+) -> list[Finding]:
+    """What follows the last good batch, and batches that contradict each other. `closed`: its broker stopped cleanly;
+    `being_written`: it will be a batch.
+    """
+    return [*_oddities(path, made), *([] if being_written else _tail(path, made, last=last, closed=closed))]
 
 
 def size_now(segment: LogSegment) -> int:
@@ -116,21 +132,48 @@ def end_findings(segment: LogSegment, made: Recovered, ends: Sequence[int]) -> l
 # ---- where a recovery cuts
 
 
-def _tail(path: str, made: Recovered, *, last: bool) -> list[Finding]:
-    """Nothing, or what a broker's recovery cuts."""
+def _tail(path: str, made: Recovered, *, last: bool, closed: bool) -> list[Finding]:
+    """Nothing, or what a broker's recovery cuts; it would, if the log was `closed`."""
     cut = made.truncated_bytes
     if not cut:
         return []
     nothing = "tail", made.valid_bytes, None, "the end of the log", plural(cut, "byte")
     fault, at, name, expected, got = made.fault or nothing
     kinds = catalogue.LOG_TAILS[fault]
-    if _is_zeros(path, made.valid_bytes):
+    if last and closed:
+        kind = kinds.closed
+    elif _is_zeros(path, made.valid_bytes):
         kind = catalogue.LOG_ENDS_IN_ZEROS if last else kinds.zeros_followed
     elif not last:
         kind = kinds.followed
     else:
         kind = kinds.unfinished if made.fault is None or _reaches_end(path, made.valid_bytes) else kinds.last
     return [kind.finding(path, at, name, expected, got, bytes=plural(cut, "byte"))]
+
+
+def hides_its_end(segment: LogSegment, made: Recovered, index: str) -> bool:
+    """Whether a broker that reads the log for its end, from the last entry of its `.index` on, fails at a batch's
+    length.
+
+    Source: Kafka 4.1.0 `LogSegment.readNextOffset`, `FileLogInputStream.nextBatch`, which compares no checksum.
+    """
+    if not made.truncated_bytes:
+        return False
+    log, at = segment.log_bytes(), max(made.valid_bytes, _last_position(index))
+    fault = find_batch(log, at, None, "last_offset", _NO_OFFSET)[2] if at < segment.size else None
+    return fault is not None and _length(log[fault[1] + 8 : fault[1] + 12]) < _MIN_LENGTH
+
+
+def _last_position(index: str) -> int:
+    """That of an offset index's last place, 0 where there is none."""
+    size = IndexKind.OFFSET.entry_size
+    with reading(index, buffered=False) as file:
+        places = os.fstat(file.fileno()).st_size // size
+        return _length(os.pread(file.fileno(), 4, places * size - 4)) if places else 0
+
+
+def _length(data: bytes) -> int:
+    return int.from_bytes(data, "big", signed=True)
 
 
 def _is_zeros(path: str, start: int) -> bool:
@@ -145,6 +188,6 @@ def _is_zeros(path: str, start: int) -> bool:
 def _reaches_end(path: str, at: int) -> bool:
     """Whether the bad batch is the last thing in the log: one that was being written when the machine went down."""
     with reading(path, buffered=False) as file:
-        length = int.from_bytes(os.pread(file.fileno(), 4, at + 8), "big", signed=True)
+        length = _length(os.pread(file.fileno(), 4, at + 8))
         size = os.fstat(file.fileno()).st_size
-    return length >= 14 and (at + 12 + length >= size or _is_zeros(path, at + 12 + length))
+    return length >= _MIN_LENGTH and (at + 12 + length >= size or _is_zeros(path, at + 12 + length))

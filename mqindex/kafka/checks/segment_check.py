@@ -22,6 +22,7 @@ from mqindex.files.regular import reading
 from mqindex.kafka.checks.log_check import (
     end_findings,
     has_grown,
+    hides_its_end,
     is_being_written,
     is_contradictory,
     log_findings,
@@ -72,8 +73,9 @@ class CheckedSegment:
     otherwise. `readable`: the log is good to its last batch, so `events` are all there are. `transactions`: bytes of
     the `.txnindex`, None: there is none. `epochs`: runs of leader epochs. `contradictory`: the log's batches contradict
     each other. `refusal`: why a broker's recovery fails on the log, `out_of_order`: because offsets go back;
-    `cut`: bytes that it cuts. `gone`: a broker deleted the segment before it was read; `grew`: the log was
-    written or cut meanwhile. `counted`: what it consists of; None: not asked for, or not to be read.
+    `cut`: bytes that it cuts; `endless`: without one a broker does not find the log's end. `gone`: a broker deleted the
+    segment before it was read; `grew`: the log was written or cut meanwhile. `counted`: what it consists of;
+    None: not asked for, or not to be read.
     """
 
     files: SegmentFiles
@@ -93,6 +95,7 @@ class CheckedSegment:
     refusal: str | None = None
     out_of_order: bool = False
     cut: int = 0
+    endless: bool = False
     gone: bool = False
     grew: bool = False
     counted: CountedSegment | None = None
@@ -201,10 +204,14 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
             done.batches, done.last_offset = made.batches, made.last_offset
             being_written = check.last and is_being_written(segment, made)
             done.cut = 0 if being_written else made.truncated_bytes
-            done.findings += log_findings(segment.path, made, last=check.last, being_written=being_written)
+            done.findings += log_findings(
+                segment.path, made, last=check.last, closed=check.clean is True, being_written=being_written
+            )
             done.events, done.epochs = events_in(segment, made), np.frombuffer(made.epochs, RUN)
             done.contradictory = is_contradictory(made)
             done.findings += end_findings(segment, made, check.ends)
+            if check.last and check.clean and IndexKind.OFFSET in check.files.indexes:
+                done.endless = hides_its_end(segment, made, check.files.indexes[IndexKind.OFFSET])
             may_be_open = check.last and check.clean is not True
             indexes = check_indexes(check.files, segment, made, may_be_open=may_be_open)
             done.add(indexes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
@@ -16,6 +17,8 @@ from mqindex.kafka.partition.leader_epochs import CHECKPOINT
 from mqindex.report import Finding, Obstacle, Start
 
 __all__ = ["verdict"]
+
+_ENDLESS: Final = "a bad length, or zeros, where a batch should be, and after a clean stop no recovery cuts it"
 
 
 @dataclass(slots=True)
@@ -76,6 +79,7 @@ def _load(one: DiagnosedPartition, point: int, done: _Recovery) -> None:
                 done.obstacles.append(Obstacle(segment.files.log, f"{segment.refusal}, and its .index is missing"))
             elif segment.cut:
                 done.cuts.append(segment.files.log)
+    done.obstacles += [Obstacle(each.files.log, _ENDLESS) for each in segments if each.endless]
     for number, segment in enumerate(segments[first:] if unclean else (), first):
         done.recovers += 1
         if segment.refusal is not None and not segment.out_of_order:
