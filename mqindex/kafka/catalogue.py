@@ -252,6 +252,12 @@ LOG_START_OFFSETS = replace(RECOVERY_POINTS,
 PRODUCER_SNAPSHOT = Kind("producer-snapshot", "warning",
     "A snapshot of the producers' state cannot be read: a broker takes an older one, and the log from there on.",
     "a broker that starts deletes it, and knows no more of producers than an older one and the log show")
+SNAPSHOT_NOT_OPEN = Kind("open-transactions", "error",
+    "After a clean stop a broker would take other transactions for open than the log shows: consumers of committed "
+    "records get records that are not committed, or none.",
+    "a broker believes it: remove it and .kafka_cleanshutdown, so that a broker reads the log for what is open")
+NO_SNAPSHOT_OF_OPEN = replace(SNAPSHOT_NOT_OPEN,
+    hint="a broker takes nothing for open: remove .kafka_cleanshutdown, so that it reads the log for what is")
 ORPHAN_INDEX = Kind("orphan-index", "warning",
     "An index has no log; a broker deletes it when it starts.",
     "it has no log; the broker deletes it when it starts")

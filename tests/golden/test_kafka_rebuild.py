@@ -275,6 +275,7 @@ def test_damaged_offset_and_time_indexes_are_found_and_repaired(name: str, tmp_p
         directory = logs / f"damaged-{number}"
         directory.mkdir(parents=True)
         stem = damage["file"].split(".")[0]
+        (directory / f"{stem}.snapshot").touch()  # not to be read: a broker reads the log for its producers
         for ending in (".log", *ENDINGS[:2]):
             content = (closed / f"{stem}{ending}").read_bytes()
             (directory / f"{stem}{ending}").write_bytes(

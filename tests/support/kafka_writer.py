@@ -26,6 +26,7 @@ __all__ = [
     "crc32c",
     "marker",
     "messages",
+    "snapshot",
 ]
 
 FIRST_TIME = 1_700_000_000_000
@@ -232,6 +233,13 @@ def crc32c(data: bytes) -> int:
 
 
 # ---- a partition
+
+
+def snapshot(path: Path, *opened: tuple[int, int]) -> None:
+    """The producers' state, in a file: producer ids and where the transactions of each began, -1: none is open."""
+    entries = b"".join(struct.pack(">qhiqiqiq", producer, 0, 0, first, 0, 0, 0, first) for producer, first in opened)
+    body = struct.pack(">i", len(opened)) + entries
+    path.write_bytes(struct.pack(">hI", 1, crc32c(body)) + body)
 
 
 class PartitionWriter:

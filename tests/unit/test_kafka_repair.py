@@ -18,7 +18,7 @@ from mqindex.errors import BadMagicError, OutputExistsError, StoreInUseError
 from mqindex.files.backup_record import RECORD
 from mqindex.kafka import LogSegment, PartitionLog, rebuild, repair, verify
 from mqindex.kafka.log.active_segment import greatest_timestamp
-from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter, batch, crc32c
+from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter, batch, snapshot
 
 ONE = LocalEngine(1)
 INTERVAL = {"index_interval_bytes": 100, "engine": ONE}
@@ -176,12 +176,6 @@ def transactional(directory: Path) -> PartitionWriter:
     writer.append([KafkaRecord()])
     writer.close()
     return writer
-
-
-def snapshot(path: Path, *opened: tuple[int, int]) -> None:
-    entries = b"".join(struct.pack(">qhiqiqiq", producer, 0, 0, first, 0, 0, 0, first) for producer, first in opened)
-    body = struct.pack(">i", len(opened)) + entries
-    path.write_bytes(struct.pack(">hI", 1, crc32c(body)) + body)
 
 
 def test_transactions_are_followed_over_segments(tmp_path: Path) -> None:

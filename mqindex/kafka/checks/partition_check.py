@@ -1,17 +1,24 @@
-"""What the segments of one partition say together: that offsets and leader epochs go on from one to the next."""
+"""What the segments of one partition say together: offsets and leader epochs go on from one to the next, and a snapshot
+says what they leave open.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.segment_check import CheckedSegment
+from mqindex.kafka.checks.transaction_check import Markers
 from mqindex.kafka.partition.leader_epochs import Epochs, read_epochs
+from mqindex.kafka.partition.producer_state import NEVER
+from mqindex.kafka.partition.survey import Partition
+from mqindex.kafka.partition.transactions import Replay
 from mqindex.report import Finding
 
-__all__ = ["known_epochs", "overlapped", "overlaps", "those_gone"]
+__all__ = ["check_loaded", "known_epochs", "overlapped", "overlaps", "those_gone"]
 
 
 def overlaps(segments: Sequence[CheckedSegment], next_base: int | None) -> list[Finding]:
@@ -57,3 +64,56 @@ def _known(directory: str) -> tuple[Epochs, list[Finding]]:
     except CorruptIndexError as error:
         finding = catalogue.LEADER_EPOCH_CHECKPOINT.finding(error.path, expected=error.expected, got=error.got)
         return (), [finding]
+
+
+# ---- the producers' state at the log's end
+
+
+def check_loaded(partition: Partition, segments: Sequence[CheckedSegment], shown: Mapping[int, int]) -> list[Finding]:
+    """Whether a broker that starts takes for open what the log shows: `shown`, producers and first offsets."""
+    known = all(segment.readable and not segment.contradictory and not segment.gone for segment in segments)
+    if partition.loaded is None or not segments or not known:
+        return []
+    start, begun = partition.loaded
+    end = 1 + max(_last_offset(segment) for segment in segments)
+    if end < start < NEVER:  # the broker deletes such a snapshot; that the log ended later is told of the log
+        return []
+    replay = Replay(begun)
+    for segment in segments:
+        replay.run(segment.events[segment.events["offset"] >= start])
+    taken, markers = replay.open, Markers([segment.events for segment in segments], end)
+    oldest = max(partition.log_start, segments[0].files.base_offset)
+    wrong = [
+        producer
+        for producer in sorted(shown.keys() | taken.keys())
+        if _contradicts(producer, shown.get(producer, end), taken.get(producer, end), markers, oldest)
+    ]
+    if not wrong:
+        return []
+    many = f"{len(wrong)} producers" if len(wrong) > 1 else None
+    expected, got = _said(wrong[0], shown), _said(wrong[0], taken)
+    path = partition.snapshots.get(start)
+    if path is None:
+        path = os.path.join(partition.path, f"{end:020d}.snapshot")
+        return [catalogue.NO_SNAPSHOT_OF_OPEN.finding(path, None, "open transactions", expected, "no file", many=many)]
+    return [catalogue.SNAPSHOT_NOT_OPEN.finding(path, None, "open transactions", expected, got, many=many)]
+
+
+def _contradicts(producer: int, first: int, taken: int, markers: Markers, oldest: int) -> bool:
+    """Whether the log shows that a producer's transaction is open from `first` on, not from `taken`.
+
+    It does not show what began before its oldest record: a log start that moved, and retention, took that. But a marker
+    shows that it ended.
+    """
+    unseen = first < oldest or (taken < oldest and not markers.ended_in(producer, taken, markers.end))
+    return first != taken and not unseen
+
+
+def _last_offset(segment: CheckedSegment) -> int:
+    return segment.files.base_offset - 1 if segment.last_offset is None else segment.last_offset
+
+
+def _said(producer: int, opened: Mapping[int, int]) -> str:
+    if producer in opened:
+        return f"producer {producer} from offset {opened[producer]} on"
+    return f"none of producer {producer}"

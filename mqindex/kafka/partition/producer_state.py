@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +24,13 @@ from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files.regular import reading
 
-__all__ = ["OpenTransactions", "open_transactions_at", "read_producers", "read_snapshot"]
+__all__ = ["NEVER", "OpenTransactions", "loaded_state", "open_transactions_at", "read_producers", "read_snapshot"]
 
 OpenTransactions = tuple[tuple[int, int], ...]
 """Producer ids and first offsets."""
+
+NEVER: Final = 2**63 - 1
+"""No log reaches this offset."""
 
 _HEADER = 10
 _VERSION = 1
@@ -95,3 +98,25 @@ def open_transactions_at(snapshots: Mapping[int, str], base_offset: int, log_sta
         with contextlib.suppress(CorruptIndexError, OSError):
             return read_snapshot(snapshots[offset])
     return ()
+
+
+def loaded_state(snapshots: Mapping[int, str], bases: Collection[int], log_start: int) -> tuple[int, OpenTransactions]:
+    """From which offset on a broker reads the log for its producers when it starts after a clean stop, and what it
+    takes for open there; `NEVER`, nothing: where there is no snapshot it reads none of it.
+
+    Of the snapshots that are at no segment's begin it keeps the last one, if it is behind all of these.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `ProducerStateManager.removeStraySnapshots`, `loadFromSnapshot`,
+    `UnifiedLog.rebuildProducerState`.
+    """
+    greatest = max(bases, default=0)
+    last = max(snapshots, default=0)
+    kept = {at: path for at, path in snapshots.items() if at in bases or (at == last and at > greatest)}
+    if not kept:
+        return NEVER, ()
+    for at in sorted((at for at in kept if at > log_start), reverse=True):
+        with contextlib.suppress(CorruptIndexError, OSError):
+            return at, read_snapshot(kept[at])
+    return log_start, ()

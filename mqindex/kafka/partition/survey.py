@@ -27,7 +27,7 @@ from mqindex.kafka.partition.partition_files import (
     partitions_of,
     while_files_go,
 )
-from mqindex.kafka.partition.producer_state import OpenTransactions, open_transactions_at
+from mqindex.kafka.partition.producer_state import OpenTransactions, loaded_state, open_transactions_at
 from mqindex.report import Finding, Report
 
 __all__ = [
@@ -62,7 +62,8 @@ class Partition:
     """One partition's segments with the lengths of their logs, and the transactions that are open before the first.
 
     `name`: its directory's. `clean`: whether the broker closed it; None: unknown, as there is no log dir. `next_base`:
-    the base offset of the segment after the last of `segments`; None: there is none.
+    the base offset of the segment after the last of `segments`; None: there is none. `loaded`: the producers' state
+    that the next start loads, as `loaded_state` has it; None: it is made from the log, or that is unknown.
     """
 
     path: str
@@ -74,6 +75,7 @@ class Partition:
     log_start: int
     clean: bool | None
     next_base: int | None = None
+    loaded: tuple[int, OpenTransactions] | None = None
 
     def is_last(self, files: SegmentFiles) -> bool:
         """Whether one of `segments` is the partition's last."""
@@ -174,8 +176,9 @@ def places_of(directory: str) -> list[str]:
 def surveyed_partition(path: str, files: PartitionFiles, clean: bool | None, start: int) -> Partition:
     """One partition with the segments that are listed. `start`: where its log starts."""
     begun: OpenTransactions = ()
-    if files.segments:
-        begun = open_transactions_at(files.snapshots, files.segments[0].base_offset, start)
+    bases = [segment.base_offset for segment in files.segments]
+    if bases:
+        begun = open_transactions_at(files.snapshots, bases[0], start)
     return Partition(
         path=path,
         name=os.path.basename(path),
@@ -185,6 +188,7 @@ def surveyed_partition(path: str, files: PartitionFiles, clean: bool | None, sta
         snapshots=files.snapshots,
         log_start=start,
         clean=clean,
+        loaded=loaded_state(files.snapshots, bases, start) if clean else None,
     )
 
 
