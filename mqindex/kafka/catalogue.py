@@ -109,24 +109,30 @@ class IndexKinds(NamedTuple):
     beyond_log: Kind
     beyond_open_log: Kind
     offset: Kind
+    stale_offset: Kind
     origin: Kind
+
+
+_CUT_STAYS = "what was cut from an open index stays in its file"
 
 
 def _index(name: str, unwritten: str, beyond: str, missing: Kind, offset: str, origin: str) -> IndexKinds:
     order = Kind(f"{name}-order", "error", "Entries that are not in order follow the others.", _REPAIR)
     zeros = Kind(f"{name}-unwritten", "error", unwritten, f"a broker takes zeros as entries; {_REPAIR}")
     behind = Kind(f"{name}-beyond-log", "error", beyond, _REPAIR)
+    passed = Kind(f"{name}-offset", "error", offset, _REPAIR)
     return IndexKinds(
         Kind(f"{name}-length", "error",
             "The file's length is not a multiple of an entry's, or more than any broker reads.", _REPAIR),
         order,
-        replace(order, severity="warning", hint="what was cut from an open index stays in its file"),
+        replace(order, severity="warning", hint=_CUT_STAYS),
         zeros,
         replace(zeros, severity="info", hint="no broker has closed this file yet"),
         missing,
         behind,
         replace(behind, severity="warning", hint=None),
-        Kind(f"{name}-offset", "error", offset, _REPAIR),
+        passed,
+        replace(passed, severity="warning", hint=_CUT_STAYS),
         Kind(f"{name}-origin", "warning", origin),
     )
 
@@ -143,6 +149,7 @@ NO_OFFSETS_INDEXED = replace(OFFSET_INDEX.missing, severity="info",
     hint="a broker makes it when it needs it first, and it would have no entry yet")
 OFFSET_INDEX_POSITION = Kind("offset-index-position", "error",
     "An entry's position is in the middle of a batch.", _REPAIR)
+STALE_POSITION = replace(OFFSET_INDEX_POSITION, severity="warning", hint=_CUT_STAYS)
 OFFSET_INDEX_EMPTY = Kind("offset-index-empty", "warning",
     "There are no entries where some are expected: every look-up reads the log from its beginning, and is right. A "
     "follower that got the segment in one append leaves it so.",

@@ -421,6 +421,62 @@ def test_open_indexes_may_hold_what_was_cut_from_their_log(size: int, tmp_path: 
     assert {"offset-index-beyond-log", "time-index-beyond-log"} <= kinds(report, "warning")
 
 
+def cut_and_continued(directory: Path, left: int) -> PartitionWriter:
+    """A follower's partition of six batches, cut to the first of them and continued with a large one; not closed."""
+    writer = PartitionWriter(directory, index_interval=0)
+    for number in range(6):
+        writer.append([KafkaRecord(bytes(100), timestamp=FIRST_TIME + number)])
+    os.truncate(writer.path(), left * writer.path().stat().st_size // 6)
+    with open(writer.path(), "ab") as log:
+        log.write(batch([KafkaRecord(bytes(300), timestamp=FIRST_TIME + 9)] * 8, left))
+    writer.preallocate()
+    return writer
+
+
+@pytest.mark.parametrize("left", range(1, 6))
+def test_places_that_a_truncation_left_in_an_open_index_stand_in_order_behind_the_others(
+    left: int, tmp_path: Path
+) -> None:
+    writer = cut_and_continued(tmp_path / "topic-0", left)
+    before = index_files(writer.directory)
+    report = repair(writer.directory, index_interval_bytes=0, engine=ONE)
+    assert report.ok, report.findings
+    assert index_files(writer.directory) == before
+    assert left > 3 or "offset-index-position" in kinds(report, "warning")
+    (tmp_path / ".kafka_cleanshutdown").touch()  # closed: a broker takes them for entries
+    assert {"offset-index-unwritten", "time-index-incomplete"} <= kinds(
+        verify(writer.directory, index_interval_bytes=0, engine=ONE)
+    )
+
+
+def test_an_open_index_may_hold_nothing_but_what_was_cut(tmp_path: Path) -> None:
+    """A truncation begins to count the bytes to the next entry anew; one of a time may still come."""
+    writer = PartitionWriter(tmp_path / "topic-0", index_interval=200)
+    for number in range(6):
+        writer.append([KafkaRecord(bytes(100), timestamp=FIRST_TIME + number)])
+    os.truncate(writer.path(), writer.path().stat().st_size // 6)
+    with open(writer.path(), "ab") as log:
+        for number in (1, 2):
+            log.write(batch([KafkaRecord(bytes(105), timestamp=FIRST_TIME + 9)], number))
+    assert len(writer.path("index").read_bytes()) == 16
+    writer.preallocate()
+    report = repair(writer.directory, index_interval_bytes=200, engine=ONE)
+    assert (report.ok, report.actions) == (True, []), report.findings
+
+
+@pytest.mark.parametrize(("at", "field"), [(3, "offset"), (23, "position")])
+def test_a_wrong_entry_before_right_ones_is_an_error_in_an_open_index(at: int, field: str, tmp_path: Path) -> None:
+    """What a truncation left stands behind what is right."""
+    writer = PartitionWriter(tmp_path / "topic-0", index_interval=0)
+    for number in range(6):
+        writer.append([KafkaRecord(timestamp=FIRST_TIME + number)] * 4)
+    writer.preallocate()
+    data = bytearray(writer.path("index").read_bytes())
+    data[at] -= 4
+    writer.path("index").write_bytes(data)
+    assert f"offset-index-{field}" in kinds(verify(writer.directory, index_interval_bytes=0, engine=ONE))
+
+
 def test_an_empty_log_of_full_length_needs_no_index_yet(tmp_path: Path) -> None:
     """As preallocate=true leaves it: its files are made when they are first needed."""
     writer = write(tmp_path / "topic-0")

@@ -92,21 +92,27 @@ def check_entries(
     none = np.empty(0, np.int64)
     there = (offsets[1].first, offsets[1].second) if offsets else rebuilt
     stamps, targets = (times[1].first, times[1].second) if times else (none, none)
-    starts = [
-        np.concatenate([_looked_up(*lookup, targets), _before_last(lookup, expectation)]) for lookup in (there, rebuilt)
-    ]
-    facts = LogFacts(chunks, np.unique(np.concatenate([there[1], *starts])), stamps)
-    found = list(_check_offsets(*offsets, facts, expectation)) if offsets else []
+    facts = LogFacts(chunks, np.unique(np.concatenate([[0], there[1], _leads(rebuilt, targets, expectation)])), stamps)
+    found = []
+    if offsets:
+        refuted = _refuted(offsets[1], facts, expectation)
+        found = list(_check_offsets(*offsets, refuted, facts, expectation))
+        if refuted.stale:
+            there = (there[0][: refuted.first], there[1][: refuted.first])
+            expectation = expectation if refuted.first else expectation.of_a_longer_interval()
     bad = replaced or any(one.severity == "error" or one.kind.endswith("-empty") for one in found)
-    chosen = starts[bad]
-    least = _least(facts, chosen[len(targets) :], expectation)
-    return found, list(_check_times(*times, chosen[: len(targets)], least, facts, expectation)) if times else []
+    leads = _leads(rebuilt if bad else there, targets, expectation)
+    least = _least(facts, leads[len(targets) :], expectation)
+    return found, list(_check_times(*times, leads[: len(targets)], least, facts, expectation)) if times else []
 
 
-def _before_last(lookup: _Pairs, expectation: Expectation) -> npt.NDArray[np.int64]:
-    """Where the last entry but one within the log leads, 0 where there is but one; none where there is none."""
+def _leads(lookup: _Pairs, targets: npt.NDArray[np.int64], expectation: Expectation) -> npt.NDArray[np.int64]:
+    """Where a search for each target starts; then where the last entry but one within the log leads, 0 where there is
+    but one; no such where there is none.
+    """
     within = (lookup[1] < expectation.valid_bytes) & ~_cut(lookup[0] + expectation.base_offset, expectation)
-    return np.concatenate([np.zeros(1, np.int64), lookup[1][within]])[:-1][-1:]
+    before_last = np.concatenate([np.zeros(1, np.int64), lookup[1][within]])[:-1][-1:]
+    return np.concatenate([_looked_up(*lookup, targets), before_last])
 
 
 def _looked_up(
@@ -116,7 +122,9 @@ def _looked_up(
     return np.concatenate([[0], positions])[np.searchsorted(offsets, targets, "right")]
 
 
-def _check_offsets(path: str, entries: Entries, facts: LogFacts, expectation: Expectation) -> Iterator[Finding]:
+def _check_offsets(
+    path: str, entries: Entries, refuted: _Refuted, facts: LogFacts, expectation: Expectation
+) -> Iterator[Finding]:
     kinds, size = catalogue.OFFSET_INDEX, IndexKind.OFFSET.entry_size
     if not len(entries):
         yield from _empty(path, expectation)
@@ -124,25 +132,63 @@ def _check_offsets(path: str, entries: Entries, facts: LogFacts, expectation: Ex
     at = facts.positions
     row = at.rows_of(entries.second)
     offsets = entries.first + expectation.base_offset
-    beyond = entries.second >= expectation.valid_bytes
     beyond_log = kinds.beyond_open_log if expectation.open else kinds.beyond_log
-    yield from _first(beyond_log, path, size, beyond, "position",
+    yield from _first(beyond_log, path, size, refuted.beyond, "position",
                      f"below {expectation.valid_bytes}", entries.second)  # fmt: skip
-    cut = _cut(offsets, expectation) & ~beyond
-    yield from _first(beyond_log, path, size, cut, "offset",
+    yield from _first(beyond_log, path, size, refuted.cut, "offset",
                      f"{expectation.last_offset} or less", offsets)  # fmt: skip
-    beyond |= cut
-    inside = ~at.found[row] & ~beyond
-    yield from _first(catalogue.OFFSET_INDEX_POSITION, path, size, inside, "position", "the beginning of a batch",
+    position = catalogue.STALE_POSITION if refuted.stale else catalogue.OFFSET_INDEX_POSITION
+    yield from _first(position, path, size, refuted.inside, "position", "the beginning of a batch",
                      entries.second)  # fmt: skip
-    whole = at.found[row] & ~beyond
-    passed = whole & (at.offset_before[row] >= offsets)
-    yield from _first(kinds.offset, path, size, passed, "offset",
+    yield from _first(kinds.stale_offset if refuted.stale else kinds.offset, path, size, refuted.passed, "offset",
                      at.offset_before[row] + 1, offsets, "at least ")  # fmt: skip
     until = np.concatenate([at.offset_before[row[1:]], [facts.last_offset]])
-    odd = whole & ~passed & ((offsets < at.base_offset[row]) | (offsets > until))
+    odd = ~refuted.any & ((offsets < at.base_offset[row]) | (offsets > until))
+    if refuted.stale:
+        odd[refuted.first :] = False
     yield from _first(kinds.origin, path, size, odd, "offset", at.last_offset[row],
                      offsets)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Refuted:
+    """Which entries of an offset index the log refutes: `beyond` its bytes, `cut` from its offsets, `inside` a batch,
+    or `passed` by batches before.
+
+    `stale`: all from the first of them on are what a truncation left in an open index, behind the entries that were
+    written since: none of them is one that the log confirms to the byte.
+    """
+
+    beyond: npt.NDArray[np.bool_]
+    cut: npt.NDArray[np.bool_]
+    inside: npt.NDArray[np.bool_]
+    passed: npt.NDArray[np.bool_]
+    any: npt.NDArray[np.bool_]
+    stale: bool
+
+    @property
+    def first(self) -> int:
+        """The number of the first of them, or of entries."""
+        return int(np.argmax(self.any)) if self.any.any() else len(self.any)
+
+
+def _refuted(entries: Entries, facts: LogFacts, expectation: Expectation) -> _Refuted:
+    at = facts.positions
+    row = at.rows_of(entries.second)
+    offsets = entries.first + expectation.base_offset
+    beyond = entries.second >= expectation.valid_bytes
+    cut = _cut(offsets, expectation) & ~beyond
+    within = ~(beyond | cut)
+    inside = within & ~at.found[row]
+    passed = within & at.found[row] & (at.offset_before[row] >= offsets)
+    refuted = ~within | inside | passed
+    confirmed = ~refuted & (offsets == at.last_offset[row])
+    return _Refuted(beyond, cut, inside, passed, refuted, expectation.open and _stale(refuted, confirmed))
+
+
+def _stale(refuted: npt.NDArray[np.bool_], confirmed: npt.NDArray[np.bool_]) -> bool:
+    """Whether entries are refuted, and none behind the first of these is confirmed."""
+    return bool(refuted.any()) and not confirmed[int(np.argmax(refuted)) :].any()
 
 
 def _check_times(
@@ -167,10 +213,12 @@ def _check_times(
     at = facts.positions
     before = at.timestamp_before[at.rows_of(positions)]
     passed = (before >= times) & ~beyond
-    yield from _first(kinds.offset, path, size, passed, "timestamp", before, times,
-                     "more than ")  # fmt: skip
     first = facts.times
     reached = first.max_timestamp == times
+    confirmed = reached & (first.last_offset == offsets) & ~passed & ~beyond
+    stale = expectation.open and _stale(beyond | passed, confirmed)
+    yield from _first(kinds.stale_offset if stale else kinds.offset, path, size, passed, "timestamp", before, times,
+                     "more than ")  # fmt: skip
     odd = ~(reached & (first.base_offset <= offsets) & (offsets <= first.last_offset)) & ~beyond & ~passed
     yield from _first(kinds.origin, path, size, odd, "offset", first.last_offset,
                      offsets)  # fmt: skip
