@@ -14,7 +14,7 @@ from mqindex.errors import FormatError
 from mqindex.kafka import PartitionLog, rebuild, repair, verify
 from mqindex.report import Report
 from tests.support.golden_kafka import PARTITION_CASES, PartitionCase
-from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter, batch
+from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter, batch, snapshot
 
 ONE = LocalEngine(1)
 HEADER = {  # of magic 2: where each field is, and its bytes
@@ -83,6 +83,7 @@ def test_no_bit_of_a_header_turns_unseen(field: str, tmp_path: Path) -> None:
 def test_no_bit_that_no_checksum_covers_turns_unseen(name: str, segment: int, which: int, tmp_path: Path) -> None:
     """Of the log's last batch the snapshot of a clean stop tells."""
     log = sorted(PartitionCase(name).closed(tmp_path).glob("*.log"))[segment]
+    (log.parent.parent / ".kafka_cleanshutdown").touch()
     for field in UNCOVERED:
         assert unseen(log, batches_of(log)[which], field, deep=False) == []
 
@@ -145,6 +146,28 @@ def test_gaps_of_a_compaction_are_none(tmp_path: Path) -> None:
         writer.append([], leader_epoch=2, last_offset=writer.next_offset + 5)  # all its records are gone
     writer.close()
     assert "log-offset-order" not in errors(verify(directory, engine=ONE))
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("end", [16, 18])
+def test_a_log_that_was_truncated_in_a_gap_is_none(end: int, clean: bool, tmp_path: Path) -> None:
+    """As of a follower of a compacted partition; it ends there, by a snapshot, and then goes on at 18."""
+    writer = PartitionWriter(tmp_path / "t-0")
+    writer.append([KafkaRecord()] * 15)
+    writer.skip(3)
+    writer.append([KafkaRecord()] * 4)
+    writer.close()
+    for at in (end, 22):
+        snapshot(writer.directory / f"{at:020d}.snapshot")
+    (tmp_path / (".kafka_cleanshutdown" if clean else ".lock")).touch()
+    assert verify(tmp_path, engine=ONE).findings == []
+    for wrong in (12, 20):
+        snapshot(writer.directory / f"{wrong:020d}.snapshot")
+        (one,) = verify(tmp_path, engine=ONE).findings
+        assert (one.kind, one.expected) == ("log-offset-order", f"a batch to {wrong - 1}")
+        (writer.directory / f"{wrong:020d}.snapshot").unlink()
+    (writer.directory / f"{22:020d}.snapshot").unlink()
+    assert bool(errors(verify(tmp_path, engine=ONE))) == clean  # it ended there, and not at 22
 
 
 # ---- what is made of such a log

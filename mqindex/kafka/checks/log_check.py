@@ -107,8 +107,9 @@ def _oddities(path: str, made: Recovered) -> list[Finding]:
 # ---- where the log ended before
 
 
-def end_findings(segment: LogSegment, made: Recovered, ends: Sequence[int]) -> list[Finding]:
-    """A log that ended at an offset has a batch that ends there, unless somebody else cut it.
+def end_findings(segment: LogSegment, made: Recovered, ends: Sequence[int], *, closed: bool) -> list[Finding]:
+    """A log that ended at an offset has no batch across it, unless somebody else cut it. It may have a gap there: a
+    truncation can end in one. But when it was `closed` it ended at the last of them.
 
     Notes
     -----
@@ -122,7 +123,8 @@ def end_findings(segment: LogSegment, made: Recovered, ends: Sequence[int]) -> l
             next_offset = segment.base_offset if made.last_offset is None else made.last_offset + 1
             return [catalogue.LOG_END.finding(segment.path, None, "next_offset", f"{end} or more", next_offset)]
         batch = batch_rows([row])[0]
-        if batch["last_offset"] != end - 1:
+        across = batch["base_offset"] < end or (closed and end == ends[-1])
+        if batch["last_offset"] != end - 1 and across:
             got = f"{batch['base_offset']} to {batch['last_offset']}"
             kind, at = catalogue.LOG_NOT_AT_SNAPSHOT, int(batch["position"])
             return [kind.finding(segment.path, at, "offset", f"a batch to {end - 1}", got)]

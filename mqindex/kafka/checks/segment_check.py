@@ -204,13 +204,14 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
             done.batches, done.last_offset = made.batches, made.last_offset
             being_written = check.last and is_being_written(segment, made)
             done.cut = 0 if being_written else made.truncated_bytes
+            closed = check.clean is True
             done.findings += log_findings(
-                segment.path, made, last=check.last, closed=check.clean is True, being_written=being_written
+                segment.path, made, last=check.last, closed=closed, being_written=being_written
             )
             done.events, done.epochs = events_in(segment, made), np.frombuffer(made.epochs, RUN)
             done.contradictory = is_contradictory(made)
-            done.findings += end_findings(segment, made, check.ends)
-            if check.last and check.clean and IndexKind.OFFSET in check.files.indexes:
+            done.findings += end_findings(segment, made, check.ends, closed=closed)
+            if check.last and closed and IndexKind.OFFSET in check.files.indexes:
                 done.endless = hides_its_end(segment, made, check.files.indexes[IndexKind.OFFSET])
             may_be_open = check.last and check.clean is not True
             indexes = check_indexes(check.files, segment, made, may_be_open=may_be_open)
