@@ -225,6 +225,11 @@ LAST_STABLE_OFFSET_OF_FOLLOWER = replace(TRANSACTION_INDEX_LAST_STABLE_OFFSET, s
 LEADER_EPOCH_CHECKPOINT = Kind("leader-epoch-checkpoint", "error",
     "A partition's leader-epoch-checkpoint cannot be read: a broker puts the whole log dir offline, or does not start.",
     "a broker puts the whole log dir offline, or does not start; delete the file: a broker creates a new one")
+LEADER_EPOCHS_LOST = Kind("leader-epochs-lost", "warning",
+    "A partition's leader-epoch-checkpoint is missing or empty, though its batches have leader epochs, and a broker "
+    "that starts knows none of these.",
+    "a broker does not read them in the log: as a follower it cuts the log to its high watermark, as a leader it "
+    "cannot tell replicas where they diverged; restore the file")
 STRAY_DIRECTORY = Kind("stray-directory", "error",
     "A directory of a log dir is not a partition, and no broker starts.",
     "move it elsewhere, or give the log dir a directory of its own below the volume's root")

@@ -148,6 +148,37 @@ def test_gaps_of_a_compaction_are_none(tmp_path: Path) -> None:
     assert "log-offset-order" not in errors(verify(directory, engine=ONE))
 
 
+LOST: list[bytes | None] = [None, b"", b"0\n", b"0\n0\n"]
+
+
+@pytest.mark.parametrize("content", LOST)
+def test_a_checkpoint_without_the_epochs_of_the_batches_is_told(content: bytes | None, partition: Path) -> None:
+    """Once a broker has started on it, it knows none of them."""
+    (partition.parent / ".kafka_cleanshutdown").touch()
+    assert verify(partition.parent, engine=ONE).findings == []
+    checkpoint = partition / "leader-epoch-checkpoint"
+    checkpoint.unlink() if content is None else checkpoint.write_bytes(content)
+    (one,) = verify(partition.parent, engine=ONE).findings
+    assert (one.severity, one.kind, one.path) == ("warning", "leader-epochs-lost", str(checkpoint))
+    assert str(one.expected).startswith("5 as the last epoch")
+
+
+@pytest.mark.parametrize("content", LOST)
+def test_batches_of_an_old_format_and_an_empty_log_have_no_epochs_to_lose(
+    content: bytes | None, tmp_path: Path
+) -> None:
+    writer = PartitionWriter(tmp_path / "t-0")
+    if content != b"":
+        writer.append([KafkaRecord()], leader_epoch=3)  # and then the topic got an old format
+        writer.roll()
+        writer.append([KafkaRecord()], magic=1)
+    writer.close()
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    if content is not None:
+        (writer.directory / "leader-epoch-checkpoint").write_bytes(content)
+    assert verify(tmp_path, engine=ONE).findings == []
+
+
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("end", [16, 18])
 def test_a_log_that_was_truncated_in_a_gap_is_none(end: int, clean: bool, tmp_path: Path) -> None:
@@ -157,6 +188,7 @@ def test_a_log_that_was_truncated_in_a_gap_is_none(end: int, clean: bool, tmp_pa
     writer.skip(3)
     writer.append([KafkaRecord()] * 4)
     writer.close()
+    (writer.directory / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
     for at in (end, 22):
         snapshot(writer.directory / f"{at:020d}.snapshot")
     (tmp_path / (".kafka_cleanshutdown" if clean else ".lock")).touch()

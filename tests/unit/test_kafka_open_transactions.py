@@ -31,6 +31,7 @@ def partition(tmp_path: Path) -> Path:
     writer.close()
     snapshot(writer.directory / f"{15:020d}.snapshot", (7, 13))
     snapshot(writer.directory / f"{17:020d}.snapshot", (7, 13))
+    (writer.directory / "leader-epoch-checkpoint").write_text("0\n1\n0 10\n")
     (tmp_path / "logs" / ".kafka_cleanshutdown").touch()
     return writer.directory
 
@@ -95,6 +96,7 @@ def move_the_start(partition: Path) -> None:
     """A broker that reads the log from its start on does not know of what lies below."""
     remove_all(partition)
     (partition.parent / "log-start-offset-checkpoint").write_text("0\n1\nt 0 15\n")
+    (partition / "leader-epoch-checkpoint").write_text("0\n1\n0 15\n")
 
 
 def delete_the_first_segment(partition: Path) -> None:

@@ -11,7 +11,14 @@ from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
 from mqindex.kafka import catalogue
-from mqindex.kafka.checks.partition_check import check_loaded, known_epochs, overlapped, overlaps, those_gone
+from mqindex.kafka.checks.partition_check import (
+    check_loaded,
+    known_epochs,
+    lost_epochs,
+    overlapped,
+    overlaps,
+    those_gone,
+)
 from mqindex.kafka.checks.segment_check import CheckedSegment, SegmentCheck, check_segment
 from mqindex.kafka.checks.segment_count import plan_counting
 from mqindex.kafka.checks.transaction_check import Markers, check_transactions
@@ -165,7 +172,8 @@ def _diagnosed(
         segment.entries += len(segment.transactions or b"") // IndexKind.TRANSACTION.entry_size
         done.findings += segment.findings
     done.findings += overlaps(segments, partition.next_base)
-    done.findings += unread + check_epochs([(segment.files.log, segment.epochs) for segment in segments], epochs)
+    done.findings += unread or lost_epochs(partition, segments, epochs)
+    done.findings += check_epochs([(segment.files.log, segment.epochs) for segment in segments], epochs)
     done.findings += check_loaded(partition, segments, replayed.open)
     done.findings += differing_indexes(partition.path, segments)
     return done

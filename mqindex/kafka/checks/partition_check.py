@@ -12,13 +12,13 @@ from mqindex.files import disk
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.segment_check import CheckedSegment
 from mqindex.kafka.checks.transaction_check import Markers
-from mqindex.kafka.partition.leader_epochs import Epochs, read_epochs
+from mqindex.kafka.partition.leader_epochs import CHECKPOINT, Epochs, read_epochs
 from mqindex.kafka.partition.producer_state import NEVER
 from mqindex.kafka.partition.survey import Partition
 from mqindex.kafka.partition.transactions import Replay
 from mqindex.report import Finding
 
-__all__ = ["check_loaded", "known_epochs", "overlapped", "overlaps", "those_gone"]
+__all__ = ["check_loaded", "known_epochs", "lost_epochs", "overlapped", "overlaps", "those_gone"]
 
 
 def overlaps(segments: Sequence[CheckedSegment], next_base: int | None) -> list[Finding]:
@@ -64,6 +64,20 @@ def _known(directory: str) -> tuple[Epochs, list[Finding]]:
     except CorruptIndexError as error:
         finding = catalogue.LEADER_EPOCH_CHECKPOINT.finding(error.path, expected=error.expected, got=error.got)
         return (), [finding]
+
+
+def lost_epochs(partition: Partition, segments: Sequence[CheckedSegment], epochs: Epochs) -> list[Finding]:
+    """After a clean stop a checkpoint has what the newest batches say; those of an old format say nothing.
+
+    Source: Kafka 4.1.0 `CheckpointFile.read`, `LeaderEpochFileCache`; until 2.8 a topic of an old format loses it.
+    """
+    written = [segment for segment in segments if segment.last_offset is not None]
+    if epochs or not partition.clean or not written or not len(written[-1].epochs):
+        return []
+    log, epoch = os.path.basename(written[-1].files.log), written[-1].epochs["leader_epoch"][-1]
+    path = os.path.join(partition.path, CHECKPOINT)
+    expected = f"{epoch} as the last epoch, as in {log}"
+    return [catalogue.LEADER_EPOCHS_LOST.finding(path, expected=expected, got="no epoch")]
 
 
 # ---- the producers' state at the log's end
