@@ -298,7 +298,21 @@ def test_messages_of_old_formats_have_no_epoch(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"1\n0\n", b"0\n2\n0 0\n", b"0\n1\n0 0 0\n", b"0\n1\nx 0\n", b"0\n1\n-1 0\n", b"\xff\xfe", b"x", b"0\nx\n"],
+    [
+        b"1\n0\n",
+        b"0\n2\n0 0\n",
+        b"0\n1\n0 0 0\n",
+        b"0\n1\nx 0\n",
+        b"0\n1\n-1 0\n",
+        b"\xff\xfe",
+        b"x",
+        b"0\nx\n",
+        b"0\v1\n0 0\n",
+        b"0\n2\n0 0\v3 18\n",
+        b"0\n1\n 0 0\n",
+        b"0\n1\n1_0 0\n",
+        b"0\n1\n0\xc2\xa00\n",
+    ],
 )
 def test_a_checkpoint_that_stops_a_broker_is_told(content: bytes, tmp_path: Path) -> None:
     write_epochs(tmp_path / "t-0", 0, 0)

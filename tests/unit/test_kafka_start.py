@@ -21,7 +21,7 @@ from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter,
 
 ONE = LocalEngine(1)
 PROPERTIES = (
-    "#\n#Mon Jan 01 00:00:00 UTC 2024\nversion=1\ncluster.id=abc\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAQ\n"
+    "#\n#Mon Jan 01 00:00:00 UTC 2024\nversion=1\ncluster.id=abc\nnode.id=1\ndirectory.id=zFDWe4lDHgAC9Rh7SXNPqA\n"
 )
 META = "version: 0\ntopic_id: eBhZQWkgQB6Yh7vKbPQ1Sg"
 
@@ -116,6 +116,13 @@ def test_directories_that_brokers_know_stop_none(log_dir: Path) -> None:
         "version=1\nnode.id=1\n",
         "version=1\ncluster.id=a\nnode.id=one\n",
         "broker.id=x\n",
+        "broker.id=99999999999\n",
+        PROPERTIES.replace("zFDW", "zFD%"),
+        PROPERTIES.replace("zFDW", "zFD"),
+        PROPERTIES.replace("zFDWe4lDHgAC9Rh7SXNPqA", "AAAAAAAAAAAAAAAAAAAAAQ"),  # reserved
+        PROPERTIES.replace("node.id=1\n", "node.id=1\v"),
+        PROPERTIES.replace("cluster.id=abc\n", "cluster.id=abc\\\n"),  # continued by the next line
+        PROPERTIES.replace("cluster.id=abc", "cluster.id=\\u12"),
     ],
 )
 def test_properties_that_no_broker_reads_stop_it(content: str, log_dir: Path) -> None:
@@ -137,10 +144,17 @@ def test_a_repair_is_not_done_while_something_is_in_the_way_of_a_start(log_dir: 
 
 
 @pytest.mark.parametrize(
-    "content", ["broker.id=3\nversion=0\ncluster.id=x\n", "", "version : 1\ncluster.id x\nnode.id = 4\n"]
+    "content",
+    [
+        "broker.id=3\nversion=0\ncluster.id=x\n",
+        "",
+        "version : 1\ncluster.id x\nnode.id = 4\n",
+        "version=1\rcluster.id=a\x85b\r\nnode.id=\\\n\t4",
+        "ver\\u0073ion=1\ncluster.id=a\nnode.id=4\ndirectory.id=zFDWe4lDHgAC9Rh7SXNPqA==\n",
+    ],
 )
 def test_properties_of_older_brokers_are_read(content: str, log_dir: Path) -> None:
-    (log_dir / "meta.properties").write_text(content)
+    (log_dir / "meta.properties").write_bytes(content.encode("latin-1"))
     assert look(log_dir)[1].starts
 
 
@@ -160,18 +174,49 @@ def test_other_files_stop_none(log_dir: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        "",
-        "version: 1\ntopic_id: eBhZQWkgQB6Yh7vKbPQ1Sg",
-        "version: 0\n",
-        "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA",
-        "x",
+        b"",
+        b"version: -1\ntopic_id: eBhZQWkgQB6Yh7vKbPQ1Sg",
+        b"version: 0\n",
+        b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA",
+        b"version: 0\ntopic_id: eBhZQWkgQB6Yh7vKbPQ/Sg",
+        b"version: 0\vtopic_id: eBhZQWkgQB6Yh7vKbPQ1Sg",
+        b"versi\xefn: 0\ntopic_id: eBhZQWkgQB6Yh7vKbPQ1Sg",
+        b"x",
     ],
 )
-def test_a_partitions_metadata_that_no_broker_reads_stops_it(content: str, log_dir: Path) -> None:
-    (log_dir / "topic-0" / "partition.metadata").write_text(content)
+def test_a_partitions_metadata_that_no_broker_reads_stops_it(content: bytes, log_dir: Path) -> None:
+    (log_dir / "topic-0" / "partition.metadata").write_bytes(content)
     report, start = look(log_dir)
     assert [(each.brokers, Path(each.path).name) for each in start.obstacles] == [("from 2.8 on", "partition.metadata")]
     assert [finding.kind for finding in report.findings] == ["partition-metadata"]
+
+
+@pytest.mark.parametrize(
+    "content", ["version: 1\ntopic_id: eBhZQWkgQB6Yh7vKbPQ1Sg", "version: 0\r\ntopic_id: eBhZQWkgQB6Yh7vKbPQ1Sg==\n"]
+)
+def test_a_partitions_metadata_of_a_later_broker_is_read(content: str, log_dir: Path) -> None:
+    """4.1 takes any version from 0 on, so that a downgrade is possible."""
+    (log_dir / "topic-0" / "partition.metadata").write_bytes(content.encode())
+    assert look(log_dir)[0].findings == []
+
+
+@pytest.mark.parametrize(
+    ("content", "read"),
+    [
+        (b"0\n1\ntopic 0 14\n", True),
+        (b"0\r\n1\r\ntopic\t+0  14 \v\r\n", True),
+        (b"0\v1\ntopic 0 14\n", False),
+        (b"0\n1\n topic 0 14\n", False),
+        (b"0\n1\ntopic 0 1_4\n", False),
+        (b"0\n1\ntopic\xc2\xa00 14\n", False),
+        (b"0\n1\ntopic 99999999999 14\n", False),
+        (b"0\n1\ntopic 0 99999999999999999999\n", False),
+        (b"0 \n1\ntopic 0 14\n", False),
+    ],
+)
+def test_a_checkpoint_is_read_as_java_reads_it(content: bytes, read: bool, log_dir: Path) -> None:
+    (log_dir / "recovery-point-offset-checkpoint").write_bytes(content)
+    assert [one.kind for one in look(log_dir)[0].findings] == ([] if read else ["offset-checkpoint"])
 
 
 def test_a_partition_with_another_topic_id_is_told(log_dir: Path) -> None:

@@ -7,11 +7,11 @@ Source: Kafka 4.1.0 `LogManager.loadLogs`, `LogLoader.load`, `UnifiedLog.parseTo
 from __future__ import annotations
 
 import base64
-import binascii
 import contextlib
 import os
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,12 +19,11 @@ from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files import lock
 from mqindex.files.entries import leads_to_directory
-from mqindex.files.regular import reading_text
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.start_rights import shut_files
 from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind
 from mqindex.kafka.partition.leader_epochs import read_epochs
-from mqindex.kafka.partition.offset_checkpoint import Offsets, read_offsets
+from mqindex.kafka.partition.offset_checkpoint import Offsets, read_offsets, split_fields, text_lines, whole_number
 from mqindex.kafka.partition.partition_files import PartitionFiles, list_segments, partition_name
 from mqindex.kafka.partition.producer_state import read_snapshot
 from mqindex.kafka.partition.survey import Survey
@@ -35,6 +34,11 @@ __all__ = ["StartFiles", "look_at_start"]
 _CACHE: Final = "remote-log-index-cache"
 _NUMBERED: Final = (".log", *(f".{kind}" for kind in IndexKind), ".snapshot", ".cleaned", ".swap")
 _LARGEST: Final = 1 << 20
+_BLANK: Final = " \t\f"
+_PROPERTY: Final = re.compile(r"((?:[^\\=: \t\f]|\\.)*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{0,4}|.?)", re.DOTALL)
+_UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}(==)?")
+_RESERVED: Final = 100
 _OFFLINE: Final = "a broker puts the log dir offline, and stops if it has no other"
 
 
@@ -104,31 +108,57 @@ def _look_at_directories(log_dir: str, look: StartFiles) -> None:
 
 def _look_at_properties(path: str, look: StartFiles) -> None:
     try:
-        with reading_text(path, encoding="latin-1") as file:
-            lines = file.read(_LARGEST).splitlines()
+        properties = _properties(text_lines(path, _LARGEST, encoding="latin-1"))
+        reason = _wrong_property(properties)
     except FileNotFoundError:
         return
-    properties = dict(_property(line.strip()) for line in lines if line.strip() and line.strip()[0] not in "#!")
-    reason = _wrong_property(properties)
+    except ValueError as error:
+        reason = str(error)
     if reason is not None:
         look.stop(catalogue.META_PROPERTIES, path, reason)
 
 
-def _property(line: str) -> tuple[str, str]:
-    key, value, *_ = [*re.split(r"\s*[=:]\s*|\s+", line, maxsplit=1), ""]
-    return key, value
+def _properties(lines: Iterable[str]) -> dict[str, str]:
+    """As Java's `Properties.load`: a backslash at a line's end continues it; elsewhere it begins an escape."""
+    found, left = {}, iter(lines)
+    for line in left:
+        whole = line.lstrip(_BLANK)
+        if not whole or whole[0] in "#!":
+            continue
+        while re.search(r"(?<!\\)(\\\\)*\\$", whole):
+            whole = whole[:-1] + next(left, "").lstrip(_BLANK)
+        key, value = _PROPERTY.fullmatch(whole).groups()  # type: ignore[union-attr]
+        found[_ESCAPE.sub(_unescaped, key)] = _ESCAPE.sub(_unescaped, value)
+    return found
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    name = match[1]
+    if name[0] != "u":
+        return {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(name, name)
+    if len(name) != 5:
+        raise ValueError("an escape \\u without four hexadecimal digits")
+    return chr(int(name[1:], 16))
 
 
 def _wrong_property(properties: dict[str, str]) -> str | None:
-    version = properties.get("version", "0")
-    if version not in ("0", "1"):
+    version = _whole(properties, "version")
+    if version not in (None, 0, 1):
         return f"version {version}"
-    name = "node.id" if version == "1" else "broker.id"
-    number = properties.get(name)
-    if number is not None and not re.fullmatch(r"[+-]?\d+", number, re.ASCII):
-        return f"{name} {number!r}"
-    missing = [each for each in ("cluster.id", name) if version == "1" and each not in properties]
+    name = "node.id" if version == 1 else "broker.id"
+    _whole(properties, name)
+    if "directory.id" in properties and _is_reserved(_uuid(properties["directory.id"])):
+        return f"directory.id {properties['directory.id'][:80]!r}"
+    missing = [each for each in ("cluster.id", name) if version == 1 and each not in properties]
     return f"no {missing[0]}" if missing else None
+
+
+def _whole(properties: dict[str, str], name: str) -> int | None:
+    """A property that must be a whole number, if it is there; a `ValueError` where it is none."""
+    try:
+        return whole_number(properties[name], 32) if name in properties else None
+    except ValueError as error:
+        raise ValueError(f"{name} {error}") from None
 
 
 def _look_at_checkpoints(log_dir: str, look: StartFiles) -> None:
@@ -195,25 +225,34 @@ def _metadata_of(partition: str) -> str:
 def _topic_id(path: str) -> bytes | None:
     """The id in a partition's metadata; None: there is no file. A `ValueError` says why a broker cannot read it."""
     try:
-        with reading_text(path, errors="replace") as file:
-            lines = [*file.read(_LARGEST).splitlines(), "", ""]
+        lines = [*text_lines(path, _LARGEST), "", ""]
     except FileNotFoundError:
         return None
-    first, second = (re.split(r":\s+", line) for line in lines[:2])
-    if len(first) != 2 or not re.fullmatch(r"[+-]?0+", first[1], re.ASCII):
+    except UnicodeDecodeError:
+        raise ValueError("expected UTF-8 text, got other bytes") from None
+    try:
+        version = whole_number(split_fields(lines[0], 2, r":\s+")[1], 32)
+    except ValueError:
+        version = -1
+    if version < 0:
         raise ValueError(f"expected version: 0, got {lines[0][:80]!r}")
-    found = _uuid(second[1]) if len(second) == 2 else None
-    if found is None:
+    try:
+        found = _uuid(split_fields(lines[1], 2, r":\s+")[1])
+    except ValueError:
+        found = None
+    if found is None or not any(found):
         raise ValueError(f"expected topic_id: and 22 characters, got {lines[1][:80]!r}")
     return found
 
 
 def _uuid(text: str) -> bytes | None:
-    try:
-        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    return raw if len(raw) == 16 and any(raw) else None
+    """As `Uuid.fromString`: 16 bytes in the alphabet of URLs, with or without the two signs that fill them up."""
+    return base64.urlsafe_b64decode(text[:22] + "==") if _UUID.fullmatch(text) else None
+
+
+def _is_reserved(found: bytes | None) -> bool:
+    """Whether it is no id of a directory (Kafka 4.1.0 `DirectoryId.reserved`)."""
+    return found is None or int.from_bytes(found, "big") < _RESERVED
 
 
 def _compare_ids(topic: str, found: list[tuple[str, bytes]], look: StartFiles) -> None:

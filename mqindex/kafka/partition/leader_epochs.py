@@ -17,10 +17,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._words import plural
-from mqindex.errors import CorruptIndexError
-from mqindex.files.regular import reading_text
 from mqindex.kafka import catalogue
+from mqindex.kafka.partition.offset_checkpoint import read_checkpoint, split_fields, whole_number
 from mqindex.report import Finding
 
 __all__ = ["CHECKPOINT", "RUN", "Epochs", "check_epochs", "read_epochs"]
@@ -33,8 +31,6 @@ RUN: Final = np.dtype(
 
 Epochs = tuple[tuple[int, int], ...]
 """Epochs and their first offsets, both increasing."""
-
-_LARGEST: Final = 1 << 26  # bytes
 
 
 def read_epochs(directory: str) -> Epochs:
@@ -49,25 +45,7 @@ def read_epochs(directory: str) -> Epochs:
     Source: Kafka 4.1.0 `CheckpointFile.read`, `LeaderEpochFileCache.assign`: an entry removes those before it that are
     not below it in both epoch and offset. Entries below the log's start were removed by the broker, or moved to it.
     """
-    path = os.path.join(directory, CHECKPOINT)
-    try:
-        with reading_text(path) as file:
-            lines = file.read(_LARGEST).splitlines()
-    except FileNotFoundError:
-        return ()
-    except UnicodeDecodeError:
-        raise _malformed(path, "UTF-8 text", "other bytes") from None
-    if len(lines) < 2:
-        if lines and lines[0] != "0":
-            raise _malformed(path, "version 0", lines[0])
-        return ()
-    try:
-        version, count, *entries = int(lines[0]), int(lines[1]), *map(_entry, lines[2:])
-    except ValueError as error:
-        raise _malformed(path, "whole numbers, an epoch and an offset a line", str(error)) from None
-    if version != 0 or count != len(entries):
-        wanted = "version 0" if version else plural(count, "entry")
-        raise _malformed(path, wanted, f"version {version}" if version else f"{len(entries)}")
+    entries = read_checkpoint(os.path.join(directory, CHECKPOINT), _entry, "an epoch and an offset a line")
     kept: list[tuple[int, int]] = []
     for epoch, offset in entries:
         while kept and (kept[-1][0] >= epoch or kept[-1][1] >= offset):
@@ -77,17 +55,11 @@ def read_epochs(directory: str) -> Epochs:
 
 
 def _entry(line: str) -> tuple[int, int]:
-    fields = line.split()
-    if len(fields) != 2:
+    epoch, offset = split_fields(line, 2)
+    found = whole_number(epoch, 32), whole_number(offset, 64)
+    if min(found) < 0:
         raise ValueError(repr(line[:80]))
-    epoch, offset = int(fields[0]), int(fields[1])
-    if not (0 <= epoch < 2**31 and 0 <= offset < 2**63):
-        raise ValueError(repr(line[:80]))
-    return epoch, offset
-
-
-def _malformed(path: str, expected: str, got: str) -> CorruptIndexError:
-    return CorruptIndexError("no checkpoint that a broker reads", path=path, expected=expected, got=got)
+    return found
 
 
 # ---- the batches against it
