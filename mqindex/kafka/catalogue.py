@@ -80,6 +80,8 @@ LOG_REFUSED = Kind("log-refused", "error",
     "A broker's recovery fails on this log: it empties the segment, or does not start.",
     "{what}; a broker that recovers this segment empties it, or does not start")
 LOG_CANNOT_BE_READ = replace(LOG_REFUSED, hint="{what}; {hint}")
+LOG_OVERFLOWS = replace(LOG_REFUSED,
+    hint="{what}; a broker that recovers this segment splits it, and keeps every batch")
 LOG_NOT_A_FILE = Kind("log-not-a-file", "error",
     "A directory, or a link without a target, has the name of a segment's log, and a broker ignores it: the segment's "
     "records are missing.",

@@ -91,7 +91,7 @@ def _recover(item: SegmentRecovery) -> RecoveredSegment:
         done.gone = True
         return done
     except MQIndexError as error:
-        done.findings.append(refused(item.files.log, error))
+        done.findings.append(refused(item.files.log, error, item.files.base_offset))
         return done
     done.readable = made.fault is None and (made.truncated_bytes == 0 or item.last)
     done.findings = log_findings(item.files.log, made, last=item.last)

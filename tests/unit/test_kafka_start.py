@@ -17,7 +17,7 @@ from mqindex.engines import LocalEngine
 from mqindex.kafka import repair, verify
 from mqindex.report import Report, Start
 from tests.support.golden_kafka import PARTITION_CASES, PartitionCase
-from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter, crc32c
+from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter, batch, crc32c
 
 ONE = LocalEngine(1)
 PROPERTIES = (
@@ -310,6 +310,55 @@ def test_a_recovery_cuts_a_torn_log_and_drops_what_follows(log_dir: Path) -> Non
     (log_dir / ".kafka_cleanshutdown").touch()
     _, start = look(log_dir)
     assert (start.cuts, start.deletes, start.recovers) == ((), (), 0), "after a clean stop nothing is read"
+
+
+def test_a_segment_without_index_is_recovered_when_it_is_loaded(log_dir: Path) -> None:
+    """Before the recovery of an unclean stop, which finds nothing more to cut then, and drops nothing."""
+    unclean(log_dir)
+    torn = log_dir / "topic-0" / f"{13:020d}.log"
+    whole = torn.read_bytes()
+    torn.write_bytes(whole[:-5])
+    torn.with_suffix(".index").unlink()
+    _, start = look(log_dir)
+    assert (names(start.cuts), start.deletes, start.recovers) == ([torn.name], (), 2)
+    torn.write_bytes(2 * whole[: 2 * len(whole) // 3])  # batches twice: the load fails on them
+    report = verify(log_dir, index_interval_bytes=0, engine=ONE)
+    assert report.start is not None
+    assert (report.start.starts, report.start.cuts, report.start.deletes) == (False, (), ())
+    assert names(tuple(each.path for each in report.start.obstacles)) == [torn.name]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_segment_whose_transaction_index_begins_elsewhere_is_recovered_when_it_is_loaded(
+    clean: bool, log_dir: Path
+) -> None:
+    if not clean:
+        unclean(log_dir, "0\n1\ntopic 0 19\n")
+    torn = log_dir / "topic-0" / f"{13:020d}.log"
+    torn.write_bytes(torn.read_bytes()[:-5])
+    torn.with_suffix(".txnindex").write_bytes(struct.pack(">hqqqq", 0, 7, 10, 12, 13))
+    _, start = look(log_dir)
+    assert (names(start.cuts), start.deletes, start.recovers) == ([torn.name], (), 1 if clean else 2)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize(("offset", "starts"), [(2**31 + 100, True), (3, False)])
+def test_offsets_that_are_too_far_from_the_base_split_a_segment(
+    offset: int, starts: bool, clean: bool, tmp_path: Path
+) -> None:
+    """Brokers before 1.1 wrote such. Below the base offset nothing can be split."""
+    writer = PartitionWriter(tmp_path / "topic-0", 10, index_interval=0)
+    writer.append([KafkaRecord()] * 3)
+    writer.append_bytes(batch([KafkaRecord()], offset), 14, FIRST_TIME)
+    writer.roll()
+    writer.close()
+    (tmp_path / (".kafka_cleanshutdown" if clean else ".lock")).touch()
+    if clean:
+        (writer.directory / f"{10:020d}.index").unlink()
+    report, start = look(tmp_path)
+    assert (start.starts, start.deletes, start.cuts) == (starts, (), ())
+    (one,) = [one for one in report.findings if one.kind == "log-refused"]
+    assert ("splits it" in str(one.hint)) == starts
 
 
 def last_log(log_dir: Path) -> Path:

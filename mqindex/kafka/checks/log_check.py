@@ -9,7 +9,7 @@ from typing import Final
 from mqindex._native.kafka_log import BatchScan, find_batch
 from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
-from mqindex.errors import MQIndexError
+from mqindex.errors import MQIndexError, OffsetOverflowError
 from mqindex.files.regular import reading
 from mqindex.kafka import catalogue
 from mqindex.kafka.layout import IndexKind
@@ -24,6 +24,7 @@ __all__ = [
     "is_being_written",
     "is_contradictory",
     "log_findings",
+    "overflows",
     "refused",
     "size_now",
 ]
@@ -33,10 +34,20 @@ _MIN_LENGTH: Final = 14
 _NO_OFFSET: Final = 2**63 - 1
 
 
-def refused(path: str, error: MQIndexError) -> Finding:
+def refused(path: str, error: MQIndexError, base_offset: int) -> Finding:
     """A log on which a broker's recovery fails, or that cannot be opened."""
     kind = catalogue.LOG_CANNOT_BE_READ if error.hint else catalogue.LOG_REFUSED
+    if overflows(error, base_offset):
+        kind = catalogue.LOG_OVERFLOWS
     return kind.finding(path, error.at, error.field, error.expected, error.got, what=error.what, hint=error.hint)
+
+
+def overflows(error: MQIndexError, base_offset: int) -> bool:
+    """Whether a log is refused for an offset that no index of its segment can hold: a broker splits such a segment.
+
+    Source: Kafka 4.1.0 `LogLoader.retryOnOffsetOverflow`, which fails where an offset is below the base offset.
+    """
+    return isinstance(error, OffsetOverflowError) and error.field == "offset" and error.got > base_offset
 
 
 def log_findings(

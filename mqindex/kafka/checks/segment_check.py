@@ -26,6 +26,7 @@ from mqindex.kafka.checks.log_check import (
     is_being_written,
     is_contradictory,
     log_findings,
+    overflows,
     refused,
 )
 from mqindex.kafka.checks.record_check import check_records
@@ -72,10 +73,10 @@ class CheckedSegment:
     `wrong`: the indexes that a repair writes anew; `differing`: sound ones that a rebuild would write
     otherwise. `readable`: the log is good to its last batch, so `events` are all there are. `transactions`: bytes of
     the `.txnindex`, None: there is none. `epochs`: runs of leader epochs. `contradictory`: the log's batches contradict
-    each other. `refusal`: why a broker's recovery fails on the log, `out_of_order`: because offsets go back;
-    `cut`: bytes that it cuts; `endless`: without one a broker does not find the log's end. `gone`: a broker deleted the
-    segment before it was read; `grew`: the log was written or cut meanwhile. `counted`: what it consists of;
-    None: not asked for, or not to be read.
+    each other. `refusal`: why a broker's recovery fails on the log, `out_of_order`: because offsets go back,
+    `overflows`: because one is too far above the base offset; `cut`: bytes that it cuts; `endless`: without one a
+    broker does not find the log's end. `gone`: a broker deleted the segment before it was read; `grew`: the log was
+    written or cut meanwhile. `counted`: what it consists of; None: not asked for, or not to be read.
     """
 
     files: SegmentFiles
@@ -94,6 +95,7 @@ class CheckedSegment:
     index_files: int = 0
     refusal: str | None = None
     out_of_order: bool = False
+    overflows: bool = False
     cut: int = 0
     endless: bool = False
     gone: bool = False
@@ -228,7 +230,8 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
         done.readable = False
         done.grew = isinstance(error, TruncatedFileError)  # a preallocated log loses its zeros when it is closed
         done.refusal, done.out_of_order = error.what, isinstance(error, OutOfOrderError)
-        done.findings.append(refused(check.files.log, error))
+        done.overflows = overflows(error, check.files.base_offset)
+        done.findings.append(refused(check.files.log, error, check.files.base_offset))
     return done
 
 

@@ -11,7 +11,8 @@ from mqindex.kafka import catalogue
 from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis
 from mqindex.kafka.checks.segment_check import CheckedSegment
 from mqindex.kafka.checks.start_check import StartFiles, look_at_start
-from mqindex.kafka.checks.transaction_check import refused_version
+from mqindex.kafka.checks.transaction_check import is_refused_version, refused_entry
+from mqindex.kafka.index.transaction_index import AbortedTxn
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.partition.leader_epochs import CHECKPOINT
 from mqindex.report import Finding, Obstacle, Start
@@ -58,38 +59,57 @@ def verdict(engine: Engine, diagnosis: Diagnosis) -> tuple[Start, list[Finding]]
 
 
 def _load(one: DiagnosedPartition, point: int, done: _Recovery) -> None:
-    """Recover segments without `.index` first; then, after an unclean stop, all from the one of the recovery point on.
+    """First each segment is loaded; then, after an unclean stop, all from the one of the recovery point on recovered.
 
-    Before that the `.txnindex` of each segment with an `.index` is checked: no recovery mends a wrong version.
+    A segment whose offsets are too far from its base is split, and what it becomes is loaded or recovered again.
     """
     segments = [segment for segment in one.segments if not segment.gone]
-    for segment in segments:
-        aborted = segment.files.indexes.get(IndexKind.TRANSACTION)
-        if IndexKind.OFFSET in segment.files.indexes and aborted is not None:
-            version = refused_version(segment.transactions or b"", segment.files.base_offset)
-            if version is not None:
-                reason = f"an aborted transaction of version {version}, which no broker reads"
-                done.obstacles.append(Obstacle(aborted, reason))
-    unclean = one.partition.clean is False
+    loaded = [_is_recovered_when_loaded(segment) for segment in segments]
+    done.recovers += sum(loaded)
+    for segment, recovered in zip(segments, loaded, strict=True):
+        _load_segment(segment, recovered, done)
     first = max((n for n, each in enumerate(segments) if each.files.base_offset <= point), default=0)
-    for segment in segments if not unclean else segments[:first]:
-        if IndexKind.OFFSET not in segment.files.indexes:
-            done.recovers += 1
-            if segment.refusal is not None:
-                done.obstacles.append(Obstacle(segment.files.log, f"{segment.refusal}, and its .index is missing"))
-            elif segment.cut:
-                done.cuts.append(segment.files.log)
-    done.obstacles += [Obstacle(each.files.log, _ENDLESS) for each in segments if each.endless]
-    for number, segment in enumerate(segments[first:] if unclean else (), first):
+    unflushed = range(first, len(segments)) if one.partition.clean is False else ()
+    for number in unflushed:
+        segment = segments[number]
+        if loaded[number]:  # nothing is left to cut
+            continue
         done.recovers += 1
-        if segment.refusal is not None and not segment.out_of_order:
+        if segment.refusal is not None and not (segment.out_of_order or segment.overflows):
             done.obstacles.append(Obstacle(segment.files.log, segment.refusal))
             break
-        if segment.cut or segment.refusal is not None:
+        if segment.cut or segment.out_of_order:
             done.cuts.append(segment.files.log)
             done.deletes += [later.files.log for later in segments[number + 1 :]]
             break
     _check_start(one, segments, done)
+
+
+def _is_recovered_when_loaded(segment: CheckedSegment) -> bool:
+    """Whatever the stop: it has no `.index`, or its `.txnindex` begins elsewhere."""
+    if IndexKind.OFFSET not in segment.files.indexes:
+        return True
+    refused = _refused(segment)
+    return refused is not None and not is_refused_version(refused)
+
+
+def _refused(segment: CheckedSegment) -> AbortedTxn | None:
+    return refused_entry(segment.transactions or b"", segment.files.base_offset)
+
+
+def _load_segment(segment: CheckedSegment, recovered: bool, done: _Recovery) -> None:
+    """What no recovery mends: a wrong version in the `.txnindex`, and offsets that go back."""
+    log, refused = segment.files.log, _refused(segment)
+    if recovered and segment.refusal is not None and not segment.overflows:
+        lost = "" if IndexKind.OFFSET in segment.files.indexes else ", and its .index is missing"
+        done.obstacles.append(Obstacle(log, f"{segment.refusal}{lost}"))
+    elif recovered and segment.cut:
+        done.cuts.append(log)
+    elif refused is not None and is_refused_version(refused) and IndexKind.OFFSET in segment.files.indexes:
+        reason = f"an aborted transaction of version {refused.version >> 8}, which no broker reads"
+        done.obstacles.append(Obstacle(segment.files.place_of(IndexKind.TRANSACTION), reason))
+    if segment.endless and not recovered:
+        done.obstacles.append(Obstacle(log, _ENDLESS))
 
 
 def _check_start(one: DiagnosedPartition, segments: list[CheckedSegment], done: _Recovery) -> None:

@@ -19,7 +19,7 @@ from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.partition.transactions import ABORT, BEGIN, COMMIT, EVENT
 from mqindex.report import Finding
 
-__all__ = ["Markers", "check_transactions", "check_transactions_alone", "refused_version"]
+__all__ = ["Markers", "check_transactions", "check_transactions_alone", "is_refused_version", "refused_entry"]
 
 _ENTRY_SIZE = IndexKind.TRANSACTION.entry_size
 
@@ -122,18 +122,18 @@ def check_transactions_alone(path: str, base_offset: int) -> tuple[list[Finding]
     return _first_of_each([*_shape(path, data, entries), *_before(path, entries, base_offset)]), len(entries)
 
 
-def refused_version(data: bytes, base_offset: int) -> int | None:
-    """The version (one byte, for a broker) with which no broker loads the segment; None: a broker loads it.
+def refused_entry(data: bytes, base_offset: int) -> AbortedTxn | None:
+    """The entry at which a broker's check of a `.txnindex` ends: it has a version with which no broker loads the
+    segment, or ends before the segment begins, and then a broker recovers the segment; None: all are good.
 
-    At an entry that ends before the segment begins a broker stops the check, and writes the file anew.
     Source: Kafka 4.1.0 `TransactionIndex.sanityCheck`, `LogLoader.loadSegmentFiles`.
     """
-    for txn in read_aborted(data):
-        if txn.version >> 8 > 0:
-            return txn.version >> 8
-        if txn.last_offset < base_offset:
-            break
-    return None
+    return next((txn for txn in read_aborted(data) if is_refused_version(txn) or txn.last_offset < base_offset), None)
+
+
+def is_refused_version(txn: AbortedTxn) -> bool:
+    """Whether no broker loads an entry: the first byte of its version is the whole one for a broker."""
+    return txn.version >> 8 > 0
 
 
 def _first_of_each(findings: Iterable[Finding]) -> list[Finding]:
