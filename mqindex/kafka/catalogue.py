@@ -205,6 +205,8 @@ TRANSACTION_INDEX_UNKNOWN = Kind("transaction-index-unknown", "error",
     f"it hides records that were committed; {_REPAIR}")
 TRANSACTION_GONE = replace(TRANSACTION_INDEX_UNKNOWN, severity="warning",
     hint="nothing of it is in the log any more")
+TRANSACTION_RECORDS_GONE = replace(TRANSACTION_INDEX_UNKNOWN, severity="info",
+    hint="retention or the cleaner removed its records, and left its marker")
 TRANSACTION_ELSEWHERE = replace(TRANSACTION_INDEX_UNKNOWN,
     hint=f"the log has something else where its abort marker must have been; {_REPAIR}")
 TRANSACTION_INDEX_FIRST_OFFSET = Kind("transaction-index-first-offset", "error",
@@ -218,9 +220,10 @@ TRANSACTION_INDEX_LAST_STABLE_OFFSET = Kind("transaction-index-last-stable-offse
 LAST_STABLE_OFFSET_OF_GONE = replace(TRANSACTION_INDEX_LAST_STABLE_OFFSET,
     hint="nothing of its transaction is in the log any more, and a search may end too early; "
          "`mqindex repair` writes the file from the log, without it")
-LAST_STABLE_OFFSET_EARLIER = replace(TRANSACTION_INDEX_LAST_STABLE_OFFSET, severity="warning", hint=None)
+LAST_STABLE_OFFSET_EARLIER = replace(TRANSACTION_INDEX_LAST_STABLE_OFFSET, severity="info",
+    hint="retention or the cleaner removed the records of a transaction that was open; a search goes on for longer")
 LAST_STABLE_OFFSET_OF_FOLLOWER = replace(TRANSACTION_INDEX_LAST_STABLE_OFFSET, severity="info",
-    hint="as a follower writes it")
+    hint="as a follower writes it, or a broker that does not know of what lies below the log's start")
 
 # ---- the files of a partition and of a log dir
 

@@ -80,7 +80,7 @@ def test_what_the_cleaner_leaves_is_told(tmp_path: Path) -> None:
     compacted(tmp_path / "t-0")
     report = verify(tmp_path / "t-0", **OPTIONS)
     (finding,) = report.findings
-    assert (finding.severity, finding.kind) == ("warning", "transaction-index-unknown")
+    assert (finding.severity, finding.kind) == ("info", "transaction-index-unknown")
     assert str(finding.hint).startswith("2 entries of this kind")
     with PartitionLog.open(tmp_path / "t-0") as log:
         read = log.read(90, columns=["offset"], isolation_level="read_committed")["offset"].tolist()
@@ -101,7 +101,26 @@ def test_what_brokers_can_have_written_is_no_error(number: int, fields: dict[str
     index = compacted(tmp_path / "t-0")
     change(index, number, **fields)
     report = verify(tmp_path / "t-0", **OPTIONS)
-    assert (report.ok, kinds(report, "warning")) == (True, {"transaction-index-unknown"})
+    told = {"transaction-index-unknown"} if "last_offset" in fields else set()
+    assert (report.ok, kinds(report, "warning")) == (True, told)
+
+
+def test_a_transaction_whose_begin_retention_deleted_is_no_finding(tmp_path: Path) -> None:
+    """Nor is the last stable offset of another one, which that transaction held back."""
+    writer = PartitionWriter(tmp_path / "t-0", 100, index_interval=100)
+    append(writer, 3)
+    writer.roll()
+    append(writer, 5)
+    writer.marker(5)
+    writer.marker(3)
+    writer.append([KafkaRecord()])
+    writer.close()
+    for path in (tmp_path / "t-0").glob(f"{100:020d}.*"):
+        path.unlink()
+    report = verify(tmp_path / "t-0", **OPTIONS)
+    assert kinds(report, "error") | kinds(report, "warning") == set()
+    assert kinds(report, "info") == {"transaction-index-unknown", "transaction-index-last-stable-offset"}
+    assert repair(tmp_path / "t-0", **OPTIONS).actions == []
 
 
 @pytest.mark.parametrize("records", [1, 3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -27,7 +28,7 @@ from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.partition.leader_epochs import Epochs, check_epochs
 from mqindex.kafka.partition.producer_state import OpenTransactions, open_transactions_at
 from mqindex.kafka.partition.survey import Partition, Survey, gone
-from mqindex.kafka.partition.transactions import Replay
+from mqindex.kafka.partition.transactions import Replay, events_from
 from mqindex.report import Finding, Report
 
 __all__ = [
@@ -92,6 +93,7 @@ def diagnose(engine: Engine, found: Survey, *, deep: bool, count: bool = False) 
             last=partition.is_last(files),
             clean=partition.clean,
             ends=partition.ends(files),
+            log_start=partition.log_start,
             deep=deep,
             threads=threads,
             counting=countings[number][at] if countings else None,
@@ -158,14 +160,16 @@ def _diagnosed(
     missed = [segment.files for segment in segments if segment.gone]
     done = DiagnosedPartition(partition, segments, replayed, epochs, gone(partition.path, partition.segments, missed))
     wrong = [
-        (segment, expected)
-        for segment, expected in zip(segments, replayed.aborted, strict=True)
+        number
+        for number, (segment, expected) in enumerate(zip(segments, replayed.aborted, strict=True))
         if segment.readable and (segment.transactions or b"") != aborted_bytes(expected)
     ]
-    end = max((one.last_offset or 0 for one in segments), default=0) + 1
-    markers = Markers(events if wrong else [], end, replayed.lone)
-    for segment, expected in wrong:
-        _check_transactions(segment, expected, markers, partition.log_start)
+    if wrong:
+        seen = _seen(engine, partition, segments, replayed)
+        end = max((one.last_offset or 0 for one in segments), default=0) + 1
+        markers = Markers(events, end, seen.lone)
+        for number in wrong:
+            _check_transactions(segments[number], replayed.aborted[number], seen.aborted[number], markers, partition)
     for segment in segments:
         if segment.contradictory:
             segment.leave_indexes()
@@ -186,11 +190,27 @@ def _without_merged(engine: Engine, segments: list[CheckedSegment]) -> list[Chec
     return [CheckedSegment(one.files, gone=True) if one.files.log in merged else one for one in segments]
 
 
-def _check_transactions(segment: CheckedSegment, expected: list[AbortedTxn], markers: Markers, log_start: int) -> None:
+def _seen(engine: Engine, partition: Partition, segments: Sequence[CheckedSegment], replayed: Replayed) -> Replayed:
+    """The transactions as the records that a reader gets show them: a broker that reads a log for its producers begins
+    at the log's start.
+    """
+    if partition.log_start <= partition.oldest:
+        return replayed
+    events = [events_from(segment.events, partition.log_start) for segment in segments]
+    return replay(engine, dataclasses.replace(partition, begun=()), events, [one.readable for one in segments])
+
+
+def _check_transactions(
+    segment: CheckedSegment,
+    expected: list[AbortedTxn],
+    seen: list[AbortedTxn],
+    markers: Markers,
+    partition: Partition,
+) -> None:
     path = segment.files.place_of(IndexKind.TRANSACTION)
     found = check_transactions(
-        path, segment.transactions, expected, markers,
-        base_offset=segment.files.base_offset, open_end=segment.open, log_start=log_start,
+        path, segment.transactions, expected, seen, markers,
+        base_offset=segment.files.base_offset, open_end=segment.open, log_start=partition.log_start,
     )  # fmt: skip
     segment.findings += found
     if any(finding.severity == "error" for finding in found):

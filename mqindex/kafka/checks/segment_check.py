@@ -51,6 +51,7 @@ _LEFT = "left as it is: the log contradicts itself, and perhaps the index is rig
 @dataclass(frozen=True, slots=True)
 class SegmentCheck:
     """One segment to check. `last`: of its partition; `clean`: whether its broker closed it, None: unknown.
+    `log_start`: of its partition.
 
     `ends`: offsets where it ended before. `threads`: how many processors are free. `counting`: what to count
     for a health report.
@@ -61,6 +62,7 @@ class SegmentCheck:
     last: bool
     clean: bool | None
     ends: tuple[int, ...] = ()
+    log_start: int = 0
     deep: bool = False
     threads: int = 1
     counting: Counting | None = None
@@ -210,7 +212,7 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
             done.findings += log_findings(
                 segment.path, made, last=check.last, closed=closed, being_written=being_written
             )
-            done.events, done.epochs = events_in(segment, made), np.frombuffer(made.epochs, RUN)
+            done.events, done.epochs = events_in(segment, made, check.log_start), np.frombuffer(made.epochs, RUN)
             done.contradictory = is_contradictory(made)
             done.findings += end_findings(segment, made, check.ends, closed=closed)
             if check.last and closed and IndexKind.OFFSET in check.files.indexes:
@@ -248,10 +250,10 @@ def _recovered(segment: LogSegment, check: SegmentCheck) -> Recovered:
     return recover_with_threads(segment, check.threads, recover) if options.check_crc else recover(check_crc=False)
 
 
-def events_in(segment: LogSegment, made: Recovered) -> npt.NDArray[Any]:
+def events_in(segment: LogSegment, made: Recovered, log_start: int = 0) -> npt.NDArray[Any]:
     """The events of a segment, with the markers read from its log."""
     rows = batch_rows([made.transactional])
-    return events_of(rows, segment.log_bytes()) if len(rows) else np.empty(0, EVENT)
+    return events_of(rows, segment.log_bytes(), log_start) if len(rows) else np.empty(0, EVENT)
 
 
 def _transactions(files: SegmentFiles, done: CheckedSegment) -> bytes | None:

@@ -16,7 +16,7 @@ from mqindex.files.regular import reading
 from mqindex.kafka import catalogue
 from mqindex.kafka.index.transaction_index import AbortedTxn, read_aborted
 from mqindex.kafka.layout import IndexKind
-from mqindex.kafka.partition.transactions import ABORT, BEGIN, COMMIT, EVENT
+from mqindex.kafka.partition.transactions import ABORT, BEGIN, COMMIT, EVENT, GOES_ON
 from mqindex.report import Finding
 
 __all__ = ["Markers", "check_transactions", "check_transactions_alone", "is_refused_version", "refused_entry"]
@@ -36,6 +36,7 @@ class Markers:
         self._ends: dict[int, list[tuple[int, int]]] = {}  # producer -> offsets and kinds
         self._begins: dict[int, list[int]] = {}
         rows = np.concatenate([*events, np.empty(0, EVENT)])
+        rows = rows[rows["kind"] != GOES_ON]
         rows = rows[np.argsort(rows["offset"], kind="stable")]
         self._offsets, self._all_begins = set(rows["offset"].tolist()), rows["offset"][rows["kind"] == BEGIN].tolist()
         for producer, offset, kind in rows.tolist():
@@ -70,6 +71,10 @@ class Markers:
         end = self._next_end(txn.producer_id, txn.last_offset)
         return txn.last_offset in self._offsets and (end is None or end[0] != txn.last_offset)
 
+    def aborts_at(self, txn: AbortedTxn) -> bool:
+        """Whether the abort marker of an entry is there."""
+        return self._next_end(txn.producer_id, txn.last_offset) == (txn.last_offset, ABORT)
+
     def stable_at(self, txn: AbortedTxn) -> int:
         """The last stable offset at the end of a transaction of which the log shows no more than its abort marker."""
         return self._stable.get((txn.producer_id, txn.last_offset), txn.last_offset + 1)
@@ -89,14 +94,18 @@ def check_transactions(
     path: str,
     data: bytes | None,
     expected: Sequence[AbortedTxn],
+    seen: Sequence[AbortedTxn],
     markers: Markers,
     *,
     base_offset: int,
     open_end: bool,
-    log_start: int = 0,
+    log_start: int,
 ) -> list[Finding]:
     """Findings of one `.txnindex`; `data` None: it is missing. `open_end`: its last entries may not have been written.
     `log_start`: no reader goes below it, so an entry of a transaction that ended there does no harm.
+
+    `expected`: the transactions that the whole log shows, `seen`: that it shows from its start on. A broker that was
+    stopped by a crash, or truncated, reads its log from there, and forgets what lies below: its entries may be either.
 
     The cleaner keeps the entries as they were written, though it removes batches at a transaction's beginning. A
     follower may have written a later last stable offset: that of a transaction in the same append, which a truncation
@@ -109,7 +118,7 @@ def check_transactions(
     Source: Kafka 0.11.0, 2.0 and 4.1.0 `CleanedTransactionMetadata.onControlBatchRead`, `ProducerAppendInfo`.
     """
     early = _before(path, read_aborted(data or b""), base_offset)
-    return _first_of_each([*_findings(path, data, expected, markers, open_end, log_start), *early])
+    return _first_of_each([*_findings(path, data, expected, seen, markers, open_end, log_start), *early])
 
 
 def check_transactions_alone(path: str, base_offset: int) -> tuple[list[Finding], int]:
@@ -150,22 +159,31 @@ def _first_of_each(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _findings(
-    path: str, data: bytes | None, expected: Sequence[AbortedTxn], markers: Markers, open_end: bool, log_start: int
+    path: str,
+    data: bytes | None,
+    expected: Sequence[AbortedTxn],
+    seen: Sequence[AbortedTxn],
+    markers: Markers,
+    open_end: bool,
+    log_start: int,
 ) -> Iterator[Finding]:
     entries = read_aborted(data or b"")
     yield from _shape(path, data or b"", entries)
-    known = {(txn.producer_id, txn.last_offset): txn for txn in expected}
+    known, above = _by_end(expected), _by_end(seen)
     found = set()
     for number, txn in enumerate(entries):
-        at = number * _ENTRY_SIZE
-        wanted = known.get((txn.producer_id, txn.last_offset))
-        if wanted is None:
+        at, key = number * _ENTRY_SIZE, (txn.producer_id, txn.last_offset)
+        if key not in known:
             yield from _unknown(path, at, txn, markers, log_start)
         else:
-            found.add((txn.producer_id, txn.last_offset))
-            yield from _compare(path, at, txn, wanted, markers, log_start)
-    missing = [txn for key, txn in known.items() if key not in found and txn.last_offset >= log_start]
+            found.add(key)
+            yield from _compare(path, at, txn, known[key], above.get(key), markers, log_start)
+    missing = [txn for key, txn in above.items() if key not in found and txn.last_offset >= log_start]
     yield from _missing(path, data, missing, open_end)
+
+
+def _by_end(aborted: Iterable[AbortedTxn]) -> dict[tuple[int, int], AbortedTxn]:
+    return {(txn.producer_id, txn.last_offset): txn for txn in aborted}
 
 
 def _shape(path: str, data: bytes, entries: Sequence[AbortedTxn]) -> Iterator[Finding]:
@@ -211,10 +229,10 @@ def _before(path: str, entries: Sequence[AbortedTxn], base_offset: int) -> Itera
 
 
 def _unknown(path: str, at: int, txn: AbortedTxn, markers: Markers, log_start: int) -> Iterator[Finding]:
-    """An entry of a transaction that the log does not show aborted there: harmless where nothing of it is left, and
-    where it ends no search that must go on.
+    """An entry of a transaction that the log does not show aborted there: harmless where nothing of it is left but its
+    marker, and where it ends no search that must go on.
     """
-    kind = catalogue.TRANSACTION_GONE
+    kind = catalogue.TRANSACTION_RECORDS_GONE if markers.aborts_at(txn) else catalogue.TRANSACTION_GONE
     if txn.last_offset >= log_start and markers.hides(txn):
         kind = catalogue.TRANSACTION_INDEX_UNKNOWN
     elif txn.last_offset >= log_start and markers.has_another_at(txn):
@@ -227,11 +245,18 @@ def _unknown(path: str, at: int, txn: AbortedTxn, markers: Markers, log_start: i
 
 
 def _compare(
-    path: str, at: int, txn: AbortedTxn, expected: AbortedTxn, markers: Markers, log_start: int
+    path: str,
+    at: int,
+    txn: AbortedTxn,
+    expected: AbortedTxn,
+    seen: AbortedTxn | None,
+    markers: Markers,
+    log_start: int,
 ) -> Iterator[Finding]:
+    """An entry of a known transaction; `seen`: as the records above the log's start show it, None: there are none."""
     if txn.first_offset != expected.first_offset:
-        hides = txn.last_offset >= log_start and (
-            txn.first_offset > expected.first_offset
+        hides = seen is not None and (
+            txn.first_offset > seen.first_offset
             or markers.ended_in(txn.producer_id, txn.first_offset, expected.first_offset)
         )
         kind = catalogue.TRANSACTION_INDEX_FIRST_OFFSET if hides else catalogue.TRANSACTION_CLEANED
@@ -239,7 +264,7 @@ def _compare(
     stable = expected.last_stable_offset
     if txn.last_stable_offset != stable:
         kind = catalogue.LAST_STABLE_OFFSET_EARLIER
-        if _is_early(txn, stable, markers, log_start):
+        if _is_early(txn, markers.stable_at(txn) if seen is None else seen.last_stable_offset, markers, log_start):
             kind = catalogue.TRANSACTION_INDEX_LAST_STABLE_OFFSET
         elif txn.last_stable_offset > max(stable, log_start):
             kind = catalogue.LAST_STABLE_OFFSET_OF_FOLLOWER

@@ -88,6 +88,11 @@ class Partition:
         return tuple(sorted(at for at in self.snapshots if at > files.base_offset and at >= self.log_start))
 
     @property
+    def oldest(self) -> int:
+        """The offset that its oldest record can have."""
+        return self.segments[0].base_offset if self.segments else 0
+
+    @property
     def bytes(self) -> int:
         return sum(self.sizes)
 

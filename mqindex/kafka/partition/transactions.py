@@ -19,21 +19,24 @@ from mqindex.kafka.log.batches import codec_of, is_control
 from mqindex.kafka.log.records import payload_of
 from mqindex.kafka.partition.producer_state import OpenTransactions
 
-__all__ = ["ABORT", "BEGIN", "COMMIT", "EVENT", "Replay", "events_of"]
+__all__ = ["ABORT", "BEGIN", "COMMIT", "EVENT", "GOES_ON", "Replay", "events_from", "events_of"]
 
 EVENT: Final = np.dtype([("producer_id", "=i8"), ("offset", "=i8"), ("kind", "i1")])
-"""offset: the batch's base offset. kind: BEGIN, ABORT, COMMIT, or what else a marker says, which ends nothing."""
+"""offset: the batch's base offset. kind: BEGIN, ABORT, COMMIT, or what else a marker says, which ends nothing; GOES_ON:
+of a transaction that began below the log's start, the first record above it.
+"""
 
 ABORT: Final = 0
 COMMIT: Final = 1
 BEGIN: Final = -1
+GOES_ON: Final = -2
 _NEITHER: Final = 2
 
 _RECORDS = 61
 _MARKER = (0x00, 0x00, 0x00, 0x08)  # after its length: attributes, time and offset delta 0, a key of 4 bytes
 
 
-def events_of(rows: npt.NDArray[Any], log: Any) -> npt.NDArray[Any]:
+def events_of(rows: npt.NDArray[Any], log: Any, log_start: int = 0) -> npt.NDArray[Any]:
     """The events among the transactional and control batches of one segment (`Recovered.transactional`).
 
     log : the segment's bytes, from which the markers are read.
@@ -52,7 +55,24 @@ def events_of(rows: npt.NDArray[Any], log: Any) -> npt.NDArray[Any]:
     events["producer_id"], events["offset"], events["kind"] = kept["producer_id"], kept["base_offset"], BEGIN
     marked = control[wanted]
     events["kind"][marked] = _marker_kinds(kept[marked], log)
-    return events
+    if rows["base_offset"].min() >= log_start:
+        return events
+    above = ~markers & (rows["last_offset"][order] >= log_start)
+    first = above & (begins | ~np.concatenate([[False], above[:-1]]))
+    first &= ~(begins & (rows["base_offset"][order] >= log_start))
+    going = rows[np.sort(order[first])]
+    more = np.empty(len(going), EVENT)
+    more["producer_id"], more["offset"], more["kind"] = going["producer_id"], going["base_offset"], GOES_ON
+    np.maximum(more["offset"], log_start, out=more["offset"])
+    both = np.concatenate([events, more])
+    return both[np.argsort(both["offset"], kind="stable")]
+
+
+def events_from(events: npt.NDArray[Any], log_start: int) -> npt.NDArray[Any]:
+    """The events that are left to one who knows nothing of what is below the log's start."""
+    left = events[events["offset"] >= log_start]
+    left["kind"][left["kind"] == GOES_ON] = BEGIN
+    return left
 
 
 def _marker_kinds(rows: npt.NDArray[Any], log: Any) -> npt.NDArray[np.int8]:
