@@ -37,20 +37,31 @@ int mqi_kafka_find_batch(const mqi_kafka_log *log, mqi_kafka_scan *scan, int64_t
 
 /* ---- search, many at once ------------------------------------------------------------------------------------------ */
 
+/* Whether the walk of which a batch begins at `edge` has one at `position`; moves `edge` there, or past it. */
+static int is_on_walk(const mqi_kafka_log *log, int64_t *edge, int64_t position) {
+    mqi_batch_fault fault;
+    mqi_batch_head h;
+    while (*edge < position && mqi_batch_read_head(log, *edge, &h, &fault) == MQI_BATCH_WHOLE) *edge += h.size;
+    return *edge == position;
+}
+
 void mqi_kafka_find_batches(const mqi_kafka_log *log, int64_t stop, const int64_t *starts, const int64_t *times,
                             int64_t n, int64_t *found, mqi_batch_fault *fault) {
-    /* All batches of [from, at) are below `time`; `at` is a batch that is not, or the end of what can be read. */
-    int64_t from = 0, at = -1, time = 0;
+    /* All batches of [from, at) are below `time`; `at` is a batch that is not, or the end of what can be read. A walk
+     * goes on for a start that is a batch of it: one within a batch leads elsewhere. `edge`: one of its batches. */
+    int64_t from = 0, at = -1, edge = 0, time = 0;
     int ended = 0;
     for (int64_t i = 0; i < n; i++) {
         int goes_on = from <= starts[i] && starts[i] <= at && time <= times[i];
+        if (starts[i] == at) edge = at;
+        goes_on = goes_on && edge <= starts[i] && is_on_walk(log, &edge, starts[i]);
         mqi_kafka_batch batch = {.position = -1};
         mqi_kafka_scan scan = {.at = starts[i]};
         time = times[i];
         if (goes_on) {
             scan.at = at;
         } else {
-            from = starts[i];
+            from = edge = starts[i];
             ended = 0;
         }
         if (!ended && mqi_kafka_find_batch(log, &scan, stop, MQI_FIND_MAX_TIMESTAMP, time, &batch)) {

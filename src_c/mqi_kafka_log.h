@@ -26,7 +26,8 @@ int mqi_kafka_find_batch(const mqi_kafka_log *log, mqi_kafka_scan *scan, int64_t
                          mqi_kafka_batch *out);
 
 /* For each i the position of the first batch at or after starts[i], and before `stop`, whose max timestamp is not below
- * times[i]; -1: none. starts[i] is the beginning of a batch. In the order of (start, time) no header is read twice. */
+ * times[i]; -1: none. In the order of (start, time) no header is read more than twice, as long as every start is the
+ * beginning of a batch; one within a batch, as a wrong index gives it, leads where a search for it alone does. */
 void mqi_kafka_find_batches(const mqi_kafka_log *log, int64_t stop, const int64_t *starts, const int64_t *times,
                             int64_t n, int64_t *found, mqi_batch_fault *fault);
 

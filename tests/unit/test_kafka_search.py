@@ -44,6 +44,23 @@ def test_a_walk_behind_a_bad_batch_is_its_own() -> None:
     assert (found.tolist(), at) == ([0, -1, len(head) + 40], len(head))
 
 
+def test_a_walk_from_within_a_batch_is_its_own(rng: random.Random) -> None:
+    """A wrong index leads there: what looks like a batch there is found as by a search for it alone."""
+    inner = log_of([rng.randrange(30) for _ in range(3)])
+    log = b"".join(
+        batch([KafkaRecord(inner, timestamp=FIRST_TIME + rng.randrange(30))], at) if rng.random() < 0.3
+        else log_of([rng.randrange(30)]) for at in range(30)
+    )  # fmt: skip
+    inside = [at for at in range(len(log)) if log.startswith(inner[:61], at)]
+    places = [*(one.position for one in batches(log)), *inside, *(rng.randrange(len(log)) for _ in range(20))]
+    pairs = [(rng.choice(places), FIRST_TIME + rng.randrange(-1, 32)) for _ in range(300)]
+    for asked in (pairs, sorted(pairs), sorted(pairs, key=lambda pair: pair[1])):
+        starts, times = (int64(*column) for column in zip(*asked, strict=True))
+        found, _ = find_batches(log, len(log), starts, times)
+        alone = [find_batches(log, len(log), int64(start), int64(ms))[0].tolist() for start, ms in asked]
+        assert [[position] for position in found.tolist()] == alone
+
+
 def test_rows_of_chosen_batches_end_at_one_that_is_none() -> None:
     log = log_of([1, 2, 3])
     positions = [found.position for found in batches(log)]

@@ -54,6 +54,21 @@ def test_offsets_and_times_of_a_small_log(tmp_path: Path) -> None:
         assert log.translate_offset(8) is None and log.translate_offset(-7) == log.translate_offset(0)
 
 
+def test_many_times_are_answered_as_each_alone_where_an_entry_leads_into_a_batch(tmp_path: Path) -> None:
+    writer = PartitionWriter(tmp_path, index_interval=0)
+    for number in range(3):
+        writer.append(at(10 * number, 10 * number + 1))
+    writer.close()
+    index = bytearray(writer.path("index").read_bytes())
+    index[7] -= 1
+    writer.path("index").write_bytes(index)
+    asked = [FIRST_TIME + ms for ms in (10, 11, 12, 21)]
+    with PartitionLog.open(tmp_path) as log:
+        alone = [log.offset_for_timestamp(ms) for ms in asked]
+        assert alone == [(FIRST_TIME + 10, 2), None, None, (FIRST_TIME + 21, 5)]
+        assert log.offsets_for_timestamps(asked)[1].tolist() == [2, -1, -1, 5]
+
+
 def test_a_read_goes_on_until_there_is_something_for_the_consumer(tmp_path: Path) -> None:
     written(tmp_path)
     with PartitionLog.open(tmp_path) as log:
