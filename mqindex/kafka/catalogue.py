@@ -178,8 +178,8 @@ TIME_INDEX_INCOMPLETE = Kind("time-index-incomplete", "error",
 INDEXES: Final = {IndexKind.OFFSET: OFFSET_INDEX, IndexKind.TIME: TIME_INDEX}
 INDEX_DIFFERS = Kind("index-unlike-rebuilt", "info",
     "Indexes give the right answers, but a rebuild would write others, as followers, the cleaner, older versions and "
-    "other settings do.",
-    "look-ups are answered correctly; another index.interval.bytes, version or kind of append is the reason")
+    "other settings do, and a broker that is stopped before an entry is due.",
+    "look-ups are answered correctly; another index.interval.bytes, version, kind of append, or a stop, is the reason")
 
 # ---- the transaction index
 

@@ -321,6 +321,11 @@ class PartitionWriter:
         if hasattr(self, "_base"):
             self._index_time()
 
+    def restart(self) -> None:
+        """Go on as a broker that was stopped and started: it counts the bytes up to the next entry anew."""
+        self.close()
+        self._since = 0
+
     def path(self, kind: str = "log") -> Path:
         """A file of the last segment."""
         return self.directory / f"{self._base:020d}.{kind}"

@@ -386,6 +386,39 @@ def test_an_open_index_without_entries_may_be_one_of_a_longer_interval(tmp_path:
     assert not verify(tmp_path / "topic-0", **INTERVAL).ok
 
 
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_partition_whose_broker_is_stopped_before_each_entry_has_none(killed: bool, tmp_path: Path) -> None:
+    writer = PartitionWriter(tmp_path / "topic-0")
+    for number in range(9):
+        writer.append([KafkaRecord(bytes(2500), timestamp=FIRST_TIME + number)])
+        if number % 2:
+            writer.restart()
+    writer.append([KafkaRecord(bytes(2500), timestamp=FIRST_TIME + 9)])
+    if killed:
+        writer.preallocate()
+    else:
+        writer.close()
+    before = index_files(writer.directory)
+    assert not before[writer.path("index").name].strip(b"\0")
+    report = repair(writer.directory, engine=ONE)
+    assert (report.actions, kinds(report, "warning") | kinds(report)) == ([], set())
+    assert index_files(writer.directory) == before
+
+
+def test_entries_that_were_lost_are_not_taken_for_stops(tmp_path: Path) -> None:
+    """Each had one in the time index too."""
+    writer = PartitionWriter(tmp_path / "topic-0")
+    for number in range(9):
+        writer.append([KafkaRecord(bytes(2500), timestamp=FIRST_TIME + number)])
+        if number == 3:
+            writer.restart()
+    writer.close()
+    assert writer.path("index").stat().st_size
+    writer.path("index").write_bytes(b"")
+    assert kinds(verify(writer.directory, engine=ONE), "warning") == {"offset-index-empty"}
+    assert repair(writer.directory, engine=ONE).actions == [f"write {0:020d}.index anew"]
+
+
 def test_a_broker_may_be_killed_between_the_entries_of_the_two_indexes(tmp_path: Path) -> None:
     """It appends to the log, then to the offset index, then to the time index: one entry behind is no error, two are.
 

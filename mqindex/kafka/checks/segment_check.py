@@ -218,7 +218,10 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
             if check.last and closed and IndexKind.OFFSET in check.files.indexes:
                 done.endless = hides_its_end(segment, made, check.files.indexes[IndexKind.OFFSET])
             may_be_open = check.last and check.clean is not True
-            indexes = check_indexes(check.files, segment, made, may_be_open=may_be_open)
+            indexes = check_indexes(
+                check.files, segment, made, may_be_open=may_be_open,
+                index_interval_bytes=check.options.index_interval_bytes,
+            )  # fmt: skip
             done.add(indexes)
             if check.deep:
                 done.findings += check_records(segment, made.valid_bytes)
