@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
+from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk
 from mqindex.kafka import catalogue
@@ -104,7 +105,7 @@ def check_loaded(partition: Partition, segments: Sequence[CheckedSegment], shown
     ]
     if not wrong:
         return []
-    many = f"{len(wrong)} producers" if len(wrong) > 1 else None
+    many = plural(len(wrong), "producer") if len(wrong) > 1 else None
     expected, got = _said(wrong[0], shown), _said(wrong[0], taken)
     path = partition.snapshots.get(start)
     if path is None:
