@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import random
 import shutil
+import struct
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mqindex.engines import LocalEngine
+from mqindex.errors import MQIndexError
 from mqindex.rocketmq import IndexService, optimize, rebuild, repair, verify
+from mqindex.rocketmq.index import shown_tags
+from mqindex.rocketmq.pipeline import tags_survey
 from tests.reference.commit_log import index_strings, scan_log
 from tests.reference.dispatch import Rules
 from tests.reference.index_service import IndexService as Twin
+from tests.reference.java import key_hash
 from tests.reference.queue_files import build_queues
 from tests.reference.rebuild import log_files
 from tests.support.failing_calls import FailingCall
+from tests.support.index_entries import entries_of
 from tests.support.log_writer import FIRST_TIME, LogMessage, LogWriter
 from tests.support.tree import index_bytes
 
@@ -25,10 +32,17 @@ ONE = LocalEngine(1)
 
 def make(root: Path, changes: list[int], geometry: tuple[int, int], tagged: range = range(COUNT)) -> list[Path]:
     """From the messages of these numbers on TAGS are indexed, and not indexed, in turn. Returns the index files."""
+    messages = [
+        LogMessage("T", keys=f"k{n}", tags="TagA" if n in tagged else None, separator=True,
+                   store_timestamp=FIRST_TIME + n * 10, queue_offset=n)
+        for n in range(COUNT)
+    ]  # fmt: skip
+    return write_store(root, messages, changes, geometry)
+
+
+def write_store(root: Path, written: list[LogMessage], changes: list[int], geometry: tuple[int, int]) -> list[Path]:
     log = LogWriter(root / "commitlog", mapped_file_size=1 << 14)
-    for n in range(COUNT):
-        tags = "TagA" if n in tagged else None
-        log.write(LogMessage("T", keys=f"k{n}", tags=tags, separator=True, store_timestamp=FIRST_TIME + n * 10, queue_offset=n))  # fmt: skip # noqa: E501
+    log.write(*written)
     messages = scan_log(log_files(root / "commitlog"))[0]
     service, tags_too = Twin(*geometry), False
     for n, message in enumerate(messages):
@@ -67,6 +81,119 @@ def test_every_entry_is_right(
     optimize(tmp_path / "index", tmp_path, hash_slot_num=geometry[0], index_num=geometry[1], overwrite=True)
     assert errors(tmp_path, geometry, version) == []
     assert before
+
+
+def some_messages(r: random.Random, count: int) -> list[LogMessage]:
+    uniq, most_keys, tagged = r.choice([True, True, False]), r.choice([0, 1, 2, 3]), r.choice([1.0, 0.7, 0.2])
+    return [
+        LogMessage(
+            "T",
+            keys=" ".join(f"k{r.randrange(10**6)}" for _ in range(r.randint(0, most_keys))) or None,
+            tags=r.choice(["TagA", f"t{n}"]) if r.random() < tagged else None,
+            uniq_key=f"C0A8010A1F902B193F2D{n:012X}" if uniq else None,
+            separator=True,
+            store_timestamp=FIRST_TIME + n * 700,
+            queue_offset=n,
+        )
+        for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_change_at_any_message_is_found(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in the oldest file, among its first entries, and where two files hold the message."""
+    r = random.Random(seed)
+    if seed % 2:  # as in large files
+        monkeypatch.setattr(shown_tags, "_BLOCK", 50)
+        monkeypatch.setattr(shown_tags, "_SAMPLES", 20)
+        monkeypatch.setattr(tags_survey, "_SAMPLES", (20, 150))
+    count, upgrade = r.choice([30, 220, 900]), r.random() < 0.5
+    change = r.choice([r.randrange(1, 9), r.randrange(1, count), count - r.randrange(1, 9)])
+    geometry = r.choice([7, 1000, 100_000]), r.choice([40, 150, 4000])
+    paths = write_store(tmp_path, some_messages(r, count), [change] if upgrade else [0, change], geometry)
+    versions = [None, "5.5.0"] if upgrade else ["4.9.3"]  # what TAGS would give after the last entry may be lost
+    before = [path.read_bytes() for path in paths]
+    for version in versions:
+        assert errors(tmp_path, geometry, version) == []
+        assert repair(tmp_path, hash_slot_num=geometry[0], index_num=geometry[1], broker_version=version).actions == []
+    assert [path.read_bytes() for path in paths] == before
+    optimize(tmp_path / "index", tmp_path, hash_slot_num=geometry[0], index_num=geometry[1], overwrite=True)
+    for version in versions:
+        assert errors(tmp_path, geometry, version) == []
+
+
+@pytest.mark.parametrize("optimised", [False, True])
+@pytest.mark.parametrize("changes", [[310], [0, 310]], ids=str)
+def test_a_damaged_file_hides_no_change(tmp_path: Path, changes: list[int], optimised: bool) -> None:
+    """Files of one part of the store count too few entries, so that they lack those of TAGS."""
+    paths = make(tmp_path, changes, (50, 120))
+    good = entries_of(tmp_path, (50, 120))
+    if optimised:
+        optimize(tmp_path / "index", tmp_path, hash_slot_num=50, index_num=120, overwrite=True)
+    for path in (paths[1], paths[-2]):
+        data = bytearray(path.read_bytes())
+        struct.pack_into(">i", data, 36, 60)
+        path.write_bytes(data)
+    version = "5.5.0" if len(changes) == 1 else "4.9.3"
+    assert repair(tmp_path, hash_slot_num=50, index_num=120, broker_version=version).actions
+    assert errors(tmp_path, (50, 120), version) == []
+    assert entries_of(tmp_path, (50, 120)) == good
+
+
+@pytest.mark.parametrize("keys", [1, 2])
+@pytest.mark.parametrize("changes", [[600], [0, 600], [20], [0, 20]], ids=str)
+def test_a_change_within_the_oldest_file_is_reported(tmp_path: Path, changes: list[int], keys: int) -> None:
+    for seed in range(8):
+        root = tmp_path / str(seed)
+        messages = [
+            LogMessage(
+                "Orders",
+                keys=" ".join(f"order-{n + seed * 7919}-{i}" for i in range(keys)),
+                tags="TagA",
+                uniq_key=f"C0A8010A1F902B193F2D{seed * 65536 + n:012X}",
+                separator=True,
+                store_timestamp=FIRST_TIME + n * 700,
+                queue_offset=n,
+            )
+            for n in range(1000)
+        ]
+        write_store(root, messages, changes, (100_000, 4000))
+        assert errors(root, (100_000, 4000), None) == []
+        found = verify(root, hash_slot_num=100_000, index_num=4000, engine=ONE).settings["broker_version"]
+        assert "whether TAGS are indexed changes at phy offset" in found.source
+
+
+def test_messages_of_tags_alone_before_the_first_file(tmp_path: Path) -> None:
+    """A broker before 5.4 gave them no entry; where a file is lost the next one's first time shows it."""
+    messages = [LogMessage("T", tags=f"t{n}", store_timestamp=FIRST_TIME + n * 2000, queue_offset=n) for n in range(60)]
+    write_store(tmp_path / "upgraded", messages, [20], (50, 40))
+    assert errors(tmp_path / "upgraded", (50, 40), "5.5.0") == []
+    paths = write_store(tmp_path / "lost", messages, [0], (50, 40))
+    paths[0].unlink()
+    assert "expected 39 entries from phy offset 0 on" in str(errors(tmp_path / "lost", (50, 40), "5.5.0"))
+
+
+@pytest.mark.parametrize("version", [None, "5.5.0"])
+def test_a_file_that_is_damaged_by_itself_shows_no_rule(tmp_path: Path, version: str | None) -> None:
+    """Of an optimised file whose header counts too few entries those of TAGS may be what is not counted."""
+    geometry: dict[str, Any] = {"hash_slot_num": 1000, "index_num": 4000, "engine": ONE}
+    low = min(key_hash(f"T#T#t{n}") % 1000 for n in range(100))
+    key = next(f"job{n}" for n in range(10**6) if key_hash(f"T#job{n}") % 1000 < low)
+    messages = [LogMessage("T", keys=key, tags=f"t{n}", queue_offset=n, separator=True) for n in range(100)]
+    (path,) = write_store(tmp_path, messages, [0], (1000, 4000))
+    optimize(tmp_path / "index", tmp_path, hash_slot_num=1000, index_num=4000, overwrite=True)
+    assert verify(tmp_path, **geometry).settings["broker_version"].value == "5.4 or newer"
+    data = bytearray(path.read_bytes())
+    struct.pack_into(">i", data, 36, 51)
+    path.write_bytes(data)
+    if version is None:
+        with pytest.raises(MQIndexError, match="broker-version"):
+            repair(tmp_path, **geometry)
+        return
+    repair(tmp_path, broker_version=version, **geometry)
+    report = verify(tmp_path, broker_version=version, **geometry)
+    assert (report.ok, report.entries) == (True, 200)
+    assert "changes" not in report.settings["broker_version"].source
 
 
 @pytest.mark.parametrize("lost", [0, 1, 3, -1])

@@ -69,16 +69,16 @@ class Comparison:
         return not self.differences
 
     @classmethod
-    def of_start(cls, index: IndexFile, log: LogEntries, count: int, *, most: int = MAX_DIFFERENCES) -> Comparison:
-        """Compare the first `count` entries that the log still has, until `most` differences are found."""
+    def of_start(cls, index: IndexFile, log: LogEntries, count: int) -> Comparison:
+        """Compare the first `count` entries that the log still has."""
         first = first_in_log(index, log)
-        return _Comparing(index, log, first, min(first + count, next_entry(index)), most=most).result
+        return _Comparing(index, log, first, min(first + count, next_entry(index))).result
 
     @classmethod
-    def of_end(cls, index: IndexFile, log: LogEntries, count: int, *, most: int = MAX_DIFFERENCES) -> Comparison:
-        """Compare the last `count` entries or a few more, until `most` differences are found."""
+    def of_end(cls, index: IndexFile, log: LogEntries, count: int) -> Comparison:
+        """Compare the last `count` entries or a few more."""
         first, stop = first_in_log(index, log), next_entry(index)
-        return _Comparing(index, log, _message_begin(index, max(first, stop - count), first), stop, most=most).result
+        return _Comparing(index, log, _message_begin(index, max(first, stop - count), first), stop).result
 
     @classmethod
     def of_range(cls, index: IndexFile, log: LogEntries, first: int, stop: int, begin: Place) -> Comparison:
@@ -174,7 +174,6 @@ class _Comparing:
         first: int,
         stop: int,
         begin: Place | None = None,
-        most: int = MAX_DIFFERENCES,
     ) -> None:
         self._index, self._log = index, log
         self._number, self._stop = first, stop
@@ -186,7 +185,7 @@ class _Comparing:
         self._at = begin.ordinal
         self._expected = _Expected(log.forward(begin.phy_offset, max(begin.phy_offset, last) + 1))
         self.result = Comparison(begin, begin)
-        while self._number < self._stop and len(self.result.differences) < most:
+        while self._number < self._stop and len(self.result.differences) < MAX_DIFFERENCES:
             self._block()
         if self.result.ok and self._at > 0:
             self.result.end = self._expected.place(self._at)

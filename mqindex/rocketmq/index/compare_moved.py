@@ -30,7 +30,7 @@ from mqindex.rocketmq.index.compare import (
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.log.log_entries import LogEntries
 
-__all__ = ["comparisons", "end_agrees", "entries_absent", "entries_of", "first_time_diff", "start_agrees"]
+__all__ = ["comparisons", "entries_absent", "entries_of", "first_time_diff"]
 
 Array = npt.NDArray[Any]
 
@@ -60,25 +60,6 @@ def comparisons(index: IndexFile, log: LogEntries, count: int, *, every: bool) -
 def _doubt(found: list[Comparison]) -> int:
     """How unlikely it is that the file was written so: few entries of a message may look as moved or as repeated."""
     return 2 if not all(one.ok for one in found) else 1 if any(one.repeated for one in found) else 0
-
-
-def start_agrees(index: IndexFile, log: LogEntries, count: int) -> bool:
-    """Whether the first entries, about `count`, are the log's."""
-    order = index.order()
-    if not order.moved and Comparison.of_start(index, log, count, most=1).ok:
-        return True
-    return order.entries >= 2 and next(_moved(index, log, order.entries, count, every=False)).ok
-
-
-def end_agrees(index: IndexFile, log: LogEntries, count: int) -> bool:
-    """Whether the last entries, about `count`, are the log's."""
-    order = index.order()
-    appended = next_entry(index) - 1 - order.entries
-    if (not order.moved or appended > count) and Comparison.of_end(index, log, count, most=1).ok:
-        return True
-    if order.entries < 2 or appended > 2 * count:  # `_appended` would compare the same again
-        return False
-    return list(_moved(index, log, order.entries, count, every=False))[-1].ok
 
 
 def entries_absent(index: IndexFile, log: LogEntries) -> int:

@@ -8,25 +8,35 @@ after the last entry, where the broker's version is given.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from mqindex.errors import MQIndexError
-from mqindex.rocketmq.index.compare import first_in_log, next_entry
-from mqindex.rocketmq.index.compare_moved import comparisons, end_agrees, start_agrees
+from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.index.geometry import Geometry
 from mqindex.rocketmq.index.index_file import IndexFile
+from mqindex.rocketmq.index.shown_tags import Shown, shown_at_ends, shown_before, shown_between
 from mqindex.rocketmq.log.expiry import was_deleted
-from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, LogEntries, LogSpan, Tags
+from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, LogSpan, Tags
 
 __all__ = ["IndexedTags"]
 
-_SAMPLES: Final = (1000, 100, 10, 3)  # entries; a change of the rule may be among the last ones
+_SAMPLES: Final = (1000, 1 << 17)  # entries at each end of a file; many only at the ends of all: few may have TAGS
+_FIRST, _LAST = 0, -1  # of the messages that show a rule
+_NEVER: Final = 2**63 - 1
 _LEADS_NOWHERE: Final = (errno.ENOENT, errno.ELOOP)  # a link, now and later
 _RULES: Final = {False: NO_TAGS, True: ALL_TAGS}
 Answer = TypeVar("Answer")
+
+
+class _Vote(NamedTuple):
+    """A message that shows a rule, and the number of the file of its entries."""
+
+    rule: bool
+    phy_offset: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,78 +47,98 @@ class IndexedTags:
     spans: Sequence[LogSpan]
     pair: Geometry
     unread: list[OSError] = field(default_factory=list)
+    _ends: dict[int, Shown] = field(default_factory=dict)
+    _sound: dict[int, bool] = field(default_factory=dict)
 
     def newest(self) -> tuple[bool, str] | None:
         """Whether the newest entries that show it are by the rule of 5.4, and their file; None: none shows it."""
-        for path in reversed(self.index_files):
-            decided = self._at_end(path)
-            if decided is not None:
-                return decided, path
-        return None
+        vote = self._first(reversed(range(len(self.index_files))), _LAST, None)
+        return None if vote is None else (vote.rule, self.index_files[vote.number])
 
     def all(self, following: bool) -> Tags:
         """Where TAGS give entries. `following`: whether they do in messages that come after all entries."""
-        shown = self.newest()
-        if shown is None:
+        numbers = range(len(self.index_files))
+        newest = self._first(reversed(numbers), _LAST, following)
+        if newest is None:
             return _RULES[following]
-        within = self._within(shown[0])
-        if shown[0] == following:
-            return within
-        end = self._ask(shown[1], NO_TAGS, lambda index, log: index.header.end_phy_offset + 1)
-        return _RULES[following] if end is None else Tags((*within.changes, end))
+        oldest = self._first(numbers, _FIRST, newest.rule)
+        within = _RULES[newest.rule] if oldest is None else self._within(oldest, newest)
+        return within if newest.rule == following else Tags((*within.changes, self._after(newest)))
 
-    def _within(self, newest: bool) -> Tags:
-        """Where TAGS give the entries that are there; `newest`: whether they give the newest ones."""
-        older = self._oldest()
-        if older is None or older[0] == newest:
-            return _RULES[newest]
-        border = self._border(self.index_files[older[1] :], newest)
-        return _RULES[newest] if border is None else _changed(newest, border)
+    def _first(self, numbers: Iterable[int], which: int, expected: bool | None) -> _Vote | None:
+        """The first (0) or the last (-1) message that shows a rule, in the first of these files that has one.
 
-    def _oldest(self) -> tuple[bool, int] | None:
-        """The rule of the oldest entries that show it, and the number of their file."""
-        for number, path in enumerate(self.index_files):
-            for look in (self._at_start, self._at_end):
-                decided = look(path)
-                if decided is not None:
-                    return decided, number
+        A file shows another rule than is `expected` only if it is sound, which takes reading all of it.
+        """
+        for number in numbers:
+            shown = self._at_ends(number)
+            if len(shown):
+                vote = _Vote(bool(shown.rules[which]), int(shown.phy_offsets[which]), number)
+                if vote.rule == expected or self._is_sound(number):
+                    return vote
         return None
 
-    def _border(self, paths: Sequence[str], newest: bool) -> int | None:
-        """The phy offset from which on entries are by the newest rule; None: damage hides it."""
-        for path in paths:
-            if self._at_start(path) == newest:
-                return self._ask(path, NO_TAGS, lambda index, log: index.header.begin_phy_offset)
-            if self._at_end(path) != (not newest):
-                return self._change(path, newest)
-        return None
+    def _within(self, oldest: _Vote, newest: _Vote) -> Tags:
+        """Where TAGS give the entries that are there: what the ends of files show leads to where it changes."""
+        if oldest.rule == newest.rule:
+            return _RULES[newest.rule]
+        numbers = range(oldest.number, newest.number + 1)
+        coarse = self._coarse(numbers, newest.rule)
+        at = coarse.change(newest.rule)
+        if not 0 < at < len(coarse):
+            return _RULES[newest.rule]
+        start, stop = coarse.phy_offsets[at - 1 : at + 1].tolist()
+        border = Shown.of([coarse, self._between(numbers, start, stop + 1)]).border(newest.rule)
+        return Tags((*_RULES[not newest.rule].changes, border))
 
-    def _change(self, path: str, newest: bool) -> int | None:
-        """Where the rule changes in a file; None: what differs there is damage."""
-        border = self._ask(path, _RULES[not newest], _first_difference)
-        if border is None:
-            return None
-        following = self._ask(path, _changed(newest, border), _first_difference)
-        return border if following is None or following > border else None
+    def _coarse(self, numbers: Sequence[int], newest: bool) -> Shown:
+        """What the ends of files show, without those that are not sound, which are looked for where some disagree."""
+        shown = {at: self._at_ends(at) for at in numbers}
+        while True:
+            coarse = Shown.of(list(shown.values()))
+            border = coarse.border(newest)
+            wrong = [at for at, one in shown.items() if one.refutes(newest, border) and not self._is_sound(at)]
+            if not wrong:
+                return coarse
+            for at in wrong:
+                del shown[at]
 
-    def _at_start(self, path: str) -> bool | None:
-        return _only(self._fitting(path, partial(start_agrees, count=_SAMPLES[1])))
+    def _after(self, newest: _Vote) -> int:
+        """Where the rule changes to that of the broker that is there now."""
+        numbers = range(newest.number, len(self.index_files))
+        shown = self._between(numbers, newest.phy_offset, _NEVER)
+        if (not newest.rule) in shown.rules:
+            return shown.border(not newest.rule)
+        if newest.rule:
+            return max(newest.phy_offset, *map(int, shown.phy_offsets[-1:])) + 1
+        ends = [self._ask(at, lambda index: index.header.end_phy_offset) or 0 for at in numbers if self._is_sound(at)]
+        return max(newest.phy_offset, *ends) + 1
 
-    def _at_end(self, path: str) -> bool | None:
-        tried = (self._fitting(path, partial(end_agrees, count=count)) for count in _SAMPLES)
-        return _only(next(filter(None, tried), []))
+    def _between(self, numbers: Sequence[int], start: int, stop: int) -> Shown:
+        """What all entries of messages at the phy offsets [start, stop) show."""
+        question = partial(shown_between, spans=self.spans, start=start, stop=stop)
+        shown = {at: self._ask(at, question) for at in numbers}
+        return _together([one for at, one in shown.items() if one and self._is_sound(at)])
 
-    def _fitting(self, path: str, fits: Callable[[IndexFile, LogEntries], bool]) -> list[bool]:
-        return [rule for rule, tags in _RULES.items() if self._ask(path, tags, fits)]
+    def _at_ends(self, number: int) -> Shown:
+        if number not in self._ends:
+            counts = _SAMPLES if number in (0, len(self.index_files) - 1) else _SAMPLES[:1]
+            ends = self._ask(number, partial(shown_at_ends, spans=self.spans, counts=counts))
+            before = self._ask(number, partial(shown_before, spans=self.spans)) if number == 0 else None
+            self._ends[number] = _together([before, ends])
+        return self._ends[number]
 
-    def _ask(self, path: str, tags: Tags, question: Callable[[IndexFile, LogEntries], Answer]) -> Answer | None:
-        """The answer of a file that can be read and has entries of messages of this log; else None."""
+    def _is_sound(self, number: int) -> bool:
+        """Whether a file has no fault by itself: one that lost entries lacks those of TAGS too."""
+        if number not in self._sound:
+            self._sound[number] = self._ask(number, _has_no_error) or False
+        return self._sound[number]
+
+    def _ask(self, number: int, question: Callable[[IndexFile], Answer]) -> Answer | None:
+        """The answer of a file that can be read; else None."""
         try:
-            with (
-                IndexFile.open_known(path, self.pair) as index,
-                LogEntries(self.spans, tags=tags) as log,
-            ):
-                return question(index, log) if first_in_log(index, log) < next_entry(index) else None
+            with IndexFile.open_known(self.index_files[number], self.pair) as index:
+                return question(index)
         except MQIndexError:
             return None
         except OSError as error:
@@ -119,14 +149,9 @@ class IndexedTags:
             return None
 
 
-def _only(fitting: list[bool]) -> bool | None:
-    return fitting[0] if len(fitting) == 1 else None
+def _together(found: Iterable[Shown | None]) -> Shown:
+    return Shown.of([one for one in found if one is not None])
 
 
-def _changed(newest: bool, border: int) -> Tags:
-    return Tags((*_RULES[not newest].changes, border))
-
-
-def _first_difference(index: IndexFile, log: LogEntries) -> int | None:
-    found, _ = comparisons(index, log, _SAMPLES[1], every=True)
-    return min((each.phy_offset for one in found for each in one.differences), default=None)
+def _has_no_error(index: IndexFile) -> bool:
+    return all(catalogue.INDEX_FAULTS[kind].severity != "error" for kind, *_ in index.check())
