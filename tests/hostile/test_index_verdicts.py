@@ -13,10 +13,13 @@ from mqindex.report import Finding
 from mqindex.rocketmq import IndexService, optimize, repair, verify
 from tests.reference.commit_log import index_strings, scan_log
 from tests.reference.dispatch import Rules
+from tests.reference.index_file import IndexFile as TwinFile
 from tests.reference.index_service import IndexService as Twin
 from tests.reference.queue_files import build_queues
 from tests.reference.rebuild import log_files
+from tests.support.index_entries import entries_of
 from tests.support.log_writer import FIRST_TIME, LogMessage, LogWriter
+from tests.support.tree import index_bytes
 
 LEVELS = [1000, 5000, 10000]
 
@@ -117,6 +120,90 @@ def test_a_message_that_a_roll_cut_is_indexed_again(tmp_path: Path, keys: str) -
     store.put([*range(18), *range(17, 40)])
     store.save()
     assert store.is_clean()
+
+
+@pytest.mark.parametrize("optimized", [False, True])
+@pytest.mark.parametrize("index_num", [2, 3, 4, 9])
+@pytest.mark.parametrize(
+    "keys", ["a a a a a", "a a a a b", "b a a a a", "x a a a a a y", "a b a b a b", "Aa BB Aa BB Aa"]
+)
+@pytest.mark.parametrize("again", [False, True], ids=["once", "again"])
+def test_equal_keys_of_a_message_fill_files(
+    tmp_path: Path, keys: str, index_num: int, again: bool, optimized: bool
+) -> None:
+    """Which of them a file has is only known from the files beside it. A restarted broker indexes the message again."""
+    store = Store(tmp_path, ["p q", keys, "z"], (50, index_num))
+    store.put([0, 1, 1, 2] if again else None)
+    store.save()
+    if optimized:
+        optimize(tmp_path / "index", tmp_path, hash_slot_num=50, index_num=index_num, overwrite=True)
+    assert store.is_clean()
+
+
+@pytest.mark.parametrize("lost", range(6))
+def test_a_lost_file_of_equal_keys_comes_back(tmp_path: Path, lost: int) -> None:
+    store = Store(tmp_path, ["p q", "x a a a a a y", "z"], (50, 3))
+    store.put()
+    paths = store.save()
+    for number, path in enumerate(paths):
+        path.rename(path.with_name(f"2023111422132{number}000"))
+    before = entries_of(tmp_path, (50, 3))
+    (tmp_path / "index" / f"2023111422132{lost}000").unlink(missing_ok=True)
+    repair(tmp_path, **store.given)
+    assert entries_of(tmp_path, (50, 3)) == before
+    assert store.is_clean()
+
+
+@pytest.mark.parametrize("index_num", [8, 4000])
+@pytest.mark.parametrize("optimized", [False, True])
+def test_entries_lost_among_equal_keys_come_back(tmp_path: Path, index_num: int, optimized: bool) -> None:
+    """The file that repair writes begins and ends inside the message."""
+    store = Store(tmp_path, ["p q", "x a a a a a y", "z"], (1000, index_num))
+    times = {message.phy_offset: message.store_timestamp for message in store.messages}
+    entries = [(key, message.phy_offset) for message in store.messages for key in index_strings(message, tags=False)]
+    (tmp_path / "index").mkdir()
+    seed = (0, 0)
+    for name, part in (("20231114221320000", entries[:5]), ("20231114221325000", entries[7:])):
+        file = TwinFile(1000, index_num, *seed)
+        assert all(file.put(key, phy_offset, times[phy_offset]) for key, phy_offset in part)
+        (tmp_path / "index" / name).write_bytes(file.flush())
+        seed = entries[6][1], times[entries[6][1]]
+    if optimized:
+        optimize(tmp_path / "index", tmp_path, hash_slot_num=1000, index_num=index_num, overwrite=True)
+    assert [one.expected for one in store.errors(deep=False)] == [f"2 entries from phy offset {entries[6][1]} on"]
+    assert repair(tmp_path, **store.given).entries == 2
+    assert store.is_clean()
+    assert entries_of(tmp_path, (1000, index_num)).total() == len(entries)
+
+
+@pytest.mark.parametrize("keys", [17, 23, 30, 38])
+def test_a_message_over_several_files_is_indexed_again(tmp_path: Path, keys: int) -> None:
+    """The file in which the restarted broker went on is not the last one, though it begins last in the message."""
+    every = [" ".join(f"x{(n * 7 + at) % 40}" for at in range(keys)) for n in range(6)]
+    store = Store(tmp_path, every, (50, 16))
+    store.put([0, 1, 2, 2, 3, 4, 5, 5])
+    store.save()
+    assert not [one for one in verify(tmp_path, **store.given).findings if one.severity != "info"]
+    assert store.is_clean()
+
+
+@pytest.mark.parametrize("slots", [2, 3, 5])
+@pytest.mark.parametrize("kept", [2, 4, 6])
+@pytest.mark.parametrize("keys", ["a b q r s a b", "a a b a a a b", "Aa b BB c Aa b d"])
+def test_only_the_last_message_of_an_optimized_file_is_left(tmp_path: Path, slots: int, kept: int, keys: str) -> None:
+    """It goes on in the next file, and has the same keys at its begin and at its end."""
+    every = ["k0 k1 k2 k3 k4 k5"] * 34 + [keys + " " * 200, "z", "zz"]
+    store = Store(tmp_path, every, (slots, 1 + (34 * 6 + kept) // 2), 2048)
+    assert [store.messages[n].phy_offset for n in (17, 34)] == [2048, 4096]
+    store.put()
+    store.save()
+    optimize(tmp_path / "index", tmp_path, hash_slot_num=slots, index_num=store.given["index_num"], overwrite=True)
+    assert store.is_clean()
+    (tmp_path / "commitlog" / f"{2048:020d}").unlink()
+    before = index_bytes(tmp_path)
+    assert {one.kind for deep in (False, True) for one in store.errors(deep=deep)} == {"log-file-missing"}
+    repair(tmp_path, **store.given)
+    assert index_bytes(tmp_path) == before
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

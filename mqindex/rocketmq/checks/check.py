@@ -51,6 +51,7 @@ class FileCheck:
 class Checked:
     """The result for one file: `good` files stay, and cover the entries from `begin` to `end` (None: none in the log).
 
+    `places`: other pairs of them that agree with the log as well, as the file is inside one message with a key twice.
     `first`: the number of the first entry that the log still has. `room`: how many more entries it takes. `moved`: its
     entries are in the order of their slots, as `optimize` writes them.
     """
@@ -63,6 +64,7 @@ class Checked:
     room: int = 0
     begin: Place | None = None
     end: Place | None = None
+    places: tuple[tuple[Place, Place], ...] = ()
     end_phy_offset: int = 0
     end_timestamp: int = 0
     gone: bool = False
@@ -175,7 +177,15 @@ def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: 
         wrong = wrong_seed(index, log, begin, first_diff, check.earlier)
     damage = [damage_finding(one) for one in log.damage.values()]
     findings += [*wrong, *damage, *_unreadable(index, log), *_repeated(check, compared)]
-    return replace(checked, good=not wrong, findings=tuple(findings), begin=begin, end=end, moved=moved)
+    return replace(
+        checked,
+        good=not wrong,
+        findings=tuple(findings),
+        begin=begin,
+        end=end,
+        places=compared[0].places,
+        moved=moved,
+    )
 
 
 def _begin(header: IndexHeader) -> tuple[int, int]:

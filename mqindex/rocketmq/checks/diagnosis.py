@@ -135,7 +135,7 @@ def _once(findings: Iterable[Finding]) -> list[Finding]:
 def _settle(checked: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]:
     """The good files in the log's order. An empty file is good at the end only, seeded by the one before."""
     sound = [one for one in checked if one.good]
-    good, findings = _disjoint(sorted((one for one in sound if one.entries), key=_position))
+    good, findings = _disjoint(_placed(sorted((one for one in sound if one.entries), key=_position)))
     findings += _order(good) + _repeated(good)
     seeds = (good[-1].end_phy_offset, good[-1].end_timestamp) if good else (0, 0)
     for one in sound:
@@ -147,6 +147,33 @@ def _settle(checked: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]:
             expected = f"entries, or seeds {seeds} at the end"
             findings.append(catalogue.INDEX_EMPTY.finding(one.path, expected=expected, got="no entry"))
     return good, findings
+
+
+def _placed(ordered: Sequence[Checked]) -> list[Checked]:
+    """The files, with the place of each that is inside one message where it may have several: if one ends where the
+    next file begins, that; else the first one from the end of the file before on, or the last one if the message was
+    indexed again.
+    """
+    placed, moveable = list(ordered), {at for at, one in enumerate(ordered) if one.places}
+    for at in sorted(moveable, reverse=True):
+        following = placed[at + 1].begin if at + 1 < len(placed) and at + 1 not in moveable else None
+        ending = [place for place in _places(placed[at]) if place[1] == following]
+        if ending:
+            placed[at] = replace(placed[at], begin=ending[0][0], end=ending[0][1])
+            moveable.remove(at)
+    before = Place(-1, 0)
+    for at, one in enumerate(placed):
+        if at in moveable:
+            places = _places(one)
+            begin, end = next((place for place in places if place[0] >= before), places[-1])
+            placed[at] = replace(one, begin=begin, end=end)
+        before = placed[at].end or before
+    return placed
+
+
+def _places(one: Checked) -> list[tuple[Place, Place]]:
+    assert one.begin is not None and one.end is not None
+    return sorted([(one.begin, one.end), *one.places])
 
 
 def _disjoint(ordered: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]:
@@ -164,9 +191,11 @@ def _disjoint(ordered: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]
     return good, findings
 
 
-def _position(one: Checked) -> tuple[int, Place, str]:
-    """The sort key. Two files may end with one message; the end is all that is known where all messages are gone."""
-    return one.end_phy_offset, one.begin or Place(one.end_phy_offset, 0), one.path
+def _position(one: Checked) -> tuple[int, int, str]:
+    """The sort key. Of files inside one message the names show the order: it may have been indexed again from its begin
+    on. The end is all that is known where all messages are gone.
+    """
+    return one.end_phy_offset, one.begin.phy_offset if one.begin else one.end_phy_offset, one.path
 
 
 def _order(good: Sequence[Checked]) -> list[Finding]:

@@ -7,7 +7,7 @@ messages that cannot be read, as a file of the log is missing or damaged, are ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY, LogEntries
 
-__all__ = ["MAX_DIFFERENCES", "Comparison", "Difference", "Place"]
+__all__ = ["MAX_DIFFERENCES", "Comparison", "Difference", "Place", "places_within"]
 
 Array = npt.NDArray[Any]
 
@@ -55,11 +55,13 @@ class Difference:
 class Comparison:
     """How entries of a file agree with the log: where they begin and end in it, and what differs.
 
-    `repeated`: messages that a restarted broker indexed again.
+    `repeated`: messages that a restarted broker indexed again. `places`: other pairs of begin and end that agree as
+    well, if the entries are some of one message that has a key twice; the files before and after show which it is.
     """
 
     begin: Place
     end: Place
+    places: tuple[tuple[Place, Place], ...] = ()
     entries: int = 0
     repeated: int = 0
     differences: list[Difference] = field(default_factory=list)
@@ -94,6 +96,19 @@ class Comparison:
 def next_entry(index: IndexFile) -> int:
     """The number of the next entry to write, within the capacity."""
     return min(max(index.header.index_count, 1), index.index_num)
+
+
+def places_within(
+    phy_offset: int, message: Array, hashes: Array, arranged: Callable[[Array], Array] = lambda hashes: hashes
+) -> list[tuple[Place, Place]]:
+    """Where entries of one message alone may begin and end in it, once or again from its begin on, as they are
+    `arranged` in the file: in one piece if they may; first the place where they end with the message.
+    """
+    size, n = len(message), len(hashes)
+    fitting = [at for at in range(size) if np.array_equal(hashes, arranged(np.resize(np.roll(message, -at), n)))]
+    fitting = [at for at in fitting if at + n <= size] or fitting
+    fitting.sort(key=lambda at: (at + n) % size != 0)
+    return [(Place(phy_offset, at), Place(phy_offset, (at + n - 1) % size + 1)) for at in fitting]
 
 
 def are_expired(phy_offsets: Array, log: LogEntries) -> Array:
@@ -178,35 +193,38 @@ class _Comparing:
         self._index, self._log = index, log
         self._number, self._stop = first, stop
         self._begin_timestamp = index.header.begin_timestamp
+        places: list[tuple[Place, Place]] = []
         if begin is None:
             start = self._phy_offset(first)
-            begin = Place(start, self._ordinal(start))
+            places = self._places(start)
+            begin = places[0][0]
         last = self._phy_offset(stop - 1)
         self._at = begin.ordinal
         self._expected = _Expected(log.forward(begin.phy_offset, max(begin.phy_offset, last) + 1))
-        self.result = Comparison(begin, begin)
+        self.result = Comparison(begin, begin, tuple(places[1:]))
         while self._number < self._stop and len(self.result.differences) < MAX_DIFFERENCES:
             self._block()
         if self.result.ok and self._at > 0:
             self.result.end = self._expected.place(self._at)
 
-    def _ordinal(self, phy_offset: int) -> int:
-        """Which of its message's entries the first one is: the message may have begun in the file before."""
-        if self._number > 1 and self._phy_offset(self._number - 1) != phy_offset:
-            return 0
+    def _places(self, phy_offset: int) -> list[tuple[Place, Place]]:
+        """Where the first entry is in its message, which may have begun in the file before, and where its last one."""
         message = self._log.of(phy_offset)["key_hash"]
-        if len(message) == 0:
-            return 0
+        at = Place(phy_offset, 0)
+        if len(message) == 0 or (self._number > 1 and self._phy_offset(self._number - 1) != phy_offset):
+            return [(at, at)]
         stop = min(self._number + _TIMES * len(message) + 1, next_entry(self._index))
         run = self._index.entries(self._number, stop)
         hashes = run["key_hash"][: int(np.argmax(np.append(run["phy_offset"] != phy_offset, True)))]
-        whole = -len(hashes) % len(message)  # where the message ends with its last entry here, indexed once or again
-        if np.array_equal(hashes, np.resize(np.roll(message, -whole), len(hashes))):
-            return whole
+        places = places_within(phy_offset, message, hashes)
+        if self._number + len(hashes) < next_entry(self._index):  # so they end with the message
+            places = [each for each in places if each[1].ordinal == len(message)]
+        if places:
+            return places
         hashes = hashes[: len(message)]
         starts: list[int] = np.flatnonzero(message == hashes[0]).tolist()
         fitting = [at for at in starts if np.array_equal(message[at : at + len(hashes)], hashes[: len(message) - at])]
-        return (fitting or [0])[0]
+        return [(Place(phy_offset, (fitting or [0])[0]), at)]
 
     def _phy_offset(self, number: int) -> int:
         return int(self._index.entries(number, number + 1)["phy_offset"][0])

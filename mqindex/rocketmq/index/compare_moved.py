@@ -8,8 +8,7 @@ or this package appended later are in the log's order again, and begin where the
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +24,7 @@ from mqindex.rocketmq.index.compare import (
     are_absent,
     first_in_log,
     next_entry,
+    places_within,
     time_diffs,
 )
 from mqindex.rocketmq.index.index_file import IndexFile
@@ -227,11 +227,14 @@ class _MovedPart:
             message = log[start : start + size]
             parts.append(log[at:start])
             at = start + size
-            is_first, is_last = which == 0 and begin.phy_offset == self._first, last and which == len(offsets) - 1
-            if is_first and is_last and n < size:
-                ordinal = _ordinal(message["key_hash"].tolist(), got["key_hash"][-n:].tolist())
-                parts.append(message[ordinal : ordinal + n])
-                result.begin, result.end = Place(begin.phy_offset, ordinal), Place(end.phy_offset, ordinal + n)
+            is_first = which == 0 and begin.phy_offset == self._index.header.begin_phy_offset
+            is_last = last and which == len(offsets) - 1
+            places = self._places(message, got[-n:]) if is_first and is_last and n else []
+            if places:
+                (result.begin, result.end), *more = places
+                result.places = tuple(more)
+                parts.append(np.resize(np.roll(message, -result.begin.ordinal), n))
+                result.repeated += (n - 1) // size
             elif is_first and n:
                 result.begin = Place(begin.phy_offset, -n % size)
                 parts += [message[-n % size :], *[message] * ((n - 1) // size)]
@@ -245,6 +248,17 @@ class _MovedPart:
                 parts += [message] * times
                 result.repeated += times - 1
         return result, np.concatenate([*parts, log[at:]]) if parts else log
+
+    def _places(self, message: Array, got: Array) -> list[tuple[Place, Place]]:
+        """Where the entries are in the message, of which the file has no others."""
+
+        def arranged(hashes: Array) -> Array:
+            return hashes[np.argsort(self._slots(hashes), kind="stable")]
+
+        places = places_within(int(message["phy_offset"][0]), message["key_hash"], got["key_hash"], arranged)
+        diffs = time_diffs(message["store_timestamp"][:1], self._index.header.begin_timestamp)
+        odd = got["number"][got["time_diff"] != diffs]  # the first one's counts from the end of another file
+        return [each for each in places if len(odd) == 0 or self._seeded(each[0], got) in odd] or places
 
     def _differences(self, wanted: Array, got: Array, begin: Place) -> Iterator[Difference]:
         header = self._index.header
@@ -285,17 +299,6 @@ class _MovedPart:
 def first_time_diff(index: IndexFile, log: LogEntries, begin: Place) -> int | None:
     """The time_diff of the entry that was the file's first before entries were moved, at `begin` in the log."""
     return _MovedPart(index, log, index.order().entries).first_diff(begin)
-
-
-def _ordinal(message: Sequence[int], hashes: Sequence[int]) -> int:
-    """Where a part of a message's entries begins, whose order was lost; as a rule it ends with the message."""
-    wanted = Counter(hashes)
-    last = len(message) - len(hashes)
-    places: list[int] = [last, *range(last)]
-    for at in places:
-        if Counter(message[at : at + len(hashes)]) == wanted:
-            return at
-    return last
 
 
 def _of_message(offset: int, wanted: Array, diffs: Array, got: Array, seeded: int) -> Iterator[Difference]:
