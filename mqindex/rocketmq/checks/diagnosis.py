@@ -149,31 +149,56 @@ def _settle(checked: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]:
     return good, findings
 
 
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A place for each file so far, the last one's in `file`; `cost`: how unlikely they are together."""
+
+    file: Checked
+    cost: int
+    before: _Way | None
+
+
 def _placed(ordered: Sequence[Checked]) -> list[Checked]:
-    """The files, with the place of each that is inside one message where it may have several: if one ends where the
-    next file begins, that; else the first one from the end of the file before on, or the last one if the message was
-    indexed again.
+    """The files, each with its place in the log. Of those inside one message, where they may have several, it is what
+    lets most of them go on where the one before ended, or else begin the message again.
     """
-    placed, moveable = list(ordered), {at for at, one in enumerate(ordered) if one.places}
-    for at in sorted(moveable, reverse=True):
-        following = placed[at + 1].begin if at + 1 < len(placed) and at + 1 not in moveable else None
-        ending = [place for place in _places(placed[at]) if place[1] == following]
-        if ending:
-            placed[at] = replace(placed[at], begin=ending[0][0], end=ending[0][1])
-            moveable.remove(at)
-    before = Place(-1, 0)
-    for at, one in enumerate(placed):
-        if at in moveable:
-            places = _places(one)
-            begin, end = next((place for place in places if place[0] >= before), places[-1])
-            placed[at] = replace(one, begin=begin, end=end)
-        before = placed[at].end or before
-    return placed
+    ways: list[_Way] = []
+    for one in ordered:
+        before = _Before(ways)
+        ways = [before.on(replace(one, begin=begin, end=end)) for begin, end in ((one.begin, one.end), *one.places)]
+    way = _Before(ways).ended
+    placed: list[Checked] = []
+    while way is not None:
+        placed.append(way.file)
+        way = way.before
+    return placed[::-1]
 
 
-def _places(one: Checked) -> list[tuple[Place, Place]]:
-    assert one.begin is not None and one.end is not None
-    return sorted([(one.begin, one.end), *one.places])
+class _Before:
+    """The best of the ways up to a file: by where they end, of all, and of all if their message goes on in no file.
+
+    Of the places of a file the first one is where the message ends, if one is.
+    """
+
+    def __init__(self, ways: Sequence[_Way]) -> None:
+        self._ending = {way.file.end: way for way in sorted(ways, key=_cost, reverse=True)}
+        self._nearest = min(ways, key=_cost, default=None)
+        self.ended = min(
+            (replace(way, cost=way.cost + (at > 0)) for at, way in enumerate(ways)), key=_cost, default=None
+        )
+
+    def on(self, file: Checked) -> _Way:
+        """The best of the ways to a file at its place."""
+        begin, last = file.begin, self._nearest.file.end if self._nearest else None
+        before, extra = self.ended, 0 if begin is None or begin.ordinal == 0 else 2
+        if begin is not None and last is not None and last.phy_offset == begin.phy_offset:
+            going_on = self._ending.get(begin)
+            before, extra = going_on or self._nearest, 0 if going_on else 1 if begin.ordinal == 0 else 2
+        return _Way(file, extra + (before.cost if before else 0), before)
+
+
+def _cost(way: _Way) -> int:
+    return way.cost
 
 
 def _disjoint(ordered: Sequence[Checked]) -> tuple[list[Checked], list[Finding]]:

@@ -101,13 +101,12 @@ def next_entry(index: IndexFile) -> int:
 def places_within(
     phy_offset: int, message: Array, hashes: Array, arranged: Callable[[Array], Array] = lambda hashes: hashes
 ) -> list[tuple[Place, Place]]:
-    """Where entries of one message alone may begin and end in it, once or again from its begin on, as they are
-    `arranged` in the file: in one piece if they may; first the place where they end with the message.
+    """Where entries of one message alone may begin and end in it, in one piece, or again from its begin on, as they
+    are `arranged` in the file; first the place where they end with the message, then those in one piece.
     """
     size, n = len(message), len(hashes)
     fitting = [at for at in range(size) if np.array_equal(hashes, arranged(np.resize(np.roll(message, -at), n)))]
-    fitting = [at for at in fitting if at + n <= size] or fitting
-    fitting.sort(key=lambda at: (at + n) % size != 0)
+    fitting.sort(key=lambda at: ((at + n) % size != 0, at + n > size))
     return [(Place(phy_offset, at), Place(phy_offset, (at + n - 1) % size + 1)) for at in fitting]
 
 

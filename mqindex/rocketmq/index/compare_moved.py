@@ -50,10 +50,11 @@ def comparisons(index: IndexFile, log: LogEntries, count: int, *, every: bool) -
     if not order.moved:
         found = _as_written(index, log, count, every)
         whole = order.entries == next_entry(index) - 1
-        if order.entries < 2 or _doubt(found) == 0 or (_doubt(found) == 1 and not whole):
+        inside = whole and index.header.begin_phy_offset == index.header.end_phy_offset  # as written or as moved
+        if order.entries < 2 or (_doubt(found) <= 1 - whole and not inside):
             return found, False
         moved = list(_moved(index, log, order.entries, count, every))
-        return (moved, True) if _doubt(moved) < _doubt(found) else (found, False)
+        return (moved, True) if _doubt(moved) < _doubt(found) + inside else (found, False)
     return list(_moved(index, log, order.entries, count, every)), True
 
 
