@@ -95,15 +95,14 @@ cdef class SingleCalls:
         cdef int64_t last = time_of(end, "end")
         if is_doubtful(first, last):
             doubt_period(first, last)
-        return self.select(key, whole(max_num, "max_num"), first, last)
+        if self.elsewhere:
+            return self._select_elsewhere(hash_of(key), whole(max_num, "max_num"), first, last)
+        return self.core.select_phy_offset(key, whole(max_num, "max_num"), first, last)
 
     def select_between(self, object key, int64_t max_num, int64_t begin, int64_t end):
         """Internal: `select_phy_offset` with times in ms that were checked before."""
         if self.core is None:
             raise ClosedFileError("the index file was never opened")
-        return self.select(key, max_num, begin, end)
-
-    cdef inline object select(self, object key, int64_t max_num, int64_t begin, int64_t end):
         if self.elsewhere:
             return self._select_elsewhere(hash_of(key), max_num, begin, end)
         return self.core.select_phy_offset(key, max_num, begin, end)
