@@ -140,10 +140,15 @@ def _blocks(index: IndexFile, first: int, stop: int) -> Iterator[Any]:
 def _numbers(index: IndexFile, start: int, stop: int) -> range:
     """Of an unmoved file: the entries of the messages at the phy offsets [start, stop)."""
 
-    def phy_offset(number: int) -> int:
-        return int(index.entries(number, number + 1)["phy_offset"][0])
+    numbers, header = range(1, next_entry(index)), index.header
 
-    numbers = range(1, next_entry(index))
+    def phy_offset(number: int) -> int:  # of one that is damaged, that of the next one: it must not hide all after it
+        for at in range(number, numbers.stop):
+            found = int(index.entries(at, at + 1)["phy_offset"][0])
+            if header.begin_phy_offset <= found <= header.end_phy_offset:
+                return found
+        return header.end_phy_offset
+
     low, high = (1 + bisect_left(numbers, at, key=phy_offset) for at in (start, stop))
     return range(low, max(low, high))
 

@@ -208,6 +208,7 @@ class LogEntries(Closable):
         self.spans = list(spans)
         self.tags = tags
         self.damage: dict[int, Damage] = {}
+        self._no_frames: set[int] = set()  # where walks began that an index file led astray
         self._open: tuple[LogSpan, MappedFile] | None = None
 
     def forward(self, phy_offset: int, stop: int | None = None) -> Iterator[npt.NDArray[Any]]:
@@ -222,18 +223,36 @@ class LogEntries(Closable):
             if stop is not None and stop <= span.file_start:  # it is in a hole between two files
                 return
             limit = span.stop if stop is None else min(span.stop, stop)
-            walk = FileWalk(self._map(span), span, at if at is not None else span.file_start, limit, tags=self.tags)
+            begin = at if at is not None else span.file_start
+            walk = FileWalk(self._map(span), span, begin, limit, tags=self.tags)
             for chunk in walk:
-                self._note(walk)
+                self._note(walk, span, begin)
                 if len(chunk):
                     yield chunk.copy()
-            self._note(walk)
+            self._note(walk, span, begin)
             if walk.fault is not None or (stop is not None and stop <= span.stop):
                 return
             at = None  # the next file, from its start
 
-    def _note(self, walk: FileWalk) -> None:
-        self.damage.update((damage.at, damage) for damage in walk.damage)
+    def _note(self, walk: FileWalk, span: LogSpan, begin: int) -> None:
+        for damage in walk.damage:
+            if damage.at in self.damage or damage.at in self._no_frames:
+                continue
+            if damage.at == begin and not self._is_on_line(span, begin):
+                self._no_frames.add(begin)
+                continue
+            stop = damage.stop
+            if stop is None:  # the walk may have had a limit before it
+                found = find_frame(self._map(span).map, span.file_start, damage.at + 1, span.stop)
+                stop = found if found >= 0 else None
+            self.damage[damage.at] = replace(damage, stop=stop)
+
+    def _is_on_line(self, span: LogSpan, phy_offset: int) -> bool:
+        """Whether the frames before it lead there, or into damage; else it is in the middle of a frame."""
+        walk = FileWalk(self._map(span), span, span.file_start, phy_offset, tags=self.tags)
+        for _ in walk:
+            pass
+        return walk.end in (None, phy_offset) or any(one.stop is None or one.stop > phy_offset for one in walk.damage)
 
     def has_hole(self, begin: int, end: int) -> bool:
         """Whether one or more files are missing between two that hold the phy offsets from `begin` to `end`."""
