@@ -270,7 +270,7 @@ def test_what_is_missing_is_not_told_on_stdout(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device here; an interrupted print is tested anyway")
 def test_what_was_done_is_said_where_the_result_cannot_be_printed(lost: Store, tmp_path: Path) -> None:
     """It was a repair, and neither that it was done nor the line that undoes it was seen anywhere."""
     with open("/dev/full", "wb") as full:

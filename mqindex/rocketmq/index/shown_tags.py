@@ -26,6 +26,7 @@ Array = npt.NDArray[Any]
 
 _BLOCK = 1 << 20
 _SAMPLES = 1 << 16
+_DAMAGED = 64  # entries in a row whose offset may be damaged
 _GOT = np.dtype([("key_hash", "i4"), ("phy_offset", "i8"), ("time_diff", "i4")])
 
 
@@ -143,11 +144,9 @@ def _numbers(index: IndexFile, start: int, stop: int) -> range:
     numbers, header = range(1, next_entry(index)), index.header
 
     def phy_offset(number: int) -> int:  # of one that is damaged, that of the next one: it must not hide all after it
-        for at in range(number, numbers.stop):
-            found = int(index.entries(at, at + 1)["phy_offset"][0])
-            if header.begin_phy_offset <= found <= header.end_phy_offset:
-                return found
-        return header.end_phy_offset
+        some = index.entries(number, number + _DAMAGED)["phy_offset"]
+        inside = some[(some >= header.begin_phy_offset) & (some <= header.end_phy_offset)]
+        return int(inside[0]) if len(inside) else header.end_phy_offset
 
     low, high = (1 + bisect_left(numbers, at, key=phy_offset) for at in (start, stop))
     return range(low, max(low, high))
