@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "mqi_compiler.h"
+
 #define POLY_CRC32 0xEDB88320u  /* reflected 0x04C11DB7 */
 #define POLY_CRC32C 0x82F63B78u /* reflected 0x1EDC6F41 */
 
@@ -76,7 +78,7 @@ static void fill_fold(fold_constants *c, uint32_t poly) {
     fill_pair(c->by128, 128, poly);
 }
 
-#define AHEAD 4096 /* bytes: on a mapped file 1.7 times the speed, for a few hundredths of that in the caches */
+#define AHEAD 3072 /* bytes: on a mapped file 1.7 times the speed on an AMD EPYC, for a few hundredths of that in the caches */
 #define FOLDING __attribute__((target("pclmul,sse4.1")))
 
 static inline __m128i load16(const void *p) { return _mm_loadu_si128((const __m128i *)p); }
@@ -86,8 +88,9 @@ FOLDING static inline __m128i fold(__m128i x, __m128i k, __m128i next) {
     return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
-/* Four lanes become one; further pieces of 16 bytes are folded in, the remainder goes through the tables. */
-FOLDING static uint32_t fold_lanes(const fold_constants *c, crc_tables t, __m128i x[4], const uint8_t *p, size_t n) {
+/* Four lanes become one; further pieces of 16 bytes are folded in, the remainder goes through the tables. Part of its
+ * caller, so that it is encoded as that is: instructions of SSE after wide ones cost 120 ns a call on Intel's. */
+FOLDING static ALWAYS_INLINE uint32_t fold_lanes(const fold_constants *c, crc_tables t, __m128i x[4], const uint8_t *p, size_t n) {
     __m128i k = load16(c->by128), sum = fold(fold(fold(x[0], k, x[1]), k, x[2]), k, x[3]);
     uint8_t rest[16];
     for (; n >= 16; p += 16, n -= 16) sum = fold(sum, k, load16(p));
@@ -134,6 +137,7 @@ FOLDING_WIDE static uint32_t fold_all_wide(const fold_constants *c, crc_tables t
     sum = _mm512_xor_si512(sum, load64(p));
     if (n >= 256) {
         __m512i k4 = four_times(c->by2048), x[4] = {sum, load64(p + 64), load64(p + 128), load64(p + 192)};
+        for (int i = 0; i < 4; i++) __builtin_prefetch(p + AHEAD + 64 * i);
         for (p += 256, n -= 256; n >= 256; p += 256, n -= 256) {
             for (int i = 0; i < 4; i++) {
                 __builtin_prefetch(p + AHEAD + 64 * i);
@@ -150,7 +154,9 @@ FOLDING_WIDE static uint32_t fold_all_wide(const fold_constants *c, crc_tables t
     for (; n >= 64; p += 64, n -= 64) sum = fold_wide(sum, k, load64(p));
     __m128i x[4];
     _mm512_storeu_si512(x, sum);
-    return fold_lanes(c, t, x, p, n);
+    uint32_t done = fold_lanes(c, t, x, p, n);
+    _mm256_zeroupper();
+    return done;
 }
 
 FOLDING_WIDE static uint32_t crc32_folding_wide(const uint8_t *p, size_t n, uint32_t crc) {

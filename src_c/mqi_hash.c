@@ -8,6 +8,7 @@ const uint8_t mqi_tail_mask[32] = {0,   0,   0,   0,   0,   0,   0,   0,   0,   
                                    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
 #endif
 
+#define MQI_HASH_AHEAD 1024
 #define REPLACEMENT 0xFFFDu
 
 static inline uint32_t hash_code_point(uint32_t h, uint32_t c) {
@@ -99,13 +100,19 @@ uint32_t mqi_hash_utf8_wide(const uint8_t *p, size_t n, uint32_t seed) {
 }
 
 void mqi_hash_offsets32(const uint8_t *data, const int32_t *offsets, size_t n, uint32_t seed, int32_t *out) {
-    for (size_t i = 0; i < n; i++)
-        out[i] = mqi_key_hash(mqi_hash_utf8(data + offsets[i], (size_t)(offsets[i + 1] - offsets[i]), seed));
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *p = data + offsets[i];
+        __builtin_prefetch(p + MQI_HASH_AHEAD);
+        out[i] = mqi_key_hash(mqi_hash_utf8(p, (size_t)(offsets[i + 1] - offsets[i]), seed));
+    }
 }
 
 void mqi_hash_offsets64(const uint8_t *data, const int64_t *offsets, size_t n, uint32_t seed, int32_t *out) {
-    for (size_t i = 0; i < n; i++)
-        out[i] = mqi_key_hash(mqi_hash_utf8(data + offsets[i], (size_t)(offsets[i + 1] - offsets[i]), seed));
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *p = data + offsets[i];
+        __builtin_prefetch(p + MQI_HASH_AHEAD);
+        out[i] = mqi_key_hash(mqi_hash_utf8(p, (size_t)(offsets[i + 1] - offsets[i]), seed));
+    }
 }
 
 void mqi_hash_views(const uint8_t *views, const uint8_t *const *buffers, size_t n, uint32_t seed, int32_t *out) {
