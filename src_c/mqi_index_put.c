@@ -38,6 +38,8 @@ size_t mqi_index_put(mqi_index_file *f, int32_t key_hash, int64_t phy_offset, in
     return 1;
 }
 
+enum { SOURCE_AHEAD = 128 }; /* records whose values are prefetched: columns come from memory, hashes from the caches */
+
 /* Where the three values of record i are: columns and runs share one loop. */
 typedef struct source {
     const uint8_t *key_hash, *phy_offset, *store_timestamp;
@@ -78,6 +80,8 @@ static ALWAYS_INLINE int32_t put_block(const mqi_index_file *f, const source *s,
     for (size_t i = from; i < stop; i++, count++, entry += MQI_ENTRY_SIZE) {
         uint8_t *slot = ahead[i % MQI_AHEAD];
         if (LIKELY(i + MQI_AHEAD < last)) ahead[i % MQI_AHEAD] = source_slot(f, s, i + MQI_AHEAD);
+        __builtin_prefetch(s->phy_offset + (i + SOURCE_AHEAD) * s->offset_step);
+        __builtin_prefetch(s->store_timestamp + (i + SOURCE_AHEAD) * s->timestamp_step);
         int32_t diff = diff_within(begin, span, source_timestamp(s, i));
         fresh += store_entry(f, slot, entry, count, source_hash(s, i), source_offset(s, i), diff);
     }
