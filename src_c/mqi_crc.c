@@ -78,7 +78,7 @@ static void fill_fold(fold_constants *c, uint32_t poly) {
     fill_pair(c->by128, 128, poly);
 }
 
-#define AHEAD 3072 /* bytes: on a mapped file 1.7 times the speed on an AMD EPYC, for a few hundredths of that in the caches */
+#define AHEAD 3072 /* bytes: a mapped file takes 0.6 of its time on an AMD EPYC; with 4096, 1.08 on an Intel Xeon */
 #define FOLDING __attribute__((target("pclmul,sse4.1")))
 
 static inline __m128i load16(const void *p) { return _mm_loadu_si128((const __m128i *)p); }
@@ -90,7 +90,8 @@ FOLDING static inline __m128i fold(__m128i x, __m128i k, __m128i next) {
 
 /* Four lanes become one; further pieces of 16 bytes are folded in, the remainder goes through the tables. Part of its
  * caller, so that it is encoded as that is: instructions of SSE after wide ones cost 120 ns a call on Intel's. */
-FOLDING static ALWAYS_INLINE uint32_t fold_lanes(const fold_constants *c, crc_tables t, __m128i x[4], const uint8_t *p, size_t n) {
+FOLDING static ALWAYS_INLINE uint32_t fold_lanes(const fold_constants *c, crc_tables t, __m128i x[4], const uint8_t *p,
+                                                 size_t n) {
     __m128i k = load16(c->by128), sum = fold(fold(fold(x[0], k, x[1]), k, x[2]), k, x[3]);
     uint8_t rest[16];
     for (; n >= 16; p += 16, n -= 16) sum = fold(sum, k, load16(p));
