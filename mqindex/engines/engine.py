@@ -6,13 +6,13 @@ An engine knows nothing of brokers or files. `LocalEngine` runs a stage in threa
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
 from mqindex.engines.processors import processors
+from mqindex.engines.turns import one_at_a_time
 from mqindex.engines.workers import Workers
 
 __all__ = ["Engine", "LocalEngine", "OnProgress", "Progress", "chosen_engine"]
@@ -130,7 +130,7 @@ class LocalEngine:
         def numbered(i: int) -> tuple[int, Result]:
             return i, stage(items[i])
 
-        if len(items) >= _MANY and _one_at_a_time():
+        if len(items) >= _MANY and one_at_a_time():
             begun = _short_ones(stage, items, finish)
         workers = Workers(self.workers, "mqindex")
         try:
@@ -150,11 +150,6 @@ def chosen_engine(engine: Engine | None) -> Engine:
     if not callable(getattr(engine, "map", None)):
         raise TypeError(f"engine: expected LocalEngine() or SparkEngine(spark), got {engine!r:.80}")
     return engine
-
-
-def _one_at_a_time() -> bool:
-    """Whether this interpreter runs Python in one thread at a time."""
-    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
 def _short_ones(stage: Callable[[Item], Result], items: Sequence[Item], finish: Callable[[int, Result], None]) -> int:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from mqindex._native.consume_queue import group_units
 from mqindex._native.log_extract import QueueTable
+from mqindex.engines.turns import python_turn
 from mqindex.files import disk
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.pipeline.queue_build import NO_EXT, QueueBuilder
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 _READ_AT_ONCE = 1 << 16  # units
+_SMALL = 4096  # units of a queue, below which making its files takes longer than filling them
 
 QUEUE_RUN = np.dtype([("topic", "=i4"), ("queue_id", "=i4"), ("units", "=i8"), ("first", "=i8"), ("stop", "=i8")])
 """A queue's share of a run: its topic's number in `UnitRun.topics`, how many units, the queue offset of the first, and
@@ -191,11 +193,12 @@ def build_queues(batch: QueueBatch) -> BuiltQueues:
     load = _stream if len(batch.queues) == 1 else _load
     built: list[BuiltQueue] = []
     written: list[str] = []
-    for number, units in enumerate(load(batch)):
-        name = batch.queues[number]
-        if name is not None:
-            old = batch.old.of(name, batch.rules.file_size) if batch.old is not None else None
-            built.append(_build_queue(name, os.path.join(home, str(number)), batch.rules, units, old, written))
+    with python_turn(mostly_python=batch.units < _SMALL * len(batch.queues)):
+        for number, units in enumerate(load(batch)):
+            name = batch.queues[number]
+            if name is not None:
+                old = batch.old.of(name, batch.rules.file_size) if batch.old is not None else None
+                built.append(_build_queue(name, os.path.join(home, str(number)), batch.rules, units, old, written))
     return BuiltQueues(tuple(built), disk.sync_files(written))
 
 

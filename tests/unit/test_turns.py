@@ -1,0 +1,66 @@
+"""Tasks that are mostly Python take turns; others do not wait for them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mqindex import rocketmq
+from mqindex.engines import LocalEngine, turns
+from mqindex.engines.turns import python_turn
+from mqindex.rocketmq.pipeline import queue_stages
+from tests.support.big_log import write_big_log
+
+
+@contextmanager
+def taken() -> Iterator[None]:
+    with python_turn(mostly_python=True):
+        yield
+
+
+def test_a_task_that_is_mostly_python_waits_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "one_at_a_time", lambda: True)
+    entered = threading.Event()
+
+    def task() -> None:
+        with python_turn(mostly_python=True):
+            entered.set()
+
+    thread = threading.Thread(target=task)
+    with taken():
+        thread.start()
+        assert not entered.wait(0.05)
+    thread.join()
+    assert entered.is_set()
+
+
+def test_other_tasks_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    with taken(), python_turn(mostly_python=False):
+        pass
+    monkeypatch.setattr(turns, "one_at_a_time", lambda: False)  # an interpreter without that lock
+    with taken(), taken():
+        pass
+
+
+@pytest.mark.parametrize(("messages", "small"), [(40, True), (40_000, False)])
+def test_only_small_queues_are_built_in_turn(
+    messages: int, small: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "one_at_a_time", lambda: True)
+    seen: list[bool] = []
+    build = queue_stages._build_queue
+
+    def looked_at(*arguments: object) -> object:
+        seen.append(turns._turn.locked())
+        return build(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(queue_stages, "_build_queue", looked_at)
+    write_big_log(tmp_path / "store", messages=messages, body_size=0, mapped_file_size=16 << 20, queues=4)
+    rocketmq.rebuild(
+        tmp_path / "store", tmp_path / "out", parts=["consumequeue"], broker_version="4.9.3", engine=LocalEngine(2)
+    )
+    assert set(seen) == {small}
