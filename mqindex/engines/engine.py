@@ -6,16 +6,16 @@ An engine knows nothing of brokers or files. `LocalEngine` runs a stage in threa
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
 from mqindex.engines.processors import processors
-from mqindex.engines.turns import one_at_a_time
 from mqindex.engines.workers import Workers
 
-__all__ = ["Engine", "LocalEngine", "OnProgress", "Progress", "chosen_engine"]
+__all__ = ["Engine", "LocalEngine", "OnProgress", "Progress", "chosen_engine", "one_at_a_time"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -150,6 +150,11 @@ def chosen_engine(engine: Engine | None) -> Engine:
     if not callable(getattr(engine, "map", None)):
         raise TypeError(f"engine: expected LocalEngine() or SparkEngine(spark), got {engine!r:.80}")
     return engine
+
+
+def one_at_a_time() -> bool:
+    """Whether this interpreter runs Python in one thread at a time."""
+    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
 def _short_ones(stage: Callable[[Item], Result], items: Sequence[Item], finish: Callable[[int, Result], None]) -> int:

@@ -7,18 +7,14 @@ one. What waits for the disk, or computes without that lock, goes on beside it.
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 from contextlib import AbstractContextManager
 
-__all__ = ["one_at_a_time", "python_turn"]
+from mqindex.engines.engine import one_at_a_time
+
+__all__ = ["python_turn"]
 
 _turn = threading.Lock()
-
-
-def one_at_a_time() -> bool:
-    """Whether this interpreter runs Python in one thread at a time."""
-    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
 def python_turn(*, mostly_python: bool) -> AbstractContextManager[object]:
