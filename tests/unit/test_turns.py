@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,12 +15,6 @@ from mqindex.rocketmq.pipeline import queue_stages
 from tests.support.big_log import write_big_log
 
 
-@contextmanager
-def taken() -> Iterator[None]:
-    with python_turn(mostly_python=True):
-        yield
-
-
 def test_a_task_that_is_mostly_python_waits_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "one_at_a_time", lambda: True)
     entered = threading.Event()
@@ -31,7 +24,7 @@ def test_a_task_that_is_mostly_python_waits_for_another(monkeypatch: pytest.Monk
             entered.set()
 
     thread = threading.Thread(target=task)
-    with taken():
+    with python_turn(mostly_python=True):
         thread.start()
         assert not entered.wait(0.05)
     thread.join()
@@ -39,10 +32,10 @@ def test_a_task_that_is_mostly_python_waits_for_another(monkeypatch: pytest.Monk
 
 
 def test_other_tasks_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    with taken(), python_turn(mostly_python=False):
+    with python_turn(mostly_python=True), python_turn(mostly_python=False):
         pass
     monkeypatch.setattr(turns, "one_at_a_time", lambda: False)  # an interpreter without that lock
-    with taken(), taken():
+    with python_turn(mostly_python=True), python_turn(mostly_python=True):
         pass
 
 
@@ -64,3 +57,12 @@ def test_only_small_queues_are_built_in_turn(
         tmp_path / "store", tmp_path / "out", parts=["consumequeue"], broker_version="4.9.3", engine=LocalEngine(2)
     )
     assert set(seen) == {small}
+
+
+def test_a_forked_child_finds_the_turn_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "one_at_a_time", lambda: True)
+    with python_turn(mostly_python=True):
+        child = os.fork()
+        if child == 0:
+            os._exit(int(turns._turn.locked()))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
