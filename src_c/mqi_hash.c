@@ -11,8 +11,10 @@ const uint8_t mqi_tail_mask[32] = {0,   0,   0,   0,   0,   0,   0,   0,   0,   
 #define REPLACEMENT 0xFFFDu
 #define AHEAD 1024 /* bytes of keys that are prefetched: an Intel Xeon hashes 32 of them in 5 ns, without in 14 */
 
-/* A hint only: there may be nothing, not even a first buffer, so that no pointer is made. */
-static inline void fetch_ahead(const void *p) { __builtin_prefetch((const void *)((uintptr_t)p + AHEAD)); }
+/* A hint only: there may be nothing, and `p` may be none, to which no number is added as to a pointer. */
+static inline void fetch_ahead(const void *p) {
+    __builtin_prefetch((const void *)((uintptr_t)p + AHEAD)); /* NOLINT(performance-no-int-to-ptr): not read from */
+}
 
 static inline uint32_t hash_code_point(uint32_t h, uint32_t c) {
     if (c < 0x10000u) return h * MQI_P1 + c;
