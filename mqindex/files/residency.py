@@ -1,4 +1,4 @@
-"""Whether a file is in memory, as the page cache reports it, without reading anything from the disk."""
+"""The page cache: whether it holds a file, and the request that it shall."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import mmap
 import os
 
 from mqindex.files.disk import named
+from mqindex.files.regular import regular
 
-__all__ = ["Residency"]
+__all__ = ["Residency", "read_ahead"]
 
 _ASKED = 16  # pages; a file of which a tenth is not in memory passes one time in five, one of which half is not, never
 _STRIDE = 1_000_003  # to other pages, whatever the file's length
+_AT_ONCE = 128 << 10  # bytes that Linux reads at most for one advice, unless a disk is set to more
 
 
 class Residency:
@@ -53,3 +55,17 @@ class Residency:
         if fd >= 0:
             with contextlib.suppress(OSError):
                 os.close(fd)
+
+
+def read_ahead(path: str, size: int) -> None:
+    """Ask for the first `size` bytes of a file that will be read soon, and do not wait for them. Nothing ever fails."""
+    advise = getattr(os, "posix_fadvise", None)  # not on macOS
+    if advise is None:
+        return
+    with contextlib.suppress(OSError):
+        fd = regular(path, os.O_RDONLY)
+        try:
+            for at in range(0, size, _AT_ONCE):
+                advise(fd, at, min(_AT_ONCE, size - at), os.POSIX_FADV_WILLNEED)
+        finally:
+            os.close(fd)

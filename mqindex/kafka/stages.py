@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from mqindex.engines.turns import python_turn
 from mqindex.errors import MQIndexError
 from mqindex.files import disk
+from mqindex.files.residency import read_ahead
 from mqindex.kafka.checks.log_check import log_findings, refused
 from mqindex.kafka.checks.segment_check import events_in
 from mqindex.kafka.layout import MIN_BATCH_SIZE, IndexKind
@@ -29,6 +31,8 @@ from mqindex.kafka.partition.transactions import EVENT
 from mqindex.report import Finding
 
 __all__ = ["RecoveredSegment", "SegmentRecovery", "needed_space", "recover_segments", "write_transactions"]
+
+_SMALL: Final = 256 << 10  # bytes of a log, below which opening it and making its files takes longer than reading it
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,12 @@ def needed_space(options: PartitionOptions, sizes: Sequence[int]) -> int:
 
 def recover_segments(items: Sequence[SegmentRecovery]) -> list[RecoveredSegment]:
     """Write what a broker's recovery writes; a segment that it refuses gets no files, and a finding."""
-    done = [_recover(item) for item in items]
+    small = sum(item.size for item in items) < _SMALL * len(items)
+    with python_turn(mostly_python=small):
+        if small:  # what is not in memory then comes together, instead of one log after the other
+            for item in items:
+                read_ahead(item.files.log, item.size)
+        done = [_recover(item) for item in items]
     seconds = disk.sync_files([path for one in done for path in one.paths.values()])
     if done:
         done[0].fsync_seconds = seconds

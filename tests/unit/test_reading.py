@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mqindex.files.regular import reading, reading_text
+from mqindex.files.residency import read_ahead
 from mqindex.rocketmq.kinds import beginning_of
 
 UNREADABLE = "/proc/self/mem"  # opens, is a file, and no byte can be read at its begin
@@ -59,3 +60,20 @@ def test_a_fifo_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(path)
     with pytest.raises(OSError, match="not a regular file"), reading(path):
         pass
+
+
+def test_reading_ahead_asks_for_all_and_never_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "POSIX_FADV_WILLNEED", 3, raising=False)
+    monkeypatch.setattr(os, "posix_fadvise", lambda fd, at, size, advice: asked.append((at, size)), raising=False)
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 300_000)
+    before = descriptors()
+    read_ahead(str(path), 300_000)
+    assert asked == [(0, 131_072), (131_072, 131_072), (262_144, 37_856)]
+    os.mkfifo(tmp_path / "fifo")
+    for missing in ("fifo", "missing"):
+        read_ahead(str(tmp_path / missing), 10)
+    monkeypatch.delattr(os, "posix_fadvise")  # as on macOS
+    read_ahead(str(path), 300_000)
+    assert (len(asked), descriptors()) == (3, before)

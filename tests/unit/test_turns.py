@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from mqindex import rocketmq
+from mqindex import kafka, rocketmq
 from mqindex.engines import LocalEngine, turns
 from mqindex.engines.turns import python_turn
+from mqindex.kafka import stages
 from mqindex.rocketmq.pipeline import queue_stages
 from tests.support.big_log import write_big_log
+from tests.support.big_segments import write_big_segment
 
 
 def test_a_task_that_is_mostly_python_waits_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,6 +58,28 @@ def test_only_small_queues_are_built_in_turn(
     rocketmq.rebuild(
         tmp_path / "store", tmp_path / "out", parts=["consumequeue"], broker_version="4.9.3", engine=LocalEngine(2)
     )
+    assert set(seen) == {small}
+
+
+@pytest.mark.parametrize(("size", "small"), [(100 << 10, True), (300 << 10, False)])
+def test_only_small_segments_are_recovered_in_turn_and_come_from_the_disk_together(
+    size: int, small: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "one_at_a_time", lambda: True)
+    seen: list[bool] = []
+    asked: list[str] = []
+    recover = stages._recover
+
+    def looked_at(item: stages.SegmentRecovery) -> stages.RecoveredSegment:
+        seen.append(turns._turn.locked())
+        assert len(asked) == (3 if small else 0)
+        return recover(item)
+
+    monkeypatch.setattr(stages, "_recover", looked_at)
+    monkeypatch.setattr(stages, "read_ahead", lambda path, size: asked.append(path))
+    for base_offset in (0, 1000, 2000):
+        write_big_segment(str(tmp_path / "orders-0"), base_offset, size)
+    kafka.rebuild(tmp_path / "orders-0", tmp_path / "out", engine=LocalEngine(2))
     assert set(seen) == {small}
 
 
