@@ -274,7 +274,7 @@ class RebuildReport(Report):
     Attributes
     ----------
     out_files : list of str, the published paths, in the brokers' load order
-    fsync_seconds : float, how long the syncs took
+    fsync_seconds : float, how long the syncs took: of the built files, and of a new directory's names
     backup : str or None, where the directory that the result replaced is now; None: there was none
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,15 +28,18 @@ class Publication:
 
 
 class Published(NamedTuple):
-    """The paths of all files; and where the directory that they replaced is now, if there was one."""
+    """The paths of all files; where the directory that they replaced is now, if there was one; how long the names took
+    to become durable.
+    """
 
     paths: list[str]
     backup: str | None
+    fsync_seconds: float
 
 
 def publish(publication: Publication) -> Published:
     """Let the result appear by one rename; a second attempt finds its work done."""
-    result = os.path.join(publication.scratch, "result")
+    result, seconds = os.path.join(publication.scratch, "result"), 0.0
     if publication.aside is not None:
         staging.end_exchange(publication.out, publication.aside)
     if _published(publication):
@@ -50,10 +54,12 @@ def publish(publication: Publication) -> Published:
                 disk.rename(source, target)
         if disk.is_directory(publication.out):  # made with rights of its own, for this
             disk.own_like(result, publication.out)
+        started = time.perf_counter()
         disk.sync_tree(result)
         backup = staging.exchange(result, publication.out, publication.aside)
+        seconds = time.perf_counter() - started
     paths = [path for _, name in publication.moves for path in _files(os.path.join(publication.out, name))]
-    return Published(paths, backup)
+    return Published(paths, backup, seconds)
 
 
 def _make_directory(path: str) -> None:

@@ -106,7 +106,9 @@ def rebuild(
             moves=tuple(moves),
             directories=("",) if found.single else ("", *(partition.name for partition in found.partitions)),
         )
-        report.out_files, report.backup = run_one(engine, publish, publication, "publish")
+        published = run_one(engine, publish, publication, "publish")
+        report.out_files, report.backup = published.paths, published.backup
+        report.fsync_seconds += published.fsync_seconds
     for partition, segments in zip(found.partitions, recovered, strict=True):
         missed = [segment.files for segment in segments if segment.gone]
         report.findings += gone(partition.path, partition.segments, missed)
@@ -174,4 +176,4 @@ def _fill(report: RebuildReport, segments: Sequence[RecoveredSegment]) -> None:
     report.files = len(report.out_files)
     report.entries = sum(segment.entries for segment in segments)
     report.batches = sum(segment.batches for segment in segments)
-    report.fsync_seconds = sum(segment.fsync_seconds for segment in segments)
+    report.fsync_seconds += sum(segment.fsync_seconds for segment in segments)

@@ -116,7 +116,7 @@ def optimize(
         _publish(engine, order, plan, scratch, made, report)
     report.files = sum(one.path is not None for one in made)
     report.entries = sum(one.entries for one in made if one.path is not None)
-    report.fsync_seconds = sum(one.fsync_seconds for one in made)
+    report.fsync_seconds += sum(one.fsync_seconds for one in made)
     report.seconds = time.perf_counter() - started
     return report
 
@@ -367,7 +367,9 @@ def _publish(
     if not plan.in_place:
         aside = f"{order.out}.backup-{staging.backup_name()}" if order.overwrite else None
         publication = Publication(scratch, order.out, aside, tuple(moves), ("index",))
-        report.out_files, report.backup = run_one(engine, publish, publication, "publish")
+        published = run_one(engine, publish, publication, "publish")
+        report.out_files, report.backup = published.paths, published.backup
+        report.fsync_seconds += published.fsync_seconds
     elif moves:
         report.backup = os.path.join(order.out, run_one(engine, backup_in, [order.out], "make a backup"))
         changes = tuple(Change(name, path, _index_of(order.out, name)) for path, name in moves)

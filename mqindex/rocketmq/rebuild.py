@@ -152,7 +152,9 @@ def rebuild(
         )
         after_end = find_after_end(engine, found.spans, extracted.fault)
         # Last, so that no error comes when an old `out` is in its backup.
-        report.out_files, report.backup = run_one(engine, publish, publication, "publish")
+        published = run_one(engine, publish, publication, "publish")
+        report.out_files, report.backup = published.paths, published.backup
+        report.fsync_seconds += published.fsync_seconds
     report.findings += after_end
     _fill(report, extracted, built)
     _fill_queues(report, queues, order.out)
@@ -241,7 +243,7 @@ def _fill(report: RebuildReport, extracted: Extracted, built: Sequence[Built]) -
     report.entries = sum(part.entries for part in built)
     report.messages = extracted.messages
     report.bytes = extracted.log_bytes
-    report.fsync_seconds = sum(part.fsync_seconds for part in built)
+    report.fsync_seconds += sum(part.fsync_seconds for part in built)
 
 
 def _fill_queues(report: RebuildReport, built: Sequence[BuiltQueues], out: str) -> None:

@@ -139,7 +139,7 @@ def build_index(
     report.entries = sum(file.entries for file in files)
     report.messages = sum(offsets for _, offsets in built)
     report.bytes = report.entries * layout.RUN_ENTRY_SIZE
-    report.fsync_seconds = sum(file.fsync_seconds for file in files)
+    report.fsync_seconds = published.fsync_seconds + sum(file.fsync_seconds for file in files)
     report.seconds = time.perf_counter() - started
     return report
 
