@@ -7,6 +7,7 @@ reads when it starts; it ends with a mark, by which it is found again.
 from __future__ import annotations
 
 import os
+import shlex
 from typing import Any, Final
 
 import click
@@ -57,6 +58,17 @@ class Completed(click.Command):
             if word in _PATHS and type(param.type) is click.types.StringParamType:
                 param.type = Place("dir" if word in _DIRECTORIES else "file")
         super().__init__(name, params=params, **rest)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """A path that begins with - is taken for options: the error says how to write it."""
+        words = list(args)  # the parser empties the other list
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            for path in (word for word in words if word.startswith("-") and os.path.lexists(word)):
+                hint = f"the path that begins with - is written {shlex.quote(os.path.join('.', path))}"
+                raise click.UsageError(f"{error.format_message().rstrip('.')}; {hint}", ctx) from error
+            raise
 
 
 def answer(root: click.Command) -> int:

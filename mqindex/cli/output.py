@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
@@ -16,6 +17,7 @@ __all__ = [
     "Aligned",
     "Column",
     "Rows",
+    "command_line",
     "json_line",
     "print_fields",
     "print_json",
@@ -47,6 +49,15 @@ def _plain(value: Any) -> Any:
         if hasattr(value, convert):
             return getattr(value, convert)()
     return str(value)
+
+
+def command_line(name: str, path: str, *options: str) -> str:
+    """A command for the reader's shell. A path that begins with - would be taken for an option.
+
+    >>> command_line("verify", "-d/my store", "--deep")
+    "mqindex verify './-d/my store' --deep"
+    """
+    return shlex.join(["mqindex", name, os.path.join(".", path) if path.startswith("-") else path, *options])
 
 
 def print_line(text: str = "") -> None:

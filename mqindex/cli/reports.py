@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 
-from mqindex.cli.output import print_fields, print_json, print_line, print_paragraph
+from mqindex.cli.output import command_line, print_fields, print_json, print_line, print_paragraph
 from mqindex.report import Report
 from mqindex.wording.reports import counts, settings
 
@@ -25,7 +24,7 @@ def finished(command: str, report: Report, as_json: bool, show: Callable[[], Non
 
 def way_back(path: str, backup: str) -> str:
     """What undoes a change in place."""
-    return f"this can be taken back: mqindex repair {shlex.join([path, '--undo', backup])}"
+    return f"this can be taken back: {command_line('repair', path, '--undo', backup)}"
 
 
 def print_summary(report: Report) -> None:

@@ -255,3 +255,16 @@ def test_a_store_may_be_called_as_its_part_is(shell: Shell, basic: Store) -> Non
         return [f"{one.status} {lines}".replace(str(root), "root") for one, lines in zip(done, untimed, strict=True)]
 
     assert answers(basic.root) == answers(basic.root.rename(basic.root.with_name("consumequeue")))
+
+
+def test_a_printed_command_is_for_a_path_that_begins_with_a_dash(shell: Shell) -> None:
+    """`mqindex repair -d/store` was printed, whose path is taken for options."""
+    assert shell("sample", "--", "-d").lines[-1] == "-> `mqindex verify ./-d/store`"
+    assert "`mqindex repair ./-d/store` would:" in shell("verify", "--", "-d/store").lines
+    for path in ("-d/store", "-d/orders-0"):
+        about = shell("info", "--", path)
+        assert f"`mqindex verify ./{path}` reads everything" in about.out
+        assert f"`mqindex info ./{path} --all` lists " in about.out
+    hint = "; the path that begins with - is written ./-d/store; see `mqindex verify --help`\n"
+    assert shell("verify", "-d/store").err.endswith(hint)
+    assert "written" not in shell("verify", "-e/store").err

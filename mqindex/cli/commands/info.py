@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -14,7 +13,7 @@ from mqindex.cli.brokers import broker_of
 from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.kinds import KINDS, require_kind
 from mqindex.cli.options import BrokerOptions, path_options, subcommand
-from mqindex.cli.output import print_fields, print_json, print_line, print_table
+from mqindex.cli.output import command_line, print_fields, print_json, print_line, print_table
 from mqindex.cli.trouble import say
 from mqindex.wording.text import iso, size
 from mqindex.wording.verdict import CLEAN_SHUTDOWN, LOCKS
@@ -51,7 +50,7 @@ def command(*, path: str, whole: bool, kind: str | None, options: BrokerOptions,
         if whole or "glance" not in facts:
             _print(facts, most=sys.maxsize if whole else _MOST_ROWS)
         else:
-            print_line(f"`mqindex info {shlex.quote(path)} --all` lists {broker.LISTED}")
+            print_line(f"`{command_line('info', path, '--all')}` lists {broker.LISTED}")
     errors = list(dict.fromkeys(part["error"] for part in _parts(facts) if "error" in part))  # each once
     for error in errors:
         say(error)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import shlex
 from importlib import resources
 
 import click
 
 from mqindex.cli.options import json_option, subcommand
-from mqindex.cli.output import print_json, print_line
+from mqindex.cli.output import command_line, print_json, print_line
 from mqindex.cli.places import appearing, require_outside
 from mqindex.cli.trouble import true_from_here
 from mqindex.files.unpacking import unpack
-from mqindex.wording.text import printable
 
 __all__ = ["command"]
 
@@ -43,5 +41,5 @@ def command(*, directory: str, as_json: bool) -> int:
     )
     print_line(f"{store}: of a RocketMQ 4.9.3 broker that lost its index in a crash")
     print_line(f"{partition}: of a Kafka 4.1.0 broker, without its time indexes")
-    print_line(f"-> `mqindex verify {printable(shlex.quote(store))}`")
+    print_line(f"-> `{command_line('verify', store)}`")
     return 0

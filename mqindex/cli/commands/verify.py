@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-from collections.abc import Sequence
 
 import click
 
@@ -13,7 +11,7 @@ from mqindex.cli.findings import print_findings
 from mqindex.cli.kafka.kinds import OF_SEGMENT
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, report_options, subcommand
-from mqindex.cli.output import print_fields, print_line
+from mqindex.cli.output import command_line, print_fields, print_line
 from mqindex.cli.reports import finished, print_actions
 from mqindex.report import Catalogue, Report
 from mqindex.wording.reports import asked_options, counts, settings, work_done
@@ -46,11 +44,11 @@ def command(
     with engine.open() as chosen:
         report = broker.verify(kind, path, options, deep=deep, engine=chosen)
     home = os.path.dirname(os.path.abspath(path)) if kind in OF_SEGMENT else path
-    repair = ["mqindex", "repair", home, *(["--deep"] if deep else []), *options.words()]
+    repair = command_line("repair", home, *(["--deep"] if deep else []), *options.words())
     return finished("verify", report, as_json, lambda: _print(report, home, broker.catalogue(), repair))
 
 
-def _print(report: Report, home: str, catalogue: Catalogue, repair: Sequence[str]) -> None:
+def _print(report: Report, home: str, catalogue: Catalogue, repair: str) -> None:
     """`home`: the store or partition that the command `repair` would repair."""
     found = f", {counts(report.findings)}" if report.findings else ""
     print_line(f"{home}: {'clean' if report.ok else 'not clean'}{found}")
@@ -61,5 +59,5 @@ def _print(report: Report, home: str, catalogue: Catalogue, repair: Sequence[str
     print_findings(report.findings, catalogue, home)
     if report.actions:
         asked = asked_options(report)
-        print_line(f"`{shlex.join(repair)}`{', given what the warnings ask for,' if asked else ''} would:")
+        print_line(f"`{repair}`{', given what the warnings ask for,' if asked else ''} would:")
         print_actions(report.actions)

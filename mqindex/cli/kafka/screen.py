@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, Final
 
 from mqindex._words import plural
 from mqindex.cli.coverage_bar import coverage_bar
-from mqindex.cli.output import print_fields, print_line
+from mqindex.cli.output import command_line, print_fields, print_line
 from mqindex.cli.progress import amount
 from mqindex.wording.text import iso, size
 from mqindex.wording.verdict import CLEAN_SHUTDOWN, LOCKS
@@ -22,13 +21,13 @@ _LARGEST: Final = 5  # partitions
 
 def print_screen(facts: Facts) -> None:
     """Print one screen with the facts of a partition or a log dir and its `glance`."""
-    seen, path = facts["glance"], shlex.quote(facts["path"])
+    seen = facts["glance"]
     print_fields(
         [
             ("verdict", "; ".join(seen["worries"]) or "nothing wrong is seen"),
             ("lock", LOCKS[facts["lock"]].format("log dir")),
             *_of_log_dir(facts),
-            ("read", f"lengths and ends only; `mqindex verify {path}` reads everything"),
+            ("read", f"lengths and ends only; `{command_line('verify', facts['path'])}` reads everything"),
         ]
     )
     if facts["size"]:

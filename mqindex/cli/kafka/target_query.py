@@ -11,7 +11,7 @@ from mqindex.cli.broker import Question
 from mqindex.cli.kafka import kinds
 from mqindex.cli.kafka.segments import open_segment
 from mqindex.cli.keys import key_batches
-from mqindex.cli.output import Column, Rows, print_json
+from mqindex.cli.output import Column, Rows, command_line, print_json
 from mqindex.cli.times import milliseconds
 from mqindex.cli.trouble import Trouble, say
 from mqindex.wording.text import iso
@@ -49,7 +49,7 @@ def print_answers(kind: str, path: str, question: Question, *, as_json: bool) ->
                 rows.write([list(_with_time(answer).values())])
         sys.stdout.flush()
     if not found and sys.stderr.isatty():
-        say(f"nothing is found there; `mqindex info {path}` says what it reaches")
+        say(f"nothing is found there; `{command_line('info', path)}` says what it reaches")
     return found
 
 

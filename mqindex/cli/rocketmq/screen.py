@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from datetime import timedelta
 from typing import Any, Final
 
 from mqindex._words import plural
 from mqindex.cli.coverage_bar import coverage_bar
-from mqindex.cli.output import print_fields, print_line
+from mqindex.cli.output import command_line, print_fields, print_line
 from mqindex.cli.progress import amount
 from mqindex.cli.rocketmq.glance import covered_share
 from mqindex.wording.text import iso, size
@@ -24,12 +23,12 @@ _WHY_INDEX = ": messages without keys, or missing entries"
 
 def print_screen(facts: Facts) -> None:
     """Print one screen with the facts of a store and its `glance`."""
-    seen, path = facts["glance"], shlex.quote(facts["path"])
+    seen = facts["glance"]
     print_fields(
         [
             ("verdict", "; ".join(seen["worries"]) or "nothing wrong is seen"),
             *seen["start"]["words"].items(),
-            ("read", f"headers and ends only; `mqindex verify {path}` reads everything"),
+            ("read", f"headers and ends only; `{command_line('verify', facts['path'])}` reads everything"),
         ]
     )
     if seen["coverage"] is not None:
