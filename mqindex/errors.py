@@ -112,6 +112,19 @@ def reason(error: Exception) -> str:
     return ": ".join([" and ".join(names), error.strerror or str(error)] if names else [error.strerror or str(error)])
 
 
+def path_of(name: str, path: Any) -> str:
+    """A path that a caller gives, as str; `TypeError`, naming the argument: bytes, or no path.
+
+    >>> path_of("store", b"/data/store")
+    Traceback (most recent call last):
+    TypeError: store: expected a str or a path, got b'/data/store'
+    """
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str):
+        raise TypeError(f"{name}: expected a str or a path, got {text!r:.80}")
+    return text
+
+
 def was_cut(error: BaseException) -> bool:
     """Whether a file was cut while it was open: then what was read says nothing about its content."""
     return isinstance(error, TruncatedFileError) and error.at is None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
+from mqindex._native.numbers import whole_number
 from mqindex.engines.processors import processors
 from mqindex.engines.workers import Workers
 
@@ -100,9 +101,9 @@ class LocalEngine:
     """
 
     def __init__(self, workers: int | None = None, *, progress: OnProgress | None = None) -> None:
-        if workers is not None and workers < 1:
+        self.workers = processors() if workers is None else whole_number("workers", workers)
+        if self.workers < 1:
             raise ValueError(f"workers: expected 1 or more, got {workers}")
-        self.workers = workers or processors()
         self.progress = progress
 
     def __repr__(self) -> str:
@@ -147,8 +148,9 @@ def chosen_engine(engine: Engine | None) -> Engine:
     """The engine of a call; where none was given, the processors of this machine."""
     if engine is None:
         return LocalEngine()
-    if not callable(getattr(engine, "map", None)):
-        raise TypeError(f"engine: expected LocalEngine() or SparkEngine(spark), got {engine!r:.80}")
+    if isinstance(engine, type) or not callable(getattr(engine, "map", None)):
+        got = f"the class {engine.__name__}" if isinstance(engine, type) else f"{engine!r:.80}"
+        raise TypeError(f"engine: expected LocalEngine() or SparkEngine(spark), got {got}")
     return engine
 
 

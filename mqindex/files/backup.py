@@ -11,7 +11,7 @@ import itertools
 import os
 from collections.abc import Collection, Iterable
 
-from mqindex.errors import FileStateError
+from mqindex.errors import FileStateError, path_of
 from mqindex.files import disk, staging
 from mqindex.files.backup_record import recorded
 from mqindex.files.copying import copy_whole, remove_whole
@@ -35,7 +35,7 @@ def find_backups(backup: str | os.PathLike[str], root: str, homes: Collection[st
     backup : a path, which chooses one directory; a name, or `<root>/*/<name>`: every directory that has it; empty: the
         error names those that are there.
     """
-    given = os.fspath(backup).rstrip(os.sep)
+    given = path_of("backup", backup).rstrip(os.sep)
     if not given:
         there = _names(homes)
         raise FileStateError(
@@ -50,7 +50,7 @@ def find_backups(backup: str | os.PathLike[str], root: str, homes: Collection[st
     chosen = [home for home in homes if not place or os.path.realpath(place) in map(os.path.realpath, (home, root))]
     found = [path for home in chosen if disk.is_directory(path := os.path.join(home, name))]
     if not found and place and disk.is_directory(given):
-        raise FileStateError("a backup of another directory", path=given, expected=f"one in {os.fspath(root)}")
+        raise FileStateError("a backup of another directory", path=given, expected=f"one in {root}")
     if not found:
         others = f"; there is {', '.join(names)}" if (names := _names(homes)) else ""
         raise FileNotFoundError(errno.ENOENT, f"no such backup{others}", given if place else os.path.join(root, name))

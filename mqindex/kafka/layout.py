@@ -118,7 +118,8 @@ from typing import Final
 
 import numpy as np
 
-from mqindex.errors import BadMagicError
+from mqindex._native.numbers import int64, whole_number
+from mqindex.errors import BadMagicError, path_of
 
 __all__ = [
     "MAX_BASE_OFFSET",
@@ -179,9 +180,12 @@ _ENTRIES: Final = {
 _OPENERS: Final = {"log": "LogSegment", **{kind.value: f"{kind.name.title()}Index" for kind in IndexKind}}
 
 
-def require_file(path: str | os.PathLike[str], ending: str) -> str:
-    """The path as str. `BadMagicError`: the name is of another file of a segment. A directory is an error, too."""
-    where = os.fspath(path)
+def require_file(path: str | os.PathLike[str], ending: str, name: str = "path") -> str:
+    """The path as str. `BadMagicError`: the name is of another file of a segment. A directory is an error, too.
+
+    `name`: the argument's.
+    """
+    where = path_of(name, path)
     if os.path.isdir(where):
         raise IsADirectoryError(
             errno.EISDIR, f"a directory; expected a .{ending} file. PartitionLog.open takes a directory", where
@@ -195,12 +199,14 @@ def require_file(path: str | os.PathLike[str], ending: str) -> str:
     return where
 
 
-def base_offset_of(path: str | os.PathLike[str]) -> int:
-    """The base offset in a segment file's name: the digits before the first dot.
+def base_offset_of(path: str | os.PathLike[str], given: int | None = None) -> int:
+    """The base offset in a segment file's name, the digits before the first dot, where none is given.
 
     >>> base_offset_of("orders-0/00000000000000000042.index.deleted")
     42
     """
+    if given is not None:
+        return int64("base_offset", whole_number("base_offset", given))
     prefix = os.path.basename(os.fspath(path)).partition(".")[0]
     if not (prefix.isascii() and prefix.isdigit()) or int(prefix) > MAX_BASE_OFFSET:
         raise BadMagicError(

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TypedDict
 
+from mqindex._native.numbers import whole_number
 from mqindex.kafka.layout import MAX_INDEX_SIZE, IndexKind
 from mqindex.report import Value
 
@@ -79,11 +80,10 @@ def _value(used: int, default: int) -> Value:
 
 
 def _whole(name: str, value: int, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name}: expected a whole number, got {value!r}")
-    if not least <= value < 2**31:
+    number = whole_number(name, value)
+    if not least <= number < 2**31:
         raise ValueError(f"{name}: expected {least}..{2**31 - 1}, got {value}")
-    return value
+    return number
 
 
 def _check_version(version: str) -> None:

@@ -12,6 +12,7 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
+from mqindex.errors import path_of
 from mqindex.files import disk, output_place, staging
 from mqindex.files.publication import Publication, publish
 from mqindex.kafka.building import recover_partitions, write_transaction_indexes
@@ -90,8 +91,8 @@ def rebuild(
     started = time.perf_counter()
     engine = chosen_engine(engine)
     options = partition_options(**given)
-    order = Order(os.path.abspath(os.fspath(directory)), options)
-    place = os.path.abspath(os.fspath(out))
+    order = Order(os.path.abspath(path_of("directory", directory)), options)
+    place = os.path.abspath(path_of("out", out))
     require_seen(engine, [order.directory, os.path.dirname(place)])
     found, space = run_one(engine, _begin, _Begin(order, place, overwrite), "look at the files")
     announce(engine, f"reads {found.bytes:,} bytes of log, {space}")

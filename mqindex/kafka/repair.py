@@ -11,6 +11,7 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import held, require_seen, run_one
+from mqindex.errors import path_of
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.diagnosis import Diagnosis, diagnose
 from mqindex.kafka.checks.repair_plan import planned_actions
@@ -76,7 +77,7 @@ def repair(
     started = time.perf_counter()
     engine = chosen_engine(engine)
     options = partition_options(**given)
-    root = os.path.abspath(os.fspath(directory))
+    root = os.path.abspath(path_of("directory", directory))
     require_seen(engine, [root])
     found = run_one(engine, survey, Order(root, options), "look at the files")
     report = start_report(RepairReport(root, dry_run=dry_run), found)
@@ -136,6 +137,6 @@ def undo_repair(directory: str | os.PathLike[str], backup: str | os.PathLike[str
     >>> report.ok, undo_repair("orders-0", report.backup).actions
     (True, ['put 00000000000000000000.index back'])
     """
-    root = os.path.abspath(os.fspath(directory))
+    root = os.path.abspath(path_of("directory", directory))
     homes = [one.path for one in partitions_at(root)]
     return take_back(root, backup, homes, partial(hold_lock, log_dir_of(root)), catalogue.WRITTEN_SINCE)

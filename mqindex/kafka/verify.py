@@ -11,6 +11,7 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import require_seen, run_one
+from mqindex.errors import path_of
 from mqindex.files import disk
 from mqindex.kafka.checks.diagnosis import Diagnosis, count_checked, diagnose
 from mqindex.kafka.checks.repair_plan import planned_actions
@@ -104,7 +105,7 @@ def examine(
     started = time.perf_counter()
     engine = chosen_engine(engine)
     options = partition_options(**given)
-    root = os.path.abspath(os.fspath(directory))
+    root = os.path.abspath(path_of("directory", directory))
     require_seen(engine, [root])
     found = run_one(engine, _survey, Order(root, options), "look at the files")
     report = start_report(Report(root), found)

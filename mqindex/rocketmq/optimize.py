@@ -14,7 +14,7 @@ from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import announce, held, require_seen, run_one, scratch_in
-from mqindex.errors import CorruptIndexError, FileStateError, GeometryError, IndexFullError, OutputExistsError
+from mqindex.errors import CorruptIndexError, FileStateError, GeometryError, IndexFullError, OutputExistsError, path_of
 from mqindex.files import disk, output_place, staging
 from mqindex.files.backup import backup_in
 from mqindex.files.exchange import Change, Exchange, exchange_files
@@ -102,8 +102,8 @@ def optimize(
     """
     started = time.perf_counter()
     engine = chosen_engine(engine)
-    where = os.path.abspath(os.fspath(index))
-    order = _Order(where, os.path.abspath(os.fspath(out)), *layout.given_geometry(hash_slot_num, index_num), overwrite)
+    where, place = os.path.abspath(path_of("index", index)), os.path.abspath(path_of("out", out))
+    order = _Order(where, place, *layout.given_geometry(hash_slot_num, index_num), overwrite)
     require_seen(engine, [where, os.path.dirname(order.out)])
     plan = run_one(engine, _begin, order, "look at the files")
     announce(engine, plan.note)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
+from mqindex.errors import path_of
 from mqindex.report import Value
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.settings import Config, blamed_on, read_settings, whole_setting
@@ -21,6 +22,7 @@ __all__ = [
     "StoreArguments",
     "StoreOptions",
     "Version",
+    "directories_of",
     "parse_delay_levels",
     "parse_version",
     "store_options",
@@ -151,17 +153,19 @@ def store_options(
     >>> options.hash_slot_num, options.index_num, options.commitlog
     (1000, 8000, ('/store/commitlog',))
     """
-    root = os.path.abspath(os.fspath(store))
+    root = os.path.abspath(path_of("store", store))
     settings, source, broker_conf = read_settings(config)
     if broker_version is not None:
         parse_version(broker_version)
     with blamed_on(broker_conf):
         said, log = _of_settings(settings), _configured_log(settings)
+    if commitlog is not None:
+        log = _absolute(directories_of("commitlog", commitlog))
     short = dict(zip(_GEOMETRY, layout.given_geometry(hash_slot_num, index_num), strict=True))
     given = {**short, **dict.fromkeys(_BY_CONFIG)}
     return StoreOptions(
         root=root,
-        commitlog=_directories(commitlog) if commitlog is not None else log or (os.path.join(root, "commitlog"),),
+        commitlog=log or (os.path.join(root, "commitlog"),),
         broker_version=broker_version,
         **said | {name: number for name, number in short.items() if number is not None},
         settings=tuple((str(name), _text(value)) for name, value in settings.items()),
@@ -231,21 +235,25 @@ def _is_encodable(name: str) -> bool:
     return True
 
 
-def _directories(commitlog: Any) -> tuple[str, ...]:
-    single = isinstance(commitlog, (str, bytes, os.PathLike)) or not isinstance(commitlog, Iterable)
-    directories = [commitlog] if single else list(commitlog)
-    if not directories:
-        raise ValueError("commitlog: expected one directory or more, got none")
+def directories_of(name: str, given: Any) -> list[str]:
+    """An argument that is one directory or several; `TypeError` or `ValueError`, naming it: else.
+
+    >>> directories_of("commitlog", "/data/log")
+    ['/data/log']
+    """
+    single = isinstance(given, (str, bytes, os.PathLike)) or not isinstance(given, Iterable)
+    directories = [given] if single else list(given)
     for directory in directories:
         if not isinstance(directory, (str, os.PathLike)):
-            raise TypeError(f"commitlog: expected one directory or more, got {directory!r:.60}")
-        if not os.fspath(directory):
-            raise ValueError("commitlog: expected one directory or more, got an empty name")
-    return _absolute(directories)
+            raise TypeError(f"{name}: expected one directory or more, got {directory!r:.60}")
+    found = [path_of(name, directory) for directory in directories]
+    if not found or not all(found):
+        raise ValueError(f"{name}: expected one directory or more, got {'an empty name' if found else 'none'}")
+    return found
 
 
-def _absolute(directories: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(os.path.abspath(os.fspath(directory)) for directory in directories))
+def _absolute(directories: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(os.path.abspath, directories)))
 
 
 def _positive(name: str, value: Any) -> int | None:

@@ -8,10 +8,12 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
+from mqindex._native.numbers import whole_number
 from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
+from mqindex.errors import path_of
 from mqindex.files import disk, output_place, staging
 from mqindex.files.publication import Publication, publish
 from mqindex.report import Finding, RebuildReport
@@ -112,11 +114,12 @@ def rebuild(
     """
     started = time.perf_counter()
     wanted = check_parts(parts)
+    split_size = whole_number("split_size", split_size)
     if split_size < 4096:
         raise ValueError(f"split_size: expected 4096 or more, got {split_size}")
     engine = chosen_engine(engine)
     options = store_options(store, **given)
-    order = _Order(options, os.path.abspath(os.fspath(out)), overwrite, wanted)
+    order = _Order(options, os.path.abspath(path_of("out", out)), overwrite, wanted)
     require_seen(engine, [options.root, *options.commitlog, os.path.dirname(order.out)])
     found, space = run_one(engine, _begin, order, "look at the files")
     elsewhere = _elsewhere(found, wanted)

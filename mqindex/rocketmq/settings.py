@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from mqindex.columns.limits import no_whole_number, whole_number_from
-from mqindex.errors import BadMagicError, FormatError, MQIndexError
+from mqindex.errors import BadMagicError, FormatError, MQIndexError, path_of
 from mqindex.files.regular import reading_text
 
 __all__ = ["SETTINGS", "Config", "Settings", "blamed_on", "read_broker_conf", "read_settings", "whole_setting"]
@@ -60,7 +60,7 @@ def read_settings(config: Config | None) -> Settings:
     if isinstance(config, Mapping):
         values, source, file = dict(config), "config", None
     else:
-        file = source = os.fspath(config)
+        file = source = path_of("config", config)
         values = dict(read_broker_conf(file))
         _require_broker_conf(file, values)
     with blamed_on(file):

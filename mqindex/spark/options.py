@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from mqindex._native.numbers import int64
+from mqindex.errors import path_of
 
 __all__ = ["SourceOptions", "local_path"]
 
@@ -96,9 +97,7 @@ def local_path(path: str | os.PathLike[str], name: str = "path") -> str:
     Traceback (most recent call last):
     ValueError: path: s3:// is not read by this version: expected a path or a file:// URL, got 's3://bucket/store'
     """
-    text = os.fspath(path) if isinstance(path, os.PathLike) else path
-    if not isinstance(text, str):
-        raise TypeError(f"{name}: expected a str or a path, got {text!r:.80}")
+    text = path_of(name, path)
     scheme = _SCHEME.match(text)
     place = text if scheme is None else _place_of(text, scheme, name)
     if "\0" in place:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mqindex import kafka, rocketmq
+from mqindex.engines import LocalEngine
 from mqindex.errors import CorruptIndexError
 from mqindex.kafka.partition.producer_state import read_producers
 from mqindex.rocketmq import IndexFile, IndexService, MessageStore, NewMessage
@@ -34,6 +35,102 @@ def test_what_is_no_engine_is_refused(tmp_path, engine):
     assert not (tmp_path / "out").exists()
 
 
+def test_the_class_of_an_engine_is_no_engine(tmp_path):
+    """It ended in a `TypeError` of its own `map`."""
+    store = case("basic-493").unpack(tmp_path / "store")
+    with pytest.raises(TypeError, match=r"^engine: expected LocalEngine\(\) or .*, got the class LocalEngine$"):
+        rocketmq.verify(store, engine=LocalEngine)
+
+
+@pytest.mark.parametrize("path", [b"somewhere", 5, None])
+@pytest.mark.parametrize(
+    ("argument", "call"),
+    [
+        ("store", rocketmq.verify),
+        ("store", rocketmq.repair),
+        ("store", rocketmq.report),
+        ("store", lambda path: rocketmq.rebuild(path, "out")),
+        ("store", lambda path: rocketmq.follow(path, "out", stop=list)),
+        ("store", lambda path: rocketmq.undo_repair(path, "mqindex-backup-1")),
+        ("index", lambda path: rocketmq.optimize(path, "out")),
+        ("out", lambda path: rocketmq.optimize("index", path)),
+        ("out", lambda path: rocketmq.rebuild("store", path)),
+        ("out", lambda path: rocketmq.follow("store", path, stop=list)),
+        ("config", lambda path: rocketmq.verify("store", config=path or 1)),
+        ("commitlog", lambda path: rocketmq.verify("store", commitlog=path or 1)),
+        ("commitlog", lambda path: rocketmq.verify("store", commitlog=["log", path])),
+        ("path", IndexFile.open),
+        ("path", lambda path: IndexFile.create(path, hash_slot_num=5, index_num=9)),
+        ("directory", IndexService.open),
+        ("root", MessageStore.open),
+        ("directories", rocketmq.CommitLog.open),
+        ("directories", lambda path: rocketmq.CommitLog.open([path], writable=True)),
+        ("directory", rocketmq.ConsumeQueue.open),
+        ("directory", rocketmq.ConsumeQueueExt.open),
+        ("directory", rocketmq.ConsumeQueueTable.open),
+        ("directory", rocketmq.BatchConsumeQueue.open),
+        ("path", rocketmq.Checkpoint.read),
+        ("directory", kafka.verify),
+        ("directory", kafka.repair),
+        ("directory", kafka.report),
+        ("directory", lambda path: kafka.rebuild(path, "out")),
+        ("out", lambda path: kafka.rebuild("orders-0", path)),
+        ("directory", lambda path: kafka.undo_repair(path, "mqindex-backup-1")),
+        ("directory", kafka.PartitionLog.open),
+        ("log_path", kafka.LogSegment.open),
+        ("path", kafka.OffsetIndex.open),
+        ("path", lambda path: kafka.TimeIndex.create(path, 0)),
+        ("path", kafka.TransactionIndex.open),
+        ("path", read_producers),
+    ],
+)
+def test_a_path_is_text_or_a_path(argument, call, path, tmp_path, monkeypatch):
+    """bytes ended as whatever the standard library says of them, or were taken here and refused there."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TypeError, match=rf"^{argument}: expected (a str or a path|one directory or more), got "):
+        call(path)
+
+
+@pytest.mark.parametrize("call", [rocketmq.undo_repair, kafka.undo_repair])
+def test_a_backup_is_text_or_a_path(call, tmp_path):
+    place = tmp_path / "place"
+    made = case("basic-493").unpack(place) if call is rocketmq.undo_repair else PartitionCase("410-txn").closed(place)
+    with pytest.raises(TypeError, match=r"^backup: expected a str or a path, got b'mqindex-backup-1'$"):
+        call(made, b"mqindex-backup-1")
+
+
+@pytest.mark.parametrize("number", [1.5, np.float64(4096), True, "4096"])
+@pytest.mark.parametrize(
+    ("argument", "call"),
+    [
+        ("workers", LocalEngine),
+        ("split_size", lambda number: rocketmq.rebuild("store", "out", split_size=number)),
+        ("mapped_file_size", lambda number: rocketmq.CommitLog.open(".", mapped_file_size=number)),
+        ("file_size", lambda number: rocketmq.ConsumeQueue.open("queue", file_size=number, writable=True)),
+        ("file_size", lambda number: rocketmq.ConsumeQueueTable.open("queues", file_size=number)),
+        ("index_interval_bytes", lambda number: kafka.verify("orders-0", index_interval_bytes=number)),
+        ("max_index_size", lambda number: kafka.verify("orders-0", max_index_size=number)),
+        ("max_index_size", lambda number: kafka.OffsetIndex.create("index", 0, max_index_size=number)),
+        ("base_offset", lambda number: kafka.OffsetIndex.create("index", number)),
+        ("base_offset", lambda number: kafka.LogSegment.open("log", base_offset=number)),
+        ("base_offset", lambda number: kafka.TransactionIndex.open("index", base_offset=number)),
+    ],
+)
+def test_a_number_is_whole(argument, call, number, tmp_path, monkeypatch):
+    """Some were taken as they are, 1.5 for a number of threads."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TypeError, match=f"^{argument}: expected a whole number"):
+        call(number)
+
+
+def test_a_number_may_be_numpy_s(tmp_path):
+    """As an option of Kafka's partitions it was refused, as one of RocketMQ's stores it was taken."""
+    partition = PartitionCase("410-txn").closed(tmp_path / "kafka")
+    report = kafka.verify(partition, index_interval_bytes=np.int64(4096), max_index_size=np.int32(10_485_760))
+    assert type(report.to_dict()["settings"]["index_interval_bytes"]["value"]) is int
+    assert LocalEngine(np.int64(2)).workers == 2
+
+
 @pytest.mark.parametrize("call", [rocketmq.repair, lambda store, **parts: rocketmq.rebuild(store, "out", **parts)])
 def test_parts_are_several_names(call):
     """One str was taken letter by letter."""
@@ -44,7 +141,7 @@ def test_parts_are_several_names(call):
 def test_a_number_is_no_configuration(tmp_path):
     """It was taken for an open file, which was then closed."""
     with open(tmp_path / "mine", "w") as mine:
-        with pytest.raises(TypeError, match=r"os\.PathLike object, not int"):
+        with pytest.raises(TypeError, match=r"^config: expected a str or a path, got \d+$"):
             rocketmq.verify(tmp_path, config=mine.fileno())
         os.fstat(mine.fileno())
 

@@ -16,7 +16,7 @@ from mqindex._native.owner import Owner
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.columns.numbers import Time, Times, int64s, times
-from mqindex.errors import CorruptIndexError, IndexFullError, ReadOnlyFileError
+from mqindex.errors import CorruptIndexError, IndexFullError, ReadOnlyFileError, path_of
 from mqindex.files import disk, lock
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
@@ -73,7 +73,7 @@ class AbstractIndex(Closable):
         OSError : `writable`, and no space is left for its sparse part, which brokers leave; nothing has changed.
         """
         name = require_file(path, cls.kind)
-        return cls(name, base_offset_of(name) if base_offset is None else base_offset, writable=writable)
+        return cls(name, base_offset_of(name, base_offset), writable=writable)
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], base_offset: int, *, max_index_size: int = MAX_INDEX_SIZE) -> Self:
@@ -88,10 +88,10 @@ class AbstractIndex(Closable):
         FileExistsError
         OSError : no space left, before anything is written.
         """
-        size = max_index_size // cls.entry_size * cls.entry_size
-        if size == 0:
+        size = whole_number("max_index_size", max_index_size) // cls.entry_size * cls.entry_size
+        if size <= 0:
             raise ValueError(f"max_index_size: expected {cls.entry_size} or more, got {max_index_size}")
-        name = os.fspath(path)
+        name, base_offset = path_of("path", path), base_offset_of(path, base_offset)
         MappedFile.create(name, size).close()
         try:
             index = cls(name, base_offset, writable=True)

@@ -159,7 +159,7 @@ class TransactionIndex(Closable):
         StoreInUseError : `writable`, and somebody has it open for writing.
         """
         name = require_file(path, IndexKind.TRANSACTION)
-        return cls(name, base_offset_of(name) if base_offset is None else base_offset, writable=writable)
+        return cls(name, base_offset_of(name, base_offset), writable=writable)
 
     def entries(self) -> Iterator[AbortedTxn]:
         """Every entry, in the file's order.

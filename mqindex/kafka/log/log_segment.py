@@ -128,8 +128,8 @@ class LogSegment(SegmentSearch, Closable):
         BadMagicError : the name has no base offset, or is that of an index
         OffsetOverflowError : longer than 2^31 - 1 bytes, which no position reaches
         """
-        path = require_file(log_path, "log")
-        return cls(path, base_offset_of(path) if base_offset is None else base_offset)
+        path = require_file(log_path, "log", "log_path")
+        return cls(path, base_offset_of(path, base_offset))
 
     # ---- the indexes
 

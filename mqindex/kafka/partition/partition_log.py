@@ -15,6 +15,7 @@ import numpy.typing as npt
 from mqindex._native.numbers import milliseconds, whole_number
 from mqindex.columns.columns import Columns
 from mqindex.columns.numbers import Time, Times, times
+from mqindex.errors import path_of
 from mqindex.files.closable import Closable
 from mqindex.kafka.index.time_index import TimestampOffset
 from mqindex.kafka.index.transaction_index import AbortedTxn
@@ -114,7 +115,7 @@ class PartitionLog(Closable):
         BadMagicError : a log dir with partitions in it, or a directory of something else
         OffsetOverflowError : a log longer than 2^31 - 1 bytes, which no position reaches
         """
-        where = os.path.abspath(directory)
+        where = os.path.abspath(path_of("directory", directory))
         require_partition(where)
         return while_files_go(where, cls._of_files)
 

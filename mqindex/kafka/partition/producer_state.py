@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from mqindex._native.crc import crc32c
 from mqindex._words import plural
-from mqindex.errors import CorruptIndexError
+from mqindex.errors import CorruptIndexError, path_of
 from mqindex.files.regular import reading
 
 __all__ = ["NEVER", "OpenTransactions", "loaded_state", "open_transactions_at", "read_producers", "read_snapshot"]
@@ -67,7 +67,7 @@ def read_producers(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
     -----
     Source: Kafka 4.1.0 `ProducerStateManager.readSnapshot`.
     """
-    name = os.fspath(path)
+    name = path_of("path", path)
     with reading(name) as file:
         data = file.read(_LARGEST)
     if len(data) < _HEADER:

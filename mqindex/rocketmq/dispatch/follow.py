@@ -25,7 +25,7 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import announce
-from mqindex.errors import StoreInUseError
+from mqindex.errors import StoreInUseError, path_of
 from mqindex.files import disk
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.dispatch.abort_mark import AbortMark
@@ -134,7 +134,7 @@ def follow(
     started = time.perf_counter()
     engine = chosen_engine(engine)
     options = store_options(store, **given)
-    home = settle(options, os.path.abspath(os.fspath(out)), say=partial(announce, engine))
+    home = settle(options, os.path.abspath(path_of("out", out)), say=partial(announce, engine))
     report = FollowReport(options.root, home.out)
     tries = 0
     while True:

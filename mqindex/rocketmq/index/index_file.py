@@ -21,6 +21,7 @@ from mqindex.columns.hits import Hits
 from mqindex.columns.keys import key_batch
 from mqindex.columns.limits import whole_count
 from mqindex.columns.numbers import int64s, times
+from mqindex.errors import path_of
 from mqindex.files import disk, lock
 from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile
@@ -138,7 +139,7 @@ class IndexFile(SingleCalls, Closable):
         phy_offset = int64("end_phy_offset", whole_number("end_phy_offset", end_phy_offset))
         timestamp = int64("end_timestamp", milliseconds("end_timestamp", end_timestamp))
         size = layout.index_file_size(slots, entries)
-        file = MappedFile.create(path, size, sparse=sparse)
+        file = MappedFile.create(path_of("path", path), size, sparse=sparse)
         try:
             if sparse:
                 file.reserve_range(0, layout.INDEX_HEADER_SIZE)
@@ -193,7 +194,7 @@ class IndexFile(SingleCalls, Closable):
             from mqindex.rocketmq.index.elsewhere import find_file
 
             return cls.open_elsewhere(find_file(str(path), *given, storage_options))
-        return cls._opened(os.fspath(path), writable, lambda file: geometry.of_file(file, *given))
+        return cls._opened(path_of("path", path), writable, lambda file: geometry.of_file(file, *given))
 
     @classmethod
     def open_known(cls, path: str, known: geometry.Geometry, *, writable: bool = False) -> IndexFile:

@@ -18,7 +18,7 @@ from mqindex.columns.hits import Hits
 from mqindex.columns.keys import index_key, key_batch
 from mqindex.columns.limits import whole_count
 from mqindex.columns.numbers import int64s, times
-from mqindex.errors import GeometryError, ReadOnlyFileError
+from mqindex.errors import GeometryError, ReadOnlyFileError, path_of
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.urls import is_url, refuse_writing
@@ -132,7 +132,7 @@ class IndexService(Closable):
         A read-only service skips a newest file that is empty, with a warning: a file that a running broker
         creates is empty for a moment.
         """
-        where, given = os.fspath(directory), layout.given_geometry(hash_slot_num, index_num)
+        where, given = path_of("directory", directory), layout.given_geometry(hash_slot_num, index_num)
         if is_url(where):
             refuse_writing(where, writable)
             from mqindex.rocketmq.index.elsewhere import find_files

@@ -14,6 +14,7 @@ from mqindex._native.guard import Mapping
 from mqindex._native.numbers import whole_number
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
+from mqindex.columns.limits import whole_number_from
 from mqindex.errors import FormatError, ReadOnlyFileError
 from mqindex.files import disk
 from mqindex.files.closable import Closable
@@ -31,7 +32,7 @@ from mqindex.rocketmq.log.message import Message, read_message
 from mqindex.rocketmq.log.message_columns import MessageColumns
 from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
 from mqindex.rocketmq.log.write_rules import flush_rules, write_rules
-from mqindex.rocketmq.options import Config, StoreOptions, store_options
+from mqindex.rocketmq.options import Config, StoreOptions, directories_of, store_options
 from mqindex.rocketmq.wrong_place import refuse_other_place, refuse_strangers
 
 __all__ = [
@@ -132,8 +133,9 @@ class CommitLog(Closable):
         flushCommitLogLeastPages, flushCommitLogThoroughInterval, readOnlyCommitLogStorePaths. Without a version
         frames are those of 4.9.3, which every broker reads.
         """
-        if isinstance(directories, (str, os.PathLike)):
-            directories = [directories]
+        directories = directories_of("directories", directories)
+        if mapped_file_size is not None:
+            mapped_file_size = whole_number_from(1, "mapped_file_size", mapped_file_size)
         if writable:
             options = store_options(".", config=config, commitlog=directories, broker_version=broker_version)
             _make(options.commitlog)

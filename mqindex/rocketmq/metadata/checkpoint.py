@@ -6,6 +6,7 @@ import os
 import struct
 from typing import NamedTuple
 
+from mqindex.errors import path_of
 from mqindex.files.regular import reading
 
 __all__ = ["CHECKPOINT_SIZE", "LATEST_TIME", "Checkpoint"]
@@ -47,7 +48,7 @@ class Checkpoint(NamedTuple):
     def read(cls, path: str | os.PathLike[str]) -> Checkpoint | None:
         """The checkpoint in the file `path`; None where there is no file, or it is too short."""
         try:
-            with reading(path) as file:
+            with reading(path_of("path", path)) as file:
                 head = file.read(_FIELDS.size)
         except FileNotFoundError:
             return None

@@ -12,6 +12,7 @@ from mqindex._native.numbers import milliseconds, whole_number
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.columns.numbers import Time
+from mqindex.errors import path_of
 from mqindex.files.closable import Closable
 from mqindex.files.file_maps import FileMaps
 from mqindex.files.fork_lock import new_lock
@@ -93,8 +94,9 @@ class BatchConsumeQueue(Closable):
         FileNotFoundError : there is no such directory
         BadMagicError : it only has files of another kind
         """
-        refuse_strangers(directory, "a batch consume queue")
-        return cls(UnitFiles(os.fspath(directory), BATCH_UNIT_SIZE, FileMaps("queue")))
+        where = path_of("directory", directory)
+        refuse_strangers(where, "a batch consume queue")
+        return cls(UnitFiles(where, BATCH_UNIT_SIZE, FileMaps("queue")))
 
     @property
     def files(self) -> tuple[LogFile, ...]:

@@ -16,7 +16,7 @@ from mqindex._native.owner import Owner
 from mqindex._native.queue_view import QueueView
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
-from mqindex.errors import ReadOnlyFileError
+from mqindex.errors import ReadOnlyFileError, path_of
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.file_maps import FileMaps
@@ -26,7 +26,7 @@ from mqindex.rocketmq.layout import QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue.last_view import LastView
-from mqindex.rocketmq.queue.queue_files import End, UnitFiles, file_size_of
+from mqindex.rocketmq.queue.queue_files import End, UnitFiles, file_size_of, given_file_size
 from mqindex.rocketmq.queue.queue_tail import PutUnits, QueueTail
 from mqindex.rocketmq.queue.queue_times import Boundary, offset_by_time
 from mqindex.rocketmq.queue.queue_units import (
@@ -129,7 +129,7 @@ class ConsumeQueue(Closable):
         GeometryError : it is to be written, and a file has another size
         StoreInUseError : it is to be written, and a broker or another writer has it
         """
-        where = os.fspath(directory)
+        where = path_of("directory", directory)
         with ExitStack() as held:
             if writable:
                 disk.make_directories(where, inherit=True)
@@ -152,10 +152,9 @@ class ConsumeQueue(Closable):
         shared: bool = False,
     ) -> ConsumeQueue:
         """Internal: `open` with maps that may be `shared` with other queues, and then are not closed with this one."""
-        if file_size is not None and (file_size < 1 or file_size % QUEUE_UNIT_SIZE):
-            raise ValueError(f"file_size: expected a multiple of {QUEUE_UNIT_SIZE}, got {file_size}")
+        given = given_file_size(file_size)
         units = UnitFiles(directory, QUEUE_UNIT_SIZE, maps)
-        size = file_size or file_size_of(units.files, QUEUE_UNIT_SIZE) or QUEUE_FILE_SIZE
+        size = given or file_size_of(units.files, QUEUE_UNIT_SIZE) or QUEUE_FILE_SIZE
         return cls(units, size, ext, writable, not shared)
 
     # ---- what there is

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from mqindex._native.guard import check_whole
 from mqindex._words import plural
 from mqindex.columns.columns import BinaryColumn, Columns
+from mqindex.errors import path_of
 from mqindex.files.closable import Closable
 from mqindex.files.file_maps import FileMaps
 from mqindex.rocketmq.layout import EXT_UNIT_SIZE, FIRST_EXT_ADDRESS, MAX_EXT_ADDRESS
@@ -67,8 +68,9 @@ class ConsumeQueueExt(Closable):
         FileNotFoundError : there is no such directory
         BadMagicError : it only has files of another kind
         """
-        refuse_strangers(directory, "extensions of a consume queue")
-        return cls(UnitFiles(os.fspath(directory), 1, FileMaps("queue")))
+        where = path_of("directory", directory)
+        refuse_strangers(where, "extensions of a consume queue")
+        return cls(UnitFiles(where, 1, FileMaps("queue")))
 
     @classmethod
     def of(cls, directory: str, maps: FileMaps) -> ConsumeQueueExt:

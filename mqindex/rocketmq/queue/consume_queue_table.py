@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 
 from mqindex._native.owner import Owner
-from mqindex.errors import FormatError, ReadOnlyFileError
+from mqindex.errors import FormatError, ReadOnlyFileError, path_of
 from mqindex.files import disk
 from mqindex.files.believed import Believed
 from mqindex.files.closable import Closable
@@ -21,7 +21,7 @@ from mqindex.rocketmq.layout import QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import Skipped
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
-from mqindex.rocketmq.queue.queue_files import UnitFiles, file_size_of, list_queue_files
+from mqindex.rocketmq.queue.queue_files import UnitFiles, file_size_of, given_file_size, list_queue_files
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue.queue_units import QueueBounds, bounds_of_files
 from mqindex.rocketmq.rocksdb import is_rocksdb, refuse_queues_in_rocksdb
@@ -95,10 +95,9 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
         FileStateError : RocketMQ 5 keeps its queues there in RocksDB, and not in files too
         StoreInUseError : `writable`, and a broker holds the store, or somebody has a queue of it open for writing
         """
-        where = os.fspath(directory)
-        if file_size is not None and (file_size < 1 or file_size % QUEUE_UNIT_SIZE):
-            raise ValueError(f"file_size: expected a multiple of {QUEUE_UNIT_SIZE}, got {file_size}")
-        ext = None if ext_directory is None else os.fspath(ext_directory)
+        where = path_of("directory", directory)
+        file_size = given_file_size(file_size)
+        ext = None if ext_directory is None else path_of("ext_directory", ext_directory)
         refuse_queues_in_rocksdb(where if is_rocksdb(where) and not _has_queues(where) else None)
         with ExitStack() as held:
             if writable:

@@ -13,10 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from mqindex._native.numbers import whole_number
 from mqindex.errors import TruncatedFileError
 from mqindex.files.entries import leads_to_directory, leads_to_file
 from mqindex.files.file_maps import FileMaps
 from mqindex.files.mapped_file import MappedFile
+from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, survey_directories
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "Stretch",
     "UnitFiles",
     "file_size_of",
+    "given_file_size",
     "list_queue_files",
     "queue_file_paths",
     "queue_files",
@@ -78,6 +81,16 @@ def _up_to_the_next(files: list[LogFile]) -> list[LogFile]:
         LogFile(file.path, file.start, min(os.path.getsize(file.path), end - file.start))
         for file, end in zip(files, ends, strict=False)
     ]
+
+
+def given_file_size(size: int | None) -> int | None:
+    """The argument `file_size`: a file holds whole units."""
+    if size is None:
+        return None
+    size = whole_number("file_size", size)
+    if size < 1 or size % QUEUE_UNIT_SIZE:
+        raise ValueError(f"file_size: expected a multiple of {QUEUE_UNIT_SIZE}, got {size}")
+    return size
 
 
 def file_size_of(files: list[LogFile], unit_size: int) -> int | None:

@@ -13,7 +13,7 @@ from mqindex._options import with_options_of
 from mqindex.columns.columns import Columns
 from mqindex.columns.limits import whole_count
 from mqindex.columns.numbers import Time
-from mqindex.errors import ReadOnlyFileError
+from mqindex.errors import ReadOnlyFileError, path_of
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_rlock
 from mqindex.rocketmq.dispatch.reput import OnReput, ReputResult, Stop
@@ -125,7 +125,7 @@ class MessageStore(Closable):
         FileStateError : its log is kept by DLedger
         GeometryError : files and settings disagree
         """
-        options = store_options(root, **given)
+        options = store_options(path_of("root", root), **given)
         refuse_dledger(options)
         with ExitStack() as failing:
             if writable:
