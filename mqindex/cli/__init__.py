@@ -13,6 +13,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TextIO
 
 __all__ = ["main"]
 
@@ -71,13 +72,17 @@ def _die_by_interrupts() -> None:
 def _replace_closed_streams() -> None:
     # `2>&-`: Python has no stream then. What is meant for it would be printed on stdout, and the next file that is
     # opened would take its number, and with it what a library or a child writes there.
-    if sys.stdin is None:
-        sys.stdin = open(os.devnull)  # noqa: SIM115 - for the rest of the process
+    if sys.stdin is None:  # nor can this one be read: `-` in place of keys is refused
+        sys.stdin = _nowhere()
     if sys.stderr is None:
-        from mqindex.files import disk  # with a compiled kernel, which no help needs
-
-        sys.stderr = os.fdopen(disk.open_to_write(os.devnull), "w", errors="backslashreplace")
+        sys.stderr = _nowhere()
         os.set_inheritable(sys.stderr.fileno(), True)
+
+
+def _nowhere() -> TextIO:
+    from mqindex.files import disk  # with a compiled kernel, which no help needs
+
+    return os.fdopen(disk.open_to_write(os.devnull), "w", errors="backslashreplace")
 
 
 def _allow_open_files() -> None:

@@ -20,6 +20,8 @@ def key_batches(
 ) -> Iterator[list[str]]:
     """Lists of keys, none empty, for bulk calls. Empty lines of stdin are skipped: no index holds an empty key.
 
+    A byte order mark, with which some editors begin a file, is not part of the first key.
+
     `what`: the noun for one in messages, and its form on the command line.
 
     >>> list(key_batches(["a", "b"]))
@@ -31,7 +33,10 @@ def key_batches(
         return
     if len(arguments) > 1:
         raise Trouble(f"{noun}s: expected either {flag} or - ({noun}s from stdin), got both")
-    lines = enumerate(stdin or sys.stdin.buffer, 1)
+    source = stdin or sys.stdin.buffer
+    if not source.readable():  # see `mqindex.cli.main`
+        raise Trouble(f"standard input is closed: expected {noun}s, one a line; </dev/null has none")
+    lines = enumerate(source, 1)
     while chunk := list(itertools.islice(lines, BATCH)):
         keys = [_text(line, number, noun) for number, line in chunk]
         if keys := [key for key in keys if key]:
@@ -40,7 +45,7 @@ def key_batches(
 
 def _text(line: bytes, number: int, noun: str) -> str:
     try:
-        return line.removesuffix(b"\n").removesuffix(b"\r").decode()
+        return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError:
         article = "an" if noun[0] in "aeiou" else "a"
         raise Trouble(f"stdin, line {number}: expected {article} {noun} in UTF-8, got {line[:40]!r}") from None

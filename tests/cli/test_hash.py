@@ -45,6 +45,12 @@ def test_keys_come_from_stdin_one_a_line(shell: Shell) -> None:
     assert [one["key"] for one in done.json] == ["Aa", "zwei Wörter", "last"]
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_key(shell: Shell) -> None:
+    """The key was looked up with the mark, and not found."""
+    done = shell("hash", "-", "--json", stdin="\ufeffAa\n\ufeffBB\n".encode())
+    assert [one["key"] for one in done.json] == ["Aa", "\ufeffBB"]
+
+
 @pytest.mark.parametrize("arguments", [["-", "Aa"], ["Aa", "-"]])
 def test_stdin_and_arguments_do_not_mix(shell: Shell, arguments: list[str]) -> None:
     done = shell("hash", *arguments)

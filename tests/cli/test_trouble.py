@@ -205,9 +205,11 @@ def test_a_closed_stdout_is_told(basic: Store, command: list[str]) -> None:
 
 
 def test_a_closed_stdin_holds_no_keys(basic: Store) -> None:
+    """`<&-` counted as an empty list."""
     words = [*COMMAND, "query", str(basic.index_files[0]), "--topic", "T", "-"]
     done = subprocess.run(["sh", "-c", '"$@" <&-', "sh", *words], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+    said = "mqindex: standard input is closed: expected keys, one a line; </dev/null has none\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 
 NO_STDERR = ["sh", "-c", 'exec "$@" 2>&-', "sh", *COMMAND]
