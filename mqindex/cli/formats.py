@@ -44,6 +44,11 @@ def _flat(value: Any) -> Any:
     return (json.dumps(value) if value else None) if isinstance(value, list) else value
 
 
+def _steerless(value: Any) -> Any:
+    value = _flat(value)
+    return printable(value) if isinstance(value, str) else value
+
+
 def _table(batches: Iterator[Columns]) -> None:
     """Aligned columns, times as people write them. Widths come from the first batch; a longer value is not cut."""
     widths: list[int] = []
@@ -81,13 +86,15 @@ def _is_time(name: str) -> bool:
 
 
 def _csv(batches: Iterator[Columns]) -> None:
+    """Every cell as it is; on a terminal, which control codes of a record would steer, in one line without them."""
+    cell = _steerless if sys.stdout.isatty() else _flat
     writer = csv.writer(sys.stdout, lineterminator="\n")
     names: list[str] = []
     for batch in batches:
         if not names:
             names = list(batch)
             writer.writerow(names)
-        writer.writerows([_flat(value) for value in row] for row in zip(*_lists(batch), strict=True))
+        writer.writerows([cell(value) for value in row] for row in zip(*_lists(batch), strict=True))
 
 
 def _json(batches: Iterator[Columns]) -> None:

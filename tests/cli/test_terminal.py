@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from mqindex.rocketmq import CommitLog, NewMessage
 from tests.cli.conftest import COMMAND, Shell, Store, process
 from tests.support.golden_kafka import PartitionCase
 
@@ -146,3 +147,14 @@ def test_colour_only_where_somebody_looks(basic: Store) -> None:
     basic.index_files[1].unlink()
     assert "\x1b[1;31m" in on_a_terminal("verify", basic.root, both=True)[2]
     assert b"\x1b" not in process("verify", basic.root).stdout
+
+
+@pytest.mark.parametrize("form", ["csv", "table", "json"])
+def test_a_record_does_not_steer_the_terminal(tmp_path: Path, form: str) -> None:
+    """`--format csv` wrote its control codes there as they are; in a pipe it still does: no value is changed."""
+    with CommitLog.open(tmp_path / "commitlog", mapped_file_size=4096, writable=True) as log:
+        log.append_message(NewMessage("T", b"x", keys="a\x1b[2Jb"), queue_offset=0)
+    arguments = ["dump", tmp_path / "commitlog", "--format", form]
+    status, _, shown = on_a_terminal(*arguments, both=True)
+    assert (status, "[2Jb" in shown, "\x1b[2J" in shown) == (0, True, False)
+    assert (b"a\x1b[2Jb" in process(*arguments).stdout) == (form == "csv")
