@@ -205,6 +205,8 @@ def scratch(parent: str) -> Iterator[str]:
         finally:
             if owner >= 0:
                 disk.close(owner)
+                if disk.exists(path):  # no other descriptor was left to list it with
+                    discard(path)
 
 
 def make_shared_scratch(parent: str) -> str:

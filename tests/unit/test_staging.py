@@ -29,6 +29,22 @@ def test_a_scratch_is_gone_after_use_also_after_a_failure(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_scratch_is_gone_also_where_no_descriptor_is_left(tmp_path):
+    """Nothing could list it then: it stayed, and nobody said so."""
+    code = """
+import os, resource, shutil, sys
+from mqindex.files import interrupts, staging
+resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
+with staging.scratch(sys.argv[1]) as path:
+    os.close(os.open(f"{path}/file", os.O_CREAT))
+    while True:
+        os.open(os.devnull, os.O_RDONLY)
+"""
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
+    assert "Too many open files: '/dev/null'" in done.stderr
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_scratch_in_use_is_left_alone(tmp_path):
     with staging.scratch(str(tmp_path)) as one, staging.scratch(str(tmp_path)) as other:
         assert os.path.isdir(one)
