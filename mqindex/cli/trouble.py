@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import resource
 import signal
 import sys
 import threading
@@ -45,6 +46,7 @@ def guarded(command: Callable[[], int]) -> int:
     try:
         with _signals_interrupt(), _lost_ones_again(), _warnings_in_one_line():
             _require_output()
+            _require_memory()
             _accept_any_text()
             status = command()
             sys.stdout.flush()
@@ -100,6 +102,16 @@ def _require_output() -> None:
     # `>&-`: Python has no stream then, and the first file that is opened would take its place.
     if sys.stdout is None:
         raise Trouble("standard output is closed: expected a place for the results; >/dev/null drops them")
+
+
+_LEAST = 256 << 20  # bytes
+
+
+def _require_memory() -> None:
+    # `ulimit -v`: where NumPy gets no memory while it is loaded, its OpenBLAS ends the process, with the exit code 1.
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < _LEAST:
+        raise Trouble(f"memory is limited to {limit >> 10} KiB (ulimit -v): expected {_LEAST >> 10} KiB or more")
 
 
 _OUTPUT = "standard output"

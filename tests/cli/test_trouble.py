@@ -204,6 +204,17 @@ def test_a_closed_stdout_is_told(basic: Store, command: list[str]) -> None:
     )
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="it limits no address space")
+@pytest.mark.parametrize("kib", [80_000, 165_000, 262_143])
+def test_too_little_memory_is_no_finding(lost: Store, kib: int) -> None:
+    """NumPy's OpenBLAS ended the process with exit code 1 and without a report, which a monitor took for damage."""
+    words = [*COMMAND, "verify", str(lost.root)]
+    line = f'ulimit -v {kib} && exec "$@"'
+    done = subprocess.run(["sh", "-c", line, "sh", *words], capture_output=True, text=True, check=False)
+    said = f"mqindex: memory is limited to {kib} KiB (ulimit -v): expected 262144 KiB or more\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
 def test_a_closed_stdin_holds_no_keys(basic: Store) -> None:
     """`<&-` counted as an empty list."""
     words = [*COMMAND, "query", str(basic.index_files[0]), "--topic", "T", "-"]
