@@ -88,13 +88,13 @@ cdef class Mapping:
 
     cdef int refuse(self) except -1:
         size = self.size()
-        if size >= self.view.len and self.writable:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
-        if size >= self.view.len:
-            what = "bytes of the file were missing while it was read: cut for a while, or the disk failed or is full"
-        else:
+        if size < self.view.len:
             what = "the file was cut while it was read"
-        raise TruncatedFileError(what, path=self.path, expected=self.view.len, got=size)
+            raise TruncatedFileError(what, path=self.path, expected=self.view.len, got=size)
+        if self.writable:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
+        what = "bytes of the file were missing while it was read: cut for a while, or the disk failed or is full"
+        raise TruncatedFileError(what, path=self.path)
 
     def size(self):
         """The file's length now."""
