@@ -20,7 +20,12 @@ MAX_RECORDS_SIZE: Final = 1 << 28  # of one batch: a few hostile bytes must not 
 _SNAPPY_JAVA: Final = b"\x82SNAPPY\x00"
 _SNAPPY_HEADER: Final = 16  # the magic bytes, a version, the least version that reads it
 _LZ4_MAGIC: Final = 0x184D2204
+_LZ4_LEAST: Final = 7  # bytes of a header
+_LZ4_HASH: Final = 4  # bytes, of a block or of the content
 _GZIP: Final = 31  # zlib's number for it
+_GZIP_MAGIC: Final = b"\x1f\x8b\x08"  # and its only method
+_GZIP_TOO_SHORT: Final = 18  # bytes: a header and a trailer
+_GZIP_PIECE: Final = 1 << 13
 
 
 def decompress(codec: int, stored: bytes | memoryview, *, magic: int = 2) -> bytes:
@@ -48,20 +53,43 @@ def decompress(codec: int, stored: bytes | memoryview, *, magic: int = 2) -> byt
         return _gunzip(data)
     if name == "snappy":
         return _snappy(data)
-    if name == "lz4" and magic == 0:
-        data = with_frame_checksum(data)
+    if name == "lz4":
+        data = first_frame(with_frame_checksum(data) if magic == 0 else data)
     return _expand(name, getattr(_cramjam(name), name).decompress_into, data)
 
 
 def _gunzip(data: bytes) -> bytes:
-    stream = zlib.decompressobj(_GZIP)
-    try:
-        records = stream.decompress(data, MAX_RECORDS_SIZE)
-    except zlib.error as error:
-        raise _broken("gzip", str(error)) from error
-    if not stream.eof:
-        raise _broken("gzip", "it is cut short" if len(records) < MAX_RECORDS_SIZE else _too_long())
-    return records
+    """Member after member, as one stream; what follows them and does not begin as one is left out.
+
+    Source: Java 17 `GZIPInputStream.readTrailer`.
+    """
+    first, at = _gzip_member(data, 0, MAX_RECORDS_SIZE)
+    parts, left = [first], MAX_RECORDS_SIZE - len(first)
+    while data.startswith(_GZIP_MAGIC, at) and len(data) - at > _GZIP_TOO_SHORT:
+        part, at = _gzip_member(data, at, left)
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
+def _gzip_member(data: bytes, at: int, left: int) -> tuple[bytes, int]:
+    """The content of the member at a position, and where it ends.
+
+    It is read piece by piece, as zlib copies what follows a member in the piece that it ends in.
+    """
+    stream, parts = zlib.decompressobj(_GZIP), []
+    while not stream.eof:
+        if at >= len(data):
+            raise _broken("gzip", "it is cut short")
+        piece = data[at : at + _GZIP_PIECE]
+        try:
+            parts.append(stream.decompress(piece, left + 1))
+        except zlib.error as error:
+            raise _broken("gzip", str(error)) from error
+        at, left = at + len(piece), left - len(parts[-1])
+        if left < 0:
+            raise _broken("gzip", _too_long())
+    return b"".join(parts), at - len(stream.unused_data)
 
 
 def _snappy(data: bytes) -> bytes:
@@ -78,12 +106,18 @@ def _snappy(data: bytes) -> bytes:
 
 
 def _snappy_blocks(data: bytes) -> Iterator[bytes]:
-    """Blocks of the snappy-java stream; bytes that are none are one block."""
+    """Blocks of the snappy-java stream, which may begin again between two; bytes that are none are one block.
+
+    Source: snappy-java 1.1.10 `SnappyInputStream.hasNextChunk`.
+    """
     if not data.startswith(_SNAPPY_JAVA):
         yield data
         return
-    at = _SNAPPY_HEADER
-    while at < len(data):
+    at = 0
+    while at + 4 <= len(data):
+        if data.startswith(_SNAPPY_JAVA, at):
+            at += _SNAPPY_HEADER
+            continue
         length = int.from_bytes(data[at : at + 4], "big", signed=True)
         at += 4
         if not 0 <= length <= len(data) - at:
@@ -101,14 +135,36 @@ def _snappy_length(block: bytes) -> int:
     raise _broken("snappy", "a block has no length")
 
 
+def first_frame(data: bytes) -> bytes:
+    """The first lz4 frame: a broker reads no further.
+
+    Source: Kafka 4.1.0 `Lz4BlockInputStream.readBlock`.
+    """
+    if len(data) < _LZ4_LEAST or int.from_bytes(data[:4], "little") != _LZ4_MAGIC:
+        return data
+    at = _lz4_header(data)
+    while at + 4 <= len(data):
+        length = int.from_bytes(data[at : at + 4], "little") & 0x7FFFFFFF
+        at += 4
+        if not length:
+            return data[: at + (_LZ4_HASH if data[4] & 0x04 else 0)]
+        at += length + (_LZ4_HASH if data[4] & 0x10 else 0)
+    return data
+
+
+def _lz4_header(frame: bytes) -> int:
+    """Its length: a content size and a dictionary may be in it."""
+    return _LZ4_LEAST + (8 if frame[4] & 0x08 else 0) + (4 if frame[4] & 0x01 else 0)
+
+
 def with_frame_checksum(frame: bytes) -> bytes:
     """An lz4 frame with the header checksum of the standard.
 
     Old producers included the magic number in it. It covers the header only, so it is computed anew.
     """
-    if len(frame) < 7 or int.from_bytes(frame[:4], "little") != _LZ4_MAGIC:
+    if len(frame) < _LZ4_LEAST or int.from_bytes(frame[:4], "little") != _LZ4_MAGIC:
         return frame
-    at = 6 + (8 if frame[4] & 0x08 else 0) + (4 if frame[4] & 0x01 else 0)  # after a content size, a dictionary
+    at = _lz4_header(frame) - 1
     return frame[:at] + bytes([_xxh32(frame[4:at]) >> 8 & 0xFF]) + frame[at + 1 :]
 
 
