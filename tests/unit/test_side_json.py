@@ -67,7 +67,7 @@ def test_where_neither_can_be_read_the_error_names_the_file(tmp_path: Path) -> N
     assert caught.value.path == str(tmp_path / "consumerOffset.json")
 
 
-@pytest.mark.parametrize("value", ["-1e400", "1.5", "true", str(2**63), '"9" "9"', "{}"])
+@pytest.mark.parametrize("value", ["-1e400", "null", '"x"', str(2**63), '"9" "9"', "{}"])
 def test_an_offset_that_is_no_number_is_an_error(value: str, tmp_path: Path) -> None:
     (tmp_path / "delayOffset.json").write_text(f'{{"offsetTable":{{1:{value}}}}}')
     with pytest.raises(FormatError):
@@ -80,6 +80,42 @@ def test_delay_offsets_are_by_level(tmp_path: Path) -> None:
     assert read_delay_offsets(str(tmp_path)) == {1: 5, 3: 77}
 
 
+def test_values_of_other_types_are_what_a_broker_makes_of_them(tmp_path: Path) -> None:
+    (tmp_path / "delayOffset.json").write_text('{"offsetTable":{1:1.5,2:true,3:"7"}}')
+    assert read_delay_offsets(str(tmp_path)) == {1: 1, 2: 1, 3: 7}
+    (tmp_path / "topics.json").write_text('{"topicConfigTable":{"T":{"order":1,"perm":null,"attributes":null}}}')
+    assert read_topic_configs(str(tmp_path)) == {"T": TopicConfig("T", order=True)}
+
+
+@pytest.mark.parametrize("text", ["{}", "\0{}\0\0", "\ufeff{}"])
+def test_zeros_and_a_mark_around_json_are_nothing(text: str) -> None:
+    assert parse_side_json(text) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "got"), [("null", "null"), ("[]", "an array"), ("true", "true"), ('"x"', '"x"'), ("7", "7")]
+)
+def test_what_is_no_object_is_said_as_the_file_has_it(text: str, got: str) -> None:
+    """`mqindex info` said "got NoneType" of null."""
+    with pytest.raises(FormatError, match="expected an object") as caught:
+        parse_side_json(text)
+    assert caught.value.got == got
+
+
+def test_a_table_that_is_null_is_said_as_the_file_has_it(tmp_path: Path) -> None:
+    (tmp_path / "delayOffset.json").write_text('{"offsetTable":null}')
+    with pytest.raises(FormatError, match="offsetTable: expected an object, got null"):
+        read_delay_offsets(str(tmp_path))
+
+
+def test_zeros_in_both_are_no_answer(tmp_path: Path) -> None:
+    """It was none: no groups, where a broker does not start."""
+    for name in ("consumerOffset.json", "consumerOffset.json.bak"):
+        (tmp_path / name).write_bytes(bytes(700))
+    with pytest.raises(FormatError, match="no JSON"):
+        ConsumerOffsets.read(str(tmp_path), lambda *queue: 0)
+
+
 def test_topics_have_the_broker_s_defaults(tmp_path: Path) -> None:
     table = (
         '"T":{"order":true,"perm":4,"readQueueNums":8,"writeQueueNums":2,"attributes":{"queue.type":"BatchCQ"}},"U":{}'
@@ -89,6 +125,6 @@ def test_topics_have_the_broker_s_defaults(tmp_path: Path) -> None:
         "T": TopicConfig("T", 8, 2, 4, order=True, attributes={"queue.type": "BatchCQ"}),
         "U": TopicConfig("U"),
     }
-    (tmp_path / "topics.json").write_text('{"topicConfigTable":{"T":{"order":1}}}')
+    (tmp_path / "topics.json").write_text('{"topicConfigTable":{"T":{"order":[]}}}')
     with pytest.raises(FormatError, match="truth value"):
         read_topic_configs(str(tmp_path))

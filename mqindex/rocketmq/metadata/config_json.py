@@ -1,7 +1,8 @@
 """The JSON files of `<store>/config`, as a broker writes them: maps with numbers for keys leave these unquoted.
 
 Each save keeps the previous content in `<name>.bak`. A broker takes the file, or the `.bak` where the file is missing,
-empty or no JSON (RocketMQ 4.9.3 `ConfigManager.load`); so does `load_side_json`.
+empty or no JSON (RocketMQ 4.9.3 `ConfigManager.load`); so does `load_side_json`. What fastjson takes was tried with the
+brokers 4.9.3 and 5.5.0.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 from mqindex.errors import FormatError
 from mqindex.files.regular import reading
 
-__all__ = ["load_side_json", "parse_side_json", "table_of", "whole_number"]
+__all__ = ["in_json", "json_value", "load_side_json", "parse_side_json", "table_of", "tables_of", "whole_number"]
 
 _T = TypeVar("_T")
 
@@ -28,15 +29,31 @@ def parse_side_json(text: str) -> dict[str, Any]:
     >>> parse_side_json('{"offsetTable":{"TopicA@GroupA":{0:12,1:9}}}')
     {'offsetTable': {'TopicA@GroupA': {'0': 12, '1': 9}}}
     """
+    found = json_value(text)
+    if not isinstance(found, dict):
+        raise FormatError("no JSON object", expected="an object", got=in_json(found))
+    return found
+
+
+def json_value(text: str) -> Any:
+    """What the text is, of whatever kind; brokers pass over zeros and a byte order mark around it."""
     try:
-        found = json.loads(_BARE_NAME.sub(_quoted, text))
+        return json.loads(_BARE_NAME.sub(_quoted, text.strip("\0\ufeff")))
     except json.JSONDecodeError as error:
         raise FormatError("no JSON", at=error.pos, got=error.msg) from error
     except (RecursionError, ValueError) as error:  # thousands of nested brackets, a number of thousands of digits
         raise FormatError("no JSON that a broker wrote", got=str(error)) from error
-    if not isinstance(found, dict):
-        raise FormatError("no JSON object", expected="an object", got=type(found).__name__)
-    return found
+
+
+def in_json(value: Any) -> str:
+    """What a value is, in the words of the file: null, not None.
+
+    >>> in_json(None), in_json(True), in_json([1])
+    ('null', 'true', 'an array')
+    """
+    if isinstance(value, (dict, list)):
+        return "an object" if isinstance(value, dict) else "an array"
+    return json.dumps(value, ensure_ascii=False)[:60]
 
 
 def _quoted(match: re.Match[str]) -> str:
@@ -57,7 +74,7 @@ def load_side_json(path: str, read: Callable[[dict[str, Any]], _T]) -> _T | None
                 text = file.read().decode(errors="replace")
         except FileNotFoundError:
             continue
-        if not text.strip("\0 \t\r\n"):  # a power failure leaves zeros
+        if not text.strip():
             continue
         try:
             return read(parse_side_json(text))
@@ -73,20 +90,24 @@ def load_side_json(path: str, read: Callable[[dict[str, Any]], _T]) -> _T | None
 
 def table_of(found: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The table of that name; a file may lack it."""
-    table = found.get(name)
-    if table is None:
-        return {}
+    table = found.get(name, {})
     if not isinstance(table, dict):
-        raise FormatError("not a table", field=name, expected="an object", got=type(table).__name__)
+        raise FormatError("not a table", field=name, expected="an object", got=in_json(table))
     return table
 
 
+def tables_of(found: Mapping[str, Any], name: str) -> dict[str, dict[str, Any]]:
+    """The table of that name, of which each item is one."""
+    table = table_of(found, name)
+    return {each: table_of(table, each) for each in table}
+
+
 def whole_number(value: Any, field: str) -> int:
-    """A number that fits 64 bits; fastjson also takes it as a string."""
+    """A number that fits 64 bits; fastjson also takes it as a string or a truth value, and cuts off a fraction."""
     try:
-        number = int(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else None
-    except ValueError:
+        number = int(value) if isinstance(value, (int, float, str)) else None
+    except (OverflowError, ValueError):
         number = None
     if number is None or not -(2**63) <= number < 2**63:
-        raise FormatError("not a whole number", field=field, expected="64 bits", got=repr(value)[:60])
+        raise FormatError("not a whole number", field=field, expected="64 bits", got=in_json(value))
     return number

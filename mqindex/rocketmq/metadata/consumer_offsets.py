@@ -9,7 +9,7 @@ from typing import Any
 from mqindex.errors import FormatError
 from mqindex.rocketmq.metadata.config_json import load_side_json, table_of, whole_number
 
-__all__ = ["ConsumerOffsets", "read_delay_offsets"]
+__all__ = ["ConsumerOffsets", "delay_table", "lmq_offset_table", "offset_table", "read_delay_offsets"]
 
 _SEPARATOR = "@"
 
@@ -33,8 +33,8 @@ class ConsumerOffsets(Mapping[str, dict[int, int]]):
     @classmethod
     def read(cls, directory: str, max_offset: Callable[[str, int], int]) -> ConsumerOffsets:
         """Internal: those of a store's `config` directory; none where it has no such file."""
-        plain = load_side_json(os.path.join(directory, "consumerOffset.json"), _offset_table) or {}
-        light = load_side_json(os.path.join(directory, "lmqConsumerOffset.json"), _lmq_offset_table) or {}
+        plain = load_side_json(os.path.join(directory, "consumerOffset.json"), offset_table) or {}
+        light = load_side_json(os.path.join(directory, "lmqConsumerOffset.json"), lmq_offset_table) or {}
         return cls({**plain, **light}, max_offset)
 
     def query_offset(self, group: str, topic: str, queue_id: int) -> int:
@@ -71,20 +71,23 @@ def read_delay_offsets(directory: str) -> dict[int, int]:
 
     Source: RocketMQ 4.9.3 `ScheduleMessageService.decode`.
     """
-    return load_side_json(os.path.join(directory, "delayOffset.json"), _delay_table) or {}
+    return load_side_json(os.path.join(directory, "delayOffset.json"), delay_table) or {}
 
 
-def _offset_table(found: Mapping[str, Any]) -> dict[str, dict[int, int]]:
-    table = table_of(found, "offsetTable")
+def offset_table(found: Mapping[str, Any]) -> dict[str, dict[int, int]]:
+    """`topic@group` -> queue id -> offset, of the content of the file; `FormatError`: a broker cannot take it."""
+    table = {} if found.get("offsetTable") is None else table_of(found, "offsetTable")
     return {name: _numbers(table, name) for name in table}
 
 
-def _lmq_offset_table(found: Mapping[str, Any]) -> dict[str, dict[int, int]]:
+def lmq_offset_table(found: Mapping[str, Any]) -> dict[str, dict[int, int]]:
+    """The same of the file for light queues, each of which is queue 0."""
     light = {name: {0: whole_number(value, name)} for name, value in table_of(found, "lmqOffsetTable").items()}
-    return {**_offset_table(found), **light}
+    return {**offset_table(found), **light}
 
 
-def _delay_table(found: Mapping[str, Any]) -> dict[int, int]:
+def delay_table(found: Mapping[str, Any]) -> dict[int, int]:
+    """Delay level -> offset, of the content of the file; `FormatError`: a broker cannot take it."""
     return _numbers(found, "offsetTable")
 
 

@@ -8,9 +8,16 @@ from typing import Any, NamedTuple
 
 from mqindex.errors import FormatError
 from mqindex.files.regular import reading
-from mqindex.rocketmq.metadata.config_json import load_side_json, parse_side_json, table_of, whole_number
+from mqindex.rocketmq.metadata.config_json import (
+    in_json,
+    load_side_json,
+    parse_side_json,
+    table_of,
+    tables_of,
+    whole_number,
+)
 
-__all__ = ["TopicConfig", "TopicTable", "read_topic_configs", "read_topic_table"]
+__all__ = ["TopicConfig", "TopicTable", "read_topic_configs", "read_topic_table", "topic_configs"]
 
 
 class TopicConfig(NamedTuple):
@@ -34,7 +41,7 @@ class TopicConfig(NamedTuple):
 
 def read_topic_configs(directory: str) -> dict[str, TopicConfig]:
     """Topic -> its configuration, of a store's `config` directory; none where it has no such file."""
-    return load_side_json(os.path.join(directory, "topics.json"), _topic_configs) or {}
+    return load_side_json(os.path.join(directory, "topics.json"), topic_configs) or {}
 
 
 class TopicTable(NamedTuple):
@@ -50,23 +57,25 @@ def read_topic_table(directory: str) -> TopicTable | None:
         with reading(os.path.join(directory, "topics.json")) as file:
             found = parse_side_json(file.read().decode())
         changed = whole_number(table_of(found, "dataVersion").get("timestamp"), "timestamp")
-        return TopicTable(frozenset(_topic_configs(found)), changed)
+        return TopicTable(frozenset(topic_configs(found)), changed)
     except (OSError, ValueError):
         return None
 
 
-def _topic_configs(found: Mapping[str, Any]) -> dict[str, TopicConfig]:
-    table = table_of(found, "topicConfigTable")
-    return {topic: _topic_config(topic, table_of(table, topic)) for topic in table}
+def topic_configs(found: Mapping[str, Any]) -> dict[str, TopicConfig]:
+    """Those of the file's content; `FormatError`: a broker cannot take it."""
+    return {topic: _topic_config(topic, said) for topic, said in tables_of(found, "topicConfigTable").items()}
 
 
 def _topic_config(topic: str, said: Mapping[str, Any]) -> TopicConfig:
+    said = {name: value for name, value in said.items() if value is not None}
+
     def number(name: str, default: int) -> int:
         return whole_number(said.get(name, default), f"{topic}.{name}")
 
     order = said.get("order", False)
-    if not isinstance(order, bool):
-        raise FormatError("not a truth value", field=f"{topic}.order", expected="true or false", got=repr(order)[:60])
+    if not isinstance(order, (bool, int)):
+        raise FormatError("not a truth value", field=f"{topic}.order", expected="true or false", got=in_json(order))
     return TopicConfig(
         topic_name=str(said.get("topicName", topic)),
         read_queue_nums=number("readQueueNums", 16),
@@ -74,6 +83,6 @@ def _topic_config(topic: str, said: Mapping[str, Any]) -> TopicConfig:
         perm=number("perm", 6),
         topic_filter_type=str(said.get("topicFilterType", "SINGLE_TAG")),
         topic_sys_flag=number("topicSysFlag", 0),
-        order=order,
+        order=bool(order),
         attributes={name: str(value) for name, value in table_of(said, "attributes").items()},
     )
