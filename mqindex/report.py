@@ -155,7 +155,7 @@ class Obstacle:
     Attributes
     ----------
     path, reason : str
-    brokers : str, which brokers: "every", or by version like "before 5.1"
+    brokers : str, which brokers: "every", or by version like "before 5.1", or by a setting
     """
 
     path: str
@@ -169,8 +169,8 @@ class Start:
 
     Attributes
     ----------
-    starts : bool or None, whether it would start; None: it depends on the broker's version, which is not known, and
-        `obstacles` say how
+    starts : bool or None, whether it would start; None: it depends on the broker's version or on a setting that is
+        not known, and `obstacles` say how
     obstacles : tuple of Obstacle
     deletes : tuple of str, files that the start would delete, and directories that it would empty
     entries_deleted : int, entries of index files among them

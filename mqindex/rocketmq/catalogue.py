@@ -49,6 +49,18 @@ CHECKPOINT_NO_OFFSET = Kind("checkpoint-no-offset", "error",
     "After an unclean exit enableAcceleratedRecovery starts at an offset that is not in the checkpoints of brokers "
     "before 5.5, and brokers 5.5 and later do not start.",
     "start the broker once with enableAcceleratedRecovery=false")
+_NO_5_0_START = "brokers 5.0 and later refuse to start"
+TIMER_WHEEL_LENGTH = Kind("timer-wheel-length", "error",
+    "The wheel of the messages that are delivered at a given time is not as long as it must be, and brokers 5.0 and "
+    "later do not start.",
+    f"{_NO_5_0_START}: restore it, or move it elsewhere: the broker makes one from the end of timerlog, and delays "
+    "that are only in older files of timerlog may be lost")
+TIMER_LOG_LENGTH = Kind("timer-log-length", "error",
+    "A file of the timer log is not as long as it must be, or not of its name, and brokers 5.0 and later do not start.",
+    f"{_NO_5_0_START}: if the setting mappedFileSizeTimerLog is another, give it with --broker-conf; if the file was "
+    "cut, restore it, or move timerwheel, timerlog and config/timercheck elsewhere: the broker makes them from the "
+    "log, and delivers again what was due")
+TIMER_LOG_STRAY = replace(TIMER_LOG_LENGTH, hint=f"{_NO_5_0_START}: move it elsewhere")
 NOT_WRITABLE = Kind("not-writable", "error",
     "The owner of the log has no permission to write a file that a broker opens for writing, so it does not start.",
     "a broker opens every file for writing: chown or chmod those that it cannot open, {count} in all")
@@ -310,14 +322,23 @@ CHECKPOINT_BEHIND = Kind("checkpoint-behind", "info",
     "The checkpoint is where the broker starts to read its log after its unclean exit.",
     "where the broker starts to read its log again after its unclean exit")
 SIDE_FILE_INVALID = Kind("side-file-invalid", "error",
-    "A file of config/ is not JSON.",
-    "there is no .bak to use: the broker starts without, or not at all; restore the file")
+    "A file of config/ is not JSON, or not what it should hold.",
+    "there is no .bak to use: the broker starts without; restore the file")
 SIDE_FILES_INVALID = replace(SIDE_FILE_INVALID,
-    hint="the .bak is no better ({backup}): the broker starts without, or not at all; restore the file")
+    hint="the .bak is no better ({backup}): {start}; restore the file")
 SIDE_FILE_HAS_BACKUP = replace(SIDE_FILE_INVALID, severity="warning",
     hint="the broker uses {backup}, which is one save older")
-SIDE_FILE_CONTENT = replace(SIDE_FILE_INVALID,
-    hint="{what}; restore the file, or remove it: the broker then starts without")
+SIDE_FILE_WITHOUT_CONTENT = replace(SIDE_FILE_INVALID,
+    hint="{who} take it for a file without entries, whatever the .bak holds: restore the file")
+TOPICS_MISSING = Kind("side-file-missing", "warning",
+    "A file that a broker keeps in config/ is missing, and others are there.",
+    "the broker does not know these topics, and refuses who consumes them (CODE 17) until the file is restored, or a "
+    "producer makes each topic anew, with the default number of queues")
+CONSUMER_OFFSETS_MISSING = replace(TOPICS_MISSING,
+    hint="groups begin anew, where their consumers are set to: at the end of a queue they leave messages out, at its "
+         "beginning they get all again; restore the file")
+DELAY_OFFSETS_MISSING = replace(TOPICS_MISSING,
+    hint="the broker delivers all delayed messages of its log again; restore the file")
 SIDECAR_UNUSED = Kind("sidecar-unused", "warning",
     "The fence or the key filter of an optimised index file does not fit it, and is not used: look-ups in a cold file "
     "read more pages.",

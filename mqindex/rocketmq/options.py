@@ -291,3 +291,12 @@ def parse_version(version: str) -> Version:
     if numbers is None:
         raise ValueError(f"broker_version: expected a version like '4.9.3', got {version!r:.80}")
     return int(numbers[1]), int(numbers[2]), int(numbers[3] or 0)
+
+
+def version_text(version: Version) -> str:
+    """As people write it.
+
+    >>> version_text((5, 1, 0)), version_text((5, 1, 3))
+    ('5.1', '5.1.3')
+    """
+    return ".".join(map(str, version)).removesuffix(".0")

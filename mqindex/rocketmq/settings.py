@@ -26,10 +26,10 @@ SETTINGS: Final = frozenset((
     "flushCommitLogThoroughInterval", "flushDiskType", "flushIntervalCommitLog", "indexFileWriteEnable",
     "indexRocksDBEnable", "listenPort", "mapedFileSizeCommitLog",
     "mapedFileSizeConsumeQueue", "mappedFileSizeCommitLog", "mappedFileSizeConsumeQueue",
-    "mappedFileSizeConsumeQueueExt", "maxHashSlotNum", "maxIndexNum", "maxMessageSize",
+    "mappedFileSizeConsumeQueueExt", "mappedFileSizeTimerLog", "maxHashSlotNum", "maxIndexNum", "maxMessageSize",
     "maxTransferBytesOnMessageInMemory", "maxTransferCountOnMessageInMemory", "messageDelayLevel",
     "messageIndexEnable", "messageIndexSafe", "readOnlyCommitLogStorePaths", "rocksdbCQDoubleWriteEnable",
-    "storePathCommitLog", "storeType", "transRocksDBEnable",
+    "storePathCommitLog", "storeType", "timerWheelEnable", "timerWheelSnapshotFlush", "transRocksDBEnable",
 ))  # fmt: skip
 """Every name that is read anywhere; a broker has hundreds more."""
 

@@ -123,7 +123,7 @@ def _sides(diagnosis: StoreDiagnosis) -> SideCheck:
     found, queues = diagnosis.index.survey, diagnosis.queues
     missing = {topic for topic, _ in queues.missing}
     return SideCheck(
-        root=found.options.root,
+        options=found.options,
         queues={(one.topic, one.queue_id): (one.min_offset, one.max_offset) for one in queues.queues},
         unsure=None if found.queues.rocksdb else found.queues.batch_topics | queues.deleted | missing,
         end=found.spans[-1].stop if found.spans else 0,

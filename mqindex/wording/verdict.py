@@ -36,7 +36,7 @@ def _starts(start: Start, root: str) -> str:
     if first.brokers != "every":
         reason = f"{reason} ({first.brokers})"
     more = f", and {plural(len(others), 'more', 'more')}" if others else ""
-    return f"{'no' if start.starts is False else 'its version decides'}: {reason}{more}"
+    return f"{'no' if start.starts is False else 'not known'}: {reason}{more}"
 
 
 def _changes(start: Start, root: str) -> str:

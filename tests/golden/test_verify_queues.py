@@ -277,6 +277,7 @@ def test_offsets_of_consumers_are_in_the_range_of_their_queues(basic: Path) -> N
     last = used(queue(basic))
     table = f'{{"offsetTable":{{"AaTopic@g":{{0:{last},1:0}},"AaTopic@h":{{0:{last + 1}}},"Gone@g":{{0:7}}}}}}'
     (basic / "config" / "consumerOffset.json").write_text(table)
+    (basic / "config" / "topics.json").write_text("{}")
     report = verify(basic)
     assert [(one.severity, one.kind, one.got) for one in report.findings] == [
         ("warning", "consumer-offset-beyond-queue", last + 1),
@@ -292,6 +293,7 @@ def test_offsets_of_delay_levels_are_in_the_range_of_their_queues(golden_store: 
 
 def test_side_file_that_is_no_json_needs_its_backup(basic: Path) -> None:
     path = basic / "config" / "consumerOffset.json"
+    (basic / "config" / "topics.json").write_text("{}")
     path.write_bytes(b"\0\0\0\0")
     assert not verify(basic).ok
     Path(f"{path}.bak").write_text('{"offsetTable":{}}')

@@ -67,7 +67,7 @@ def test_verify_of_what_is_no_file_comes_to_an_end(kind: str, store: Path, time_
     for name in names:
         no_file(store / "config" / name, kind)
     report = verify(store, engine=LocalEngine(1), **OPTIONS)
-    found = {os.path.basename(finding.path) for finding in report.findings if finding.kind.startswith("side-file")}
+    found = {os.path.basename(finding.path) for finding in report.findings if finding.kind == "side-file-invalid"}
     assert found == names
 
 

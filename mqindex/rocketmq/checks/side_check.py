@@ -5,46 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from mqindex._words import plural
 from mqindex.errors import FormatError
-from mqindex.files import disk
-from mqindex.files.regular import reading_text
 from mqindex.health import Text
-from mqindex.report import Finding
+from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.catalogue import OffsetKinds
+from mqindex.rocketmq.checks.config_files import CONFIG_FILES, config_findings, is_there
 from mqindex.rocketmq.metadata.checkpoint import CHECKPOINT_SIZE, LATEST_TIME, Checkpoint
-from mqindex.rocketmq.metadata.config_json import parse_side_json
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets, read_delay_offsets
-from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
+from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
+from mqindex.rocketmq.queue.topic_kinds import topic_kind
+from mqindex.rocketmq.rocksdb import config_in_rocksdb
 
-__all__ = ["CONFIG_FILES", "SideCheck", "check_sides", "checkpoint_is_directory", "content_problem", "json_findings"]
+__all__ = ["SideCheck", "check_sides", "checkpoint_is_directory"]
 
-_JSON = (
-    "consumerFilter.json",
-    "consumerOffset.json",
-    "consumerOrderInfo.json",
-    "delayOffset.json",
-    "lmqConsumerOffset.json",
-    "messageRequestMode.json",
-    "subscriptionGroup.json",
-    "topicQueueMapping.json",
-    "topics.json",
-)
-CONFIG_FILES = (
-    "consumerFilter.json",
-    "consumerOffset.json",
-    "consumerOrderInfo.json",
-    "delayOffset.json",
-    "subscriptionGroup.json",
-    "topicQueueMapping.json",
-    "topics.json",
-)
-"""Files without which a broker does not start: neither the file nor its `.bak`, which exists, can be read."""
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 _MAX_LISTED = 20  # offsets of one file, each with a finding of its own
 
 
@@ -56,7 +37,7 @@ class SideCheck:
     timestamp, 0: the log holds no message.
     """
 
-    root: str
+    options: StoreOptions
     queues: Mapping[QueueName, tuple[int, int]]
     unsure: frozenset[str] | None
     end: int
@@ -66,11 +47,12 @@ class SideCheck:
 
 def check_sides(check: SideCheck) -> list[Finding]:
     """All findings; nothing is written."""
-    config = os.path.join(check.root, "config")
+    root = check.options.root
+    config = os.path.join(root, "config")
     return [
-        *_checkpoint(check, os.path.join(check.root, "checkpoint")),
-        *(finding for name in _JSON for finding in json_findings(os.path.join(config, name))),
-        *_readable(read_topic_configs, config, "topics.json"),
+        *_checkpoint(check, os.path.join(root, "checkpoint")),
+        *_missing(check, config),
+        *(finding for name in CONFIG_FILES for finding in config_findings(os.path.join(config, name))),
         *_consumer_offsets(check, config),
         *_delay_offsets(check, config),
     ]
@@ -118,81 +100,53 @@ def checkpoint_is_directory(path: str) -> Finding:
     return catalogue.CHECKPOINT_IS_DIRECTORY.finding(path, expected="a file", got="a directory")
 
 
-# ---- JSON
+# ---- files of a broker's configuration that are missing beside others
 
 
-def json_findings(path: str) -> Iterator[Finding]:
-    """Whether the file is JSON; where it is not, whether its `.bak` is."""
-    problem = content_problem(path)
-    if problem is None:
+def _missing(check: SideCheck, config: str) -> Iterator[Finding]:
+    """A store whose log and queues were copied alone has none of these files, or only what its store keeps there."""
+    there = {name for name in CONFIG_FILES if is_there(config, name)}
+    if not there - {"delayOffset.json"} or config_in_rocksdb(check.options) is not None:
         return
-    backup = content_problem(f"{path}.bak") if disk.is_there(f"{path}.bak") else "missing"
-    if problem == "missing" and backup == "missing":
-        return
-    if backup is None:
-        kind, backup = catalogue.SIDE_FILE_HAS_BACKUP, f"{os.path.basename(path)}.bak"
-    else:
-        kind = catalogue.SIDE_FILE_INVALID if backup == "missing" else catalogue.SIDE_FILES_INVALID
-    yield kind.finding(path, expected="JSON", got=problem, backup=backup)
+    topics = {topic for (topic, _), (_, high) in check.queues.items() if high and topic_kind(topic) == "messages"}
+    delays = {queue for queue, (_, high) in check.queues.items() if high and queue[0] == SCHEDULE_TOPIC}
+    if topics and "topics.json" not in there:
+        yield _no_file(catalogue.TOPICS_MISSING, config, "topics.json", plural(len(topics), "topic"))
+    if topics and not there & {"consumerOffset.json", "lmqConsumerOffset.json"}:
+        yield _no_file(catalogue.CONSUMER_OFFSETS_MISSING, config, "consumerOffset.json", "offsets of groups")
+    if delays and "delayOffset.json" not in there:
+        yield _no_file(catalogue.DELAY_OFFSETS_MISSING, config, "delayOffset.json", plural(len(delays), "delay level"))
 
 
-def content_problem(path: str) -> str | None:
-    """Why a broker cannot take a file of `config`: "missing", "nothing" in it, or what is no JSON; None: it can."""
-    try:
-        with reading_text(path, errors="replace") as file:
-            text = file.read()
-    except FileNotFoundError:
-        return "missing"
-    except OSError as error:
-        return str(error.strerror or error)
-    if not text.strip("\0 \t\r\n"):
-        return "nothing"
-    try:
-        parse_side_json(text)
-    except FormatError as error:
-        return f"{error.what}, {error.got}"
-    return None
-
-
-def _readable(read: Callable[[str], Any], config: str, name: str) -> list[Finding]:
-    """Findings of a file that is JSON, but not what the file should hold."""
-    try:
-        read(config)
-    except FormatError as error:
-        if error.what.startswith("no JSON"):
-            return []  # found already
-        path, kind = error.path or os.path.join(config, name), catalogue.SIDE_FILE_CONTENT
-        field = None if error.field is None else str(Text.of(error.field))
-        return [kind.finding(path, error.at, field, error.expected, error.got, what=error.what)]
-    except OSError:
-        return []
-    return []
+def _no_file(kind: Kind, config: str, name: str, expected: str) -> Finding:
+    return kind.finding(os.path.join(config, name), expected=expected, got="no file")
 
 
 # ---- offsets
 
 
 def _consumer_offsets(check: SideCheck, config: str) -> list[Finding]:
-    offsets: list[tuple[str, QueueName, int]] = []
-
-    def read(directory: str) -> None:
-        for name, table in ConsumerOffsets.read(directory, lambda topic, queue_id: 0).items():
-            topic = name.split("@", maxsplit=1)[0]
-            offsets.extend((name, (topic, queue_id), offset) for queue_id, offset in table.items())
-
-    found = _readable(read, config, "consumerOffset.json")
-    return found + _ranges(check, os.path.join(config, "consumerOffset.json"), catalogue.CONSUMER_OFFSET, offsets)
+    table = _read(lambda: ConsumerOffsets.read(config, lambda topic, queue_id: 0))
+    offsets = [
+        (name, (name.split("@", maxsplit=1)[0], queue_id), offset)
+        for name, of_queues in table.items()
+        for queue_id, offset in of_queues.items()
+    ]
+    return _ranges(check, os.path.join(config, "consumerOffset.json"), catalogue.CONSUMER_OFFSET, offsets)
 
 
 def _delay_offsets(check: SideCheck, config: str) -> list[Finding]:
-    offsets: list[tuple[str, QueueName, int]] = []
+    levels = _read(lambda: read_delay_offsets(config))
+    offsets = [(f"level {level}", (SCHEDULE_TOPIC, level - 1), offset) for level, offset in levels.items()]
+    return _ranges(check, os.path.join(config, "delayOffset.json"), catalogue.DELAY_OFFSET, offsets)
 
-    def read(directory: str) -> None:
-        levels = read_delay_offsets(directory)
-        offsets.extend((f"level {level}", (SCHEDULE_TOPIC, level - 1), offset) for level, offset in levels.items())
 
-    found = _readable(read, config, "delayOffset.json")
-    return found + _ranges(check, os.path.join(config, "delayOffset.json"), catalogue.DELAY_OFFSET, offsets)
+def _read(read: Callable[[], Mapping[_K, _V]]) -> Mapping[_K, _V]:
+    """Nothing where a file cannot be read, which is found already."""
+    try:
+        return read()
+    except (FormatError, OSError):
+        return {}
 
 
 def _ranges(

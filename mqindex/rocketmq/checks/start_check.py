@@ -22,12 +22,14 @@ from mqindex.files.rights import is_shut, rights
 from mqindex.report import Finding, Kind, Obstacle, Start
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.checks import start_files
+from mqindex.rocketmq.checks.config_files import CONFIG_FILES, EVERY, TIMER_METRICS, config_findings, refusal
 from mqindex.rocketmq.checks.recovery import OFFSET_SINCE, needs_offset, read_again_from
-from mqindex.rocketmq.checks.side_check import CONFIG_FILES, checkpoint_is_directory, content_problem, json_findings
+from mqindex.rocketmq.checks.side_check import checkpoint_is_directory
 from mqindex.rocketmq.checks.start_files import Entry, listed
+from mqindex.rocketmq.checks.timer_files import TIMERS_SINCE, timer_faults, timers_are_on
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
-from mqindex.rocketmq.options import Version, parse_version
+from mqindex.rocketmq.options import Version, parse_version, version_text
 from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.queue_files import subdirectories
 from mqindex.rocketmq.rocksdb import config_in_rocksdb
@@ -58,6 +60,7 @@ def check_start(found: Survey) -> Started:
     look.at_queues()
     look.at_index()
     look.at_side_files()
+    look.at_timers()
     look.at_owners()
     return look.verdict()
 
@@ -76,7 +79,7 @@ class _Broker:
 
     def is_before(self, version: Version) -> bool | None:
         """None: not known."""
-        return self.version < version if self.known else None
+        return self.version < version if self.known or version == EVERY else None
 
 
 class _Look:
@@ -112,6 +115,15 @@ class _Look:
     def _stop(self, path: str, reason: str, brokers: str = "every", stops: bool | None = True) -> None:
         self._obstacles.append(Obstacle(path, reason, brokers))
         self._stops.append(stops)
+
+    def _stop_since(self, since: Version, path: str, reason: str) -> bool:
+        """With this file brokers from the version `since` on do not start; False: this one does."""
+        before = self._broker.is_before(since)
+        if before:
+            return False
+        brokers = "every" if self._broker.known or since == EVERY else f"{version_text(since)} and later"
+        self._stop(path, reason, brokers, before is False or None)
+        return True
 
     # ---- files of a log or a queue
 
@@ -166,7 +178,7 @@ class _Look:
         stops = True if since is None else self._broker.is_before(since)
         if stops is False:
             return
-        brokers = "every" if since is None or self._broker.known else f"before {_text(since)}"
+        brokers = "every" if since is None or self._broker.known else f"before {version_text(since)}"
         self._stop(one.path, reason, brokers, stops)
         if kind is None:
             return
@@ -207,10 +219,8 @@ class _Look:
         """A directory named like a file prevents a start; after an unclean end files later than the checkpoint go."""
         entries = [one for one in listed([self._options.index]) if layout.number_of(one.name) is not None]
         for one in entries:
-            before = self._broker.is_before(_INDEX_SINCE)
-            if one.directory and not before:
-                brokers = "every" if self._broker.known else f"{_text(_INDEX_SINCE)} and later"
-                self._stop(one.path, "a directory", brokers, None if before is None else True)
+            if one.directory:
+                self._stop_since(_INDEX_SINCE, one.path, "a directory")
         files = [one for one in entries if not one.directory]
         self._files += files
         if self._found.unclean:
@@ -220,13 +230,11 @@ class _Look:
 
     def _require_offset(self, checkpoint: Checkpoint) -> None:
         """A broker from 5.5 on that is set to begin at its checkpoint's offset does not start without one."""
-        before = self._broker.is_before(OFFSET_SINCE)
-        if before or not needs_offset(self._found, checkpoint):
+        path, none = os.path.join(self._options.root, "checkpoint"), catalogue.CHECKPOINT_NO_OFFSET
+        if not needs_offset(self._found, checkpoint):
             return
-        path = os.path.join(self._options.root, "checkpoint")
-        brokers = "every" if self._broker.known else f"{_text(OFFSET_SINCE)} and later"
-        self._stop(path, "no logicsPhysicalOffset for enableAcceleratedRecovery", brokers, before is False or None)
-        self._findings.append(catalogue.CHECKPOINT_NO_OFFSET.finding(path, expected="a logicsPhysicalOffset", got=0))
+        if self._stop_since(OFFSET_SINCE, path, "no logicsPhysicalOffset for enableAcceleratedRecovery"):
+            self._findings.append(none.finding(path, expected="a logicsPhysicalOffset", got=0))
 
     def _prune(self, files: Sequence[tuple[Entry, layout.IndexHeader]], checkpoint: Checkpoint) -> None:
         """`IndexService.load`."""
@@ -289,11 +297,25 @@ class _Look:
             else:
                 self._findings.append(checkpoint_is_directory(one.path))
         for name in CONFIG_FILES:
-            path = os.path.join(self._options.root, "config", name)
-            backup = content_problem(f"{path}.bak")
-            if content_problem(path) is not None and backup not in (None, "missing", "nothing"):
-                self._stop(path, f"neither this nor its .bak can be read: {backup}")
-                self._findings += json_findings(path)
+            self._at_config(name)
+
+    def _at_config(self, name: str) -> None:
+        path = os.path.join(self._options.root, "config", name)
+        refused = refusal(path)
+        if refused is not None and self._stop_since(refused[0], path, refused[1]):
+            self._findings += config_findings(path)
+
+    def at_timers(self) -> None:
+        """What a broker from 5.0 on keeps of messages with a time of delivery, unless that is switched off."""
+        if self._broker.is_before(TIMERS_SINCE) or not timers_are_on(self._options):
+            return
+        self._at_config(TIMER_METRICS)
+        for fault in timer_faults(self._options):
+            if fault.unless is None:
+                self._stop_since(TIMERS_SINCE, fault.path, fault.reason)
+            else:
+                self._stop(fault.path, fault.reason, fault.unless, None)
+            self._findings.append(fault.finding)
 
     def at_owners(self) -> None:
         """A broker opens every file to write. It runs as the owner of its newest log file, unless that is root."""
@@ -327,7 +349,3 @@ def _batch_topics(root: str) -> set[str] | None:
     except (FormatError, OSError):
         return None
     return {topic for topic, config in configured.items() if config.attributes.get("queue.type") == _BATCH}
-
-
-def _text(version: Version) -> str:
-    return ".".join(map(str, version)).removesuffix(".0")

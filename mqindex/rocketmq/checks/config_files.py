@@ -1,0 +1,150 @@
+"""The JSON files of `<store>/config`: what a broker loads of each and of its `.bak`, and whether it starts with them.
+
+A file without a byte, or none at all, is nothing to load. What cannot be taken makes a broker load the `.bak`; where
+that cannot be taken either, it does not start; where there is none, it starts without. Of what is no object brokers
+differ, as tried with 4.9.3 (fastjson 1.2.69, 1.2.76, 1.2.83) and 5.5.0 (fastjson 2, which is there since 5.4.0).
+
+Source: RocketMQ 4.9.3 and 5.5.0 `ConfigManager.load`, `loadBak`, `BrokerController.initialize`, and `decode` of each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from mqindex.errors import FormatError
+from mqindex.files.regular import reading_text
+from mqindex.health import Text
+from mqindex.report import Finding
+from mqindex.rocketmq import catalogue
+from mqindex.rocketmq.metadata.config_json import in_json, json_value, tables_of
+from mqindex.rocketmq.metadata.consumer_offsets import delay_table, lmq_offset_table, offset_table
+from mqindex.rocketmq.metadata.topic_configs import topic_configs
+from mqindex.rocketmq.options import Version, version_text
+
+__all__ = ["CONFIG_FILES", "EVERY", "TIMER_METRICS", "config_findings", "is_there", "refusal"]
+
+EVERY: Final = (0, 0, 0)
+_5_0: Final = (5, 0, 0)
+_FASTJSON_2: Final = (5, 4, 0)
+TIMER_METRICS: Final = "timermetrics"
+
+
+class _File(NamedTuple):
+    """`since`: the first brokers that do not start if they cannot load it; None: all do.
+
+    `read`: a `FormatError` of what no broker can take.
+    """
+
+    since: Version | None
+    read: Callable[[dict[str, Any]], object]
+    takes_blanks: bool = True  # before 5.4: text without anything but blanks
+
+
+_FILES: Final[Mapping[str, _File]] = {
+    "consumerFilter.json": _File(EVERY, partial(tables_of, name="filterDataByTopic")),
+    "consumerOffset.json": _File(EVERY, offset_table),
+    "consumerOrderInfo.json": _File(_5_0, partial(tables_of, name="table")),
+    "delayOffset.json": _File(EVERY, delay_table),
+    "lmqConsumerOffset.json": _File(None, lmq_offset_table),
+    "messageRequestMode.json": _File(None, partial(tables_of, name="messageRequestModeMap")),
+    "subscriptionGroup.json": _File(EVERY, partial(tables_of, name="subscriptionGroupTable"), takes_blanks=False),
+    TIMER_METRICS: _File(_5_0, partial(tables_of, name="timingCount")),
+    "topicQueueMapping.json": _File(_5_0, partial(tables_of, name="topicQueueMappingInfoMap")),
+    "topics.json": _File(EVERY, topic_configs),
+}
+CONFIG_FILES: Final = tuple(name for name in _FILES if name != TIMER_METRICS)
+"""What every broker loads that knows them; the metrics of timers only where these are on."""
+
+
+class _Content(NamedTuple):
+    """`problem` None: all is well. `refused`: the first brokers that cannot take it; None: every broker can."""
+
+    problem: str | None = None
+    refused: Version | None = None
+    expected: object = "JSON"
+    field: str | None = None
+    loaded: bool = True  # False: there is nothing to load
+
+
+def config_findings(path: str) -> Iterator[Finding]:
+    """Whether brokers can take the file; where they cannot, whether they can its `.bak`."""
+    main, backup = _contents(path)
+    if main.problem is None or main.problem == backup.problem == "missing":
+        return
+    if main.loaded and main.refused != EVERY:
+        kind = catalogue.SIDE_FILE_WITHOUT_CONTENT
+    elif not backup.loaded:
+        kind = catalogue.SIDE_FILE_INVALID
+    else:
+        kind = catalogue.SIDE_FILE_HAS_BACKUP if backup.problem is None else catalogue.SIDE_FILES_INVALID
+    said, start = backup.problem or f"{os.path.basename(path)}.bak", _start(_refused(path, main, backup))
+    who = "brokers" if main.refused is None else f"brokers before {version_text(main.refused)}"
+    yield kind.finding(path, None, main.field, main.expected, main.problem, backup=said, start=start, who=who)
+
+
+def refusal(path: str) -> tuple[Version, str] | None:
+    """The first brokers that do not start with the file and its `.bak`, and why; None: they all start."""
+    main, backup = _contents(path)
+    since = _refused(path, main, backup)
+    return None if since is None else (since, f"neither this nor its .bak can be loaded: {backup.problem}")
+
+
+def _refused(path: str, main: _Content, backup: _Content) -> Version | None:
+    since = _FILES[os.path.basename(path)].since
+    first = main.refused if main.loaded else EVERY
+    if since is None or first is None or not backup.loaded or backup.refused is None:
+        return None
+    return max(since, first, backup.refused)
+
+
+def _start(since: Version | None) -> str:
+    if since is None:
+        return "the broker starts without"
+    who = "no broker starts" if since == EVERY else f"brokers {version_text(since)} and later do not start"
+    return f"{who}, unless both are removed"
+
+
+def is_there(config: str, name: str) -> bool:
+    """Whether there is the file or its `.bak`, whatever it holds."""
+    return any(one.problem != "missing" for one in _contents(os.path.join(config, name)))
+
+
+def _contents(path: str) -> tuple[_Content, _Content]:
+    """Of the file and of its `.bak`."""
+    file = _FILES[os.path.basename(path)]
+    return _content(path, file), _content(f"{path}.bak", file)
+
+
+def _content(path: str, file: _File) -> _Content:
+    try:
+        with reading_text(path, errors="replace") as opened:
+            text = opened.read()
+    except FileNotFoundError:
+        return _Content("missing", loaded=False)
+    except OSError as error:
+        return _Content(str(error.strerror or error), EVERY)
+    if not text:
+        return _Content("nothing", loaded=False)
+    try:
+        return _taken(text, file)
+    except FormatError as error:
+        field = None if error.field is None else str(Text.of(error.field))
+        problem = f"{error.what}, {error.got}" if field is None else str(error.got)
+        return _Content(problem, EVERY, error.expected or "JSON", field)
+
+
+def _taken(text: str, file: _File) -> _Content:
+    """A `FormatError`: no broker can take it."""
+    if not text.strip():
+        return _Content("blanks", _FASTJSON_2 if file.takes_blanks else EVERY)
+    if not text.strip("\0"):
+        return _Content("zeros", EVERY)
+    found = json_value(text)
+    if isinstance(found, dict):
+        file.read(found)
+        return _Content()
+    refused = None if found is None else _FASTJSON_2 if found == [] else EVERY
+    return _Content(in_json(found), refused, "an object")

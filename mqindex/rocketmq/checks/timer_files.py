@@ -1,0 +1,83 @@
+"""The files of the messages that a 5.x broker delivers at a given time: with another length it does not start.
+
+Each delay is in the wheel, one slot a second or less, and in the timer log. Source: RocketMQ 5.0.0 to 5.5.0
+`TimerMessageStore`, `TimerWheel`, `TimerLog`, `MappedFileQueue.doLoad`, `BrokerController.initialize`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from mqindex._words import plural
+from mqindex.report import Finding
+from mqindex.rocketmq import catalogue, layout
+from mqindex.rocketmq.checks.start_files import Entry, listed, log_file_size
+from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.settings import whole_setting
+
+__all__ = ["TIMERS_SINCE", "TimerFault", "timer_faults", "timers_are_on"]
+
+TIMERS_SINCE: Final = (5, 0, 0)
+_WHEEL_SIZE: Final = 7 * 24 * 3600 * 2 * 32  # slots of a week, twice, whatever timerPrecisionMs is
+_LOG_FILE_SIZE: Final = 100 << 20
+_SIZE: Final = "mappedFileSizeTimerLog"
+
+
+class TimerFault(NamedTuple):
+    """`unless`: the setting with which a broker would start; None: none would do."""
+
+    path: str
+    reason: str
+    unless: str | None
+    finding: Finding
+
+
+def timers_are_on(options: StoreOptions) -> bool:
+    """Whether a broker of 5.0 or later loads these files."""
+    return options.setting("timerWheelEnable", "true").strip().lower() == "true"
+
+
+def timer_faults(options: StoreOptions) -> Iterator[TimerFault]:
+    """What keeps such a broker from starting."""
+    for one in _wheels(options):
+        if one.directory:
+            finding = catalogue.TIMER_WHEEL_LENGTH.finding(one.path, expected="a file", got="a directory")
+            yield TimerFault(one.path, "a directory, not a file", None, finding)
+        elif one.size not in (0, _WHEEL_SIZE):
+            finding = catalogue.TIMER_WHEEL_LENGTH.finding(one.path, expected=_WHEEL_SIZE, got=one.size)
+            yield TimerFault(one.path, _length(one, _WHEEL_SIZE), None, finding)
+    entries = listed([os.path.join(options.root, "timerlog")])
+    known = _known_size(options, entries)
+    for at, one in enumerate(entries):
+        if one.directory or (one.size == 0 and at == len(entries) - 1):  # deleted or passed over
+            continue
+        size = known or _LOG_FILE_SIZE
+        if one.size != size:
+            finding = catalogue.TIMER_LOG_LENGTH.finding(one.path, expected=size, got=one.size)
+            unless = None if known else f"unless {_SIZE} is {one.size}"
+            yield TimerFault(one.path, _length(one, size), unless, finding)
+        elif layout.number_of(one.name) is None:
+            finding = catalogue.TIMER_LOG_STRAY.finding(one.path, expected="20 digits", got=one.name)
+            yield TimerFault(one.path, "not named by a number", None, finding)
+
+
+def _wheels(options: StoreOptions) -> list[Entry]:
+    """The one that is loaded: with timerWheelSnapshotFlush (from 5.4 on) the newest snapshot, where there is one."""
+    there = {one.name: one for one in listed([options.root]) if re.fullmatch(r"timerwheel(\.\d{1,18})?", one.name)}
+    plain = there.pop("timerwheel", None)
+    if there and options.setting("timerWheelSnapshotFlush", "false").strip().lower() == "true":
+        return [max(there.values(), key=lambda one: int(one.name.partition(".")[2]))]
+    return [] if plain is None else [plain]
+
+
+def _known_size(options: StoreOptions, entries: list[Entry]) -> int | None:
+    """The length of the timer log's files: as it is set, the default where broker.conf sets none, as two files show."""
+    said = options.setting(_SIZE, "" if options.broker_conf is None else str(_LOG_FILE_SIZE))
+    return whole_setting(_SIZE, said, least=1) if said else log_file_size(entries)
+
+
+def _length(one: Entry, size: int) -> str:
+    return f"{plural(one.size, 'byte')}, not {size}"

@@ -1,0 +1,310 @@
+"""Whether a broker starts with what is in `config/`, and with the files of its timers: as 4.9.3 and 5.5.0 did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mqindex.engines import LocalEngine
+from mqindex.report import Finding, Obstacle, Report
+from mqindex.rocketmq import repair, verify
+from mqindex.rocketmq.queue.topic_kinds import topic_kind
+from mqindex.wording.verdict import verdict
+from tests.support.golden import case
+
+ONE = LocalEngine(1)
+OLD, NEW = "4.9.3", "5.5.0"
+NAMES = ("topics.json", "consumerOffset.json", "consumerFilter.json", "delayOffset.json", "subscriptionGroup.json")
+EVERY_NAME = (*NAMES, "consumerOrderInfo.json", "topicQueueMapping.json")
+ZEROS = "\0" * 700
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    root = case("basic-493").unpack(tmp_path)
+    for name in NAMES:
+        (root / "config" / name).write_text("{}")
+    return root
+
+
+def look(root: Path, version: str | None = None, **given: object) -> Report:
+    return verify(root, engine=ONE, broker_version=version, **given)  # type: ignore[arg-type]
+
+
+def starts(root: Path, version: str | None, **given: object) -> bool | None:
+    start = look(root, version, **given).start
+    assert start is not None
+    return start.starts
+
+
+def obstacles(root: Path, version: str | None = None, **given: object) -> list[Obstacle]:
+    start = look(root, version, **given).start
+    assert start is not None
+    return list(start.obstacles)
+
+
+def put(root: Path, name: str, text: str | None, backup: str | None) -> Path:
+    path = root / "config" / name
+    for one, content in ((path, text), (path.with_name(f"{name}.bak"), backup)):
+        one.unlink(missing_ok=True)
+        if content is not None:
+            one.write_text(content)
+    return path
+
+
+def invalid(report: Report) -> list[Finding]:
+    return [one for one in report.findings if one.kind == "side-file-invalid"]
+
+
+def test_the_store_starts(store: Path) -> None:
+    assert [starts(store, version) for version in (OLD, NEW, None)] == [True, True, True]
+    assert look(store).findings == []
+
+
+# ---- the JSON files
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_zeros_in_the_file_and_its_backup_stop_every_broker(name: str, store: Path) -> None:
+    """It said that a broker starts: zeros were nothing to it. A power loss leaves such files."""
+    path = put(store, name, ZEROS, ZEROS)
+    for version in (OLD, NEW, None):
+        report = look(store, version)
+        assert [(one.path, one.brokers) for one in obstacles(store, version)] == [(str(path), "every")]
+        assert [(one.severity, one.got) for one in invalid(report)] == [("error", "zeros")]
+        assert "no broker starts" in (invalid(report)[0].hint or "")
+
+
+def test_of_an_empty_file_the_backup_is_loaded(store: Path) -> None:
+    put(store, "topics.json", "", ZEROS)
+    assert starts(store, None) is False
+    put(store, "topics.json", None, ZEROS)
+    assert starts(store, None) is False
+    put(store, "topics.json", "", "")
+    assert starts(store, None) is True
+
+
+@pytest.mark.parametrize("backup", [None, "", "{}"])
+def test_zeros_stop_no_broker_whose_backup_is_good_or_not_there(backup: str | None, store: Path) -> None:
+    put(store, "topics.json", ZEROS, backup)
+    report = look(store)
+    assert obstacles(store) == []
+    assert [one.severity for one in invalid(report)] == ["error" if not backup else "warning"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("text", ["{broken", "7", "true", '"x"', "[1]", "{}x", "abc", " \0"])
+def test_what_no_broker_can_take_stops_every_one(name: str, text: str, store: Path) -> None:
+    put(store, name, text, text)
+    assert [one.brokers for one in obstacles(store)] == ["every"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("topics.json", '{"topicConfigTable":[]}'),
+        ("topics.json", '{"topicConfigTable":null}'),
+        ("topics.json", '{"topicConfigTable":{"T":7}}'),
+        ("topics.json", '{"topicConfigTable":{"T":{"perm":"x"}}}'),
+        ("consumerOffset.json", '{"offsetTable":7}'),
+        ("consumerOffset.json", '{"offsetTable":{"T@g":[]}}'),
+        ("consumerOffset.json", '{"offsetTable":{"T@g":{0:"x"}}}'),
+        ("consumerFilter.json", '{"filterDataByTopic":[]}'),
+        ("delayOffset.json", '{"offsetTable":[]}'),
+        ("delayOffset.json", '{"offsetTable":null}'),
+        ("delayOffset.json", '{"offsetTable":{1:null}}'),
+        ("subscriptionGroup.json", '{"subscriptionGroupTable":{"g":null}}'),
+    ],
+)
+def test_json_of_another_shape_stops_every_broker(name: str, text: str, store: Path) -> None:
+    """Only what is no JSON was an obstacle."""
+    path = put(store, name, text, text)
+    assert [(one.path, one.brokers) for one in obstacles(store)] == [(str(path), "every")]
+    assert [(one.severity, one.path) for one in invalid(look(store))] == [("error", str(path))]
+    put(store, name, text, "{}")
+    assert [(one.severity, one.path) for one in invalid(look(store))] == [("warning", str(path))]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("topics.json", "null"),
+        ("consumerOffset.json", '{"offsetTable":null}'),
+        ("consumerOffset.json", '{"offsetTable":{"T@g":{0:1.5}}}'),
+        ("topics.json", '{"topicConfigTable":{"T":{"perm":null,"order":0}}}'),
+        ("topics.json", "\0{}\0\0"),
+    ],
+)
+def test_what_every_broker_takes_stops_none(name: str, text: str, store: Path) -> None:
+    put(store, name, text, ZEROS)
+    assert [starts(store, version) for version in (OLD, NEW, None)] == [True, True, True]
+
+
+@pytest.mark.parametrize(("text", "names"), [("[]", NAMES), (" \t\r\n", NAMES[:-1])])
+def test_brokers_before_5_4_take_blanks_and_an_empty_array(text: str, names: tuple[str, ...], store: Path) -> None:
+    """`[]` was said to stop 4.9.3, and blanks to stop none."""
+    for name in names:
+        path = put(store, name, text, text)
+        assert [starts(store, version) for version in (OLD, "5.3.3", NEW, None)] == [True, True, False, None]
+        assert [(one.path, one.brokers) for one in obstacles(store)] == [(str(path), "5.4 and later")]
+        assert "brokers before 5.4 take it" in (invalid(look(store))[0].hint or "")
+        put(store, name, text, "{}")
+        assert starts(store, None) is True
+        put(store, name, "{}", None)
+
+
+def test_blanks_instead_of_groups_stop_every_broker(store: Path) -> None:
+    put(store, "subscriptionGroup.json", "\n", "\n")
+    assert [one.brokers for one in obstacles(store)] == ["every"]
+
+
+@pytest.mark.parametrize("name", ["consumerOrderInfo.json", "topicQueueMapping.json", "timermetrics"])
+def test_what_came_with_5_0_stops_no_older_broker(name: str, store: Path) -> None:
+    put(store, name, ZEROS, ZEROS)
+    assert [starts(store, version) for version in (OLD, "5.0.0", None)] == [True, False, None]
+    assert [one.brokers for one in obstacles(store)] == ["5.0 and later"]
+
+
+def test_repair_leaves_them_as_errors(store: Path) -> None:
+    put(store, "topics.json", ZEROS, ZEROS)
+    (store / "timerwheel").write_bytes(bytes(1000))
+    left = repair(store, engine=ONE, broker_version=NEW)
+    assert {one.kind for one in left.findings if one.severity == "error"} >= {"side-file-invalid", "timer-wheel-length"}
+
+
+# ---- files that are missing beside others
+
+
+def missing(report: Report) -> list[tuple[str, str, object]]:
+    return [
+        (one.severity, Path(one.path or "").name, one.expected)
+        for one in report.findings
+        if one.kind == "side-file-missing"
+    ]
+
+
+def test_topics_that_their_broker_does_not_know(store: Path) -> None:
+    """Every pull ended in CODE: 17, and the store was clean."""
+    names = {path.name for path in (store / "consumequeue").iterdir()}
+    topics = sum(topic_kind(name) == "messages" for name in names)
+    assert 0 < topics < len(names)
+    put(store, "topics.json", None, None)
+    report = look(store)
+    assert missing(report) == [("warning", "topics.json", f"{topics} topics")]
+    assert (report.ok, "CODE 17" in (report.findings[0].hint or "")) == (True, True)
+    put(store, "topics.json", None, "{}")
+    assert missing(look(store)) == []
+
+
+def test_offsets_that_are_lost(store: Path, tmp_path: Path) -> None:
+    put(store, "consumerOffset.json", None, None)
+    assert missing(look(store)) == [("warning", "consumerOffset.json", "offsets of groups")]
+    put(store, "lmqConsumerOffset.json", "{}", None)
+    assert missing(look(store)) == []
+    root = case("tx-delay-lmq-493").unpack(tmp_path / "delayed")
+    for name in NAMES[:2]:
+        put(root, name, "{}", None)
+    assert missing(look(root)) == []
+    put(root, "delayOffset.json", None, None)
+    assert [name for _, name, _ in missing(look(root))] == ["delayOffset.json"]
+
+
+def test_a_store_without_its_configuration_is_clean(store: Path) -> None:
+    for name in NAMES:
+        if name != "delayOffset.json":
+            put(store, name, None, None)
+    assert look(store).findings == []
+    (store / "config" / "delayOffset.json").unlink()
+    (store / "config").rmdir()
+    assert look(store).findings == []
+
+
+def test_topics_in_rocksdb_are_in_no_file(store: Path) -> None:
+    put(store, "topics.json", None, None)
+    assert missing(look(store, config={"configManagerVersion": "v2"})) == []
+
+
+# ---- timers
+
+WHEEL = 38_707_200
+LOG_FILE = 104_857_600
+
+
+def sparse(path: Path, size: int) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    with path.open("wb") as file:
+        file.truncate(size)
+    return path
+
+
+@pytest.mark.parametrize("size", [1000, 19_000_000, WHEEL + 1])
+def test_a_wheel_of_another_length_stops_5_x(size: int, store: Path) -> None:
+    """The store was clean, and a broker said to start."""
+    path = sparse(store / "timerwheel", size)
+    assert [starts(store, version) for version in (OLD, "5.0.0", NEW, None)] == [True, False, False, None]
+    assert [(one.path, one.brokers) for one in obstacles(store)] == [(str(path), "5.0 and later")]
+    wrong = [(one.kind, one.path, one.expected, one.got) for one in look(store, NEW).findings]
+    assert wrong == [("timer-wheel-length", str(path), WHEEL, size)]
+    assert look(store, OLD).findings == look(store, NEW, config={"timerWheelEnable": "false"}).findings == []
+
+
+@pytest.mark.parametrize("size", [0, WHEEL])
+def test_a_wheel_that_is_new_or_whole_is_well(size: int, store: Path) -> None:
+    sparse(store / "timerwheel", size)
+    assert (starts(store, NEW), look(store, NEW).findings) == (True, [])
+
+
+def test_a_wheel_that_is_a_directory_stops_5_x(store: Path) -> None:
+    (store / "timerwheel").mkdir()
+    assert [one.reason for one in obstacles(store, NEW)] == ["a directory, not a file"]
+
+
+def test_with_snapshots_the_newest_is_the_wheel(store: Path) -> None:
+    sparse(store / "timerwheel", 1000)
+    sparse(store / "timerwheel.52", WHEEL)
+    sparse(store / "timerwheel.104", WHEEL)
+    assert (starts(store, NEW), starts(store, NEW, config={"timerWheelSnapshotFlush": "true"})) == (False, True)
+    sparse(store / "timerwheel.104", 7)
+    (one,) = obstacles(store, NEW, config={"timerWheelSnapshotFlush": "true"})
+    assert one.path == str(store / "timerwheel.104")
+
+
+def test_a_file_of_the_timer_log_of_another_length_stops_5_x(store: Path, tmp_path: Path) -> None:
+    path = sparse(store / "timerlog" / f"{0:020d}", 1000)
+    conf = tmp_path / "broker.conf"
+    conf.write_text("brokerName=broker-a\n")
+    assert [starts(store, version, config=conf) for version in (OLD, NEW, None)] == [True, False, None]
+    wrong = [(one.severity, one.path, one.expected, one.got) for one in look(store, NEW, config=conf).findings]
+    assert wrong == [("error", str(path), LOG_FILE, 1000)]
+    assert [starts(store, NEW, config={"mappedFileSizeTimerLog": size}) for size in (1000, 2000)] == [True, False]
+
+
+def test_the_length_of_one_file_of_the_timer_log_is_not_guessed(store: Path) -> None:
+    path = sparse(store / "timerlog" / f"{0:020d}", 1000)
+    report = look(store, NEW)
+    assert (starts(store, NEW), report.ok) == (None, False)
+    assert obstacles(store, NEW) == [
+        Obstacle(str(path), f"1000 bytes, not {LOG_FILE}", "unless mappedFileSizeTimerLog is 1000")
+    ]
+    assert [(one.severity, one.kind) for one in report.findings] == [("error", "timer-log-length")]
+    assert report.start is not None
+    said = dict(verdict(report.start, str(store)))["would a broker start"]
+    assert said.startswith("not known: timerlog/")
+    sparse(path, LOG_FILE)
+    assert (starts(store, NEW), look(store, NEW).findings) == (True, [])
+
+
+def test_two_files_of_the_timer_log_show_their_length(store: Path) -> None:
+    log = store / "timerlog"
+    sparse(log / f"{0:020d}", 2000)
+    last = sparse(log / f"{2000:020d}", 2000)
+    sparse(log / f"{4000:020d}", 0)  # a broker deletes it
+    assert (starts(store, NEW), look(store, NEW).findings) == (True, [])
+    sparse(last, 1999)
+    assert [(one.path, one.reason) for one in obstacles(store, NEW)] == [(str(last), "1999 bytes, not 2000")]
+
+
+def test_a_stray_file_in_the_timer_log_stops_5_x(store: Path) -> None:
+    sparse(store / "timerlog" / "copy", LOG_FILE)
+    assert [one.reason for one in obstacles(store, NEW)] == ["not named by a number"]
