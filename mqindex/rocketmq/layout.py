@@ -407,15 +407,26 @@ def given_geometry(hash_slot_num: int | None, index_num: int | None) -> tuple[in
     >>> given_geometry(5, 0)
     Traceback (most recent call last):
     mqindex.errors.GeometryError: index_num: expected a whole number from 1 to 2147483647, got 0
+    >>> given_geometry(5, 1)
+    Traceback (most recent call last):
+    mqindex.errors.GeometryError: a file of this geometry holds no entry: expected index_num 2 or more, got 1
     """
     slots = None if hash_slot_num is None else _positive("hash_slot_num", hash_slot_num)
-    entries = None if index_num is None else _positive("index_num", index_num)
+    entries = None if index_num is None else _capacity(index_num)
     return slots, entries
 
 
 def whole_geometry(hash_slot_num: int, index_num: int) -> tuple[int, int]:
     """The same where both must be given."""
-    return _positive("hash_slot_num", hash_slot_num), _positive("index_num", index_num)
+    return _positive("hash_slot_num", hash_slot_num), _capacity(index_num)
+
+
+def _capacity(index_num: int) -> int:
+    """Entry 0 is never used: a broker with maxIndexNum 1 creates files without end for its first key."""
+    number = _positive("index_num", index_num)
+    if number < 2:
+        raise GeometryError("a file of this geometry holds no entry", expected="index_num 2 or more", got=number)
+    return number
 
 
 def _positive(name: str, number: int) -> int:

@@ -162,12 +162,14 @@ def store_options(
     if commitlog is not None:
         log = _absolute(directories_of("commitlog", commitlog))
     short = dict(zip(_GEOMETRY, layout.given_geometry(hash_slot_num, index_num), strict=True))
+    said |= {name: number for name, number in short.items() if number is not None}
+    layout.given_geometry(*(said[name] for name in _GEOMETRY))
     given = {**short, **dict.fromkeys(_BY_CONFIG)}
     return StoreOptions(
         root=root,
         commitlog=log or (os.path.join(root, "commitlog"),),
         broker_version=broker_version,
-        **said | {name: number for name, number in short.items() if number is not None},
+        **said,
         settings=tuple((str(name), _text(value)) for name, value in settings.items()),
         sources=tuple((name, source) for name, value in given.items() if value is None),
         broker_conf=broker_conf,

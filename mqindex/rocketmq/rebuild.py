@@ -36,7 +36,6 @@ from mqindex.rocketmq.pipeline.survey import (
     Survey,
     estimated_entries,
     index_switched_off,
-    require_capacity,
     require_log,
     start_report,
     survey,
@@ -218,7 +217,6 @@ def _begin(order: _Order) -> tuple[Survey, str]:
 def _look(order: _Order) -> tuple[Survey, int]:
     found = survey(order.options)
     require_log(found)
-    require_capacity(found)
     return found, needed_space(found, order.parts)
 
 

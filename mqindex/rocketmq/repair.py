@@ -30,7 +30,6 @@ from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
 from mqindex.rocketmq.pipeline.parts import check_parts
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
 from mqindex.rocketmq.pipeline.survey import (
-    require_capacity,
     require_directories,
     require_log,
     require_read,
@@ -109,7 +108,6 @@ def repair(
     require_log(found)
     require_read(found)
     require_directories(found)
-    require_capacity(found)
     report = start_report(RepairReport(options.root, dry_run=dry_run), found)
     if dry_run:
         seen = diagnose_store(engine, found, deep=deep, split_size=SPLIT_SIZE)  # as verify: a broker may be writing

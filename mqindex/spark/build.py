@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from mqindex import rocketmq
 from mqindex.columns.keys import key_batch
 from mqindex.engines.tasks import run_one, scratch_in
-from mqindex.errors import GeometryError
 from mqindex.files import disk, output_place, staging
 from mqindex.files.publication import Publication, publish
 from mqindex.report import RebuildReport, RepairReport, Report, Value
@@ -114,8 +113,7 @@ def build_index(
     2
     """
     started = time.perf_counter()
-    if hash_slot_num < 1 or index_num < 2:
-        raise GeometryError("no such geometry", expected="(1 or more, 2 or more)", got=(hash_slot_num, index_num))
+    hash_slot_num, index_num = layout.whole_geometry(hash_slot_num, index_num)
     engine, place = SparkEngine(df.sparkSession), os.path.abspath(local_path(out))
     entries = _entry_columns(df)
     engine.require_seen([os.path.dirname(place)])

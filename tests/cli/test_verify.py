@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -199,3 +200,25 @@ def test_of_very_many_actions_the_first_are_told(capsys: pytest.CaptureFixture[s
 
 def test_a_clean_report_has_no_empty_line(shell: Shell, basic: Store) -> None:
     assert "" not in shell("verify", basic.root).lines
+
+
+def test_a_geometry_of_no_entry_is_refused_by_every_command(
+    shell: Shell, basic: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`verify` and `report` never ended; in others every file was of this geometry, and no key was found."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broker.conf").write_text("brokerName=a\nmaxIndexNum=1\n")
+    index, key = basic.root / "index", basic.case.truth["messages"][0]["keys"]
+    before = basic.contents()
+    for command in (
+        ["verify", basic.root], ["verify", index], ["report", basic.root, "--json"], ["info", basic.root],
+        ["info", index], ["dump", basic.index_files[0]], ["query", basic.root, "--topic", "AaTopic", key],
+        ["repair", basic.root], ["rebuild", basic.root, "--out", "out"], ["follow", basic.root, "--out", "out"],
+    ):  # fmt: skip
+        for option in (["--index-num", "1"], ["--broker-conf", "broker.conf"]):
+            done = shell(*command, *option)
+            assert (done.status, done.out) == (2, "")
+            assert done.err == "mqindex: a file of this geometry holds no entry: expected index_num 2 or more, got 1\n"
+    assert shell("optimize", basic.root, "--out", "out", "--index-num", "1").status == 2
+    assert basic.contents() == before
+    assert not (tmp_path / "out").exists()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqindex.errors import ClosedFileError, GeometryError, ReadOnlyFileError
+from mqindex.errors import ClosedFileError, ReadOnlyFileError
 from mqindex.rocketmq import IndexService
 from tests.reference.index_service import IndexService as Twin
 
@@ -100,11 +100,6 @@ def test_what_cannot_be_is_refused(tmp_path):
     with pytest.raises(ClosedFileError):
         service.query_offset("T", "a")
     service.close()
-    with (
-        IndexService.open(tmp_path, hash_slot_num=3, index_num=1, writable=True) as service,
-        pytest.raises(GeometryError, match="holds no entry"),
-    ):
-        service.build_index("T", ["a"], [0], [0])
     with (
         IndexService.open(tmp_path, hash_slot_num=3, index_num=4, writable=True) as service,
         pytest.raises(ValueError, match="expected one length"),

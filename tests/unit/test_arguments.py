@@ -12,7 +12,7 @@ import pytest
 
 from mqindex import kafka, rocketmq
 from mqindex.engines import LocalEngine
-from mqindex.errors import CorruptIndexError
+from mqindex.errors import CorruptIndexError, GeometryError
 from mqindex.kafka.partition.producer_state import read_producers
 from mqindex.rocketmq import IndexFile, IndexService, MessageStore, NewMessage
 from tests.support.golden import case
@@ -324,6 +324,7 @@ def geometry_calls(root: Path, out: Path) -> dict[str, Callable[..., Any]]:
         "IndexService.open, new": lambda **given: IndexService.open(out, **given, writable=True),
         "MessageStore.open": lambda **given: MessageStore.open(root, **given),
         "verify": lambda **given: rocketmq.verify(root, **given),
+        "report": lambda **given: rocketmq.report(root, **given),
         "repair": lambda **given: rocketmq.repair(root, **given, dry_run=True),
         "rebuild": lambda **given: rocketmq.rebuild(root, out, **given),
         "optimize": lambda **given: rocketmq.optimize(root, out, **given),
@@ -345,6 +346,36 @@ def test_a_wrong_geometry_is_named_in_every_call(name: str, value: Any, tmp_path
             said[call] = str(told.value)
     assert said == dict.fromkeys(said, f"{name}: expected a whole number from 1 to 2147483647, got {value!r}")
     assert not out.exists()
+
+
+def test_a_geometry_that_takes_no_entry_is_refused_in_every_call(tmp_path: Path) -> None:
+    """`verify` and `report` never ended; in others it fitted every file by its length, and good ones were condemned."""
+    root, out, conf = case("basic-493").unpack(tmp_path), tmp_path / "out", tmp_path / "broker.conf"
+    conf.write_text("brokerName=a\nmaxIndexNum=1\n")
+    calls = geometry_calls(root, out)
+    del calls["hash_slots"]
+    given: list[dict[str, Any]] = [{"hash_slot_num": 5, "index_num": 1}]
+    said = {}
+    for call, function in calls.items():
+        takes_config = call in ("verify", "repair", "rebuild", "report", "MessageStore.open")
+        for options in [*given, *([{"config": {"maxIndexNum": 1}}, {"config": conf}] if takes_config else [])]:
+            with pytest.raises(GeometryError) as told:
+                function(**options)
+            said[call, str(options)] = str(told.value)
+    sentence = "a file of this geometry holds no entry: expected index_num 2 or more, got 1"
+    assert said == dict.fromkeys(said, sentence)
+    assert len(said) == len(calls) + 10
+    assert not out.exists()
+
+
+def test_half_a_geometry_that_leaves_no_entry_is_refuted(tmp_path: Path) -> None:
+    root = case("basic-493").unpack(tmp_path)
+    slots = (min((root / "index").iterdir()).stat().st_size - 60) // 4  # the length has room for one place more
+    for call in (rocketmq.verify, rocketmq.repair, rocketmq.report):
+        with pytest.raises(GeometryError, match=f"another geometry than was given.* got hash_slot_num {slots}, "):
+            call(root, hash_slot_num=slots)
+    with pytest.raises(GeometryError):
+        IndexService.open(root / "index", hash_slot_num=slots)
 
 
 def test_a_geometry_that_is_not_given_is_none_only_where_one_is_inferred(tmp_path: Path) -> None:

@@ -93,14 +93,16 @@ def infer(paths: Sequence[str | os.PathLike[str]], *, thorough: bool = False) ->
 def resolve(hash_slot_num: int | None, index_num: int | None, size: int) -> Geometry | None:
     """The geometry that is given, whole or by one half and the file's length; None: neither half is given.
 
-    >>> resolve(5, None, 220), resolve(None, 8, 220), resolve(None, None, 220)
-    ((5, 8), (5, 8), None)
+    Where the length leaves no room, the other half is the least there is, which the length does not fit.
+
+    >>> resolve(5, None, 220), resolve(None, 8, 220), resolve(None, None, 220), resolve(40, None, 220)
+    ((5, 8), (5, 8), None, (40, 2))
     """
     if hash_slot_num is None and index_num is None:
         return None
     slots, entries = hash_slot_num, index_num
     if entries is None:
-        entries = max((size - INDEX_HEADER_SIZE - INDEX_SLOT_SIZE * (slots or 0)) // INDEX_ENTRY_SIZE, 1)
+        entries = max((size - INDEX_HEADER_SIZE - INDEX_SLOT_SIZE * (slots or 0)) // INDEX_ENTRY_SIZE, 2)
     if slots is None:
         slots = max((size - INDEX_HEADER_SIZE - INDEX_ENTRY_SIZE * entries) // INDEX_SLOT_SIZE, 1)
     return slots, entries

@@ -18,7 +18,7 @@ from mqindex.columns.hits import Hits
 from mqindex.columns.keys import index_key, key_batch
 from mqindex.columns.limits import whole_count
 from mqindex.columns.numbers import int64s, times
-from mqindex.errors import GeometryError, ReadOnlyFileError, path_of
+from mqindex.errors import ReadOnlyFileError, path_of
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.urls import is_url, refuse_writing
@@ -272,8 +272,6 @@ class IndexService(Closable):
         if not self.writable:
             raise ReadOnlyFileError("the index service is read-only", path=self.directory, hint="open it writable")
         self._owner.require()
-        if self.index_num < 2:
-            raise GeometryError("a file of this geometry holds no entry", expected="index_num 2 or more", got=1)
 
     def _current(self) -> IndexFile:
         """The last file, or a new one after it when there is none or it is full."""

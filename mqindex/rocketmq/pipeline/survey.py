@@ -30,7 +30,6 @@ __all__ = [
     "Survey",
     "estimated_entries",
     "index_switched_off",
-    "require_capacity",
     "require_directories",
     "require_log",
     "require_read",
@@ -128,7 +127,7 @@ def survey_in_place(options: StoreOptions) -> Survey:
 
     def look() -> Survey:
         found = _survey(options)
-        if found.geometry_known and not found.geometry.source.startswith(_INFERRED):
+        if not found.geometry.source.startswith(_INFERRED):
             geometry.require(found.index_files, found.geometry.value, found.geometry.source)
         return found
 
@@ -155,12 +154,6 @@ def require_directories(found: Survey) -> None:
     for one in found.findings:
         if one.kind == catalogue.NOT_A_DIRECTORY.name:
             raise FileStateError("not a directory", path=one.path, expected=one.expected, got=one.got, hint=one.hint)
-
-
-def require_capacity(found: Survey) -> None:
-    """Raise for an index_num of 1: such a file takes no entry, and the broker would create files without end."""
-    if found.geometry.value[1] < 2:
-        raise GeometryError("a file of this geometry holds no entry", expected="index_num 2 or more", got=1)
 
 
 AnyReport = TypeVar("AnyReport", bound=Report)
@@ -271,9 +264,9 @@ def _geometry(options: StoreOptions, index_files: list[str]) -> tuple[Value, boo
     sizes = [store.file_size(path) for path in index_files]
     default = options.default("geometry")
     if options.hash_slot_num is not None or options.index_num is not None:
-        pair = _half(options, max(sizes, default=0))
-        rest = "from the length" if max(sizes, default=0) else "the broker's default"
-        return Value(pair, f"given in part, the rest {rest}"), bool(sizes) or default is not None
+        pair, fits = _half(options, max(sizes, default=0))
+        rest = "from the length" if fits else "the broker's default"
+        return Value(pair, f"given in part, the rest {rest}"), fits or default is not None
     if max(sizes, default=0) >= layout.index_file_size(1, 1):
         try:
             return Value(geometry.infer(index_files, thorough=True), f"{_INFERRED} from the index files"), True
@@ -284,11 +277,12 @@ def _geometry(options: StoreOptions, index_files: list[str]) -> tuple[Value, boo
     return default or unknown, default is not None
 
 
-def _half(options: StoreOptions, size: int) -> geometry.Geometry:
-    if size:
-        pair = geometry.resolve(options.hash_slot_num, options.index_num, size)
-    else:
-        pair = options.hash_slot_num or layout.HASH_SLOT_NUM, options.index_num or layout.INDEX_NUM
-    assert pair is not None
+def _half(options: StoreOptions, size: int) -> tuple[geometry.Geometry, bool]:
+    """The half that is given, and the other from the length of the files, if one fits it; else the default one."""
+    slots, entries = options.hash_slot_num, options.index_num
+    pair = geometry.resolve(slots, entries, size)
+    if pair is not None and layout.index_file_size(*pair) == size:
+        return pair, True
+    pair = slots or layout.HASH_SLOT_NUM, entries or layout.INDEX_NUM
     layout.index_file_size(*pair)
-    return pair
+    return pair, False

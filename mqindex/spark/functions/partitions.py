@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from mqindex.errors import OutputExistsError
 from mqindex.files import disk, staging
-from mqindex.rocketmq import IndexService
+from mqindex.rocketmq import IndexService, layout
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.spark.functions.rocketmq import Lookup
 from mqindex.spark.options import local_path
@@ -78,6 +78,7 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
 
     Raises
     ------
+    GeometryError : no such geometry
     OutputExistsError : when it runs, a `part-<n>` is there and holds something else
     ValueError : a column is missing, in a batch or in a row; a null
     TypeError : a column, or a row's value, is of another type
@@ -95,6 +96,7 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
     >>> entries.mapInArrow(build, "path string, entries bigint").select("entries").collect()
     [Row(entries=2)]
     """
+    slots, entries = layout.whole_geometry(hash_slot_num, index_num)
     where = os.path.abspath(local_path(out, "out"))
 
     def build(elements: Iterator[Any]) -> Iterator[Any]:
@@ -103,10 +105,10 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
         columnar, batches = as_batches(elements, ENTRY_COLUMNS, OF_KEYS)
         context = TaskContext.get()
         target = os.path.join(where, f"part-{0 if context is None else context.partitionId()}")
-        entries = _build(batches, where, target, hash_slot_num, index_num)
-        if entries:
+        built = _build(batches, where, target, slots, entries)
+        if built:
             paths = [os.path.join(target, "index", name) for name in sorted(os.listdir(os.path.join(target, "index")))]
-            yield from _as_given(columnar, {"path": pa.array(paths), "entries": pa.array(entries, pa.int64())})
+            yield from _as_given(columnar, {"path": pa.array(paths), "entries": pa.array(built, pa.int64())})
 
     return build
 

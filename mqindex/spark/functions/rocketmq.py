@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from mqindex import rocketmq
 from mqindex.columns.limits import whole_number_from
+from mqindex.rocketmq import layout
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.store import index_paths
@@ -148,7 +149,8 @@ class Lookup:
         hash_slot_num: int | None = None,
         index_num: int | None = None,
     ) -> None:
-        self.index_dir, self.geometry = local_path(index_dir, "index_dir"), (hash_slot_num, index_num)
+        self.index_dir = local_path(index_dir, "index_dir")
+        self.geometry = layout.given_geometry(hash_slot_num, index_num)
         self.topic = topic
         self.limits = {"max_num": max_num, "begin": begin, "end": end}
 
