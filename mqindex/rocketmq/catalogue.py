@@ -202,6 +202,10 @@ QUEUE_FILE_SIZE_UNKNOWN = Kind("queue-file-size-unknown", "warning",
     "Queues are to be written, and nothing shows the length of their files.",
     _GIVE)
 
+DELAY_LEVEL_UNKNOWN = Kind("delay-level-unknown", "warning",
+    "Units of delayed messages are to be written, and nothing shows when these are to be delivered.",
+    _GIVE)
+
 # ---- the consume queues
 
 QUEUE_MISSING = Kind("queue-missing", "error",

@@ -179,8 +179,8 @@ def _unknown(engine: Engine, found: Survey, extracted: Extracted, wanted: frozen
     """The settings that were assumed, as nothing showed them; `out` is not the store, so this is no error."""
     index = "index" in wanted and extracted.messages > 0
     tags = index and not found.version.known and tags_matter(engine, found, [_whole(found)])
-    units = "consumequeue" in wanted and any(run.units for run in extracted.units)
-    return unknown_settings(found, index=index, tags=tags, queues=units)
+    queues = {name for run in extracted.units for name in run.names()} if "consumequeue" in wanted else set()
+    return unknown_settings(found, index=index, tags=tags, queues=queues)
 
 
 def _index_files(found: Survey, extracted: Extracted, scratch: str) -> list[Part]:

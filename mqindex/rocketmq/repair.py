@@ -86,8 +86,8 @@ def repair(
         New index files would need a geometry that was not given and that nothing shows; or the files refute the given
         one.
     FileStateError
-        The same for the broker's version or the length of queue files; or the commit log is missing, or what is in the
-        place of the index or the queues is no directory.
+        The same for the broker's version, the length of queue files or delay levels; or the commit log is missing, or
+        what is in the place of the index or the queues is no directory.
 
     Notes
     -----

@@ -14,6 +14,7 @@ __all__ = ["asked_options", "beyond_repair", "counts", "settings", "work_done"]
 _ASKED = {
     "geometry-unknown": ("--broker-conf", "FILE"),
     "queue-file-size-unknown": ("--broker-conf", "FILE"),
+    "delay-level-unknown": ("--broker-conf", "FILE"),
     "broker-version-unknown": ("--broker-version", "V"),
 }
 

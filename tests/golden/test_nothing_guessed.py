@@ -119,6 +119,20 @@ def test_one_queue_that_survives_tells_the_length_of_all(golden_store: GoldenSto
     assert queue_contents(root) == expected
 
 
+def test_lost_extension_files_are_not_written_in_a_guessed_length(golden_store: GoldenStore, tmp_path: Path) -> None:
+    """Only a configuration that is a part says that there are such files, and not how long they are."""
+    chosen, root = golden_store("ipv6-batch-ext-493")
+    expected = contents(root / "consumequeue_ext")
+    shutil.rmtree(root / "consumequeue_ext")
+    part = {"enableConsumeQueueExt": True}
+    refused(root, FileStateError, "--broker-conf FILE, with mappedFileSizeConsumeQueueExt=50331648", config=part)
+    assert "queue-file-size-unknown" in kinds(verify(root, engine=ONE, config=part), "warning")
+    size = chosen.truth["config"]["mappedFileSizeConsumeQueueExt"]
+    report = repair(root, engine=ONE, config={**part, "mappedFileSizeConsumeQueueExt": size})
+    assert report.ok
+    assert contents(root / "consumequeue_ext") == expected
+
+
 @pytest.mark.parametrize("length", [0, 101])
 def test_queue_file_of_no_length_is_no_reason_for_the_default(golden_store: GoldenStore, length: int) -> None:
     _, root = golden_store("basic-493")

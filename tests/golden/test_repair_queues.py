@@ -14,6 +14,7 @@ from mqindex.engines import LocalEngine
 from mqindex.files.backup_record import RECORD
 from mqindex.report import RepairReport
 from mqindex.rocketmq import repair, verify
+from mqindex.rocketmq.queue.queue_rules import MESSAGE_DELAY_LEVEL
 from tests.reference.consume_queue import BLANK
 from tests.support.golden import STORE_CASES, StoreCase, case
 from tests.support.tree import contents, identities, queue_contents, queue_paths, scraps
@@ -24,7 +25,8 @@ QUEUES = ["consumequeue"]
 
 
 def mended(chosen: StoreCase, root: Path, **options: Any) -> RepairReport:
-    options = {"config": chosen.truth["config"], "broker_version": chosen.version, "engine": LocalEngine(2), **options}
+    config = {"messageDelayLevel": MESSAGE_DELAY_LEVEL, **chosen.truth["config"]}
+    options = {"config": config, "broker_version": chosen.version, "engine": LocalEngine(2), **options}
     return repair(root, **options)
 
 

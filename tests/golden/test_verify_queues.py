@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from mqindex.rocketmq import verify
 from mqindex.rocketmq.checks.queue_diagnosis import diagnose_queues
 from mqindex.rocketmq.options import store_options
 from mqindex.rocketmq.pipeline.survey import survey
+from mqindex.rocketmq.queue.queue_rules import MESSAGE_DELAY_LEVEL
 from tests.support.golden import STORE_CASES, StoreCase
 
 GoldenStore = Callable[[str], tuple[StoreCase, Path]]
@@ -31,9 +32,9 @@ def found(report: Report, kind: str) -> list[Finding]:
     return [finding for finding in report.findings if finding.kind == kind]
 
 
-def only(root: Path, severity: str, kind: str) -> Finding:
+def only(root: Path, severity: str, kind: str, config: Mapping[str, str] | None = None) -> Finding:
     """The one finding of a store; verify says so quickly and deeply."""
-    quick, deep = verify(root), verify(root, deep=True)
+    quick, deep = verify(root, config=config), verify(root, config=config, deep=True)
     assert quick.findings == deep.findings
     assert [(finding.severity, finding.kind) for finding in deep.findings] == [(severity, kind)], deep.findings
     assert deep.ok == (severity != "error")
@@ -219,11 +220,11 @@ def test_bad_body_in_an_earlier_file_is_found_by_a_deep_look_alone(golden_store:
 def test_tag_hash_in_place_of_a_deliver_time_is_a_warning(golden_store: GoldenStore) -> None:
     """What recovery of 4.9.2 to 4.9.8 writes, because it runs before the delay levels are known."""
     _, root = golden_store("tx-delay-lmq-493")
-    path = queue(root, "SCHEDULE_TOPIC_XXXX", 1)
+    path, known = queue(root, "SCHEDULE_TOPIC_XXXX", 1), {"messageDelayLevel": MESSAGE_DELAY_LEVEL}
     change(path, 12, struct.pack(">q", -1685804066))
-    assert "4.9.2 to 4.9.8" in str(only(root, "warning", "no-deliver-time"))
+    assert "4.9.2 to 4.9.8" in str(only(root, "warning", "no-deliver-time", config=known))
     change(path, 12, struct.pack(">q", 1_600_000_000_000))
-    assert only(root, "error", "wrong-unit").field == "tags_code of unit 0"
+    assert only(root, "error", "wrong-unit", config=known).field == "tags_code of unit 0"
 
 
 def test_extension_unit_that_disagrees_is_found(golden_store: GoldenStore) -> None:
@@ -232,7 +233,7 @@ def test_extension_unit_that_disagrees_is_found(golden_store: GoldenStore) -> No
     change(path, 3, b"\x12\x34")
     assert "1 unit whose" in str(only(root, "error", "wrong-ext-unit"))
     shutil.rmtree(root / "consumequeue_ext")
-    report = verify(root, config={"enableConsumeQueueExt": True})
+    report = verify(root, config={"enableConsumeQueueExt": True, "mappedFileSizeConsumeQueueExt": 1000})
     assert {finding.kind for finding in report.findings} == {"wrong-ext-unit"}
 
 

@@ -6,7 +6,8 @@ and warns. A setting is required only where a result depends on it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from mqindex._native.commit_log import find_frame
@@ -17,11 +18,14 @@ from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
 from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis
-from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM, QUEUE_FILE_SIZE
+from mqindex.rocketmq.checks.unit_check import joined
+from mqindex.rocketmq.layout import EXT_FILE_SIZE, HASH_SLOT_NUM, INDEX_NUM, QUEUE_FILE_SIZE
 from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, FileWalk, drained
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, Stretch, cut
 from mqindex.rocketmq.pipeline.stages import Split
 from mqindex.rocketmq.pipeline.survey import Survey
+from mqindex.rocketmq.queue.queue_names import QueueName
+from mqindex.rocketmq.queue.queue_rules import MESSAGE_DELAY_LEVEL, SCHEDULE_TOPIC
 
 __all__ = ["Unknown", "refuse", "tags_matter", "unknown_settings", "wanted_settings"]
 
@@ -43,8 +47,8 @@ class Unknown:
         return self.kind.finding(self.path, expected=self.what, got=self.taken, option=self.option)
 
 
-def unknown_settings(found: Survey, *, index: bool, tags: bool, queues: bool) -> list[Unknown]:
-    """The unknown settings of what is to be written: index files, entries that TAGS may give, files of queues."""
+def unknown_settings(found: Survey, *, index: bool, tags: bool, queues: Collection[QueueName]) -> list[Unknown]:
+    """The unknown settings of what is to be written: index files, entries that TAGS may give, units of these queues."""
     options = found.options
     unknown = []
     if index and not found.geometry_known:
@@ -68,18 +72,53 @@ def unknown_settings(found: Survey, *, index: bool, tags: bool, queues: bool) ->
                 "--broker-version V, the one that runs on this store",
             )
         )
-    if queues and not found.queues.size_known:
+    return unknown + _of_queues(found, queues)
+
+
+def _of_queues(found: Survey, queues: Collection[QueueName]) -> list[Unknown]:
+    options, known = found.options, found.queues
+    unknown = []
+    if queues and not known.size_known:
         unknown.append(
             Unknown(
                 catalogue.QUEUE_FILE_SIZE_UNKNOWN,
                 "the length of the queues' files",
                 options.consume_queue,
                 "the broker's default",
-                f"--broker-conf FILE, with mappedFileSizeConsumeQueue={QUEUE_FILE_SIZE} in it if the broker runs with "
-                "its defaults",
+                _configured("mappedFileSizeConsumeQueue", QUEUE_FILE_SIZE),
+            )
+        )
+    if queues and not known.ext_size_known:
+        unknown.append(
+            Unknown(
+                catalogue.QUEUE_FILE_SIZE_UNKNOWN,
+                "the length of the queues' extension files",
+                options.consume_queue_ext_directory,
+                "the broker's default",
+                _configured("mappedFileSizeConsumeQueueExt", EXT_FILE_SIZE),
+            )
+        )
+    levels = {queue_id + 1 for topic, queue_id in queues if topic == SCHEDULE_TOPIC}
+    if known.known_levels is not None and levels - known.known_levels:
+        unknown.append(
+            Unknown(
+                catalogue.DELAY_LEVEL_UNKNOWN,
+                f"the delay of delay level {_listed(levels - known.known_levels)}",
+                os.path.join(options.consume_queue, SCHEDULE_TOPIC),
+                "the broker's default",
+                _configured("messageDelayLevel", MESSAGE_DELAY_LEVEL),
             )
         )
     return unknown
+
+
+def _configured(name: str, default: object) -> str:
+    return f"--broker-conf FILE, with {name}={default} in it if the broker runs with its defaults"
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    ranges = joined([(number, number + 1) for number in numbers])
+    return ", ".join(str(start) if stop - start == 1 else f"{start} to {stop - 1}" for start, stop in ranges)
 
 
 def wanted_settings(engine: Engine, index: Diagnosis | None, queues: QueueDiagnosis | None) -> list[Unknown]:
@@ -89,8 +128,8 @@ def wanted_settings(engine: Engine, index: Diagnosis | None, queues: QueueDiagno
     gaps = [filled for filled in index.gaps if filled.extracted.messages] if index is not None else []
     writes = any(filled.entries for filled in gaps)
     tags = not found.version.known and tags_matter(engine, found, [filled.gap.stretch for filled in gaps])
-    units = queues is not None and bool(queues.missing or queues.bad)
-    return unknown_settings(found, index=writes or tags, tags=tags, queues=units)
+    written = (*queues.missing, *queues.bad) if queues is not None else ()
+    return unknown_settings(found, index=writes or tags, tags=tags, queues=written)
 
 
 def refuse(unknown: Sequence[Unknown]) -> None:

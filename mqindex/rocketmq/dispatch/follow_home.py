@@ -18,7 +18,7 @@ from mqindex.rocketmq.checks.unknown import unknown_settings
 from mqindex.rocketmq.log.dledger import refuse_dledger
 from mqindex.rocketmq.options import StoreOptions, store_options, tags_indexed
 from mqindex.rocketmq.pipeline.survey import survey
-from mqindex.rocketmq.queue.queue_rules import QueueRules, queue_rules
+from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC, QueueRules, queue_rules
 
 __all__ = ["FollowHome", "settle"]
 
@@ -101,9 +101,10 @@ def settle(options: StoreOptions, out: str, *, say: Callable[[str], None]) -> Fo
         return home
     _require_new(out)
     found = survey(options)
-    for one in unknown_settings(found, index=True, tags=True, queues=True):
+    rules = found.queues.rules
+    delayed = [(SCHEDULE_TOPIC, queue_id) for queue_id in range(len(rules.delay_levels))]  # any message may come
+    for one in unknown_settings(found, index=True, tags=True, queues=delayed):
         say(f"{one.what} is not known, {one.taken} is taken: pass {one.option}")
-    seen = dict(found.queues.settings).get("message_delay_level")
     home = FollowHome(
         out=out,
         store=options.root,
@@ -112,9 +113,9 @@ def settle(options: StoreOptions, out: str, *, say: Callable[[str], None]) -> Fo
         config={
             "maxHashSlotNum": str(found.geometry.value[0]),
             "maxIndexNum": str(found.geometry.value[1]),
-            "mappedFileSizeConsumeQueue": str(found.queues.rules.file_size),
+            "mappedFileSizeConsumeQueue": str(rules.file_size),
             "enableConsumeQueueExt": "false",
-            **({} if seen is None else {"messageDelayLevel": str(seen.value)}),
+            "messageDelayLevel": rules.message_delay_level,
             **{name: value for name, value in options.settings if name in _KEPT},
             **({} if options.index_switch is None else {"messageIndexEnable": "false"}),  # of every version
         },

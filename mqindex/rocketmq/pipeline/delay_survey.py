@@ -7,7 +7,9 @@ would all look wrong, and be "repaired" to other times of delivery.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from typing import IO
 
 from mqindex._native.consume_queue import decode_units
 from mqindex.errors import MQIndexError
@@ -19,39 +21,44 @@ from mqindex.rocketmq.log.expiry import was_deleted
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.queue_rules import DELAY_LEVELS, SCHEDULE_TOPIC
 
-__all__ = ["seen_delay_levels"]
+__all__ = ["delay_levels", "seen_delays"]
 
-_SAMPLE = 16  # units of a file that are read
+_SAMPLE = 16  # units at an end of a queue that are read
 _NAME_DIGITS = 20
 _MOST_LEVELS = 100
 _UNKNOWN = 1000  # ms, the broker's delay for a level that it does not know
 
 
-def seen_delay_levels(options: StoreOptions, unread: list[OSError]) -> tuple[int, ...] | None:
-    """The delays in ms, level 1 first: the default, but for levels whose units agree on another. None: the default.
+def seen_delays(options: StoreOptions, unread: list[OSError]) -> dict[int, int]:
+    """The delays in ms of the levels whose units agree on one, by level.
 
     `unread` gets the error of a file that could not be read.
     """
     home = os.path.join(options.consume_queue, SCHEDULE_TOPIC)
     if not disk.is_directory(home):
-        return None
+        return {}
     try:
         with CommitLog.open(options.commitlog, mapped_file_size=options.mapped_file_size) as log:
             seen = {level: _delay(os.path.join(home, str(level - 1)), level, log) for level in _levels(home)}
     except MQIndexError:
-        return None
+        return {}
     except OSError as error:
         if was_deleted(error):
             raise  # by a broker; the survey begins again
         unread.append(error)
-        return None
-    other = {level: delay for level, delay in seen.items() if delay is not None}
-    delays = [
-        other.get(level, DELAY_LEVELS[level - 1] if level <= len(DELAY_LEVELS) else _UNKNOWN)
-        for level in range(1, max(other, default=0) + 1)
-    ]
-    found = (*delays, *DELAY_LEVELS[len(delays) :])
-    return None if found == DELAY_LEVELS else found
+        return {}
+    return {level: delay for level, delay in seen.items() if delay is not None}
+
+
+def delay_levels(seen: Mapping[int, int]) -> tuple[int, ...]:
+    """The delays of all levels, level 1 first: those seen, else the default ones.
+
+    >>> delay_levels({2: 7000})[:3]
+    (1000, 7000, 10000)
+    """
+    most = max(len(DELAY_LEVELS), *seen, 0)
+    default = (*DELAY_LEVELS, *[_UNKNOWN] * (most - len(DELAY_LEVELS)))
+    return tuple(seen.get(level, default[level - 1]) for level in range(1, most + 1))
 
 
 def _levels(home: str) -> list[int]:
@@ -67,18 +74,38 @@ def _delay(directory: str, level: int, log: CommitLog) -> int | None:
 
 
 def _units(directory: str) -> Iterator[tuple[int, int, int]]:
-    """phy_offset, size and tags_code at the beginning of a queue's first and last file, without the files between."""
+    """phy_offset, size and tags_code at the beginning of a queue's first file, and at the end of its last one."""
     names = sorted(name for name in os.listdir(directory) if len(name) == _NAME_DIGITS and name.isdecimal())
-    for name in dict.fromkeys([*names[:1], *names[-1:]]):
+    for name in names[:1]:
         with reading(os.path.join(directory, name)) as file:
-            head = file.read(_SAMPLE * QUEUE_UNIT_SIZE)
-        columns = decode_units(head, 0, len(head) // QUEUE_UNIT_SIZE)
-        yield from zip(*(column.tolist() for column in columns), strict=True)
+            yield from _units_from(file, 0)
+    for name in names[-1:]:
+        with reading(os.path.join(directory, name)) as file:
+            yield from _units_from(file, max(_end(file) - _SAMPLE, 0))
+
+
+def _units_from(file: IO[bytes], place: int) -> Iterator[tuple[int, int, int]]:
+    file.seek(place * QUEUE_UNIT_SIZE)
+    data = file.read(_SAMPLE * QUEUE_UNIT_SIZE)
+    columns = decode_units(data, 0, len(data) // QUEUE_UNIT_SIZE)
+    yield from zip(*(column.tolist() for column in columns), strict=True)
+
+
+def _end(file: IO[bytes]) -> int:
+    """The place after a file's last unit: zeros follow, up to the length that the file was created with."""
+
+    def is_free(place: int) -> bool:
+        file.seek(place * QUEUE_UNIT_SIZE)
+        return not any(file.read(QUEUE_UNIT_SIZE))
+
+    return bisect_left(range(file.seek(0, os.SEEK_END) // QUEUE_UNIT_SIZE), True, key=is_free)
 
 
 def _delay_of(unit: tuple[int, int, int], level: int, log: CommitLog) -> int | None:
-    """The delay of one unit; None where it does not lead to a message of this level."""
+    """The delay of one unit; None where it does not lead to a message of this level, or has a tag's hash instead."""
     phy_offset, size, tags_code = unit
+    if -(2**31) <= tags_code < 2**31:
+        return None
     try:
         message = log.get_message(phy_offset, size) if phy_offset >= 0 and size > 0 else None
     except MQIndexError:

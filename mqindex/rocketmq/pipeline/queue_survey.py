@@ -12,9 +12,9 @@ from mqindex.report import Finding, Value
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import StoreOptions
-from mqindex.rocketmq.pipeline.delay_survey import seen_delay_levels
+from mqindex.rocketmq.pipeline.delay_survey import delay_levels, seen_delays
 from mqindex.rocketmq.queue.queue_files import queue_file_paths, subdirectories
-from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC, QueueRules, queue_rules
+from mqindex.rocketmq.queue.queue_rules import DELAY_LEVELS, SCHEDULE_TOPIC, QueueRules, queue_rules
 from mqindex.rocketmq.rocksdb import queues_in_rocksdb
 
 __all__ = ["QueueSurvey", "queues_elsewhere", "survey_queues"]
@@ -28,14 +28,17 @@ _SMALLEST_EXT_FILE = 24  # one unit and the mark after the last
 class QueueSurvey:
     """`settings` as a report shows them; `batch_topics`: those whose queues are batch queues. Picklable.
 
-    `size_known`: an option or a file says how long the queues' files are. `rocksdb`: where the queues are instead,
-    when they are in RocksDB; None: in files.
+    `size_known`, `ext_size_known`: an option or a file says how long the queues' files and their extension files are.
+    `known_levels`: the delay levels whose delays units show; None: the configuration says all. `rocksdb`: where the
+    queues are instead, when they are in RocksDB; None: in files.
     """
 
     rules: QueueRules
     settings: tuple[tuple[str, Value], ...]
     batch_topics: frozenset[str]
     size_known: bool = True
+    ext_size_known: bool = True
+    known_levels: frozenset[int] | None = None
     rocksdb: str | None = None
 
 
@@ -54,22 +57,25 @@ def survey_queues(
         file_size=seen,
         ext_file_size=ext_seen if ext_seen is None or ext_seen >= _SMALLEST_EXT_FILE else None,
     )
-    delays = seen_delay_levels(options, unread) if options.delay_levels is None else None
-    rules = rules if delays is None else replace(rules, delay_levels=delays)
+    delays = seen_delays(options, unread) if options.delay_levels is None else {}
+    rules = replace(rules, delay_levels=delay_levels(delays)) if delays else rules
     given = options.value("consume_queue_file_size")
     known = given or (options.default("consume_queue_file_size") if seen is None else Value(seen, _USUAL))
     settings = [("consume_queue_file_size", known or Value(rules.file_size, _DEFAULT))]
     if rules.ext_file_size is not None:
         source = _source(options, "consume_queue_ext_file_size", ext_seen)
         settings.append(("consume_queue_ext_file_size", Value(rules.ext_file_size, source)))
-    if delays is not None:
-        levels = " ".join(f"{delay // 1000}s" for delay in delays)
-        settings.append(("message_delay_level", Value(levels, f"inferred from the units of {SCHEDULE_TOPIC}")))
+    if delays and rules.delay_levels != DELAY_LEVELS:
+        source = f"inferred from the units of {SCHEDULE_TOPIC}"
+        settings.append(("message_delay_level", Value(rules.message_delay_level, source)))
     return QueueSurvey(
         rules=rules,
         settings=tuple(settings),
         batch_topics=_batch_topics(options) | batch_topics,
         size_known=known is not None,
+        ext_size_known=rules.ext_file_size is None
+        or bool(ext_seen or options.consume_queue_ext_file_size or options.broker_conf),
+        known_levels=None if options.delay_levels or options.broker_conf else frozenset(delays),
         rocksdb=queues_in_rocksdb(options),
     )
 

@@ -8,10 +8,11 @@ from mqindex._native.log_extract import QueueTable
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.options import StoreOptions, parse_delay_levels, parse_version
 
-__all__ = ["DELAY_LEVELS", "SCHEDULE_TOPIC", "QueueRules", "queue_rules"]
+__all__ = ["DELAY_LEVELS", "MESSAGE_DELAY_LEVEL", "SCHEDULE_TOPIC", "QueueRules", "queue_rules"]
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
-DELAY_LEVELS = parse_delay_levels("1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h")
+MESSAGE_DELAY_LEVEL = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+DELAY_LEVELS = parse_delay_levels(MESSAGE_DELAY_LEVEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,11 @@ class QueueRules:
     system_topics: bool = True
     file_size: int = layout.QUEUE_FILE_SIZE
     ext_file_size: int | None = None
+
+    @property
+    def message_delay_level(self) -> str:
+        """The delay levels as a broker's configuration has them."""
+        return " ".join(f"{delay // 1000}s" for delay in self.delay_levels)
 
     def table(self) -> QueueTable:
         """A fresh numbering of queues for one `Extractor`."""

@@ -285,10 +285,14 @@ def _mend(options: StoreOptions) -> None:
     if any(map(disk.is_directory, (*options.commitlog, options.consume_queue, options.index))):
         found = survey(options)  # a writer has settings: those that are not given are the defaults
         hash_slot_num, index_num = found.geometry.value
+        rules = found.queues.rules
+        of_queues = {"mappedFileSizeConsumeQueue": rules.file_size, "messageDelayLevel": rules.message_delay_level}
+        if rules.ext_file_size is not None:
+            of_queues["mappedFileSizeConsumeQueueExt"] = rules.ext_file_size
         off = {} if options.index_switch is None else {"messageIndexEnable": "false"}  # of every version
         repair(
             options.root,
-            config={**dict(options.settings), "mappedFileSizeConsumeQueue": found.queues.rules.file_size, **off},
+            config={**dict(options.settings), **of_queues, **off},
             commitlog=options.commitlog,
             hash_slot_num=hash_slot_num,
             index_num=index_num,
