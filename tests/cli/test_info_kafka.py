@@ -111,6 +111,24 @@ def test_a_log_dir_on_one_screen(shell: Shell, mono: Path) -> None:
     assert sum(line.startswith("small") for line in shell("info", home, "--all").lines) == 8
 
 
+def test_directories_with_which_no_broker_starts_are_seen(shell: Shell, mono: Path) -> None:
+    """As by verify: a log dir was said to have nothing wrong."""
+    home = mono.parent
+    assert "no broker starts" not in shell("info", home).out
+    (home / "store").mkdir()
+    assert "  verdict         no broker starts: store is not a partition\n" in shell("info", home).out
+    (home / "tmp").mkdir()
+    (home / "remote-log-index-cache").mkdir()
+    (home / "plain-mono-00").mkdir()
+    (info,) = shell("info", home, "--json").json
+    assert info["glance"]["worries"][:2] == [
+        "no broker starts: store and 1 more are not partitions",
+        "no broker starts: plain-mono-0 and plain-mono-00 are of the same partition",
+    ]
+    assert (info["strays"], info["duplicates"]) == (["store", "tmp"], [["plain-mono-00", "plain-mono-0"]])
+    assert "skipped names   store, tmp\n" in shell("info", home, "--all").out
+
+
 def test_an_empty_log_dir_has_a_screen_too(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "meta.properties").touch()
     done = shell("info", tmp_path)

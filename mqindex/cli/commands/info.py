@@ -100,6 +100,7 @@ def _cell(name: str, cell: object) -> object:
 
 _PRINTED_ELSEWHERE = (
     "kind", "path", "directories", "files", "entries", "capacity", "places", "full", "geometry_source", "error",
+    "duplicates",
 )  # fmt: skip
 
 

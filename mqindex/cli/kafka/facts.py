@@ -183,7 +183,8 @@ def _log_dir(path: str) -> Facts:
 
     rows: list[Facts] = []
     lost: Counter[str] = Counter()
-    for named in partition_files.list_partitions(path):
+    found = partition_files.list_partitions(path)
+    for named in found:
         with contextlib.suppress(FileNotFoundError):  # deleted, or renamed to be
             segments, size, missing = partition_files.while_files_go(named.path, _extent)
             lost.update(missing)
@@ -196,11 +197,14 @@ def _log_dir(path: str) -> Facts:
                     "size": size,
                 }
             )
+    duplicates = partition_files.duplicate_directories(found)
     facts: Facts = {
         "lock": lock.state(os.path.join(path, ".lock")),
         "clean_shutdown": os.path.exists(os.path.join(path, ".kafka_cleanshutdown")),
         "size": sum(row["size"] for row in rows),
         "partitions": rows,
+        "strays": [os.path.basename(name) for name in partition_files.stray_directories(path)],
+        "duplicates": [[os.path.basename(name) for name in both] for both in duplicates],
     }
     return {**facts, "glance": glance_of_log_dir(facts, lost)}
 

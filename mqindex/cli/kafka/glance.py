@@ -34,8 +34,20 @@ def missing_indexes(segments: Iterable[Facts]) -> Counter[str]:
 def glance_of_log_dir(facts: Facts, missing: Counter[str]) -> Facts:
     """Signs of trouble in any partition. Growth is left out: it would need every partition's log."""
     segments = sum(row["segments"] for row in facts["partitions"])
-    worries = ["the last exit was unclean"] if not facts["clean_shutdown"] and facts["lock"] == "free" else []
+    worries = list(_prevented(facts))
+    if not facts["clean_shutdown"] and facts["lock"] == "free":
+        worries.append("the last exit was unclean")
     return {"worries": [*worries, *_worries(missing, segments)], "missing": _plain(missing)}
+
+
+def _prevented(facts: Facts) -> Iterator[str]:
+    """What the names of its directories show of a broker's start."""
+    strays, duplicates = facts["strays"], facts["duplicates"]
+    if strays:
+        are = "is not a partition" if len(strays) == 1 else f"and {len(strays) - 1} more are not partitions"
+        yield f"no broker starts: {strays[0]} {are}"
+    if duplicates:
+        yield f"no broker starts: {duplicates[0][1]} and {duplicates[0][0]} are of the same partition"
 
 
 def glance_of_partition(facts: Facts, segments: Sequence[SegmentFiles]) -> Facts:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from mqindex.errors import BadMagicError
 from mqindex.files import lock
@@ -16,9 +16,11 @@ from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_files import SegmentFiles
 
 __all__ = [
+    "METADATA_LOG",
     "PartitionDirectory",
     "PartitionFiles",
     "SegmentFiles",
+    "duplicate_directories",
     "hold_lock",
     "is_partition",
     "list_partitions",
@@ -27,6 +29,7 @@ __all__ = [
     "partition_name",
     "partitions_of",
     "require_partition",
+    "stray_directories",
     "while_files_go",
 ]
 
@@ -36,6 +39,10 @@ _PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})(?:\.\S+-(?P<s
 _MOST_NAMED = 5
 _OTHERS = {"leader-epoch-checkpoint", "partition.metadata", "quorum-state"}
 _OTHER_ENDINGS = (".checkpoint", ".checkpoint.deleted", ".checkpoint.part")  # the metadata log's own snapshots
+_CACHE = "remote-log-index-cache"
+
+METADATA_LOG: Final = "__cluster_metadata-0"
+"""The directory of the log that brokers with KRaft keep the cluster's metadata in."""
 
 Result = TypeVar("Result")
 State = Literal["delete", "future", "stray"]
@@ -194,11 +201,47 @@ def list_partitions(log_dir: str | os.PathLike[str]) -> tuple[PartitionDirectory
     -----
     Source: Kafka 4.1.0 `LocalLog.parseTopicPartitionName`: the last dash separates topic and number.
     """
+    found = [named for path in _directories(log_dir) if (named := partition_name(path)) is not None]
+    return tuple(sorted(found, key=lambda each: (each.topic, each.partition, each.state or "", each.path)))
+
+
+def stray_directories(log_dir: str | os.PathLike[str]) -> tuple[str, ...]:
+    """The directories in a log dir that are no partition, by name: with one of them no broker starts.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `LogManager.loadLogs`.
+    """
+    return tuple(
+        path
+        for path in sorted(_directories(log_dir))
+        if os.path.basename(path) != _CACHE and partition_name(path) is None
+    )
+
+
+def duplicate_directories(partitions: Iterable[PartitionDirectory]) -> list[tuple[str, str]]:
+    """Directories of a partition that has one already, and that one: with two of them no broker starts.
+
+    A partition may have a second one that is to take the first one's place, and any number that are to be deleted.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `LogManager.loadLog`.
+    """
+    known: dict[tuple[object, ...], str] = {}
+    found = []
+    for each in partitions:
+        if each.state in (None, "future"):
+            first = known.setdefault((each.topic, each.partition, each.state), each.path)
+            if first != each.path:
+                found.append((each.path, first))
+    return found
+
+
+def _directories(log_dir: str | os.PathLike[str]) -> list[str]:
     root = os.fspath(log_dir)
     with os.scandir(root) as entries:
-        names = [entry.name for entry in entries if leads_to_directory(entry)]
-    found = [named for name in names if (named := partition_name(os.path.join(root, name))) is not None]
-    return tuple(sorted(found, key=lambda each: (each.topic, each.partition, each.state or "", each.path)))
+        return [os.path.join(root, entry.name) for entry in entries if leads_to_directory(entry)]
 
 
 def partitions_of(directory: str | os.PathLike[str]) -> tuple[PartitionDirectory, ...]:
