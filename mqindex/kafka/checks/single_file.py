@@ -27,7 +27,14 @@ from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.partition.offset_checkpoint import log_start_offset
 from mqindex.kafka.partition.partition_files import PartitionFiles, SegmentFiles, list_segments
 from mqindex.kafka.partition.producer_state import read_snapshot
-from mqindex.kafka.partition.survey import Order, Partition, Survey, surveyed_partition, was_clean
+from mqindex.kafka.partition.survey import (
+    Order,
+    Partition,
+    Survey,
+    surveyed_partition,
+    was_clean,
+    was_cleanly_closed,
+)
 
 __all__ = ["diagnose_file", "survey_file"]
 
@@ -56,7 +63,8 @@ def survey_file(order: Order, *, from_start: bool = False) -> Survey:
     if name and name[1] in _WITH_TRANSACTIONS:
         first = 0 if from_start else _first_needed(segments, number, known.snapshots, start)
     needed = known._replace(segments=segments[first : number + 1])
-    partition = surveyed_partition(home, needed, was_clean(os.path.dirname(home)), start)
+    closed = was_cleanly_closed(home, was_clean(os.path.dirname(home)))
+    partition = surveyed_partition(home, needed, closed, start)
     later = (each.base_offset for each in segments[number + 1 :])
     partition = replace(partition, next_base=next(later, None))
     findings = () if name else (catalogue.INDEXES_UNKNOWN.finding(path),)

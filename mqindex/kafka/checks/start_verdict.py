@@ -15,6 +15,7 @@ from mqindex.kafka.checks.transaction_check import is_refused_version, refused_e
 from mqindex.kafka.index.transaction_index import AbortedTxn
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.partition.leader_epochs import CHECKPOINT
+from mqindex.kafka.partition.offset_checkpoint import entry_name
 from mqindex.report import Finding, Obstacle, Start
 
 __all__ = ["verdict"]
@@ -43,7 +44,7 @@ def verdict(engine: Engine, diagnosis: Diagnosis) -> tuple[Start, list[Finding]]
     look: StartFiles = run_one(engine, look_at_start, diagnosis.survey, "look at the start")
     done = _Recovery()
     for one in diagnosis.partitions:
-        _load(one, look.points.get(one.partition.name, 0), done)
+        _load(one, look.points.get(entry_name(one.partition.path), 0), done)
     obstacles = (*look.obstacles, *done.obstacles)
     start = Start(
         starts=not obstacles,

@@ -19,7 +19,7 @@ _CHECKPOINTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class KnownOffsets:
-    """By the name of a partition's directory. A checkpoint that no broker can read says nothing; verify reports it."""
+    """By the result of `entry_name`. A checkpoint that no broker can read says nothing; verify reports it."""
 
     log_start: Offsets = field(default_factory=dict)
     recovery_point: Offsets = field(default_factory=dict)

@@ -29,6 +29,7 @@ from mqindex.kafka.health.partition_health import (
 from mqindex.kafka.health.segments import known, lost_its_times, segment_of
 from mqindex.kafka.log.codecs import CODECS
 from mqindex.kafka.log.log_tally import COUNTS, PRODUCER, STRETCH
+from mqindex.kafka.partition.offset_checkpoint import entry_name
 
 __all__ = ["codecs_of", "partition_of", "sum_of", "totals_of"]
 
@@ -40,7 +41,7 @@ _UNCOMPRESSED: Final = 0
 def partition_of(done: DiagnosedPartition, offsets: KnownOffsets) -> PartitionHealth:
     """The health of one partition."""
     partition, counted = done.partition, _counted(done)
-    counts = _sum(counted)
+    counts, entry = _sum(counted), entry_name(partition.path)
     rows = np.concatenate([np.empty(0, STRETCH), *(one.tally.stretches for one in counted)])
     times = [one.max_timestamp for one in counted]
     segments = [segment_of(one) for one in done.segments]
@@ -55,9 +56,9 @@ def partition_of(done: DiagnosedPartition, offsets: KnownOffsets) -> PartitionHe
         totals=totals_of(done),
         first_offset=int(rows["base_offset"][0]) if len(rows) else None,
         next_offset=max(ends) + 1 if ends else None,
-        log_start_offset=offsets.log_start.get(partition.name),
-        recovery_point=offsets.recovery_point.get(partition.name),
-        high_watermark=offsets.high_watermark.get(partition.name),
+        log_start_offset=offsets.log_start.get(entry),
+        recovery_point=offsets.recovery_point.get(entry),
+        high_watermark=offsets.high_watermark.get(entry),
         min_timestamp=min((int(at) for at in rows["min_timestamp"] if at >= 0), default=None),
         max_timestamp=known(max(times, default=-1)),
         codecs=codecs_of(counted),

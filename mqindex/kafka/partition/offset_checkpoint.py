@@ -13,9 +13,12 @@ from typing import Final, TypeVar
 from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files.regular import reading_text
+from mqindex.kafka.partition.partition_files import partition_name
 
 __all__ = [
+    "ENTRY_NUMBER",
     "Offsets",
+    "entry_name",
     "log_start_offset",
     "log_start_offsets",
     "read_checkpoint",
@@ -29,7 +32,10 @@ __all__ = [
 Entry = TypeVar("Entry")
 
 Offsets = dict[str, int]
-"""By the name of a partition's directory."""
+"""By topic and number, as the directory of a partition that is in use is named: of others, see `entry_name`."""
+
+ENTRY_NUMBER: Final = "number in an entry"
+"""The `field` of the error about a checkpoint of which only that cannot be read: brokers from 3.1 on differ there."""
 
 _LARGEST: Final = 1 << 28  # bytes
 
@@ -39,11 +45,13 @@ def read_offsets(path: str) -> Offsets:
 
     Raises
     ------
-    CorruptIndexError : one that a broker cannot read; a broker continues as if it were empty.
+    CorruptIndexError : one that a broker cannot read: it puts the log dir offline. Where only a number in an entry is
+        none, one from 3.1 on does not, and goes on without the checkpoint, or without what it is for.
 
     Notes
     -----
-    Source: Kafka 4.1.0 `CheckpointFile.read`, `OffsetCheckpointFile.Formatter`.
+    Source: Kafka 4.1.0 `CheckpointFileWithFailureHandler.read`, `OffsetCheckpointFile.Formatter`, whose
+    `NumberFormatException` nothing catches; 3.0.0 `CheckpointFile.read` does.
     """
     return dict(read_checkpoint(path, _offset_entry, "a topic, a number and an offset a line"))
 
@@ -64,7 +72,8 @@ def read_checkpoint(path: str, entry: Callable[[str], Entry], words: str) -> lis
         count = whole_number(lines[1], 32) if lines[1:] else 0
         entries = [entry(line) for line in lines[2:]]
     except ValueError as error:
-        raise _malformed(path, f"whole numbers; {words}", str(error)) from None
+        field = ENTRY_NUMBER if isinstance(error, _NoNumber) else None
+        raise _malformed(path, f"whole numbers; {words}", str(error), field) from None
     if version != 0:
         raise _malformed(path, "version 0", f"version {version}")
     if count != len(entries):
@@ -83,7 +92,7 @@ def readable_offsets(path: str) -> Offsets:
 def log_start_offsets(log_dir: str) -> Offsets:
     """Where the logs of a log dir start; a partition that is not in it starts at 0.
 
-    Source: Kafka 4.1.0 `LogManager.loadLogs`; a file that cannot be read counts as absent there too.
+    A file that cannot be read counts as absent. Source: Kafka 4.1.0 `LogManager.loadLogs`.
     """
     known = readable_offsets(os.path.join(log_dir, "log-start-offset-checkpoint"))
     return {name: max(offset, 0) for name, offset in known.items()}
@@ -91,17 +100,35 @@ def log_start_offsets(log_dir: str) -> Offsets:
 
 def log_start_offset(directory: str) -> int:
     """Where one partition's log starts. For many, `log_start_offsets` reads the checkpoint once."""
-    log_dir, name = os.path.split(directory)
-    return log_start_offsets(log_dir).get(name, 0)
+    return log_start_offsets(os.path.dirname(directory)).get(entry_name(directory), 0)
+
+
+def entry_name(directory: str) -> str:
+    """The name in `Offsets` of a partition's directory, which may be one that is to replace another, or stray.
+
+    Source: Kafka 4.1.0 `LogManager.loadLog`.
+
+    >>> entry_name("/data/orders-3.0c5d1fbd61fa4d56b5ad4b6b2a9a5a0e-future"), entry_name("/data/copy of orders")
+    ('orders-3', 'copy of orders')
+    """
+    named = partition_name(directory)
+    return os.path.basename(directory) if named is None else f"{named.topic}-{named.partition}"
+
+
+class _NoNumber(ValueError):
+    """What is no number in an entry that has all its parts."""
 
 
 def _offset_entry(line: str) -> tuple[str, int]:
     topic, number, offset = split_fields(line, 3)
-    return f"{topic}-{whole_number(number, 32)}", whole_number(offset, 64)
+    try:
+        return f"{topic}-{whole_number(number, 32)}", whole_number(offset, 64)
+    except ValueError as error:
+        raise _NoNumber(str(error)) from None
 
 
-def _malformed(path: str, expected: str, got: str) -> CorruptIndexError:
-    return CorruptIndexError("no checkpoint that a broker reads", path=path, expected=expected, got=got)
+def _malformed(path: str, expected: str, got: str, field: str | None = None) -> CorruptIndexError:
+    return CorruptIndexError("no checkpoint that a broker reads", path=path, field=field, expected=expected, got=got)
 
 
 # ---- text as Java reads it

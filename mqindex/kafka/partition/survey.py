@@ -16,8 +16,9 @@ from mqindex.errors import BadMagicError
 from mqindex.files import disk
 from mqindex.kafka import catalogue
 from mqindex.kafka.options import PartitionOptions
-from mqindex.kafka.partition.offset_checkpoint import log_start_offsets
+from mqindex.kafka.partition.offset_checkpoint import entry_name, log_start_offsets
 from mqindex.kafka.partition.partition_files import (
+    METADATA_LOG,
     PartitionDirectory,
     PartitionFiles,
     SegmentFiles,
@@ -41,6 +42,7 @@ __all__ = [
     "survey",
     "surveyed_partition",
     "was_clean",
+    "was_cleanly_closed",
 ]
 
 AnyReport = TypeVar("AnyReport", bound=Report)
@@ -61,7 +63,7 @@ class Order:
 class Partition:
     """One partition's segments with the lengths of their logs, and the transactions that are open before the first.
 
-    `name`: its directory's. `clean`: whether the broker closed it; None: unknown, as there is no log dir. `next_base`:
+    `name`: its directory's. `clean`: the result of `was_cleanly_closed`. `next_base`:
     the base offset of the segment after the last of `segments`; None: there is none. `loaded`: the producers' state
     that the next start loads, as `loaded_state` has it; None: it is made from the log, or that is unknown.
     """
@@ -123,9 +125,10 @@ def survey(order: Order) -> Survey:
     clean, starts = was_clean(log_dir), log_start_offsets(log_dir)
     partitions, findings = [], []
     for one in found:
-        start = starts.get(os.path.basename(one.path), 0)
+        start = starts.get(entry_name(one.path), 0)
+        closed = was_cleanly_closed(one.path, clean)
         try:
-            partition, more = while_files_go(one.path, partial(_surveyed, one.path, clean, start))
+            partition, more = while_files_go(one.path, partial(_surveyed, one.path, closed, start))
         except FileNotFoundError:
             if one.path == root:
                 raise
@@ -165,6 +168,14 @@ def was_clean(log_dir: str) -> bool | None:
     if disk.is_there(os.path.join(log_dir, _CLEAN)):
         return True
     return False if any(disk.is_there(os.path.join(log_dir, name)) for name in _OF_A_LOG_DIR) else None
+
+
+def was_cleanly_closed(partition: str, clean: bool | None) -> bool | None:
+    """Whether a broker that starts takes a partition's log as it is; `clean`: the result of `was_clean` of its log dir.
+
+    The metadata log it recovers at every start, from the first segment on. Source: Kafka 4.1.0 `KafkaMetadataLog`.
+    """
+    return False if os.path.basename(partition) == METADATA_LOG else clean
 
 
 def places_of(directory: str) -> list[str]:
