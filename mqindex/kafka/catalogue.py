@@ -238,6 +238,9 @@ LEADER_EPOCHS_LOST = Kind("leader-epochs-lost", "warning",
 STRAY_DIRECTORY = Kind("stray-directory", "error",
     "A directory of a log dir is not a partition, and no broker starts.",
     "move it elsewhere, or give the log dir a directory of its own below the volume's root")
+DUPLICATE_DIRECTORY = Kind("duplicate-directory", "error",
+    "Two directories of a log dir are of the same partition, and no broker starts.",
+    "move one elsewhere: the older copy, or the one whose name has zeros before its number")
 STRAY_SEGMENT_FILE = Kind("stray-segment-file", "error",
     "A file has a segment's extension without an offset before it, and no broker starts.",
     "move it elsewhere")
@@ -250,6 +253,15 @@ LOG_START_BEYOND_EPOCH = Kind("log-start-beyond-epoch", "warning",
 META_PROPERTIES = Kind("meta-properties", "error",
     "The log dir's meta.properties cannot be read, and no broker starts.",
     "restore the file; every log dir of a broker has the same ids")
+PROPERTIES_MISSING = Kind("meta-properties-missing", "error",
+    "The log dir has no meta.properties: a broker with KRaft, as every one from 4.0 on, does not start.",
+    "restore the file: it is needed in every log dir of a broker; one with ZooKeeper writes it itself")
+PROPERTIES_WRITTEN_ANEW = replace(PROPERTIES_MISSING, severity="warning",
+    hint="a broker with ZooKeeper writes it anew; where its configuration has no broker.id it gets a new one, and the "
+         "partitions are not its own then")
+PROPERTIES_OF_A_COPY = replace(PROPERTIES_MISSING, severity="info",
+    hint="a directory without checkpoints is a copy of partitions: what is said of a start holds where they have their "
+         "meta.properties")
 PARTITION_METADATA = Kind("partition-metadata", "error",
     "A partition.metadata cannot be read: a broker puts the whole log dir offline.",
     f"{_OFFLINE}; restore it from a replica, where the topic has the same id")
@@ -261,11 +273,12 @@ NOT_WRITABLE = Kind("not-writable", "error",
     "The owner of the newest segment has no permission to write a file or directory of the log dir, so a broker puts "
     "the log dir offline.",
     "a broker opens every file for writing: chown or chmod those that it cannot open, {count} in all")
-RECOVERY_POINTS = Kind("offset-checkpoint", "warning",
-    "A checkpoint of the log dir cannot be read, and a broker ignores it.",
-    "after an unclean stop a broker reads every segment; delete the file")
-LOG_START_OFFSETS = replace(RECOVERY_POINTS,
-    hint="a broker starts every log at its first segment; delete the file")
+OFFSET_CHECKPOINT = Kind("offset-checkpoint", "error",
+    "A checkpoint of the log dir cannot be read: a broker puts the log dir offline, or goes on without what it says.",
+    f"{_OFFLINE}; delete the file: a broker makes a new one, and {{consequence}}")
+OFFSET_CHECKPOINT_NUMBER = replace(OFFSET_CHECKPOINT,
+    hint="a broker from 3.1 on {effect}, an older one puts the log dir offline; delete the file: a broker makes a new "
+         "one, and {consequence}")
 PRODUCER_SNAPSHOT = Kind("producer-snapshot", "warning",
     "A snapshot of the producers' state cannot be read: a broker takes an older one, and the log from there on.",
     "a broker that starts deletes it, and knows no more of producers than an older one and the log show")

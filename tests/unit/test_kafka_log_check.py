@@ -154,7 +154,8 @@ LOST: list[bytes | None] = [None, b"", b"0\n", b"0\n0\n"]
 @pytest.mark.parametrize("content", LOST)
 def test_a_checkpoint_without_the_epochs_of_the_batches_is_told(content: bytes | None, partition: Path) -> None:
     """Once a broker has started on it, it knows none of them."""
-    (partition.parent / ".kafka_cleanshutdown").touch()
+    for name in (".kafka_cleanshutdown", "meta.properties"):
+        (partition.parent / name).touch()
     assert verify(partition.parent, engine=ONE).findings == []
     checkpoint = partition / "leader-epoch-checkpoint"
     checkpoint.unlink() if content is None else checkpoint.write_bytes(content)
@@ -173,7 +174,8 @@ def test_batches_of_an_old_format_and_an_empty_log_have_no_epochs_to_lose(
         writer.roll()
         writer.append([KafkaRecord()], magic=1)
     writer.close()
-    (tmp_path / ".kafka_cleanshutdown").touch()
+    for name in (".kafka_cleanshutdown", "meta.properties"):
+        (tmp_path / name).touch()
     if content is not None:
         (writer.directory / "leader-epoch-checkpoint").write_bytes(content)
     assert verify(tmp_path, engine=ONE).findings == []
@@ -191,7 +193,8 @@ def test_a_log_that_was_truncated_in_a_gap_is_none(end: int, clean: bool, tmp_pa
     (writer.directory / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
     for at in (end, 22):
         snapshot(writer.directory / f"{at:020d}.snapshot")
-    (tmp_path / (".kafka_cleanshutdown" if clean else ".lock")).touch()
+    for name in (".kafka_cleanshutdown" if clean else ".lock", "meta.properties"):
+        (tmp_path / name).touch()
     assert verify(tmp_path, engine=ONE).findings == []
     for wrong in (12, 20):
         snapshot(writer.directory / f"{wrong:020d}.snapshot")

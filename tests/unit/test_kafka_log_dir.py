@@ -9,12 +9,191 @@ import pytest
 
 from mqindex.kafka import PartitionLog, verify
 from mqindex.kafka import report as kafka_report
-from tests.support.kafka_log_dir import ONE, closed_log_dir, look, names, unclean
+from tests.support.kafka_log_dir import ONE, PROPERTIES, closed_log_dir, look, names, unclean
 
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
     return closed_log_dir(tmp_path / "logs")
+
+
+# ---- its directories
+
+
+@pytest.mark.parametrize(
+    "name", ["lost+found", "data", "topic", "topic-x", "-1", "topic-", "mqindex-backup-20240101T000000Z"]
+)
+def test_a_directory_that_is_no_partition_stops_every_broker(name: str, log_dir: Path) -> None:
+    (log_dir / name).mkdir()
+    report, start = look(log_dir)
+    assert not start.starts
+    assert [(each.path, each.brokers) for each in start.obstacles] == [(str(log_dir / name), "every")]
+    assert [finding.kind for finding in report.findings] == ["stray-directory"]
+
+
+@pytest.mark.parametrize("state", ["", f".{32 * '1'}-future"])
+def test_two_directories_of_one_partition_stop_every_broker(state: str, log_dir: Path) -> None:
+    """As a broker leaves them that failed while it exchanged the two, or one that was copied by hand."""
+    first = shutil.copytree(log_dir / "topic-0", log_dir / f"topic-3{state}")
+    second = shutil.copytree(log_dir / "topic-0", log_dir / f"topic-03{state.replace('1', '2')}")
+    report, start = look(log_dir)
+    (finding,) = [one for one in report.findings if one.severity == "error"]
+    assert (finding.kind, [finding.path]) == ("duplicate-directory", [each.path for each in start.obstacles])
+    assert all(path.name in str(finding) for path in (first, second))
+    assert start.starts is False
+
+
+def test_a_partition_has_one_that_is_to_replace_it_and_any_that_are_no_more_its_own(log_dir: Path) -> None:
+    for digit, state in (("1", "future"), ("2", "stray"), ("3", "stray"), ("4", "delete"), ("5", "delete")):
+        (log_dir / f"topic-0.{32 * digit}-{state}").mkdir()
+    assert look(log_dir)[1].starts
+
+
+def test_directories_that_brokers_know_stop_none(log_dir: Path) -> None:
+    (log_dir / "remote-log-index-cache").mkdir()
+    (log_dir / "topic-1").mkdir()
+    gone = log_dir / "topic-2.0123456789abcdef0123456789abcdef-delete"
+    gone.mkdir()
+    _, start = look(log_dir)
+    assert (start.starts, start.deletes) == (True, (str(gone),))
+
+
+# ---- meta.properties
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "version=7\n",
+        "version=1\ncluster.id=a\n",
+        "version=1\nnode.id=1\n",
+        "version=1\ncluster.id=a\nnode.id=one\n",
+        "broker.id=x\n",
+        "broker.id=99999999999\n",
+        PROPERTIES.replace("zFDW", "zFD%"),
+        PROPERTIES.replace("zFDW", "zFD"),
+        PROPERTIES.replace("zFDWe4lDHgAC9Rh7SXNPqA", "AAAAAAAAAAAAAAAAAAAAAQ"),  # reserved
+        PROPERTIES.replace("node.id=1\n", "node.id=1\v"),
+        PROPERTIES.replace("cluster.id=abc\n", "cluster.id=abc\\\n"),  # continued by the next line
+        PROPERTIES.replace("cluster.id=abc", "cluster.id=\\u12"),
+    ],
+)
+def test_properties_that_no_broker_reads_stop_it(content: str, log_dir: Path) -> None:
+    (log_dir / "meta.properties").write_text(content)
+    report, start = look(log_dir)
+    assert names(tuple(each.path for each in start.obstacles)) == ["meta.properties"]
+    assert [finding.kind for finding in report.findings] == ["meta-properties"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "broker.id=3\nversion=0\ncluster.id=x\n",
+        "",
+        "version : 1\ncluster.id x\nnode.id = 4\n",
+        "version=1\rcluster.id=a\x85b\r\nnode.id=\\\n\t4",
+        "ver\\u0073ion=1\ncluster.id=a\nnode.id=4\ndirectory.id=zFDWe4lDHgAC9Rh7SXNPqA==\n",
+    ],
+)
+def test_properties_of_older_brokers_are_read(content: str, log_dir: Path) -> None:
+    (log_dir / "meta.properties").write_bytes(content.encode("latin-1"))
+    assert look(log_dir)[1].starts
+
+
+RAFT = ["bootstrap.checkpoint", "__cluster_metadata-0"]
+
+
+@pytest.mark.parametrize(
+    ("version", "made", "starts"),
+    [
+        (None, [], None),  # the broker may have ZooKeeper
+        ("3.9.1", [], None),
+        ("3.9.1", RAFT[:1], False),
+        (None, RAFT[:1], False),
+        (None, RAFT[1:], False),
+        ("4.0.0", [], False),
+        ("2.2.2", [], True),
+    ],
+)
+def test_a_log_dir_without_properties_stops_a_broker_without_zookeeper(
+    version: str | None, made: list[str], starts: bool | None, log_dir: Path
+) -> None:
+    """Whatever its other log dirs have."""
+    (log_dir / "meta.properties").unlink()
+    for name in made:
+        (log_dir / name).mkdir() if name.startswith("__") else (log_dir / name).touch()
+    report = verify(log_dir, kafka_version=version, engine=ONE)
+    (finding,) = [one for one in report.findings if one.path == str(log_dir / "meta.properties")]
+    assert (finding.kind, finding.severity) == ("meta-properties-missing", "warning" if starts else "error")
+    assert report.start is not None
+    assert report.start.starts is starts
+    assert names(tuple(each.path for each in report.start.obstacles)) == ([] if starts else ["meta.properties"])
+
+
+def test_a_copy_of_partitions_may_be_without_properties(log_dir: Path) -> None:
+    """No broker has started on it, or there were checkpoints; on one partition it has no say."""
+    for name in ("meta.properties", "recovery-point-offset-checkpoint", ".kafka_cleanshutdown"):
+        (log_dir / name).unlink()
+    report, start = look(log_dir)
+    assert [(one.severity, one.kind) for one in report.findings] == [("info", "meta-properties-missing")]
+    assert "copy of partitions" in str(report.findings[0].hint)
+    assert start.starts
+    assert look(log_dir / "topic-0")[0].findings == []
+
+
+# ---- its checkpoints
+
+
+CHECKPOINTS = ["recovery-point", "log-start", "replication", "cleaner"]
+
+
+@pytest.mark.parametrize("name", CHECKPOINTS)
+@pytest.mark.parametrize("content", [b"what\n", b"0\n2\ntopic 0 0\n", b"0\n1\ntopic\n", b"7\n", b"0\n\xff\n"])
+def test_a_checkpoint_that_no_broker_reads_stops_it(name: str, content: bytes, log_dir: Path) -> None:
+    """It puts the log dir offline, and stops where it has no other."""
+    path = log_dir / f"{name}-offset-checkpoint"
+    path.write_bytes(content)
+    report, start = look(log_dir)
+    (finding,) = report.findings
+    assert (finding.severity, finding.kind, finding.path) == ("error", "offset-checkpoint", str(path))
+    assert "puts the log dir offline, and stops if it has no other; delete the file" in str(finding.hint)
+    assert start.starts is False
+    assert [(each.path, each.brokers) for each in start.obstacles] == [(str(path), "from 1.0 on")]
+    path.write_bytes(b"")
+    assert look(log_dir)[1].starts
+
+
+@pytest.mark.parametrize("name", CHECKPOINTS)
+def test_a_number_that_is_none_in_a_checkpoints_entry_stops_older_brokers_only(name: str, log_dir: Path) -> None:
+    """From 3.1 on nothing catches Java's exception but who reads the recovery points and log starts."""
+    (log_dir / f"{name}-offset-checkpoint").write_text("0\n1\ntopic 0 x\n")
+    report, start = look(log_dir)
+    (finding,) = report.findings
+    assert (finding.severity, finding.kind, finding.field) == ("error", "offset-checkpoint", "number in an entry")
+    assert "an older one puts the log dir offline" in str(finding.hint)
+    assert start.starts
+    old = verify(log_dir, kafka_version="3.0.2", engine=ONE).start
+    assert old is not None
+    assert (old.starts, [each.brokers for each in old.obstacles]) == (False, ["from 1.0 on, before 3.1"])
+
+
+@pytest.mark.parametrize(
+    ("content", "read"),
+    [
+        (b"0\n1\ntopic 0 14\n", True),
+        (b"0\r\n1\r\ntopic\t+0  14 \v\r\n", True),
+        (b"0\v1\ntopic 0 14\n", False),
+        (b"0\n1\n topic 0 14\n", False),
+        (b"0\n1\ntopic 0 1_4\n", False),
+        (b"0\n1\ntopic\xc2\xa00 14\n", False),
+        (b"0\n1\ntopic 99999999999 14\n", False),
+        (b"0\n1\ntopic 0 99999999999999999999\n", False),
+        (b"0 \n1\ntopic 0 14\n", False),
+    ],
+)
+def test_a_checkpoint_is_read_as_java_reads_it(content: bytes, read: bool, log_dir: Path) -> None:
+    (log_dir / "recovery-point-offset-checkpoint").write_bytes(content)
+    assert [one.kind for one in look(log_dir)[0].findings] == ([] if read else ["offset-checkpoint"])
 
 
 @pytest.mark.parametrize("name", [f"topic-0.{32 * 'a'}-future", f"topic-0.{32 * 'a'}-stray", "topic-00"])

@@ -32,7 +32,8 @@ def partition(tmp_path: Path) -> Path:
     snapshot(writer.directory / f"{15:020d}.snapshot", (7, 13))
     snapshot(writer.directory / f"{17:020d}.snapshot", (7, 13))
     (writer.directory / "leader-epoch-checkpoint").write_text("0\n1\n0 10\n")
-    (tmp_path / "logs" / ".kafka_cleanshutdown").touch()
+    for name in (".kafka_cleanshutdown", "meta.properties"):
+        (tmp_path / "logs" / name).touch()
     return writer.directory
 
 

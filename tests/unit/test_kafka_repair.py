@@ -109,6 +109,7 @@ def test_a_log_dir_is_rebuilt_partition_by_partition(partition: Path, tmp_path: 
     (partition.parent / "empty-3").mkdir()
     (partition.parent / "gone-1.0123456789abcdef0123456789abcdef-delete").mkdir()
     (partition.parent / "remote-log-index-cache").mkdir()
+    (partition.parent / "meta.properties").touch()
     report = rebuild(partition.parent, tmp_path / "out", **INTERVAL)
     assert report.ok
     assert sorted(os.listdir(tmp_path / "out")) == ["empty-3", "other-topic-12", "topic-0"]

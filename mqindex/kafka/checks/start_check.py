@@ -1,7 +1,8 @@
 """What a broker's next start would do with a log dir or a partition: would it start, what would it cut and delete?
 
 Source: Kafka 4.1.0 `LogManager.loadLogs`, `LogLoader.load`, `UnifiedLog.parseTopicPartitionName`, `MetaProperties`,
-`CheckpointFile`, `PartitionMetadataReadBuffer`, `LogFileUtils.offsetFromFile`, `ProducerStateManager.loadFromSnapshot`.
+`CheckpointFileWithFailureHandler`, `KafkaRaftServer.initializeLogDirs`, `PartitionMetadataReadBuffer`,
+`LogFileUtils.offsetFromFile`, `ProducerStateManager.loadFromSnapshot`; 3.9.0 `KafkaServer.startup`.
 """
 
 from __future__ import annotations
@@ -17,21 +18,34 @@ from typing import Final
 
 from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
-from mqindex.files import lock
-from mqindex.files.entries import leads_to_directory
+from mqindex.files import disk, lock
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.start_rights import shut_files
 from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind
 from mqindex.kafka.partition.leader_epochs import read_epochs
-from mqindex.kafka.partition.offset_checkpoint import Offsets, read_offsets, split_fields, text_lines, whole_number
-from mqindex.kafka.partition.partition_files import PartitionFiles, list_segments, partition_name
+from mqindex.kafka.partition.offset_checkpoint import (
+    ENTRY_NUMBER,
+    Offsets,
+    read_offsets,
+    split_fields,
+    text_lines,
+    whole_number,
+)
+from mqindex.kafka.partition.partition_files import (
+    METADATA_LOG,
+    PartitionFiles,
+    duplicate_directories,
+    list_partitions,
+    list_segments,
+    partition_name,
+    stray_directories,
+)
 from mqindex.kafka.partition.producer_state import read_snapshot
 from mqindex.kafka.partition.survey import Survey
 from mqindex.report import Finding, Kind, Obstacle
 
 __all__ = ["StartFiles", "look_at_start"]
 
-_CACHE: Final = "remote-log-index-cache"
 _NUMBERED: Final = (".log", *(f".{kind}" for kind in IndexKind), ".snapshot", ".cleaned", ".swap")
 _LARGEST: Final = 1 << 20
 _BLANK: Final = " \t\f"
@@ -40,18 +54,30 @@ _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{0,4}|.?)", re.DOTALL)
 _UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}(==)?")
 _RESERVED: Final = 100
 _OFFLINE: Final = "a broker puts the log dir offline, and stops if it has no other"
+_UNREAD: Final = f"no checkpoint that a broker reads: {_OFFLINE}"
+_RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+_CHECKPOINTS: Final = {  # what a broker does without the entries; and from 3.1 on, where one's number cannot be read
+    _RECOVERY_POINTS: ("reads every segment after an unclean stop",) * 2,
+    "log-start-offset-checkpoint": ("starts every log at its first segment",) * 2,
+    "replication-offset-checkpoint": ("finds out anew what is replicated", "serves no partition of the log dir"),
+    "cleaner-offset-checkpoint": ("compacts every log from its beginning", "compacts no log"),
+}
+_OF_RAFT: Final = ("bootstrap.checkpoint", METADATA_LOG)
+_RAFT_SINCE, _RAFT_ONLY_SINCE, _NUMBERS_UNCAUGHT_SINCE = (2, 8), (4,), (3, 1)
 
 
 @dataclass(slots=True)
 class StartFiles:
     """What prevents a start, what it would delete whatever the logs hold, and who holds the lock.
 
-    `points`: by a partition's name, up to which offset its log was on the disk.
+    `possible`: what prevents one or not, by something of the broker that is not known. `points`: up to which offset the
+    log of a partition was on the disk.
     """
 
     lock: lock.Holder
     lock_holder: str | None = None
     obstacles: list[Obstacle] = field(default_factory=list)
+    possible: list[Obstacle] = field(default_factory=list)
     deletes: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     points: Offsets = field(default_factory=dict)
@@ -68,8 +94,8 @@ def look_at_start(found: Survey) -> StartFiles:
     look = StartFiles(held, lock.program(held.pid))
     if not found.single:
         _look_at_directories(found.root, look)
-        _look_at_properties(os.path.join(found.root, "meta.properties"), look)
-    _look_at_checkpoints(found.log_dir, look)
+        _look_at_properties(found, look)
+    _look_at_checkpoints(found, look)
     partitions: list[PartitionFiles] = []
     topics: dict[str, list[tuple[str, bytes]]] = {}  # the files with an id, and the ids
     for partition in found.partitions:
@@ -95,27 +121,59 @@ def look_at_start(found: Survey) -> StartFiles:
 
 
 def _look_at_directories(log_dir: str, look: StartFiles) -> None:
-    with os.scandir(log_dir) as entries:
-        names = sorted(entry.name for entry in entries if leads_to_directory(entry) and entry.name != _CACHE)
-    for name in names:
-        path = os.path.join(log_dir, name)
-        named = partition_name(path)
-        if named is None:
-            look.stop(catalogue.STRAY_DIRECTORY, path, "a directory that is not a partition")
-        elif named.state == "delete":
-            look.deletes.append(path)
+    for path in stray_directories(log_dir):
+        look.stop(catalogue.STRAY_DIRECTORY, path, "a directory that is not a partition")
+    partitions = list_partitions(log_dir)
+    for path, other in duplicate_directories(partitions):
+        look.stop(catalogue.DUPLICATE_DIRECTORY, path, f"the partition has the directory {os.path.basename(other)} too")
+    look.deletes += [each.path for each in partitions if each.state == "delete"]
 
 
-def _look_at_properties(path: str, look: StartFiles) -> None:
+def _look_at_properties(found: Survey, look: StartFiles) -> None:
+    path = os.path.join(found.root, "meta.properties")
     try:
         properties = _properties(text_lines(path, _LARGEST, encoding="latin-1"))
         reason = _wrong_property(properties)
     except FileNotFoundError:
+        _look_without_properties(found, path, look)
         return
     except ValueError as error:
         reason = str(error)
     if reason is not None:
         look.stop(catalogue.META_PROPERTIES, path, reason)
+
+
+def _look_without_properties(found: Survey, path: str, look: StartFiles) -> None:
+    """A broker with KRaft needs the file in each of its log dirs, one with ZooKeeper writes it where it is missing.
+
+    Both make checkpoints when they start, so that a directory without any is a copy of partitions, and no broker's.
+    """
+    raft = _uses_raft(found)
+    if not any(disk.is_there(os.path.join(found.root, name)) for name in (*_CHECKPOINTS, *_OF_RAFT)):
+        look.findings.append(catalogue.PROPERTIES_OF_A_COPY.finding(path))
+    elif raft is None:
+        brokers = "with KRaft, as every one from 4.0 on"
+        look.possible.append(Obstacle(path, "no such file", brokers))
+        look.findings.append(catalogue.PROPERTIES_MISSING.finding(path))
+    elif raft:
+        look.stop(catalogue.PROPERTIES_MISSING, path, "no such file")
+    else:
+        look.findings.append(catalogue.PROPERTIES_WRITTEN_ANEW.finding(path))
+
+
+def _uses_raft(found: Survey) -> bool | None:
+    """Whether the broker of a log dir has KRaft and no ZooKeeper; None: not known."""
+    if _is_before(_RAFT_SINCE, found):
+        return False
+    if _is_before(_RAFT_ONLY_SINCE, found) is False:
+        return True
+    return any(disk.is_there(os.path.join(found.root, name)) for name in _OF_RAFT) or None
+
+
+def _is_before(version: tuple[int, ...], found: Survey) -> bool | None:
+    """Whether the broker's version is; None: not known."""
+    given = found.options.kafka_version
+    return None if given is None else tuple(map(int, given.split("."))) < version
 
 
 def _properties(lines: Iterable[str]) -> dict[str, str]:
@@ -161,18 +219,20 @@ def _whole(properties: dict[str, str], name: str) -> int | None:
         raise ValueError(f"{name} {error}") from None
 
 
-def _look_at_checkpoints(log_dir: str, look: StartFiles) -> None:
-    for name, kind in (
-        ("recovery-point-offset-checkpoint", catalogue.RECOVERY_POINTS),
-        ("log-start-offset-checkpoint", catalogue.LOG_START_OFFSETS),
-    ):
-        path = os.path.join(log_dir, name)
+def _look_at_checkpoints(found: Survey, look: StartFiles) -> None:
+    for name, (consequence, effect) in _CHECKPOINTS.items():
+        path = os.path.join(found.log_dir, name)
         try:
             offsets = read_offsets(path)
         except CorruptIndexError as error:
-            look.findings.append(kind.finding(path, expected=error.expected, got=error.got))
+            number = error.field == ENTRY_NUMBER
+            if not number or _is_before(_NUMBERS_UNCAUGHT_SINCE, found):
+                look.obstacles.append(Obstacle(path, _UNREAD, f"from 1.0 on{', before 3.1' if number else ''}"))
+            kind = catalogue.OFFSET_CHECKPOINT_NUMBER if number else catalogue.OFFSET_CHECKPOINT
+            fields = (error.field, error.expected, error.got)
+            look.findings.append(kind.finding(path, None, *fields, consequence=consequence, effect=effect))
         else:
-            if name.startswith("recovery"):
+            if name == _RECOVERY_POINTS:
                 look.points = offsets
 
 
@@ -194,7 +254,7 @@ def _look_at_partition(files: PartitionFiles, look: StartFiles) -> bytes | None:
     try:
         read_epochs(path)
     except CorruptIndexError as error:
-        look.obstacles.append(Obstacle(str(error.path), f"no checkpoint that a broker reads: {_OFFLINE}"))
+        look.obstacles.append(Obstacle(str(error.path), _UNREAD))
     try:
         return _topic_id(_metadata_of(path))
     except ValueError as error:

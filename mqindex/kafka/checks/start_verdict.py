@@ -45,10 +45,10 @@ def verdict(engine: Engine, diagnosis: Diagnosis) -> tuple[Start, list[Finding]]
     done = _Recovery()
     for one in diagnosis.partitions:
         _load(one, look.points.get(entry_name(one.partition.path), 0), done)
-    obstacles = (*look.obstacles, *done.obstacles)
+    certain = (*look.obstacles, *done.obstacles)
     start = Start(
-        starts=not obstacles,
-        obstacles=obstacles,
+        starts=False if certain else None if look.possible else True,
+        obstacles=(*certain, *look.possible),
         deletes=tuple(dict.fromkeys((*look.deletes, *done.deletes))),
         recovers=done.recovers,
         cuts=tuple(done.cuts),
