@@ -149,9 +149,14 @@ OFFSET_INDEX: Final = _index("offset-index",
     "An entry's offset is not one of the batch at its position; look-ups are right.")
 NO_OFFSETS_INDEXED = replace(OFFSET_INDEX.missing, severity="info",
     hint="a broker makes it when it needs it first, and it would have no entry yet")
+OFFSET_INDEX_NOT_SWAPPED = replace(OFFSET_INDEX.missing,
+    hint="a broker completes the exchange with one of zeros; `mqindex repair` writes it after that")
 OFFSET_INDEX_POSITION = Kind("offset-index-position", "error",
     "An entry's position is in the middle of a batch.", _REPAIR)
 STALE_POSITION = replace(OFFSET_INDEX_POSITION, severity="warning", hint=_CUT_STAYS)
+OFFSET_INDEX_END = Kind("offset-index-end", "error",
+    "From the last entry on a broker that starts after a clean stop finds another end of the log than it has.",
+    f"a broker that starts appends with offsets from there on, which records have already; {_REPAIR}")
 OFFSET_INDEX_EMPTY = Kind("offset-index-empty", "warning",
     "There are no entries where some are expected: every look-up reads the log from its beginning, and is right. A "
     "follower that got the segment in one append leaves it so.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from typing import Final
@@ -12,42 +13,53 @@ from mqindex._words import plural
 from mqindex.errors import MQIndexError, OffsetOverflowError
 from mqindex.files.regular import reading
 from mqindex.kafka import catalogue
-from mqindex.kafka.layout import IndexKind
+from mqindex.kafka.index.offset_index import OffsetIndex
 from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.report import Finding
 
 __all__ = [
     "end_findings",
+    "found_end",
     "has_grown",
-    "hides_its_end",
     "is_being_written",
     "is_contradictory",
     "log_findings",
     "overflows",
+    "read_until",
     "refused",
     "size_now",
 ]
 
 _ZEROS: Final = 1 << 20
 _MIN_LENGTH: Final = 14
-_NO_OFFSET: Final = 2**63 - 1
+_SHORT_HEADER: Final = 61  # of a batch of magic 2
+_OFFSETS: Final = 2**31  # that an index can hold
+_LEAST_OFFSET: Final = -(2**63)
+_SHORT_BATCHES: Final = 1000  # and no more: hostile logs consist of them
 
 
 def refused(path: str, error: MQIndexError, base_offset: int) -> Finding:
     """A log on which a broker's recovery fails, or that cannot be opened."""
     kind = catalogue.LOG_CANNOT_BE_READ if error.hint else catalogue.LOG_REFUSED
-    if overflows(error, base_offset):
+    if overflows(path, error, base_offset):
         kind = catalogue.LOG_OVERFLOWS
     return kind.finding(path, error.at, error.field, error.expected, error.got, what=error.what, hint=error.hint)
 
 
-def overflows(error: MQIndexError, base_offset: int) -> bool:
-    """Whether a log is refused for an offset that no index of its segment can hold: a broker splits such a segment.
+def overflows(path: str, error: MQIndexError, base_offset: int) -> bool:
+    """Whether a log is refused for an offset that no index of its segment can hold, and a broker splits the segment.
 
-    Source: Kafka 4.1.0 `LogLoader.retryOnOffsetOverflow`, which fails where an offset is below the base offset.
+    Source: Kafka 4.1.0 `LocalLog.splitOverflowedSegment`, which fails where the last offset is not one of these.
     """
-    return isinstance(error, OffsetOverflowError) and error.field == "offset" and error.got > base_offset
+    end, fails = None, False
+    if isinstance(error, OffsetOverflowError) and error.field == "offset":
+        with (
+            contextlib.suppress(MQIndexError, FileNotFoundError),
+            LogSegment.open(path, base_offset=base_offset) as log,
+        ):
+            end, fails = _read_on(log, 0, _LEAST_OFFSET)
+    return end is not None and not fails and end > base_offset + _OFFSETS
 
 
 def log_findings(
@@ -164,25 +176,53 @@ def _tail(path: str, made: Recovered, *, last: bool, closed: bool) -> list[Findi
     return [kind.finding(path, at, name, expected, got, bytes=plural(cut, "byte"))]
 
 
-def hides_its_end(segment: LogSegment, made: Recovered, index: str) -> bool:
-    """Whether a broker that reads the log for its end, from the last entry of its `.index` on, fails at a batch's
-    length.
+# ---- what a broker reads that does not recover the log
 
-    Source: Kafka 4.1.0 `LogSegment.readNextOffset`, `FileLogInputStream.nextBatch`, which compares no checksum.
+
+def found_end(segment: LogSegment, index: str | None) -> int | None:
+    """The offset that a broker which starts after a clean stop takes for the log's end: it reads from the last entry of
+    the `.index` on, if there is one. None: it fails, at a batch's length.
+
+    Source: Kafka 4.1.0 `LogSegment.readNextOffset`, `translateOffset`.
     """
-    if not made.truncated_bytes:
-        return False
-    log, at = segment.log_bytes(), max(made.valid_bytes, _last_position(index))
-    fault = find_batch(log, at, None, "last_offset", _NO_OFFSET)[2] if at < segment.size else None
-    return fault is not None and _length(log[fault[1] + 8 : fault[1] + 12]) < _MIN_LENGTH
+    last, position = segment.base_offset, 0
+    if index is not None:
+        with OffsetIndex.open(index, base_offset=segment.base_offset) as entries:
+            last = entries.last_offset
+            position = max(entries.lookup(last).position, 0)
+    end, fails = _read_on(segment, position, last)
+    return None if fails else segment.base_offset if end is None else end
 
 
-def _last_position(index: str) -> int:
-    """That of an offset index's last place, 0 where there is none."""
-    size = IndexKind.OFFSET.entry_size
-    with reading(index, buffered=False) as file:
-        places = os.fstat(file.fileno()).st_size // size
-        return _length(os.pread(file.fileno(), 4, places * size - 4)) if places else 0
+def read_until(segment: LogSegment, position: int, offset: int) -> int | None:
+    """The offset at which a broker fails that reads the log for its producers, comparing no checksum: where a batch's
+    length is impossible. None: it reads it to its end. `offset`: that of the position, up to which it is good.
+    """
+    end, fails = _read_on(segment, position, _LEAST_OFFSET)
+    return None if not fails else offset if end is None else end
+
+
+def _read_on(segment: LogSegment, position: int, offset: int) -> tuple[int | None, bool]:
+    """The offset after the last batch from a position on, None: none has this offset or a greater one; and whether a
+    broker fails at a batch's length. It goes on where one of magic 2 is too short only for its own header.
+
+    Source: Kafka 4.1.0 `FileLogInputStream.nextBatch`.
+    """
+    log, reached, end = segment.log_bytes(), False, None
+    for _ in range(_SHORT_BATCHES):
+        scan = BatchScan(log, min(position, segment.size), check_crc=False)
+        for view in scan:
+            offsets = batch_rows([view])["last_offset"]
+            reached, end = reached or bool((offsets >= offset).any()), int(offsets[-1]) + 1
+        if scan.fault is None:
+            break
+        header = bytes(log[scan.end : scan.end + _SHORT_HEADER])
+        length = _length(header[8:12])
+        if length < _MIN_LENGTH or len(header) < _SHORT_HEADER:
+            return end if reached else None, True
+        last = _length(header[:8]) + _length(header[23:27])
+        reached, end, position = reached or last >= offset, last + 1, scan.end + 12 + length
+    return end if reached else None, False
 
 
 def _length(data: bytes) -> int:

@@ -6,6 +6,7 @@ read again only where an index is not exactly what the recovery would write.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from dataclasses import dataclass, field, replace
@@ -19,14 +20,16 @@ from mqindex._native.kafka_recovery import Recovered
 from mqindex.errors import MQIndexError, OutOfOrderError, TruncatedFileError
 from mqindex.files import disk, lock
 from mqindex.files.regular import reading
+from mqindex.kafka import catalogue
 from mqindex.kafka.checks.log_check import (
     end_findings,
+    found_end,
     has_grown,
-    hides_its_end,
     is_being_written,
     is_contradictory,
     log_findings,
     overflows,
+    read_until,
     refused,
 )
 from mqindex.kafka.checks.record_check import check_records
@@ -34,7 +37,7 @@ from mqindex.kafka.checks.segment_count import CountedSegment, Counting, count_s
 from mqindex.kafka.checks.segment_indexes import CheckedIndexes, check_indexes
 from mqindex.kafka.checks.threaded_recovery import recover_with_threads
 from mqindex.kafka.index.transaction_index import read_aborted
-from mqindex.kafka.layout import IndexKind
+from mqindex.kafka.layout import MAX_LOG_SIZE, MIN_BATCH_SIZE, IndexKind
 from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.options import PartitionOptions
@@ -76,9 +79,10 @@ class CheckedSegment:
     otherwise. `readable`: the log is good to its last batch, so `events` are all there are. `transactions`: bytes of
     the `.txnindex`, None: there is none. `epochs`: runs of leader epochs. `contradictory`: the log's batches contradict
     each other. `refusal`: why a broker's recovery fails on the log, `out_of_order`: because offsets go back,
-    `overflows`: because one is too far above the base offset; `cut`: bytes that it cuts; `endless`: without one a
-    broker does not find the log's end. `gone`: a broker deleted the segment before it was read; `grew`: the log was
-    written or cut meanwhile. `counted`: what it consists of; None: not asked for, or not to be read.
+    `overflows`: because one is too far above the base offset; `cut`: bytes that it cuts. `end`: the offset after its
+    last good batch; `found_end`: what a broker takes for that without a recovery, None: it fails; `read_until`: as
+    `log_check.read_until` has it. `gone`: a broker deleted the segment before it was read; `grew`: the log was written
+    or cut meanwhile. `counted`: what it consists of; None: not asked for, or not to be read.
     """
 
     files: SegmentFiles
@@ -99,7 +103,9 @@ class CheckedSegment:
     out_of_order: bool = False
     overflows: bool = False
     cut: int = 0
-    endless: bool = False
+    end: int = 0
+    found_end: int | None = 0
+    read_until: int | None = None
     gone: bool = False
     grew: bool = False
     counted: CountedSegment | None = None
@@ -206,6 +212,9 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
             made = _recovered(segment, check)
             done.readable = made.fault is None and (made.truncated_bytes == 0 or check.last)
             done.batches, done.last_offset = made.batches, made.last_offset
+            done.end = done.found_end = segment.base_offset if made.last_offset is None else made.last_offset + 1
+            if made.truncated_bytes:
+                done.read_until = read_until(segment, made.valid_bytes, done.end)
             being_written = check.last and is_being_written(segment, made)
             done.cut = 0 if being_written else made.truncated_bytes
             closed = check.clean is True
@@ -215,19 +224,19 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
             done.events, done.epochs = events_in(segment, made, check.log_start), np.frombuffer(made.epochs, RUN)
             done.contradictory = is_contradictory(made)
             done.findings += end_findings(segment, made, check.ends, closed=closed)
-            if check.last and closed and IndexKind.OFFSET in check.files.indexes:
-                done.endless = hides_its_end(segment, made, check.files.indexes[IndexKind.OFFSET])
             may_be_open = check.last and check.clean is not True
             indexes = check_indexes(
                 check.files, segment, made, may_be_open=may_be_open,
                 index_interval_bytes=check.options.index_interval_bytes,
             )  # fmt: skip
             done.add(indexes)
+            if made.truncated_bytes or IndexKind.OFFSET in indexes.wrong:
+                _look_for_end(check, segment, done)
             if check.deep:
                 done.findings += check_records(segment, made.valid_bytes)
             if check.counting is not None:
                 done.counted = count_segment(check.files, segment, made, indexes.entries, check.counting.sample)
-            done.transactions = _transactions(check.files, done)
+            done.transactions = _transactions(check.files, done.batches)
             done.grew = may_be_open and has_grown(segment, made)
             if done.grew:
                 done.transactions = _of_read_log(done.transactions, done)
@@ -235,9 +244,34 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
         done.readable = False
         done.grew = isinstance(error, TruncatedFileError)  # a preallocated log loses its zeros when it is closed
         done.refusal, done.out_of_order = error.what, isinstance(error, OutOfOrderError)
-        done.overflows = overflows(error, check.files.base_offset)
-        done.findings.append(refused(check.files.log, error, check.files.base_offset))
+        _look_at_refused(check, error, done)
     return done
+
+
+def _look_at_refused(check: SegmentCheck, error: MQIndexError, done: CheckedSegment) -> None:
+    """What a broker does with a log that it cannot recover."""
+    files = check.files
+    with contextlib.suppress(MQIndexError), LogSegment.open(files.log, base_offset=files.base_offset) as segment:
+        done.read_until = read_until(segment, 0, segment.base_offset)
+        _look_for_end(check, segment, done)
+    done.overflows = overflows(files.log, error, files.base_offset)
+    done.findings.append(refused(files.log, error, files.base_offset))
+    done.transactions = _transactions(files, min(os.path.getsize(files.log), MAX_LOG_SIZE) // MIN_BATCH_SIZE)
+
+
+def _look_for_end(check: SegmentCheck, segment: LogSegment, done: CheckedSegment) -> None:
+    """As a broker does in the last log after a clean stop, and in one that it exchanges; and whether it is told."""
+    files, closed = check.files, check.last and check.clean is True
+    if not (closed or files.is_swapping):
+        return
+    done.found_end = end = found_end(segment, files.indexes.get(IndexKind.OFFSET))
+    if end is None or not closed:
+        return
+    if done.read_until is not None and end <= done.read_until:
+        done.read_until = None  # a broker reads no further than to the end
+    if done.refusal is None and (end < done.end or (end > done.end and not done.cut)):
+        path, kind = files.place_of(IndexKind.OFFSET), catalogue.OFFSET_INDEX_END
+        done.findings.append(kind.finding(path, None, "next_offset", done.end, end))
 
 
 def _recovered(segment: LogSegment, check: SegmentCheck) -> Recovered:
@@ -259,15 +293,17 @@ def events_in(segment: LogSegment, made: Recovered, log_start: int = 0) -> npt.N
     return events_of(rows, segment.log_bytes(), log_start) if len(rows) else np.empty(0, EVENT)
 
 
-def _transactions(files: SegmentFiles, done: CheckedSegment) -> bytes | None:
+def _transactions(files: SegmentFiles, batches: int) -> bytes | None:
     """The bytes of the `.txnindex`, as many as there can be transactions, and one entry more; None: there is none.
+
+    `batches`: as many as the log has at most.
 
     A broker makes it for its first entry, perhaps after the directory was listed and before the log was read.
     """
     path = files.indexes.get(IndexKind.TRANSACTION) or files.place_of(IndexKind.TRANSACTION)
     try:
         with reading(path, buffered=False) as file:
-            data = file.read((done.batches + 2) * IndexKind.TRANSACTION.entry_size)
+            data = file.read((batches + 2) * IndexKind.TRANSACTION.entry_size)
             return data if data is not None else b""
     except (FileNotFoundError, IsADirectoryError):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,11 +17,15 @@ from mqindex.kafka.index.transaction_index import AbortedTxn
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.partition.leader_epochs import CHECKPOINT
 from mqindex.kafka.partition.offset_checkpoint import entry_name
+from mqindex.kafka.partition.producer_state import NEVER, kept_snapshots
 from mqindex.report import Finding, Obstacle, Start
 
 __all__ = ["verdict"]
 
-_ENDLESS: Final = "a bad length, or zeros, where a batch should be, and after a clean stop no recovery cuts it"
+_BAD: Final = "a bad length, or zeros, where a batch should be"
+_ENDLESS: Final = f"{_BAD}, and after a clean stop no recovery cuts it"
+_READ: Final = f"{_BAD}, and a broker reads this log for its producers before any recovery cuts it"
+_LOST_END: Final = "its last entry leads to no batch, and after a clean stop a broker reads the log from there on"
 
 
 @dataclass(slots=True)
@@ -71,8 +76,10 @@ def _load(one: DiagnosedPartition, point: int, done: _Recovery) -> None:
         _load_segment(segment, recovered, done)
     first = max((n for n, each in enumerate(segments) if each.files.base_offset <= point), default=0)
     unflushed = range(first, len(segments)) if one.partition.clean is False else ()
+    order = [number for number, each in enumerate(loaded) if each]
     for number in unflushed:
         segment = segments[number]
+        order.append(number)
         if loaded[number]:  # nothing is left to cut
             continue
         done.recovers += 1
@@ -83,13 +90,18 @@ def _load(one: DiagnosedPartition, point: int, done: _Recovery) -> None:
             done.cuts.append(segment.files.log)
             done.deletes += [later.files.log for later in segments[number + 1 :]]
             break
-    _check_start(one, segments, done)
+    _read_for_producers(one, segments, order, done)
+    _check_start(one, segments, done, recovered=bool(unflushed) or loaded[-1:] == [True])
 
 
 def _is_recovered_when_loaded(segment: CheckedSegment) -> bool:
-    """Whatever the stop: it has no `.index`, or its `.txnindex` begins elsewhere."""
+    """Whatever the stop: it has no `.index`, or its `.txnindex` begins elsewhere.
+
+    A broker that completes an exchange of a log makes an `.index` first, of zeros, and then finds it there.
+    Source: Kafka 4.1.0 `LogLoader.load`, which calls `LogSegment.readNextOffset` of each `.log.swap`.
+    """
     if IndexKind.OFFSET not in segment.files.indexes:
-        return True
+        return not segment.files.is_swapping
     refused = _refused(segment)
     return refused is not None and not is_refused_version(refused)
 
@@ -109,26 +121,67 @@ def _load_segment(segment: CheckedSegment, recovered: bool, done: _Recovery) -> 
     elif refused is not None and is_refused_version(refused) and IndexKind.OFFSET in segment.files.indexes:
         reason = f"an aborted transaction of version {refused.version >> 8}, which no broker reads"
         done.obstacles.append(Obstacle(segment.files.place_of(IndexKind.TRANSACTION), reason))
-    if segment.endless and not recovered:
-        done.obstacles.append(Obstacle(log, _ENDLESS))
+    if segment.found_end is None and (segment.files.is_swapping or not recovered):
+        index, bad = segment.files.place_of(IndexKind.OFFSET), segment.read_until is not None
+        done.obstacles.append(Obstacle(log, _ENDLESS) if bad else Obstacle(index, _LOST_END))
 
 
-def _check_start(one: DiagnosedPartition, segments: list[CheckedSegment], done: _Recovery) -> None:
-    """A log that ends below its start offset in the checkpoint is deleted, segment by segment.
+def _read_for_producers(
+    one: DiagnosedPartition, segments: list[CheckedSegment], recovered: Sequence[int], done: _Recovery
+) -> None:
+    """A broker reads the log for its producers, from the newest snapshot on: before it recovers a segment up to that
+    one, and after a clean stop to the end. `recovered`: which segments it recovers, in that order.
+
+    A recovery deletes all snapshots above its segment's begin, and leaves one of that and, where a batch is of magic 2,
+    one of its end. Without any a broker reads nothing at last.
+    Source: Kafka 4.1.0 `LogLoader.recoverSegment`, `UnifiedLog.rebuildProducerState`,
+    `ProducerStateManager.truncateAndReload`.
+    """
+    start, snapshots = one.partition.log_start, list(one.partition.snapshots)
+    whole: set[int] = set()
+    for number in recovered:
+        segment = segments[number]
+        snapshots = [at for at in snapshots if start < at <= segment.files.base_offset]
+        _read(segments[:number], whole, max(snapshots, default=start), done)
+        whole.add(number)
+        written = [segment.files.base_offset, *([segment.end] if len(segment.epochs) else [])]
+        snapshots += [at for at in written if at > start]
+    if one.partition.loaded is not None:
+        kept = kept_snapshots(snapshots, [segment.files.base_offset for segment in segments])
+        _read(segments, whole, max(kept, default=NEVER) if recovered else one.partition.loaded[0], done)
+
+
+def _read(segments: list[CheckedSegment], whole: Collection[int], start: int, done: _Recovery) -> None:
+    """What a broker reads from an offset on. `whole`: segments that a recovery has cut where they are bad."""
+    for number, segment in enumerate(segments):
+        until = segment.read_until
+        if until is None or segment.found_end is None or number in whole:
+            continue
+        if max(until - 1, segment.files.base_offset) >= start:
+            done.obstacles.append(Obstacle(segment.files.log, _READ))
+
+
+def _check_start(one: DiagnosedPartition, segments: list[CheckedSegment], done: _Recovery, *, recovered: bool) -> None:
+    """A log that ends below its start offset in the checkpoint is deleted, segment by segment. `recovered`: the last of
+    them.
 
     A start within the log was moved together with the first of the leader epochs, though that may be missing after a
     crash. Source: Kafka 0.11.0 `LeaderEpochFileCache.clearAndFlushEarliest`, 4.1.0 `truncateFromStartAsyncFlush`.
     """
     if not segments or segments[-1].refusal is not None:
         return
-    last = segments[-1]
-    end = last.files.base_offset if last.last_offset is None else last.last_offset + 1
+    end = segments[-1].end if recovered else segments[-1].found_end
+    if end is None:
+        return
     start = one.partition.log_start
     field, path = "log_start_offset", one.partition.path
     if end < start:
         logs = [segment.files.log for segment in segments]
         done.deletes += logs
         done.findings.append(catalogue.LOG_START_BEYOND_END.finding(path, None, field, end, start))
-    elif one.partition.clean and one.epochs and one.epochs[0][1] < start:
+        return
+    if end < segments[-1].end:
+        done.deletes += [path for at, path in one.partition.snapshots.items() if at > end]
+    if one.partition.clean and one.epochs and one.epochs[0][1] < start:
         expected = f"{one.epochs[0][1]} or less, by {CHECKPOINT}"
         done.findings.append(catalogue.LOG_START_BEYOND_EPOCH.finding(path, None, field, expected, start))

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from mqindex.kafka.layout import IndexKind
 
 __all__ = ["SegmentFiles"]
+
+_SWAP: Final = ".swap"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,12 @@ class SegmentFiles:
         """Of all files that exist, the log's first."""
         return (self.log, *self.indexes.values())
 
+    @property
+    def is_swapping(self) -> bool:
+        """Whether a broker was exchanging the files."""
+        return self.log.endswith(_SWAP)
+
     def place_of(self, kind: IndexKind) -> str:
         """The path where an index belongs, whether it exists or not."""
-        return os.path.join(os.path.dirname(self.log), f"{self.base_offset:020d}.{kind}")
+        name = f"{self.base_offset:020d}.{kind}{_SWAP if self.is_swapping else ''}"
+        return os.path.join(os.path.dirname(self.log), name)

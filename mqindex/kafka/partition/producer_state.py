@@ -24,7 +24,15 @@ from mqindex._words import plural
 from mqindex.errors import CorruptIndexError, path_of
 from mqindex.files.regular import reading
 
-__all__ = ["NEVER", "OpenTransactions", "loaded_state", "open_transactions_at", "read_producers", "read_snapshot"]
+__all__ = [
+    "NEVER",
+    "OpenTransactions",
+    "kept_snapshots",
+    "loaded_state",
+    "open_transactions_at",
+    "read_producers",
+    "read_snapshot",
+]
 
 OpenTransactions = tuple[tuple[int, int], ...]
 """Producer ids and first offsets."""
@@ -104,19 +112,23 @@ def loaded_state(snapshots: Mapping[int, str], bases: Collection[int], log_start
     """From which offset on a broker reads the log for its producers when it starts after a clean stop, and what it
     takes for open there; `NEVER`, nothing: where there is no snapshot it reads none of it.
 
-    Of the snapshots that are at no segment's begin it keeps the last one, if it is behind all of these.
-
     Notes
     -----
-    Source: Kafka 4.1.0 `ProducerStateManager.removeStraySnapshots`, `loadFromSnapshot`,
-    `UnifiedLog.rebuildProducerState`.
+    Source: Kafka 4.1.0 `ProducerStateManager.loadFromSnapshot`, `UnifiedLog.rebuildProducerState`.
     """
-    greatest = max(bases, default=0)
-    last = max(snapshots, default=0)
-    kept = {at: path for at, path in snapshots.items() if at in bases or (at == last and at > greatest)}
+    kept = kept_snapshots(snapshots, bases)
     if not kept:
         return NEVER, ()
     for at in sorted((at for at in kept if at > log_start), reverse=True):
         with contextlib.suppress(CorruptIndexError, OSError):
-            return at, read_snapshot(kept[at])
+            return at, read_snapshot(snapshots[at])
     return log_start, ()
+
+
+def kept_snapshots(offsets: Collection[int], bases: Collection[int]) -> list[int]:
+    """The snapshots that a broker keeps which starts: those at segments' begins, and the last one behind all of these.
+
+    Source: Kafka 4.1.0 `ProducerStateManager.removeStraySnapshots`.
+    """
+    greatest, last = max(bases, default=0), max(offsets, default=0)
+    return [at for at in offsets if at in bases or (at == last and at > greatest)]
