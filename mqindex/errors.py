@@ -187,4 +187,4 @@ class OutputExistsError(FileStateError):
 
 
 class RebuildError(MQIndexError):
-    """A worker or the engine died; nothing was published."""
+    """A worker or the engine died. The message says what is true of the files: mostly that nothing was published."""

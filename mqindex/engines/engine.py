@@ -10,13 +10,13 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 from mqindex._native.numbers import whole_number
 from mqindex.engines.processors import processors
 from mqindex.engines.workers import Workers
 
-__all__ = ["Engine", "LocalEngine", "OnProgress", "Progress", "chosen_engine", "one_at_a_time"]
+__all__ = ["Cluster", "Engine", "LocalEngine", "OnProgress", "Progress", "chosen_engine", "one_at_a_time"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -82,6 +82,14 @@ class Engine(Protocol):
         ------
         RebuildError : a worker died. An exception that a stage raises reaches the caller unchanged
         """
+
+
+@runtime_checkable
+class Cluster(Engine, Protocol):
+    """An engine of several machines, each of which may see other files."""
+
+    def looks(self) -> int:
+        """How many tasks reach every machine; 0: there is only this one."""
 
 
 class LocalEngine:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
 from mqindex.engines import Engine, Progress
+from mqindex.engines.engine import Cluster
+from mqindex.errors import RebuildError
 from mqindex.files import disk, staging
 
-__all__ = ["announce", "held", "require_seen", "run_one", "scratch_in", "scratches_in"]
+if TYPE_CHECKING:
+    from mqindex.engines.seen import SeeingEngine
+
+__all__ = ["announce", "half_done", "held", "marked", "require_seen", "run_one", "scratch_in", "scratches_in"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -20,11 +25,16 @@ def run_one(engine: Engine, stage: Callable[[Item], Result], item: Item, name: s
     return engine.map(stage, [item], name=name)[0]
 
 
-def require_seen(engine: Engine, paths: Sequence[str]) -> None:
-    """Before any work: an engine of several machines checks that each sees the paths, else `FileStateError`."""
-    look = getattr(engine, "require_seen", None)
-    if look is not None:
-        look(paths)
+def require_seen(engine: Engine, paths: Iterable[str]) -> Engine:
+    """Before any work: an engine whose machines all see the same at these paths, and each task again.
+
+    Else it is a `FileStateError`. An engine of one machine is returned as it is.
+    """
+    if not isinstance(engine, Cluster):
+        return engine
+    from mqindex.engines import seen  # here: only a cluster needs it
+
+    return seen.require_seen(engine, list(dict.fromkeys(paths)))
 
 
 def announce(engine: Engine, note: str) -> None:
@@ -34,15 +44,57 @@ def announce(engine: Engine, note: str) -> None:
 
 
 @contextmanager
-def scratch_in(engine: Engine, parent: str) -> Iterator[str]:
-    """A scratch directory for the tasks, gone at the end."""
-    with scratches_in(engine, [parent]) as (scratch,):
-        yield scratch
+def half_done(said: Callable[[], str | None]) -> Iterator[None]:
+    """Where files get their places: the error of a worker that dies in this block says what is true of them then.
+
+    said : asked then; None: none has its place yet.
+    """
+    try:
+        yield
+    except RebuildError as error:
+        error.hint = said() or error.hint
+        raise
 
 
 @contextmanager
-def scratches_in(engine: Engine, parents: Sequence[str]) -> Iterator[list[str]]:
-    """A scratch directory in each of several places, all gone at the end."""
+def scratch_in(engine: Engine, parent: str) -> Iterator[tuple[Engine, str]]:
+    """A scratch directory for the tasks, gone at the end, and an engine whose machines all see it."""
+    with scratches_in(engine, [parent]) as (seeing, (scratch,)):
+        yield seeing, scratch
+
+
+@contextmanager
+def scratches_in(engine: Engine, parents: Sequence[str]) -> Iterator[tuple[Engine, list[str]]]:
+    """A scratch directory in each of several places, all gone at the end, and an engine whose machines all see them."""
+    with _made_in(engine, parents) as made:
+        yield _require_made(engine, made), made
+
+
+@contextmanager
+def marked(engine: Engine, directories: Sequence[str]) -> Iterator[Engine]:
+    """An engine whose machines see the same directories, whatever is in them: a cluster's see a scratch there."""
+    if not _is_seeing(engine):
+        yield engine
+        return
+    with scratches_in(engine, directories) as (seeing, _):
+        yield seeing
+
+
+def _require_made(engine: Engine, made: Sequence[str]) -> Engine:
+    if not _is_seeing(engine):
+        return engine
+    from mqindex.engines import seen  # as above
+
+    return seen.require_made(engine, made)
+
+
+def _is_seeing(engine: Engine) -> TypeGuard[SeeingEngine]:
+    """Whether `require_seen` found several machines."""
+    return hasattr(engine, "seen")
+
+
+@contextmanager
+def _made_in(engine: Engine, parents: Sequence[str]) -> Iterator[list[str]]:
     if all(map(disk.is_directory, parents)):
         with ExitStack() as stack:
             yield [stack.enter_context(staging.scratch(parent)) for parent in parents]
@@ -53,7 +105,9 @@ def scratches_in(engine: Engine, parents: Sequence[str]) -> Iterator[list[str]]:
     try:
         yield shared
     finally:
-        engine.map(staging.discard, shared, name="clean up")
+        with half_done(lambda: "what it leaves is removed by a later run"):
+            plain = engine.engine if _is_seeing(engine) else engine  # what tasks saw may be replaced by now
+            plain.map(staging.discard, shared, name="clean up")
 
 
 @contextmanager

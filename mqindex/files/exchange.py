@@ -20,7 +20,7 @@ from mqindex.files.backup_record import RECORD, Entry, new_record, read_record
 from mqindex.files.copying import copy_whole, remove_whole
 from mqindex.files.rights import neighbour_of
 
-__all__ = ["Change", "Exchange", "exchange_files", "put_back", "written_since"]
+__all__ = ["Change", "Exchange", "changed_so_far", "exchange_files", "old_or_new", "put_back", "written_since"]
 
 
 class Change(NamedTuple):
@@ -89,8 +89,20 @@ def _half_done(backup: str) -> Iterator[None]:
     except OSError as error:
         if not disk.exists(backup):
             raise
-        text = f"{error.strerror}; each file is the old or the new one, the old ones are in {backup}; run it again"
+        text = f"{error.strerror}; {old_or_new(backup)}"
         raise OSError(error.errno, text, error.filename, None, error.filename2) from error
+
+
+def old_or_new(backup: str) -> str:
+    """What is true of the files of an exchange that did not end."""
+    return f"each file is the old or the new one, the old ones are in {backup}; run it again"
+
+
+def changed_so_far(exchange: Exchange) -> str | None:
+    """The same, asked from elsewhere when who made the changes was killed; None: there is no change yet."""
+    if disk.is_directory(exchange.root) and not disk.exists(exchange.backup):
+        return None
+    return old_or_new(exchange.backup)
 
 
 def _files(path: str) -> list[str]:

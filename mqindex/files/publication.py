@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from mqindex.files import disk, staging
 
-__all__ = ["Publication", "Published", "publish"]
+__all__ = ["Publication", "Published", "publish", "published_so_far"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,13 @@ def publish(publication: Publication) -> Published:
         seconds = time.perf_counter() - started
     paths = [path for _, name in publication.moves for path in _files(os.path.join(publication.out, name))]
     return Published(paths, backup, seconds)
+
+
+def published_so_far(publication: Publication) -> str:
+    """What is true when who published it was killed."""
+    if publication.aside is None:
+        return f"{publication.out} is complete, or as it was before; then run it again"
+    return f"{publication.out} is complete, or the old one; an old one that is not there is beside it; run it again"
 
 
 def _make_directory(path: str) -> None:

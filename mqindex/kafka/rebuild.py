@@ -11,10 +11,11 @@ from typing import Unpack
 from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
+from mqindex.engines.publishing import publish_all
 from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
 from mqindex.errors import path_of
 from mqindex.files import disk, output_place, staging
-from mqindex.files.publication import Publication, publish
+from mqindex.files.publication import Publication
 from mqindex.kafka.building import recover_partitions, write_transaction_indexes
 from mqindex.kafka.checks.diagnosis import replay
 from mqindex.kafka.index.transaction_index import aborted_bytes
@@ -93,13 +94,13 @@ def rebuild(
     options = partition_options(**given)
     order = Order(os.path.abspath(path_of("directory", directory)), options)
     place = os.path.abspath(path_of("out", out))
-    require_seen(engine, [order.directory, os.path.dirname(place)])
+    engine = require_seen(engine, [order.directory, os.path.dirname(place)])
     found, space = run_one(engine, _begin, _Begin(order, place, overwrite), "look at the files")
     announce(engine, f"reads {found.bytes:,} bytes of log, {space}")
     report = start_report(RebuildReport(order.directory), found)
-    with scratch_in(engine, os.path.dirname(place)) as scratch:
-        recovered = _recover_all(engine, found, scratch)
-        moves = _moves(engine, found, recovered, scratch)
+    with scratch_in(engine, os.path.dirname(place)) as (seeing, scratch):
+        recovered = _recover_all(seeing, found, scratch)
+        moves = _moves(seeing, found, recovered, scratch)
         publication = Publication(
             scratch=scratch,
             out=place,
@@ -107,7 +108,7 @@ def rebuild(
             moves=tuple(moves),
             directories=("",) if found.single else ("", *(partition.name for partition in found.partitions)),
         )
-        published = run_one(engine, publish, publication, "publish")
+        published = publish_all(seeing, publication)
         report.out_files, report.backup = published.paths, published.backup
         report.fsync_seconds += published.fsync_seconds
     for partition, segments in zip(found.partitions, recovered, strict=True):

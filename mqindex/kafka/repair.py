@@ -59,6 +59,9 @@ def repair(
     Raises
     ------
     StoreInUseError : a broker holds the log dir.
+    FileStateError : a worker of a cluster does not see the files as the others do.
+    RebuildError : a worker died; nothing was published, or, if it died while files got their places, each is the old or
+        the new one.
 
     Notes
     -----
@@ -78,7 +81,7 @@ def repair(
     engine = chosen_engine(engine)
     options = partition_options(**given)
     root = os.path.abspath(path_of("directory", directory))
-    require_seen(engine, [root])
+    engine = require_seen(engine, [root])
     found = run_one(engine, survey, Order(root, options), "look at the files")
     report = start_report(RepairReport(root, dry_run=dry_run), found)
     if dry_run:

@@ -10,7 +10,6 @@ from typing import Unpack
 import mqindex
 from mqindex._options import with_options_of
 from mqindex.engines import Engine
-from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import run_one
 from mqindex.health import Read, Share
 from mqindex.kafka.checks.diagnosis import Diagnosis
@@ -70,9 +69,8 @@ def report(
     [('none', 160)]
     """
     started = time.perf_counter()
-    engine = chosen_engine(engine)
     examined = examine(directory, deep=deep, engine=engine, given=given, count=True)
-    found, diagnosis = examined.survey, examined.diagnosis
+    engine, found, diagnosis = examined.engine, examined.survey, examined.diagnosis
     offsets = run_one(engine, known_offsets, found.log_dir, "read the checkpoints")
     ordered = sorted(diagnosis.partitions, key=lambda one: -one.partition.bytes)
     codecs = codecs_of([one.counted for one in diagnosis.segments() if one.counted is not None])

@@ -86,8 +86,9 @@ def verify(
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A report, and what it was made from."""
+    """A report, and what it was made from. `engine`: whose machines see the directory."""
 
+    engine: Engine
     report: Report
     survey: Survey
     diagnosis: Diagnosis
@@ -106,7 +107,7 @@ def examine(
     engine = chosen_engine(engine)
     options = partition_options(**given)
     root = os.path.abspath(path_of("directory", directory))
-    require_seen(engine, [root])
+    engine = require_seen(engine, [root])
     found = run_one(engine, _survey, Order(root, options), "look at the files")
     report = start_report(Report(root), found)
     check = diagnose if found.file is None else diagnose_file
@@ -118,7 +119,7 @@ def examine(
         report.findings += more
     count_checked(report, diagnosis)
     report.seconds = time.perf_counter() - started
-    return Examined(report, found, diagnosis)
+    return Examined(engine, report, found, diagnosis)
 
 
 def _survey(order: Order) -> Survey:

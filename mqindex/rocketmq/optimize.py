@@ -13,13 +13,14 @@ from mqindex._native.index_file import IndexCore
 from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
+from mqindex.engines.publishing import exchange_all, publish_all
 from mqindex.engines.tasks import announce, held, require_seen, run_one, scratch_in
 from mqindex.errors import CorruptIndexError, FileStateError, GeometryError, IndexFullError, OutputExistsError, path_of
 from mqindex.files import disk, output_place, staging
 from mqindex.files.backup import backup_in
-from mqindex.files.exchange import Change, Exchange, exchange_files
+from mqindex.files.exchange import Change, Exchange
 from mqindex.files.mapped_file import MappedFile
-from mqindex.files.publication import Publication, publish
+from mqindex.files.publication import Publication
 from mqindex.report import RebuildReport, Value
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq import store as stores
@@ -78,13 +79,15 @@ def optimize(
     ------
     FileNotFoundError : no such path, or no index file there
     CorruptIndexError : a file contradicts itself; repair the store first
-    FileStateError : a broker wrote to a file meanwhile
+    FileStateError : a broker wrote to a file meanwhile; or a worker of a cluster does not see the files as others do
     IndexFullError : a file has more entries than `index_num` allows
     GeometryError : the geometry of the files cannot be found, or they are optimized already and do not allow the new
         one, or no broker could map it
     OutputExistsError : `out` holds something, and `overwrite` is False; or is a link, mount point or current directory
     StoreInUseError : in place, and a broker holds the store; or it holds an `out` that would be moved
     OSError : the disk lacks the space, which is checked beforehand; nothing was published
+    RebuildError : a worker died; nothing was published, or, if it died while files got their places, what the message
+        says
 
     Notes
     -----
@@ -104,16 +107,16 @@ def optimize(
     engine = chosen_engine(engine)
     where, place = os.path.abspath(path_of("index", index)), os.path.abspath(path_of("out", out))
     order = _Order(where, place, *layout.given_geometry(hash_slot_num, index_num), overwrite)
-    require_seen(engine, [where, os.path.dirname(order.out)])
+    engine = require_seen(engine, [where, os.path.join(where, "index"), os.path.dirname(order.out)])
     plan = run_one(engine, _begin, order, "look at the files")
     announce(engine, plan.note)
     report = RebuildReport(where, settings={"geometry": plan.geometry})
     alone = held(engine, stores.hold_lock, order.out) if plan.in_place else contextlib.nullcontext()
-    with alone, scratch_in(engine, plan.home) as scratch:
+    with alone, scratch_in(engine, plan.home) as (seeing, scratch):
         tasks = [_Task(path, plan.own, plan.geometry.value, scratch, plan.in_place) for path in plan.paths]
         weights = [plan.size] * len(tasks)
-        made = engine.map(_optimize_file, tasks, name="bring entries together", weights=weights, unit="byte")
-        _publish(engine, order, plan, scratch, made, report)
+        made = seeing.map(_optimize_file, tasks, name="bring entries together", weights=weights, unit="byte")
+        _publish(seeing, order, plan, scratch, made, report)
     report.files = sum(one.path is not None for one in made)
     report.entries = sum(one.entries for one in made if one.path is not None)
     report.fsync_seconds += sum(one.fsync_seconds for one in made)
@@ -367,10 +370,10 @@ def _publish(
     if not plan.in_place:
         aside = f"{order.out}.backup-{staging.backup_name()}" if order.overwrite else None
         publication = Publication(scratch, order.out, aside, tuple(moves), ("index",))
-        published = run_one(engine, publish, publication, "publish")
+        published = publish_all(engine, publication)
         report.out_files, report.backup = published.paths, published.backup
         report.fsync_seconds += published.fsync_seconds
     elif moves:
         report.backup = os.path.join(order.out, run_one(engine, backup_in, [order.out], "make a backup"))
         changes = tuple(Change(name, path, _index_of(order.out, name)) for path, name in moves)
-        report.out_files = run_one(engine, exchange_files, Exchange(order.out, report.backup, changes), "publish")
+        report.out_files = exchange_all(engine, Exchange(order.out, report.backup, changes))

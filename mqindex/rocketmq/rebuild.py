@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Collection, Iterable, Sequence
@@ -12,10 +13,11 @@ from mqindex._native.numbers import whole_number
 from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
+from mqindex.engines.publishing import publish_all
 from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
 from mqindex.errors import path_of
 from mqindex.files import disk, output_place, staging
-from mqindex.files.publication import Publication, publish
+from mqindex.files.publication import Publication
 from mqindex.report import Finding, RebuildReport
 from mqindex.rocketmq import layout
 from mqindex.rocketmq import store as stores
@@ -96,7 +98,8 @@ def rebuild(
     GeometryError : files and options disagree
     ValueError : `out` is where the store has files of its own; an unknown part; an impossible split size
     OSError : the disk lacks the space, which is checked beforehand; nothing was published
-    RebuildError : a worker died; nothing was published
+    FileStateError : the commit log is missing; or a worker of a cluster does not see the files as the others do
+    RebuildError : a worker died; nothing was published, or, if it died while `out` got its place, what the message says
 
     Notes
     -----
@@ -119,14 +122,15 @@ def rebuild(
     engine = chosen_engine(engine)
     options = store_options(store, **given)
     order = _Order(options, os.path.abspath(path_of("out", out)), overwrite, wanted)
-    require_seen(engine, [options.root, *options.commitlog, os.path.dirname(order.out)])
+    paths = itertools.chain(stores.directories_of(options.root, options.commitlog), [os.path.dirname(order.out)])
+    engine = require_seen(engine, paths)
     found, space = run_one(engine, _begin, order, "look at the files")
     elsewhere = _elsewhere(found, wanted)
     wanted -= elsewhere.keys()
     announce(engine, f"reads {found.log_bytes:,} bytes of commit log, {space}")
     report = start_report(RebuildReport(options.root), found)
     report.findings += elsewhere.values()
-    with scratch_in(engine, os.path.dirname(order.out)) as scratch:
+    with scratch_in(engine, os.path.dirname(order.out)) as (seeing, scratch):
         splits = cut(
             found.spans,
             _whole(found),
@@ -136,15 +140,15 @@ def rebuild(
             index="index" in wanted,
             rules=found.queues.rules if "consumequeue" in wanted else None,
         )
-        in_turn = build_in_turn(engine, splits, scratch, found.geometry.value) if "index" in wanted else None
-        extracted = in_turn[0] if in_turn is not None else extract(engine, [splits])[0]
-        report.findings += [one.finding() for one in _unknown(engine, found, extracted, wanted)]
+        in_turn = build_in_turn(seeing, splits, scratch, found.geometry.value) if "index" in wanted else None
+        extracted = in_turn[0] if in_turn is not None else extract(seeing, [splits])[0]
+        report.findings += [one.finding() for one in _unknown(seeing, found, extracted, wanted)]
         left_out = skipped_findings(extracted.units, options.root, found.queues.batch_topics)
         batches = assign_queues(extracted.units, found.queues.rules, scratch, skip=left_out)
         planned = _index_files(found, extracted, scratch) if "index" in wanted and in_turn is None else []
-        require_room(engine, scratch, planned, queue_space(extracted.units, found.queues.rules, found.log_bytes))
-        built = in_turn[1] if in_turn is not None else build_index_files(engine, planned)
-        queues = build_queue_files(engine, batches)
+        require_room(seeing, scratch, planned, queue_space(extracted.units, found.queues.rules, found.log_bytes))
+        built = in_turn[1] if in_turn is not None else build_index_files(seeing, planned)
+        queues = build_queue_files(seeing, batches)
         publication = Publication(
             scratch=scratch,
             out=order.out,
@@ -152,9 +156,9 @@ def rebuild(
             moves=(*index_moves(built), *(move for task in queues for queue in task.queues for move in _moves(queue))),
             directories=tuple(part for part in PARTS if part in wanted),
         )
-        after_end = find_after_end(engine, found.spans, extracted.fault)
+        after_end = find_after_end(seeing, found.spans, extracted.fault)
         # Last, so that no error comes when an old `out` is in its backup.
-        published = run_one(engine, publish, publication, "publish")
+        published = publish_all(seeing, publication)
         report.out_files, report.backup = published.paths, published.backup
         report.fsync_seconds += published.fsync_seconds
     report.findings += after_end

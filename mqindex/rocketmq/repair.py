@@ -13,10 +13,11 @@ from typing import Unpack
 from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
-from mqindex.engines.tasks import held, require_seen, run_one, scratch_in
+from mqindex.engines.publishing import exchange_all
+from mqindex.engines.tasks import held, marked, require_seen, run_one, scratch_in
 from mqindex.files import disk, staging
 from mqindex.files.backup import backup_in
-from mqindex.files.exchange import Change, Exchange, exchange_files
+from mqindex.files.exchange import Change, Exchange
 from mqindex.report import Finding, RepairReport
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq import store as stores
@@ -87,7 +88,11 @@ def repair(
         one.
     FileStateError
         The same for the broker's version, the length of queue files or delay levels; or the commit log is missing, or
-        what is in the place of the index or the queues is no directory.
+        what is in the place of the index or the queues is no directory; or a worker of a cluster does not see the files
+        as the others do.
+    RebuildError
+        A worker died; nothing was published, or, if it died while files got their places, each is the old or the new
+        one.
 
     Notes
     -----
@@ -103,7 +108,7 @@ def repair(
     wanted = check_parts(parts)
     engine = chosen_engine(engine)
     options = store_options(store, **given)
-    require_seen(engine, [options.root, *options.commitlog])
+    engine = require_seen(engine, stores.directories_of(options.root, options.commitlog))
     found = run_one(engine, survey_in_place, options, "look at the files")
     require_log(found)
     require_read(found)
@@ -115,11 +120,11 @@ def repair(
         report.findings = of_the_log_as_read(engine, seen.walked, found_wrong.findings())
         report.actions = found_wrong.actions()
     else:
-        with held(engine, stores.hold_lock, options.root), _scratch(engine, options) as scratch:
+        with held(engine, stores.hold_lock, options.root), _scratch(engine, options) as (seeing, scratch):
             held_store = replace(found, held=True)
-            seen = diagnose_store(engine, held_store, deep=deep, split_size=SPLIT_SIZE, out=scratch)
-            found_wrong = _chosen(engine, wanted, seen)
-            _mend(engine, found_wrong, scratch, report)
+            seen = diagnose_store(seeing, held_store, deep=deep, split_size=SPLIT_SIZE, out=scratch)
+            found_wrong = _chosen(seeing, wanted, seen)
+            _mend(seeing, found_wrong, scratch, report)
     report.messages = found_wrong.messages
     report.bytes = found_wrong.log_bytes
     report.seconds = time.perf_counter() - started
@@ -205,7 +210,7 @@ def _chosen(engine: Engine, wanted: frozenset[str], seen: StoreDiagnosis) -> _Wr
     return wrong
 
 
-def _scratch(engine: Engine, options: StoreOptions) -> AbstractContextManager[str]:
+def _scratch(engine: Engine, options: StoreOptions) -> AbstractContextManager[tuple[Engine, str]]:
     return scratch_in(engine, run_one(engine, _prepare, options, "make a scratch directory"))
 
 
@@ -216,7 +221,8 @@ def _prepare(options: StoreOptions) -> str:
 
 
 def _sweep(options: StoreOptions) -> None:
-    for home in {options.root, *map(staging.home_of, (options.index, options.consume_queue))}:
+    homes = map(staging.home_of, (options.index, options.consume_queue))
+    for home in {options.root, *homes, *_written(options.root)}:
         if disk.is_directory(home):
             staging.sweep(home)
 
@@ -230,7 +236,7 @@ def _mend(engine: Engine, wrong: _Wrong, scratch: str, report: RepairReport) -> 
         if wrong.queues is not None:
             home = run_one(engine, staging.home_of, wrong.queues.survey.options.consume_queue, "look for the queues")
             if home != os.path.dirname(scratch):  # the queues are in another file system
-                scratch = stack.enter_context(scratch_in(engine, home))
+                engine, scratch = stack.enter_context(scratch_in(engine, home))
             mended = mend_queues(engine, wrong.queues, scratch)
             new = [change for queue in mended for change in queue.changes]
             changes += sorted(new, key=lambda change: change.name.partition(os.sep)[0])  # units, then extensions
@@ -243,12 +249,23 @@ def _mend(engine: Engine, wrong: _Wrong, scratch: str, report: RepairReport) -> 
 
 
 def _publish(engine: Engine, changes: Sequence[Change], report: RepairReport) -> None:
-    backup = os.path.join(report.path, run_one(engine, backup_in, [report.path], "make a backup"))
-    placed = run_one(engine, exchange_files, Exchange(report.path, backup, tuple(changes)), "publish")
+    name, written = run_one(engine, _look_at_places, report.path, "make a backup")
+    backup = os.path.join(report.path, name)
+    with marked(engine, written) as seeing:  # an empty index/ is known by nothing else
+        placed = exchange_all(seeing, Exchange(report.path, backup, tuple(changes)))
     checkpoint = os.path.join(report.path, "checkpoint")
     report.out_files = [path for path in placed if path != checkpoint]
     report.files = len(report.out_files)
     report.backup = backup
+
+
+def _look_at_places(root: str) -> tuple[str, list[str]]:
+    """A name for the backup, and the directories whose files are exchanged."""
+    return backup_in([root]), list(filter(disk.is_directory, _written(root)))
+
+
+def _written(root: str) -> list[str]:
+    return [os.path.join(root, name) for name in ("index", "consumequeue", "consumequeue_ext")]
 
 
 def _after_repair(finding: Finding, changed: Collection[str]) -> Finding:

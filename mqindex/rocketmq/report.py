@@ -9,7 +9,6 @@ from typing import Unpack
 import mqindex
 from mqindex._options import with_options_of
 from mqindex.engines import Engine
-from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import run_one
 from mqindex.health import Read
 from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis
@@ -72,9 +71,8 @@ def report(
     ('LostTopic', 610)
     """
     started = time.perf_counter()
-    engine = chosen_engine(engine)
     examined = examine(store, deep=deep, engine=engine, given=given, count=True)
-    found, diagnosis = examined.survey, examined.diagnosis
+    engine, found, diagnosis = examined.engine, examined.survey, examined.diagnosis
     coverage = index = topics = None
     if diagnosis is not None:
         rocksdb = found.queues.rocksdb is not None

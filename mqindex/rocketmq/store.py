@@ -16,6 +16,7 @@ __all__ = [
     "OWN_NAMES",
     "QUEUES",
     "are_queues",
+    "directories_of",
     "file_size",
     "hold_lock",
     "hold_part",
@@ -68,6 +69,13 @@ def places_of(root: str, logs: Iterable[str] = ()) -> list[str]:
         there = [name for name in names_in(root) if is_part(name)]
     parts = [os.path.join(root, name) for name in sorted({*OWN_NAMES, *COMMON_NAMES, *there})]
     return [*logs, *parts, *(link for name in QUEUES for link in _links(os.path.join(root, name), 1))]
+
+
+def directories_of(root: str, logs: Iterable[str]) -> Iterator[str]:
+    """Where everything is that a look at a store reads, there or not: each may be a volume of its own."""
+    yield from (root, *logs, *(os.path.join(root, name) for name in ("index", *QUEUES, "config")))
+    for name in QUEUES:
+        yield from _links(os.path.join(root, name), 0)
 
 
 def _links(directory: str, depth: int) -> Iterator[str]:

@@ -12,6 +12,7 @@ from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import require_seen, run_one
 from mqindex.report import Report
+from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.side_check import SideCheck, check_sides
 from mqindex.rocketmq.checks.sidecar_check import check_sidecar, sidecars_to_check
 from mqindex.rocketmq.checks.start_check import check_start
@@ -77,8 +78,12 @@ def verify(
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A report and what it was made from. `diagnosis` None: the log is gone, nothing was compared with it."""
+    """A report and what it was made from. `diagnosis` None: the log is gone, nothing was compared with it.
 
+    `engine`: whose machines see the store.
+    """
+
+    engine: Engine
     report: Report
     survey: Survey
     diagnosis: StoreDiagnosis | None = None
@@ -92,7 +97,7 @@ def examine(
     started = time.perf_counter()
     engine = chosen_engine(engine)
     options = store_options(store, **given)
-    require_seen(engine, [options.root, *options.commitlog])
+    engine = require_seen(engine, stores.directories_of(options.root, options.commitlog))
     found = run_one(engine, survey_in_place, options, "look at the files")
     report = start_report(Report(options.root), found)
     report.files = len(found.index_files)
@@ -100,7 +105,7 @@ def examine(
         report.start, findings = run_one(engine, check_start, found, "look at the start")
         report.findings += [found.log_gone, *findings]
         report.seconds = time.perf_counter() - started
-        return Examined(report, found)
+        return Examined(engine, report, found)
     every = sampling(found.log_bytes) if count else None
     diagnosis = diagnose_store(engine, found, deep=deep, split_size=SPLIT_SIZE, every=every)
     sides = run_one(engine, check_sides, _sides(diagnosis), "check side files")
@@ -116,7 +121,7 @@ def examine(
     report.messages = diagnosis.queues.messages
     report.bytes = diagnosis.index.survey.log_bytes
     report.seconds = time.perf_counter() - started
-    return Examined(report, found, diagnosis, every)
+    return Examined(engine, report, found, diagnosis, every)
 
 
 def _sides(diagnosis: StoreDiagnosis) -> SideCheck:

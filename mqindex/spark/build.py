@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from mqindex import rocketmq
 from mqindex.columns.keys import key_batch
-from mqindex.engines.tasks import run_one, scratch_in
+from mqindex.engines.publishing import publish_all
+from mqindex.engines.seen import looking
+from mqindex.engines.tasks import require_seen, run_one, scratch_in
 from mqindex.files import disk, output_place, staging
-from mqindex.files.publication import Publication, publish
+from mqindex.files.publication import Publication
 from mqindex.report import RebuildReport, RepairReport, Report, Value
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM
@@ -98,7 +100,8 @@ def build_index(
     OutputExistsError : `out` holds something, and `overwrite` is False
     GeometryError : no such geometry
     ValueError : a column is missing or of another type; a null key
-    RebuildError : a worker died; nothing was published
+    FileStateError : a worker does not see the directory of `out` as the others do
+    RebuildError : a worker died; nothing was published, or, if it died while `out` got its place, what the message says
 
     Notes
     -----
@@ -116,14 +119,14 @@ def build_index(
     hash_slot_num, index_num = layout.whole_geometry(hash_slot_num, index_num)
     engine, place = SparkEngine(df.sparkSession), os.path.abspath(local_path(out))
     entries = _entry_columns(df)
-    engine.require_seen([os.path.dirname(place)])
-    run_one(engine, _begin, (place, overwrite), "check the place")
-    with scratch_in(engine, os.path.dirname(place)) as scratch:
-        sort = _sorter(scratch, with_seq="seq" in entries.columns)
+    asked = require_seen(engine, [os.path.dirname(place)])
+    run_one(asked, _begin, (place, overwrite), "check the place")
+    with scratch_in(asked, os.path.dirname(place)) as (seeing, scratch):
+        sort = looking(seeing, _sorter(scratch, with_seq="seq" in entries.columns))
         runs = [run for runs in engine.map_partitions(entries, sort, name="sort the entries") for run in runs]
         parts = assign_sorted(runs, out=scratch, hash_slot_num=hash_slot_num, index_num=index_num)
-        run_one(engine, _check_room, (scratch, _needed(parts)), "check the free space")
-        built = engine.map(
+        run_one(seeing, _check_room, (scratch, _needed(parts)), "check the free space")
+        built = seeing.map(
             build_sorted,
             parts,
             name="build the index",
@@ -131,7 +134,7 @@ def build_index(
             unit="entry",
         )
         files = [file for file, _ in built]
-        published = run_one(engine, publish, _publication(scratch, files, place, overwrite), "publish")
+        published = publish_all(seeing, _publication(scratch, files, place, overwrite))
     report = RebuildReport(place, out_files=published.paths, backup=published.backup, files=len(files))
     report.settings["geometry"] = Value((hash_slot_num, index_num), "given")
     report.entries = sum(file.entries for file in files)

@@ -7,9 +7,7 @@ attempt per task, so retries and speculation change nothing.
 
 from __future__ import annotations
 
-import os
 import pickle
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,7 +16,6 @@ from mqindex.engines import OnProgress, Progress
 from mqindex.engines.transport import group_by_weight, outcome, results, run_packed
 from mqindex.errors import RebuildError
 from mqindex.spark.jobs import start_job
-from mqindex.spark.missing_files import unseen
 from mqindex.spark.session import cause, ensure_session, is_local, quiet_pandas_warning
 
 if TYPE_CHECKING:
@@ -90,16 +87,9 @@ class SparkEngine:
         show(total)
         return [result for i in range(len(ranges)) for result in answers[i]]
 
-    def require_seen(self, paths: Sequence[str]) -> None:
-        """Internal: every worker sees what this process or any worker sees, else a `FileStateError` with the worker."""
-        if is_local(self.spark):
-            return
-        looks = TASKS_PER_CORE * ensure_session(self.spark).parallelism
-        found = self.map(_look, [tuple(paths)] * looks, name="look for the paths")
-        for number, path in enumerate(paths):
-            blind = sorted({host for host, seen in found if not seen[number]})
-            if blind and (os.path.exists(path) or any(seen[number] for _, seen in found)):
-                raise unseen(", ".join(blind), path)
+    def looks(self) -> int:
+        """Internal: how many tasks reach every worker; 0: all of them are on this machine."""
+        return 0 if is_local(self.spark) else TASKS_PER_CORE * ensure_session(self.spark).parallelism
 
     def map_partitions(
         self, frame: DataFrame, function: Callable[[int, Iterator[pa.RecordBatch]], Result], *, name: str
@@ -135,11 +125,6 @@ class SparkEngine:
     def _show(self, name: str, total: int, unit: str, done: int) -> None:
         if self.progress is not None:
             self.progress(Progress(name, done, total, unit=unit))
-
-
-def _look(paths: tuple[str, ...]) -> tuple[str, tuple[bool, ...]]:
-    """In a worker: its host, and which of the paths are there."""
-    return socket.gethostname(), tuple(map(os.path.exists, paths))
 
 
 # The tasks are local functions, which travel by value; what they call is imported in the worker.

@@ -10,9 +10,9 @@ import logging
 import os
 import socket
 
-from mqindex.errors import FileStateError
+from mqindex.engines.seen import unseen
 
-__all__ = ["left_out", "require_seen", "unseen"]
+__all__ = ["left_out", "require_seen"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -37,9 +37,3 @@ def require_seen(path: str, seen: bool) -> None:
     """An error that names the worker, unless it sees what the plan has seen."""
     if not seen:
         raise unseen(socket.gethostname(), path)
-
-
-def unseen(hosts: str, path: str) -> FileStateError:
-    """The error for workers that do not see a path."""
-    what, hint = f"the worker on {hosts} does not see it", "every path must be visible to all workers"
-    return FileStateError(what, path=path, hint=hint)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import socket
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,65 +11,46 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from mqindex import kafka, rocketmq
-from mqindex.engines import LocalEngine
+from mqindex.engines.tasks import require_seen
 from mqindex.errors import FileStateError
 from mqindex.spark import SparkEngine, build, engine, session
 from tests.support.small_store import OPTIONS, make_small_store
+from tests.support.tree import index_bytes, scraps
 
 
-class Blind(LocalEngine):
-    """Workers of which one does not see a path; no stage may run."""
-
-    def require_seen(self, paths: Sequence[str]) -> None:
-        self.paths = list(paths)
-        raise FileStateError("the worker on w2 does not see it")
-
-    def map(self, stage: Any, items: Any, **more: Any) -> Any:
-        raise AssertionError("it began to work")
-
-
-@pytest.mark.parametrize(
-    ("act", "paths"),
-    [
-        (lambda root, out, blind: rocketmq.rebuild(root, out, engine=blind, **OPTIONS), ["", "commitlog", ".."]),
-        (lambda root, out, blind: rocketmq.repair(root, engine=blind, **OPTIONS), ["", "commitlog"]),
-        (lambda root, out, blind: rocketmq.verify(root, engine=blind, **OPTIONS), ["", "commitlog"]),
-        (lambda root, out, blind: kafka.rebuild(root, out, engine=blind), ["", ".."]),
-        (lambda root, out, blind: kafka.repair(root, engine=blind), [""]),
-        (lambda root, out, blind: kafka.verify(root, engine=blind), [""]),
-    ],
-)
-def test_nothing_is_done_where_a_worker_does_not_see_the_paths(
-    act: Callable[[Path, Path, Any], Any], paths: list[str], tmp_path: Path
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_each_worker_is_asked_where_there_are_several_machines(
+    elsewhere: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root, blind = make_small_store(tmp_path / "store"), Blind()
-    with pytest.raises(FileStateError, match="the worker on w2 does not see it"):
-        act(root, tmp_path / "out", blind)
-    assert blind.paths == [os.path.normpath(root / path) for path in paths]
-
-
-class Workers(SparkEngine):
-    """What the workers of a cluster answer."""
-
-    told: list[tuple[str, tuple[bool, ...]]]
-
-    def map(self, stage: Any, items: Any, **more: Any) -> Any:
-        return self.told
-
-
-def test_the_worker_and_the_path_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(engine, "is_local", lambda spark: False)
+    monkeypatch.setattr(engine, "is_local", lambda spark: not elsewhere)
     monkeypatch.setattr(engine, "ensure_session", lambda spark: session.Workers(2, "python"))
-    workers = Workers(None)  # type: ignore[arg-type]
-    workers.told = [("w1", (True, True)), ("w2", (True, False)), ("w1", (True, True))]
-    with pytest.raises(FileStateError, match=r"^the worker on w2 does not see it: /b; every path must be visible to"):
-        workers.require_seen(["/a", "/b"])
-    workers.told = [("w1", (False,)), ("w2", (False,))]
-    with pytest.raises(FileStateError, match=rf"^the worker on w1, w2 does not see it: {tmp_path}"):
-        workers.require_seen([str(tmp_path)])
-    workers.require_seen([str(tmp_path / "nowhere")])  # that it is nowhere is said by whoever needs it
-    assert engine._look((str(tmp_path), str(tmp_path / "nowhere")))[1] == (True, False)
+    assert SparkEngine(None).looks() == (8 if elsewhere else 0)  # type: ignore[arg-type]
+
+
+def test_tasks_look_for_what_they_must_see(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a cluster: each task sees the store's directories, the scratch and the marks where files are exchanged."""
+    monkeypatch.setattr(engine, "is_local", lambda spark: False)
+    store = make_small_store(tmp_path / "store")
+    expected = index_bytes(store)
+    for path in (store / "index").iterdir():
+        path.unlink()
+    assert build.repair(spark, store, **OPTIONS).ok
+    assert index_bytes(store) == expected
+    rows = [(f"k{number}", number, 1_700_000_000_000) for number in range(20)]
+    frame = spark.createDataFrame(rows, "key string, phy_offset bigint, store_timestamp bigint")
+    assert build.build_index(frame, tmp_path / "out", hash_slot_num=5, index_num=16).entries == 20
+    assert scraps(tmp_path) == []
+
+
+def test_a_task_that_does_not_see_a_path_names_its_worker(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "is_local", lambda spark: False)
+    seeing = require_seen(SparkEngine(spark), [str(tmp_path)])
+    assert seeing.map(abs, [-1, 2], name="work") == [1, 2]
+    tmp_path.rename(tmp_path.with_name("away"))
+    with pytest.raises(FileStateError, match=rf"^the worker on {socket.gethostname()} does not see it .*: {tmp_path}"):
+        seeing.map(abs, [-1, 2], name="work")
 
 
 @pytest.mark.parametrize("act", [build.rebuild, build.repair, build.verify])

@@ -165,5 +165,7 @@ def test_a_worker_that_does_not_see_the_files_is_named(
     reader = source({"path": str(path)}).reader(schema(column))
     parts = reader.partitions()
     hide(path)
-    with pytest.raises(FileStateError, match=rf"^the worker on {socket.gethostname()} does not see it: {path}"):
+    with pytest.raises(
+        FileStateError, match=rf"^the worker on {socket.gethostname()} does not see it as the others do: {path}"
+    ):
         found(reader, parts)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mqindex import rocketmq
+from mqindex.engines import publishing
 from mqindex.errors import OutputExistsError, RebuildError
 from mqindex.rocketmq.pipeline import stages
 from mqindex.spark import SparkEngine, rebuild, repair, verify
@@ -107,6 +108,26 @@ def test_dead_worker_leaves_nothing_behind(
     with pytest.raises(RebuildError, match=r"Spark could not build the index: .*nothing was published"):
         rebuild(spark, golden, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_worker_that_dies_after_it_published_is_told_truly(
+    spark: Any, golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was "nothing was published"."""
+    publish_it = publishing.publish
+
+    def die(publication: Any) -> Any:
+        import os
+
+        publish_it(publication)
+        os._exit(137)
+
+    monkeypatch.setattr(publishing, "publish", die)
+    out = tmp_path / "out"
+    with pytest.raises(RebuildError, match=rf"^Spark could not publish: .*; {out} is complete, or as it was before;"):
+        rebuild(spark, golden, out)
+    assert index_bytes(out) == index_bytes(golden)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_engine_reports_the_stages_of_a_rebuild(spark: Any, golden: Path, tmp_path: Path) -> None:

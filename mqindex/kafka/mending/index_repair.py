@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from mqindex._words import plural
 from mqindex.engines import Engine
-from mqindex.engines.tasks import announce, run_one, scratches_in
+from mqindex.engines.tasks import announce, half_done, run_one, scratches_in
 from mqindex.files import disk, staging
 from mqindex.files.backup import backup_in
-from mqindex.files.exchange import Change, Exchange, exchange_files
+from mqindex.files.exchange import Change, Exchange, exchange_files, old_or_new
 from mqindex.kafka.building import recover_partitions, write_transaction_indexes
 from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis
 from mqindex.kafka.checks.repair_plan import SegmentRepair, planned_repairs
@@ -31,9 +31,10 @@ Planned = Sequence[tuple[DiagnosedPartition, list[SegmentRepair]]]
 def repair_indexes(engine: Engine, diagnosis: Diagnosis, report: RepairReport) -> None:
     """Write anew what is wrong, and add to the report what was done."""
     planned = [(one, repairs) for one in diagnosis.partitions if (repairs := planned_repairs(one))]
-    if planned:
-        _repair_all(engine, diagnosis, planned, report)
-    run_one(engine, _sweep, tuple(partition.path for partition in diagnosis.survey.partitions), "clean up")
+    with half_done(lambda: old_or_new(report.backup) if report.backup else None):
+        if planned:
+            _repair_all(engine, diagnosis, planned, report)
+        run_one(engine, _sweep, tuple(partition.path for partition in diagnosis.survey.partitions), "clean up")
 
 
 def _repair_all(engine: Engine, diagnosis: Diagnosis, planned: Planned, report: RepairReport) -> None:
@@ -45,13 +46,13 @@ def _repair_all(engine: Engine, diagnosis: Diagnosis, planned: Planned, report: 
     written: set[str] = set()
     for start in range(0, len(planned), _AT_ONCE):
         some = planned[start : start + _AT_ONCE]
-        with scratches_in(engine, [one.partition.path for one, _ in some]) as scratches:
-            exchanges = _build(engine, options, some, scratches, backup, report)
-            placed = engine.map(exchange_files, exchanges, name="put files in place")
+        with scratches_in(engine, [one.partition.path for one, _ in some]) as (seeing, scratches):
+            exchanges = _build(seeing, options, some, scratches, backup, report)
+            written |= {os.path.join(each.root, change.name) for each in exchanges for change in each.changes}
+            if written:
+                report.backup = os.path.join(report.path, *([] if diagnosis.survey.single else ["*"]), backup)
+            placed = seeing.map(exchange_files, exchanges, name="put files in place")
         report.out_files += [path for paths in placed for path in paths]
-        written |= {os.path.join(each.root, change.name) for each in exchanges for change in each.changes}
-        if written:
-            report.backup = os.path.join(report.path, *([] if diagnosis.survey.single else ["*"]), backup)
     report.files = len(report.out_files)
     report.findings = [_after_repair(finding, written) for finding in report.findings]
 

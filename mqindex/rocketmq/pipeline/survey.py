@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -21,7 +22,7 @@ from mqindex.rocketmq.log.dledger import refuse_dledger
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan, Tags
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames, survey_directories
-from mqindex.rocketmq.options import DEFAULTS, StoreOptions
+from mqindex.rocketmq.options import DEFAULTS, StoreOptions, store_options
 from mqindex.rocketmq.pipeline.log_gone import find_log_gone
 from mqindex.rocketmq.pipeline.queue_survey import QueueSurvey, survey_queues
 from mqindex.rocketmq.pipeline.version_survey import Version, log_traces, survey_version
@@ -30,6 +31,7 @@ __all__ = [
     "Survey",
     "estimated_entries",
     "index_switched_off",
+    "log_gone_from",
     "require_directories",
     "require_log",
     "require_read",
@@ -147,6 +149,13 @@ def require_log(found: Survey) -> None:
         raise FileStateError(
             "the commit log is missing", path=gone.path, expected=gone.expected, got=gone.got, hint=gone.hint
         )
+
+
+def log_gone_from(root: str, directories: Sequence[str]) -> Finding | None:
+    """Why a store's log in these directories cannot be complete, for who reads it without a survey."""
+    options = store_options(root, commitlog=directories)
+    files = _log_files(options)
+    return find_log_gone(options, files, _spans(files))
 
 
 def require_directories(found: Survey) -> None:
