@@ -20,6 +20,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -109,13 +110,14 @@ def get_or_create(master: str | None = None) -> SparkSession:
     with quiet_pandas_warning():
         _require_server(master or "")
         if master is not None and master.startswith("sc://"):
-            return _started(builder.remote(master), master)
+            return _started(partial(builder.remote, master), master)
         find_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         for name, value in DEFAULTS.items():
             builder = builder.config(name, value)
         master = "local[*]" if master is None else master
-        return _started(builder.master(master), master)
+        _require_no_remote(master)
+        return _started(partial(builder.master, master), master)
 
 
 def _require_server(master: str) -> None:
@@ -139,6 +141,14 @@ def _require_server(master: str) -> None:
     server = "Spark Connect server" if scheme == "sc" else "Spark master"
     hint = f"start a {server} there, or name another --master"
     raise RebuildError(f"nobody answers at {' or '.join(said)}", hint=hint)
+
+
+def _require_no_remote(master: str) -> None:
+    """Spark refuses a master where its own variable names a Connect server."""
+    remote = os.environ.get("SPARK_REMOTE")
+    if remote is not None:
+        hint = f"unset SPARK_REMOTE, or give --master {remote}" if remote.startswith("sc://") else "unset SPARK_REMOTE"
+        raise RebuildError(f"SPARK_REMOTE is set to {remote}: Spark takes no master {master} besides", hint=hint)
 
 
 @contextmanager
@@ -167,10 +177,10 @@ def _active() -> SparkSession | None:
     return SparkSession.getActiveSession()
 
 
-def _started(builder: SparkSession.Builder, master: str) -> SparkSession:
+def _started(on: Callable[[], SparkSession.Builder], master: str) -> SparkSession:
     try:
         with _interrupts_later():
-            return builder.getOrCreate()
+            return on().getOrCreate()
     except Exception as error:  # of Java, of a gateway, of Connect
         hint = "a master is local[*], spark://HOST:PORT, yarn, k8s://... or sc://HOST:PORT"
         raise RebuildError(f"Spark does not start on {master}: {cause(error)}", hint=hint) from error

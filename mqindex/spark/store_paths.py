@@ -1,4 +1,8 @@
-"""Where in a store the files of a path are. A path without such files is an error, never a result without rows."""
+"""Where in a store the files of a path are. A path of something else is an error, never a result without rows.
+
+A part of a store that is empty has no rows. Only a log without messages, where the index or queues have entries for
+some, is an error: its volume is not mounted.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from mqindex.files import disk
 from mqindex.kafka.partition.partition_files import is_partition
 from mqindex.kafka.partition.survey import partitions_at
 from mqindex.rocketmq.kinds import beginning_of
+from mqindex.rocketmq.pipeline.survey import log_gone_from
 from mqindex.rocketmq.queue.consume_queue_table import list_queues
 from mqindex.rocketmq.rocksdb import is_rocksdb
 from mqindex.rocketmq.store import is_left_of_store
@@ -25,7 +30,15 @@ _OF_QUEUES = "a store's root directory, or that of consume queues: consumequeue/
 
 def log_directories(paths: Sequence[str]) -> list[str]:
     """The directories of a commit log, from those of stores or of logs; some of several may still be empty."""
-    return [_log_directory(path, among_others=len(paths) > 1) for path in paths]
+    homes = [_log_directory(path, among_others=len(paths) > 1) for path in paths]
+    root = next((os.path.dirname(home) for home in homes if _is_called(home, LOG)), None)
+    gone = None if root is None else log_gone_from(root, homes)
+    if gone is not None:
+        hint = "is its volume mounted? If the log is elsewhere, give the paths of all its directories"
+        raise FileStateError(
+            "the commit log is missing", path=gone.path, expected=gone.expected, got=gone.got, hint=hint
+        )
+    return homes
 
 
 def index_directory(path: str) -> str:

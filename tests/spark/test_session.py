@@ -150,7 +150,30 @@ def test_a_master_that_spark_does_not_start_on_is_named() -> None:
             raise RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited.\nmore")
 
     with pytest.raises(RebuildError, match=r"Spark does not start on nonsense: .*process exited\.; a master is local"):
-        session._started(Builder(), "nonsense")
+        session._started(Builder, "nonsense")
+
+
+@pytest.mark.parametrize(
+    ("remote", "hint"),
+    [("sc://server:15002", "unset SPARK_REMOTE, or give --master sc://server:15002"), ("local", "unset SPARK_REMOTE")],
+)
+def test_a_master_beside_spark_s_own_variable_is_told(remote: str, hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was "a bug in mqindex"."""
+    monkeypatch.setattr(session, "_active", lambda: None)
+    monkeypatch.setenv("SPARK_REMOTE", remote)
+    for master in (None, "local[1]"):
+        with pytest.raises(RebuildError) as caught:
+            session.get_or_create(master)
+        said = f"SPARK_REMOTE is set to {remote}: Spark takes no master {master or 'local[*]'} besides; {hint}"
+        assert str(caught.value) == said
+
+
+def test_what_spark_refuses_before_it_starts_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_active", lambda: None)
+    monkeypatch.setattr(session, "_require_server", lambda master: None)
+    monkeypatch.setenv("MASTER", "local")
+    with pytest.raises(RebuildError, match=r"^Spark does not start on sc://server: .*cannot be configured together"):
+        session.get_or_create("sc://server")
 
 
 @pytest.mark.parametrize(

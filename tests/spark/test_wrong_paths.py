@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +93,35 @@ def test_parts_that_are_empty_have_no_rows(tmp_path: Path) -> None:
     for source, part in zip(STORES, ("commitlog", "consumequeue", "index"), strict=True):
         (tmp_path / part).mkdir()
         assert rows(source, tmp_path / part) == rows(source, tmp_path) == 0
+
+
+@pytest.mark.parametrize("left", ["index", "consumequeue"])
+def test_a_log_whose_volume_is_not_mounted_has_not_no_rows(left: str, store: Path) -> None:
+    """It read as 0 rows: the store has entries for the messages of its log."""
+    for path in (store / "commitlog").iterdir():
+        path.unlink()
+    shutil.rmtree(store / ("index" if left == "consumequeue" else "consumequeue"))
+    for path in (store, store / "commitlog"):
+        said = rf"^the commit log is missing: {store}/commitlog: .* entries in {left}/.*; is its volume mounted\?"
+        with pytest.raises(FileStateError, match=said):
+            rows(sources.CommitLogSource, path)
+        with pytest.raises(FileStateError, match=said):
+            sources.CommitLogSource({"path": str(path)}).streamReader(StructType([]))
+
+
+def test_a_missing_directory_of_a_log_of_several_is_told(store: Path, tmp_path: Path) -> None:
+    other = tmp_path / "disk2"
+    other.mkdir()
+    paths = {"paths": json.dumps([str(store), str(other)])}
+    expected = rows(sources.CommitLogSource, store)
+    newest = sorted((store / "commitlog").iterdir())[2:]
+    for path in newest:
+        path.rename(other / path.name)
+    assert rows(sources.CommitLogSource, store, **paths) == expected
+    for path in other.iterdir():
+        path.unlink()
+    with pytest.raises(FileStateError, match=rf"^the commit log is missing: {other}: expected its share"):
+        rows(sources.CommitLogSource, store, **paths)
 
 
 def test_queues_in_rocksdb_are_not_read_as_none(tmp_path: Path) -> None:
