@@ -22,7 +22,7 @@ __all__ = [
     "StoreArguments",
     "StoreOptions",
     "Version",
-    "directories_of",
+    "given_directories",
     "parse_delay_levels",
     "parse_version",
     "store_options",
@@ -160,7 +160,7 @@ def store_options(
     with blamed_on(broker_conf):
         said, log = _of_settings(settings), _configured_log(settings)
     if commitlog is not None:
-        log = _absolute(directories_of("commitlog", commitlog))
+        log = _absolute(given_directories("commitlog", commitlog))
     short = dict(zip(_GEOMETRY, layout.given_geometry(hash_slot_num, index_num), strict=True))
     said |= {name: number for name, number in short.items() if number is not None}
     layout.given_geometry(*(said[name] for name in _GEOMETRY))
@@ -237,10 +237,10 @@ def _is_encodable(name: str) -> bool:
     return True
 
 
-def directories_of(name: str, given: Any) -> list[str]:
+def given_directories(name: str, given: Any) -> list[str]:
     """An argument that is one directory or several; `TypeError` or `ValueError`, naming it: else.
 
-    >>> directories_of("commitlog", "/data/log")
+    >>> given_directories("commitlog", "/data/log")
     ['/data/log']
     """
     single = isinstance(given, (str, bytes, os.PathLike)) or not isinstance(given, Iterable)

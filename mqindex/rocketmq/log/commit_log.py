@@ -32,7 +32,7 @@ from mqindex.rocketmq.log.message import Message, read_message
 from mqindex.rocketmq.log.message_columns import MessageColumns
 from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
 from mqindex.rocketmq.log.write_rules import flush_rules, write_rules
-from mqindex.rocketmq.options import Config, StoreOptions, directories_of, store_options
+from mqindex.rocketmq.options import Config, StoreOptions, given_directories, store_options
 from mqindex.rocketmq.wrong_place import refuse_other_place, refuse_strangers
 
 __all__ = [
@@ -133,7 +133,7 @@ class CommitLog(Closable):
         flushCommitLogLeastPages, flushCommitLogThoroughInterval, readOnlyCommitLogStorePaths. Without a version
         frames are those of 4.9.3, which every broker reads.
         """
-        directories = directories_of("directories", directories)
+        directories = given_directories("directories", directories)
         if mapped_file_size is not None:
             mapped_file_size = whole_number_from(1, "mapped_file_size", mapped_file_size)
         if writable:
