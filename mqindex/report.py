@@ -176,7 +176,9 @@ class Start:
     entries_deleted : int, entries of index files among them
     entries_lost : int or None, those that it would not write again from the log; None: not known
     recovers : int, segments whose indexes the start would make anew from their logs
-    cuts : tuple of str, logs that it would cut there
+    cuts : tuple of str, logs that it would cut there; of RocketMQ, files of the log
+    messages_deleted : int or None, messages of a RocketMQ log that it would delete, in the files that it cuts or
+        deletes; None: not known
     lock : "held" while a broker runs, "free", "absent", or "unreadable": not known
     lock_pid : int or None, the process that holds it; None: nobody does, or it cannot be seen from here
     lock_holder : str or None, that program's name
@@ -195,6 +197,7 @@ class Start:
     entries_lost: int | None = 0
     recovers: int = 0
     cuts: tuple[str, ...] = ()
+    messages_deleted: int | None = 0
     lock: str = "absent"
     lock_pid: int | None = None
     lock_holder: str | None = None

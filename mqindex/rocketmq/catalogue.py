@@ -78,6 +78,13 @@ WRITTEN_AGAIN_AT_NEXT_START = replace(DELETED_AT_NEXT_START, severity="warning",
     hint="`abort` exists: the next start deletes this file and writes its {entries} again")
 DELETED_AFTER_A_KILL = replace(DELETED_AT_NEXT_START, severity="info",
     hint="a broker is running; if it were killed now, its next start would delete this file")
+LOG_CUT_AT_NEXT_START = Kind("log-cut-at-next-start", "error",
+    "A broker that starts reads the newest files of its log again. At the first bad record it cuts the log and its "
+    "queues, and deletes all later files.",
+    f"{{who}} cuts the log here and deletes {{messages}} and {{files}}: before it, {_RESTORE}")
+LOG_CUT_FOR_A_CRC = replace(LOG_CUT_AT_NEXT_START,
+    hint="{who} cuts the log here and deletes {messages} and {files}, unless checkCRCOnRecover=false is set: before "
+         f"it, {_RESTORE}")
 NOT_A_DIRECTORY = Kind("not-a-directory", "error",
     "Something else is in the place of the directory of the index or of the queues, and a broker can write none of "
     "their files.",

@@ -20,11 +20,11 @@ __all__ = ["SETTINGS", "Config", "Settings", "blamed_on", "read_broker_conf", "r
 Config = Mapping[str, Any] | str | os.PathLike[str]
 
 SETTINGS: Final = frozenset((
-    "autoMessageVersionOnTopicLen", "brokerIP1", "commitLogRecoverMaxNum", "configManagerVersion", "duplicationEnable",
-    "enableAcceleratedRecovery", "enableConsumeQueueExt", "enableControllerMode", "enabledAppendPropCRC",
-    "enableDLegerCommitLog", "enableLmq", "enableMultiDispatch", "flushCommitLogLeastPages",
-    "flushCommitLogThoroughInterval", "flushDiskType", "flushIntervalCommitLog", "indexFileWriteEnable",
-    "indexRocksDBEnable", "listenPort", "mapedFileSizeCommitLog",
+    "autoMessageVersionOnTopicLen", "brokerIP1", "checkCRCOnRecover", "commitLogRecoverMaxNum",
+    "configManagerVersion", "duplicationEnable", "enableAcceleratedRecovery", "enableConsumeQueueExt",
+    "enableControllerMode", "enabledAppendPropCRC", "enableDLegerCommitLog", "enableLmq", "enableMultiDispatch",
+    "flushCommitLogLeastPages", "flushCommitLogThoroughInterval", "flushDiskType", "flushIntervalCommitLog",
+    "indexFileWriteEnable", "indexRocksDBEnable", "listenPort", "mapedFileSizeCommitLog",
     "mapedFileSizeConsumeQueue", "mappedFileSizeCommitLog", "mappedFileSizeConsumeQueue",
     "mappedFileSizeConsumeQueueExt", "mappedFileSizeTimerLog", "maxHashSlotNum", "maxIndexNum", "maxMessageSize",
     "maxTransferBytesOnMessageInMemory", "maxTransferCountOnMessageInMemory", "messageDelayLevel",

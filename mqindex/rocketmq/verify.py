@@ -63,7 +63,8 @@ def verify(
 
     Notes
     -----
-    In the last file of the log bodies are always compared, because a bad one ends the log.
+    In the last file of the log, and in those that a broker reads again when it starts, bodies are always compared: at
+    a bad one it cuts the log.
     Source of the rules: RocketMQ 4.9.3 `IndexFile`, `IndexService`, `ConsumeQueue`, `MappedFileQueue`,
     `StoreCheckpoint`, `CommitLog.checkMessageAndReturnSize`.
 

@@ -49,8 +49,16 @@ def _changes(start: Start, root: str) -> str:
     if start.recovers:
         parts.append(f"make the indexes of {plural(start.recovers, 'segment')} anew")
     if start.cuts:
-        parts.append(f"cut {_some(start.cuts, root)}")
-    return "; ".join(parts) or "delete nothing"
+        parts.append(_cut(start, root))
+    unread = "" if start.messages_deleted is not None else ", unless its log is damaged"
+    return "; ".join(parts) or f"delete nothing{unread}"
+
+
+def _cut(start: Start, root: str) -> str:
+    cut = f"cut {_some(start.cuts, root)}"
+    if start.messages_deleted is None:
+        return f"perhaps {cut}, and delete what follows"
+    return f"{cut} and delete {plural(start.messages_deleted, 'message')}" if start.messages_deleted else cut
 
 
 def _lost(start: Start) -> str:

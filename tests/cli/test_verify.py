@@ -170,6 +170,20 @@ def test_the_verdict_comes_first(shell: Shell, basic: Store) -> None:
     assert "free: no broker runs" in done.lines[3]
 
 
+def test_the_verdict_says_what_a_start_deletes(shell: Shell, basic: Store) -> None:
+    """A changed body in the first of two log files: it said "clean", and "delete nothing"."""
+    first, second = sorted((basic.root / "commitlog").iterdir())
+    content = bytearray(first.read_bytes())
+    content[88] ^= 1
+    first.write_bytes(content)
+    done = shell("verify", basic.root, "--broker-version", "4.9.3")
+    assert done.status == 1
+    cut = f"delete commitlog/{second.name}; cut commitlog/{first.name} and delete 595 messages"
+    assert done.lines[2].endswith(cut)
+    assert "  -> the next start cuts the log here and deletes 595 messages and 1 later file, unless" in done.out
+    assert "delete nothing, unless its log is damaged" in shell("info", basic.root).out
+
+
 def test_the_proposed_repair_repeats_what_was_given(shell: Shell, basic: Store) -> None:
     elsewhere = basic.root.parent / "log"
     (basic.root / "commitlog").rename(elsewhere)

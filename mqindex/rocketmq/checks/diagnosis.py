@@ -6,6 +6,7 @@ import itertools
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from mqindex._words import plural
 from mqindex.engines import Engine
@@ -14,6 +15,7 @@ from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks import check, coverage
 from mqindex.rocketmq.checks.check import Checked, FileCheck
 from mqindex.rocketmq.checks.coverage import Filled, Gap
+from mqindex.rocketmq.checks.recovery import Recovery
 from mqindex.rocketmq.checks.start_check import check_start
 from mqindex.rocketmq.index.compare import Place
 from mqindex.rocketmq.layout import index_file_size
@@ -67,10 +69,14 @@ def conclude(
     ended: Survey,
     checked: Sequence[Checked],
     findings: list[Finding],
+    reads: Sequence[Recovery],
     split_size: int,
     out: str | None = None,
 ) -> Diagnosis:
-    """Compare the checked files with each other, and find what none covers; `findings`: what is known already."""
+    """Compare the checked files with each other, and find what none covers; `findings`: what is known already.
+
+    `reads`: what the next start reads of the log.
+    """
     if any(one.gone for one in checked):  # a broker deleted index files, and what they led to before
         left = engine.map(still_there, [ended.spans], name="look at what is left")[0]
         findings = findings + expired_finding(ended.spans, left)
@@ -86,7 +92,7 @@ def conclude(
     findings = findings + [finding for one in checked for finding in one.findings] + misplaced
     findings += [finding for one in filled for finding in one.extracted.findings() + _missing(ended, one)]
     findings += [] if switch is None else [index_switched_off(ended.options)]
-    started = engine.map(check_start, [ended], name="look at the start")[0]
+    started = engine.map(partial(check_start, reads=reads), [ended], name="look at the start")[0]
     findings += started.findings
     return Diagnosis(
         survey=ended,

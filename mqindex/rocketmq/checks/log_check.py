@@ -97,14 +97,14 @@ def walk_log(
     found: Survey,
     split_size: int,
     *,
-    check_crc: bool,
+    crc_from: int | None,
     queues: bool = True,
     stretches: Sequence[EntryStretch] = (),
     every: int | None = None,
 ) -> Walked:
-    """Read the whole log once. Bodies are compared with their checksums in every file, or in the last only."""
+    """Read the whole log once. Bodies are compared with their checksums in the last file, and from `crc_from` on."""
     walked = Walked(found)
-    checks = _checks(found, split_size, check_crc=check_crc, queues=queues, stretches=stretches, every=every)
+    checks = _checks(found, split_size, crc_from=crc_from, queues=queues, stretches=stretches, every=every)
     runs = engine.map(
         check_split, checks, name="check the log", weights=[one.stop - one.start for one in checks], unit="byte"
     )
@@ -134,7 +134,7 @@ def _checks(
     found: Survey,
     split_size: int,
     *,
-    check_crc: bool,
+    crc_from: int | None,
     queues: bool,
     stretches: Sequence[EntryStretch],
     every: int | None,
@@ -148,7 +148,7 @@ def _checks(
             stop=split.stop,
             resync=split.resync,
             tags=found.tags,
-            check_crc=check_crc,
+            check_crc=crc_from is not None and split.stop > crc_from,
             rules=rules,
             queues=found.options.consume_queue if queues else None,
             ext=found.options.consume_queue_ext_directory if rules.ext_file_size is not None else None,

@@ -80,7 +80,7 @@ def diagnose_queues(
     `deep` also compares bodies with their checksums. `walked`: a walk that was made already.
     """
     if walked is None:
-        walked = walk_log(engine, found, split_size, check_crc=deep)
+        walked = walk_log(engine, found, split_size, crc_from=0 if deep else None)
     if found.queues.rocksdb is not None:
         return _elsewhere(walked, found.queues.rocksdb)
     all_expected = gather_expected([run.queues for run in walked.runs])

@@ -1,25 +1,49 @@
-"""Where a broker begins to read its log again after an unclean end: what it does not read is not indexed again.
+"""Where a broker begins to read its log again when it starts.
 
-Source: RocketMQ `CommitLog.recoverAbnormally`, `CommitLog.isMappedFileMatchedRecover`, `StoreCheckpoint`,
-4.1 to 5.5.0. They are alike up to 5.3.4; what is new in 5.4.0 and 5.5.0 is at the thresholds below.
+Its recovery compares checksums, and cuts the log at the first bad record. After an unclean end it indexes again what it
+reads, and nothing else.
+
+Source: RocketMQ `CommitLog.recoverNormally`, `CommitLog.recoverAbnormally`, `CommitLog.isMappedFileMatchedRecover`,
+`ConsumeQueueStore.isMappedFileMatchedRecover`, `StoreCheckpoint`, 4.1 to 5.5.0. What changed is at the thresholds.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
 
+from mqindex.errors import MQIndexError
+from mqindex.files import lock
 from mqindex.rocketmq import layout
-from mqindex.rocketmq.checks.start_files import Entry, MessageHead, is_log_file, message_at
+from mqindex.rocketmq.checks.start_files import (
+    Entry,
+    MessageHead,
+    checkpoint_of,
+    first_sound_message,
+    is_log_file,
+    listed,
+    message_at,
+    number_of,
+)
+from mqindex.rocketmq.log.log_recovery import RECOVERED_FILES
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.options import StoreOptions, Version, parse_version
 from mqindex.rocketmq.pipeline.survey import Survey
+from mqindex.rocketmq.queue.batch_consume_queue import BatchConsumeQueue
+from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
+from mqindex.rocketmq.queue.queue_files import subdirectories
 from mqindex.rocketmq.rocksdb import is_rocksdb
 
-__all__ = ["OFFSET_SINCE", "needs_offset", "read_again_from"]
+__all__ = ["NOT_KNOWN", "OFFSET_SINCE", "Recovery", "needs_offset", "recoveries"]
 
+_OLDEST = (4, 1, 0)
+_QUEUES_SINCE = (5, 3, 2)
+"""After a clean end `CommitLog.recoverNormally` begins at the newest file to which the queues reach, not at the
+third-last one."""
 _FILES_SINCE = (5, 4, 0)
-"""`CommitLog.recoverAbnormally` goes back over `commitLogRecoverMaxNum` files at most, empty ones counted."""
+"""`CommitLog` goes back over `commitLogRecoverMaxNum` files at most, empty ones counted; one whose first record is bad
+does not match."""
 OFFSET_SINCE = (5, 5, 0)
 """`ConsumeQueueStore.isMappedFileMatchedRecover` uses the checkpoint's logicsPhysicalOffset, if there is one."""
 _FILES = 10
@@ -34,17 +58,44 @@ _OTHERWISE = (
 """With these, something decides too that no file of the store shows: a replica's or a database's progress."""
 
 
-def read_again_from(found: Survey, checkpoint: Checkpoint, log: Sequence[Entry]) -> set[int]:
-    """The phy offset from which recovery reads, one for each rule that the broker may follow; none: it is not known.
+class Recovery(NamedTuple):
+    """What a broker of one rule reads of its log when it starts, after an `unclean` end or a clean one.
 
-    log : what is in the directories of the log, by name.
+    It begins at the phy offset `begin`. `cut`: where it finds a bad record, cuts the log, and deletes the `messages`
+    from there on; None: it reads to the log's end. `by_crc`: nothing but the body's checksum is bad.
     """
-    options, files = found.options, [one for one in log if is_log_file(one) and one.size]
-    if not found.spans or not files or options.index_switch is not None:
-        return {layout.MAX_TIMESTAMP}
+
+    unclean: bool
+    begin: int
+    cut: int | None = None
+    messages: int = 0
+    by_crc: bool = False
+
+    @property
+    def end(self) -> int:
+        """It reads nothing from there on."""
+        return layout.MAX_TIMESTAMP if self.cut is None else self.cut
+
+
+NOT_KNOWN: Final = (Recovery(True, 0), Recovery(True, layout.MAX_TIMESTAMP))
+"""All of the log, or nothing: on what these agree, all brokers do."""
+
+
+def recoveries(found: Survey) -> tuple[Recovery, ...]:
+    """What the next start reads, once for each rule that the broker may follow; empty: it is not known.
+
+    A running broker may end either way.
+    """
+    files = [one for one in listed(found.options.commitlog) if is_log_file(one) and one.size]
+    if not found.spans or not files:
+        return (Recovery(found.unclean, layout.MAX_TIMESTAMP),)
     if _goes_otherwise(found):
-        return set()
-    return {_begin(files, checkpoint, options, version) for version in _versions(found)}
+        return ()
+    running = lock.holder(os.path.join(found.options.root, "lock")).state == "held" and not found.held
+    ends = (False, True) if found.unclean and running else (found.unclean,)
+    versions = _versions(found)
+    looks = {True: _after_unclean_end, False: _after_clean_end}
+    return tuple(dict.fromkeys(looks[unclean](found, files, version) for unclean in ends for version in versions))
 
 
 def _goes_otherwise(found: Survey) -> bool:
@@ -59,25 +110,69 @@ def _goes_otherwise(found: Survey) -> bool:
 
 def _versions(found: Survey) -> tuple[Version, ...]:
     """One version of each rule that the broker may follow."""
-    version, newer = parse_version(found.version.number), (_FILES_SINCE, OFFSET_SINCE)
+    version, older, newer = found.version.number, (_OLDEST, _QUEUES_SINCE), (_FILES_SINCE, OFFSET_SINCE)
     if found.options.broker_version is not None:
-        return (version,)
+        return (parse_version(version),)
     if not found.version.known:
-        return (version, *newer)
-    return (version,) if version < _FILES_SINCE else newer
+        return older + newer
+    return older if parse_version(version) < _FILES_SINCE else newer
 
 
-def _begin(files: Sequence[Entry], checkpoint: Checkpoint, options: StoreOptions, version: Version) -> int:
-    """Begin at the newest file that matches; where none does, at the oldest that is tried."""
-    looked_at = files[::-1][: _files(options) if version >= _FILES_SINCE else None]
-    matches = _match(checkpoint, options, version)
-    heads = ((one, message_at(one.path)) for one in looked_at)
-    chosen = next((one for one, head in heads if head and head.store_timestamp and matches(head)), looked_at[-1])
-    start = layout.number_of(chosen.name) or 0
+def _after_clean_end(found: Survey, files: Sequence[Entry], version: Version) -> Recovery:
+    if version < _QUEUES_SINCE:
+        return Recovery(False, number_of(files[-RECOVERED_FILES:][0]))
+    options, reach = found.options, _reach_of_queues(found.options, number_of(files[-1]))
+    if version < _FILES_SINCE:
+        reached = (start for start in map(number_of, files[::-1]) if start <= reach)
+        return Recovery(False, next(reached, number_of(files[0])))
+    indexed = _indexed(checkpoint_of(options.root), options)
+    chosen = _newest_that(
+        lambda head: head.phy_offset <= reach and head.store_timestamp <= indexed, files, options, version
+    )
+    return Recovery(False, number_of(chosen))
+
+
+def _after_unclean_end(found: Survey, files: Sequence[Entry], version: Version) -> Recovery:
+    options, checkpoint = found.options, checkpoint_of(found.options.root)
+    chosen = _newest_that(_match(checkpoint, options, version), files, options, version)
+    start = number_of(chosen)
     if version >= OFFSET_SINCE and _is_on(options, "enableAcceleratedRecovery"):
-        begin = max(start, checkpoint.logics_physical_offset)  # where no message begins, it cuts the log
-        return begin if message_at(chosen.path, begin - start) is not None else layout.MAX_TIMESTAMP
-    return start
+        begin = max(start, checkpoint.logics_physical_offset)
+        return Recovery(True, begin, None if message_at(chosen.path, begin - start) is not None else begin)
+    return Recovery(True, start)
+
+
+def _newest_that(
+    matches: Callable[[MessageHead], bool], files: Sequence[Entry], options: StoreOptions, version: Version
+) -> Entry:
+    """The newest file whose first message matches; where none does, the oldest that is tried."""
+    new = version >= _FILES_SINCE
+    looked_at = files[::-1][: _files(options) if new else None]
+    heads = ((one, first_sound_message(one) if new else message_at(one.path)) for one in looked_at)
+    return next((one for one, head in heads if head and head.store_timestamp and matches(head)), looked_at[-1])
+
+
+def _reach_of_queues(options: StoreOptions, enough: int) -> int:
+    """Up to which phy offset the queues reach, -1 if they have no unit; any from `enough` on is as good as the last."""
+    reach = -1
+    for end in _ends_of_queues(options):
+        reach = max(reach, end)
+        if reach >= enough:
+            break
+    return reach
+
+
+def _ends_of_queues(options: StoreOptions) -> Iterator[int]:
+    try:
+        with ConsumeQueueTable.open(options.consume_queue) as table:
+            yield from (bounds.max_phy_offset for _, bounds in table.bounds(table.queues()))
+    except (MQIndexError, OSError):  # a broker has none, or does not start
+        return
+    for topic in subdirectories(os.path.join(options.root, "batchconsumequeue")):
+        for path in subdirectories(topic):
+            with BatchConsumeQueue.open(path) as queue:
+                last = queue.get(queue.max_offset_in_queue - 1)
+                yield -1 if last is None else last.phy_offset
 
 
 def needs_offset(found: Survey, checkpoint: Checkpoint) -> bool:
@@ -91,7 +186,7 @@ def needs_offset(found: Survey, checkpoint: Checkpoint) -> bool:
 
 def _match(checkpoint: Checkpoint, options: StoreOptions, version: Version) -> Callable[[MessageHead], bool]:
     """Whether a broker may begin with a file, by its first message: the queues lack nothing that is before it."""
-    indexed = checkpoint.index_msg_timestamp if _is_on(options, "messageIndexSafe") else layout.MAX_TIMESTAMP
+    indexed = _indexed(checkpoint, options)
     if version >= OFFSET_SINCE and checkpoint.logics_physical_offset > 0:
         known = checkpoint.logics_physical_offset
         return lambda head: head.phy_offset <= known and head.store_timestamp <= indexed
@@ -100,6 +195,11 @@ def _match(checkpoint: Checkpoint, options: StoreOptions, version: Version) -> C
     else:
         time = max(min(checkpoint.physic_msg_timestamp, checkpoint.logics_msg_timestamp) - _SAFETY, 0)
     return lambda head: head.store_timestamp <= min(time, indexed)
+
+
+def _indexed(checkpoint: Checkpoint, options: StoreOptions) -> int:
+    """With messageIndexSafe a broker begins with a file only if the index lacks nothing that is before it."""
+    return checkpoint.index_msg_timestamp if _is_on(options, "messageIndexSafe") else layout.MAX_TIMESTAMP
 
 
 def _files(options: StoreOptions) -> int:

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 from mqindex._words import plural
@@ -23,10 +24,11 @@ from mqindex.report import Finding, Kind, Obstacle, Start
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.checks import start_files
 from mqindex.rocketmq.checks.config_files import CONFIG_FILES, EVERY, TIMER_METRICS, config_findings, refusal
-from mqindex.rocketmq.checks.recovery import OFFSET_SINCE, needs_offset, read_again_from
+from mqindex.rocketmq.checks.recovery import NOT_KNOWN, OFFSET_SINCE, Recovery, needs_offset, recoveries
 from mqindex.rocketmq.checks.side_check import checkpoint_is_directory
 from mqindex.rocketmq.checks.start_files import Entry, listed
 from mqindex.rocketmq.checks.timer_files import TIMERS_SINCE, timer_faults, timers_are_on
+from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import Version, parse_version, version_text
@@ -53,10 +55,14 @@ class Started(NamedTuple):
     findings: tuple[Finding, ...]
 
 
-def check_start(found: Survey) -> Started:
-    """Look at everything that a broker looks at when it starts; nothing is written, no lock is taken."""
-    look = _Look(found)
+def check_start(found: Survey, reads: Sequence[Recovery] | None = None) -> Started:
+    """Look at everything that a broker looks at when it starts; nothing is written, no lock is taken.
+
+    reads : what it reads of its log, with the cuts; None: the log was not read.
+    """
+    look = _Look(found, reads)
     look.at_log()
+    look.at_recovery()
     look.at_queues()
     look.at_index()
     look.at_side_files()
@@ -85,8 +91,9 @@ class _Broker:
 class _Look:
     """Gathers what prevents a start, what a start would delete, and the findings."""
 
-    def __init__(self, found: Survey) -> None:
+    def __init__(self, found: Survey, reads: Sequence[Recovery] | None) -> None:
         self._found, self._options = found, found.options
+        self._reads = recoveries(found) or NOT_KNOWN if reads is None else reads
         self._broker = _Broker.of(found)
         self._lock = lock.holder(os.path.join(found.options.root, "lock"))
         self._running = self._lock.state == "held" and not found.held
@@ -94,6 +101,8 @@ class _Look:
         self._stops: list[bool | None] = []  # of each obstacle, whether it stops this broker; None: not known
         self._findings: list[Finding] = []
         self._deletes: list[str] = []
+        self._cuts: list[str] = []
+        self._messages: int | None = 0 if reads is not None or not found.spans else None
         self._files: list[Entry] = []
         self._deleted = 0
         self._lost: int | None = 0
@@ -106,6 +115,8 @@ class _Look:
             deletes=tuple(self._deletes),
             entries_deleted=self._deleted,
             entries_lost=self._lost,
+            cuts=tuple(self._cuts),
+            messages_deleted=self._messages,
             lock=self._lock.state,
             lock_pid=self._lock.pid,
             lock_holder=lock.program(self._lock.pid),
@@ -139,6 +150,36 @@ class _Look:
             self._deletes.append(home)
             none = catalogue.QUEUES_DELETED_AT_NEXT_START.finding(home, expected="a commit log", got="none")
             self._findings.append(none)
+
+    def at_recovery(self) -> None:
+        """At the first bad record that it reads, a broker cuts the log and deletes all later files."""
+        spans = self._found.spans
+        log_end = spans[-1].stop if spans else 0
+        cuts = {one.end: one for one in self._reads if self._found.min_phy_offset <= one.end < log_end}
+        every = all(one.end in cuts for one in self._reads)
+        known = every and len(cuts) == 1
+        for at, one in sorted(cuts.items()):
+            here = [span for span in spans if span.file_start <= at][-1]
+            later = [span.path for span in spans if span.file_start > at]
+            self._cuts.append(here.path)
+            self._messages = one.messages if known else None
+            self._deletes += later if every and at == max(cuts) else []
+            self._findings.append(self._cut(here, one, len(later), known=known))
+
+    def _cut(self, here: LogSpan, one: Recovery, later: int, *, known: bool) -> Finding:
+        kind = catalogue.LOG_CUT_FOR_A_CRC if one.by_crc else catalogue.LOG_CUT_AT_NEXT_START
+        who = "the next start" if known else "perhaps the next start"
+        if not known and self._options.broker_version is None:
+            who += " (--broker-version may decide it)"
+        return kind.finding(
+            here.path,
+            one.end - here.file_start,
+            expected="a good record where a broker reads its log again",
+            got=f"a bad one at phy offset {one.end}",
+            who=who,
+            messages=plural(one.messages, "message"),
+            files=plural(later, "later file"),
+        )
 
     def _load(self, entries: Sequence[Entry], size: int | None, what: str) -> None:
         """`MappedFileQueue.doLoad`; `what`: whose files; other checks make the findings of a "simple queue"."""
@@ -239,9 +280,11 @@ class _Look:
     def _prune(self, files: Sequence[tuple[Entry, layout.IndexHeader]], checkpoint: Checkpoint) -> None:
         """`IndexService.load`."""
         kept = [header for _, header in files if header.end_timestamp <= checkpoint.index_msg_timestamp]
-        begins = read_again_from(self._found, checkpoint, listed(self._options.commitlog))
         # messages before the end of the last index file that is kept are not indexed again
-        again = {max([begin, *(header.end_phy_offset for header in kept[-1:])]) for begin in begins}
+        known = [header.end_phy_offset for header in kept[-1:]]
+        again = {(max([one.begin, *known]), one.end) for one in self._reads if one.unclean}
+        if self._options.index_switch is not None:
+            again = {(layout.MAX_TIMESTAMP, layout.MAX_TIMESTAMP)}
         for one, header in files:
             if header.end_timestamp > checkpoint.index_msg_timestamp:
                 entries = min(max(header.index_count - 1, 0), self._found.geometry.value[1])
@@ -263,21 +306,19 @@ class _Look:
         limit, got = f"at most {known}", header.end_timestamp
         return kind.finding(one.path, 8, "end_timestamp", limit, got, entries=plural(entries, "entry"), lost=gone)
 
-    def _lost_of(self, path: str, entries: int, again: set[int]) -> int | None:
+    def _lost_of(self, path: str, entries: int, again: set[tuple[int, int]]) -> int | None:
         """How many entries of a deleted file have messages that the log still holds, and that are not read again.
 
-        again : from where on they are read; with several values or none, the result is known only if all agree.
+        again : the phy offsets [begin, end) that are read; with several, the result is known only if all agree.
         """
         first = layout.INDEX_HEADER_SIZE + layout.INDEX_SLOT_SIZE * self._found.geometry.value[0]
         try:
             with reading(path, buffered=False) as file:
-                expired, *below = (
-                    start_files.entries_below(file.fileno(), first, entries, phy_offset)
-                    for phy_offset in (self._found.min_phy_offset, *again)
-                )
+                below = partial(start_files.entries_below, file.fileno(), first, entries)
+                expired = below(self._found.min_phy_offset)
+                lost = {entries - expired - max(below(end) - max(below(begin), expired), 0) for begin, end in again}
         except OSError:
             return None
-        lost = {max(number - expired, 0) for number in below}
         return lost.pop() if len(lost) == 1 else None
 
     # ---- the other files

@@ -10,6 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from mqindex._native.commit_log import scan_at
+from mqindex.errors import MQIndexError
+from mqindex.files.mapped_file import MappedFile
 from mqindex.files.regular import reading
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.expiry import was_deleted
@@ -20,11 +23,13 @@ __all__ = [
     "MessageHead",
     "checkpoint_of",
     "entries_below",
+    "first_sound_message",
     "index_header",
     "is_log_file",
     "listed",
     "log_file_size",
     "message_at",
+    "number_of",
     "usual",
 ]
 
@@ -69,9 +74,14 @@ def is_log_file(one: Entry) -> bool:
     return not one.directory and len(one.name) == 20 and layout.number_of(one.name) is not None
 
 
+def number_of(one: Entry) -> int:
+    """Where a log file begins."""
+    return layout.number_of(one.name) or 0
+
+
 def log_file_size(entries: Sequence[Entry]) -> int | None:
     """The length of files that reach to the next one's name; None: no two files show it."""
-    files = [(layout.number_of(one.name) or 0, one.size) for one in entries if is_log_file(one)]
+    files = [(number_of(one), one.size) for one in entries if is_log_file(one)]
     return usual([size for (start, size), (following, _) in itertools.pairwise(files) if start + size == following])
 
 
@@ -111,6 +121,19 @@ def message_at(path: str, position: int = 0) -> MessageHead | None:
     if magic not in (layout.MAGIC_MESSAGE_V1, layout.MAGIC_MESSAGE_V2):
         return None
     return MessageHead(phy_offset, *struct.unpack_from(">q", head, 68 if sys_flag & _IPV6 else 56))
+
+
+def first_sound_message(one: Entry) -> MessageHead | None:
+    """The record at the begin of a log file; None: none begins there, or it is bad."""
+    head, start = message_at(one.path), number_of(one)
+    if head is None:
+        return None
+    try:
+        with MappedFile.open(one.path) as log:
+            _, sound = scan_at(log.map, start, [start], check_crc=True)
+    except (MQIndexError, OSError):
+        return None
+    return head if sound.all() else None
 
 
 def entries_below(fd: int, first: int, entries: int, phy_offset: int) -> int:

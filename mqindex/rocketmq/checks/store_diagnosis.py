@@ -20,8 +20,10 @@ from mqindex.rocketmq.checks.check import Checked
 from mqindex.rocketmq.checks.diagnosis import Diagnosis, check_files, conclude
 from mqindex.rocketmq.checks.entry_check import EntryRun, EntryStretch
 from mqindex.rocketmq.checks.log_check import Walked, walk_log
+from mqindex.rocketmq.checks.log_cut import checks_crc, with_cuts
 from mqindex.rocketmq.checks.patience import Patience
 from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis, diagnose_queues
+from mqindex.rocketmq.checks.recovery import NOT_KNOWN, Recovery, recoveries
 from mqindex.rocketmq.pipeline.log_end import frames_end_now
 from mqindex.rocketmq.pipeline.survey import Survey
 
@@ -48,14 +50,17 @@ def diagnose_store(
     measure = every is not None
     checked = check_files(engine, found, range(len(found.index_files)), deep=False, measure=measure)
     stretches = [_stretch(found, one, deep=deep) for one in checked if one.good]
+    reads = run_one(engine, recoveries, found, "look where a broker reads its log again")
+    crc_from = 0 if deep else _crc_from(found, reads)
     walked = walk_log(
-        engine, found, split_size, check_crc=deep, stretches=[one for one in stretches if one], every=every
+        engine, found, split_size, crc_from=crc_from, stretches=[one for one in stretches if one], every=every
     )
+    reads = with_cuts(engine, walked, reads or NOT_KNOWN)
     wrong = _disagreeing(walked, checked, deep=deep)
     look = partial(_look_again, engine, walked, checked, deeply=lambda at: deep or at in wrong, measure=measure)
     grew = run_one(engine, frames_end_now, walked.survey, "look at the log's end") > walked.end
     look(wrong | _beyond_end(found, walked, checked), newest=grew)
-    conclusion = partial(conclude, engine, findings=list(walked.findings), split_size=split_size, out=out)
+    conclusion = partial(conclude, engine, findings=list(walked.findings), reads=reads, split_size=split_size, out=out)
     index = conclusion(walked.survey, checked)
     patience = Patience(engine, walked.survey)
     while patience.waits(_not_yet_indexed(index)):
@@ -63,6 +68,11 @@ def diagnose_store(
         index = conclusion(walked.survey, checked)
     queues = diagnose_queues(engine, found, deep=deep, split_size=split_size, walked=walked)
     return StoreDiagnosis(index, queues, walked)
+
+
+def _crc_from(found: Survey, reads: Sequence[Recovery]) -> int | None:
+    """From where on a broker's next start compares bodies with their checksums."""
+    return min((one.begin for one in reads), default=None) if checks_crc(found.options) else None
 
 
 def of_the_log_as_read(engine: Engine, walked: Walked, findings: Sequence[Finding]) -> list[Finding]:

@@ -17,6 +17,7 @@ from mqindex.rocketmq.log.log_scan import end_of_file
 from mqindex.rocketmq.store import hold_lock
 
 __all__ = [
+    "RECOVERED_FILES",
     "clear_behind",
     "hold_directories",
     "log_file_size",
@@ -25,7 +26,8 @@ __all__ = [
 ]
 
 _BLOCK = 1 << 20
-_RECOVERED_FILES = 3
+RECOVERED_FILES = 3
+"""After a clean end a broker reads so many files again: the last ones."""
 _ZEROS = bytes(_BLOCK)
 _MARKS = ("lock", "abort", "checkpoint", "consumequeue", "config")  # of a store's root
 
@@ -54,7 +56,7 @@ def recovered_end(files: Sequence[LogFile]) -> int:
     """
     last = last_file_with_frames(files)
     end = files[0].start if files else 0
-    for file in files[max(last + 1 - _RECOVERED_FILES, 0) : last + 1]:
+    for file in files[max(last + 1 - RECOVERED_FILES, 0) : last + 1]:
         end = end_of_file(file)
         if end < file.stop:
             break
