@@ -115,6 +115,9 @@ LOG_FILE_MISSING = Kind("log-file-missing", "error",
     f"{_RESTORE}")
 LOG_FILE_DELETED = replace(LOG_FILE_MISSING,
     hint="it was deleted while the log was read, and files before it still exist")
+LOG_FILE_MISSING_AT_END = replace(LOG_FILE_MISSING,
+    hint="the start of {who} goes on to the file after it and never ends: restore the file from a copy or a replica; "
+         "without one, move the file that the broker made in advance elsewhere: {next}")
 FRAMES_AFTER_LOG_END = Kind("frames-behind-log-end", "warning",
     "Complete records follow the first bad one of the last file; no broker indexes them.",
     "the record here is bad: a broker cuts the log here and never indexes them; compare the log with a replica first")

@@ -28,8 +28,9 @@ SETTINGS: Final = frozenset((
     "mapedFileSizeConsumeQueue", "mappedFileSizeCommitLog", "mappedFileSizeConsumeQueue",
     "mappedFileSizeConsumeQueueExt", "mappedFileSizeTimerLog", "maxHashSlotNum", "maxIndexNum", "maxMessageSize",
     "maxTransferBytesOnMessageInMemory", "maxTransferCountOnMessageInMemory", "messageDelayLevel",
-    "messageIndexEnable", "messageIndexSafe", "readOnlyCommitLogStorePaths", "rocksdbCQDoubleWriteEnable",
-    "storePathCommitLog", "storeType", "timerWheelEnable", "timerWheelSnapshotFlush", "transRocksDBEnable",
+    "messageIndexEnable", "messageIndexSafe", "readOnlyCommitLogStorePaths", "recheckReputOffsetFromCq",
+    "rocksdbCQDoubleWriteEnable", "storePathCommitLog", "storeType", "timerWheelEnable", "timerWheelSnapshotFlush",
+    "transRocksDBEnable",
 ))  # fmt: skip
 """Every name that is read anywhere; a broker has hundreds more."""
 

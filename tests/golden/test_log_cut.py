@@ -252,3 +252,39 @@ def test_a_repair_does_not_say_that_all_is_good(store: Path) -> None:
         {"log-bad-crc", KIND},
     )
     assert harmed.is_cut_by(verify(store, broker_version="4.9.3"))
+
+
+@pytest.mark.parametrize(
+    ("version", "settings", "starts"),
+    [
+        ("4.4.0", {}, True),
+        ("4.9.3", {}, False),
+        ("5.5.0", {}, True),
+        ("5.5.0", {"recheckReputOffsetFromCq": "true"}, False),
+        (None, {}, None),
+    ],
+)
+def test_a_file_is_missing_before_the_one_made_in_advance(
+    store: Path, version: str | None, settings: dict[str, object], *, starts: bool | None
+) -> None:
+    """It was said to be clean after a repair, and that a broker would start: 4.9.3 waits for ever, 5.5.0 starts."""
+    *_, full, lost, empty = log_paths(store)
+    lost.unlink()
+    for _ in range(2):
+        report = verify(store, broker_version=version, config=settings)
+        found = [one for one in report.findings if one.kind == "log-file-missing"]
+        assert [(one.severity, one.path, one.got) for one in found] == [("error", str(full), int(empty.name))]
+        assert (f"made in advance elsewhere: {empty.name}" in str(found[0].hint)) is not starts
+        assert start_of(report).starts is starts
+        assert [one.path for one in start_of(report).obstacles] == ([] if starts else [str(empty)])
+        assert not repair(store, broker_version=version, config={"mappedFileSizeConsumeQueue": 1000, **settings}).ok
+    empty.unlink()
+    assert start_of(verify(store, broker_version=version, config=settings)).starts is True
+
+
+def test_a_last_file_that_is_not_full_needs_no_next_one(store: Path) -> None:
+    """A start deletes what was made in advance."""
+    path = log_paths(store)[-1]
+    path.rename(path.with_name(f"{int(path.name) + path.stat().st_size:020d}"))
+    report = verify(store, broker_version="4.9.3")
+    assert (report.ok, start_of(report).starts) == (True, True)

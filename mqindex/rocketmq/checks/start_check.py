@@ -26,7 +26,7 @@ from mqindex.rocketmq.checks import start_files
 from mqindex.rocketmq.checks.config_files import CONFIG_FILES, EVERY, TIMER_METRICS, config_findings, refusal
 from mqindex.rocketmq.checks.recovery import NOT_KNOWN, OFFSET_SINCE, Recovery, needs_offset, recoveries
 from mqindex.rocketmq.checks.side_check import checkpoint_is_directory
-from mqindex.rocketmq.checks.start_files import Entry, listed
+from mqindex.rocketmq.checks.start_files import Entry, is_log_file, listed, number_of
 from mqindex.rocketmq.checks.timer_files import TIMERS_SINCE, timer_faults, timers_are_on
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
@@ -40,6 +40,7 @@ __all__ = ["Started", "check_start"]
 
 _DIRECTORIES_SINCE = (5, 1, 0)  # a directory among the files of a log or queue is skipped
 _EMPTY_SINCE = (5, 1, 3)  # an empty file is deleted, if it is the last by name
+_WAITS_SINCE, _WAITS_NOT_SINCE = (4, 5, 0), (5, 0, 0)  # a start waits until the log is dispatched to its end
 _INDEX_SINCE = (5, 1, 0)  # a store whose index cannot be loaded is not opened
 _STRAY = {"log": catalogue.STRAY_LOG_FILE, "queue": catalogue.STRAY_QUEUE_FILE}
 _EMPTY = {"log": catalogue.LOG_FILE_EMPTY, "queue": catalogue.QUEUE_FILE_EMPTY}
@@ -63,6 +64,7 @@ def check_start(found: Survey, reads: Sequence[Recovery] | None = None) -> Start
     look = _Look(found, reads)
     look.at_log()
     look.at_recovery()
+    look.at_log_end()
     look.at_queues()
     look.at_index()
     look.at_side_files()
@@ -180,6 +182,40 @@ class _Look:
             messages=plural(one.messages, "message"),
             files=plural(later, "later file"),
         )
+
+    def at_log_end(self) -> None:
+        """From a full last file a broker goes on to the next one there is, and dispatch does not get over a hole."""
+        entries = [one for one in listed(self._options.commitlog) if is_log_file(one) and one.size]
+        last = next(
+            (one for one in entries[::-1] if self._found.spans and one.path == self._found.spans[-1].path), None
+        )
+        if last is None or self._cuts or self._found.spans[-1].stop < number_of(last) + last.size:
+            return
+        end, later = number_of(last) + last.size, entries[entries.index(last) + 1 :]
+        if not later or number_of(later[0]) <= end:
+            return
+        waits = self._waits_for_dispatch()
+        kind = catalogue.LOG_FILE_MISSING if waits is False else catalogue.LOG_FILE_MISSING_AT_END
+        if waits is not False:
+            reason = f"the file at phy offset {end} before it is missing, and the start never ends"
+            self._stop(later[0].path, reason, "every" if waits else "4.5 to 4.9", waits)
+        self._findings.append(
+            kind.finding(
+                last.path,
+                expected=f"the next file at phy offset {end}",
+                got=number_of(later[0]),
+                who="the broker" if waits else "a broker from 4.5 to 4.9",
+                next=later[0].name,
+            )
+        )
+
+    def _waits_for_dispatch(self) -> bool | None:
+        """`DefaultMessageStore.start`; None: not known."""
+        new = self._broker.is_before(_WAITS_NOT_SINCE)
+        if new is False:
+            return self._options.setting("recheckReputOffsetFromCq", "false").strip().lower() == "true"
+        old = self._broker.is_before(_WAITS_SINCE)
+        return None if old is None else not old
 
     def _load(self, entries: Sequence[Entry], size: int | None, what: str) -> None:
         """`MappedFileQueue.doLoad`; `what`: whose files; other checks make the findings of a "simple queue"."""
