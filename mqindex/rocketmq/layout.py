@@ -399,8 +399,12 @@ def index_file_size(hash_slot_num: int, index_num: int) -> int:
     return size
 
 
-def given_geometry(hash_slot_num: int | None, index_num: int | None) -> tuple[int | None, int | None]:
+def given_geometry(
+    hash_slot_num: int | None, index_num: int | None, *, least: int = 2
+) -> tuple[int | None, int | None]:
     """The two numbers of a geometry, as every call takes them; None: not given.
+
+    least : of `index_num`; 1 for a single file, which then never takes an entry.
 
     >>> given_geometry(5, None)
     (5, None)
@@ -412,19 +416,19 @@ def given_geometry(hash_slot_num: int | None, index_num: int | None) -> tuple[in
     mqindex.errors.GeometryError: a file of this geometry holds no entry: expected index_num 2 or more, got 1
     """
     slots = None if hash_slot_num is None else _positive("hash_slot_num", hash_slot_num)
-    entries = None if index_num is None else _capacity(index_num)
+    entries = None if index_num is None else _capacity(index_num, least)
     return slots, entries
 
 
-def whole_geometry(hash_slot_num: int, index_num: int) -> tuple[int, int]:
+def whole_geometry(hash_slot_num: int, index_num: int, *, least: int = 2) -> tuple[int, int]:
     """The same where both must be given."""
-    return _positive("hash_slot_num", hash_slot_num), _capacity(index_num)
+    return _positive("hash_slot_num", hash_slot_num), _capacity(index_num, least)
 
 
-def _capacity(index_num: int) -> int:
+def _capacity(index_num: int, least: int) -> int:
     """Entry 0 is never used: a broker with maxIndexNum 1 creates files without end for its first key."""
     number = _positive("index_num", index_num)
-    if number < 2:
+    if number < least:
         raise GeometryError("a file of this geometry holds no entry", expected="index_num 2 or more", got=number)
     return number
 

@@ -354,6 +354,8 @@ def test_a_geometry_that_takes_no_entry_is_refused_in_every_call(tmp_path: Path)
     conf.write_text("brokerName=a\nmaxIndexNum=1\n")
     calls = geometry_calls(root, out)
     del calls["hash_slots"]
+    for call in [call for call in calls if call.startswith("IndexFile.")]:  # a broker has such a file, without entries
+        del calls[call]
     given: list[dict[str, Any]] = [{"hash_slot_num": 5, "index_num": 1}]
     said = {}
     for call, function in calls.items():

@@ -14,6 +14,7 @@ from mqindex.engines import LocalEngine
 from mqindex.kafka import repair, verify
 from mqindex.report import Report, Start
 from tests.support.golden_kafka import PartitionCase
+from tests.support.kafka_log_dir import PROPERTIES
 from tests.support.kafka_writer import KafkaRecord, PartitionWriter, batch
 
 ONE = LocalEngine(1)
@@ -107,6 +108,7 @@ def test_a_log_start_is_compared_with_the_end_that_no_checksum_shortens(tmp_path
     partition = stopped_cleanly("410-txn", tmp_path)
     log = max(partition.glob("*.log"))
     start_of_log(partition, int(log.stem) + 20)
+    (partition.parent / "meta.properties").write_text(PROPERTIES)
     put(log, 64, bytes([log.read_bytes()[64] ^ 1]))
     report, start = look(partition)
     assert (start.starts, start.deletes) == (True, ())
@@ -212,6 +214,7 @@ def test_a_recovery_has_later_logs_read_for_their_producers(tmp_path: Path) -> N
 def test_a_lost_snapshot_has_a_log_read_for_its_producers(clean: bool, tmp_path: Path) -> None:
     """From the one before on; without any, a broker that was stopped cleanly reads nothing."""
     partition = stopped_cleanly("410-plain-mono", tmp_path)
+    (partition.parent / "meta.properties").write_text(PROPERTIES)
     _, second, third = sorted(partition.glob("*.log"))
     second.write_bytes(second.read_bytes() + bytes(4096))
     if not clean:

@@ -25,13 +25,13 @@ class Late(LocalEngine):
 
     def __init__(self, home: Path, at: int | None) -> None:
         super().__init__(1)
-        self._home, self._at, self.looks, self.first = home, at, 0, 300
+        self._home, self._at, self.looked, self.first = home, at, 0, 300
 
     def map(self, function: Any, items: Any, **options: Any) -> Any:
         name = options.get("name")
         if name == "check again":
-            self.looks += 1
-            if self.looks == self._at:
+            self.looked += 1
+            if self.looked == self._at:
                 MessageStore.open(self._home, writable=True, config=CONFIG).close()
         if name == "check the log":
             self.append(100)
@@ -61,7 +61,7 @@ def test_what_is_dispatched_a_moment_later_is_not_missing(home: Path, deep: bool
     report = verify(home, deep=deep, engine=engine, config=CONFIG)
     assert [one.kind for one in report.findings if one.severity == "error"] == []
     assert "log-grew-meanwhile" in {one.kind for one in report.findings}
-    assert (report.ok, engine.looks) == (True, 3)
+    assert (report.ok, engine.looked) == (True, 3)
 
 
 @pytest.mark.parametrize("deep", [False, True])
@@ -75,7 +75,7 @@ def test_what_stays_missing_is_told(home: Path) -> None:
     engine = Late(home, None)
     report = verify(home, engine=engine, config=CONFIG)
     assert {"missing-units", "missing-entries"} <= {one.kind for one in report.findings}
-    assert engine.looks == patience._LOOKS
+    assert engine.looked == patience._LOOKS
 
 
 def test_a_store_that_nobody_writes_is_looked_at_once(home: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_store_that_nobody_writes_is_looked_at_once(home: Path) -> None:
     engine.append = lambda count: None  # type: ignore[method-assign]
     report = verify(home, engine=engine, config=CONFIG)
     assert "missing-units" in {one.kind for one in report.findings}
-    assert engine.looks == 0
+    assert engine.looked == 0
 
 
 class Slow(LocalEngine):
@@ -95,12 +95,12 @@ class Slow(LocalEngine):
 
     def __init__(self, home: Path, at: int) -> None:
         super().__init__(1)
-        self._home, self._at, self.looks = home, at, 0
+        self._home, self._at, self.looked = home, at, 0
 
     def map(self, function: Any, items: Any, **options: Any) -> Any:
         if options.get("name") == "look for new index files":
-            self.looks += 1
-            if self.looks == self._at:
+            self.looked += 1
+            if self.looked == self._at:
                 index = str(next((self._home / "index").iterdir()))
                 shutil.copyfile(self._home / "later", index)
         return super().map(function, items, **options)
@@ -118,12 +118,12 @@ def test_an_entry_that_a_running_broker_writes_a_moment_later_is_not_missing(hom
         engine = Slow(home, 4)
         report = verify(home, deep=deep, engine=engine, config=CONFIG)
         assert [one.kind for one in report.findings if one.severity == "error"] == []
-        assert (report.ok, engine.looks, report.entries) == (True, 4, 301)
+        assert (report.ok, engine.looked, report.entries) == (True, 4, 301)
         index.write_bytes(before)
         never = Slow(home, 10_000)
         report = verify(home, deep=deep, engine=never, config=CONFIG)
         assert "missing-entries" in {one.kind for one in report.findings}
-        assert never.looks == patience._LOOKS
+        assert never.looked == patience._LOOKS
 
 
 def test_an_entry_that_nobody_will_write_is_looked_for_once(home: Path) -> None:
@@ -134,4 +134,4 @@ def test_an_entry_that_nobody_will_write_is_looked_for_once(home: Path) -> None:
     index.write_bytes(before)
     engine = Slow(home, 10_000)
     assert "missing-entries" in {one.kind for one in verify(home, engine=engine, config=CONFIG).findings}
-    assert engine.looks == 0
+    assert engine.looked == 0

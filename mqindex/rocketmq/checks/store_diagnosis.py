@@ -50,7 +50,7 @@ def diagnose_store(
     measure = every is not None
     checked = check_files(engine, found, range(len(found.index_files)), deep=False, measure=measure)
     stretches = [_stretch(found, one, deep=deep) for one in checked if one.good]
-    reads = run_one(engine, recoveries, found, "look where a broker reads its log again")
+    reads = run_one(engine, recoveries, found, "look at the recovery")
     crc_from = 0 if deep else _crc_from(found, reads)
     walked = walk_log(
         engine, found, split_size, crc_from=crc_from, stretches=[one for one in stretches if one], every=every

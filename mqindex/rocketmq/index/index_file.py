@@ -135,7 +135,7 @@ class IndexFile(SingleCalls, Closable):
         -----
         Source: RocketMQ 4.9.3, the constructor of `IndexFile`.
         """
-        slots, entries = layout.whole_geometry(hash_slot_num, index_num)
+        slots, entries = layout.whole_geometry(hash_slot_num, index_num, least=1)
         phy_offset = int64("end_phy_offset", whole_number("end_phy_offset", end_phy_offset))
         timestamp = int64("end_timestamp", milliseconds("end_timestamp", end_timestamp))
         size = layout.index_file_size(slots, entries)
@@ -188,7 +188,7 @@ class IndexFile(SingleCalls, Closable):
         ImportError, ValueError
             A URL: fsspec is missing, or what it needs for the scheme, or it knows none of that name.
         """
-        given = layout.given_geometry(hash_slot_num, index_num)
+        given = layout.given_geometry(hash_slot_num, index_num, least=1)
         if is_url(path):
             refuse_writing(str(path), writable)
             from mqindex.rocketmq.index.elsewhere import find_file
