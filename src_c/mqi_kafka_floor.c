@@ -22,12 +22,16 @@ static inline int leaf_of(int times) { return times ? TIME_LEAF : LEAF; }
 
 static inline int fan(int times) { return times ? LINE / 8 : LINE / 4; }
 
+/* Stands in a layer after its last key, and is no key of it: a search for what is less never leads out. */
+static inline int64_t filling(int times) { return times ? INT64_MAX : INT32_MAX; }
+
 static inline int64_t in_layer(const mqi_kafka_tree *tree, int times, int layer, int64_t i) {
     return times ? ((const int64_t *)tree->keys[layer])[i] : ((const int32_t *)tree->keys[layer])[i];
 }
 
 /* Whether the keys increase is checked in the layers themselves: the entries may change while the layers are made, and
- * a search must go down copies that are in order, or it could lead out of them. */
+ * a search must go down copies that are in order, or it could lead out of them. The greatest of all keys, which no
+ * broker writes, counts as one out of order. */
 int mqi_kafka_tree_grow(mqi_kafka_tree *tree, const mqi_kafka_index *x) {
     int64_t nodes = fan(x->times), count = x->n;
     size_t size = x->times ? 8 : 4, total = LINE;
@@ -41,19 +45,20 @@ int mqi_kafka_tree_grow(mqi_kafka_tree *tree, const mqi_kafka_index *x) {
     } while (count > nodes);
     tree->memory = malloc(total);
     if (!tree->memory) return MQI_KAFKA_NO_MEMORY;
-    int bad = 0;
+    int bad = mqi_kafka_key_at(x->buf, x->times, x->n - 1) == filling(x->times);
     uint8_t *next = (uint8_t *)tree->memory + (LINE - (uintptr_t)tree->memory % LINE) % LINE;
     for (int layer = 0; layer < tree->layers; layer++) {
         int64_t room = (tree->count[layer] + nodes - 1) / nodes * nodes;
         tree->keys[layer] = next;
-        for (int64_t i = 0; i < room; i++) { /* after the last one, a key that is never less */
-            int64_t key = INT64_MAX;
+        for (int64_t i = 0; i < room; i++) {
+            int64_t key = filling(x->times);
             if (i < tree->count[layer]) {
                 key = layer == 0 ? mqi_kafka_key_at(x->buf, x->times, i * leaf_of(x->times))
                                  : in_layer(tree, x->times, layer - 1, i * nodes);
+                bad |= key == filling(x->times);
             }
             if (x->times) ((int64_t *)tree->keys[layer])[i] = key;
-            else ((int32_t *)tree->keys[layer])[i] = key > INT32_MAX ? INT32_MAX : (int32_t)key;
+            else ((int32_t *)tree->keys[layer])[i] = (int32_t)key;
         }
         for (int64_t i = 1; i < tree->count[layer]; i++)
             bad |= in_layer(tree, x->times, layer, i - 1) >= in_layer(tree, x->times, layer, i);
@@ -68,7 +73,7 @@ void mqi_kafka_tree_free(mqi_kafka_tree *tree) {
     *tree = (mqi_kafka_tree){0};
 }
 
-/* ---- down the layers, in two forms: for any processor, and for one with 256-bit integers ------------------------------ */
+/* ---- down the layers: for any processor, and for those with integers of 256 or of 512 bits ------------------------------ */
 
 typedef int32_t four __attribute__((vector_size(16)));
 
@@ -129,25 +134,42 @@ WIDE static inline int64_t wide_last_in(const mqi_kafka_index *x, int times, int
                        (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(high, sought))) << 8;
     return leaf * LEAF + __builtin_ctz((greater & 0x5555) | 1U << 16) / 2 - 1;
 }
+
+#define WIDEST __attribute__((target("avx512f,avx512bw,bmi")))
+
+WIDEST static inline int64_t widest_rank(const void *keys, int times, int64_t node, int64_t target) {
+    const __m512i k = _mm512_load_si512((const uint8_t *)keys + node * LINE);
+    if (times) return __builtin_ctz(1U << 8 | (unsigned)_mm512_cmpgt_epi64_mask(k, _mm512_set1_epi64(target)));
+    return __builtin_ctz(1U << 16 | (unsigned)_mm512_cmpgt_epi32_mask(k, _mm512_set1_epi32((int32_t)target)));
+}
+
+WIDEST static inline int64_t widest_last_in(const mqi_kafka_index *x, int times, int64_t leaf, int64_t target) {
+    if (times || (leaf + 1) * LEAF > x->n) return last_in(x, times, leaf, target);
+    const __m512i swap = _mm512_broadcast_i32x4(_mm_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12));
+    const __m512i keys = _mm512_shuffle_epi8(_mm512_loadu_si512(x->buf + leaf * LEAF * MQI_OFFSET_ENTRY_SIZE), swap);
+    unsigned greater = (unsigned)_mm512_mask_cmpgt_epi32_mask(0x5555, keys, _mm512_set1_epi32((int32_t)target));
+    return leaf * LEAF + __builtin_ctz(greater | 1U << 16) / 2 - 1;
+}
 #endif
 
 static inline int bounded(int k, int m) { return k < 0 ? 0 : k < m ? k : m; }
 
-static inline int64_t narrowed(int times, int64_t target) { return !times && target > INT32_MAX ? INT32_MAX : target; }
+static inline int64_t narrowed(int times, int64_t target) {
+    return target < filling(times) ? target : filling(times) - 1;
+}
 
 /* Targets in groups side by side, and three groups a layer apart: while lines of one are fetched, the others work. */
 #define GROUP 16
 
-/* One layer down, for the targets [from, to). One that equals the filling after a layer's last key would lead out. */
+/* One layer down, for the targets [from, to). */
 #define DOWN(name, attribute, rank_of)                                                                                 \
     attribute static inline void name(const mqi_kafka_index *x, const int times, const mqi_kafka_tree *tree,           \
                                       const int layer, const int64_t *wanted, int from, int to, int64_t *at) {         \
         const void *keys = tree->keys[layer];                                                                          \
-        const int64_t last = tree->count[layer] - 1, size = layer ? LINE : leaf_of(times) * mqi_kafka_width(times);    \
+        const int64_t size = layer ? LINE : leaf_of(times) * mqi_kafka_width(times);                                   \
         const uint8_t *below = layer ? (const uint8_t *)tree->keys[layer - 1] : x->buf;                                \
         for (int k = from; k < to; k++) {                                                                              \
-            int64_t i = at[k] * fan(times) + rank_of(keys, times, at[k], wanted[k]) - 1;                               \
-            at[k] = i < last ? i : last;                                                                               \
+            at[k] = at[k] * fan(times) + rank_of(keys, times, at[k], wanted[k]) - 1;                                   \
             __builtin_prefetch(below + at[k] * size);                                                                  \
             if (times && !layer) __builtin_prefetch(below + at[k] * size + TIME_LEAF * MQI_TIME_ENTRY_SIZE - 1);       \
         }                                                                                                              \
@@ -184,73 +206,47 @@ static inline int64_t narrowed(int times, int64_t target) { return !times && tar
         }                                                                                                              \
     }
 
-DOWN(down, , rank)
-FLOOR(one_floor, , down, last_in)
-FLOORS(many_floors, , down, last_in)
+#define KERNEL(name, attribute, rank_of, last_of)                                                                      \
+    DOWN(name##_down, attribute, rank_of)                                                                              \
+    FLOOR(name##_one, attribute, name##_down, last_of)                                                                 \
+    FLOORS(name##_many, attribute, name##_down, last_of)                                                               \
+    attribute static int64_t name##_floor(const mqi_kafka_index *x, const mqi_kafka_tree *tree, int64_t target) {      \
+        if (tree->layers == 0) return -1;                                                                              \
+        return x->times ? name##_one(x, 1, tree, target) : name##_one(x, 0, tree, target);                             \
+    }                                                                                                                  \
+    attribute static void name##_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets,  \
+                                        int m, int64_t *at) {                                                          \
+        if (tree->layers == 0)                                                                                         \
+            for (int k = 0; k < m; k++) at[k] = -1;                                                                    \
+        else if (x->times) name##_many(x, 1, tree, targets, m, at);                                                    \
+        else name##_many(x, 0, tree, targets, m, at);                                                                  \
+    }
 
-typedef int64_t floor_of(const mqi_kafka_index *, const mqi_kafka_tree *, int64_t);
-typedef void floors_of(const mqi_kafka_index *, const mqi_kafka_tree *, const int64_t *, int, int64_t *);
+KERNEL(portable, , rank, last_in)
 
-/* GCOVR_EXCL_START: the processor is as it is */
-static int64_t any_floor(const mqi_kafka_index *x, const mqi_kafka_tree *tree, int64_t target) {
-    return x->times ? one_floor(x, 1, tree, target) : one_floor(x, 0, tree, target);
-}
-/* GCOVR_EXCL_STOP */
-
-static void any_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,
-                       int64_t *at) {
-    if (x->times) many_floors(x, 1, tree, targets, m, at);
-    else many_floors(x, 0, tree, targets, m, at);
-}
-
-static floor_of *chosen_for_one = any_floor;
-static floors_of *chosen = any_floors;
+static mqi_kafka_floor_kernel kernels[3] = {{"portable", portable_floor, portable_floors}};
+static int n_kernels = 1;
 
 #if defined(__x86_64__)
-DOWN(wide_down, WIDE, wide_rank)
-FLOOR(one_wide_floor, WIDE, wide_down, wide_last_in)
-FLOORS(many_wide_floors, WIDE, wide_down, wide_last_in)
-
-WIDE static int64_t any_wide_floor(const mqi_kafka_index *x, const mqi_kafka_tree *tree, int64_t target) {
-    return x->times ? one_wide_floor(x, 1, tree, target) : one_wide_floor(x, 0, tree, target);
-}
-
-WIDE static void any_wide_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,
-                                 int64_t *at) {
-    if (x->times) many_wide_floors(x, 1, tree, targets, m, at);
-    else many_wide_floors(x, 0, tree, targets, m, at);
-}
+KERNEL(avx2, WIDE, wide_rank, wide_last_in)
+KERNEL(avx512, WIDEST, widest_rank, widest_last_in)
 
 __attribute__((constructor)) static void choose_when_loaded(void) {
     __builtin_cpu_init();
     /* GCOVR_EXCL_BR_START: the processor is as it is */
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi")) {
-        chosen_for_one = any_wide_floor;
-        chosen = any_wide_floors;
-    }
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi")) return;
     /* GCOVR_EXCL_BR_STOP */
+    kernels[n_kernels++] = (mqi_kafka_floor_kernel){"avx2", avx2_floor, avx2_floors};
+    /* GCOVR_EXCL_BR_START: the processor is as it is */
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw")) return;
+    /* GCOVR_EXCL_BR_STOP */
+    kernels[n_kernels++] = (mqi_kafka_floor_kernel){"avx512", avx512_floor, avx512_floors};
 }
 #endif
 
-static void floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m, int64_t *at,
-                   floors_of *of) {
-    if (x->n == 0)
-        for (int k = 0; k < m; k++) at[k] = -1;
-    else of(x, tree, targets, m, at);
-}
-
-void mqi_kafka_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,
-                      int64_t *at) {
-    floors(x, tree, targets, m, at, chosen);
-}
-
-void mqi_kafka_floors_portable(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,
-                               int64_t *at) {
-    floors(x, tree, targets, m, at, any_floors);
-}
-
-int64_t mqi_kafka_floor(const mqi_kafka_index *x, const mqi_kafka_tree *tree, int64_t target) {
-    return x->n == 0 ? -1 : chosen_for_one(x, tree, target);
+int mqi_kafka_floor_kernels(const mqi_kafka_floor_kernel **all) {
+    *all = kernels;
+    return n_kernels;
 }
 
 static inline int64_t settle(const mqi_kafka_index *x, int times, const int64_t *targets, int64_t m, int64_t *at) {

@@ -70,14 +70,22 @@ enum mqi_kafka_growth { MQI_KAFKA_GROWN = 0, MQI_KAFKA_UNSORTED, MQI_KAFKA_NO_ME
 int mqi_kafka_tree_grow(mqi_kafka_tree *tree, const mqi_kafka_index *x);
 void mqi_kafka_tree_free(mqi_kafka_tree *tree);
 
-int64_t mqi_kafka_floor(const mqi_kafka_index *x, const mqi_kafka_tree *tree, int64_t target);
-/* Entry numbers for m targets, -1: none; at most MQI_KAFKA_CHUNK at a time, so that the entries found are still in
- * the nearest cache when they are decoded. */
+/* The entry number for a target, -1: none; and for m targets, at most MQI_KAFKA_CHUNK at a time, so that the entries
+ * found are still in the nearest cache when they are decoded. */
 #define MQI_KAFKA_CHUNK 256
-void mqi_kafka_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m, int64_t *at);
-/* The same without the wide instructions that the processor may have: for tests. */
-void mqi_kafka_floors_portable(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,
-                               int64_t *at);
+typedef int64_t mqi_kafka_floor(const mqi_kafka_index *x, const mqi_kafka_tree *tree, int64_t target);
+typedef void mqi_kafka_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets, int m,
+                              int64_t *at);
+
+/* "portable" and the others that this processor can run, the slowest first: the last one is to be used. */
+typedef struct {
+    const char *name;
+    mqi_kafka_floor *floor;
+    mqi_kafka_floors *floors;
+} mqi_kafka_floor_kernel;
+
+int mqi_kafka_floor_kernels(const mqi_kafka_floor_kernel **all);
+
 /* The same for targets that never decrease; `from`: an entry that is not after the first answer. */
 void mqi_kafka_merge(const mqi_kafka_index *x, const int64_t *targets, int64_t m, int64_t from, int64_t *at);
 

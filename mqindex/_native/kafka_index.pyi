@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer
 
+def available() -> list[str]: ...
 @final
 class Layers: ...
 
@@ -22,7 +23,7 @@ class Entries:
     def lookup(self, target: Any) -> Any: ...
     def search(self, column: int, target: int, upper: bool, /) -> int: ...
     def lookup_many(
-        self, targets: npt.NDArray[np.int64], /, *, portable: bool = False
+        self, targets: npt.NDArray[np.int64], /, *, kernel: str | None = None
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]: ...
     def append_offsets(
         self, offsets: npt.NDArray[np.int64], positions: npt.NDArray[np.int32], last_offset: int, /

@@ -63,12 +63,19 @@ cdef extern from "mqi_kafka_index.h" nogil:
     int mqi_kafka_is_sorted(const mqi_kafka_index* x) noexcept
     int mqi_kafka_tree_grow(mqi_kafka_tree* tree, const mqi_kafka_index* x) noexcept
     void mqi_kafka_tree_free(mqi_kafka_tree* tree) noexcept
-    int64_t mqi_kafka_floor(const mqi_kafka_index* x, const mqi_kafka_tree* tree, int64_t target) noexcept
+    ctypedef int64_t mqi_kafka_floor(
+        const mqi_kafka_index* x, const mqi_kafka_tree* tree, int64_t target) noexcept nogil
+    ctypedef void mqi_kafka_floors(
+        const mqi_kafka_index* x, const mqi_kafka_tree* tree, const int64_t* targets, int m, int64_t* at
+    ) noexcept nogil
+
+    ctypedef struct mqi_kafka_floor_kernel:
+        const char* name
+        mqi_kafka_floor* floor
+        mqi_kafka_floors* floors
+
+    int mqi_kafka_floor_kernels(const mqi_kafka_floor_kernel** all) noexcept
     int64_t mqi_kafka_settle(const mqi_kafka_index* x, const int64_t* targets, int64_t m, int64_t* at) noexcept
-    void mqi_kafka_floors(
-        const mqi_kafka_index* x, const mqi_kafka_tree* tree, const int64_t* targets, int m, int64_t* at) noexcept
-    void mqi_kafka_floors_portable(
-        const mqi_kafka_index* x, const mqi_kafka_tree* tree, const int64_t* targets, int m, int64_t* at) noexcept
     void mqi_kafka_take_offsets(
         const mqi_kafka_index* x, int64_t base_offset, const int64_t* at, int64_t m, int64_t* offsets,
         int32_t* positions) noexcept
@@ -89,10 +96,15 @@ cdef extern from "mqi_kafka_index.h" nogil:
 cdef enum:
     WORTH = 64  # a look-up for so many entries pays for the layers
 
-ctypedef void (*floors_of)(
-    const mqi_kafka_index*, const mqi_kafka_tree*, const int64_t*, int, int64_t*) noexcept nogil
-
 _WHY = (None, "full", "order", "overflow")
+
+cdef const mqi_kafka_floor_kernel* KERNELS
+cdef int N_KERNELS = mqi_kafka_floor_kernels(&KERNELS)
+
+
+def available():
+    """The kernels of look-ups that this processor can run, the slowest first; the last one is used."""
+    return [KERNELS[i].name.decode() for i in range(N_KERNELS)]
 
 
 @cython.final
@@ -237,7 +249,7 @@ cdef class Entries:
             if self.layers is None or self.layers.entries != self.index.n:
                 self._grow()
             if self.layers is not None and self.layers.sorted:
-                at = mqi_kafka_floor(&self.index, &self.layers.tree, relative)
+                at = KERNELS[N_KERNELS - 1].floor(&self.index, &self.layers.tree, relative)
                 if mqi_kafka_settle(&self.index, &relative, 1, &at):
                     self._changed()
             else:
@@ -264,14 +276,15 @@ cdef class Entries:
             still_whole(self.range)
             return at
 
-    def lookup_many(self, targets, /, *, bint portable=False):
-        """`lookup` of each: two arrays as the fields of an entry. `portable`: by no special instructions, for tests."""
+    def lookup_many(self, targets, /, *, kernel=None):
+        """`lookup` of each: two arrays as the fields of an entry. `kernel`: one of `available()`, for tests."""
         import numpy as np
 
         cdef mqi_kafka_index index
         cdef bint sorted = False, increasing, fine = True
         cdef int64_t moved = 0
         cdef Layers layers
+        cdef mqi_kafka_floors* floors = KERNELS[N_KERNELS - 1 if kernel is None else available().index(kernel)].floors
         wanted = np.ascontiguousarray(targets, np.int64)
         if wanted.ndim != 1:
             raise ValueError(f"targets: expected one dimension, got {wanted.ndim}")
@@ -292,8 +305,7 @@ cdef class Entries:
             if fine:
                 moved = look_up_all(
                     &index, &layers.tree, sorted, increasing, self.base_offset, <const int64_t*>asked.view.buf,
-                    asked.n, <int64_t*>first.view.buf, second.view.buf,
-                    mqi_kafka_floors_portable if portable else mqi_kafka_floors)
+                    asked.n, <int64_t*>first.view.buf, second.view.buf, floors)
         held.whole()
         if not fine:
             raise MemoryError
@@ -367,7 +379,7 @@ cdef class Entries:
 
 cdef int64_t look_up_all(
     const mqi_kafka_index* x, const mqi_kafka_tree* tree, bint sorted, bint increasing, int64_t base_offset,
-    const int64_t* targets, int64_t m, int64_t* first, void* second, floors_of floors
+    const int64_t* targets, int64_t m, int64_t* first, void* second, mqi_kafka_floors* floors
 ) noexcept nogil:
     """How many answers did not fit the entries: others changed them meanwhile."""
     cdef int64_t at[MQI_KAFKA_CHUNK]

@@ -42,7 +42,7 @@ ITEMS = {  # the C function or the method of a kernel that is counted -> how man
     "mqi_units_decode": FRAMES,
     "mqi_units_take": FRAMES + 32 * ONES,
     "QueueViews.answer": ONES,
-    "mqi_kafka_floors_portable": MANY,
+    "portable_floors": MANY,
     "mqi_kafka_settle": MANY,
     "mqi_kafka_take_offsets": MANY,
 }
@@ -124,7 +124,7 @@ def kafka_index() -> None:
     entries = np.zeros(MANY, [("offset", ">i4"), ("position", ">i4")])
     entries["offset"], entries["position"] = np.arange(MANY) * 10 + 1, np.arange(MANY) * 4096
     index = Entries(entries.tobytes(), False, 0, tuple, False, "index")
-    index.lookup_many(np.arange(MANY) * 7919 % (10 * MANY), portable=True)
+    index.lookup_many(np.arange(MANY) * 7919 % (10 * MANY), kernel="portable")
 
 
 if __name__ == "__main__":

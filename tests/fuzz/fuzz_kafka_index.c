@@ -83,16 +83,25 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+/* Layers above keys that increase, unless the last one is the greatest of all. */
+static int has_layers(mqi_kafka_tree *tree, const mqi_kafka_index *x) {
+    int greatest = x->n > 0 && mqi_kafka_key_at(x->buf, x->times, x->n - 1) == (x->times ? INT64_MAX : INT32_MAX);
+    HOLDS(mqi_kafka_tree_grow(tree, x) == (greatest ? MQI_KAFKA_UNSORTED : MQI_KAFKA_GROWN));
+    return !greatest;
+}
+
 static void floor_all(const mqi_kafka_index *x, tape *t) {
     mqi_kafka_tree tree;
-    int64_t targets[TARGETS], found[TARGETS], portable[TARGETS], merged[TARGETS];
-    HOLDS(mqi_kafka_tree_grow(&tree, x) == MQI_KAFKA_GROWN);
+    const mqi_kafka_floor_kernel *kernels;
+    int64_t targets[TARGETS], found[TARGETS], merged[TARGETS];
+    if (!has_layers(&tree, x)) return;
     for (int k = 0; k < TARGETS; k++) targets[k] = pick(t, x);
-    mqi_kafka_floors(x, &tree, targets, TARGETS, found);
-    mqi_kafka_floors_portable(x, &tree, targets, TARGETS, portable);
-    for (int k = 0; k < TARGETS; k++) {
-        int64_t at = walk(x, MQI_KAFKA_KEY, targets[k], 0);
-        HOLDS(found[k] == at && portable[k] == at && mqi_kafka_floor(x, &tree, targets[k]) == at);
+    for (int n = mqi_kafka_floor_kernels(&kernels) - 1; n >= 0; n--) {
+        kernels[n].floors(x, &tree, targets, TARGETS, found);
+        for (int k = 0; k < TARGETS; k++) {
+            int64_t at = walk(x, MQI_KAFKA_KEY, targets[k], 0);
+            HOLDS(found[k] == at && kernels[n].floor(x, &tree, targets[k]) == at);
+        }
     }
     qsort(targets, TARGETS, sizeof *targets, compare);
     qsort(found, TARGETS, sizeof *found, compare); /* floors ascend with their targets */
@@ -104,16 +113,17 @@ static void floor_all(const mqi_kafka_index *x, tape *t) {
 /* Its owner truncates the file and fills it anew between two look-ups. */
 static void floor_changed(const mqi_kafka_index *x, uint8_t *bytes, tape *t) {
     mqi_kafka_tree tree;
+    const mqi_kafka_floor_kernel *kernels;
     int64_t targets[TARGETS], found[TARGETS];
-    HOLDS(mqi_kafka_tree_grow(&tree, x) == MQI_KAFKA_GROWN);
+    if (!has_layers(&tree, x)) return;
     for (int64_t n = tape_byte(t) % 8; x->n > 0 && n >= 0; n--)
         put_entry(bytes, x->times, (int64_t)(tape_number(t, 2) % (uint64_t)x->n), tape_field(t), 0);
     if (x->n > 0 && tape_byte(t) & 1) put_entry(bytes, x->times, 0, tape_field(t), 0);
     for (int k = 0; k < TARGETS; k++) targets[k] = pick(t, x);
-    mqi_kafka_floors(x, &tree, targets, TARGETS, found);
-    for (int k = 0; k < TARGETS; k++) HOLDS(found[k] >= -1 && found[k] < x->n);
-    mqi_kafka_floors_portable(x, &tree, targets, TARGETS, found);
-    for (int k = 0; k < TARGETS; k++) HOLDS(found[k] >= -1 && found[k] < x->n);
+    for (int n = mqi_kafka_floor_kernels(&kernels) - 1; n >= 0; n--) {
+        kernels[n].floors(x, &tree, targets, TARGETS, found);
+        for (int k = 0; k < TARGETS; k++) HOLDS(found[k] >= -1 && found[k] < x->n);
+    }
     mqi_kafka_settle(x, targets, TARGETS, found);
     for (int k = 0; k < TARGETS; k++)
         HOLDS(!ascends(x, MQI_KAFKA_KEY) || found[k] == walk(x, MQI_KAFKA_KEY, targets[k], 0));

@@ -186,7 +186,9 @@ static void layers(tape *t) {
     for (int64_t i = 0; i < x.n; i++) mqi_set64(bytes + 12 * i, 3 * i), mqi_set32(bytes + 12 * i + 8, (int32_t)i);
     for (int64_t i = 0; i < x.n && 3 * i <= target; i++) at = i;
     EVERY(grow(&tree, &x), status == MQI_KAFKA_NO_MEMORY, status == MQI_KAFKA_GROWN);
-    HOLDS(mqi_kafka_floor(&x, &tree, target) == at);
+    const mqi_kafka_floor_kernel *kernels;
+    mqi_kafka_floor_kernels(&kernels);
+    HOLDS(kernels[0].floor(&x, &tree, target) == at);
     mqi_kafka_tree_free(&tree);
 }
 
