@@ -6,7 +6,7 @@
 enum { MQI_CURSOR_RUNS, MQI_CURSOR_ENDED, MQI_CURSOR_PAUSED, MQI_CURSOR_FAULT, MQI_CURSOR_BLANK };
 
 #define FEW_BYTES (MQI_LOG_WINDOW / 32) /* for less than this a cursor is not worth while */
-#define TAIL_LINES 8                    /* most lines to prefetch after a body: topic, properties, the next head */
+#define MOST_TAIL 512                   /* bytes to prefetch after a body: topic and properties */
 
 static inline void emit(mqi_log_cursor *c, uint32_t hash, int64_t phy_offset, int64_t timestamp) {
     mqi_run_put(c->next, mqi_key_hash(hash), phy_offset, timestamp);
@@ -131,14 +131,14 @@ static inline void look_ahead(const mqi_log *log, mqi_log_cursor *c) {
     }
     int found = mqi_log_read_head(log, c->at, &c->head, &c->fault);
     if (LIKELY(found == MQI_FOUND_FRAME)) {
-        const uint8_t *p = log->buf + c->at, *tail = p + c->head.body_at + c->head.body_len;
-        const uint8_t *end = p + c->head.size + MQI_HEAD_SIZE; /* of the next head */
-        if (UNLIKELY(end > log->buf + log->len)) end = log->buf + log->len;
-        if (UNLIKELY(end - tail > 64 * TAIL_LINES)) {
-            for (const uint8_t *line = p + c->head.size; line < end; line += 64) __builtin_prefetch(line);
-            end = tail + 64 * TAIL_LINES;
+        const uint8_t *next = log->buf + c->at + c->head.size,
+                      *tail = log->buf + c->at + c->head.body_at + c->head.body_len;
+        if (UNLIKELY(next - tail > MOST_TAIL)) {
+            mqi_prefetch_lines(tail, MOST_TAIL);
+            mqi_prefetch_lines(next, MQI_HEAD_SIZE);
+        } else {
+            mqi_prefetch_lines(tail, next - tail + MQI_HEAD_SIZE);
         }
-        for (const uint8_t *line = tail; line < end; line += 64) __builtin_prefetch(line);
         c->state = MQI_CURSOR_RUNS;
     } else if (found == MQI_FOUND_BLANK) {
         c->blank = c->at;

@@ -55,12 +55,11 @@ static void fill_frame(const mqi_log *log, const mqi_log_head *head, const mqi_l
     };
 }
 
-/* Topic and properties, as many cache lines as they mostly have. */
+enum { MOST_TAIL = 512 }; /* bytes of topic and properties that are prefetched */
+
 static inline void prefetch_tail(const mqi_log *log, const mqi_log_head *head) {
-    const uint8_t *p = log->buf + head->at + head->body_at + head->body_len,
-                  *end = log->buf + head->at + head->size - 1;
-    for (int i = 0; i < 4 && p < end; i++, p += 64) __builtin_prefetch(p);
-    __builtin_prefetch(end);
+    int64_t n = head->size - head->body_at - head->body_len;
+    mqi_prefetch_lines(log->buf + head->at + head->size - n, n < MOST_TAIL ? n : MOST_TAIL);
 }
 
 #define AHEAD 8 /* frames: about as many cache misses as a core keeps in flight */
@@ -78,8 +77,7 @@ int64_t mqi_log_scan_frames(const mqi_log *log, mqi_log_scan *scan, int64_t stop
             found = mqi_log_read_head(log, at, h, &scan->fault);
             if (LIKELY(found == MQI_FOUND_FRAME)) {
                 at += h->size;
-                __builtin_prefetch(log->buf + at); /* outside the buffer it is only a hint */
-                __builtin_prefetch(log->buf + at + 64);
+                mqi_prefetch_lines(log->buf + at, MQI_HEAD_SIZE);
                 prefetch_tail(log, h);
                 if (++read - n < AHEAD) continue;
             }
@@ -107,11 +105,7 @@ void mqi_log_scan_at(const mqi_log *log, const int64_t *at, int64_t n, mqi_log_f
     mqi_log_fault fault;
     int fine[AHEAD];
     for (int64_t i = 0; i < n + 2 * AHEAD; i++) {
-        if (i < n && at[i] >= 0 && at[i] < log->len) {
-            __builtin_prefetch(log->buf + at[i]);
-            __builtin_prefetch(log->buf + at[i] + 64);
-            __builtin_prefetch(log->buf + at[i] + MQI_HEAD_SIZE); /* outside the buffer it is only a hint */
-        }
+        if (i < n && at[i] >= 0 && at[i] < log->len) mqi_prefetch_lines(log->buf + at[i], MQI_HEAD_SIZE);
         int64_t k = i - 2 * AHEAD; /* the tail was prefetched AHEAD turns ago */
         if (k >= 0) {
             const mqi_log_head *h = head + k % AHEAD;
