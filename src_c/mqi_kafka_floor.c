@@ -206,14 +206,13 @@ static inline int64_t narrowed(int times, int64_t target) {
         }                                                                                                              \
     }
 
-#define KERNEL(name, attribute, rank_of, last_of)                                                                      \
-    DOWN(name##_down, attribute, rank_of)                                                                              \
-    FLOOR(name##_one, attribute, name##_down, last_of)                                                                 \
-    FLOORS(name##_many, attribute, name##_down, last_of)                                                               \
+#define EITHER_FLOOR(name, attribute)                                                                                  \
     attribute static int64_t name##_floor(const mqi_kafka_index *x, const mqi_kafka_tree *tree, int64_t target) {      \
         if (tree->layers == 0) return -1;                                                                              \
         return x->times ? name##_one(x, 1, tree, target) : name##_one(x, 0, tree, target);                             \
-    }                                                                                                                  \
+    }
+
+#define EITHER_FLOORS(name, attribute)                                                                                 \
     attribute static void name##_floors(const mqi_kafka_index *x, const mqi_kafka_tree *tree, const int64_t *targets,  \
                                         int m, int64_t *at) {                                                          \
         if (tree->layers == 0)                                                                                         \
@@ -221,6 +220,13 @@ static inline int64_t narrowed(int times, int64_t target) {
         else if (x->times) name##_many(x, 1, tree, targets, m, at);                                                    \
         else name##_many(x, 0, tree, targets, m, at);                                                                  \
     }
+
+#define KERNEL(name, attribute, rank_of, last_of)                                                                      \
+    DOWN(name##_down, attribute, rank_of)                                                                              \
+    FLOOR(name##_one, attribute, name##_down, last_of)                                                                 \
+    FLOORS(name##_many, attribute, name##_down, last_of)                                                               \
+    EITHER_FLOOR(name, attribute)                                                                                      \
+    EITHER_FLOORS(name, attribute)
 
 KERNEL(portable, , rank, last_in)
 

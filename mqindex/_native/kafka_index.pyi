@@ -5,6 +5,7 @@ import numpy.typing as npt
 from typing_extensions import Buffer
 
 def available() -> list[str]: ...
+
 @final
 class Layers: ...
 
