@@ -33,8 +33,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 def goals() -> int:
     """Print what the cases ask for, and whether each machine's newest record meets it."""
-    for record in _newest():
-        print(f"{record['machine']['cpu']}, {record['date']}\n\n{goals_of.document(record)}\n")
+    tables = [f"{record['machine']['cpu']}, {record['date']}\n\n{goals_of.document(record)}\n" for record in _newest()]
+    try:
+        print(*tables, sep="\n", flush=True)
+    except BrokenPipeError:  # `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

@@ -9,7 +9,6 @@ import itertools
 import os
 import struct
 import sys
-import threading
 import warnings
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
@@ -17,6 +16,7 @@ from typing import Literal, NamedTuple
 from mqindex._native.owner import Owner
 from mqindex.errors import FileStateError, StoreInUseError
 from mqindex.files import disk
+from mqindex.files.fork_lock import new_lock
 from mqindex.files.tmpfile import link_into_place, open_nameless
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "hold_directory",
     "hold_file",
     "holder",
+    "leads_to",
     "lock_whole",
     "program",
     "require_unused",
@@ -47,7 +48,7 @@ class Holder(NamedTuple):
 
 _HELD_BY_BROKER = "a broker holds this lock, or another writer"
 _held: set[tuple[int, int, int]] = set()
-_held_lock = threading.Lock()
+_held_lock = new_lock()
 _unlocked: set[str] = set()  # directories that a warning has named
 
 
@@ -97,17 +98,18 @@ def hold(path: str, *, create: bool = True) -> Iterator[None]:
     Java's `FileLock` is a POSIX record lock that covers byte 0. Such a lock keeps other processes out, not this one,
     and ends when this process closes any descriptor of the file: so this process keeps a list of what it holds, and
     nothing else may open the file meanwhile. A file that does not exist is made, with its directory's owner, and
-    removed again; with `create=False` it is not made, and only this process is kept out. Where the file system has no
-    locks it is not known whether a broker runs: a `FileStateError`.
+    removed again; with `create=False` it is not made, and other writers of this package are kept out, but no broker.
+    Where the file system has no locks it is not known whether a broker runs: a `FileStateError`.
     """
-    with _hold_here(os.path.dirname(path) or ".", path):
-        made, owner = not disk.exists(path), Owner(path)
-        if made and not create:
-            yield
+    home = os.path.dirname(path) or "."
+    with _hold_here(home, path):
+        if not create and not disk.exists(path):
+            with hold_directory(home, "directory"):
+                yield
             return
-        fd = _made(path) if made else disk.open_to_write(path)
+        owner = Owner(path)
+        fd, made = _locked(path)
         try:
-            _require(lock_byte(fd), path, _HELD_BY_BROKER, "stop it")
             try:
                 yield
             finally:
@@ -115,6 +117,39 @@ def hold(path: str, *, create: bool = True) -> Iterator[None]:
                     disk.remove(path)
         finally:
             disk.close(fd)
+
+
+def _locked(path: str) -> tuple[int, bool]:
+    """The lock file, open and locked, and whether it was made here.
+
+    Another run may remove its file between two calls of this one: a lock of a file without a name keeps nobody out.
+    """
+    while True:
+        fd = _made(path)
+        made = fd is not None
+        try:
+            fd = disk.open_to_write(path) if fd is None else fd
+        except FileNotFoundError:
+            if os.path.lexists(path):  # a link that leads nowhere
+                raise
+            continue
+        try:
+            _require(lock_byte(fd), path, _HELD_BY_BROKER, "stop it")
+            if leads_to(path, fd):
+                return fd, made
+        except BaseException:
+            disk.close(fd)
+            raise
+        disk.close(fd)
+
+
+def leads_to(path: str, fd: int) -> bool:
+    """Whether an open file still has this path."""
+    try:
+        with disk.named(path):
+            return os.path.samestat(os.stat(path), os.fstat(fd))
+    except FileNotFoundError:
+        return False
 
 
 def require_unused(directory: str) -> None:
@@ -181,10 +216,12 @@ def _require(locked: bool | None, path: str, refused: str, end: str) -> None:
         raise StoreInUseError(refused, path=path, hint=f"{end} first; reading needs no stop")
 
 
-def _made(path: str) -> int:
-    """A new lock file. It has its owner before its name, where files without a name are possible: a broker that starts
-    after this run was killed must be able to open it.
+def _made(path: str) -> int | None:
+    """A new lock file; None: there is one. It has its owner before its name, where files without a name are possible:
+    a broker that starts after this run was killed must be able to open it.
     """
+    if os.path.lexists(path):
+        return None
     home = os.path.dirname(path) or "."
     fd = open_nameless(home)
     if fd is not None:
@@ -194,12 +231,15 @@ def _made(path: str) -> int:
                 return fd
         except FileExistsError:  # made by another at this moment
             disk.close(fd)
-            return disk.open_to_write(path)
+            return None
         except BaseException:
             disk.close(fd)
             raise
         disk.close(fd)
-    fd = disk.create(path)
+    try:
+        fd = disk.create(path)
+    except FileExistsError:
+        return None
     try:
         disk.own_like(path, home)
     except BaseException:

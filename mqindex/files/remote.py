@@ -6,7 +6,6 @@ import errno
 import importlib
 import mmap
 import os
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
@@ -19,6 +18,7 @@ from mqindex._needs import needing
 from mqindex._words import plural
 from mqindex.errors import ClosedFileError, FileStateError, MQIndexError, TruncatedFileError
 from mqindex.files.few_threads import of_each
+from mqindex.files.fork_lock import new_lock, new_rlock
 from mqindex.files.mapped_file import MappedFile
 from mqindex.files.urls import parts
 
@@ -69,7 +69,7 @@ class RemotePlace:
                 fs, path = fsspec.core.url_to_fs(url, **(storage_options or {}))
         except ImportError as error:
             raise ImportError(f"{url} needs a package that fsspec names: {error}") from error
-        turns = nullcontext() if _takes_threads(fs) else _turns.setdefault(fs, threading.RLock())
+        turns = nullcontext() if _takes_threads(fs) else _turns.setdefault(fs, new_rlock())
         return cls(url if url.endswith("://") else url.rstrip("/"), path.rstrip("/"), fs, turns)
 
     @property
@@ -178,7 +178,7 @@ class RemoteFile(MappedFile):
         super().__init__(place.url, memory, False)
         self._memory: mmap.mmap | None = memory
         self._place, self._filled, self._sure = place, 0, 0
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self.present = np.zeros(-(-size // PAGE), np.uint8)  # a byte for each page
 
     def need(self, pages: npt.ArrayLike, *, before: int = 0) -> None:

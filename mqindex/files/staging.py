@@ -249,7 +249,7 @@ def _claim(path: str, content: bytes) -> int | None:
     except FileNotFoundError:  # removed by another run's `sweep`
         return None
     try:
-        if lock.lock_whole(fd) is not False and _is_file(name, fd):
+        if lock.lock_whole(fd) is not False and lock.leads_to(name, fd):
             disk.write_all(fd, content)
             return fd
     except BaseException:
@@ -257,14 +257,6 @@ def _claim(path: str, content: bytes) -> int | None:
         raise
     disk.close(fd)
     return None
-
-
-def _is_file(path: str, fd: int) -> bool:
-    try:
-        with disk.named(path):
-            return os.path.samestat(os.stat(path), os.fstat(fd))
-    except FileNotFoundError:
-        return False
 
 
 def sweep(parent: str) -> None:

@@ -326,3 +326,47 @@ def test_an_offset_of_more_than_64_bits_is_told(long: Path, option: str, number:
     """Arrow found no kernel, or there were no rows."""
     with pytest.raises(OverflowError, match=f"^{option}: expected 64 bits, got {number}$"):
         offsets_of(long, **{option: str(number)})
+
+
+def test_a_length_that_leads_into_the_next_task_s_range_is_damage(long: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next task went on from its own border, and the batches between were missing in silence."""
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    monkeypatch.setattr(kafka_log_source, "TASK_BYTES", 20_000)
+    (long / f"{400:020d}.log").unlink()
+    path = long / f"{0:020d}.log"
+    schema = StructType([StructField("base_offset", LongType())])
+    reader = KafkaLogSource({"path": str(long), "rows": "batches"}).reader(schema)
+    task = reader.partitions()[0]
+    with LogSegment.open(path) as segment:
+        starts = [at for at in segment.batches()["position"].tolist() if at < task.ranges[0].stop]
+    at, content = starts[-2], bytearray(path.read_bytes())
+    length = task.ranges[0].stop - at + 500
+    content[at + 8 : at + 12] = length.to_bytes(4, "big")
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=f"a batch reaches into the next one: .* at byte {at}: .*got {length + 12}"):
+        list(reader.read(task))
+
+
+@pytest.mark.parametrize("first", [b"\x55", b"\xd5"])
+def test_offsets_that_cannot_be_in_a_segment_fail_the_query(long: Path, first: bytes) -> None:
+    """No checksum covers them."""
+    path = long / f"{0:020d}.log"
+    with LogSegment.open(path) as segment:
+        where = segment.translate_offset(50)
+    assert where is not None
+    content = bytearray(path.read_bytes())
+    content[where.position : where.position + 1] = first
+    path.write_bytes(content)
+    with pytest.raises(
+        FormatError, match=f"the offsets of a batch are not of this segment: .* at byte {where.position}"
+    ):
+        offsets_of(long, checkCrc="true")
+
+
+def test_a_schema_that_names_a_column_twice_is_told(long: Path) -> None:
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    twice = StructType([StructField("offset", LongType()), StructField("offset", LongType())])
+    with pytest.raises(ValueError, match="^schema: expected each column once, got offset again$"):
+        KafkaLogSource({"path": str(long)}).reader(twice)

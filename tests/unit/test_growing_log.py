@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mqindex.errors import TruncatedFileError
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq.log import growing_log
 from mqindex.rocketmq.log.growing_log import GrowingLog, LogChangedError
@@ -333,6 +334,20 @@ def test_a_file_that_is_not_what_it_was_is_noticed(
 def test_a_log_that_ends_before_the_position_was_cut(writer: LogWriter) -> None:
     writer.write(*small_messages(5))
     with GrowingLog(writer.directories, 100_000) as log, pytest.raises(LogChangedError, match="cut"):
+        list(log.read())
+
+
+def test_bytes_that_were_missing_for_a_while_are_not_called_a_cut(
+    writer: LogWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full file system of memory a hole cannot be read, and the log was said to be cut."""
+
+    def missing(*how: object) -> None:
+        raise TruncatedFileError("bytes were missing, or the disk is full", path="log")
+
+    writer.write(*small_messages(5))
+    monkeypatch.setattr(GrowingLog, "_walk", missing)
+    with GrowingLog(writer.directories, 0) as log, pytest.raises(LogChangedError, match="or the disk is full: log"):
         list(log.read())
 
 

@@ -140,3 +140,64 @@ def test_a_lock_that_cannot_be_looked_at_keeps_a_directory_in_place(
     for place in ("", "store"):
         with pytest.raises(FileStateError, match="it cannot be seen whether a broker holds this lock"):
             lock.require_unused(str(tmp_path / place))
+
+
+def test_a_lock_of_a_file_that_its_maker_has_removed_is_taken_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opened while another held it, locked when that one had ended: two runs held one store, each its own file."""
+    path, taken = str(tmp_path / "lock"), []
+    Path(path).touch()
+
+    def take(fd: int) -> bool | None:
+        if not taken:
+            os.remove(path)
+        taken.append(os.fstat(fd).st_ino)
+        return lock_byte(fd)
+
+    lock_byte = lock.lock_byte
+    monkeypatch.setattr(lock, "lock_byte", take)
+    with lock.hold(path):
+        assert len(taken) == 2
+        assert os.stat(path).st_ino == taken[1]
+
+
+def test_a_lock_file_that_goes_before_it_is_opened_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, opened = str(tmp_path / "lock"), []
+    Path(path).touch()
+
+    def open_to_write(path: str) -> int:
+        opened.append(path)
+        os.remove(path)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+    monkeypatch.setattr(lock.disk, "open_to_write", open_to_write)
+    with lock.hold(path):
+        assert opened == [path]
+        assert os.path.exists(path)
+    assert not os.path.exists(path)
+
+
+def test_without_a_lock_file_two_writers_are_kept_apart(tmp_path: Path) -> None:
+    """Two repairs of a partition changed the same files at once."""
+    path = str(tmp_path / ".lock")
+    code = HOLD.replace("sys.argv[1]", "sys.argv[1], create=False")
+    other = subprocess.Popen([sys.executable, "-c", code, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert other.stdout is not None
+    other.stdout.readline()
+    with pytest.raises(StoreInUseError, match="another writer has this directory open"), lock.hold(path, create=False):
+        pass
+    other.communicate(b"\n")
+    with lock.hold(path, create=False):
+        assert not os.path.exists(path)
+
+
+def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent(tmp_path: Path) -> None:
+    """A thread looked at a lock when its process was forked, and the child waited for it for ever."""
+    code = (
+        "import os, sys, signal; from mqindex.files import lock\n"
+        "lock._held_lock.acquire(); pid = os.fork()\n"
+        "if not pid: signal.alarm(20); lock.state(sys.argv[1]); os._exit(0)\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "lock")], check=True, timeout=60)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from mqindex.files import disk
+from mqindex.files.fork_lock import new_lock
 from mqindex.files.whole_file import replace_content
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 
@@ -38,7 +39,8 @@ class Stored(NamedTuple):
 class DispatchFlush:
     """A thread that flushes index files when they are full, and all queues each `interval` seconds. `index` None: none.
 
-    `stored`: gives the last message dispatched. An error of the thread is raised by `check` and `close`.
+    `stored`: gives the last message dispatched. An error of the thread is raised by `check` and `close`; but a
+    checkpoint that it cannot write, on a disk that is full for a while, is written later.
     Source: RocketMQ 4.9.3 and 5.5.0 `IndexService.flush`, `FlushConsumeQueueService`, `StoreCheckpoint`.
     """
 
@@ -54,11 +56,11 @@ class DispatchFlush:
         self._path, self._index, self._queues = path, index, queues
         self._stored, self._interval = stored, interval
         disk.remove_temporaries(os.path.dirname(path), r"\.checkpoint")
-        self._checkpoint = (Checkpoint.read(path) or Checkpoint()).without_garbage()
+        self._checkpoint = self._saved = (Checkpoint.read(path) or Checkpoint()).without_garbage()
         self._full: queue.SimpleQueue[IndexFile | None] = queue.SimpleQueue()
         self._error: BaseException | None = None
         self._stopped = False
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         if index is not None:
             index.on_full = self._full.put
         self._thread = threading.Thread(target=self._run, name="mqindex-flush", daemon=True)
@@ -130,7 +132,13 @@ class DispatchFlush:
             )
 
     def _save(self, **fields: int) -> None:
-        changed = self._checkpoint._replace(**fields)
-        if changed != self._checkpoint and not self._stopped:
-            write_checkpoint(self._path, changed)
-            self._checkpoint = changed
+        self._checkpoint = self._checkpoint._replace(**fields)
+        if self._checkpoint == self._saved or self._stopped:
+            return
+        try:
+            write_checkpoint(self._path, self._checkpoint)
+        except OSError:
+            if threading.current_thread() is not self._thread:
+                raise
+            return  # the file is as before, which costs the next start time, nothing else: the next interval tries again
+        self._saved = self._checkpoint

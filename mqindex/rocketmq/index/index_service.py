@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -21,6 +20,7 @@ from mqindex.columns.numbers import int64s, times
 from mqindex.errors import ReadOnlyFileError, path_of
 from mqindex.files import disk
 from mqindex.files.closable import Closable
+from mqindex.files.fork_lock import new_lock
 from mqindex.files.urls import is_url, refuse_writing
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.index import geometry
@@ -98,7 +98,7 @@ class IndexService(Closable):
         self._files = files
         self._held = held  # the lock of the only writer
         self._owner = Owner(directory)
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     @classmethod
     def open(

@@ -126,7 +126,8 @@ class GrowingLog(Closable):
         try:
             yield from self._read(stop)
         except TruncatedFileError as cut:
-            raise LogChangedError("the log was cut", path=cut.path, expected=cut.expected, got=cut.got) from None
+            what = cut.what if cut.expected is None else "the log was cut"
+            raise LogChangedError(what, path=cut.path, expected=cut.expected, got=cut.got, hint=cut.hint) from None
 
     def _read(self, stop: int | None) -> Iterator[Chunk]:
         if stop is None:

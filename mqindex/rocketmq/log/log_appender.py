@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from contextlib import AbstractContextManager
 from typing import NamedTuple
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from mqindex._native.log_writer import Frames
 from mqindex.errors import CapacityError, FileStateError
+from mqindex.files.fork_lock import new_lock
 from mqindex.rocketmq.log.flush import FlushThread
 from mqindex.rocketmq.log.log_writer import BLANK_SIZE, LogWriter
 from mqindex.rocketmq.log.message_columns import MessageColumns, measured_frames
@@ -47,7 +47,7 @@ class LogAppender:
         self._buffer = memoryview(bytearray(_BUFFER))
         self._soiled = False
         self._owner = writer.owner
-        self._closing = threading.Lock()
+        self._closing = new_lock()
         self._closed = False
 
     def append_message(self, message: NewMessage, *, queue_offset: int) -> AppendMessageResult:

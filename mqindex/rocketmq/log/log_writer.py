@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import struct
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from mqindex._native.owner import Owner
 from mqindex.errors import CapacityError
 from mqindex.files import disk
 from mqindex.files.closable import Closable
+from mqindex.files.fork_lock import new_lock
 from mqindex.rocketmq.layout import MAGIC_BLANK
 from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.log.log_recovery import zero_range
@@ -61,7 +61,7 @@ class LogWriter(Closable):
         file_size: int,
         created: Callable[[LogFile], None],
     ) -> None:
-        self.lock = threading.Lock()
+        self.lock = new_lock()
         self.owner = Owner(directories[0])
         self.group = GroupCommit(position)
         self.position = self.at = position

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import NamedTuple, TypeVar
@@ -17,6 +16,7 @@ from mqindex._native.owner import Owner
 from mqindex.errors import FileStateError
 from mqindex.files import disk
 from mqindex.files.closable import Closable
+from mqindex.files.fork_lock import new_lock
 from mqindex.files.whole_file import have_file
 from mqindex.rocketmq import store
 from mqindex.rocketmq.dispatch.abort_mark import AbortMark
@@ -120,8 +120,8 @@ class StoreWriter(Closable):
         self._numbers: QueueNumbers | None = None  # made after dispatch, so that no message is left uncounted
         self._rules = write_rules(options)
         self._sync = flush_rules(options).sync
-        self._putting = threading.Lock()
-        self._dispatching = threading.Lock()
+        self._putting = new_lock()
+        self._dispatching = new_lock()
         self._opened = opened
         self._failure: BaseException | None = None
         self._flush = DispatchFlush(os.path.join(options.root, "checkpoint"), self.index, self.queues, self._on_disk)

@@ -41,7 +41,8 @@ class SegmentOf:
 class SegmentRange:
     """What begins in [start, stop) of a segment's file `path`: bytes of a log, entries of an index.
 
-    `open_end`: nothing of the partition's log comes after it, so that a broker may be writing there.
+    `open_end`: nothing of the partition's log comes after it, so that a broker may be writing there. `border`: more of
+    the file follows, from the start of a batch on. `end_offset`: one that the segment does not reach.
     """
 
     of: SegmentOf
@@ -49,6 +50,8 @@ class SegmentRange:
     start: int
     stop: int
     open_end: bool = False
+    border: bool = False
+    end_offset: int = 2**63
 
 
 def segments_in(path: str, extension: str) -> Iterator[SegmentOf]:

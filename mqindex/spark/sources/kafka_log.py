@@ -105,7 +105,10 @@ class _LogReader(RangeReader):
                     continue
                 borders = [0, *(_borders(of, log, size) if self.fail else ()), size]
                 for start, stop in pairwise(borders):
-                    yield SegmentRange(of, log, start, stop, open_end=stop == size and end > MAX_OFFSET)
+                    last = stop == size
+                    yield SegmentRange(
+                        of, log, start, stop, open_end=last and end > MAX_OFFSET, border=not last, end_offset=end
+                    )
 
     def tables(self, partition: Ranges) -> Iterator[pa.Table]:
         for one in partition.ranges:
@@ -143,11 +146,15 @@ class _LogReader(RangeReader):
 
     def _arrays(self, segment: LogSegment, one: SegmentRange) -> Iterator[npt.NDArray[Any]]:
         """The batches of a range; an error where it ends too early, and `failOnDataLoss` is set."""
-        end = min(one.start, segment.size)
+        at = end = min(one.start, segment.size)
         for rows in segment.batch_arrays(end, one.stop, check_crc=self.check_crc):
+            if self.fail:
+                _require_offsets(segment, one, rows)
             yield rows
-            end = int(rows["position"][-1] + rows["size"][-1])
+            at = int(rows["position"][-1])
+            end = int(at + rows["size"][-1])
         if self.fail:
+            _require_border(segment, one, at, end)
             _require_whole(segment, one, end)
 
     def _within(self, table: pa.Table, first: Any, last: Any) -> pa.Table:
@@ -185,6 +192,30 @@ def _is_batch(segment: LogSegment, position: int) -> bool:
     return batches.num_rows == 1 and int(batches["base_offset"][0]) > segment.base_offset
 
 
+_HINT = "`mqindex verify` shows more; failOnDataLoss=false reads what is before it"
+
+
+def _require_offsets(segment: LogSegment, one: SegmentRange, rows: npt.NDArray[Any]) -> None:
+    """Raise for offsets that no batch of this segment can have: no checksum covers a batch's first offset."""
+    low, high = segment.base_offset, min(one.end_offset, segment.base_offset + 2**31) - 1
+    odd = np.flatnonzero((rows["last_offset"] < low) | (rows["last_offset"] > high))
+    if len(odd):
+        row = rows[odd[0]]
+        raise FormatError(
+            "the offsets of a batch are not of this segment", path=segment.path, at=int(row["position"]),
+            field="base_offset", expected=f"offsets of {low}..{high}", got=int(row["base_offset"]), hint=_HINT,
+        )  # fmt: skip
+
+
+def _require_border(segment: LogSegment, one: SegmentRange, at: int, end: int) -> None:
+    """Raise where the last batch of a range, at `at`, ends behind the border: its length is wrong, or the border is."""
+    if one.border and end > one.stop and not segment.damage:
+        raise FormatError(
+            "a batch reaches into the next one", path=segment.path, at=at, field="length",
+            expected=f"at most {plural(one.stop - at, 'byte')}", got=end - at, hint=_HINT,
+        )  # fmt: skip
+
+
 def _require_whole(segment: LogSegment, one: SegmentRange, end: int) -> None:
     """Raise where the batches of a range end at `end`, before it does, unless only zeros follow: a preallocated log.
 
@@ -200,7 +231,7 @@ def _require_whole(segment: LogSegment, one: SegmentRange, end: int) -> None:
             if block.strip(b"\0"):
                 raise FormatError(
                     f"the log ends too early: {kind}", path=segment.path, at=at, field=name, expected=expected,
-                    got=got, hint="`mqindex verify` shows more; failOnDataLoss=false reads what is before it",
+                    got=got, hint=_HINT,
                 )  # fmt: skip
 
 
