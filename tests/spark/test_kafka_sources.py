@@ -368,5 +368,5 @@ def test_a_schema_that_names_a_column_twice_is_told(long: Path) -> None:
     from pyspark.sql.types import LongType, StructField, StructType
 
     twice = StructType([StructField("offset", LongType()), StructField("offset", LongType())])
-    with pytest.raises(ValueError, match="^schema: expected each column once, got offset again$"):
+    with pytest.raises(ValueError, match=r"^schema: expected each column once, got offset again$"):
         KafkaLogSource({"path": str(long)}).reader(twice)

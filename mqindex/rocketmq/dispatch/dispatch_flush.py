@@ -140,5 +140,5 @@ class DispatchFlush:
         except OSError:
             if threading.current_thread() is not self._thread:
                 raise
-            return  # the file is as before, which costs the next start time, nothing else: the next interval tries again
+            return  # the file is as before, which costs the next start time only; the next interval tries again
         self._saved = self._checkpoint
