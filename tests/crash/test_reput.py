@@ -174,7 +174,10 @@ def test_an_error_at_any_call_is_told_and_the_next_run_goes_on(
         )
         if len(outcome.calls) < at:
             break
-        assert isinstance(outcome.error, OSError) or (outcome.error is None and outcome.calls[at - 1] == "mkdir")
+        if outcome.error is None:  # a checkpoint for which there was no space is written later
+            assert outcome.calls[at - 1] == "mkdir" or (failure == "ENOSPC" and files_of(out) == expected)
+        else:
+            assert isinstance(outcome.error, OSError)
         finish(store, out)
         assert files_of(out) == expected
     assert at > 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import queue
 import threading
@@ -22,6 +23,7 @@ __all__ = ["THOROUGH_SECONDS", "DispatchFlush", "Stored", "write_checkpoint"]
 
 THOROUGH_SECONDS = 60.0
 """Between two flushes of all queues (the broker's flushConsumeQueueThoroughInterval)."""
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 def write_checkpoint(path: str, checkpoint: Checkpoint) -> None:
@@ -137,8 +139,8 @@ class DispatchFlush:
             return
         try:
             write_checkpoint(self._path, self._checkpoint)
-        except OSError:
-            if threading.current_thread() is not self._thread:
+        except OSError as error:
+            if error.errno not in _NO_SPACE or threading.current_thread() is not self._thread:
                 raise
             return  # the file is as before, which costs the next start time only; the next interval tries again
         self._saved = self._checkpoint
