@@ -243,7 +243,9 @@ class MessageStore(Closable):
         ------
         ReadOnlyFileError : the store was opened for reading
         CapacityError, ValueError : no broker takes the message; nothing is written
-        OSError : the disk is full, or fails
+        OSError : the disk is full, or fails; the message is not in the log, or under synchronous flush perhaps not
+            durably
+        FileStateError : queues or index met that before: close the store and open it again, which repairs it
 
         Notes
         -----
