@@ -3,7 +3,6 @@
 #include "mqi_compiler.h"
 #include "mqi_kafka_index.h"
 
-#define LINE 64
 #define LEAF 8      /* entries below a key of the lowest layer: of an offset index one cache line */
 #define TIME_LEAF 4 /* of a time index rarely more than one */
 
@@ -20,7 +19,7 @@ int mqi_kafka_is_sorted(const mqi_kafka_index *x) {
 
 static inline int leaf_of(int times) { return times ? TIME_LEAF : LEAF; }
 
-static inline int fan(int times) { return times ? LINE / 8 : LINE / 4; }
+static inline int fan(int times) { return times ? MQI_LINE / 8 : MQI_LINE / 4; }
 
 /* Stands in a layer after its last key, and is no key of it: a search for what is less never leads out. */
 static inline int64_t filling(int times) { return times ? INT64_MAX : INT32_MAX; }
@@ -34,19 +33,19 @@ static inline int64_t in_layer(const mqi_kafka_tree *tree, int times, int layer,
  * broker writes, counts as one out of order. */
 int mqi_kafka_tree_grow(mqi_kafka_tree *tree, const mqi_kafka_index *x) {
     int64_t nodes = fan(x->times), count = x->n;
-    size_t size = x->times ? 8 : 4, total = LINE;
+    size_t size = x->times ? 8 : 4, total = MQI_LINE;
     *tree = (mqi_kafka_tree){0};
     if (x->n == 0) return MQI_KAFKA_GROWN;
     do { /* every layer in whole nodes */
         int64_t below = tree->layers == 0 ? leaf_of(x->times) : nodes;
         count = (count + below - 1) / below;
         tree->count[tree->layers++] = count;
-        total += (size_t)((count + nodes - 1) / nodes) * LINE;
+        total += (size_t)((count + nodes - 1) / nodes) * MQI_LINE;
     } while (count > nodes);
     tree->memory = malloc(total);
     if (!tree->memory) return MQI_KAFKA_NO_MEMORY;
     int bad = mqi_kafka_key_at(x->buf, x->times, x->n - 1) == filling(x->times);
-    uint8_t *next = (uint8_t *)tree->memory + (LINE - (uintptr_t)tree->memory % LINE) % LINE;
+    uint8_t *next = (uint8_t *)tree->memory + (MQI_LINE - (uintptr_t)tree->memory % MQI_LINE) % MQI_LINE;
     for (int layer = 0; layer < tree->layers; layer++) {
         int64_t room = (tree->count[layer] + nodes - 1) / nodes * nodes;
         tree->keys[layer] = next;
@@ -80,12 +79,12 @@ typedef int32_t four __attribute__((vector_size(16)));
 /* How many keys of a node are not greater than the target. */
 static inline int64_t rank(const void *keys, int times, int64_t node, int64_t target) {
     if (times) {
-        const int64_t *k = (const int64_t *)keys + node * (LINE / 8);
+        const int64_t *k = (const int64_t *)keys + node * (MQI_LINE / 8);
         int64_t found = 0;
-        for (int i = 0; i < LINE / 8; i++) found += k[i] <= target;
+        for (int i = 0; i < MQI_LINE / 8; i++) found += k[i] <= target;
         return found;
     }
-    const four *k = (const four *)keys + node * (LINE / 16);
+    const four *k = (const four *)keys + node * (MQI_LINE / 16);
     int32_t t = (int32_t)target;
     const four sought = {t, t, t, t};
     four found = (k[0] <= sought) + (k[1] <= sought) + (k[2] <= sought) + (k[3] <= sought); /* -1 for each */
@@ -107,7 +106,7 @@ static inline int64_t last_in(const mqi_kafka_index *x, int times, int64_t leaf,
 #define WIDE __attribute__((target("avx2,bmi")))
 
 WIDE static inline int64_t wide_rank(const void *keys, int times, int64_t node, int64_t target) {
-    const __m256i *k = (const __m256i *)((const uint8_t *)keys + node * LINE);
+    const __m256i *k = (const __m256i *)((const uint8_t *)keys + node * MQI_LINE);
     unsigned greater;
     if (times) {
         const __m256i sought = _mm256_set1_epi64x(target);
@@ -138,7 +137,7 @@ WIDE static inline int64_t wide_last_in(const mqi_kafka_index *x, int times, int
 #define WIDEST __attribute__((target("avx512f,avx512bw,bmi")))
 
 WIDEST static inline int64_t widest_rank(const void *keys, int times, int64_t node, int64_t target) {
-    const __m512i k = _mm512_load_si512((const uint8_t *)keys + node * LINE);
+    const __m512i k = _mm512_load_si512((const uint8_t *)keys + node * MQI_LINE);
     if (times) return __builtin_ctz(1U << 8 | (unsigned)_mm512_cmpgt_epi64_mask(k, _mm512_set1_epi64(target)));
     return __builtin_ctz(1U << 16 | (unsigned)_mm512_cmpgt_epi32_mask(k, _mm512_set1_epi32((int32_t)target)));
 }
@@ -166,7 +165,7 @@ static inline int64_t narrowed(int times, int64_t target) {
     attribute static inline void name(const mqi_kafka_index *x, const int times, const mqi_kafka_tree *tree,           \
                                       const int layer, const int64_t *wanted, int from, int to, int64_t *at) {         \
         const void *keys = tree->keys[layer];                                                                          \
-        const int64_t size = layer ? LINE : leaf_of(times) * mqi_kafka_width(times);                                   \
+        const int64_t size = layer ? MQI_LINE : leaf_of(times) * mqi_kafka_width(times);                               \
         const uint8_t *below = layer ? (const uint8_t *)tree->keys[layer - 1] : x->buf;                                \
         for (int k = from; k < to; k++) {                                                                              \
             at[k] = at[k] * fan(times) + rank_of(keys, times, at[k], wanted[k]) - 1;                                   \

@@ -6,7 +6,6 @@
 enum { MQI_CURSOR_RUNS, MQI_CURSOR_ENDED, MQI_CURSOR_PAUSED, MQI_CURSOR_FAULT, MQI_CURSOR_BLANK };
 
 #define FEW_BYTES (MQI_LOG_WINDOW / 32) /* for less than this a cursor is not worth while */
-#define MOST_TAIL 512                   /* bytes to prefetch after a body: topic and properties */
 
 static inline void emit(mqi_log_cursor *c, uint32_t hash, int64_t phy_offset, int64_t timestamp) {
     mqi_run_put(c->next, mqi_key_hash(hash), phy_offset, timestamp);
@@ -131,14 +130,7 @@ static inline void look_ahead(const mqi_log *log, mqi_log_cursor *c) {
     }
     int found = mqi_log_read_head(log, c->at, &c->head, &c->fault);
     if (LIKELY(found == MQI_FOUND_FRAME)) {
-        const uint8_t *next = log->buf + c->at + c->head.size,
-                      *tail = log->buf + c->at + c->head.body_at + c->head.body_len;
-        if (UNLIKELY(next - tail > MOST_TAIL)) {
-            mqi_prefetch_lines(tail, MOST_TAIL);
-            mqi_prefetch_lines(next, MQI_HEAD_SIZE);
-        } else {
-            mqi_prefetch_lines(tail, next - tail + MQI_HEAD_SIZE);
-        }
+        mqi_log_prefetch_rest(log, &c->head, MQI_HEAD_SIZE);
         c->state = MQI_CURSOR_RUNS;
     } else if (found == MQI_FOUND_BLANK) {
         c->blank = c->at;

@@ -222,6 +222,20 @@ static inline int mqi_log_read_rest(const mqi_log *log, const mqi_log_head *head
     return found == MQI_FOUND_FRAME && log->crc32 ? mqi_log_read_body(log, head, fault) : found;
 }
 
+enum { MQI_LOG_MOST_TAIL = 512 }; /* bytes of topic and properties that are prefetched */
+
+/* What follows a frame's body, and the first `more` bytes of the next frame. */
+static inline void mqi_log_prefetch_rest(const mqi_log *log, const mqi_log_head *head, int64_t more) {
+    const uint8_t *next = log->buf + head->at + head->size;
+    int64_t n = head->size - head->body_at - head->body_len;
+    if (UNLIKELY(n > MQI_LOG_MOST_TAIL)) {
+        mqi_prefetch_lines(next - n, MQI_LOG_MOST_TAIL);
+        mqi_prefetch_lines(next, more);
+    } else {
+        mqi_prefetch_lines(next - n, n + more);
+    }
+}
+
 /* ---- strings ------------------------------------------------------------------------------------------------------ */
 
 /* Bit i: p[i] == c, for the 64 bytes at p; all of them must be readable. */

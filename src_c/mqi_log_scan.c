@@ -55,13 +55,6 @@ static void fill_frame(const mqi_log *log, const mqi_log_head *head, const mqi_l
     };
 }
 
-enum { MOST_TAIL = 512 }; /* bytes of topic and properties that are prefetched */
-
-static inline void prefetch_tail(const mqi_log *log, const mqi_log_head *head) {
-    int64_t n = head->size - head->body_at - head->body_len;
-    mqi_prefetch_lines(log->buf + head->at + head->size - n, n < MOST_TAIL ? n : MOST_TAIL);
-}
-
 #define AHEAD 8 /* frames: about as many cache misses as a core keeps in flight */
 
 /* Heads are read AHEAD of the rest, which is prefetched then, as is the next head. */
@@ -77,8 +70,7 @@ int64_t mqi_log_scan_frames(const mqi_log *log, mqi_log_scan *scan, int64_t stop
             found = mqi_log_read_head(log, at, h, &scan->fault);
             if (LIKELY(found == MQI_FOUND_FRAME)) {
                 at += h->size;
-                mqi_prefetch_lines(log->buf + at, MQI_HEAD_SIZE);
-                prefetch_tail(log, h);
+                mqi_log_prefetch_rest(log, h, MQI_HEAD_SIZE);
                 if (++read - n < AHEAD) continue;
             }
         }
@@ -118,7 +110,7 @@ void mqi_log_scan_at(const mqi_log *log, const int64_t *at, int64_t n, mqi_log_f
             mqi_log_head *h = head + k % AHEAD;
             fine[k % AHEAD] =
                 at[k] >= 0 && at[k] < log->len && mqi_log_read_head(log, at[k], h, &fault) == MQI_FOUND_FRAME;
-            if (fine[k % AHEAD]) prefetch_tail(log, h);
+            if (fine[k % AHEAD]) mqi_log_prefetch_rest(log, h, 0);
         }
     }
 }

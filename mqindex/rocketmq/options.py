@@ -132,6 +132,10 @@ class StoreOptions:
         """A setting of the broker's configuration by the broker's own name, as text."""
         return dict(self.settings).get(name, default)
 
+    def is_on(self, name: str, default: str = "false") -> bool:
+        """Whether a switch of the broker's configuration is on; only the word "true" turns one on."""
+        return self.setting(name, default).strip().lower() == "true"
+
     def value(self, name: str) -> Value | None:
         """A given option and where it was given; None: it was not."""
         chosen = getattr(self, name)

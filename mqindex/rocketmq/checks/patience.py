@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
-from mqindex.files import lock
 from mqindex.rocketmq.pipeline.log_end import frames_end_now
 from mqindex.rocketmq.pipeline.survey import Survey
 
@@ -45,5 +43,4 @@ class Patience:
 
 def _is_written(found: Survey) -> bool:
     """A task: whether a broker holds the store's lock, or the log has grown since its end was fixed."""
-    held = lock.state(os.path.join(found.options.root, "lock")) == "held" and not found.held
-    return held or (bool(found.spans) and frames_end_now(found) > found.spans[-1].stop)
+    return found.is_in_use() or (bool(found.spans) and frames_end_now(found) > found.spans[-1].stop)

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from mqindex.errors import MQIndexError
-from mqindex.files import lock
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.checks.start_files import (
     Entry,
@@ -91,8 +90,7 @@ def recoveries(found: Survey) -> tuple[Recovery, ...]:
         return (Recovery(found.unclean, layout.MAX_TIMESTAMP),)
     if _goes_otherwise(found):
         return ()
-    running = lock.holder(os.path.join(found.options.root, "lock")).state == "held" and not found.held
-    ends = (False, True) if found.unclean and running else (found.unclean,)
+    ends = (False, True) if found.unclean and found.is_in_use() else (found.unclean,)
     versions = _versions(found)
     looks = {True: _after_unclean_end, False: _after_clean_end}
     return tuple(dict.fromkeys(looks[unclean](found, files, version) for unclean in ends for version in versions))
@@ -104,7 +102,7 @@ def _goes_otherwise(found: Survey) -> bool:
     return (
         found.queues.rocksdb is not None
         or any(map(is_rocksdb, homes))
-        or any(_is_on(options, name) for name in _OTHERWISE)
+        or any(options.is_on(name) for name in _OTHERWISE)
     )
 
 
@@ -136,7 +134,7 @@ def _after_unclean_end(found: Survey, files: Sequence[Entry], version: Version) 
     options, checkpoint = found.options, checkpoint_of(found.options.root)
     chosen = _newest_that(_match(checkpoint, options, version), files, options, version)
     start = number_of(chosen)
-    if version >= OFFSET_SINCE and _is_on(options, "enableAcceleratedRecovery"):
+    if version >= OFFSET_SINCE and options.is_on("enableAcceleratedRecovery"):
         begin = max(start, checkpoint.logics_physical_offset)
         return Recovery(True, begin, None if message_at(chosen.path, begin - start) is not None else begin)
     return Recovery(True, start)
@@ -168,7 +166,7 @@ def _ends_of_queues(options: StoreOptions) -> Iterator[int]:
             yield from (bounds.max_phy_offset for _, bounds in table.bounds(table.queues()))
     except (MQIndexError, OSError):  # a broker has none, or does not start
         return
-    for topic in subdirectories(os.path.join(options.root, "batchconsumequeue")):
+    for topic in subdirectories(options.batch_consume_queue):
         for path in subdirectories(topic):
             with BatchConsumeQueue.open(path) as queue:
                 last = queue.get(queue.max_offset_in_queue - 1)
@@ -180,7 +178,7 @@ def needs_offset(found: Survey, checkpoint: Checkpoint) -> bool:
 
     Source: RocketMQ 5.5.0 `ConsumeQueueStore.getDispatchFromPhyOffset`.
     """
-    on = _is_on(found.options, "enableAcceleratedRecovery") and found.queues.rocksdb is None
+    on = found.options.is_on("enableAcceleratedRecovery") and found.queues.rocksdb is None
     return on and checkpoint.logics_physical_offset <= 0 < checkpoint.physic_msg_timestamp
 
 
@@ -199,7 +197,7 @@ def _match(checkpoint: Checkpoint, options: StoreOptions, version: Version) -> C
 
 def _indexed(checkpoint: Checkpoint, options: StoreOptions) -> int:
     """With messageIndexSafe a broker begins with a file only if the index lacks nothing that is before it."""
-    return checkpoint.index_msg_timestamp if _is_on(options, "messageIndexSafe") else layout.MAX_TIMESTAMP
+    return checkpoint.index_msg_timestamp if options.is_on("messageIndexSafe") else layout.MAX_TIMESTAMP
 
 
 def _files(options: StoreOptions) -> int:
@@ -208,7 +206,3 @@ def _files(options: StoreOptions) -> int:
     except ValueError:  # a broker does not start with it, or ignores it
         return _FILES
     return files if files > 0 else _FILES
-
-
-def _is_on(options: StoreOptions, name: str) -> bool:
-    return options.setting(name, "false").strip().lower() == "true"

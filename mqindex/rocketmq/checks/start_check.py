@@ -213,7 +213,7 @@ class _Look:
         """`DefaultMessageStore.start`; None: not known."""
         new = self._broker.is_before(_WAITS_NOT_SINCE)
         if new is False:
-            return self._options.setting("recheckReputOffsetFromCq", "false").strip().lower() == "true"
+            return self._options.is_on("recheckReputOffsetFromCq")
         old = self._broker.is_before(_WAITS_SINCE)
         return None if old is None else not old
 

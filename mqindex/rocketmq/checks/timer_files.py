@@ -37,7 +37,7 @@ class TimerFault(NamedTuple):
 
 def timers_are_on(options: StoreOptions) -> bool:
     """Whether a broker of 5.0 or later loads these files."""
-    return options.setting("timerWheelEnable", "true").strip().lower() == "true"
+    return options.is_on("timerWheelEnable", "true")
 
 
 def timer_faults(options: StoreOptions) -> Iterator[TimerFault]:
@@ -68,7 +68,7 @@ def _wheels(options: StoreOptions) -> list[Entry]:
     """The one that is loaded: with timerWheelSnapshotFlush (from 5.4 on) the newest snapshot, where there is one."""
     there = {one.name: one for one in listed([options.root]) if re.fullmatch(r"timerwheel(\.\d{1,18})?", one.name)}
     plain = there.pop("timerwheel", None)
-    if there and options.setting("timerWheelSnapshotFlush", "false").strip().lower() == "true":
+    if there and options.is_on("timerWheelSnapshotFlush"):
         return [max(there.values(), key=lambda one: int(one.name.partition(".")[2]))]
     return [] if plain is None else [plain]
 

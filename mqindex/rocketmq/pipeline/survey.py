@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from mqindex.errors import FileStateError, GeometryError
-from mqindex.files import disk
+from mqindex.files import disk, lock
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding, Report, Value
 from mqindex.rocketmq import catalogue, layout, store
@@ -81,6 +81,10 @@ class Survey:
     @property
     def log_bytes(self) -> int:
         return sum(span.stop - span.file_start for span in self.spans)
+
+    def is_in_use(self) -> bool:
+        """Whether another process holds the store's lock now: a broker, or a writer of this package."""
+        return lock.state(os.path.join(self.options.root, "lock")) == "held" and not self.held
 
 
 def survey(options: StoreOptions) -> Survey:
