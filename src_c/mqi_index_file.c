@@ -64,16 +64,15 @@ size_t mqi_index_compare_run(const mqi_index_file *f, size_t start, const uint8_
 
 void mqi_index_read_order(const mqi_index_file *f, int32_t most, mqi_index_order *order) {
     const int32_t count = mqi_index_next(f);
-    mqi_index_order found = {0, 0, 0, 0};
+    mqi_index_order found = {0, 0, INT64_MAX, INT64_MIN};
     uint32_t slot = 0;
-    int64_t before = 0;
+    int64_t before = INT64_MIN;
     for (int32_t i = 1; i < count && i <= most; i++) {
         const uint8_t *entry = mqi_entry_at(f, i);
         uint32_t next = mqi_slot_of(f, mqi_get32(entry + MQI_ENTRY_KEY_HASH));
-        int32_t prev = i > 1 && next == slot ? i - 1 : 0;
-        if ((i > 1 && next < slot) || mqi_get32(entry + MQI_ENTRY_PREV_INDEX) != prev) break;
+        int32_t prev = (i - 1) & -(int32_t)(next == slot); /* no branch: nobody knows where a slot's entries end */
+        if (UNLIKELY((next < slot) | (mqi_get32(entry + MQI_ENTRY_PREV_INDEX) != prev))) break;
         int64_t phy_offset = mqi_get64(entry + MQI_ENTRY_PHY_OFFSET);
-        if (i == 1) found.first_phy_offset = found.last_phy_offset = before = phy_offset;
         found.moved |= phy_offset < before;
         if (phy_offset < found.first_phy_offset) found.first_phy_offset = phy_offset;
         if (phy_offset > found.last_phy_offset) found.last_phy_offset = phy_offset;
@@ -81,6 +80,7 @@ void mqi_index_read_order(const mqi_index_file *f, int32_t most, mqi_index_order
         slot = next;
         before = phy_offset;
     }
+    if (found.sorted == 0) found.first_phy_offset = found.last_phy_offset = 0;
     *order = found;
 }
 

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 
 /* Writing 20 bytes at a random place of 400 MB misses every cache. So the slots are cut into stretches: entries are
- * first brought into the region of their stretch, some hundred streams that each go forwards, then each region is
+ * first brought into the region of their stretch, a thousand streams that each go forwards, then each region is
  * sorted by slot in a buffer that stays in the second-level cache. */
 
 enum {
-    STRETCHES = 256,
+    STRETCHES = 1024,
     BUFFERED = (32 << 20) / (MQI_ENTRY_SIZE + 4), /* entries: a stretch with more is read from the source again */
 };
 
