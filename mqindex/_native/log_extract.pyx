@@ -10,6 +10,8 @@ from mqindex._native.commit_log cimport LogBuffer, mqi_log, mqi_log_fault
 from mqindex._native.guard cimport still_whole
 from mqindex._native.memory cimport Block, new_block
 
+from mqindex._java_text import JAVA
+
 
 cdef extern from "mqi_log_extract.h" nogil:
     ctypedef struct mqi_queue_unit:
@@ -97,7 +99,7 @@ cdef class QueueTable:
             for i in range(self.table.n):
                 queue = self.table.queues[i]
                 topic = (<const char*>self.table.topics)[queue.topic_at:queue.topic_at + queue.topic_len]
-                names.append((topic.decode("utf-8", "replace"), queue.queue_id))
+                names.append((topic.decode("utf-8", JAVA), queue.queue_id))
             return names
         finally:
             self.busy = False

@@ -15,6 +15,8 @@ from mqindex._native.guard cimport Mapping
 
 from types import MemberDescriptorType as _SLOT
 
+from mqindex._java_text import JAVA as _JAVA
+
 
 cdef extern from "structmember.h":
     ctypedef struct PyMemberDef:
@@ -32,6 +34,9 @@ cdef extern from "mqi_log_text.h" nogil:
     int mqi_log_host_text(const uint8_t* host, int address_len, char* out) noexcept
     int mqi_log_id(const uint8_t* buf, const mqi_log_frame* frame, char* out) noexcept
 
+
+cdef bytes _ERRORS = _JAVA.encode()
+cdef const char* ERRORS = _ERRORS
 
 # The attributes of an object of the class, in the order in which they are set.
 cdef tuple _NAMES = (
@@ -87,7 +92,7 @@ cdef class MessageMaker:
     cdef object make(self, const uint8_t* buf, const mqi_log_frame* of):
         cdef const char* text = <const char*>buf
         message = self.kind.__new__(self.kind)
-        self.set(message, 0, PyUnicode_DecodeUTF8(text + of.topic_pos, of.topic_len, "replace"))
+        self.set(message, 0, PyUnicode_DecodeUTF8(text + of.topic_pos, of.topic_len, ERRORS))
         self.set(message, 1, of.queue_id)
         self.set(message, 2, of.queue_offset)
         self.set(message, 3, of.phy_offset)
@@ -103,7 +108,7 @@ cdef class MessageMaker:
         self.set(message, 13, of.reconsume_times)
         self.set(message, 14, of.prepared_transaction_offset)
         self.set(
-            message, 15, _properties(PyUnicode_DecodeUTF8(text + of.properties_pos, of.properties_len, "replace")))
+            message, 15, _properties(PyUnicode_DecodeUTF8(text + of.properties_pos, of.properties_len, ERRORS)))
         self.set(message, 16, _msg_id(buf, of))
         return message
 
@@ -129,7 +134,7 @@ def parse_properties(bytes block not None, /):
     >>> parse_properties(b"KEYS\\x01a b\\x02TAGS\\x01\\x02X\\x01y")
     {'KEYS': 'a b', 'X': 'y'}
     """
-    return _properties(PyUnicode_DecodeUTF8(PyBytes_AS_STRING(block), PyBytes_GET_SIZE(block), "replace"))
+    return _properties(PyUnicode_DecodeUTF8(PyBytes_AS_STRING(block), PyBytes_GET_SIZE(block), ERRORS))
 
 
 cdef dict _properties(str block):

@@ -9,6 +9,7 @@ from typing import Any, Self, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._java_text import JAVA
 from mqindex._native.arrow import export_stream
 from mqindex._words import plural
 from mqindex.columns.ragged import Node, Ragged
@@ -58,7 +59,7 @@ class StringColumn(Ragged, Sequence["str | None"]):
         i = self._number(i)
         if self.valid is not None and not self.valid[i]:
             return None
-        return self.data[self.offsets[i] : self.offsets[i + 1]].tobytes().decode(errors="replace")
+        return self.data[self.offsets[i] : self.offsets[i + 1]].tobytes().decode(errors=JAVA)
 
     def _part(self, part: slice) -> StringColumn:
         rows, items, offsets = self._rows(part)
@@ -67,7 +68,7 @@ class StringColumn(Ragged, Sequence["str | None"]):
     def to_pylist(self) -> list[str | None]:
         """Every string, None where there is none."""
         data, bounds = self.data.tobytes(), self.offsets.tolist()
-        texts = (data[start:stop].decode(errors="replace") for start, stop in pairwise(bounds))
+        texts = (data[start:stop].decode(errors=JAVA) for start, stop in pairwise(bounds))
         if self.valid is None:
             return list(texts)
         return [text if there else None for text, there in zip(texts, self.valid.tolist(), strict=True)]

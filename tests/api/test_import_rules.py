@@ -15,6 +15,7 @@ import mqindex
 
 PACKAGE = Path(mqindex.__file__).parent
 LEVELS = {
+    "_java_text": 0,
     "_needs": 0,
     "_options": 0,
     "_room": 0,

@@ -17,6 +17,7 @@ from mqindex.rocketmq.log import body
 from mqindex.rocketmq.log.message import parse_properties
 from tests.conftest import SeededRandom
 from tests.reference.commit_log import parse_properties as slow_parse_properties
+from tests.reference.java import decode_utf8
 from tests.support.log_writer import LogMessage, frame
 
 EXAMPLE = bytes.fromhex(  # section 5.6 of the format document, made by the broker's own class
@@ -126,7 +127,7 @@ def test_properties_of_any_bytes_are_those_of_the_twin(rng: SeededRandom) -> Non
         block = bytes(
             rng.choice(b"aK\x01\x01\x02\x02\x00\xe6\xb6\x88\xf0\xc3\xff\xed\xa0") for _ in range(rng.randrange(30))
         )
-        assert parse_properties(block) == slow_parse_properties(block.decode(errors="replace"))
+        assert parse_properties(block) == slow_parse_properties(decode_utf8(block))
 
 
 def test_a_decoded_message_is_like_one_that_was_made() -> None:

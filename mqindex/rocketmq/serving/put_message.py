@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._java_text import JAVA
 from mqindex._native.pieces import Pieces
 from mqindex.rocketmq.log.message import parse_properties
 from mqindex.rocketmq.log.message_columns import MessageBatches
@@ -144,7 +145,7 @@ def _value(name: str, column: Any, row: int) -> Any:
         data = column.to_bytes(0 if column.constant else row)
         if name in _BYTES:
             return data
-        return data.decode(errors="replace") or None  # an empty cell is an absent one
+        return data.decode(errors=JAVA) or None  # an empty cell is an absent one
     return int(column[row if len(column) > 1 else 0])
 
 
@@ -153,10 +154,10 @@ def _topics(rows: int, column: Any) -> tuple[list[str], npt.NDArray[np.int64]]:
     if not isinstance(column, Pieces):
         raise ValueError("messages: expected a column topic, got none")
     if column.constant:
-        return [column.to_bytes(0).decode(errors="replace")], np.zeros(rows, np.int64)
+        return [column.to_bytes(0).decode(errors=JAVA)], np.zeros(rows, np.int64)
     numbers: dict[bytes, int] = {}
     of_rows = [numbers.setdefault(column.to_bytes(row), len(numbers)) for row in range(rows)]
-    return [topic.decode(errors="replace") for topic in numbers], np.array(of_rows, np.int64)
+    return [topic.decode(errors=JAVA) for topic in numbers], np.array(of_rows, np.int64)
 
 
 def _is_treated(columns: Mapping[str, Any]) -> bool:
