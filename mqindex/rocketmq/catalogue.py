@@ -108,7 +108,8 @@ LOG_DAMAGE: Final[Mapping[str, Kind]] = {
 }
 LOG_MISSING = Kind("log-missing", "error",
     "The commit log, or one of its directories, is missing, but the index or queues have entries for it.",
-    "is its volume mounted? commitlog= (--commitlog) says where the log is")
+    "is its volume mounted? commitlog= (--commitlog) says where the log is; a broker before 4.9.4 keeps it in "
+    "~/store/commitlog where its configuration sets only storePathRootDir")
 LOG_FILE_MISSING = Kind("log-file-missing", "error",
     "One or more files are missing inside the log, with their messages.",
     "the messages between the two files are not in this store: is a directory of the log left out (--commitlog)? Else "

@@ -31,6 +31,7 @@ __all__ = [
 
 Version = tuple[int, int, int]
 _TAGS_SINCE = (5, 4)
+_NAMES_SINCE = (4, 5, 2)  # of settings, as they are today
 DEFAULTS: Final[dict[str, Any]] = {
     "geometry": (layout.HASH_SLOT_NUM, layout.INDEX_NUM),
     "consume_queue_file_size": layout.QUEUE_FILE_SIZE,
@@ -158,9 +159,8 @@ def store_options(
     (1000, 8000, ('/store/commitlog',))
     """
     root = os.path.abspath(path_of("store", store))
-    settings, source, broker_conf = read_settings(config)
-    if broker_version is not None:
-        parse_version(broker_version)
+    old = None if broker_version is None else parse_version(broker_version) < _NAMES_SINCE
+    settings, source, broker_conf = read_settings(config, old=old)
     with blamed_on(broker_conf):
         said, log = _of_settings(settings), _configured_log(settings)
     if commitlog is not None:

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from mqindex.columns.limits import no_whole_number, whole_number_from
 from mqindex.errors import BadMagicError, FormatError, MQIndexError, path_of
 from mqindex.files.regular import reading_text
+from mqindex.rocketmq import layout
 
 __all__ = ["SETTINGS", "Config", "Settings", "blamed_on", "read_broker_conf", "read_settings", "whole_setting"]
 
@@ -34,14 +35,17 @@ SETTINGS: Final = frozenset((
 ))  # fmt: skip
 """Every name that is read anywhere; a broker has hundreds more."""
 
-_OLD_NAMES = {  # a 4.4 broker knows only these
-    "mapedFileSizeCommitLog": "mappedFileSizeCommitLog",
-    "mapedFileSizeConsumeQueue": "mappedFileSizeConsumeQueue",
+_OLD_NAMES: Final = {  # names that only brokers before 4.5.2 read: the later name, and what that is by default
+    "mapedFileSizeCommitLog": ("mappedFileSizeCommitLog", layout.COMMIT_LOG_FILE_SIZE),
+    "mapedFileSizeConsumeQueue": ("mappedFileSizeConsumeQueue", layout.QUEUE_FILE_SIZE),
 }
 _OTHERS = frozenset(("brokerIP2", "brokerId", "haListenPort"))  # names of a broker that are nearly one of ours
 _ALIKE = 2  # letters
-_ASSIGNMENT = re.compile(r"^\s*((?:[^=:\s\\]|\\.)+)\s*[=:\s]\s*(.*)$", re.DOTALL)
+_BLANKS = " \t\f"
+_ASSIGNMENT = re.compile(r"((?:[^=: \t\f\\]|\\.)*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
+_LAST_BACKSLASHES = re.compile(r"\\*\Z")
 _BROKER_NAME = re.compile(r"[a-z][a-z0-9]*[A-Z]\w*", re.ASCII)  # all of a broker's are written like this
+_TRIMMED = "".join(map(chr, range(0x21)))  # by Java's `String.trim`
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 
@@ -54,8 +58,11 @@ class Settings(NamedTuple):
     file: str | None
 
 
-def read_settings(config: Config | None) -> Settings:
-    """The given settings. `ValueError`: a misspelt name; `BadMagicError`: a file of another kind."""
+def read_settings(config: Config | None, *, old: bool | None) -> Settings:
+    """The given settings. `old`: whether the broker is one before 4.5.2; None: it is not known.
+
+    `ValueError`: a misspelt name, or one that only some versions read; `BadMagicError`: a file of another kind.
+    """
     if config is None:
         return Settings({}, "given", None)
     if isinstance(config, Mapping):
@@ -66,7 +73,27 @@ def read_settings(config: Config | None) -> Settings:
         _require_broker_conf(file, values)
     with blamed_on(file):
         _refuse_misspelt(values, source)
-    return Settings({_OLD_NAMES.get(name, name): value for name, value in values.items()} | values, source, file)
+        if file is not None:
+            _refuse_blanks(values)
+        values = _by_new_names(values, old)
+    return Settings(values, source, file)
+
+
+def _by_new_names(values: Mapping[str, Any], old: bool | None) -> dict[str, Any]:
+    """The values that the broker takes, without old names. Many a configuration of a newer broker has them still."""
+    found = {name: value for name, value in values.items() if name not in _OLD_NAMES}
+    for name, (new, default) in _OLD_NAMES.items():
+        if name not in values:
+            continue
+        said = whole_setting(name, values[name], least=1)
+        if old is None and said != whole_setting(new, values.get(new, default), least=1):
+            raise ValueError(
+                f"{name}: only brokers before 4.5.2 read this name, later ones have {new}={values.get(new, default)} "
+                "here; broker_version= (--broker-version) says which it is"
+            )
+        if old:
+            found[new] = said
+    return found
 
 
 @contextmanager
@@ -88,24 +115,35 @@ def whole_setting(name: str, value: Any, *, least: int = 0) -> int:
     ValueError: maxIndexNum: expected a whole number from 0 to 2147483647, got '999999999999'
     """
     try:
-        return whole_number_from(least, name, int(value) if isinstance(value, str) else value)
+        return whole_number_from(least, name, int(value) if isinstance(value, str) and "_" not in value else value)
     except (TypeError, ValueError):
         raise ValueError(no_whole_number(least, name, value)) from None
 
 
 def read_broker_conf(path: str | os.PathLike[str]) -> dict[str, str]:
-    """The assignments of a `broker.conf`, a Java properties file."""
-    with reading_text(os.fspath(path), errors="replace") as file:
-        text = file.read()
-    logical = re.sub(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t\f]*", r"\1", text)
+    """The assignments of a `broker.conf`, as the broker reads them: `java.util.Properties.load` of a stream of bytes.
+
+    So the bytes are Latin-1, and blanks after a value belong to it.
+    """
+    with reading_text(os.fspath(path), encoding="latin-1") as file:
+        lines = iter(file.read().split("\n"))
     found: dict[str, str] = {}
-    for line in logical.splitlines():
-        if line.lstrip()[:1] in ("", "#", "!"):
-            continue
-        match = _ASSIGNMENT.match(line)
-        name, value = match.groups() if match else (line.strip(), "")
-        found[_unescape(name)] = _unescape(value).strip()
+    for line in _logical_lines(lines):
+        name, value = _ASSIGNMENT.findall(line)[0]
+        found[_unescape(name)] = _unescape(value)
     return found
+
+
+def _logical_lines(lines: Iterator[str]) -> Iterator[str]:
+    """Lines without comments; one that ends with a backslash goes on in the next, a comment never does."""
+    for line in lines:
+        logical = line.lstrip(_BLANKS)
+        if logical[:1] in ("", "#", "!"):
+            continue
+        while len(_LAST_BACKSLASHES.findall(logical)[0]) % 2:
+            logical = logical[:-1] and logical[:-1] + next(lines, "").lstrip(_BLANKS)
+        if logical:  # nothing before the backslash: the next line is one of its own
+            yield logical
 
 
 def _unescape(text: str) -> str:
@@ -132,6 +170,18 @@ def _refuse_misspelt(names: Iterable[Any], source: str) -> None:
         meant = None if name in SETTINGS or name in _OTHERS else _meant(str(name))
         if meant is not None:
             raise ValueError(f"{name}: expected {meant}; no broker has a setting {name} (in {source})")
+
+
+def _refuse_blanks(values: Mapping[str, str]) -> None:
+    """Source: RocketMQ `MixAll.properties2Object`: no version trims numbers and switches, those before 5.2.0 nothing."""
+    for name, value in values.items():
+        plain = value.strip(_TRIMMED)
+        if name in SETTINGS and value != plain and plain.lower() != "false":
+            raise ValueError(
+                f"{name}: expected no blank after the value, got {value!r}: a broker ignores such a number, takes such "
+                "a switch as off, and before 5.2.0 keeps the blank of a text; remove the blank or the line from a copy "
+                "of the file, as the broker has it, and give that"
+            )
 
 
 def _meant(name: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mqindex.errors import FormatError
 from mqindex.rocketmq.options import store_options, tags_indexed
 from mqindex.rocketmq.settings import read_broker_conf
 
@@ -12,7 +13,9 @@ from mqindex.rocketmq.settings import read_broker_conf
     ("line", "name", "value"),
     [
         ("maxHashSlotNum=1000", "maxHashSlotNum", "1000"),
-        ("  maxHashSlotNum = 1000  ", "maxHashSlotNum", "1000"),
+        ("  maxHashSlotNum = 1000  ", "maxHashSlotNum", "1000  "),
+        ("\f maxHashSlotNum\t1000\r", "maxHashSlotNum", "1000"),
+        ("maxHashSlotNum  := 1000", "maxHashSlotNum", "= 1000"),
         ("maxHashSlotNum: 1000", "maxHashSlotNum", "1000"),
         ("maxHashSlotNum 1000", "maxHashSlotNum", "1000"),
         ("brokerName=a=b", "brokerName", "a=b"),
@@ -21,6 +24,11 @@ from mqindex.rocketmq.settings import read_broker_conf
         ("name=tab\\there", "name", "tab\there"),
         ("a\\ b=c", "a b", "c"),
         ("flag", "flag", ""),
+        ("# C:\\store\\\nmaxIndexNum=20", "maxIndexNum", "20"),
+        ("\\\n # b\nmaxIndexNum=20", "maxIndexNum", "20"),
+        ("name=a\\\n  # b\\\\", "name", "a# b\\"),
+        ("name=a\\\\\\\n b\\", "name", "a\\b"),
+        ("storePathRootDir=/\u00e9\u2028", "storePathRootDir", "/\u00c3\u00a9\u00e2\u0080\u00a8"),
     ],
 )
 def test_an_assignment_of_a_broker_conf_is_read_as_java_reads_properties(tmp_path, line, name, value):
@@ -29,16 +37,32 @@ def test_an_assignment_of_a_broker_conf_is_read_as_java_reads_properties(tmp_pat
     assert read_broker_conf(conf) == {name: value}
 
 
+@pytest.mark.parametrize("line", ["maxIndexNum=20 ", "messageIndexEnable = true\t", "storePathCommitLog=/a\\u0020"])
+def test_a_blank_that_a_broker_does_not_overlook_is_told(tmp_path, line):
+    conf = tmp_path / "broker.conf"
+    conf.write_text(f"brokerName=b \nmessageIndexEnable=false \n{line}\n")
+    with pytest.raises(FormatError, match="expected no blank after the value"):
+        store_options("/s", config=conf)
+    assert store_options("/s", config={"maxIndexNum": "20 "}).index_num == 20
+
+
 def test_short_forms_win_over_the_configuration():
     options = store_options("/s", config={"maxHashSlotNum": "7", "maxIndexNum": "20"}, hash_slot_num=100)
     assert (options.hash_slot_num, options.index_num) == (100, 20)
 
 
-def test_sizes_are_read_under_the_names_of_old_brokers_too():
-    options = store_options("/s", config={"mapedFileSizeCommitLog": 4096, "mapedFileSizeConsumeQueue": "200"})
-    assert (options.mapped_file_size, options.consume_queue_file_size) == (4096, 200)
+def test_only_brokers_before_4_5_2_read_the_old_names_of_sizes():
+    config = {"mapedFileSizeCommitLog": 4096, "mapedFileSizeConsumeQueue": "200"}
+    old, new = (store_options("/s", config=config, broker_version=version) for version in ("4.5.1", "4.5.2"))
+    assert (old.mapped_file_size, old.consume_queue_file_size) == (4096, 200)
+    assert (new.mapped_file_size, new.consume_queue_file_size, new.settings) == (None, None, ())
+    with pytest.raises(ValueError, match="only brokers before 4.5.2 read this name.*--broker-version"):
+        store_options("/s", config=config)
     both = {"mappedFileSizeCommitLog": 8192, "mapedFileSizeCommitLog": 4096}
-    assert store_options("/s", config=both).mapped_file_size == 8192
+    sizes = [store_options("/s", config=both, broker_version=version).mapped_file_size for version in ("4.4.0", "5.1.0")]
+    assert sizes == [4096, 8192]
+    same = {"mapedFileSizeCommitLog": 1 << 30, "mapedFileSizeConsumeQueue": "6000000"}
+    assert store_options("/s", config=same).mapped_file_size is None
 
 
 def test_a_value_names_its_source(tmp_path):
@@ -69,6 +93,7 @@ def test_the_commit_log_may_lie_in_several_places(given, expected):
     [
         ({"hash_slot_num": 0}, "hash_slot_num"),
         ({"config": {"maxIndexNum": "many"}}, "maxIndexNum"),
+        ({"config": {"maxIndexNum": "1_000"}}, "maxIndexNum"),
         ({"broker_version": "newest"}, "broker_version"),
         ({"config": {"maxIndexNum": 4000.0}}, "maxIndexNum"),
         ({"config": {"maxHashSlotNum": True}}, "maxHashSlotNum"),

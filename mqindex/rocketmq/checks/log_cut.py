@@ -27,7 +27,7 @@ _PHY_OFFSET = slice(28, 36)  # of a record
 
 def checks_crc(options: StoreOptions) -> bool:
     """Whether a broker that starts compares bodies with their checksums."""
-    return options.setting("checkCRCOnRecover", "true").strip().lower() != "false"
+    return options.is_on("checkCRCOnRecover", "true")
 
 
 def with_cuts(engine: Engine, walked: Walked, recoveries: Sequence[Recovery]) -> tuple[Recovery, ...]:
