@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,13 @@ Row = tuple[Any, ...]
 
 def queues(spark: Any, **options: Any) -> Any:
     return spark.read.format("rocketmq_consumequeue").options(**options)
+
+
+def schema(*names: str) -> Any:
+    from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+    kinds = {"string": StringType(), "int": IntegerType(), "bigint": LongType()}
+    return StructType([StructField(name, kinds[queue_source.UNIT_COLUMNS[name]]) for name in names])
 
 
 def said(name: str) -> list[Row]:
@@ -58,14 +66,23 @@ def test_topic_queue_and_offsets_limit_what_is_read(registered: Any, golden: Pat
     assert queues(registered, topic="NoSuchTopic").load(str(golden)).count() == 0
 
 
+def test_only_the_queues_that_are_asked_for_are_opened(golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+
+    def extents(directory: str) -> list[tuple[int, int]]:
+        opened.append(os.path.relpath(directory, golden / "consumequeue"))
+        return [(0, 1)]
+
+    monkeypatch.setattr(queue_source, "_extents", extents)
+    options = {"path": str(golden), "topic": "BBTopic", "queueId": "1"}
+    assert len(ConsumeQueueSource(options).reader(schema("phy_offset")).partitions()) == 1
+    assert opened == ["BBTopic/1"]
+
+
 @pytest.mark.parametrize("units", [1, 50, 1 << 20])
 def test_pieces_cover_each_unit_once(golden: Path, units: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
-
     monkeypatch.setattr(queue_source, "PARTITION_UNITS", units)
-    kinds = {"string": StringType(), "int": IntegerType(), "bigint": LongType()}
-    fields = [StructField(name, kinds[kind]) for name, kind in queue_source.UNIT_COLUMNS.items()]
-    reader = ConsumeQueueSource({"path": str(golden)}).reader(StructType(fields))
+    reader = ConsumeQueueSource({"path": str(golden)}).reader(schema(*queue_source.UNIT_COLUMNS))
     pieces = reader.partitions()
     files = sum(1 for path in (golden / "consumequeue").rglob("*") if path.is_file())
     assert {1: len(pieces) == files, 50: 10 < len(pieces) < files, 1 << 20: len(pieces) == 1}[units]

@@ -81,13 +81,13 @@ class _QueueReader(RangeReader):
         for home in (home for path in self.paths for home in queue_directories(path)):
             look = _batch_extents if _is_batch(home) else _extents
             for topic, queue_id in list_queues(home)[0]:
+                if self.topic not in (None, topic) or self.queue_id not in (None, queue_id):
+                    continue
                 place = os.path.join(home, topic, str(queue_id))
-                ranges = _unless_gone(partial(look, place), place, home) or ()
-                if self.topic in (None, topic) and self.queue_id in (None, queue_id):
-                    for start, stop in ranges:
-                        low, high = max(start, self.start), min(stop, self.stop)
-                        if low < high:
-                            yield _Slice(home, topic, queue_id, low, high)
+                for start, stop in _unless_gone(partial(look, place), place, home) or ():
+                    low, high = max(start, self.start), min(stop, self.stop)
+                    if low < high:
+                        yield _Slice(home, topic, queue_id, low, high)
 
 
 def _is_batch(home: str) -> bool:
