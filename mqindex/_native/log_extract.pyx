@@ -10,7 +10,7 @@ from mqindex._native.commit_log cimport LogBuffer, mqi_log, mqi_log_fault
 from mqindex._native.guard cimport still_whole
 from mqindex._native.memory cimport Block, new_block
 
-from mqindex._java_text import JAVA
+from mqindex._java_text import JAVA as _JAVA
 
 
 cdef extern from "mqi_log_extract.h" nogil:
@@ -99,7 +99,7 @@ cdef class QueueTable:
             for i in range(self.table.n):
                 queue = self.table.queues[i]
                 topic = (<const char*>self.table.topics)[queue.topic_at:queue.topic_at + queue.topic_len]
-                names.append((topic.decode("utf-8", JAVA), queue.queue_id))
+                names.append((topic.decode("utf-8", _JAVA), queue.queue_id))
             return names
         finally:
             self.busy = False

@@ -173,7 +173,7 @@ def _refuse_misspelt(names: Iterable[Any], source: str) -> None:
 
 
 def _refuse_blanks(values: Mapping[str, str]) -> None:
-    """Source: RocketMQ `MixAll.properties2Object`: no version trims numbers and switches, those before 5.2.0 nothing."""
+    """Source: RocketMQ `MixAll.properties2Object`: numbers and switches are never trimmed, texts since 5.2.0."""
     for name, value in values.items():
         plain = value.strip(_TRIMMED)
         if name in SETTINGS and value != plain and plain.lower() != "false":

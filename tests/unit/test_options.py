@@ -56,10 +56,12 @@ def test_only_brokers_before_4_5_2_read_the_old_names_of_sizes():
     old, new = (store_options("/s", config=config, broker_version=version) for version in ("4.5.1", "4.5.2"))
     assert (old.mapped_file_size, old.consume_queue_file_size) == (4096, 200)
     assert (new.mapped_file_size, new.consume_queue_file_size, new.settings) == (None, None, ())
-    with pytest.raises(ValueError, match="only brokers before 4.5.2 read this name.*--broker-version"):
+    with pytest.raises(ValueError, match=r"only brokers before 4\.5\.2 read this name.*--broker-version"):
         store_options("/s", config=config)
     both = {"mappedFileSizeCommitLog": 8192, "mapedFileSizeCommitLog": 4096}
-    sizes = [store_options("/s", config=both, broker_version=version).mapped_file_size for version in ("4.4.0", "5.1.0")]
+    sizes = [
+        store_options("/s", config=both, broker_version=version).mapped_file_size for version in ("4.4.0", "5.1.0")
+    ]
     assert sizes == [4096, 8192]
     same = {"mapedFileSizeCommitLog": 1 << 30, "mapedFileSizeConsumeQueue": "6000000"}
     assert store_options("/s", config=same).mapped_file_size is None
