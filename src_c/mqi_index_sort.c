@@ -49,13 +49,14 @@ static int bring_to_stretches(const sorting *s) {
     return MQI_OK;
 }
 
-/* Counts become the places of each slot's first entry. */
-static void sum_up(int32_t *counts, uint32_t width, int32_t start) {
+/* Counts become the places of each slot's first entry; returns the place after the last one. */
+static int32_t sum_up(int32_t *counts, uint32_t width, int32_t start) {
     for (uint32_t slot = 0; slot < width; slot++) {
         int32_t here = counts[slot];
         counts[slot] = start;
         start += here;
     }
+    return start;
 }
 
 static inline void place(const sorting *s, const uint8_t *entry, int32_t at) {
@@ -78,22 +79,24 @@ static int sort_buffered(const sorting *s, int32_t start, int32_t stop, uint32_t
     return MQI_OK;
 }
 
-/* A stretch that is too big for the buffer: few slots have most entries. */
+/* A stretch that is too big for the buffer: few slots have most entries. Whoever changes the source meanwhile may have
+ * other entries counted than are placed: neither may be more or fewer than the stretch has places. */
 static int sort_again(const sorting *s, int32_t start, int32_t stop, uint32_t first, uint32_t width) {
     for (int32_t i = 1; i < s->count; i++) {
         uint32_t slot = slot_of(s, mqi_entry_at(s->from, i)) - first;
         if (slot < width) s->next[slot]++;
     }
-    sum_up(s->next, width, start);
+    if (UNLIKELY(sum_up(s->next, width, start) != stop)) return MQI_INDEX_CHANGED;
+    int32_t left = stop - start;
     for (int32_t i = 1; i < s->count; i++) {
         uint8_t entry[MQI_ENTRY_SIZE];
         memcpy(entry, mqi_entry_at(s->from, i), sizeof entry);
         uint32_t slot = slot_of(s, entry) - first;
         if (slot >= width) continue;
-        if (UNLIKELY(s->next[slot] >= stop)) return MQI_INDEX_CHANGED;
+        if (UNLIKELY(s->next[slot] >= stop || left-- == 0)) return MQI_INDEX_CHANGED;
         place(s, entry, s->next[slot]++);
     }
-    return MQI_OK;
+    return left == 0 ? MQI_OK : MQI_INDEX_CHANGED;
 }
 
 /* Each slot leads to its last entry, and its first one to none. Afterwards next[slot] is where the next slot starts. */

@@ -111,7 +111,7 @@ def optimize(
     plan = run_one(engine, _begin, order, "look at the files")
     announce(engine, plan.note)
     report = RebuildReport(where, settings={"geometry": plan.geometry})
-    alone = held(engine, stores.hold_lock, order.out) if plan.in_place else contextlib.nullcontext()
+    alone = held(engine, stores.hold_writers, order.out) if plan.in_place else contextlib.nullcontext()
     with alone, scratch_in(engine, plan.home) as (seeing, scratch):
         tasks = [_Task(path, plan.own, plan.geometry.value, scratch, plan.in_place) for path in plan.paths]
         weights = [plan.size] * len(tasks)

@@ -32,6 +32,8 @@ __all__ = [
 Version = tuple[int, int, int]
 _TAGS_SINCE = (5, 4)
 _NAMES_SINCE = (4, 5, 2)  # of settings, as they are today
+_LOG_IN_ROOT_SINCE = (4, 9, 4)
+_ROCKSDB_SINCE = (5, 2)
 DEFAULTS: Final[dict[str, Any]] = {
     "geometry": (layout.HASH_SLOT_NUM, layout.INDEX_NUM),
     "consume_queue_file_size": layout.QUEUE_FILE_SIZE,
@@ -39,6 +41,14 @@ DEFAULTS: Final[dict[str, Any]] = {
 """What a broker uses where nothing else is configured."""
 _GEOMETRY = ("hash_slot_num", "index_num")
 _BY_CONFIG = ("consume_queue_file_size", "consume_queue_ext_file_size")
+_OF_WHOLE_CONF: Final = {  # a broker.conf is complete: what it does not set is the broker's default
+    "hash_slot_num": layout.HASH_SLOT_NUM,
+    "index_num": layout.INDEX_NUM,
+    "mapped_file_size": layout.COMMIT_LOG_FILE_SIZE,
+    "consume_queue_file_size": layout.QUEUE_FILE_SIZE,
+    "consume_queue_ext": False,
+    "consume_queue_ext_file_size": layout.EXT_FILE_SIZE,
+}
 _INDEX_SWITCHES = ("messageIndexEnable", "indexFileWriteEnable")
 _UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -115,19 +125,18 @@ class StoreOptions:
     @property
     def queues_in_rocksdb(self) -> bool:
         """Whether the broker keeps its consume queues in RocksDB (5.2 and later, `MessageStoreConfig.storeType`)."""
-        return self.setting("storeType", "default").strip().lower() == "defaultrocksdb"
+        return self.may_have_rocksdb and self.setting("storeType", "default").strip().lower() == "defaultrocksdb"
+
+    @property
+    def may_have_rocksdb(self) -> bool:
+        """Whether the broker's version knows RocksDB, or is not known."""
+        return self.broker_version is None or parse_version(self.broker_version) >= _ROCKSDB_SINCE
 
     @property
     def dledger(self) -> bool | None:
         """Whether DLedger keeps the broker's log; None: nothing that was given says it."""
         said = self.setting("enableDLegerCommitLog", "" if self.broker_conf is None else "false")
         return said.strip().lower() == "true" if said else None
-
-    def default(self, what: str) -> Value | None:
-        """The broker's default, where a whole broker.conf was given that does not set this value; else None."""
-        if self.broker_conf is None:
-            return None
-        return Value(DEFAULTS[what], f"the broker's default, {self.broker_conf} sets no other")
 
     def setting(self, name: str, default: str) -> str:
         """A setting of the broker's configuration by the broker's own name, as text."""
@@ -162,11 +171,17 @@ def store_options(
     old = None if broker_version is None else parse_version(broker_version) < _NAMES_SINCE
     settings, source, broker_conf = read_settings(config, old=old)
     with blamed_on(broker_conf):
-        said, log = _of_settings(settings), _configured_log(settings)
-    if commitlog is not None:
-        log = _absolute(given_directories("commitlog", commitlog))
+        said = _of_settings(settings)
+        _require_version(settings, broker_version)
+        if commitlog is not None:
+            log = _absolute(given_directories("commitlog", commitlog))
+        else:
+            log = _configured_log(settings, None if broker_conf is None else broker_version)
     short = dict(zip(_GEOMETRY, layout.given_geometry(hash_slot_num, index_num), strict=True))
     said |= {name: number for name, number in short.items() if number is not None}
+    default = f"the broker's default, {broker_conf} sets no other"
+    missing = [name for name in _OF_WHOLE_CONF if broker_conf is not None and said[name] is None]
+    said |= {name: _OF_WHOLE_CONF[name] for name in missing}
     layout.given_geometry(*(said[name] for name in _GEOMETRY))
     given = {**short, **dict.fromkeys(_BY_CONFIG)}
     return StoreOptions(
@@ -175,7 +190,7 @@ def store_options(
         broker_version=broker_version,
         **said,
         settings=tuple((str(name), _text(value)) for name, value in settings.items()),
-        sources=tuple((name, source) for name, value in given.items() if value is None),
+        sources=tuple((name, default if name in missing else source) for name, value in given.items() if value is None),
         broker_conf=broker_conf,
     )
 
@@ -223,14 +238,48 @@ def parse_delay_levels(levels: str) -> tuple[int, ...]:
     return tuple(delays)
 
 
-def _configured_log(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    if not settings.get("storePathCommitLog"):
+def _require_version(settings: Mapping[str, Any], broker_version: str | None) -> None:
+    """Raise where only the version says whether a switch counts."""
+    old, new = (_switch(name, settings.get(name)) for name in _INDEX_SWITCHES)
+    if broker_version is None and old is not False and new is False:
+        raise ValueError(
+            "indexFileWriteEnable: a broker before 5.4 does not read it and writes index files, later ones write none; "
+            "broker_version= (--broker-version) says which it is"
+        )
+
+
+def _configured_log(settings: Mapping[str, Any], version: str | None) -> tuple[str, ...]:
+    """The directories of the log that are set. `version`: of the broker whose whole configuration this is, if known.
+
+    Source: RocketMQ 4.9.3 `MessageStoreConfig`, `CommitLog`, `MultiPathMappedFileQueue`.
+    """
+    said = settings.get("storePathCommitLog")
+    if said is None:
+        root = settings.get("storePathRootDir")
+        if root and version is not None and parse_version(version) < _LOG_IN_ROOT_SINCE and not _is_default_root(root):
+            raise ValueError(
+                "storePathCommitLog: it is not set, and a broker before 4.9.4 then keeps its log in ~/store/commitlog, "
+                f"not in {root}; commitlog= (--commitlog) says where the log is"
+            )
         return ()
-    directories = [part.strip() for part in str(settings["storePathCommitLog"]).split(",") if part.strip()]
-    directories += [part for part in str(settings.get("readOnlyCommitLogStorePaths") or "").split(",") if part]
+    if not isinstance(said, (str, os.PathLike)):
+        raise TypeError(f"storePathCommitLog: expected text, got {said!r:.60}; commitlog= takes several directories")
+    directories = [part for part in os.fspath(said).split(",") if part]
+    if "," in os.fspath(said):  # else no broker reads the others
+        directories += [part for part in str(settings.get("readOnlyCommitLogStorePaths") or "").split(",") if part]
+    if not directories or any(part != part.strip() for part in directories):
+        raise ValueError(
+            f"storePathCommitLog: expected directories without blanks before or after their names, got {said!r:.60}: a "
+            "broker takes other directories then, and one that finds no log deletes every consume queue"
+        )
     if any("\0" in directory or not _is_encodable(directory) for directory in directories):
         raise ValueError("storePathCommitLog: expected directories, got a name that no file can have")
     return _absolute(directories)
+
+
+def _is_default_root(root: Any) -> bool:
+    """Whether a broker's root may be ~/store, of whichever user."""
+    return os.path.basename(os.path.normpath(str(root))) == "store"
 
 
 def _is_encodable(name: str) -> bool:

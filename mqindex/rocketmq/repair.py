@@ -120,7 +120,7 @@ def repair(
         report.findings = of_the_log_as_read(engine, seen.walked, found_wrong.findings())
         report.actions = found_wrong.actions()
     else:
-        with held(engine, stores.hold_lock, options.root), _scratch(engine, options) as (seeing, scratch):
+        with held(engine, stores.hold_writers, options.root), _scratch(engine, options) as (seeing, scratch):
             held_store = replace(found, held=True)
             seen = diagnose_store(seeing, held_store, deep=deep, split_size=SPLIT_SIZE, out=scratch)
             found_wrong = _chosen(seeing, wanted, seen)
@@ -174,7 +174,7 @@ def undo_repair(store: str | os.PathLike[str], backup: str | os.PathLike[str]) -
 
 @contextmanager
 def _held_and_swept(options: StoreOptions) -> Iterator[None]:
-    with stores.hold_lock(options.root):
+    with stores.hold_writers(options.root):
         _sweep(options)
         yield
 

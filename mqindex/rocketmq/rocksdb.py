@@ -43,7 +43,7 @@ def config_in_rocksdb(options: StoreOptions) -> str | None:
     Source: RocketMQ 5.5.0 `BrokerController`, `RocksDBTopicConfigManager`, `v2/ConfigStorage`.
     """
     config = os.path.join(options.root, "config")
-    if options.setting("configManagerVersion", "").strip().lower() == "v2":
+    if options.may_have_rocksdb and options.setting("configManagerVersion", "").strip().lower() == "v2":
         return os.path.join(config, "rdb")
     if options.queues_in_rocksdb:
         return os.path.join(config, "topics")

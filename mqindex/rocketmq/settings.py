@@ -39,13 +39,18 @@ _OLD_NAMES: Final = {  # names that only brokers before 4.5.2 read: the later na
     "mapedFileSizeCommitLog": ("mappedFileSizeCommitLog", layout.COMMIT_LOG_FILE_SIZE),
     "mapedFileSizeConsumeQueue": ("mappedFileSizeConsumeQueue", layout.QUEUE_FILE_SIZE),
 }
+_NEW_NAMES = {new for new, _ in _OLD_NAMES.values()}
 _OTHERS = frozenset(("brokerIP2", "brokerId", "haListenPort"))  # names of a broker that are nearly one of ours
 _ALIKE = 2  # letters
 _BLANKS = " \t\f"
 _ASSIGNMENT = re.compile(r"((?:[^=: \t\f\\]|\\.)*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
-_LAST_BACKSLASHES = re.compile(r"\\*\Z")
-_BROKER_NAME = re.compile(r"[a-z][a-z0-9]*[A-Z]\w*", re.ASCII)  # all of a broker's are written like this
-_TRIMMED = "".join(map(chr, range(0x21)))  # by Java's `String.trim`
+_OF_BROKERS = SETTINGS - {"listenPort"} | {  # names that no configuration of another program has
+    "abortFile", "allAckInSyncStateSet", "autoCreateSubscriptionGroup", "autoCreateTopicEnable", "brokerClusterName",
+    "brokerId", "brokerIP2", "brokerName", "brokerRole", "defaultTopicQueueNums", "deleteWhen",
+    "diskMaxUsedSpaceRatio", "fileReservedTime", "haListenPort", "namesrvAddr", "sendMessageThreadPoolNums",
+    "slaveReadEnable", "storeCheckpoint", "storePathConsumeQueue", "storePathIndex", "storePathRootDir",
+}  # fmt: skip
+_MOST_BYTES = 1 << 20  # of a broker.conf
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 
@@ -69,12 +74,15 @@ def read_settings(config: Config | None, *, old: bool | None) -> Settings:
         values, source, file = dict(config), "config", None
     else:
         file = source = path_of("config", config)
-        values = dict(read_broker_conf(file))
+        with blamed_on(file):
+            values = dict(read_broker_conf(file))
         _require_broker_conf(file, values)
     with blamed_on(file):
         _refuse_misspelt(values, source)
         if file is not None:
             _refuse_blanks(values)
+        if old and file is not None:
+            values = {name: value for name, value in values.items() if name not in _NEW_NAMES}
         values = _by_new_names(values, old)
     return Settings(values, source, file)
 
@@ -126,9 +134,11 @@ def read_broker_conf(path: str | os.PathLike[str]) -> dict[str, str]:
     So the bytes are Latin-1, and blanks after a value belong to it.
     """
     with reading_text(os.fspath(path), encoding="latin-1") as file:
-        lines = iter(file.read().split("\n"))
+        text = file.read(_MOST_BYTES + 1)
+    if len(text) > _MOST_BYTES:
+        raise _not_a_conf(os.fspath(path), f"more than {_MOST_BYTES} bytes")
     found: dict[str, str] = {}
-    for line in _logical_lines(lines):
+    for line in _logical_lines(iter(text.split("\n"))):
         name, value = _ASSIGNMENT.findall(line)[0]
         found[_unescape(name)] = _unescape(value)
     return found
@@ -137,18 +147,28 @@ def read_broker_conf(path: str | os.PathLike[str]) -> dict[str, str]:
 def _logical_lines(lines: Iterator[str]) -> Iterator[str]:
     """Lines without comments; one that ends with a backslash goes on in the next, a comment never does."""
     for line in lines:
-        logical = line.lstrip(_BLANKS)
-        if logical[:1] in ("", "#", "!"):
+        part = line.lstrip(_BLANKS)
+        if part[:1] in ("", "#", "!"):
             continue
-        while len(_LAST_BACKSLASHES.findall(logical)[0]) % 2:
-            logical = logical[:-1] and logical[:-1] + next(lines, "").lstrip(_BLANKS)
-        if logical:  # nothing before the backslash: the next line is one of its own
-            yield logical
+        parts = []
+        while _goes_on(part):
+            parts.append(part[:-1])
+            if not any(parts):  # nothing before the backslash: the next line is one of its own
+                break
+            part = next(lines, "").lstrip(_BLANKS)
+        else:
+            yield "".join([*parts, part])
+
+
+def _goes_on(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
 def _unescape(text: str) -> str:
     def plain(match: re.Match[str]) -> str:
         code = match.group(1)
+        if code == "u":
+            raise ValueError(f"expected four hexadecimal digits after \\u, got {text!r:.60}: no broker starts with it")
         return chr(int(code[1:], 16)) if len(code) == 5 else _CONTROLS.get(code, code)
 
     return _ESCAPE.sub(plain, text)
@@ -156,13 +176,13 @@ def _unescape(text: str) -> str:
 
 def _require_broker_conf(path: str, values: Mapping[str, str]) -> None:
     """A file of another kind, `/etc/passwd` or a Kafka server.properties, sets nothing: all would be defaults."""
-    if not any(_BROKER_NAME.fullmatch(name) and value for name, value in values.items()):
-        raise BadMagicError(
-            "not a broker's configuration",
-            path=path,
-            expected="lines such as brokerName=broker-a or maxHashSlotNum=5000000",
-            got="none",
-        )
+    if not any(name in _OF_BROKERS and value for name, value in values.items()):
+        raise _not_a_conf(path, "none")
+
+
+def _not_a_conf(path: str, got: str) -> BadMagicError:
+    expected = "lines such as brokerName=broker-a or maxHashSlotNum=5000000"
+    return BadMagicError("not a broker's configuration", path=path, expected=expected, got=got)
 
 
 def _refuse_misspelt(names: Iterable[Any], source: str) -> None:
@@ -175,7 +195,7 @@ def _refuse_misspelt(names: Iterable[Any], source: str) -> None:
 def _refuse_blanks(values: Mapping[str, str]) -> None:
     """Source: RocketMQ `MixAll.properties2Object`: numbers and switches are never trimmed, texts since 5.2.0."""
     for name, value in values.items():
-        plain = value.strip(_TRIMMED)
+        plain = value.strip()
         if name in SETTINGS and value != plain and plain.lower() != "false":
             raise ValueError(
                 f"{name}: expected no blank after the value, got {value!r}: a broker ignores such a number, takes such "

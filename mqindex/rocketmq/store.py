@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Final
 
 from mqindex.errors import BadMagicError, StoreInUseError
@@ -20,6 +20,7 @@ __all__ = [
     "file_size",
     "hold_lock",
     "hold_part",
+    "hold_writers",
     "index_directories",
     "index_paths",
     "is_left_of_store",
@@ -107,6 +108,24 @@ def was_unclean(root: str) -> bool:
 def hold_lock(root: str) -> AbstractContextManager[None]:
     """Hold the store's `lock` as a broker would, so that none starts meanwhile; `StoreInUseError` where one runs."""
     return lock.hold(os.path.join(root, "lock"))
+
+
+@contextmanager
+def hold_writers(root: str) -> Iterator[None]:
+    """Hold a store's `lock`, and be the only writer of this package in its index and its queues.
+
+    Single index files are only tried: there may be more of them than files may be open.
+    """
+    with ExitStack() as held:
+        held.enter_context(hold_lock(root))
+        for name, what in (("index", "index"), ("consumequeue", "queue")):
+            directory = os.path.join(root, name)
+            if disk.is_directory(directory):
+                held.enter_context(lock.hold_directory(directory, what))
+        for path in index_paths(os.path.join(root, "index")):
+            with suppress(PermissionError, FileNotFoundError), lock.hold_file(path, "index file"):
+                pass
+        yield
 
 
 @contextmanager

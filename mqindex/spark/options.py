@@ -67,11 +67,16 @@ class SourceOptions:
         text = self.text(name)
         if text is None:
             return default
-        try:
-            number = int(text)
-        except ValueError:
-            raise ValueError(f"{name}: expected an integer, got {text!r}") from None
-        return int64(name, number)
+        if re.fullmatch(r"-?[0-9]+", text) is None:
+            raise ValueError(f"{name}: expected an integer, got {text!r}")
+        return int64(name, int(text))
+
+    def place(self, name: str, default: Any) -> Any:
+        """An offset, or another number that is 0 or more."""
+        number = self.integer(name, default)
+        if number is not None and number < 0:
+            raise ValueError(f"{name}: expected 0 or more, got {number}")
+        return number
 
     def positive(self, name: str) -> int | None:
         """An option that is 1 or more; None: not given."""

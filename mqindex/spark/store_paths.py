@@ -17,7 +17,7 @@ from mqindex.rocketmq.kinds import beginning_of
 from mqindex.rocketmq.pipeline.survey import log_gone_from
 from mqindex.rocketmq.queue.consume_queue_table import list_queues
 from mqindex.rocketmq.rocksdb import is_rocksdb
-from mqindex.rocketmq.store import is_left_of_store
+from mqindex.rocketmq.store import are_queues, is_left_of_store
 
 __all__ = ["BATCH_QUEUES", "index_directory", "log_directories", "queue_directories"]
 
@@ -79,6 +79,8 @@ def _part(path: str, parts: Sequence[str], expected: str) -> list[str]:
         raise FileNotFoundError(2, "no such directory", path)
     if not disk.is_directory(path):
         raise BadMagicError("no directory", path=path, expected=expected, got="a file")
+    if _is_called(path, QUEUES, BATCH_QUEUES) and are_queues(path):
+        return [path]  # in which a topic may have the name of a part
     inner = [os.path.join(path, part) for part in parts]
     found = [part for part in inner if disk.is_directory(part)]
     if not found and not _is_called(path, *parts) and is_left_of_store(path):

@@ -12,7 +12,7 @@ from mqindex.engines import LocalEngine
 from mqindex.errors import FileStateError, GeometryError, MQIndexError
 from mqindex.report import Report
 from mqindex.rocketmq import rebuild, repair, verify
-from tests.support.golden import StoreCase, case
+from tests.support.golden import BASIC, StoreCase, case
 from tests.support.tree import contents, index_bytes, index_paths, queue_contents, scraps
 
 GoldenStore = Callable[[str], tuple[StoreCase, Path]]
@@ -59,7 +59,7 @@ def test_lost_index_is_not_written_in_a_guessed_geometry(golden_store: GoldenSto
 def test_lost_index_comes_back_with_a_geometry_from_any_source(golden_store: GoldenStore, tmp_path: Path) -> None:
     chosen, root = golden_store("basic-493")
     expected, (slots, entries) = index_bytes(root), chosen.geometry
-    conf = broker_conf(tmp_path, f"maxHashSlotNum={slots}", f"maxIndexNum={entries}")
+    conf = broker_conf(tmp_path, *BASIC)
     for options in (
         {"hash_slot_num": slots, "index_num": entries},
         {"config": {"maxHashSlotNum": slots, "maxIndexNum": entries}},
@@ -103,7 +103,7 @@ def test_lost_queues_are_not_written_in_a_guessed_length(golden_store: GoldenSto
     shutil.rmtree(root / "consumequeue")
     refused(root, FileStateError, "--broker-conf FILE, with mappedFileSizeConsumeQueue=6000000")
     assert "queue-file-size-unknown" in kinds(verify(root, engine=ONE), "warning")
-    report = repair(root, engine=ONE, config=broker_conf(tmp_path, "mappedFileSizeConsumeQueue=1000"))
+    report = repair(root, engine=ONE, config=broker_conf(tmp_path, *BASIC))
     assert report.ok
     assert queue_contents(root) == expected
     assert chosen.truth["config"]["mappedFileSizeConsumeQueue"] == 1000

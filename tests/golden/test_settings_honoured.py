@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from mqindex.engines import LocalEngine
-from mqindex.errors import BadMagicError, FileStateError, GeometryError
+from mqindex.errors import BadMagicError, FileStateError, FormatError, GeometryError
 from mqindex.report import Report
 from mqindex.rocketmq import IndexService, MessageStore, rebuild, repair, verify
+from mqindex.rocketmq.options import store_options
 from tests.golden.test_nothing_guessed import broker_conf
-from tests.support.golden import StoreCase
+from tests.support.golden import BASIC, StoreCase
 from tests.support.tree import contents, index_bytes, index_paths, queue_contents
 
 GoldenStore = Callable[[str], tuple[StoreCase, Path]]
@@ -117,7 +118,14 @@ def test_setting_that_is_nearly_one_is_refused_by_name(basic: Path, tmp_path: Pa
 
 
 def test_settings_of_a_broker_that_are_not_read_are_passed_over(basic: Path, tmp_path: Path) -> None:
-    lines = ["brokerId=0", "brokerIP2=10.0.0.1", "haListenPort=10912", "deleteWhen=04", "brokerRole=ASYNC_MASTER"]
+    lines = [
+        *BASIC,
+        "brokerId=0",
+        "brokerIP2=10.0.0.1",
+        "haListenPort=10912",
+        "deleteWhen=04",
+        "brokerRole=ASYNC_MASTER",
+    ]
     conf = broker_conf(tmp_path, *lines)
     assert verify(basic, engine=ONE, config=conf).ok
     assert verify(basic, engine=ONE, config={"brokerId": 0, "x": 1}).ok
@@ -150,16 +158,20 @@ def test_index_that_is_switched_off_is_not_asked_for(basic: Path, tmp_path: Path
     shutil.rmtree(basic / "index")
     before = contents(basic)
     config = {switch: "false"}
-    report = verify(basic, engine=ONE, config=config)
+    if switch == "indexFileWriteEnable":  # nothing else says that the broker is one that reads it
+        with pytest.raises(ValueError, match="--broker-version"):
+            verify(basic, engine=ONE, config=config)
+    given: dict[str, Any] = {"engine": ONE, "config": config, "broker_version": "5.4.0"}
+    report = verify(basic, **given)
     assert report.ok
     assert report.actions == []
     assert len(found(report, "index-switched-off")) == 1
     assert switch in found(report, "index-switched-off")[0]
-    mended = repair(basic, engine=ONE, config=config)
+    mended = repair(basic, **given)
     assert mended.ok
     assert mended.actions == []
     assert contents(basic) == before
-    built = rebuild(basic, tmp_path / "out", engine=ONE, config=config)
+    built = rebuild(basic, tmp_path / "out", **given)
     assert built.ok
     assert found(built, "index-switched-off")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["consumequeue"]
@@ -252,3 +264,65 @@ def test_batch_queues_that_are_gone_are_missed(basic: Path) -> None:
     mended = repair(basic, engine=ONE)
     assert not mended.ok
     assert not (basic / "consumequeue" / "AaTopic").exists()
+
+
+# ---- a whole configuration
+
+
+def without(name: str) -> list[str]:
+    return [line for line in BASIC if not line.startswith(f"{name}=")]
+
+
+def test_what_a_whole_configuration_does_not_set_is_the_broker_s_default(basic: Path, tmp_path: Path) -> None:
+    """What the files show was taken: a broker of this very configuration does not start, or reads them wrongly."""
+    assert verify(basic, engine=ONE, config=broker_conf(tmp_path, *BASIC), broker_version="4.9.3").ok
+    with pytest.raises(GeometryError, match=r"5000000, index_num 20000000 \(the broker's default, .* sets no other\)"):
+        verify(basic, engine=ONE, config=broker_conf(tmp_path, *without("maxIndexNum")[:1], *BASIC[3:]))
+    for name in ("mappedFileSizeCommitLog", "mappedFileSizeConsumeQueue"):
+        for old in ("", f"maped{name[6:]}={dict(line.split('=') for line in BASIC)[name]}"):
+            report = verify(
+                basic, engine=ONE, config=broker_conf(tmp_path, *without(name), old), broker_version="4.9.3"
+            )
+            assert report.start is not None and (report.ok, report.start.starts) == (False, False), name
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("storePathCommitLog=", "deletes every consume queue"),
+        ("storePathCommitLog=/a, /b", "without blanks before or after their names"),
+        ("storePathRootDir=/data/rmq", "keeps its log in ~/store/commitlog, not in /data/rmq"),
+        ("storePathRootDir=D:\\users", "four hexadecimal digits"),
+        ("maxMessageSize=1\u00a0", "expected no blank after the value"),
+    ],
+)
+def test_settings_with_which_a_broker_takes_another_log_or_does_not_start(
+    basic: Path, tmp_path: Path, line: str, says: str
+) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("\n".join((*BASIC, line)), encoding="latin-1")
+    with pytest.raises(FormatError, match=says):
+        verify(basic, engine=ONE, config=conf, broker_version="4.9.3")
+
+
+def test_read_only_directories_count_beside_several_only(basic: Path) -> None:
+    given = {"storePathCommitLog": str(basic / "commitlog"), "readOnlyCommitLogStorePaths": "/old"}
+    assert store_options(basic, config=given).commitlog == (str(basic / "commitlog"),)
+    with pytest.raises(TypeError, match="commitlog= takes several directories"):
+        store_options(basic, config={"storePathCommitLog": ["/a", "/b"]})
+
+
+def test_a_configuration_of_another_program_is_none(basic: Path, tmp_path: Path) -> None:
+    for text in ("tickTime=2000\ninitLimit=10\ndataDir=/z\nclientPort=2181\n", "x=1\n" * (1 << 18)):
+        (tmp_path / "zoo.cfg").write_text(text)
+        with pytest.raises(BadMagicError, match="not a broker's configuration"):
+            verify(basic, engine=ONE, config=tmp_path / "zoo.cfg")
+
+
+def test_a_wrong_setting_is_told_before_a_store_is_mended(golden_store: GoldenStore) -> None:
+    _, root = golden_store("killed-493")
+    before = contents(root)
+    for config in ({"flushDiskType": "async"}, {"maxMessageSize": ""}, {"enabledAppendPropCRC": "1"}):
+        with pytest.raises(ValueError, match=next(iter(config))):
+            MessageStore.open(root, writable=True, config=config)
+        assert contents(root) == before

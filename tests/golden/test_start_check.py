@@ -16,7 +16,7 @@ import pytest
 from mqindex.report import Finding, Report, Start
 from mqindex.rocketmq import IndexFile, repair, verify
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
-from tests.support.golden import case
+from tests.support.golden import BASIC, case
 from tests.support.index_entries import entries_of
 from tests.support.tree import identities, index_paths
 
@@ -310,7 +310,7 @@ def test_broker_conf_without_rocksdb_takes_topics_from_their_file(store: Path, t
     (store / "config" / "rdb").mkdir()
     (store / "config" / "rdb" / "CURRENT").write_text("MANIFEST-000005\n")
     conf = tmp_path / "broker.conf"
-    conf.write_text("brokerName=broker-a\n")
+    conf.write_text("\n".join(BASIC))
     report = verify(store, config=conf, **NEW)
     assert (start_of(report).starts, told(report, "topics-elsewhere")) == (True, [])
     (store / "config" / "topics.json").unlink()

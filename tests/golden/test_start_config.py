@@ -11,7 +11,7 @@ from mqindex.report import Finding, Obstacle, Report
 from mqindex.rocketmq import repair, verify
 from mqindex.rocketmq.queue.topic_kinds import topic_kind
 from mqindex.wording.verdict import verdict
-from tests.support.golden import case
+from tests.support.golden import BASIC, case
 
 ONE = LocalEngine(1)
 OLD, NEW = "4.9.3", "5.5.0"
@@ -273,7 +273,7 @@ def test_with_snapshots_the_newest_is_the_wheel(store: Path) -> None:
 def test_a_file_of_the_timer_log_of_another_length_stops_5_x(store: Path, tmp_path: Path) -> None:
     path = sparse(store / "timerlog" / f"{0:020d}", 1000)
     conf = tmp_path / "broker.conf"
-    conf.write_text("brokerName=broker-a\n")
+    conf.write_text("\n".join(BASIC))
     assert [starts(store, version, config=conf) for version in (OLD, NEW, None)] == [True, False, None]
     wrong = [(one.severity, one.path, one.expected, one.got) for one in look(store, NEW, config=conf).findings]
     assert wrong == [("error", str(path), LOG_FILE, 1000)]

@@ -11,9 +11,13 @@ from typing import Any
 
 from tests.support.archives import unpack
 
-__all__ = ["DATA", "KILLED_CASES", "STORE_CASES", "OracleCase", "StoreCase", "case", "oracle_cases"]
+__all__ = ["BASIC", "DATA", "KILLED_CASES", "STORE_CASES", "OracleCase", "StoreCase", "case", "oracle_cases"]
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "rocketmq"
+BASIC = (  # the configuration of basic-493
+    "brokerName=broker-a", "maxHashSlotNum=100", "maxIndexNum=400", "mappedFileSizeCommitLog=65536",
+    "mappedFileSizeConsumeQueue=1000",
+)  # fmt: skip
 STORE_CASES = sorted(path.parent.name for path in DATA.glob("*/store.tar.gz"))
 KILLED_CASES = sorted(path.parent.name for path in DATA.glob("*/store-after.tar.gz"))
 

@@ -140,7 +140,10 @@ def test_lost_queues_are_not_written_with_guessed_times_of_delivery(tmp_path: Pa
 def test_a_broker_conf_is_enough_to_go_on(tmp_path: Path, levels: str | None) -> None:
     root, conf = put(tmp_path / "s", levels), tmp_path / "broker.conf"
     before = lost(root)
-    conf.write_text("brokerName=a\n" + (f"messageDelayLevel={levels}\n" if levels else ""))
+    conf.write_text(
+        "".join(f"{name}={value}\n" for name, value in FILES.items())
+        + (f"messageDelayLevel={levels}\n" if levels else "")
+    )
     assert asked(verify(root, config=conf)) == []
     assert repair(root, config=conf).ok
     assert schedule(root) == before

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -96,9 +95,16 @@ def test_list_of_no_other_topic_proves_nothing(store: Path) -> None:
     still_missed(store)
 
 
-@pytest.mark.parametrize("config", [{"enableMultiDispatch": "true"}, {"configManagerVersion": "v2"}])
-def test_settings_with_which_the_list_proves_nothing(store: Path, config: Mapping[str, str]) -> None:
-    still_missed(store, config=config)
+@pytest.mark.parametrize(
+    ("config", "version"), [({"enableMultiDispatch": "true"}, "4.9.3"), ({"configManagerVersion": "v2"}, "5.3.3")]
+)
+def test_settings_with_which_the_list_proves_nothing(store: Path, config: dict[str, str], version: str) -> None:
+    still_missed(store, config=config, broker_version=version)
+
+
+def test_a_broker_before_5_2_knows_no_rocksdb(store: Path) -> None:
+    told = verify(store, engine=ONE, **OPTIONS, config={"configManagerVersion": "v2", "storeType": "defaultRocksDB"})
+    assert found(told, "topic-deleted")
 
 
 def test_living_topic_that_lost_all_its_queues(store: Path) -> None:

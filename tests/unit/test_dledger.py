@@ -79,7 +79,8 @@ def test_broker_that_went_over_to_dledger_and_perhaps_back(tmp_path: Path) -> No
     to_dledger(root, keep_log=True)
     refused(root, DOES["repair"], "--broker-conf")
     conf = tmp_path / "broker.conf"
-    conf.write_text("brokerName=broker-a\nmaxHashSlotNum=5\nmaxIndexNum=16\n")
+    sizes = "mappedFileSizeCommitLog=2048\nmappedFileSizeConsumeQueue=240\n"
+    conf.write_text(f"brokerName=broker-a\nmaxHashSlotNum=5\nmaxIndexNum=16\n{sizes}")
     assert verify(root, engine=ONE, config=conf, broker_version="4.9.3").ok
     assert verify(root, engine=ONE, config={"enableDLegerCommitLog": "false"}, **OPTIONS).ok
     (root / "dledger-n0" / "data" / f"{0:020d}").write_bytes(bytes(4096))  # made in advance, and never written

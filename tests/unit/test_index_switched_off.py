@@ -23,22 +23,22 @@ def messages(first: int) -> list[NewMessage]:
 def test_a_store_that_is_written(switch: dict[str, Any], tmp_path: Path) -> None:
     config = {"mappedFileSizeCommitLog": 4096, "mappedFileSizeConsumeQueue": 200, **switch}
     for first in (0, 20):
-        with MessageStore.open(tmp_path, writable=True, config=config) as store:
+        with MessageStore.open(tmp_path, writable=True, config=config, broker_version="5.4.0") as store:
             store.put_messages(messages(first))
             store.flush()
             assert store.query_message("T", "k0").messages == []
             assert store.get_messages("T", 0, 0, max_msg_nums=99).messages.num_rows == first + 20
     (tmp_path / "abort").touch()
-    with MessageStore.open(tmp_path, writable=True, config=config) as store:
+    with MessageStore.open(tmp_path, writable=True, config=config, broker_version="5.4.0") as store:
         assert store.put_messages(messages(40)).queue_offsets.tolist() == [*range(40, 60)]
     assert not (tmp_path / "index").exists()
-    assert verify(tmp_path, deep=True, engine=ONE, config=config).ok
+    assert verify(tmp_path, deep=True, engine=ONE, config=config, broker_version="5.4.0").ok
 
 
 @pytest.mark.parametrize("switch", [*SWITCHES, {}])
 def test_a_follower(switch: dict[str, Any], tmp_path: Path) -> None:
     source, out = GrowingStore(tmp_path / "store"), tmp_path / "out"
-    options = {**OPTIONS, "config": {**OPTIONS["config"], **switch}, "broker_version": None}
+    options = {**OPTIONS, "config": {**OPTIONS["config"], **switch}, "broker_version": "5.4.0"}
     for number in range(3):
         source.write(10)
         report = follow(source.root, out, stop=Turns(12), engine=ONE, **options)

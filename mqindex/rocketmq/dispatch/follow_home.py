@@ -24,9 +24,9 @@ __all__ = ["FollowHome", "settle"]
 
 _FILE = "follow.json"
 _SCHEMA = "mqindex.follow-home/1"
-_KEPT = (
-    "messageDelayLevel", "enableMultiDispatch", "enableLmq", "messageIndexEnable", "indexFileWriteEnable"
-)  # fmt: skip
+_DISPATCH_SWITCHES = {"enableMultiDispatch", "enableLmq"}
+_INDEX_SWITCHES = {"messageIndexEnable", "indexFileWriteEnable"}
+_KEPT = {"messageDelayLevel"} | _DISPATCH_SWITCHES | _INDEX_SWITCHES
 """Of a configuration, as they were given."""
 
 
@@ -145,17 +145,26 @@ def _require_apart(options: StoreOptions, out: str) -> None:
 
 
 def _require_same(home: FollowHome, options: StoreOptions) -> None:
-    """Refuse options that differ from those that the directory was made with."""
+    """Refuse options that differ, in what they mean, from those that the directory was made with."""
     given: dict[str, Any] = {
         "maxHashSlotNum": options.hash_slot_num,
         "maxIndexNum": options.index_num,
         "mappedFileSizeConsumeQueue": options.consume_queue_file_size,
-        **{name: value for name, value in options.settings if name in _KEPT},
     }
     pairs = [(name, home.config.get(name), value) for name, value in given.items() if value is not None]
     pairs += [("store", home.store, options.root)]
+    if options.commitlog != (os.path.join(options.root, "commitlog"),):
+        pairs += [("commitlog", ", ".join(home.commitlog), ", ".join(options.commitlog))]
     if options.broker_version is not None:
         pairs += [("broker_version", home.broker_version, options.broker_version)]
+    said = dict(options.settings)
+    if options.delay_levels not in (None, home.rules.delay_levels):
+        pairs += [("messageDelayLevel", home.config.get("messageDelayLevel"), said["messageDelayLevel"])]
+    for name in _DISPATCH_SWITCHES & said.keys():
+        pairs += [(name, str(home.options.is_on(name, "true")).lower(), str(options.is_on(name)).lower())]
+    for name in _INDEX_SWITCHES & said.keys():
+        if (home.options.index_switch is None) != (options.index_switch is None):
+            pairs += [(name, home.config.get(name, "true"), said[name])]
     for name, kept, value in pairs:
         if kept != str(value):
             raise ValueError(f"{name}: {home.out} was made with {kept}, got {value}; choose another place for it")

@@ -60,7 +60,7 @@ def survey_queues(
     delays = seen_delays(options, unread) if options.delay_levels is None else {}
     rules = replace(rules, delay_levels=delay_levels(delays)) if delays else rules
     given = options.value("consume_queue_file_size")
-    known = given or (options.default("consume_queue_file_size") if seen is None else Value(seen, _USUAL))
+    known = given or (None if seen is None else Value(seen, _USUAL))
     settings = [("consume_queue_file_size", known or Value(rules.file_size, _DEFAULT))]
     if rules.ext_file_size is not None:
         source = _source(options, "consume_queue_ext_file_size", ext_seen)

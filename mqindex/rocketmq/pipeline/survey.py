@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from mqindex.errors import FileStateError, GeometryError
+from mqindex.errors import FileStateError
 from mqindex.files import disk, lock
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding, Report, Value
@@ -22,7 +22,7 @@ from mqindex.rocketmq.log.dledger import refuse_dledger
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan, Tags
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames, survey_directories
-from mqindex.rocketmq.options import DEFAULTS, StoreOptions, store_options
+from mqindex.rocketmq.options import StoreOptions, store_options
 from mqindex.rocketmq.pipeline.log_gone import find_log_gone
 from mqindex.rocketmq.pipeline.queue_survey import QueueSurvey, survey_queues
 from mqindex.rocketmq.pipeline.version_survey import Version, log_traces, survey_version
@@ -275,19 +275,13 @@ def _geometry(options: StoreOptions, index_files: list[str]) -> tuple[Value, boo
         layout.index_file_size(*pair)
         return Value(pair, dict(options.sources).get("hash_slot_num", "given")), True
     sizes = [store.file_size(path) for path in index_files]
-    default = options.default("geometry")
     if options.hash_slot_num is not None or options.index_num is not None:
         pair, fits = _half(options, max(sizes, default=0))
         rest = "from the length" if fits else "the broker's default"
-        return Value(pair, f"given in part, the rest {rest}"), fits or default is not None
+        return Value(pair, f"given in part, the rest {rest}"), fits
     if max(sizes, default=0) >= layout.index_file_size(1, 1):
-        try:
-            return Value(geometry.infer(index_files, thorough=True), f"{_INFERRED} from the index files"), True
-        except GeometryError:
-            if default is None:
-                raise
-    unknown = Value(DEFAULTS["geometry"], "the broker's default, no index file shows it")
-    return default or unknown, default is not None
+        return Value(geometry.infer(index_files, thorough=True), f"{_INFERRED} from the index files"), True
+    return Value((layout.HASH_SLOT_NUM, layout.INDEX_NUM), "the broker's default, no index file shows it"), False
 
 
 def _half(options: StoreOptions, size: int) -> tuple[geometry.Geometry, bool]:

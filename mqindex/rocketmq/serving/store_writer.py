@@ -129,6 +129,7 @@ class StoreWriter(Closable):
     @classmethod
     def open(cls, options: StoreOptions) -> StoreWriter:
         """Open a store, or make one."""
+        write_rules(options), flush_rules(options)  # a wrong setting is told before anything is written
         disk.make_directories(options.root)
         have_file(os.path.join(options.root, "lock"), b"lock")  # never removed, so that all lock the same file
         with store.hold_lock(options.root):
@@ -289,10 +290,11 @@ def _mend(options: StoreOptions) -> None:
         of_queues = {"mappedFileSizeConsumeQueue": rules.file_size, "messageDelayLevel": rules.message_delay_level}
         if rules.ext_file_size is not None:
             of_queues["mappedFileSizeConsumeQueueExt"] = rules.ext_file_size
+        dledger = {} if options.dledger is None else {"enableDLegerCommitLog": str(options.dledger).lower()}
         off = {} if options.index_switch is None else {"messageIndexEnable": "false"}  # of every version
         repair(
             options.root,
-            config={**dict(options.settings), **of_queues, **off},
+            config={**dict(options.settings), **of_queues, **off, **dledger},
             commitlog=options.commitlog,
             hash_slot_num=hash_slot_num,
             index_num=index_num,

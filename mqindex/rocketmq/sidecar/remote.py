@@ -20,6 +20,7 @@ from mqindex.rocketmq.layout import (
     MAGIC_FILTER,
     SIDECAR_HEADER_SIZE,
     IndexHeader,
+    SidecarHeader,
 )
 from mqindex.rocketmq.sidecar.binding import misfit
 from mqindex.rocketmq.sidecar.names import DIRECTORY, SUFFIXES
@@ -47,9 +48,7 @@ class RemoteSidecars:
         self.geometry = self._header.hash_slot_num, self._header.index_num
         if index.size != layout.index_file_size(*self.geometry):
             raise CorruptIndexError(_OTHER, path=fence.url, field="length", got=index.size)
-        wrong = misfit(self._header, index, self.geometry)
-        if wrong is not None:
-            raise CorruptIndexError(_OTHER, path=fence.url, field=wrong[0], expected=wrong[1], got=wrong[2])
+        self._require_bound(self._header, fence)
         self._index_header = index.read(0, INDEX_HEADER_SIZE)
         covered = IndexHeader.from_bytes(self._index_header).index_count - 1
         if covered != self._header.covered:
@@ -67,9 +66,15 @@ class RemoteSidecars:
                 file = _whole(keys)
                 header = sidecar_header(file, MAGIC_FILTER)
                 require_pair(file, self._header, header)
+                self._require_bound(header, keys)
                 self._search = self._searching(memoryview(file.map)[SIDECAR_HEADER_SIZE:], header.items)
             self._keys = None
         return self._search.heads(core, hashes)
+
+    def _require_bound(self, header: SidecarHeader, place: RemotePlace) -> None:
+        wrong = misfit(header, self._index, self.geometry)
+        if wrong is not None:
+            raise CorruptIndexError(_OTHER, path=place.url, field=wrong[0], expected=wrong[1], got=wrong[2])
 
     def _searching(self, keys: memoryview | None, partitions: int) -> ColdSearch:
         first = self._place_of(1) // PAGE

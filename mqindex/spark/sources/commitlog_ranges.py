@@ -21,6 +21,7 @@ __all__ = [
     "STREAM_OPTIONS",
     "LogRange",
     "cut",
+    "holds",
     "messages",
     "opened_log",
 ]
@@ -79,6 +80,11 @@ def opened_log(part: LogRange) -> CommitLog:
         raise
     require_seen(part.directories[0], bool(log.files) and log.files[-1].stop >= part.stop)
     return log
+
+
+def holds(log: CommitLog, part: LogRange) -> bool:
+    """Whether one of the log's files has all of the range."""
+    return any(file.start <= part.start and part.stop <= file.stop for file in log.files)
 
 
 def messages(log: CommitLog, part: LogRange, columns: Sequence[str], *, check_crc: bool) -> Iterator[pa.Table]:

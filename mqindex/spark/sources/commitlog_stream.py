@@ -20,7 +20,7 @@ from mqindex.rocketmq import CommitLog
 from mqindex.rocketmq.log.log_files import list_log_files
 from mqindex.rocketmq.log.log_tail import LogTail
 from mqindex.spark.options import SourceOptions
-from mqindex.spark.sources.commitlog_ranges import BATCH_OPTIONS, COLUMNS, LogRange, cut, messages, opened_log
+from mqindex.spark.sources.commitlog_ranges import BATCH_OPTIONS, COLUMNS, LogRange, cut, holds, messages, opened_log
 from mqindex.spark.sources.reading import arrow_schema, record_batches
 from mqindex.spark.store_paths import log_directories
 
@@ -38,7 +38,7 @@ else:
         pass
 
 
-__all__ = ["LogStreamReader"]
+__all__ = ["LogStreamReader", "RefusedStreamReader"]
 
 _LOG = logging.getLogger(__name__)
 _Offset = dict[str, int]
@@ -54,7 +54,7 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
         self.directories = log_directories(given.paths())
         self.schema = arrow_schema(schema, COLUMNS)
         self.check_crc = given.boolean("checkCrc")
-        self.start = given.integer("startOffset", 0)
+        self.start = given.place("startOffset", 0)
         self.fail_on_data_loss = given.boolean("failOnDataLoss", True)
         self.max_bytes, self.max_messages = (given.positive(name) for name in _LIMITS)
         self.tail = LogTail(self.directories)
@@ -111,7 +111,7 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
         if type(partition) is InputPartition:  # Spark makes one partition of no partition
             return
         with opened_log(partition) as log:
-            if not any(file.start <= partition.start and partition.stop <= file.stop for file in log.files):
+            if not holds(log, partition):
                 self._lose("a file that the stream reads is gone", f"phy offset {partition.start}", log.min_phy_offset)
             tables = messages(log, partition, self.schema.names, check_crc=self.check_crc)
             yield from record_batches(tables, self.schema)
@@ -145,6 +145,29 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
             hint = "with the option failOnDataLoss=false the stream continues with what is left"
             raise FormatError(what, path=self.directories[0], expected=expected, got=got, hint=hint)
         _LOG.warning("%s: %s: expected %s, got %s; the stream continues", self.directories[0], what, expected, got)
+
+
+class RefusedStreamReader(DataSourceStreamReader):
+    """In place of a reader that could not be made: Spark replaces an error of that moment by one of its own."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def initialOffset(self) -> _Offset:
+        """Raises the error."""
+        raise self.error
+
+    def latestOffset(self, *asked: Any) -> _Offset:
+        """Likewise, for a query that goes on from a checkpoint."""
+        raise self.error
+
+    def partitions(self, start: _Offset, end: _Offset) -> Sequence[InputPartition]:
+        """Likewise."""
+        raise self.error
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """Likewise."""
+        raise self.error
 
 
 def _offset(phy_offset: int) -> _Offset:

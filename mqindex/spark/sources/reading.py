@@ -135,6 +135,8 @@ def grouped(items: Iterable[Item], weight: Callable[[Item], int], most: int) -> 
 
 def arrow_schema(schema: StructType, columns: Mapping[str, str]) -> pa.Schema:
     """The schema that batches must have for Spark to accept them for `schema`."""
+    if not schema.fields:
+        raise ValueError(f"schema: expected some of {', '.join(columns)}, got no column")
     for number, one in enumerate(schema.fields):
         if one.name in schema.names[:number]:
             raise ValueError(f"schema: expected each column once, got {one.name} again")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
 
+from mqindex.errors import FileStateError, MQIndexError
 from mqindex.rocketmq import CommitLog
 from mqindex.spark.options import SourceOptions
 from mqindex.spark.sources.commitlog_ranges import (
@@ -20,10 +21,11 @@ from mqindex.spark.sources.commitlog_ranges import (
     STREAM_OPTIONS,
     LogRange,
     cut,
+    holds,
     messages,
     opened_log,
 )
-from mqindex.spark.sources.commitlog_stream import LogStreamReader
+from mqindex.spark.sources.commitlog_stream import LogStreamReader, RefusedStreamReader
 from mqindex.spark.sources.reading import MAX_OFFSET, FileSource, RangeReader
 from mqindex.spark.store_paths import log_directories
 
@@ -39,8 +41,8 @@ class _LogReader(RangeReader):
     def __init__(self, options: Mapping[str, str], schema: StructType, columns: Mapping[str, str]) -> None:
         super().__init__(options, schema, columns)
         self.options.refuse(STREAM_OPTIONS, "a batch read")
-        self.start = self.options.integer("startOffset", 0)
-        self.stop = self.options.integer("endOffset", MAX_OFFSET)
+        self.start = self.options.place("startOffset", 0)
+        self.stop = self.options.place("endOffset", MAX_OFFSET)
         self.check_crc = self.options.boolean("checkCrc")
 
     def plan(self) -> Iterator[LogRange]:
@@ -51,6 +53,12 @@ class _LogReader(RangeReader):
 
     def tables(self, partition: LogRange) -> Iterator[pa.Table]:
         with opened_log(partition) as log:
+            if partition.start >= log.min_phy_offset and not holds(log, partition):
+                hint = "`mqindex verify` says what the log lacks"
+                raise FileStateError(
+                    "a file of the log is gone, or shorter, since the read was planned", path=self.paths[0],
+                    expected=f"phy offsets {partition.start} to {partition.stop}", hint=hint,
+                )  # fmt: skip
             yield from messages(log, partition, self.schema.names, check_crc=self.check_crc)
             if log.expired or partition.start < log.min_phy_offset:
                 left_out = f"phy offsets {partition.start} to {min(partition.stop, log.min_phy_offset)}"
@@ -95,7 +103,10 @@ class CommitLogSource(FileSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """See `DataSource.streamReader`."""
-        return LogStreamReader(self.options, schema)
+        try:
+            return LogStreamReader(self.options, schema)
+        except (MQIndexError, OSError, TypeError, ValueError) as error:
+            return RefusedStreamReader(error)
 
 
 def _in_push_down_planner(caller: Mapping[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ UNIT_COLUMNS = {
 }
 MORE_COLUMNS = {"store_timestamp": "bigint", "batch_size": "int"}
 Result = TypeVar("Result")
+_LOG = logging.getLogger(__name__)
 PARTITION_UNITS = 1 << 20
 
 
@@ -59,9 +61,9 @@ class _QueueReader(RangeReader):
     def __init__(self, options: Mapping[str, str], schema: StructType, columns: Mapping[str, str]) -> None:
         super().__init__(options, schema, columns)
         self.topic = self.options.text("topic")
-        self.queue_id = self.options.integer("queueId", None)
-        self.start = self.options.integer("startOffset", 0)
-        self.stop = self.options.integer("endOffset", MAX_OFFSET)
+        self.queue_id = self.options.place("queueId", None)
+        self.start = self.options.place("startOffset", 0)
+        self.stop = self.options.place("endOffset", MAX_OFFSET)
 
     def plan(self) -> Iterator[Ranges]:
         return in_tasks(self._slices(), PARTITION_UNITS)
@@ -74,6 +76,9 @@ class _QueueReader(RangeReader):
             if units is not None:
                 if not len(units["phy_offset"]):
                     left_out(os.path.join(one.directory(), ""), one.home)
+                elif len(units["phy_offset"]) < one.stop - one.start and not _is_batch(one.home):
+                    said = "%s: of the queue offsets %s to %s only %s units are left since the read was planned"
+                    _LOG.warning(said, one.directory(), one.start, one.stop, len(units["phy_offset"]))
                 yield _table(one, units, self.schema.names)
 
     def _slices(self) -> Iterator[_Slice]:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
+from mqindex.errors import FileStateError
 from mqindex.rocketmq import IndexFile, IndexService
 from mqindex.rocketmq.index.compare import next_entry
 from mqindex.rocketmq.log.expiry import read_again
@@ -78,6 +79,11 @@ class _IndexReader(RangeReader):
             for start in range(partition.start, partition.stop, BATCH_ROWS):
                 entries = dict(file.entries(start, min(start + BATCH_ROWS, partition.stop)))
                 n = len(entries["key_hash"])
+                if n < min(start + BATCH_ROWS, partition.stop) - start:
+                    raise FileStateError(
+                        "the index file has fewer entries than when the read was planned", path=partition.path,
+                        expected=partition.stop - 1, got=start + n - 1,
+                    )  # fmt: skip
                 entries["number"] = np.arange(start, start + n, dtype=np.int32)
                 entries["store_timestamp"] = begin + 1000 * entries["time_diff"].astype(np.int64)
                 entries["file"] = pa.repeat(partition.path, n)
