@@ -61,7 +61,7 @@ def refuse_strangers(directory: str | os.PathLike[str], name: str, digits: int |
 
 def _what_it_is(where: str) -> tuple[str, str]:
     """What a directory is by its place in a store, and that store's root; ("", ""): its place does not show it."""
-    for depth, found in enumerate((_TABLE, "topic", _QUEUES)):
+    for depth, found in ((2, _QUEUES), (1, "topic"), (0, _TABLE)):  # outermost first: a topic may have a part's name
         above = _above(where, depth)
         root = os.path.dirname(above)
         if os.path.basename(above) == _QUEUES and store.is_left_of_store(root) and store.are_queues(above):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mqindex.errors import MQIndexError
+from mqindex.errors import MQIndexError, StoreInUseError
 from mqindex.report import Report
 from mqindex.rocketmq import IndexFile, IndexService, MessageStore, NewMessage, optimize, rebuild, repair, verify
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
@@ -211,3 +212,27 @@ def test_rebuild_of_an_optimized_store_gives_the_broker_s_bytes(golden_store: Go
     optimize(root, root, overwrite=True)
     rebuild(root, tmp_path / "anew")
     assert index_bytes(tmp_path / "anew") == old
+
+
+@pytest.mark.parametrize("change", [partial(optimize, overwrite=True), repair], ids=["optimize", "repair"])
+def test_a_store_whose_index_is_written_by_this_package_is_in_use(change: Any, golden_store: GoldenStore) -> None:
+    """The writer went on in the file that had been replaced, and its entries were lost."""
+    chosen, root = golden_store("basic-493")
+    slots, entries = chosen.geometry
+    geometry = {"hash_slot_num": slots, "index_num": entries}
+    arguments = (root, root) if change is not repair else (root,)
+    before = index_bytes(root)
+    with (
+        IndexFile.open(index_paths(root)[-1], writable=True, **geometry),
+        pytest.raises(StoreInUseError, match="another writer has this index file open"),
+    ):
+        change(*arguments)
+    if change is repair:
+        index_paths(root)[0].unlink()
+        before = index_bytes(root)
+    with (
+        IndexService.open(root / "index", writable=True, **geometry),
+        pytest.raises(StoreInUseError, match="another writer has this index open"),
+    ):
+        change(*arguments)
+    assert index_bytes(root) == before

@@ -113,6 +113,41 @@ def test_files_of_queues_that_are_deleted_meanwhile_are_left_out(store: Path, ca
     assert any("Topic1" in said for said in caplog.messages)
 
 
+def test_a_queue_file_that_is_cut_meanwhile_is_told(store: Path, caplog: pytest.LogCaptureFixture) -> None:
+    reader = sources.ConsumeQueueSource({"path": str(store)}).reader(schema("phy_offset"))
+    parts = reader.partitions()
+    before = found(reader, parts)
+    (path,) = oldest(store / "consumequeue" / "Topic0" / "0")
+    with path.open("r+b") as file:
+        file.truncate(65)
+    assert 0 < len(found(reader, parts)) < len(before)
+    assert "of the queue offsets 0 to 12 only 3 units are left since the read was planned" in caplog.messages[0]
+
+
+@pytest.mark.parametrize("cut", [None, 1000])
+def test_a_log_file_in_the_middle_that_goes_meanwhile_is_an_error(store: Path, cut: int | None) -> None:
+    reader = sources.CommitLogSource({"path": str(store)}).reader(schema("phy_offset"))
+    parts = reader.partitions()
+    path = sorted((store / "commitlog").iterdir())[1]
+    if cut is None:
+        path.unlink()
+    else:
+        with path.open("r+b") as file:
+            file.truncate(cut)
+    with pytest.raises(FileStateError, match="a file of the log is gone, or shorter, since the read was planned"):
+        found(reader, parts)
+
+
+def test_an_index_file_that_is_made_anew_meanwhile_is_an_error(store: Path) -> None:
+    reader = sources.IndexSource({"path": str(store)}).reader(schema("phy_offset"))
+    parts = reader.partitions()
+    with min((store / "index").iterdir()).open("r+b") as file:
+        file.seek(36)
+        file.write(bytes((0, 0, 0, 2)))
+    with pytest.raises(FileStateError, match="fewer entries than when the read was planned"):
+        found(reader, parts)
+
+
 def test_a_queue_that_is_deleted_while_it_is_listed_is_left_out(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from mqindex.spark.sources import rocketmq_consumequeue as queue_source
 

@@ -34,6 +34,12 @@ def rows(source: Any, path: Path | str, **options: str) -> int:
     return sum(batch.num_rows for batch in read(source({"path": str(path), **options}).reader(schema)))
 
 
+def stream(path: str, **options: str) -> Any:
+    """A stream's reader: Spark tells an error of its first call, and not one of its making."""
+    schema = StructType([StructField("phy_offset", LongType())])
+    return sources.CommitLogSource({"path": path, **options}).streamReader(schema)
+
+
 def read(reader: Any) -> Any:
     for part in reader.partitions():
         yield from reader.read(part)
@@ -106,7 +112,7 @@ def test_a_log_whose_volume_is_not_mounted_has_not_no_rows(left: str, store: Pat
         with pytest.raises(FileStateError, match=said):
             rows(sources.CommitLogSource, path)
         with pytest.raises(FileStateError, match=said):
-            sources.CommitLogSource({"path": str(path)}).streamReader(StructType([]))
+            stream(str(path)).initialOffset()
 
 
 def test_a_missing_directory_of_a_log_of_several_is_told(store: Path, tmp_path: Path) -> None:
@@ -237,3 +243,40 @@ def test_a_path_of_another_type_is_told_by_the_argument(wrong: Any) -> None:
         offset_for_timestamp(wrong)
     with pytest.raises(TypeError, match=r"^out: expected a str or a path, got "):
         build_partition(wrong, hash_slot_num=5, index_num=9)
+
+
+@pytest.mark.parametrize(
+    "options", [{"maxBytesPerTrigger": "1m"}, {"endOffset": "5"}, {"failOnDataLoss": "no"}, {"startOffset": "latest"}]
+)
+def test_what_a_stream_refuses_is_told_by_its_first_call(store: Path, options: dict[str, str]) -> None:
+    (name,) = options
+    reader = stream(str(store), **options)
+    for call in (reader.initialOffset, reader.latestOffset, lambda: reader.partitions({}, {})):
+        with pytest.raises(ValueError, match=f"^{name}: expected"):
+            call()
+
+
+@pytest.mark.parametrize("name", ["startOffset", "endOffset"])
+@pytest.mark.parametrize("source", STORES[:2])
+def test_no_offset_is_negative(source: Any, name: str, store: Path) -> None:
+    """Spark's Kafka source has -1 for the latest one; here it had no rows."""
+    with pytest.raises(ValueError, match=f"^{name}: expected 0 or more, got -1"):
+        rows(source, store, **{name: "-1"})
+    with pytest.raises(ValueError, match=f"^{name}: expected an integer, got ' 1_0 '"):
+        rows(source, store, **{name: " 1_0 "})
+
+
+@pytest.mark.parametrize("source", STORES + KAFKA)
+def test_a_schema_without_columns_is_refused(source: Any, store: Path, partition: Path) -> None:
+    """It had no rows."""
+    path = store if source in STORES else partition
+    with pytest.raises(ValueError, match=r"^schema: expected some of .*, got no column"):
+        source({"path": str(path)}).reader(StructType([]))
+
+
+@pytest.mark.parametrize("name", ["consumequeue", "batchconsumequeue", "index"])
+def test_a_topic_may_have_the_name_of_a_part(name: str, store: Path) -> None:
+    before = rows(sources.ConsumeQueueSource, store / "consumequeue")
+    shutil.copytree(store / "consumequeue" / "Topic0", store / "consumequeue" / name)
+    here = rows(sources.ConsumeQueueSource, store / "consumequeue", topic="Topic0")
+    assert rows(sources.ConsumeQueueSource, store / "consumequeue") == before + here > before

@@ -300,6 +300,23 @@ def test_other_settings_are_refused(store: GrowingStore, out: Path, options: dic
         once(store, out, **options)
 
 
+def test_settings_that_mean_the_same_are_taken_again(store: GrowingStore, out: Path) -> None:
+    """A configuration with which it was made was refused at the second run."""
+    config = {**OPTIONS["config"], "messageIndexEnable": "true", "indexFileWriteEnable": "false"}
+    more = {"messageDelayLevel": "1s 5s 10s 30s 60s 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 60m 2h", "enableLmq": "TRUE"}
+    for again in (config, config, {**config, "indexFileWriteEnable": "FALSE"}, {**config, **more}):
+        once(store, out, config=again, broker_version="5.4.0")
+    with pytest.raises(
+        ValueError,
+        match=r"^indexFileWriteEnable and messageIndexEnable: .* was made with no index files, got index files",
+    ):
+        once(store, out, config={**config, "indexFileWriteEnable": "true"}, broker_version="5.4.0")
+    with pytest.raises(ValueError, match=r"^enableLmq: .* was made with true, got false"):
+        once(store, out, config={**config, "enableLmq": "false"}, broker_version="5.4.0")
+    with pytest.raises(ValueError, match=r"^commitlog: .* was made with .*commitlog, got /other"):
+        once(store, out, config=config, broker_version="5.4.0", commitlog="/other")
+
+
 def test_settings_need_not_be_given_again(store: GrowingStore, out: Path, tmp_path: Path) -> None:
     store.write(5)
     once(store, out)

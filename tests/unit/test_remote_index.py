@@ -154,7 +154,7 @@ def test_the_filter_is_read_once_many_keys_are_asked(tmp_path: Path, counted: Co
         assert counted.of(".filter") == 1
 
 
-@pytest.mark.parametrize("damage", ["fence", "filter", "other file", "appended", "gone"])
+@pytest.mark.parametrize("damage", ["fence", "filter", "other filter", "other file", "appended", "gone"])
 def test_sidecars_that_are_of_no_use_change_no_answer(tmp_path: Path, damage: str) -> None:
     made = make(tmp_path / "store", count=4000)
     optimize(made, tmp_path / "out", hash_slot_num=SLOTS, index_num=ENTRIES)
@@ -165,6 +165,10 @@ def test_sidecars_that_are_of_no_use_change_no_answer(tmp_path: Path, damage: st
         data = bytearray(side.read_bytes())
         data[-5] ^= 255
         side.write_bytes(data)
+    elif damage == "other filter":  # of as many entries, in the same geometry
+        optimize(make(tmp_path / "other", keys=50, count=4000), tmp_path / "b", hash_slot_num=SLOTS, index_num=ENTRIES)
+        (other_filter,) = (tmp_path / "b" / "mqindex-index").glob("*.filter")
+        (sidecars / f"{path.name}.filter").write_bytes(other_filter.read_bytes())
     elif damage == "gone":
         (sidecars / f"{path.name}.filter").unlink()
     else:

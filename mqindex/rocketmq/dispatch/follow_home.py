@@ -160,14 +160,17 @@ def _require_same(home: FollowHome, options: StoreOptions) -> None:
     said = dict(options.settings)
     if options.delay_levels not in (None, home.rules.delay_levels):
         pairs += [("messageDelayLevel", home.config.get("messageDelayLevel"), said["messageDelayLevel"])]
-    for name in _DISPATCH_SWITCHES & said.keys():
+    for name in sorted(_DISPATCH_SWITCHES & said.keys()):
         pairs += [(name, str(home.options.is_on(name, "true")).lower(), str(options.is_on(name)).lower())]
-    for name in _INDEX_SWITCHES & said.keys():
-        if (home.options.index_switch is None) != (options.index_switch is None):
-            pairs += [(name, home.config.get(name, "true"), said[name])]
+    if switches := sorted(_INDEX_SWITCHES & said.keys()):
+        pairs += [(" and ".join(switches), _index_of(home.options), _index_of(options))]
     for name, kept, value in pairs:
         if kept != str(value):
             raise ValueError(f"{name}: {home.out} was made with {kept}, got {value}; choose another place for it")
+
+
+def _index_of(options: StoreOptions) -> str:
+    return "index files" if options.index_switch is None else "no index files"
 
 
 def _read(path: str, out: str) -> FollowHome:
