@@ -164,7 +164,7 @@ def store_options(function: Function) -> Function:
     @click.option("--index-num", type=click.IntRange(1), metavar="N", help="RocketMQ's maxIndexNum.")
     @click.option("--broker-version", metavar="V", help="RocketMQ's version: from 5.4 on TAGS are indexed too.")
     @click.option(
-        "--broker-conf", "config", metavar="FILE", help="A broker.conf of RocketMQ to take these settings from."
+        "--broker-conf", "config", metavar="FILE", help="RocketMQ's broker.conf: these settings, and its defaults for others."
     )
     @functools.wraps(function)
     def gathered(*arguments: Any, **rest: Any) -> Any:

@@ -58,7 +58,8 @@ class StoreArguments(TypedDict, total=False):
 
     Parameters
     ----------
-    config : the broker's settings by its own names: a mapping, or the path of a broker.conf. Other options win.
+    config : the broker's settings by its own names: a mapping, or the path of a broker.conf. Other options win. What
+        a mapping does not set is inferred; a broker.conf is complete, and what it does not set is the broker's default.
     commitlog : where the log is, one directory or several; else `<store>/commitlog`.
     hash_slot_num, index_num : the geometry of index files, maxHashSlotNum and maxIndexNum.
     broker_version : as "4.9.3"; from 5.4 on TAGS are indexed too.

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.support.own_process import run_apart
 
 SORT_WHILE_IT_CHANGES = """
-    import mmap, os, struct, sys, threading
+    import mmap, random, struct, sys, threading
     import numpy as np
     from mqindex.errors import FileStateError
     from mqindex._native.index_file import IndexCore
@@ -22,18 +22,20 @@ SORT_WHILE_IT_CHANGES = """
     rows = np.frombuffer(mapped, [("hash", ">i4"), ("rest", "V16")], offset=40 + 4 * slots)
     rows["hash"][1 : steady + 1] = slots - 64
     mapped[36:40] = struct.pack(">i", entries)
-    near, over = slots - 63 + np.arange(moving) * 60 // moving, threading.Event()
+    near, over = (slots - 63 + np.arange(moving) * 60 // moving).astype(">i4"), threading.Event()
 
     def change():
+        some = random.Random(1)
         while not over.is_set():
-            for hashes in (near, 0):
-                rows["hash"][steady + 1 :] = hashes
-                over.wait(0.004)
+            over.wait(some.random() * 0.02)
+            rows["hash"][steady + 1 :] = near
+            over.wait(some.random() * 0.01)
+            rows["hash"][steady + 1 :] = 0
 
     changing = threading.Thread(target=change)
     changing.start()
     ends = set()
-    for _ in range(25):
+    for _ in range(60):
         source, target = IndexCore(mapped, slots, entries, False), IndexCore(mmap.mmap(-1, size), slots, entries, True)
         try:
             sort_into(source, target)
