@@ -164,7 +164,10 @@ def store_options(function: Function) -> Function:
     @click.option("--index-num", type=click.IntRange(1), metavar="N", help="RocketMQ's maxIndexNum.")
     @click.option("--broker-version", metavar="V", help="RocketMQ's version: from 5.4 on TAGS are indexed too.")
     @click.option(
-        "--broker-conf", "config", metavar="FILE", help="RocketMQ's broker.conf: these settings, and its defaults for others."
+        "--broker-conf",
+        "config",
+        metavar="FILE",
+        help="RocketMQ's broker.conf: what it sets, else a broker's defaults.",
     )
     @functools.wraps(function)
     def gathered(*arguments: Any, **rest: Any) -> Any:

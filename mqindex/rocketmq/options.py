@@ -17,7 +17,6 @@ from mqindex.rocketmq import layout
 from mqindex.rocketmq.settings import Config, blamed_on, read_settings, whole_setting
 
 __all__ = [
-    "DEFAULTS",
     "Config",
     "StoreArguments",
     "StoreOptions",
@@ -34,11 +33,6 @@ _TAGS_SINCE = (5, 4)
 _NAMES_SINCE = (4, 5, 2)  # of settings, as they are today
 _LOG_IN_ROOT_SINCE = (4, 9, 4)
 _ROCKSDB_SINCE = (5, 2)
-DEFAULTS: Final[dict[str, Any]] = {
-    "geometry": (layout.HASH_SLOT_NUM, layout.INDEX_NUM),
-    "consume_queue_file_size": layout.QUEUE_FILE_SIZE,
-}
-"""What a broker uses where nothing else is configured."""
 _GEOMETRY = ("hash_slot_num", "index_num")
 _BY_CONFIG = ("consume_queue_file_size", "consume_queue_ext_file_size")
 _OF_WHOLE_CONF: Final = {  # a broker.conf is complete: what it does not set is the broker's default

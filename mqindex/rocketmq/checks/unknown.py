@@ -113,7 +113,8 @@ def _of_queues(found: Survey, queues: Collection[QueueName]) -> list[Unknown]:
 
 
 def _configured(name: str, default: object) -> str:
-    return f"--broker-conf FILE, with {name}={default} in it if the broker runs with its defaults; FILE is the broker's own, whole"
+    said = f"with {name}={default} in it if the broker runs with its defaults"
+    return f"--broker-conf FILE, {said}; FILE is the broker's own, whole"
 
 
 def _listed(numbers: Iterable[int]) -> str:

@@ -129,7 +129,8 @@ class StoreWriter(Closable):
     @classmethod
     def open(cls, options: StoreOptions) -> StoreWriter:
         """Open a store, or make one."""
-        write_rules(options), flush_rules(options)  # a wrong setting is told before anything is written
+        write_rules(options)  # a wrong setting is told before anything is written
+        flush_rules(options)
         disk.make_directories(options.root)
         have_file(os.path.join(options.root, "lock"), b"lock")  # never removed, so that all lock the same file
         with store.hold_lock(options.root):
