@@ -32,6 +32,7 @@ from mqindex.rocketmq.pipeline.parts import check_parts
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
 from mqindex.rocketmq.pipeline.survey import (
     require_directories,
+    require_lengths,
     require_log,
     require_read,
     start_report,
@@ -113,6 +114,7 @@ def repair(
     require_log(found)
     require_read(found)
     require_directories(found)
+    require_lengths(found)
     report = start_report(RepairReport(options.root, dry_run=dry_run), found)
     if dry_run:
         seen = diagnose_store(engine, found, deep=deep, split_size=SPLIT_SIZE)  # as verify: a broker may be writing

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -284,6 +285,20 @@ def test_what_a_whole_configuration_does_not_set_is_the_broker_s_default(basic: 
                 basic, engine=ONE, config=broker_conf(tmp_path, *without(name), old), broker_version="4.9.3"
             )
             assert report.start is not None and (report.ok, report.start.starts) == (False, False), name
+
+
+def test_queues_are_not_written_anew_in_a_length_that_nobody_chose(basic: Path, tmp_path: Path) -> None:
+    """A file of a few settings, where a whole broker.conf is expected, would have cost every queue its length."""
+    conf = broker_conf(tmp_path, *without("mappedFileSizeConsumeQueue"))
+    before = contents(basic)
+    for write in (partial(repair, engine=ONE), partial(repair, engine=ONE, dry_run=True)):
+        with pytest.raises(FileStateError, match="with mappedFileSizeConsumeQueue=1000 if that is right"):
+            write(basic, config=conf, broker_version="4.9.3")
+    (basic / "abort").unlink(missing_ok=True)
+    with pytest.raises(FileStateError, match="another length than the broker's default"):
+        MessageStore.open(basic, writable=True, config=conf, broker_version="4.9.3")
+    (basic / "abort").unlink(missing_ok=True)
+    assert {path: data for path, data in contents(basic).items() if path in before} == before
 
 
 @pytest.mark.parametrize(

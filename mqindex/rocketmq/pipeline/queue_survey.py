@@ -30,7 +30,7 @@ class QueueSurvey:
 
     `size_known`, `ext_size_known`: an option or a file says how long the queues' files and their extension files are.
     `known_levels`: the delay levels whose delays units show; None: the configuration says all. `rocksdb`: where the
-    queues are instead, when they are in RocksDB; None: in files.
+    queues are instead, when they are in RocksDB; None: in files. `usual_size`: of the files that are there.
     """
 
     rules: QueueRules
@@ -40,6 +40,7 @@ class QueueSurvey:
     ext_size_known: bool = True
     known_levels: frozenset[int] | None = None
     rocksdb: str | None = None
+    usual_size: int | None = None
 
 
 def survey_queues(
@@ -77,6 +78,7 @@ def survey_queues(
         or bool(ext_seen or options.consume_queue_ext_file_size or options.broker_conf),
         known_levels=None if options.delay_levels or options.broker_conf else frozenset(delays),
         rocksdb=queues_in_rocksdb(options),
+        usual_size=seen,
     )
 
 

@@ -33,6 +33,7 @@ __all__ = [
     "index_switched_off",
     "log_gone_from",
     "require_directories",
+    "require_lengths",
     "require_log",
     "require_read",
     "start_report",
@@ -167,6 +168,21 @@ def require_directories(found: Survey) -> None:
     for one in found.findings:
         if one.kind == catalogue.NOT_A_DIRECTORY.name:
             raise FileStateError("not a directory", path=one.path, expected=one.expected, got=one.got, hint=one.hint)
+
+
+def require_lengths(found: Survey) -> None:
+    """Raise where a broker.conf leaves the length of queues' files to the broker's default, and they have another.
+
+    They are of a broker with another configuration: all of them would be written anew, in a length that it refuses.
+    """
+    options, size, usual = found.options, found.queues.rules.file_size, found.queues.usual_size
+    conf, name = options.broker_conf, "mappedFileSizeConsumeQueue"
+    if conf is not None and options.setting(name, "") == "" and usual not in (None, size):
+        raise FileStateError(
+            "the queues' files have another length than the broker's default", path=options.consume_queue,
+            expected=f"{size} bytes, as {conf} sets no other", got=usual,
+            hint=f"give the broker's own, whole configuration (--broker-conf), with {name}={usual} if that is right",
+        )  # fmt: skip
 
 
 AnyReport = TypeVar("AnyReport", bound=Report)

@@ -34,6 +34,7 @@ from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.survey import (
     Survey,
     require_directories,
+    require_lengths,
     require_log,
     require_read,
     survey,
@@ -88,6 +89,7 @@ class StoreWriter(Closable):
         require_log(found)
         require_read(found)
         require_directories(found)
+        require_lengths(found)
         refuse_queues_in_rocksdb(found.queues.rocksdb)  # no broker would read queues in files beside them
         rules, batch_topics = found.queues.rules, found.queues.batch_topics
         self.index, self.queues = open_outputs(
