@@ -123,7 +123,7 @@ def hold_writers(root: str) -> Iterator[None]:
             if disk.is_directory(directory):
                 held.enter_context(lock.hold_directory(directory, what))
         for path in index_paths(os.path.join(root, "index")):
-            with suppress(PermissionError, FileNotFoundError), lock.hold_file(path, "index file"):
+            with suppress(OSError), lock.hold_file(path, "index file"):  # who cannot open it does not write it
                 pass
         yield
 

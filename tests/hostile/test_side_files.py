@@ -174,6 +174,6 @@ def test_a_setting_of_a_file_that_is_none_names_the_file(line: str, store: Path,
 @pytest.mark.parametrize("line", [f"maxTransferCountOnMessageInMemory={LONG}", "maxTransferBytesOnMessageInMemory=x"])
 def test_a_limit_of_a_file_that_is_none_names_the_file(line: str, store: Path, tmp_path: Path) -> None:
     path = tmp_path / "broker.conf"
-    path.write_text(f"brokerName=a\n{line}\n")
+    path.write_text(f"mappedFileSizeCommitLog=2048\n{line}\n")
     with pytest.raises(MQIndexError, match=line.split("=", maxsplit=1)[0]):
         MessageStore.open(store, config=path)
