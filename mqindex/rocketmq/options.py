@@ -17,6 +17,7 @@ from mqindex.rocketmq import layout
 from mqindex.rocketmq.settings import Config, blamed_on, read_settings, whole_setting
 
 __all__ = [
+    "INDEX_SWITCHES",
     "Config",
     "StoreArguments",
     "StoreOptions",
@@ -43,7 +44,7 @@ _OF_WHOLE_CONF: Final = {  # a broker.conf is complete: what it does not set is 
     "consume_queue_ext": False,
     "consume_queue_ext_file_size": layout.EXT_FILE_SIZE,
 }
-_INDEX_SWITCHES = ("messageIndexEnable", "indexFileWriteEnable")
+INDEX_SWITCHES = ("messageIndexEnable", "indexFileWriteEnable")
 _UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -114,7 +115,7 @@ class StoreOptions:
         indexFileWriteEnable. An index in RocksDB (indexRocksDBEnable) comes beside the files, not in their place.
         """
         old = self.broker_version is not None and not tags_indexed(self.broker_version)
-        names = _INDEX_SWITCHES[:1] if old else _INDEX_SWITCHES
+        names = INDEX_SWITCHES[:1] if old else INDEX_SWITCHES
         return next((name for name in names if _switch(name, self.setting(name, "true")) is False), None)
 
     @property
@@ -192,7 +193,7 @@ def store_options(
 
 def _of_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of `StoreOptions` that a broker's configuration gives."""
-    for name in _INDEX_SWITCHES:
+    for name in INDEX_SWITCHES:
         _switch(name, settings.get(name))
     return {
         "hash_slot_num": _positive("maxHashSlotNum", settings.get("maxHashSlotNum")),
@@ -235,7 +236,7 @@ def parse_delay_levels(levels: str) -> tuple[int, ...]:
 
 def _require_version(settings: Mapping[str, Any], broker_version: str | None) -> None:
     """Raise where only the version says whether a switch counts."""
-    old, new = (_switch(name, settings.get(name)) for name in _INDEX_SWITCHES)
+    old, new = (_switch(name, settings.get(name)) for name in INDEX_SWITCHES)
     if broker_version is None and old is not False and new is False:
         raise ValueError(
             "indexFileWriteEnable: a broker before 5.4 does not read it and writes index files, later ones write none; "

@@ -16,7 +16,7 @@ from mqindex.files.whole_file import have_file, replace_content
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.unknown import unknown_settings
 from mqindex.rocketmq.log.dledger import refuse_dledger
-from mqindex.rocketmq.options import StoreOptions, store_options, tags_indexed
+from mqindex.rocketmq.options import INDEX_SWITCHES, StoreOptions, store_options, tags_indexed
 from mqindex.rocketmq.pipeline.survey import survey
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC, QueueRules, queue_rules
 
@@ -25,8 +25,7 @@ __all__ = ["FollowHome", "settle"]
 _FILE = "follow.json"
 _SCHEMA = "mqindex.follow-home/1"
 _DISPATCH_SWITCHES = {"enableMultiDispatch", "enableLmq"}
-_INDEX_SWITCHES = {"messageIndexEnable", "indexFileWriteEnable"}
-_KEPT = {"messageDelayLevel"} | _DISPATCH_SWITCHES | _INDEX_SWITCHES
+_KEPT = {"messageDelayLevel", *_DISPATCH_SWITCHES, *INDEX_SWITCHES}
 """Of a configuration, as they were given."""
 
 
@@ -162,7 +161,7 @@ def _require_same(home: FollowHome, options: StoreOptions) -> None:
         pairs += [("messageDelayLevel", home.config.get("messageDelayLevel"), said["messageDelayLevel"])]
     for name in sorted(_DISPATCH_SWITCHES & said.keys()):
         pairs += [(name, str(home.options.is_on(name, "true")).lower(), str(options.is_on(name)).lower())]
-    if switches := sorted(_INDEX_SWITCHES & said.keys()):
+    if switches := sorted(said.keys() & INDEX_SWITCHES):
         pairs += [(" and ".join(switches), _index_of(home.options), _index_of(options))]
     for name, kept, value in pairs:
         if kept != str(value):
