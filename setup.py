@@ -21,6 +21,8 @@ UNITS = {  # module -> the C units that it compiles
     "numbers": [],
     "index_entries": ["mqi_index_put", "mqi_index_select", "mqi_hash"],
     "index_file": ["mqi_index_file"],
+    "file_watch": [],
+    "key_filter": ["mqi_key_filter"],
     "sidecar": ["mqi_index_cold", "mqi_index_fence", "mqi_key_filter"],
     "index_sort": ["mqi_index_sort", "mqi_index_file"],
     "single_calls": ["mqi_index_put", "mqi_hash"],

@@ -7,9 +7,9 @@
 #include "mqi_index_fence.h"
 #include "mqi_key_filter.h"
 
-/* The page of each key, or MQI_NO_PAGE: no chain of the file has it. Returns how many need a page. `filter` may be NULL:
- * then it may hold everything. */
-size_t mqi_cold_pages(const mqi_index_file *f, const mqi_fence *fence, mqi_key_filter *filter,
+/* The page of each key, or MQI_NO_PAGE: no chain of the file has it. Returns how many need a page. `keys` may be NULL: then
+ * the file may hold everything. */
+size_t mqi_cold_pages(const mqi_index_file *f, const mqi_fence *fence, const mqi_key_column *keys,
                       const int32_t *key_hashes, size_t n, uint32_t *pages);
 /* The first entry of each key's chain, 0: none; `wanted` is how many have a page. */
 int mqi_cold_heads(const mqi_index_file *f, const mqi_fence *fence, const int32_t *key_hashes, const uint32_t *pages,

@@ -8,121 +8,168 @@
 #include "mqi_read_ahead.h"
 
 enum {
-    ARITY = 3,
-    LONGEST = 1 << 18, /* segment */
-    SEEDS = 64,        /* tried; each fails seldom */
+    BITS = 14, /* of a number: 6 of its group, 8 that are kept */
+    LOW = 8,
+    GROUP_BITS = BITS - LOW,
 };
 
-static inline uint64_t mix(uint32_t key_hash, uint32_t seed) { /* the finalizer of MurmurHash3 */
-    uint64_t h = (uint64_t)seed << 32 | key_hash;
+static inline uint32_t number_of(uint32_t slot, int32_t key_hash, uint32_t shift) {
+    uint64_t h = (uint32_t)key_hash; /* the finalizer of MurmurHash3 */
     h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
     h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
-    return h ^ h >> 33;
+    uint32_t inside = slot & ((1U << shift) - 1);
+    return inside << (BITS - shift) | (uint32_t)(h >> 32) >> (32 - (BITS - shift));
 }
 
-static inline uint8_t fingerprint_of(uint64_t h) { return (uint8_t)(h ^ h >> 32); }
-
-/* Three places in three neighbouring segments; h decides all. */
-static inline void places_of(uint64_t h, uint32_t length, uint32_t count, uint32_t place[ARITY]) {
-    uint32_t mask = length - 1;
-    place[0] = (uint32_t)((h >> 32) * ((uint64_t)count * length) >> 32);
-    place[1] = (place[0] + length) ^ ((uint32_t)(h >> 18) & mask);
-    place[2] = (place[0] + 2 * length) ^ ((uint32_t)h & mask);
+static inline uint64_t bucket_size(uint32_t count) {
+    return count == 0 ? 0 : (uint64_t)count + (count + MQI_FILTER_GROUPS + 7) / 8;
 }
+
+uint32_t mqi_filter_shift(uint32_t hash_slot_num, int32_t index_num) {
+    uint32_t shift = GROUP_BITS;
+    while (shift > 0 && (uint64_t)index_num << shift > (uint64_t)MQI_FILTER_GROUPS * hash_slot_num) shift--;
+    return shift;
+}
+
+uint32_t mqi_filter_rows(uint32_t hash_slot_num, uint32_t shift) { return ((hash_slot_num - 1) >> shift) + 1; }
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
 
 enum { UNSEEN, GOOD, USELESS };
 
-static int load_partition(mqi_key_filter *filter, uint32_t i, const uint8_t *record) {
-    mqi_partition *p = &filter->partitions[i];
-    uint32_t first = (uint32_t)mqi_get32(record + MQI_PARTITION_FIRST_SLOT);
-    uint64_t start = (uint64_t)mqi_get64(record + MQI_PARTITION_START);
-    p->segment_length = (uint32_t)mqi_get32(record + MQI_PARTITION_SEGMENT_LENGTH);
-    p->segment_count = (uint32_t)mqi_get32(record + MQI_PARTITION_SEGMENT_COUNT);
-    p->seed = (uint32_t)mqi_get32(record + MQI_PARTITION_SEED);
-    p->checksum = (uint32_t)mqi_get32(record + MQI_PARTITION_CHECKSUM);
-    filter->first_slots[i] = first;
-    if (i == 0 ? first != 0 : first <= filter->first_slots[i - 1]) return 0;
-    if (p->segment_length == 0) {
-        atomic_init(&p->state, USELESS);
-        return 1;
-    }
-    atomic_init(&p->state, UNSEEN);
-    if (p->segment_length > LONGEST || (p->segment_length & (p->segment_length - 1)) != 0) return 0;
-    if (p->segment_count < 1 || p->segment_count > INT32_MAX / LONGEST - ARITY) return 0;
-    uint64_t size = (uint64_t)(p->segment_count + ARITY - 1) * p->segment_length;
-    if (start > filter->size || size > filter->size - start) return 0;
-    p->fingerprints = filter->fingerprints + start;
-    return 1;
-}
-
-int mqi_filter_load(mqi_key_filter *filter, const uint8_t *data, size_t size, uint32_t n, uint32_t hash_slot_num,
-                    mqi_filter_checksum *crc32c) {
+int mqi_filter_load(mqi_key_filter *filter, const uint8_t *data, uint64_t size, uint32_t files, uint32_t hash_slot_num,
+                    int32_t index_num, uint32_t seed, mqi_filter_checksum *crc32c) {
     memset(filter, 0, sizeof *filter);
-    if (n < 1 || n > hash_slot_num || n > size / MQI_PARTITION_SIZE) return MQI_FILTER_BAD;
-    const size_t table = (size_t)n * MQI_PARTITION_SIZE;
-    filter->n = n;
-    filter->fingerprints = data + table;
+    filter->shift = mqi_filter_shift(hash_slot_num, index_num);
+    filter->n = mqi_filter_rows(hash_slot_num, filter->shift);
+    const uint64_t table = ((uint64_t)filter->n + 1) * MQI_ROW_START_SIZE;
+    if (files < 1 || size < table) return MQI_FILTER_BAD;
+    filter->starts = data;
+    filter->rows = data + table;
     filter->size = size - table;
+    filter->files = files;
+    filter->seed = seed;
     filter->crc32c = crc32c;
-    filter->partitions = malloc(n * sizeof *filter->partitions);
-    filter->first_slots = malloc(n * sizeof *filter->first_slots);
-    int status = filter->partitions == NULL || filter->first_slots == NULL ? MQI_NO_MEMORY : MQI_OK;
-    for (uint32_t i = 0; i < n && status == MQI_OK; i++)
-        if (!load_partition(filter, i, data + (size_t)i * MQI_PARTITION_SIZE)) status = MQI_FILTER_BAD;
-    if (status != MQI_OK) mqi_filter_free(filter);
-    return status;
+    filter->states = calloc(filter->n, sizeof *filter->states);
+    return filter->states == NULL ? MQI_NO_MEMORY : MQI_OK;
 }
 
 void mqi_filter_free(mqi_key_filter *filter) {
-    free(filter->partitions);
-    free(filter->first_slots);
-    filter->partitions = NULL;
-    filter->first_slots = NULL;
-    filter->n = 0;
+    free(filter->states);
+    filter->states = NULL;
 }
 
-static inline mqi_partition *partition_of(const mqi_key_filter *filter, uint32_t slot) {
-    uint32_t low = 0;
-    for (uint32_t n = filter->n; n > 1;) {
-        uint32_t half = n / 2;
-        low += filter->first_slots[low + half] <= slot ? half : 0;
-        n -= half;
+typedef struct span {
+    const uint8_t *at;
+    uint64_t size;
+} span;
+
+/* Where a row is; a size of 0: not in the file, or too short for its counts. */
+static inline span row_of(const mqi_key_filter *filter, uint32_t row) {
+    const uint8_t *place = filter->starts + (size_t)row * MQI_ROW_START_SIZE;
+    uint64_t start = (uint64_t)mqi_get64(place), stop = (uint64_t)mqi_get64(place + MQI_ROW_START_SIZE);
+    uint64_t least = MQI_ROW_COUNTS + 2 * (uint64_t)filter->files;
+    if (stop > filter->size || start > stop || stop - start < least) return (span){filter->rows, 0};
+    return (span){filter->rows + start, stop - start};
+}
+
+typedef struct bucket {
+    const uint8_t *lows;
+    uint32_t count;
+    int inside; /* 0: the row is too short for it */
+} bucket;
+
+static inline bucket bucket_of(const mqi_key_filter *filter, span row, uint32_t file) {
+    const uint8_t *counts = row.at + MQI_ROW_COUNTS;
+    uint64_t at = MQI_ROW_COUNTS + 2 * (uint64_t)filter->files;
+    for (uint32_t i = 0; i < file; i++) at += bucket_size((uint16_t)mqi_get16(counts + 2 * (size_t)i));
+    uint32_t count = (uint16_t)mqi_get16(counts + 2 * (size_t)file);
+    return (bucket){row.at + at, count, at + bucket_size(count) <= row.size};
+}
+
+static uint32_t checksum_of(mqi_filter_checksum *crc32c, span row, uint32_t seed, uint32_t number) {
+    return crc32c(row.at + MQI_ROW_COUNTS, row.size - MQI_ROW_COUNTS, seed ^ number);
+}
+
+static int look_at(const mqi_key_filter *filter, uint32_t number) { /* two threads at once have the same result */
+    span row = row_of(filter, number);
+    int state = USELESS;
+    if (row.size > 0) {
+        mqi_read_ahead(row.at, row.size);
+        if (checksum_of(filter->crc32c, row, filter->seed, number) == (uint32_t)mqi_get32(row.at)) state = GOOD;
     }
-    return &filter->partitions[low];
-}
-
-static int look_at(const mqi_key_filter *filter, mqi_partition *p) { /* two threads at once have the same result */
-    size_t size = (size_t)(p->segment_count + ARITY - 1) * p->segment_length;
-    mqi_read_ahead(p->fingerprints, size);
-    int state = filter->crc32c(p->fingerprints, size, 0) == p->checksum ? GOOD : USELESS;
-    atomic_store_explicit(&p->state, state, memory_order_relaxed);
+    atomic_store_explicit(&filter->states[number], (unsigned char)state, memory_order_relaxed);
     return state;
 }
 
-int mqi_filter_may_hold(mqi_key_filter *filter, uint32_t slot, int32_t key_hash) {
-    mqi_partition *p = partition_of(filter, slot);
-    int state = atomic_load_explicit(&p->state, memory_order_relaxed);
-    if (UNLIKELY(state == UNSEEN)) state = look_at(filter, p);
-    if (UNLIKELY(state == USELESS)) return 1;
-    uint64_t h = mix((uint32_t)key_hash, p->seed);
-    uint32_t place[ARITY];
-    places_of(h, p->segment_length, p->segment_count, place);
-    const uint8_t *bytes = p->fingerprints;
-    return (uint8_t)(bytes[place[0]] ^ bytes[place[1]] ^ bytes[place[2]]) == fingerprint_of(h);
+static inline int state_of(const mqi_key_filter *filter, uint32_t number) {
+    int state = atomic_load_explicit(&filter->states[number], memory_order_relaxed);
+    return UNLIKELY(state == UNSEEN) ? look_at(filter, number) : state;
+}
+
+/* The place of the bit after the zero number `n`, counted from 1; `size` bytes. */
+static inline uint32_t after_zero(const uint8_t *bits, uint32_t size, uint32_t n) {
+    uint32_t at = 0;
+    for (; n > 0 && at < size; at++) {
+        uint32_t zeros = (uint32_t)__builtin_popcount((uint8_t)~bits[at]);
+        if (zeros >= n) break;
+        n -= zeros;
+    }
+    at *= 8;
+    for (; n > 0 && at < 8 * size; at++) n -= !(bits[at / 8] >> at % 8 & 1);
+    return at;
+}
+
+static inline int holds(bucket b, uint32_t number) {
+    const uint8_t *bits = b.lows + b.count;
+    const uint32_t group = number >> LOW, size = (b.count + MQI_FILTER_GROUPS + 7) / 8;
+    uint32_t at = after_zero(bits, size, group);
+    for (; at < 8 * size && (bits[at / 8] >> at % 8 & 1) && at - group < b.count; at++)
+        if (b.lows[at - group] == (uint8_t)number) return 1;
+    return 0;
+}
+
+int mqi_filter_may_hold(const mqi_key_column *keys, uint32_t slot, int32_t key_hash) {
+    const mqi_key_filter *filter = keys->filter;
+    const uint32_t number = slot >> filter->shift;
+    if (UNLIKELY(number >= filter->n) || UNLIKELY(state_of(filter, number) == USELESS)) return 1;
+    span row = row_of(filter, number);
+    if (UNLIKELY(row.size == 0)) return 1; /* it was good a moment ago: somebody writes to the file */
+    bucket b = bucket_of(filter, row, keys->file);
+    return !b.inside || (b.count > 0 && holds(b, number_of(slot, key_hash, filter->shift)));
 }
 
 uint32_t mqi_filter_damaged(mqi_key_filter *filter) {
     uint32_t i = 0;
-    while (i < filter->n &&
-           (filter->partitions[i].segment_length == 0 || look_at(filter, &filter->partitions[i]) == GOOD))
-        i++;
+    while (i < filter->n && look_at(filter, i) == GOOD) i++;
     return i;
 }
 
-void mqi_filter_read_ahead(const mqi_key_filter *filter) {
-    if (filter->size > 0) mqi_read_ahead(filter->fingerprints, filter->size);
+enum { WORD = 64 };
+
+int mqi_filter_read_ahead(mqi_key_filter *filter, const mqi_index_file *f, const int32_t *key_hashes, size_t n) {
+    uint64_t *wanted = calloc(filter->n / WORD + 1, sizeof *wanted);
+    if (wanted == NULL) return MQI_NO_MEMORY;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t row = mqi_slot_of(f, key_hashes[i]) >> filter->shift;
+        if (row < filter->n && atomic_load_explicit(&filter->states[row], memory_order_relaxed) == UNSEEN)
+            wanted[row / WORD] |= 1ULL << row % WORD;
+    }
+    span run = {filter->rows, 0};
+    for (uint32_t word = 0; word <= filter->n / WORD; word++) {
+        for (uint64_t some = wanted[word]; some; some &= some - 1) {
+            span row = row_of(filter, word * WORD + (uint32_t)__builtin_ctzll(some));
+            if (row.at <= run.at + run.size + MQI_INDEX_PAGE && row.at >= run.at) {
+                run.size = (uint64_t)(row.at + row.size - run.at);
+            } else {
+                mqi_read_ahead(run.at, run.size);
+                run = row;
+            }
+        }
+    }
+    mqi_read_ahead(run.at, run.size);
+    free(wanted);
+    return MQI_OK;
 }
 
 /* ---- building ------------------------------------------------------------------------------------------------- */
@@ -131,181 +178,107 @@ static inline int32_t hash_at(const mqi_index_file *f, int32_t number) {
     return mqi_get32(mqi_entry_at(f, number) + MQI_ENTRY_KEY_HASH);
 }
 
-int32_t mqi_filter_cut(const mqi_index_file *f, int32_t covered, int32_t first) {
-    if (covered - first < MQI_FILTER_ENTRIES) return covered + 1;
-    int32_t stop = first + MQI_FILTER_ENTRIES;
-    uint32_t last = mqi_slot_of(f, hash_at(f, stop - 1));
-    while (stop <= covered && mqi_slot_of(f, hash_at(f, stop)) == last) stop++;
-    return stop;
-}
-
-enum { DIGIT = 11, DIGITS = 3, BUCKETS = 1 << DIGIT };
-
-/* Sorts by three passes of 11 bits; `keys` and `spare` have n places each. The result is in `spare`. */
-static void sort_keys(uint32_t *keys, uint32_t *spare, size_t n) {
-    for (int digit = 0; digit < DIGITS; digit++) {
-        uint32_t at[BUCKETS] = {0}, sum = 0;
-        for (size_t i = 0; i < n; i++) at[keys[i] >> (digit * DIGIT) & (BUCKETS - 1)]++;
-        for (int b = 0; b < BUCKETS; b++) {
-            uint32_t here = at[b];
-            at[b] = sum;
-            sum += here;
-        }
-        for (size_t i = 0; i < n; i++) spare[at[keys[i] >> (digit * DIGIT) & (BUCKETS - 1)]++] = keys[i];
-        uint32_t *other = keys;
-        keys = spare;
-        spare = other;
-    }
-}
-
-/* n >= 1 */
-static size_t distinct(uint32_t *keys, size_t n) {
-    size_t kept = 1;
-    for (size_t i = 1; i < n; i++)
-        if (keys[i] != keys[i - 1]) keys[kept++] = keys[i];
-    return kept;
-}
-
-/* Segments as the paper has them: their length 2^floor(log_3.33(n) + 2.25), and places for n * (0.875 + 0.25 *
- * log(10^6) / log(n)) keys, at least 1.125 * n. */
-static void shape(size_t n, mqi_fingerprints *made) {
-    uint32_t length = 1;
-    double power = 0.0667 * 3.33;
-    while (power <= (double)n && length < LONGEST) {
-        power *= 3.33;
-        length *= 2;
-    }
-    double bits = 0; /* log2(n), to a line between the powers of two */
-    size_t rest = n;
-    for (; rest >= 2; rest /= 2) bits++;
-    bits += (double)n / (double)((size_t)1 << (unsigned)bits) - 1;
-    double factor = bits < 1 ? 1.125 : 0.875 + 0.25 * 19.93 / bits;
-    if (factor < 1.125) factor = 1.125;
-    size_t segments = ((size_t)((double)n * factor) + length) / length;
-    made->segment_length = length;
-    made->segment_count = segments > ARITY - 1 ? (uint32_t)segments - (ARITY - 1) : 1;
-    made->size = (size_t)(made->segment_count + ARITY - 1) * length;
-}
-
-static inline uint32_t segment_of(uint64_t h, const mqi_fingerprints *made) { /* of its first place */
-    return (uint32_t)((h >> 32) * made->segment_count >> 32);
-}
-
-typedef struct table { /* for each place: the keys that have it, combined */
-    uint64_t *hashes;  /* exclusive or of their h */
-    uint8_t *counts;   /* 4 * number, and the exclusive or of which of its three places this one is for each */
-    uint32_t *alone;   /* places that only one key has */
-    uint64_t *order;   /* h of the keys: by segment, then in the order in which they were taken out */
-    uint8_t *which;    /* the place that is theirs alone then */
-    uint32_t *starts;  /* for each segment where its keys begin in `order` */
-} table;
-
-/* Neighbours in `order` have places near each other, which are then in the cache. */
-static void order_by_segment(const uint32_t *keys, size_t n, const mqi_fingerprints *made, const table *t) {
-    memset(t->starts, 0, made->segment_count * sizeof *t->starts);
-    for (size_t i = 0; i < n; i++) t->starts[segment_of(mix(keys[i], made->seed), made)]++;
-    uint32_t sum = 0;
-    for (uint32_t segment = 0; segment < made->segment_count; segment++) {
-        uint32_t here = t->starts[segment];
-        t->starts[segment] = sum;
-        sum += here;
-    }
-    for (size_t i = 0; i < n; i++) {
-        uint64_t h = mix(keys[i], made->seed);
-        t->order[t->starts[segment_of(h, made)]++] = h;
-    }
-}
-
-/* Removes the keys one by one, each at a place where it is the only one left; 0: some remain, try another seed. */
-static int peel(const uint32_t *keys, size_t n, const mqi_fingerprints *made, const table *t) {
-    uint32_t place[ARITY];
-    memset(t->hashes, 0, made->size * sizeof *t->hashes);
-    memset(t->counts, 0, made->size);
-    order_by_segment(keys, n, made, t);
-    for (size_t i = 0; i < n; i++) {
-        uint64_t h = t->order[i];
-        places_of(h, made->segment_length, made->segment_count, place);
-        for (unsigned j = 0; j < ARITY; j++) {
-            t->hashes[place[j]] ^= h;
-            if (UNLIKELY(t->counts[place[j]] >= 252)) return 0;
-            t->counts[place[j]] = (uint8_t)((t->counts[place[j]] + 4) ^ j);
+/* The first entry of this slot or of a later one. */
+static int32_t first_of(const mqi_index_file *f, int32_t covered, uint64_t slot) {
+    int32_t low = 1;
+    for (int32_t n = covered; n > 0;) {
+        int32_t half = n / 2;
+        if (mqi_slot_of(f, hash_at(f, low + half)) < slot) {
+            low += half + 1;
+            n -= half + 1;
+        } else {
+            n = half;
         }
     }
-    size_t waiting = 0, taken = 0;
-    for (size_t i = 0; i < made->size; i++) {
-        t->alone[waiting] = (uint32_t)i;
-        waiting += t->counts[i] >> 2 == 1;
-    }
-    while (waiting > 0 && taken < n) {
-        uint32_t at = t->alone[--waiting];
-        if (t->counts[at] >> 2 != 1) continue; /* its key was removed by another of its places */
-        uint64_t h = t->hashes[at];
-        unsigned own = t->counts[at] & 3;
-        t->order[taken] = h;
-        t->which[taken++] = (uint8_t)own;
-        places_of(h, made->segment_length, made->segment_count, place);
-        for (unsigned j = 0; j < ARITY; j++) {
-            uint32_t other = place[j];
-            t->hashes[other] ^= h;
-            t->counts[other] = (uint8_t)((t->counts[other] - 4) ^ j);
-            t->alone[waiting] = other;
-            waiting += t->counts[other] >> 2 == 1;
+    return low;
+}
+
+enum { WORDS = MQI_FILTER_NUMBERS / WORD, GROUP_WORDS = WORDS / MQI_FILTER_GROUPS };
+
+/* Writes a bucket of the numbers that are set; returns how many these are. */
+static uint32_t write_bucket(const uint64_t set[WORDS], uint8_t *out) {
+    uint32_t count = 0;
+    uint8_t groups[(MQI_FILTER_NUMBERS + MQI_FILTER_GROUPS) / 8] = {0};
+    for (uint32_t word = 0; word < WORDS; word++) {
+        for (uint64_t some = set[word]; some; some &= some - 1) {
+            uint32_t bit = count + word / GROUP_WORDS;
+            groups[bit / 8] |= (uint8_t)(1U << bit % 8);
+            out[count++] = (uint8_t)(word % GROUP_WORDS * WORD + (uint32_t)__builtin_ctzll(some));
         }
     }
-    return taken == n;
+    if (count > 0) memcpy(out + count, groups, (count + MQI_FILTER_GROUPS + 7) / 8);
+    return count;
 }
 
-/* The last key removed is written first: no key before it needs the place that is its own. */
-static void write_fingerprints(const table *t, size_t n, mqi_fingerprints *made) {
-    uint32_t place[ARITY];
-    memset(made->bytes, 0, made->size);
-    while (n-- > 0) {
-        places_of(t->order[n], made->segment_length, made->segment_count, place);
-        uint8_t *b = made->bytes;
-        uint8_t rest = (uint8_t)(b[place[0]] ^ b[place[1]] ^ b[place[2]]); /* its own is still 0 */
-        b[place[t->which[n]]] = fingerprint_of(t->order[n]) ^ rest;
+/* The checksum of a row that ends where the buffer does, and its length. */
+static void end_row(mqi_filter_part *part, int64_t start, uint32_t first, uint32_t number, uint32_t seed,
+                    mqi_filter_checksum *crc32c) {
+    span row = {part->rows.data + start, (uint64_t)(part->rows.size - start)};
+    mqi_set32(part->rows.data + start, (int32_t)checksum_of(crc32c, row, seed, number));
+    part->lengths[number - first] = (uint32_t)row.size;
+}
+
+static int begin_part(mqi_filter_part *part, uint32_t rows) {
+    memset(part, 0, sizeof *part);
+    part->lengths = malloc((rows > 0 ? rows : 1) * sizeof *part->lengths);
+    return part->lengths != NULL;
+}
+
+int mqi_filter_build(const mqi_index_file *f, int32_t covered, uint32_t shift, uint32_t first, uint32_t stop,
+                     uint32_t seed, mqi_filter_checksum *crc32c, mqi_filter_part *part) {
+    enum { HEAD = MQI_ROW_COUNTS + 2, MOST = HEAD + MQI_FILTER_NUMBERS * 9 / 8 + MQI_FILTER_GROUPS / 8 };
+    if (!begin_part(part, stop - first)) return MQI_NO_MEMORY;
+    int32_t entry = first_of(f, covered, (uint64_t)first << shift);
+    for (uint32_t number = first; number < stop; number++) {
+        uint64_t set[WORDS] = {0};
+        const int64_t start = part->rows.size;
+        for (; entry <= covered; entry++) {
+            const int32_t hash = hash_at(f, entry);
+            const uint32_t slot = mqi_slot_of(f, hash);
+            if (slot >> shift > number) break;
+            uint32_t one = number_of(slot, hash, shift);
+            set[one / WORD] |= 1ULL << one % WORD;
+        }
+        if (!mqi_buffer_reserve(&part->rows, MOST)) return MQI_NO_MEMORY;
+        uint8_t *row = part->rows.data + start;
+        uint32_t count = write_bucket(set, row + HEAD);
+        mqi_set16(row + MQI_ROW_COUNTS, (int16_t)count);
+        part->rows.size += (int64_t)(HEAD + bucket_size(count));
+        end_row(part, start, first, number, seed, crc32c);
     }
+    return MQI_OK;
 }
 
-static int fuse(const uint32_t *keys, size_t n, mqi_fingerprints *made) {
-    table t = {0};
-    shape(n, made);
-    made->bytes = malloc(made->size);
-    t.hashes = malloc(made->size * sizeof *t.hashes);
-    t.counts = malloc(made->size);
-    t.alone = malloc((made->size + ARITY) * sizeof *t.alone);
-    t.order = calloc(n, sizeof *t.order); /* zeros, as an analyzer does not see that every place is written */
-    t.which = malloc(n);
-    t.starts = malloc(made->segment_count * sizeof *t.starts);
-    int peeled = 0, enough = made->bytes && t.hashes && t.counts && t.alone && t.order && t.which && t.starts;
-    for (made->seed = 0; enough && made->seed < SEEDS && !peeled; made->seed += !peeled)
-        peeled = peel(keys, n, made, &t);
-    if (peeled) write_fingerprints(&t, n, made);
-    free(t.hashes), free(t.counts), free(t.alone), free(t.order), free(t.which), free(t.starts);
-    if (peeled) return MQI_OK;
-    free(made->bytes);
-    memset(made, 0, sizeof *made);
-    return enough ? MQI_OK : MQI_NO_MEMORY;
+int mqi_filter_weave(const mqi_key_column *columns, uint32_t files, uint32_t first, uint32_t stop, uint32_t seed,
+                     mqi_filter_checksum *crc32c, mqi_filter_part *part) {
+    const int64_t head = MQI_ROW_COUNTS + 2 * (int64_t)files;
+    if (!begin_part(part, stop - first)) return MQI_NO_MEMORY;
+    for (uint32_t number = first; number < stop; number++) {
+        const int64_t start = part->rows.size;
+        if (!mqi_buffer_reserve(&part->rows, head)) return MQI_NO_MEMORY;
+        part->rows.size += head;
+        for (uint32_t i = 0; i < files; i++) {
+            const mqi_key_filter *from = columns[i].filter;
+            if (number >= from->n || state_of(from, number) != GOOD) return MQI_FILTER_BAD;
+            span row = row_of(from, number);
+            bucket b = row.size > 0 ? bucket_of(from, row, columns[i].file) : (bucket){0};
+            if (!b.inside) return MQI_FILTER_BAD;
+            const size_t size = bucket_size(b.count);
+            if (size > 0 && !mqi_buffer_reserve(&part->rows, (int64_t)size)) return MQI_NO_MEMORY;
+            uint8_t *data = part->rows.data;
+            mqi_set16(data + start + MQI_ROW_COUNTS + 2 * (int64_t)i, (int16_t)b.count);
+            if (size > 0) memcpy(data + part->rows.size, b.lows, size);
+            part->rows.size += (int64_t)size;
+        }
+        end_row(part, start, first, number, seed, crc32c);
+    }
+    return MQI_OK;
 }
 
-int mqi_filter_build(const mqi_index_file *f, int32_t first, int32_t stop, mqi_fingerprints *made) {
-    const size_t n = first < stop ? (size_t)(stop - first) : 0;
-    memset(made, 0, sizeof *made);
-    if (n == 0) return MQI_OK;
-    uint32_t *keys = malloc(2 * n * sizeof *keys);
-    if (keys == NULL) return MQI_NO_MEMORY;
-    for (size_t i = 0; i < n; i++) keys[i] = (uint32_t)hash_at(f, first + (int32_t)i);
-    sort_keys(keys, keys + n, n);
-    size_t some = distinct(keys + n, n);
-    int status = some <= MQI_FILTER_MOST ? fuse(keys + n, some, made) : MQI_OK;
-    free(keys);
-    return status;
-}
-
-int32_t mqi_filter_missing(const mqi_index_file *f, mqi_key_filter *filter, int32_t covered) {
+int32_t mqi_filter_missing(const mqi_index_file *f, const mqi_key_column *keys, int32_t covered) {
     for (int32_t i = 1; i <= covered; i++) {
         int32_t hash = hash_at(f, i);
-        if (!mqi_filter_may_hold(filter, mqi_slot_of(f, hash), hash)) return i;
+        if (!mqi_filter_may_hold(keys, mqi_slot_of(f, hash), hash)) return i;
     }
     return 0;
 }

@@ -1,35 +1,25 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: freethreading_compatible=True, embedsignature=True, embedsignature.format=python, auto_pickle=False
 # cython: autotestdict=False
-"""The fence and the key filter of an optimised index file, built and searched in buffers."""
+"""Look-ups in an optimised index file by its fence and the key filter, and the fence built, in buffers."""
 
 cimport cython
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
-from libc.string cimport memcmp, memcpy
-from posix.stat cimport fstat, struct_stat
-from posix.time cimport timespec
+from libc.string cimport memcpy
 
-from mqindex._native.crc cimport checksum32c, mqi_checksum
+from mqindex._native.crc cimport checksum32c
+from mqindex._native.file_watch cimport FileWatch
 from mqindex._native.guard cimport mqi_guard_range, mqi_guard_touch, mqi_guard_was_cut, range_of
 from mqindex._native.index_entries cimport ChainHeads, IndexEntries, mqi_index_file
-from mqindex._native.memory cimport Pinned, block_of, integers, new_block, target_of
+from mqindex._native.key_filter cimport KeyFilter, mqi_key_column
+from mqindex._native.memory cimport Pinned, integers, new_block, target_of
 
 
 cdef extern from "mqi_status.h" nogil:
     cdef enum:
         MQI_OK
         MQI_NO_MEMORY
-
-
-cdef extern from *:
-    """
-    #include <sys/stat.h>
-    #ifdef __APPLE__
-    #define st_mtim st_mtimespec
-    #define st_ctim st_ctimespec
-    #endif
-    """
 
 
 cdef extern from "mqi_index_file.h" nogil:
@@ -60,30 +50,13 @@ cdef extern from "mqi_index_fence.h" nogil:
 
 
 cdef extern from "mqi_key_filter.h" nogil:
-    ctypedef struct mqi_key_filter:
-        uint32_t n
-
-    ctypedef struct mqi_fingerprints:
-        uint8_t* bytes
-        size_t size
-        uint32_t segment_length, segment_count, seed
-
-    int mqi_filter_load(
-        mqi_key_filter* filter, const uint8_t* data, size_t size, uint32_t n, uint32_t hash_slot_num,
-        mqi_checksum* crc32c) noexcept
-    void mqi_filter_free(mqi_key_filter* filter) noexcept
-    void mqi_filter_read_ahead(const mqi_key_filter* filter) noexcept
-    bint mqi_filter_may_hold(mqi_key_filter* filter, uint32_t slot, int32_t key_hash) noexcept
-    uint32_t mqi_filter_damaged(mqi_key_filter* filter) noexcept
-    int32_t mqi_filter_cut(const mqi_index_file* f, int32_t covered, int32_t first) noexcept
-    int mqi_filter_build(const mqi_index_file* f, int32_t first, int32_t stop, mqi_fingerprints* made) noexcept
-    int32_t mqi_filter_missing(const mqi_index_file* f, mqi_key_filter* filter, int32_t covered) noexcept
+    bint mqi_filter_may_hold(const mqi_key_column* keys, uint32_t slot, int32_t key_hash) noexcept
 
 
 cdef extern from "mqi_index_cold.h" nogil:
     size_t mqi_cold_pages(
-        const mqi_index_file* f, const mqi_fence* fence, mqi_key_filter* filter, const int32_t* key_hashes, size_t n,
-        uint32_t* pages) noexcept
+        const mqi_index_file* f, const mqi_fence* fence, const mqi_key_column* keys, const int32_t* key_hashes,
+        size_t n, uint32_t* pages) noexcept
     int mqi_cold_heads(
         const mqi_index_file* f, const mqi_fence* fence, const int32_t* key_hashes, const uint32_t* pages, size_t n,
         size_t wanted, int32_t* heads) noexcept
@@ -98,79 +71,65 @@ cdef enum:
 
 @cython.final
 cdef class ColdSearch(ChainHeads):
-    """The fence and the filter of a file of this geometry, pinned as long as this lives.
+    """The fence of a file of this geometry, pinned as long as this lives, and its keys in the filter of several files.
 
-    `header` is the file's, of 40 bytes, and `fd` a descriptor of it: where other bytes take the place of its own,
-    `fits` says whether these two are still of it; if not, they serve no more. `in_memory` says whether the file is:
-    then its slots are faster.
+    `header` is the file's, of 40 bytes. Where somebody has written to it since `index_watch` began, `fits` says whether
+    the fence is still of it; if not, this serves no more; nor once somebody has written to the fence. `in_memory` says
+    whether the file is: then its slots are faster.
 
-    A file elsewhere has `fetch` instead of these three: it is called with the pages that are read next, uint32, counted
-    from that of entry 1. `filter` None: it may hold everything.
+    A file elsewhere has `fetch` instead of these four: it is called with the pages that are read next, uint32, counted
+    from that of entry 1. `keys` None: the file may hold everything; else it is number `file` in that filter.
     """
 
-    cdef Pinned fence_data, filter_data
+    cdef Pinned fence_data
     cdef const mqi_guard_range* fence_range
-    cdef const mqi_guard_range* filter_range
     cdef mqi_fence fence
-    cdef mqi_key_filter filter
+    cdef KeyFilter filter
+    cdef mqi_key_column keys
     cdef uint8_t[MQI_INDEX_HEADER_SIZE] header
-    cdef int fd
-    cdef timespec[2] seen  # when the file was written to and changed, as of the last answer of `fits`
+    cdef FileWatch index_watch, fence_watch
     cdef object fits, in_memory, fetch
     cdef uint32_t checksum, until_asked
-    cdef bint loaded, checked, cold, lost
+    cdef bint checked, cold, lost
 
     def __cinit__(
-        self, fence, filter, *, int32_t covered, uint32_t checksum, uint32_t partitions, uint32_t hash_slot_num,
-        bytes header not None, int fd=-1, fits=None, in_memory=None, fetch=None
+        self, fence, KeyFilter keys, *, uint32_t file, int32_t covered, uint32_t checksum, bytes header not None,
+        FileWatch index_watch=None, FileWatch fence_watch=None, fits=None, in_memory=None, fetch=None
     ):
-        cdef int status
         if len(header) != MQI_INDEX_HEADER_SIZE:
             raise ValueError(f"header: expected {MQI_INDEX_HEADER_SIZE} bytes, got {len(header)}")
+        if keys is not None and file >= keys.filter.files:
+            raise IndexError(file)
         memcpy(self.header, <const uint8_t*> header, MQI_INDEX_HEADER_SIZE)
-        self.fd, self.fits, self.fetch = fd, fits, fetch
-        self.fence_data, self.filter_data = Pinned(fence), Pinned(b"" if filter is None else filter)
-        self.fence_range, self.filter_range = range_of(&self.fence_data.view), range_of(&self.filter_data.view)
+        self.fits, self.fetch = fits, fetch
+        self.index_watch, self.fence_watch = index_watch, fence_watch
+        self.fence_data = Pinned(fence)
+        self.fence_range = range_of(&self.fence_data.view)
         self.fence.first_slots = <const uint8_t*> self.fence_data.view.buf
         self.fence.pages = self.fence_data.n // MQI_FENCE_SLOT_SIZE
         self.fence.covered = covered
         self.checksum, self.in_memory = checksum, in_memory
-        if filter is None:
-            return
-        status = mqi_filter_load(
-            &self.filter, <const uint8_t*> self.filter_data.view.buf, self.filter_data.n, partitions, hash_slot_num,
-            checksum32c)
-        if status == MQI_NO_MEMORY:
-            raise MemoryError
-        if status != MQI_OK:
-            raise ValueError("the filter's partitions lead outside the file")
-        self.loaded = True
+        self.filter = keys
+        if keys is not None:
+            self.keys.filter, self.keys.file = &keys.filter, file
 
-    def __dealloc__(self):
-        if self.loaded:
-            mqi_filter_free(&self.filter)
+    cdef const mqi_key_column* keys_now(self) except? NULL:
+        """The keys, unless somebody has written to the filter: NULL, the file may hold everything."""
+        return &self.keys if self.filter is not None and self.filter.is_same() else NULL
 
     cdef bint is_whole(self) noexcept nogil:
         """Whether all that was read of both is valid: zeros of a cut file are not."""
         mqi_guard_touch(<const uint8_t*> self.fence_data.view.buf + self.fence_data.n - 1)
-        if self.loaded:
-            mqi_guard_touch(<const uint8_t*> self.filter_data.view.buf + self.filter_data.n - 1)
-        return not mqi_guard_was_cut(self.fence_range) and not mqi_guard_was_cut(self.filter_range)
+        return not mqi_guard_was_cut(self.fence_range) and (self.filter is None or self.filter.is_whole())
 
     cdef int look_again(self) except -1:
-        """Compare all that binds these to the file, where somebody wrote to it since the last time."""
-        cdef struct_stat status
-        cdef timespec[2] now
+        """Compare all that binds the fence to the file, where somebody wrote to it since the last time."""
+        cdef int changed
         if self.lost or self.fetch is not None:
             return 0
-        if fstat(self.fd, &status) != 0:  # closed meanwhile
+        changed = self.index_watch.changed()
+        if self.fence_watch.changed() != 0 or changed == 2 or (changed == 1 and not self.fits()):
             self.lost = True
-            return 0
-        now[0], now[1] = status.st_mtim, status.st_ctim
-        if memcmp(now, self.seen, sizeof(now)) != 0:
-            if not self.fits():
-                self.lost = True
-            memcpy(self.seen, now, sizeof(now))
         return 0
 
     cdef bint serves(self, const mqi_index_file* f) noexcept nogil:
@@ -199,6 +158,7 @@ cdef class ColdSearch(ChainHeads):
         return self.cold
 
     cdef int32_t head(self, const mqi_index_file* f, int32_t key_hash) except -2:
+        cdef const mqi_key_column* keys
         cdef uint32_t slot, page
         cdef int32_t found = 0
         if not self.is_cold(1):
@@ -206,18 +166,13 @@ cdef class ColdSearch(ChainHeads):
         self.look_again()
         if not self.serves(f):
             return -1
+        keys = self.keys_now()
         slot = mqi_slot_of(f, key_hash)
-        if not self.loaded or mqi_filter_may_hold(&self.filter, slot, key_hash):
+        if keys == NULL or mqi_filter_may_hold(keys, slot, key_hash):
             page = mqi_fence_find(&self.fence, slot)
             if page != MQI_NO_PAGE:
                 found = mqi_fence_head(f, &self.fence, page, slot)
         return found if self.is_whole() else -1
-
-    def will_search(self, size_t n):
-        """So many look-ups will follow: the filter is read ahead, if they need most of it and the file is cold."""
-        if self.loaded and not self.lost and n >= self.filter.n and self.is_cold(n):
-            with nogil:
-                mqi_filter_read_ahead(&self.filter)
 
     def heads(self, IndexEntries core not None, object hashes):
         """Where the chain of each hash begins, int32, 0: nowhere; None: the slots must be read.
@@ -227,6 +182,7 @@ cdef class ColdSearch(ChainHeads):
         import numpy as np
 
         cdef Pinned wanted = integers(hashes, sizeof(int32_t)), found, places
+        cdef const mqi_key_column* keys
         cdef uint32_t* pages
         cdef size_t some, most = max(<size_t> FEW, <size_t> self.fence.pages // PART)
         cdef int status = MQI_OK
@@ -234,6 +190,7 @@ cdef class ColdSearch(ChainHeads):
         if not self.is_cold(wanted.n):
             return None
         self.look_again()
+        keys = self.keys_now()
         listed = np.empty(wanted.n, np.uint32)
         places = target_of(listed)
         pages = <uint32_t*> places.view.buf
@@ -241,9 +198,10 @@ cdef class ColdSearch(ChainHeads):
         with nogil:
             served = self.serves(&core.file)
             if served:
+                if keys != NULL and wanted.n > 1:
+                    self.filter.read_ahead(&core.file, <const int32_t*> wanted.view.buf, wanted.n)
                 some = mqi_cold_pages(
-                    &core.file, &self.fence, &self.filter if self.loaded else NULL,
-                    <const int32_t*> wanted.view.buf, wanted.n, pages)
+                    &core.file, &self.fence, keys, <const int32_t*> wanted.view.buf, wanted.n, pages)
         core.leave(False)
         if not served or (some > most and self.fetch is None):
             return None
@@ -271,22 +229,6 @@ cdef class ColdSearch(ChainHeads):
         core.leave(False)
         return None if page == MQI_NO_PAGE else page
 
-    def damaged_partition(self):
-        """The first partition of the filter whose checksum is wrong, or None; it may hold everything."""
-        cdef uint32_t partition
-        with nogil:
-            partition = mqi_filter_damaged(&self.filter)
-        return None if partition == self.filter.n else partition
-
-    def missing_entry(self, IndexEntries core not None):
-        """The first entry whose hash the filter does not find, or None."""
-        cdef int32_t entry
-        core.enter(False)
-        with nogil:
-            entry = mqi_filter_missing(&core.file, &self.filter, self.fence.covered)
-        core.leave(False)
-        return entry or None
-
 
 def build_fence(IndexEntries core not None, int32_t covered):
     """The fence of the entries 1 .. covered, as bytes."""
@@ -298,33 +240,3 @@ def build_fence(IndexEntries core not None, int32_t covered):
         mqi_fence_build(&core.file, covered, <uint8_t*> target.view.buf)
     core.leave(False)
     return made
-
-
-def filter_cuts(IndexEntries core not None, int32_t covered):
-    """The first entry of each partition and its slot: [(entry, slot), ...]; the first slot is 0."""
-    cdef int32_t entry = 1
-    cdef int32_t stop
-    cdef int32_t key_hash
-    cuts = []
-    core.enter(False)
-    while entry <= covered:
-        key_hash = mqi_get32(mqi_entry_at(&core.file, entry))
-        cuts.append((entry, mqi_slot_of(&core.file, key_hash) if cuts else 0))
-        with nogil:
-            stop = mqi_filter_cut(&core.file, covered, entry)
-        entry = stop
-    core.leave(False)
-    return cuts
-
-
-def build_fingerprints(IndexEntries core not None, int32_t first, int32_t stop):
-    """For the entries [first, stop): (bytes, segment_length, segment_count, seed); a length of 0: there are none."""
-    cdef mqi_fingerprints made
-    cdef int status
-    core.enter(False)
-    with nogil:
-        status = mqi_filter_build(&core.file, first, stop, &made)
-    core.leave(False)
-    if status != MQI_OK:
-        raise MemoryError
-    return block_of(made.bytes, made.size, True), made.segment_length, made.segment_count, made.seed

@@ -355,17 +355,17 @@ CONSUMER_OFFSETS_MISSING = replace(TOPICS_MISSING,
 DELAY_OFFSETS_MISSING = replace(TOPICS_MISSING,
     hint="the broker delivers all delayed messages of its log again; restore the file")
 SIDECAR_UNUSED = Kind("sidecar-unused", "warning",
-    "The fence or the key filter of an optimised index file does not fit it, and is not used: look-ups in a cold file "
-    "read more pages.",
-    "{what}; delete the pair, or optimize the index again (mqindex optimize)")
+    "The fence of an optimised index file does not fit it, or the key filter is damaged, and it is not used: look-ups "
+    "in a cold file read more pages.",
+    "{what}; delete it, or optimize the index again (mqindex optimize)")
 SIDECAR_WRONG = Kind("sidecar-wrong", "error",
     "The fence or the key filter of an optimised index file leads past entries: look-ups with mqindex miss them.",
-    "delete it and the other one of the pair: no broker reads them")
+    "delete it: no broker reads it")
 SIDECAR_BEHIND = Kind("sidecar-behind", "info",
-    "Entries were appended to an optimised index file; its fence and key filter are no longer used.",
+    "Entries were appended to an optimised index file; its fence and the key filter are no longer used for it.",
     "optimize the index again (mqindex optimize) when its newest file is cold")
 SIDECAR_ALONE = Kind("sidecar-alone", "warning",
-    "A file beside the index is not the fence or key filter of any index file.",
+    "A file beside the index is not the fence of any index file, nor a key filter that knows one.",
     "its index file is gone, or it is no file of mqindex's: delete it")
 
 

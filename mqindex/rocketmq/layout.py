@@ -62,14 +62,14 @@ key_hash("T#k") % hash_slot_num = 3       slots      entries
 
 ### Sidecars of an optimised index file
 
-mqindex's own, beside `index/` and never in it: `mqindex-index/<name of the index file>.fence` and `.filter`. In an
-optimised index file the entries 1 .. `covered` are in the order of their slots. The fence has the slot of the first
-entry that begins in each page of 4096 bytes of the file, from the page of entry 1 to that of the last one covered;
-the filter says which key hashes cannot be there. So a look-up reads the page of its answer, and mostly none for a key
-that is absent. Both begin with one header:
+mqindex's own, beside `index/` and never in it: `mqindex-index/<name of the index file>.fence` for each file, and one
+`mqindex-index/keys.filter` for all that were optimised. In an optimised index file the entries 1 .. `covered` are in
+the order of their slots. The fence has the slot of the first entry that begins in each page of 4096 bytes of the file,
+from the page of entry 1 to that of the last one covered, u32 each; the filter says which key hashes cannot be there. So
+a look-up reads the page of its answer, and mostly none for a key that is absent. A fence begins with a header:
 
 ```
-sidecar
+fence
 0       8         12              16          20        24                32                 40
 +-------+---------+---------------+-----------+---------+-----------------+------------------+
 | magic | version | hash_slot_num | index_num | covered | begin_timestamp | begin_phy_offset |
@@ -77,7 +77,7 @@ sidecar
 +-------+---------+---------------+-----------+---------+-----------------+------------------+
 40              48               56       60      64     72        76         80
 +---------------+----------------+--------+-------+------+---------+----------+
-| end_timestamp | end_phy_offset | sample | items | size | content | checksum |
+| end_timestamp | end_phy_offset | sample | pages | size | content | checksum |
 | i64, ms       | i64            | u32    | i32   | i64  | u32     | u32      |
 +---------------+----------------+--------+-------+------+---------+----------+
 ```
@@ -85,27 +85,26 @@ sidecar
 The times and offsets are those of the index file's header; the two of the end change when it grows. `sample` is the
 CRC-32C of its entries 1-200, of 200 from the middle on, and of the last 200 that are covered: a file that was built
 anew in the order of the log has the same header, but not these. Opening the index file compares them, which reads some
-pages; `verify` compares every entry. `items` counts pages or partitions, `size` is the whole sidecar's; `content`
-is the CRC-32C of the slots or of the partitions, `checksum` that of the 76 bytes before it. A pair is not used
-if one of them differs from its file in any of these, if they cover different entries, or if the file has grown. A
-reader that has the file open compares its header at every look-up, the rest where somebody has written to it since,
-and never uses a pair again that did not fit once.
-
-After the header of a fence are the slots, u32 each. After that of a filter are its partitions, and then their
-fingerprints, a byte for each place of a binary fuse filter (Graf, Lemire: Binary Fuse Filters, 2022):
+pages; `verify` compares every entry. `size` is the whole fence's; `content` is the CRC-32C of the slots, `checksum`
+that of the 76 bytes before it. A fence is not used if it differs from its file in any of these, or if the file has
+grown. A reader that has the file open compares its header at every look-up, the rest where somebody has written to it
+since, and never uses a fence again that did not fit once.
 
 ```
-partition
-0            4                8               12     16      24         28     32
-+------------+----------------+---------------+------+-------+----------+------+
-| first_slot | segment_length | segment_count | seed | start | checksum | zero |
-| u32        | u32            | u32           | u32  | i64   | u32      | u32  |
-+------------+----------------+---------------+------+-------+----------+------+
-                                              in the fingerprints   CRC-32C of its own
+filter
+0       8         12              16          20      24     32        36         40
++-------+---------+---------------+-----------+-------+------+---------+----------+
+| magic | version | hash_slot_num | index_num | files | size | content | checksum |
+|       | i32     | i32           | i32       | i32   | i64  | u32     | u32      |
++-------+---------+---------------+-----------+-------+------+---------+----------+
 ```
 
-A partition has the distinct hashes of the slots up to the next one's `first_slot`, in (segment_count + 2) *
-segment_length bytes from `start` on; with a segment_length of 0 it has none, and may hold everything.
+After its header a filter has 44 bytes for each file: the fields `covered` to `sample` of the file's fence and its
+`content`, which say that the filter is of this file; the filter's `content` is the CRC-32C of all these. A file whose
+fence is not among them may hold everything.
+Then come the places of the rows and the rows, which `src_c/mqi_key_filter.h` draws; their `seed` is `content`. A row is
+for some neighbouring slots of all files, so that a look-up in all of them reads it once. Where a row's checksum is
+wrong, any file may hold any key of it.
 
 ### Commit log
 
@@ -210,6 +209,13 @@ __all__ = [
     "COMMIT_LOG_FILE_SIZE",
     "EXT_FILE_SIZE",
     "EXT_UNIT_SIZE",
+    "FENCE_HEADER_SIZE",
+    "FENCE_SAMPLE",
+    "FENCE_VERSION",
+    "FILTER_FILE_SIZE",
+    "FILTER_HEADER_SIZE",
+    "FILTER_ROW_START_SIZE",
+    "FILTER_VERSION",
     "FIRST_EXT_ADDRESS",
     "HASH_SLOT_NUM",
     "INDEX_ENTRY_FIELDS",
@@ -226,18 +232,13 @@ __all__ = [
     "MAX_EXT_ADDRESS",
     "MAX_INDEX_FILE_SIZE",
     "MAX_TIMESTAMP",
-    "PARTITION_FIELDS",
-    "PARTITION_SIZE",
     "QUEUE_FILE_SIZE",
     "QUEUE_UNIT_SIZE",
     "RUN_ENTRY_SIZE",
-    "SIDECAR_HEADER_SIZE",
-    "SIDECAR_SAMPLE",
-    "SIDECAR_VERSION",
+    "FenceHeader",
+    "FilterHeader",
     "IndexHeader",
     "Order",
-    "Partition",
-    "SidecarHeader",
     "index_file_size",
     "number_of",
 ]
@@ -258,19 +259,14 @@ HASH_SLOT_NUM: Final = 5_000_000
 INDEX_NUM: Final = 20_000_000
 
 MAGIC_FENCE: Final = b"MQIFENCE"
+FENCE_VERSION: Final = 1
+FENCE_HEADER_SIZE: Final = 80
+FENCE_SAMPLE: Final = 200  # entries in a row, on one page or two
 MAGIC_FILTER: Final = b"MQFILTER"
-SIDECAR_VERSION: Final = 1
-SIDECAR_HEADER_SIZE: Final = 80
-SIDECAR_SAMPLE: Final = 200  # entries in a row, on one page or two
-PARTITION_SIZE: Final = 32
-PARTITION_FIELDS: Final = {
-    "first_slot": 0,
-    "segment_length": 4,
-    "segment_count": 8,
-    "seed": 12,
-    "start": 16,
-    "checksum": 24,
-}
+FILTER_VERSION: Final = 2
+FILTER_HEADER_SIZE: Final = 40
+FILTER_FILE_SIZE: Final = 44
+FILTER_ROW_START_SIZE: Final = 8
 
 MAGIC_MESSAGE_V1: Final = -626843481
 MAGIC_MESSAGE_V2: Final = -626843477
@@ -336,8 +332,8 @@ class Order(NamedTuple):
     last_phy_offset: int
 
 
-class SidecarHeader(NamedTuple):
-    """The header of a sidecar but for its checksum; it is mqindex's own, no broker's."""
+class FenceHeader(NamedTuple):
+    """The header of a fence but for its checksum; it is mqindex's own, no broker's."""
 
     magic: bytes
     version: int
@@ -349,39 +345,50 @@ class SidecarHeader(NamedTuple):
     end_timestamp: int
     end_phy_offset: int
     sample: int
-    items: int
+    pages: int
     size: int
     content: int
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> SidecarHeader:
+    def from_bytes(cls, data: bytes) -> FenceHeader:
         """The fields as they are in `data`, 76 bytes or more."""
-        return cls(*_SIDECAR_HEADER.unpack_from(data))
+        return cls(*_FENCE_HEADER.unpack_from(data))
 
     def to_bytes(self) -> bytes:
         """The 76 bytes before the checksum."""
-        return _SIDECAR_HEADER.pack(*self)
+        return _FENCE_HEADER.pack(*self)
+
+    def of_filter(self) -> bytes:
+        """The 44 bytes by which a filter knows the same file."""
+        return _FILTER_FILE.pack(*self[4:10], self.content)
 
 
-_SIDECAR_HEADER = struct.Struct(">8s4i4qIiqI")
+_FENCE_HEADER = struct.Struct(">8s4i4qIiqI")
+_FILTER_FILE = struct.Struct(">i4q2I")
 
 
-class Partition(NamedTuple):
-    """A partition of a key filter; it is mqindex's own, no broker's."""
+class FilterHeader(NamedTuple):
+    """The header of a key filter but for its checksum; it is mqindex's own, no broker's."""
 
-    first_slot: int
-    segment_length: int
-    segment_count: int
-    seed: int
-    start: int
-    checksum: int
+    magic: bytes
+    version: int
+    hash_slot_num: int
+    index_num: int
+    files: int
+    size: int
+    content: int
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> FilterHeader:
+        """The fields as they are in `data`, 36 bytes or more."""
+        return cls(*_FILTER_HEADER.unpack_from(data))
 
     def to_bytes(self) -> bytes:
-        """Its 32 bytes."""
-        return _PARTITION.pack(*self)
+        """The 36 bytes before the checksum."""
+        return _FILTER_HEADER.pack(*self)
 
 
-_PARTITION = struct.Struct(">4IQI4x")
+_FILTER_HEADER = struct.Struct(">8s4iqI")
 
 
 def index_file_size(hash_slot_num: int, index_num: int) -> int:

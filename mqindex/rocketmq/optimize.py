@@ -15,7 +15,7 @@ from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.publishing import exchange_all, publish_all
 from mqindex.engines.tasks import announce, held, require_seen, run_one, scratch_in
-from mqindex.errors import CorruptIndexError, FileStateError, GeometryError, IndexFullError, OutputExistsError, path_of
+from mqindex.errors import CorruptIndexError, FileStateError, GeometryError, IndexFullError, MQIndexError, OutputExistsError, path_of
 from mqindex.files import disk, output_place, staging
 from mqindex.files.backup import backup_in
 from mqindex.files.exchange import Change, Exchange
@@ -28,14 +28,16 @@ from mqindex.rocketmq.checks.check import structural_finding
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.compare import next_entry
 from mqindex.rocketmq.index.index_file import IndexFile
-from mqindex.rocketmq.sidecar.names import DIRECTORY, SUFFIXES
+from mqindex.rocketmq.sidecar.binding import fence_header
+from mqindex.rocketmq.sidecar.key_filter import FilterFile
+from mqindex.rocketmq.sidecar.names import DIRECTORY, FENCE, FILTER, filter_path
 from mqindex.rocketmq.sidecar.reading import find_sidecars
-from mqindex.rocketmq.sidecar.writing import write_sidecars
+from mqindex.rocketmq.sidecar.writing import weave_filter, write_sidecars
 from mqindex.rocketmq.wrong_place import refuse_other_place
 
 __all__ = ["optimize"]
 
-_SIDE_BITS = 10  # of sidecars for an entry, all of other keys
+_SIDE_BITS = 24  # of sidecars for an entry, all of other keys: in a filter of its file alone, and in one of all
 _HUGE_FROM = 100_000  # entries; below, huge pages cost more than they give
 
 
@@ -56,9 +58,9 @@ def optimize(
     Parameters
     ----------
     index : path of a store's root, of a directory of index files, or of one such file.
-    out : path; gets the structure of a store, `index/<17 digits>`, and `mqindex-index/` with a fence and a key filter
-        for each, which look-ups of this package use until something is written after the entries that they cover. It
-        must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`. The root of the same store
+    out : path; gets the structure of a store, `index/<17 digits>`, and `mqindex-index/` with a fence for each and one
+        key filter for all, which look-ups of this package use until something is written after the entries that they
+        cover. It must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`. The root of the same store
         with `overwrite=True`: in place, each file by one rename; the old ones go to `<store>/mqindex-backup-<UTC>/`,
         and `undo_repair` puts them back. The broker must be stopped for that.
     hash_slot_num, index_num : int or None
@@ -92,7 +94,7 @@ def optimize(
     Notes
     -----
     `out` appears by one rename, complete and on the disk, or not at all; in place every file is the old or the new one.
-    In place, files that are optimized already stay untouched.
+    In place, files that are optimized already stay untouched, and the filter gets what is new beside what it has.
     Source of what a broker's look-up does: RocketMQ 4.9.3 `IndexFile.selectPhyOffset`, `putKey`.
 
     Examples
@@ -113,10 +115,11 @@ def optimize(
     report = RebuildReport(where, settings={"geometry": plan.geometry})
     alone = held(engine, stores.hold_writers, order.out) if plan.in_place else contextlib.nullcontext()
     with alone, scratch_in(engine, plan.home) as (seeing, scratch):
-        tasks = [_Task(path, plan.own, plan.geometry.value, scratch, plan.in_place) for path in plan.paths]
+        tasks = [_Task(path, plan.own, plan.geometry.value, scratch, plan.in_place, plan.known) for path in plan.paths]
         weights = [plan.size] * len(tasks)
         made = seeing.map(_optimize_file, tasks, name="bring entries together", weights=weights, unit="byte")
-        _publish(seeing, order, plan, scratch, made, report)
+        keys = run_one(seeing, _weave, _Weave(plan, scratch, tuple(made)), "write the key filter")
+        _publish(seeing, order, plan, scratch, made, keys, report)
     report.files = sum(one.path is not None for one in made)
     report.entries = sum(one.entries for one in made if one.path is not None)
     report.fsync_seconds += sum(one.fsync_seconds for one in made)
@@ -139,7 +142,7 @@ class _Order:
 class _Plan:
     """`own`: the geometry of the files at `paths`; `geometry`: of the new ones, each of `size` bytes.
 
-    `home`: where the scratch goes. `note`: shown before the work.
+    `home`: where the scratch goes. `note`: shown before the work. `known`: the files that the filter there knows.
     """
 
     paths: tuple[str, ...]
@@ -149,27 +152,43 @@ class _Plan:
     home: str
     in_place: bool
     note: str
+    known: frozenset[bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One file. `skip`: it stays if it is optimized already."""
+    """One file. `skip`: it stays if it is optimized already; `known`: the files that the filter knows."""
 
     path: str
     own: geometry.Geometry
     geometry: geometry.Geometry
     scratch: str
     skip: bool
+    known: frozenset[bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """New files in the scratch: an index file, if it was not in order already, and its sidecars."""
+    """New files in the scratch: an index file and its fence, if it had no good ones, and a filter of it alone.
+
+    `known`: what a filter knows the file by; b"": it has no entries.
+    """
 
     path: str | None
-    sides: tuple[str, ...]
     entries: int
+    known: bytes = b""
+    fence: str | None = None
+    keys: str | None = None
     fsync_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Weave:
+    """The input of the task that writes the filter."""
+
+    plan: _Plan
+    scratch: str
+    made: tuple[_Made, ...]
 
 
 # ---- before the work ----------------------------------------------------------------------------------------------
@@ -192,7 +211,18 @@ def _begin(order: _Order) -> _Plan:
     free = disk.check_space(home, needed)
     needs = f"needs {needed:,} bytes in {home}, where {free}"
     note = f"reads {plural(len(paths), 'index file')}, {needs}"
-    return _Plan(tuple(paths), own, new, size, home, in_place, note)
+    known = _known(filter_path(directory), own) if in_place else frozenset()
+    return _Plan(tuple(paths), own, new, size, home, in_place, note, known)
+
+
+def _known(path: str, own: geometry.Geometry) -> frozenset[bytes]:
+    """The files that a filter knows, all of whose rows are good; none: there is no such filter."""
+    with contextlib.suppress(MQIndexError, OSError), MappedFile.open(path) as file:
+        found = FilterFile(file)
+        if (found.header.hash_slot_num, found.header.index_num) == own:
+            found.require_content()
+            return frozenset(found.numbers)
+    return frozenset()
 
 
 def _files_of(index: str) -> tuple[str, list[str]]:
@@ -267,7 +297,7 @@ def _optimize_file(task: _Task) -> _Made:
         _require_sound(source)
         entries = next_entry(source) - 1
         if task.skip and source.order().entries == entries:
-            return _Made(None, _sides_of(source, task), entries)
+            return _as_it_is(source, task, entries)
         if entries >= task.geometry[1]:
             raise IndexFullError(
                 "an index file has too many entries for this geometry", path=task.path,
@@ -285,8 +315,7 @@ def _optimize_file(task: _Task) -> _Made:
             started = time.perf_counter()
             file.flush()
             elapsed = time.perf_counter() - started
-    sides = write_sidecars(path, task.scratch, geometry=task.geometry)
-    return _Made(path, tuple(sides), entries, elapsed)
+    return _with_sidecars(path, path, task, entries, elapsed)
 
 
 def _order_lost(task: _Task) -> GeometryError:
@@ -299,15 +328,42 @@ def _order_lost(task: _Task) -> GeometryError:
     )  # fmt: skip
 
 
-def _sides_of(source: IndexFile, task: _Task) -> tuple[str, ...]:
-    """New sidecars of a file that stays, where it has no good ones."""
+def _as_it_is(source: IndexFile, task: _Task, entries: int) -> _Made:
+    """A file that stays; new sidecars where it has no good ones."""
     with MappedFile.open(source.path) as file:
         there = find_sidecars(file, task.own)
     if there is not None:
         with contextlib.closing(there), contextlib.suppress(CorruptIndexError):
             there.require_content()
-            return ()
-    return tuple(write_sidecars(source.path, task.scratch, geometry=task.own))
+            if there.header.of_filter() in task.known:
+                return _Made(None, entries, there.header.of_filter())
+    return _with_sidecars(None, source.path, task, entries)
+
+
+def _with_sidecars(path: str | None, ordered: str, task: _Task, entries: int, fsync_seconds: float = 0.0) -> _Made:
+    sides = write_sidecars(ordered, task.scratch, geometry=task.geometry)
+    if sides is None:
+        return _Made(path, entries, fsync_seconds=fsync_seconds)
+    with MappedFile.open(sides[0]) as fence:
+        known = fence_header(fence).of_filter()
+    return _Made(path, entries, known, sides[0], None if known in task.known else sides[1], fsync_seconds)
+
+
+def _weave(item: _Weave) -> str | None:
+    """One filter of all files in the scratch; None: that in place has them all."""
+    new = {one.known: one.keys for one in item.made if one.keys is not None}
+    if not new:
+        return None
+    wanted = dict.fromkeys(one.known for one in item.made if one.known)
+    with contextlib.ExitStack() as opened:
+        sources = {known: FilterFile(opened.enter_context(MappedFile.open(path))) for known, path in new.items()}
+        if len(sources) < len(wanted):
+            there = filter_path(os.path.dirname(item.plan.paths[0]))
+            old = FilterFile(opened.enter_context(MappedFile.open(there)))
+            sources |= dict.fromkeys(wanted.keys() - sources.keys(), old)
+        path = disk.temporary(item.scratch, "filter")
+        weave_filter(path, [(sources[known], known) for known in wanted], geometry=item.plan.geometry.value)
+    return path
 
 
 def _fill(source: IndexFile, core: IndexCore) -> None:
@@ -351,29 +407,36 @@ def _moves(name: str, made: _Made) -> Iterator[tuple[str, str]]:
     """Where the files of one task go."""
     if made.path is not None:
         yield made.path, os.path.join("index", name)
-    for path, suffix in zip(made.sides, SUFFIXES, strict=False):
-        yield path, os.path.join(DIRECTORY, name + suffix)
-
-
-def _index_of(root: str, name: str) -> str:
-    """The index file, whose owner and mode a sidecar takes: only who may read the file may know what is in it."""
-    return os.path.join(root, "index", os.path.splitext(os.path.basename(name))[0])
+    if made.fence is not None:
+        yield made.fence, os.path.join(DIRECTORY, name + FENCE)
 
 
 # ---- publication -------------------------------------------------------------------------------------------
 
 
 def _publish(
-    engine: Engine, order: _Order, plan: _Plan, scratch: str, made: Sequence[_Made], report: RebuildReport
+    engine: Engine,
+    order: _Order,
+    plan: _Plan,
+    scratch: str,
+    made: Sequence[_Made],
+    keys: str | None,
+    report: RebuildReport,
 ) -> None:
-    moves = [move for path, one in zip(plan.paths, made, strict=True) for move in _moves(os.path.basename(path), one)]
+    names = [os.path.basename(path) for path in plan.paths]
+    moves = [(name, move) for name, one in zip(names, made, strict=True) for move in _moves(name, one)]
+    if keys is not None:
+        moves.append((names[-1], (keys, os.path.join(DIRECTORY, FILTER))))
     if not plan.in_place:
         aside = f"{order.out}.backup-{staging.backup_name()}" if order.overwrite else None
-        publication = Publication(scratch, order.out, aside, tuple(moves), ("index",))
+        publication = Publication(scratch, order.out, aside, tuple(move for _, move in moves), ("index",))
         published = publish_all(engine, publication)
         report.out_files, report.backup = published.paths, published.backup
         report.fsync_seconds += published.fsync_seconds
     elif moves:
         report.backup = os.path.join(order.out, run_one(engine, backup_in, [order.out], "make a backup"))
-        changes = tuple(Change(name, path, _index_of(order.out, name)) for path, name in moves)
+        # Only who may read an index file may know what is in it: sidecars take its owner and mode.
+        changes = tuple(
+            Change(place, path, os.path.join(order.out, "index", name)) for name, (path, place) in moves
+        )
         report.out_files = exchange_all(engine, Exchange(order.out, report.backup, changes))

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from mqindex.columns.keys import key_hashes
 from mqindex.rocketmq import IndexFile
-from mqindex.rocketmq.layout import INDEX_ENTRY_SIZE, SIDECAR_HEADER_SIZE, SIDECAR_SAMPLE, SidecarHeader
+from mqindex.rocketmq.layout import FENCE_HEADER_SIZE, FENCE_SAMPLE, INDEX_ENTRY_SIZE
+from mqindex.rocketmq.sidecar.names import FILTER
 from tests.reference.index_file import IndexFile as TwinFile
 from tests.reference.sidecar import KeyFilter, fence_of, optimised
 from tests.support.optimised import NAME, never_in_memory, put_store
@@ -83,10 +84,9 @@ def test_the_files_are_as_the_format_says(twin: TwinFile) -> None:
         path = put_store(Path(root), twin)
         moved = optimised(twin)
         side = Path(root, "mqindex-index")
-        slots = (side / f"{NAME}.fence").read_bytes()[SIDECAR_HEADER_SIZE:]
+        slots = (side / f"{NAME}.fence").read_bytes()[FENCE_HEADER_SIZE:]
         assert [int.from_bytes(slots[i : i + 4], "big") for i in range(0, len(slots), 4)] == fence_of(moved)
-        data = (side / f"{NAME}.filter").read_bytes()
-        keys = KeyFilter(data[SIDECAR_HEADER_SIZE:], SidecarHeader.from_bytes(data).items, twin.hash_slot_num)
+        keys = KeyFilter((side / FILTER).read_bytes(), 0)
         there = {hashed for hashed, *_ in moved.entries()}
         assert all(keys.may_hold(hashed) for hashed in there)
         asked = key_hashes(KEYS + OTHERS).tolist()
@@ -96,7 +96,8 @@ def test_the_files_are_as_the_format_says(twin: TwinFile) -> None:
             found = index._sidecars.search.heads(index._core, key_hashes(KEYS + OTHERS))
             assert found is not None and found.tolist() == expected
             assert index._sidecars.search.wrong_page(index._core) is None
-            assert index._sidecars.search.missing_entry(index._core) is None
+            assert index._sidecars.filter is not None
+            assert index._sidecars.filter.rows.missing_entry(0, index._core, index._sidecars.covered) is None
         if len(there) > 50:
             wrongly = sum(map(keys.may_hold, set(asked) - there))
             assert wrongly <= 12  # of some 300, where 1 of 256 is expected
@@ -122,7 +123,7 @@ def test_entries_that_were_appended_are_found(
 
 @given(
     files(),
-    st.sampled_from(["fence", "filter"]),
+    st.sampled_from([f"{NAME}.fence", FILTER]),
     st.lists(st.tuples(st.integers(0, 1 << 30), st.integers(1, 255)), min_size=1, max_size=3),
     st.booleans(),
 )
@@ -132,7 +133,7 @@ def test_damaged_side_files_change_no_answer(
 ) -> None:
     with tempfile.TemporaryDirectory() as root:
         path = put_store(Path(root), twin)
-        side = Path(root, "mqindex-index", f"{NAME}.{kind}")
+        side = Path(root, "mqindex-index", kind)
         data = bytearray(side.read_bytes())
         for place, mask in damage:
             data[place % len(data)] ^= mask
@@ -154,5 +155,5 @@ def test_side_files_of_another_file_are_not_used(one: TwinFile, other: TwinFile)
             with IndexFile.open(path, hash_slot_num=one.hash_slot_num, index_num=one.index_num) as index:
                 if index._sidecars is not None:  # the order differs, but nowhere in the sample
                     sample = slice(40 + 4 * one.hash_slot_num, None)
-                    same = INDEX_ENTRY_SIZE * (SIDECAR_SAMPLE + 1)
+                    same = INDEX_ENTRY_SIZE * (FENCE_SAMPLE + 1)
                     assert one.data[sample][:same] == optimised(one).data[sample][:same]

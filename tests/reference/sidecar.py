@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from itertools import pairwise
 
 from tests.reference.index_file import ENTRY, IndexFile
 
@@ -37,24 +38,38 @@ def fence_of(file: IndexFile) -> list[int]:
 
 
 class KeyFilter:
-    """A filter's bytes after the header."""
+    """The keys of one file in a filter: the filter's bytes, and the file's number."""
 
-    def __init__(self, data: bytes, partitions: int, hash_slot_num: int) -> None:
-        self.hash_slot_num = hash_slot_num
-        self.partitions = [struct.unpack_from(">4IQI", data, 32 * i) for i in range(partitions)]
-        self.fingerprints = data[32 * partitions :]
+    def __init__(self, data: bytes, number: int) -> None:
+        self.slots, entries, files = struct.unpack_from(">3i", data, 12)
+        self.shift = max([n for n in range(7) if entries << n <= 64 * self.slots], default=0)
+        rows = (self.slots - 1 >> self.shift) + 1
+        table = 40 + 44 * files
+        starts = struct.unpack_from(f">{rows + 1}Q", data, table)
+        first = table + 8 * (rows + 1)
+        assert first + starts[-1] == len(data)
+        self.rows = [data[first + start : first + stop] for start, stop in pairwise(starts)]
+        self.files, self.number = files, number
+
+    def bucket(self, row: int) -> list[int]:
+        """The numbers of 14 bits in a row, sorted."""
+        counts = struct.unpack_from(f">{self.files}H", self.rows[row], 4)
+        lengths = [count and count + (count + 71) // 8 for count in counts]
+        at = 4 + 2 * self.files + sum(lengths[: self.number])
+        lows = self.rows[row][at : at + counts[self.number]]
+        bits = self.rows[row][at + len(lows) : at + lengths[self.number]]
+        numbers, group = [], 0
+        for bit in range(8 * len(bits) if lows else 0):
+            if bits[bit // 8] >> bit % 8 & 1:
+                numbers.append(group << 8 | lows[len(numbers)])
+            else:
+                group += 1
+        return numbers
 
     def may_hold(self, hashed: int) -> bool:
-        slot = hashed % self.hash_slot_num
-        _, length, count, seed, start, _ = [one for one in self.partitions if one[0] <= slot][-1]
-        if length == 0:
-            return True
-        mixed = seed << 32 | hashed
-        mixed = (mixed ^ mixed >> 33) * 0xFF51AFD7ED558CCD & MASK
+        slot = hashed % self.slots
+        mixed = (hashed ^ hashed >> 33) * 0xFF51AFD7ED558CCD & MASK
         mixed = (mixed ^ mixed >> 33) * 0xC4CEB9FE1A85EC53 & MASK
-        mixed ^= mixed >> 33
-        first = (mixed >> 32) * count * length >> 32
-        second = (first + length) ^ (mixed >> 18 & (length - 1))
-        third = (first + 2 * length) ^ (mixed & (length - 1))
-        places = [self.fingerprints[start + place] for place in (first, second, third)]
-        return places[0] ^ places[1] ^ places[2] == (mixed ^ mixed >> 32) & 0xFF
+        inside = slot % (1 << self.shift)
+        number = inside << 14 - self.shift | mixed >> 32 >> 18 + self.shift
+        return number in self.bucket(slot >> self.shift)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from mqindex.files.mapped_file import MappedFile
 from mqindex.files.residency import Residency
-from mqindex.rocketmq.sidecar.writing import write_sidecars
+from mqindex.rocketmq.sidecar.key_filter import FilterFile
+from mqindex.rocketmq.sidecar.names import FILTER
+from mqindex.rocketmq.sidecar.writing import weave_filter, write_sidecars
 from tests.reference.index_file import IndexFile as TwinFile
 from tests.reference.sidecar import optimised
 
-__all__ = ["NAME", "never_in_memory", "put_store"]
+__all__ = ["NAME", "never_in_memory", "put_sidecars", "put_store"]
 
 NAME = "20231114221320000"
 
@@ -23,8 +27,20 @@ def put_store(root: Path, twin: TwinFile, name: str = NAME) -> Path:
     (root / "mqindex-index").mkdir(parents=True, exist_ok=True)
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(optimised(twin).data)
-    write_sidecars(os.fspath(path), os.fspath(root / "mqindex-index"), geometry=(twin.hash_slot_num, twin.index_num))
+    put_sidecars(root, [path], (twin.hash_slot_num, twin.index_num))
     return path
+
+
+def put_sidecars(root: Path, paths: Sequence[Path], geometry: tuple[int, int]) -> None:
+    """The fence of each index file, and the filter of all."""
+    side = root / "mqindex-index"
+    side.mkdir(parents=True, exist_ok=True)
+    made = [pair for path in paths if (pair := write_sidecars(os.fspath(path), os.fspath(side), geometry=geometry))]
+    filters = [FilterFile(MappedFile.open(keys)) for _, keys in made]
+    if filters:
+        weave_filter(str(side / FILTER), [(one, next(iter(one.numbers))) for one in filters], geometry=geometry)
+    for _, keys in made:
+        os.remove(keys)
 
 
 def never_in_memory(patch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from mqindex.columns.keys import key_hashes
 from mqindex.errors import ClosedFileError
 from mqindex.files.residency import Residency
 from mqindex.rocketmq import IndexFile, hash_slots
+from mqindex.rocketmq.sidecar.names import FILTER
 from tests.reference.index_file import IndexFile as TwinFile
 from tests.reference.sidecar import optimised
 from tests.support.optimised import NAME, never_in_memory, put_store
@@ -43,16 +44,19 @@ def in_slot(slot: int, word: str) -> str:
     return next(name for name, at in zip(names, hash_slots(names, SLOTS), strict=True) if at == slot)
 
 
-@pytest.mark.parametrize("kind", ["filter", "fence"])
-def test_a_pair_of_which_one_is_older(kind: str, tmp_path: Path) -> None:
-    """As a kill between the two renames of an exchange leaves it, or a copy that was cut short."""
+@pytest.mark.parametrize(("kind", "used"), [(f"{NAME}.fence", False), (FILTER, True)])
+def test_one_of_the_sidecars_is_older(kind: str, used: bool, tmp_path: Path) -> None:
+    """As a kill between the renames of an exchange leaves it, or a copy that was cut short."""
     keys = [f"T#{number}" for number in range(300)]
     newest = in_slot(SLOTS - 1, "newest")  # all entries before it keep their places
     put_store(tmp_path / "old", twin(keys))
     path = put_store(tmp_path / "new", twin([*keys, newest]))
     assert found(path, newest) == (True, [30_000], [30_000])
-    shutil.copy(tmp_path / "old" / "mqindex-index" / f"{NAME}.{kind}", tmp_path / "new" / "mqindex-index")
-    assert found(path, newest) == (False, [30_000], [30_000])
+    shutil.copy(tmp_path / "old" / "mqindex-index" / kind, tmp_path / "new" / "mqindex-index")
+    assert found(path, newest) == (used, [30_000], [30_000])
+    if used:
+        with opened(path) as index:
+            assert index._sidecars is not None and index._sidecars.filter is None
 
 
 def test_another_file_of_the_same_beginning_and_count(tmp_path: Path) -> None:
@@ -120,6 +124,21 @@ def test_the_file_as_it_was_before_is_copied_over_one_that_is_open(asked_before:
         assert not uses_sidecars(index)
         overwrite(path, optimised(twin(keys)).data)
         assert not uses_sidecars(index)  # for good: nobody says what comes next
+
+
+@pytest.mark.parametrize("kind", [f"{NAME}.fence", FILTER])
+def test_a_sidecar_is_copied_over_one_that_was_read(kind: str, tmp_path: Path) -> None:
+    """What was compared with its checksum once is not compared again: keys were not found, in silence."""
+    mine, theirs = ([f"T#{word}{number}" for number in range(2000)] for word in ("mine", "theirs"))
+    path, other = put_store(tmp_path / "a", twin(mine)), put_store(tmp_path / "b", twin(theirs))
+    side = path.parent.parent / "mqindex-index" / kind
+    os.utime(side, (1, 1))
+    with opened(path) as index:
+        assert uses_sidecars(index)
+        assert answers(index, mine)[1] == ([100], [100])
+        overwrite(side, (other.parent.parent / "mqindex-index" / kind).read_bytes())
+        assert answers(index, mine[::100]) == [([at], [at]) for at in range(0, 200_000, 10_000)]
+        assert uses_sidecars(index) == (kind == FILTER)
 
 
 def test_sidecars_of_a_file_that_was_only_touched_are_used_on(tmp_path: Path) -> None:

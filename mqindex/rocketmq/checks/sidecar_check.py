@@ -1,4 +1,4 @@
-"""Fences and key filters beside the index: does each fit its index file, and find every entry of it?"""
+"""Fences and the key filter beside the index: does each fit its index file, and find every entry of it?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, layout, store
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, IndexHeader
-from mqindex.rocketmq.sidecar.names import sidecar_directory, sidecar_paths
+from mqindex.rocketmq.sidecar.binding import fence_header
+from mqindex.rocketmq.sidecar.key_filter import FilterFile
+from mqindex.rocketmq.sidecar.names import FILTER, fence_path, sidecar_directory
 from mqindex.rocketmq.sidecar.reading import Sidecars
 
 __all__ = ["SidecarTask", "check_sidecar", "sidecars_to_check"]
@@ -21,38 +23,36 @@ __all__ = ["SidecarTask", "check_sidecar", "sidecars_to_check"]
 
 @dataclass(frozen=True, slots=True)
 class SidecarTask:
-    """One index file that has a sidecar, or with `index` None: names that are not those of any file's sidecars."""
+    """One index file that has a fence, or the filter and the fences that it may know, or names that are neither."""
 
-    index: str | None
-    geometry: tuple[int, int]
+    index: str | None = None
+    geometry: tuple[int, int] = (0, 0)
+    filter: str | None = None
+    fences: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()
 
 
 def sidecars_to_check(directory: str, index_files: Sequence[str], geometry: tuple[int, int]) -> list[SidecarTask]:
-    """A task for each index file that has a fence or a filter, and one for all other names there."""
+    """A task for each index file that has a fence, one for the filter, and one for all other names there."""
     beside = sidecar_directory(directory)
     names = {name for name in store.names_in(beside) if not name.startswith(".")}
-    tasks = []
-    for index in index_files:
-        own = {os.path.basename(path) for path in sidecar_paths(index)}
-        if own & names:
-            tasks.append(SidecarTask(index, geometry))
-            names -= own
-    alone = tuple(os.path.join(beside, name) for name in sorted(names))
-    return [*tasks, SidecarTask(None, geometry, alone)] if alone else tasks
+    fenced = [path for path in index_files if os.path.basename(fence_path(path)) in names]
+    fences = tuple(map(fence_path, fenced))
+    tasks = [SidecarTask(index=path, geometry=geometry) for path in fenced]
+    if FILTER in names:
+        tasks.append(SidecarTask(filter=os.path.join(beside, FILTER), fences=fences))
+    alone = sorted(names - {FILTER, *map(os.path.basename, fences)})
+    return [*tasks, SidecarTask(alone=tuple(os.path.join(beside, name) for name in alone))] if alone else tasks
 
 
 def check_sidecar(task: SidecarTask) -> list[Finding]:
     """All findings of one task; every entry of the file is looked up, and nothing is written."""
-    if task.index is None:
+    if task.index is None and task.filter is None:
         return [catalogue.SIDECAR_ALONE.finding(path) for path in task.alone]
     try:
-        with MappedFile.open(task.index) as file:
-            if file.size != layout.index_file_size(*task.geometry):
-                return []  # a finding of the index file itself
-            return _checked(file, task)
+        return _check_fence(task.index, task.geometry) if task.index else _check_filter(task.filter or "", task.fences)
     except MQIndexError as error:
-        path = sidecar_paths(task.index)[0] if error.path == task.index else error.path
+        path = fence_path(task.index) if task.index and error.path == task.index else error.path
         return [
             catalogue.SIDECAR_UNUSED.finding(
                 path, field=error.field, expected=error.expected, got=error.got, what=error.what
@@ -62,23 +62,50 @@ def check_sidecar(task: SidecarTask) -> list[Finding]:
         return [catalogue.SIDECAR_UNUSED.finding(error.filename, what=error.strerror)]
 
 
-def _checked(file: MappedFile, task: SidecarTask) -> list[Finding]:
-    sidecars = Sidecars(file, task.geometry)
-    core = IndexCore(file.map, *task.geometry, False, file.path)
-    fence, keys = sidecar_paths(file.path)
-    try:
-        entries = IndexHeader.from_bytes(file.map[:INDEX_HEADER_SIZE]).index_count - 1
-        if entries != sidecars.covered:
-            covered = plural(entries, "entry")
-            return [catalogue.SIDECAR_BEHIND.finding(fence, field="covered", expected=covered, got=sidecars.covered)]
-        sidecars.require_content()
-        file.populate()
-        page, entry = sidecars.search.wrong_page(core), sidecars.search.missing_entry(core)
-        if page is not None:
-            return [catalogue.SIDECAR_WRONG.finding(fence, layout.SIDECAR_HEADER_SIZE + 4 * page)]
-        if entry is not None:
-            return [catalogue.SIDECAR_WRONG.finding(keys, field=f"entry {entry}")]
+def _check_fence(index: str, geometry: tuple[int, int]) -> list[Finding]:
+    with MappedFile.open(index) as file:
+        if file.size != layout.index_file_size(*geometry):
+            return []  # a finding of the index file itself
+        sidecars = Sidecars(file, geometry)
+        core = IndexCore(file.map, *geometry, False, file.path)
+        try:
+            return _checked(file, core, sidecars)
+        finally:
+            core.close()
+            sidecars.close()
+
+
+def _checked(file: MappedFile, core: IndexCore, sidecars: Sidecars) -> list[Finding]:
+    fence = sidecars.fence.path
+    entries = IndexHeader.from_bytes(file.map[:INDEX_HEADER_SIZE]).index_count - 1
+    if entries != sidecars.covered:
+        covered = plural(entries, "entry")
+        return [catalogue.SIDECAR_BEHIND.finding(fence, field="covered", expected=covered, got=sidecars.covered)]
+    sidecars.require_content()
+    file.populate()
+    page = sidecars.search.wrong_page(core)
+    if page is not None:
+        return [catalogue.SIDECAR_WRONG.finding(fence, layout.FENCE_HEADER_SIZE + 4 * page)]
+    keys = sidecars.filter
+    entry = None if keys is None else keys.rows.missing_entry(sidecars.number, core, sidecars.covered)
+    if keys is not None and entry is not None:
+        return [catalogue.SIDECAR_WRONG.finding(keys.path, field=f"entry {entry} of {os.path.basename(file.path)}")]
+    return []
+
+
+def _check_filter(path: str, fences: Sequence[str]) -> list[Finding]:
+    """A filter that knows a file which is gone, or has been written to, is not looked at for that file."""
+    with MappedFile.open(path) as file:
+        found = FilterFile(file)
+        found.require_content()
+    if any(_knows(found, fence) for fence in fences):
         return []
-    finally:
-        core.close()
-        sidecars.close()
+    return [catalogue.SIDECAR_ALONE.finding(path)]
+
+
+def _knows(found: FilterFile, fence: str) -> bool:
+    try:
+        with MappedFile.open(fence) as file:
+            return found.number_of(fence_header(file)) is not None
+    except (MQIndexError, OSError):  # a finding of its own
+        return False

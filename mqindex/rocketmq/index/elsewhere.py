@@ -17,7 +17,7 @@ from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.geometry import Geometry
 from mqindex.rocketmq.layout import INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, INDEX_SLOT_SIZE, IndexHeader
-from mqindex.rocketmq.sidecar.remote import RemoteSidecars, find_remote_sidecars
+from mqindex.rocketmq.sidecar.remote import RemoteFilter, RemoteSidecars, find_remote_sidecars, remote_filter
 
 __all__ = ["Elsewhere", "find_file", "find_files"]
 
@@ -38,8 +38,8 @@ class Elsewhere:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """What the core answers to many key hashes, once the pages on their way have been read.
 
-        Each round of requests is for all hashes: two in an optimised file, else one for each entry of the longest
-        chain, and one for the slots.
+        Each round of requests is for all hashes: two in an optimised file, and two for the filter of all such files;
+        else one for each entry of the longest chain, and one for the slots.
         """
         heads = None if self._sidecars is None else self._sidecars.heads(core, hashes)
         before = 0
@@ -70,7 +70,7 @@ def find_file(
     url: str, hash_slot_num: int | None, index_num: int | None, storage_options: Mapping[str, Any] | None
 ) -> Elsewhere:
     """The index file at a URL."""
-    file, sidecars = _opened(RemotePlace.of(url, storage_options))
+    file, sidecars = _opened(RemotePlace.of(url, storage_options), None)
     return Elsewhere(file, _geometry([file], [sidecars], hash_slot_num, index_num), sidecars)
 
 
@@ -87,7 +87,8 @@ def find_files(
     """
     directory = RemotePlace.of(url, storage_options)
     places = _index_places(directory)
-    found = of_each(lambda place: _opened_or_error(place, tell), places, AT_ONCE)
+    keys = remote_filter(directory)
+    found = of_each(lambda place: _opened_or_error(place, keys, tell), places, AT_ONCE)
     read = [one for one in found if one is not None]
     if not read:
         raise FileStateError("no index file there can be read", path=directory.url)
@@ -96,10 +97,10 @@ def find_files(
 
 
 def _opened_or_error(
-    place: RemotePlace, tell: Callable[[str, Exception], None] | None
+    place: RemotePlace, keys: RemoteFilter | None, tell: Callable[[str, Exception], None] | None
 ) -> tuple[RemoteFile, RemoteSidecars | None] | None:
     try:
-        return _opened(place)
+        return _opened(place, keys)
     except (MQIndexError, OSError) as error:
         if tell is None:
             raise
@@ -107,10 +108,10 @@ def _opened_or_error(
         return None
 
 
-def _opened(place: RemotePlace) -> tuple[RemoteFile, RemoteSidecars | None]:
+def _opened(place: RemotePlace, keys: RemoteFilter | None) -> tuple[RemoteFile, RemoteSidecars | None]:
     file = RemoteFile(place)
     file.need([0])
-    return file, find_remote_sidecars(file, place)
+    return file, find_remote_sidecars(file, place, keys)
 
 
 def _index_places(directory: RemotePlace) -> list[RemotePlace]:

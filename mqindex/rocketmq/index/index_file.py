@@ -335,11 +335,6 @@ class IndexFile(SingleCalls, Closable):
         hashes = key_batch(keys, topic).hashes()
         return Hits(*self.select_hashes(hashes, whole_count("max_num", max_num), begin=first, end=last))
 
-    def will_search(self, n: int) -> None:
-        """Internal: so many look-ups by `select_hashes` will follow; what they need is read from the disk meanwhile."""
-        if self._sidecars is not None:
-            self._sidecars.search.will_search(n)
-
     def select_hashes(
         self,
         hashes: npt.NDArray[np.int32],
@@ -469,7 +464,7 @@ class IndexFile(SingleCalls, Closable):
         return f"IndexFile({self.path!r}, hash_slot_num={self.hash_slot_num}, index_num={self.index_num})"
 
     def _with_sidecars(self) -> IndexFile:
-        """Uses the fence and the filter of an optimised file that nobody has written to since."""
+        """Uses the fence of an optimised file that nobody has written to since, and the key filter."""
         if not self.writable and disk.is_directory(sidecar_directory(os.path.dirname(self.path))):
             from mqindex.rocketmq.sidecar.reading import find_sidecars
 

@@ -27,7 +27,7 @@ from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.index.names import next_name
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
-from mqindex.rocketmq.sidecar.names import remove_sidecars
+from mqindex.rocketmq.sidecar.names import remove_fence
 from mqindex.rocketmq.wrong_place import refuse_other_place
 
 if TYPE_CHECKING:
@@ -215,9 +215,7 @@ class IndexService(Closable):
         parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
         left: int | npt.NDArray[np.int32] = min(most, 2**31 - 1)  # of every key, then of each
         files = self.files
-        for file, earlier in zip(reversed(files), [*reversed(files[:-1]), None], strict=False):
-            if earlier is not None and earlier.is_time_matched(first, last):
-                earlier.will_search(len(hashes))
+        for file in reversed(files):
             if file.is_time_matched(first, last):
                 parts.append(file.select_hashes(hashes, left, begin=first, end=last))
                 if file is files[0]:
@@ -311,7 +309,7 @@ class IndexService(Closable):
             for file in expired:
                 file.close()
                 disk.remove(file.path)
-                remove_sidecars(file.path)
+                remove_fence(file.path)
                 self._files.remove(file)
         return [file.path for file in expired]
 

@@ -18,7 +18,7 @@ from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.pipeline.builds import build_index_files, require_room
 from mqindex.rocketmq.pipeline.splits import assign
 from mqindex.rocketmq.pipeline.stages import Built, Part
-from mqindex.rocketmq.sidecar.names import DIRECTORY, sidecar_paths
+from mqindex.rocketmq.sidecar.names import DIRECTORY, fence_path
 
 __all__ = ["mend_index", "planned_actions"]
 
@@ -88,7 +88,7 @@ def mend_index(engine: Engine, diagnosis: Diagnosis, scratch: str, report: Repai
     names = {change.name for change in changes}
     bad = [os.path.join("index", os.path.basename(path)) for path in diagnosis.bad]
     changes += [Change(name) for name in bad if name not in names]
-    beside = [path for bad_path in diagnosis.bad for path in sidecar_paths(bad_path) if disk.exists(path)]
+    beside = [path for path in map(fence_path, diagnosis.bad) if disk.exists(path)]
     changes += [Change(os.path.join(DIRECTORY, os.path.basename(path))) for path in beside]
     checkpoint = _moved_up(diagnosis, end)
     if checkpoint is not None:

@@ -1,4 +1,4 @@
-"""What binds a sidecar to its index file: the header's ends, and a sample of the entries."""
+"""What binds a fence to its index file: the header's ends, and a sample of the entries."""
 
 from __future__ import annotations
 
@@ -7,60 +7,79 @@ from mqindex.errors import CorruptIndexError
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.layout import (
+    FENCE_HEADER_SIZE,
+    FENCE_SAMPLE,
     INDEX_ENTRY_SIZE,
     INDEX_HEADER_SIZE,
     INDEX_SLOT_SIZE,
-    SIDECAR_SAMPLE,
+    FenceHeader,
     IndexHeader,
-    SidecarHeader,
 )
 
-__all__ = ["bound_header", "misfit", "sealed", "unsealed"]
+__all__ = ["bound_header", "fence_header", "misfit", "require_bound", "require_sealed", "sealed"]
 
 _CHECKSUM = 4  # bytes
+_SLOT = 4  # bytes of a page's first slot
 
 
 def bound_header(
-    file: MappedFile, geometry: tuple[int, int], covered: int, *, magic: bytes, items: int, size: int, content: int
-) -> SidecarHeader:
-    """The header of a sidecar of this index file."""
+    file: MappedFile, geometry: tuple[int, int], covered: int, *, pages: int, content: int
+) -> FenceHeader:
+    """The header of the fence of this index file."""
     sample = _sample(file, geometry[0], covered)
     ends = _ends(IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE)))
-    return SidecarHeader(magic, layout.SIDECAR_VERSION, *geometry, covered, *ends, sample, items, size, content)
+    known = layout.MAGIC_FENCE, layout.FENCE_VERSION
+    return FenceHeader(*known, *geometry, covered, *ends, sample, pages, FENCE_HEADER_SIZE + _SLOT * pages, content)
 
 
-def sealed(header: SidecarHeader) -> bytes:
-    """The 80 bytes of a sidecar's header."""
-    data = header.to_bytes()
-    return data + crc32c(data).to_bytes(_CHECKSUM, "big")
+def sealed(header: bytes) -> bytes:
+    """A header with its checksum."""
+    return header + crc32c(header).to_bytes(_CHECKSUM, "big")
 
 
-def unsealed(data: bytes, path: str, magic: bytes, size: int) -> SidecarHeader:
-    """The header of a sidecar of so many bytes; `CorruptIndexError` where it is none, or was damaged."""
-    if len(data) < layout.SIDECAR_HEADER_SIZE:
-        raise CorruptIndexError(
-            "the sidecar is too short", path=path, expected=f"{layout.SIDECAR_HEADER_SIZE} bytes", got=len(data)
-        )
-    header, checksum = SidecarHeader.from_bytes(data), crc32c(data[: layout.SIDECAR_HEADER_SIZE - _CHECKSUM])
-    known = magic, layout.SIDECAR_VERSION, size
-    if (header.magic, header.version, header.size) != known:
-        got = f"{header.magic!r}, version {header.version}, {header.size} bytes"
-        expected = f"{magic!r}, version {layout.SIDECAR_VERSION}, {size} bytes"
-        raise CorruptIndexError("not a sidecar of this kind and length", path=path, expected=expected, got=got)
-    stored = int.from_bytes(data[layout.SIDECAR_HEADER_SIZE - _CHECKSUM : layout.SIDECAR_HEADER_SIZE], "big")
+def require_sealed(data: bytes, path: str, what: str) -> None:
+    """`CorruptIndexError` where a header and its checksum do not agree."""
+    stored, checksum = int.from_bytes(data[-_CHECKSUM:], "big"), crc32c(data[:-_CHECKSUM])
     if stored != checksum:
         raise CorruptIndexError(
-            "the checksum of the sidecar's header is wrong",
-            path=path,
-            field="checksum",
-            expected=checksum,
-            got=stored,
+            f"the checksum of the {what}'s header is wrong", path=path, field="checksum", expected=checksum, got=stored
         )
+
+
+def fence_header(file: MappedFile) -> FenceHeader:
+    """The header of a fence; `CorruptIndexError` where it is none, too short, or damaged."""
+    if file.size < FENCE_HEADER_SIZE:
+        raise CorruptIndexError(
+            "the fence is too short", path=file.path, expected=f"{FENCE_HEADER_SIZE} bytes", got=file.size
+        )
+    data = file.read(0, FENCE_HEADER_SIZE)
+    header = FenceHeader.from_bytes(data)
+    known = layout.MAGIC_FENCE, layout.FENCE_VERSION, file.size
+    if (header.magic, header.version, header.size) != known:
+        raise CorruptIndexError(
+            "not a fence of this length", path=file.path,
+            expected=f"{known[0]!r}, version {known[1]}, {known[2]} bytes",
+            got=f"{header.magic!r}, version {header.version}, {header.size} bytes",
+        )  # fmt: skip
+    require_sealed(data, file.path, "fence")
+    length = FENCE_HEADER_SIZE + _SLOT * header.pages
+    if header.pages < 1 or length != file.size:
+        raise CorruptIndexError("the fence has another length", path=file.path, expected=length, got=file.size)
     return header
 
 
-def misfit(header: SidecarHeader, file: MappedFile, geometry: tuple[int, int]) -> tuple[str, object, object] | None:
-    """The first field that is not its index file's: (field, expected, got); None: the sidecar is bound to it."""
+def require_bound(path: str, header: FenceHeader, index: MappedFile, geometry: tuple[int, int]) -> None:
+    """`CorruptIndexError` where a fence is not its index file's."""
+    wrong = misfit(header, index, geometry)
+    if wrong is not None:
+        field, expected, got = wrong
+        raise CorruptIndexError(
+            "the fence is of another index file", path=path, field=field, expected=expected, got=got
+        )
+
+
+def misfit(header: FenceHeader, file: MappedFile, geometry: tuple[int, int]) -> tuple[str, object, object] | None:
+    """The first field that is not its index file's: (field, expected, got); None: the fence is bound to it."""
     expected: tuple[tuple[str, object], ...] = (("hash_slot_num", geometry[0]), ("index_num", geometry[1]))
     for field, value in expected:
         if getattr(header, field) != value:
@@ -87,10 +106,10 @@ def _ends(index: IndexHeader) -> tuple[int, int, int, int]:
 def _sample(file: MappedFile, hash_slot_num: int, covered: int) -> int:
     """CRC-32C of the entries at the beginning, in the middle, and at the end of those that are covered."""
     checksum, last = 0, covered + 1
-    for first in (1, (covered + 1) // 2, max(last - SIDECAR_SAMPLE, 1)):
+    for first in (1, (covered + 1) // 2, max(last - FENCE_SAMPLE, 1)):
         start, stop = (
             INDEX_HEADER_SIZE + INDEX_SLOT_SIZE * hash_slot_num + INDEX_ENTRY_SIZE * number
-            for number in (first, min(first + SIDECAR_SAMPLE, last))
+            for number in (first, min(first + FENCE_SAMPLE, last))
         )
         checksum = crc32c(file.read(start, stop), checksum)
     return checksum

@@ -6,10 +6,11 @@ import os
 
 from mqindex.files import disk
 
-__all__ = ["DIRECTORY", "SUFFIXES", "remove_sidecars", "sidecar_directory", "sidecar_paths"]
+__all__ = ["DIRECTORY", "FENCE", "FILTER", "fence_path", "filter_path", "remove_fence", "sidecar_directory"]
 
 DIRECTORY = "mqindex-index"
-SUFFIXES = (".fence", ".filter")
+FENCE = ".fence"  # after the name of the index file
+FILTER = "keys.filter"  # one for all index files
 
 
 def sidecar_directory(index_directory: str) -> str:
@@ -21,15 +22,23 @@ def sidecar_directory(index_directory: str) -> str:
     return os.path.join(os.path.dirname(os.path.abspath(index_directory)), DIRECTORY)
 
 
-def sidecar_paths(index_path: str) -> tuple[str, str]:
-    """The fence and the filter of an index file, whether they are there or not."""
+def fence_path(index_path: str) -> str:
+    """The fence of an index file, whether it is there or not.
+
+    >>> fence_path("/store/index/20231114221320000")
+    '/store/mqindex-index/20231114221320000.fence'
+    """
     directory, name = os.path.split(os.path.abspath(index_path))
-    fence, keys = (os.path.join(sidecar_directory(directory), name + suffix) for suffix in SUFFIXES)
-    return fence, keys
+    return os.path.join(sidecar_directory(directory), name + FENCE)
 
 
-def remove_sidecars(index_path: str) -> None:
-    """Remove the sidecars of an index file that is gone."""
-    for path in sidecar_paths(index_path):
-        if disk.is_file(path):
-            disk.remove(path)
+def filter_path(index_directory: str) -> str:
+    """The key filter of the index files of a directory, whether it is there or not."""
+    return os.path.join(sidecar_directory(index_directory), FILTER)
+
+
+def remove_fence(index_path: str) -> None:
+    """Remove the fence of an index file that is gone; without it nobody asks the filter for that file."""
+    path = fence_path(index_path)
+    if disk.is_file(path):
+        disk.remove(path)

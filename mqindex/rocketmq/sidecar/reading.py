@@ -1,77 +1,63 @@
-"""Sidecars in use: found beside an index file when it is opened, and trusted where they are bound to it."""
+"""Reading the sidecars of an optimised index file: opened with it, checked against it, unused when they do not fit."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 from functools import partial
 
 from mqindex._native.crc import crc32c
+from mqindex._native.file_watch import FileWatch
 from mqindex._native.sidecar import ColdSearch
 from mqindex.errors import CorruptIndexError, MQIndexError
 from mqindex.files.mapped_file import MappedFile
+from mqindex.files.regular import regular
 from mqindex.files.residency import Residency
-from mqindex.rocketmq.layout import (
-    INDEX_HEADER_SIZE,
-    MAGIC_FENCE,
-    MAGIC_FILTER,
-    PARTITION_SIZE,
-    SIDECAR_HEADER_SIZE,
-    IndexHeader,
-    SidecarHeader,
-)
-from mqindex.rocketmq.sidecar.binding import misfit, unsealed
-from mqindex.rocketmq.sidecar.names import sidecar_paths
+from mqindex.rocketmq.layout import FENCE_HEADER_SIZE, INDEX_HEADER_SIZE, FenceHeader, IndexHeader
+from mqindex.rocketmq.sidecar.binding import fence_header, misfit, require_bound
+from mqindex.rocketmq.sidecar.key_filter import FilterFile, open_filter
+from mqindex.rocketmq.sidecar.names import fence_path, filter_path
 
-__all__ = ["Sidecars", "find_sidecars", "require_pair", "sidecar_header"]
+__all__ = ["Sidecars", "find_sidecars"]
 
 
 class Sidecars:
-    """The fence and the filter of one index file, mapped. `search` looks keys up in them.
+    """The fence of one index file, mapped, and the filter if it knows the file. `search` looks keys up in them.
 
-    Opening checks the headers, the lengths, the table of partitions and what binds them to the file. The rest is
-    compared with its checksums when it is first read. What binds them is compared again where somebody has written to
-    the file since: another may have been copied over it.
+    Opening checks the headers, the lengths and what binds them to the file. The rest is compared with its checksums
+    when it is first read. What binds them is compared again where somebody has written to the file since: another may
+    have been copied over it. Neither is used any more once somebody has written to it.
     """
 
     def __init__(self, index: MappedFile, geometry: tuple[int, int]) -> None:
-        """`MQIndexError` or `OSError`: they are missing, damaged, or not of this file."""
-        paths = sidecar_paths(index.path)
+        """`MQIndexError` or `OSError`: the fence is missing, damaged, or not of this file."""
+        path = fence_path(index.path)
         with contextlib.ExitStack() as opened:
-            self._files = [opened.enter_context(contextlib.closing(MappedFile.open(path))) for path in paths]
-            self.headers = [
-                sidecar_header(file, magic)
-                for file, magic in zip(self._files, (MAGIC_FENCE, MAGIC_FILTER), strict=True)
-            ]
-            for file, header in zip(self._files, self.headers, strict=True):
-                _require_bound(file, header, index, geometry)
-            require_pair(self._files[1], *self.headers)
-            fence, keys = (memoryview(file.map)[SIDECAR_HEADER_SIZE:] for file in self._files)
-            self._residency = opened.enter_context(contextlib.closing(Residency(index.path)))
-            self.covered = self.headers[0].covered
-            try:
-                self.search = ColdSearch(
-                    fence, keys, covered=self.covered, checksum=self.headers[0].content,
-                    partitions=self.headers[1].items, hash_slot_num=geometry[0],
-                    header=index.map[:INDEX_HEADER_SIZE], fd=self._residency.fileno(),
-                    fits=partial(_fits, self.headers[0], index, geometry), in_memory=self._residency,
-                )  # fmt: skip
-            except ValueError as error:
-                raise CorruptIndexError(str(error), path=self._files[1].path) from None
+            residency = opened.enter_context(contextlib.closing(Residency(index.path)))
+            fence = regular(path, os.O_RDONLY)
+            opened.callback(os.close, fence)
+            watches = FileWatch(residency.fileno()), FileWatch(fence)
+            self.fence = opened.enter_context(contextlib.closing(MappedFile.open(path)))
+            self.header = fence_header(self.fence)
+            require_bound(path, self.header, index, geometry)
+            self.covered = self.header.covered
+            self.filter, self.number = _filter_of(index.path, self.header)
+            self.search = ColdSearch(
+                memoryview(self.fence.map)[FENCE_HEADER_SIZE:], None if self.filter is None else self.filter.rows,
+                file=self.number, covered=self.covered, checksum=self.header.content,
+                header=index.map[:INDEX_HEADER_SIZE], index_watch=watches[0], fence_watch=watches[1],
+                fits=partial(_fits, self.header, index, geometry), in_memory=residency,
+            )  # fmt: skip
             self._opened = opened.pop_all()
 
     def require_content(self) -> None:
-        """Compare the rest now, which is usually compared when it is read; `CorruptIndexError`: a checksum is wrong."""
-        fence, keys = self._files
-        checksum = crc32c(memoryview(fence.map)[SIDECAR_HEADER_SIZE:])
-        if checksum != self.headers[0].content:
+        """Compare the slots now, which are usually compared when they are read; `CorruptIndexError`: they are wrong."""
+        checksum = crc32c(memoryview(self.fence.map)[FENCE_HEADER_SIZE:])
+        if checksum != self.header.content:
             raise CorruptIndexError(
-                "the checksum of the fence is wrong", path=fence.path, field="content",
-                expected=self.headers[0].content, got=checksum,
+                "the checksum of the fence is wrong", path=self.fence.path, field="content",
+                expected=self.header.content, got=checksum,
             )  # fmt: skip
-        partition = self.search.damaged_partition()
-        if partition is not None:
-            what = "the checksum of a partition's fingerprints is wrong"
-            raise CorruptIndexError(what, path=keys.path, field=f"partition {partition}")
 
     def close(self) -> None:
         """Close the files; may be called twice."""
@@ -90,43 +76,17 @@ def find_sidecars(index: MappedFile, geometry: tuple[int, int]) -> Sidecars | No
     return None
 
 
-def sidecar_header(file: MappedFile, magic: bytes) -> SidecarHeader:
-    """The header of a sidecar; `CorruptIndexError` where it is none, too short, or its table was damaged."""
-    header = unsealed(file.map[:SIDECAR_HEADER_SIZE], file.path, magic, file.size)
-    least = SIDECAR_HEADER_SIZE + (PARTITION_SIZE if magic == MAGIC_FILTER else 4) * header.items
-    if header.items < 1 or least > file.size:
-        raise CorruptIndexError(
-            "the sidecar is too short for its content", path=file.path, expected=least, got=file.size
-        )
-    if magic == MAGIC_FILTER:
-        checksum = crc32c(file.map[SIDECAR_HEADER_SIZE:least])
-        if checksum != header.content:
-            raise CorruptIndexError(
-                "the checksum of the filter's partitions is wrong", path=file.path, field="content",
-                expected=header.content, got=checksum,
-            )  # fmt: skip
-    return header
+def _filter_of(index_path: str, fence: FenceHeader) -> tuple[FilterFile | None, int]:
+    """The filter, and which of its files this one is; None: none knows it, and the file may hold everything."""
+    with contextlib.suppress(MQIndexError, OSError):
+        found = open_filter(filter_path(os.path.dirname(index_path)))
+        number = found.number_of(fence)
+        if number is not None:
+            return found, number
+    return None, 0
 
 
-def require_pair(keys: MappedFile, of_fence: SidecarHeader, of_keys: SidecarHeader) -> None:
-    """`CorruptIndexError` where the filter is of another time than the fence."""
-    if of_keys.covered != of_fence.covered:
-        raise CorruptIndexError(
-            "the filter is older or newer than the fence", path=keys.path, field="covered",
-            expected=of_fence.covered, got=of_keys.covered,
-        )  # fmt: skip
-
-
-def _require_bound(file: MappedFile, header: SidecarHeader, index: MappedFile, geometry: tuple[int, int]) -> None:
-    wrong = misfit(header, index, geometry)
-    if wrong is not None:
-        field, expected, got = wrong
-        raise CorruptIndexError(
-            "the sidecar is of another index file", path=file.path, field=field, expected=expected, got=got
-        )
-
-
-def _fits(header: SidecarHeader, index: MappedFile, geometry: tuple[int, int]) -> bool:
+def _fits(header: FenceHeader, index: MappedFile, geometry: tuple[int, int]) -> bool:
     try:
         return misfit(header, index, geometry) is None
     except (MQIndexError, OSError):  # cut, or closed, meanwhile: the look-up itself says so

@@ -1,4 +1,4 @@
-"""Sidecars of an index file elsewhere: the fence is read whole, the key filter once it costs less than it saves."""
+"""Sidecars of index files elsewhere: the fence is read whole, of the filter the rows that look-ups need."""
 
 from __future__ import annotations
 
@@ -8,103 +8,129 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.index_file import IndexCore
+from mqindex._native.key_filter import filter_shape
 from mqindex._native.sidecar import ColdSearch
 from mqindex.errors import CorruptIndexError, MQIndexError
+from mqindex.files.fork_lock import new_lock
 from mqindex.files.remote import PAGE, RemoteFile, RemotePlace
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.layout import (
+    FENCE_HEADER_SIZE,
+    FILTER_ROW_START_SIZE,
     INDEX_ENTRY_SIZE,
     INDEX_HEADER_SIZE,
     INDEX_SLOT_SIZE,
-    MAGIC_FENCE,
-    MAGIC_FILTER,
-    SIDECAR_HEADER_SIZE,
     IndexHeader,
-    SidecarHeader,
 )
-from mqindex.rocketmq.sidecar.binding import misfit
-from mqindex.rocketmq.sidecar.names import DIRECTORY, SUFFIXES
-from mqindex.rocketmq.sidecar.reading import require_pair, sidecar_header
+from mqindex.rocketmq.sidecar.binding import fence_header, require_bound
+from mqindex.rocketmq.sidecar.key_filter import FilterFile
+from mqindex.rocketmq.sidecar.names import DIRECTORY, FENCE, FILTER
 
-__all__ = ["RemoteSidecars", "find_remote_sidecars"]
+__all__ = ["RemoteFilter", "RemoteSidecars", "find_remote_sidecars", "remote_filter"]
 
-_REQUEST = 1 << 16  # bytes of a file that take about as long as one request more
-_OTHER = "the sidecar is of another index file"
+_FEW = 2  # files, for which a filter saves no request: its row and the place of that are one each
+_LONGEST = 20_000  # bytes of a row for each file
+_OTHER = "the fence is of another index file"
+
+
+class RemoteFilter:
+    """The key filter of the index files of a directory elsewhere; what was read of it is there for all of them."""
+
+    def __init__(self, place: RemotePlace) -> None:
+        self._place, self._lock = place, new_lock()
+        self._opened: tuple[RemoteFile, FilterFile] | None = None
+        self._asked = False
+
+    def find(self) -> FilterFile | None:
+        """The filter; None: there is none that is of use."""
+        with self._lock:
+            if not self._asked:
+                self._asked = True
+                with contextlib.suppress(MQIndexError, OSError):
+                    file = RemoteFile(self._place)
+                    found = FilterFile(file)
+                    self._opened = (file, found) if found.header.files > _FEW else None
+        return None if self._opened is None else self._opened[1]
+
+    def need(self, hashes: npt.NDArray[np.int32]) -> None:
+        """Read the rows of these hashes; one that cannot be read may hold everything, as its checksum is wrong."""
+        if self._opened is None:
+            return
+        file, found = self._opened
+        n, shift = filter_shape(found.header.hash_slot_num, found.header.index_num)
+        rows = np.unique(hashes.astype(np.int64) % found.header.hash_slot_num >> shift)
+        starts = found.start + FILTER_ROW_START_SIZE * rows
+        with contextlib.suppress(MQIndexError, OSError):
+            file.need(np.r_[starts, starts + 2 * FILTER_ROW_START_SIZE - 1] // PAGE)
+            table = np.frombuffer(memoryview(file.map), ">u8", n + 1, found.start)
+            first = found.start + FILTER_ROW_START_SIZE * (n + 1)
+            spans = np.stack([table[rows], table[rows + 1]], axis=1)
+            inside = (spans[:, 0] < spans[:, 1]) & (spans[:, 1] <= file.size - first)
+            inside &= spans[:, 1] - spans[:, 0] <= _LONGEST * found.header.files
+            file.need([page for start, stop in (spans[inside].astype(np.int64) + first).tolist()
+                       for page in range(start // PAGE, (stop - 1) // PAGE + 1)])  # fmt: skip
 
 
 class RemoteSidecars:
-    """The fence, and when it is of use the key filter, of one optimised index file elsewhere.
+    """The fence of one optimised index file elsewhere, and the filter if it knows the file.
 
     `geometry`: the file's, which the fence knows.
     """
 
-    def __init__(self, index: RemoteFile, fence: RemotePlace, keys: RemotePlace) -> None:
+    def __init__(self, index: RemoteFile, fence: RemotePlace, keys: RemoteFilter | None) -> None:
         """`CorruptIndexError`: the fence is damaged, or not of this file, or entries were appended since."""
-        file = _whole(fence)
-        self._index, self._asked = index, 0
-        self._keys: RemotePlace | None = keys  # until it is read
-        self._header = sidecar_header(file, MAGIC_FENCE)
-        self._fence = memoryview(file.map)[SIDECAR_HEADER_SIZE:]
+        file = RemoteFile(fence)
+        file.populate()
+        self._index, self._keys = index, keys
+        self._header = fence_header(file)
+        self._fence = memoryview(file.map)[FENCE_HEADER_SIZE:]
         self.geometry = self._header.hash_slot_num, self._header.index_num
         if index.size != layout.index_file_size(*self.geometry):
             raise CorruptIndexError(_OTHER, path=fence.url, field="length", got=index.size)
-        self._require_bound(self._header, fence)
+        require_bound(fence.url, self._header, index, self.geometry)
         self._index_header = index.read(0, INDEX_HEADER_SIZE)
         covered = IndexHeader.from_bytes(self._index_header).index_count - 1
         if covered != self._header.covered:
             raise CorruptIndexError(_OTHER, path=fence.url, field="covered", expected=covered, got=self._header.covered)
         after = self._place_of(covered + 1)
         index.read(after, min(after + INDEX_ENTRY_SIZE, index.size))  # the kernel looks whether it is empty
-        self._search = self._searching(None, 0)
+        self._search: ColdSearch | None = None
 
     def heads(self, core: IndexCore, hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32] | None:
         """Where the chain of each hash begins, int32, 0: nowhere; None: the slots must be read."""
-        self._asked += len(hashes)
-        keys, bytes_of_filter = self._keys, self._header.covered  # a little more than one for each entry
-        if keys is not None and self._asked * _REQUEST >= bytes_of_filter:
-            with contextlib.suppress(MQIndexError, OSError):  # without it all keys may be there
-                file = _whole(keys)
-                header = sidecar_header(file, MAGIC_FILTER)
-                require_pair(file, self._header, header)
-                self._require_bound(header, keys)
-                self._search = self._searching(memoryview(file.map)[SIDECAR_HEADER_SIZE:], header.items)
-            self._keys = None
+        if self._search is None:
+            self._search = self._searching()
+        if self._keys is not None:
+            self._keys.need(hashes)
         return self._search.heads(core, hashes)
 
-    def _require_bound(self, header: SidecarHeader, place: RemotePlace) -> None:
-        wrong = misfit(header, self._index, self.geometry)
-        if wrong is not None:
-            raise CorruptIndexError(_OTHER, path=place.url, field=wrong[0], expected=wrong[1], got=wrong[2])
-
-    def _searching(self, keys: memoryview | None, partitions: int) -> ColdSearch:
+    def _searching(self) -> ColdSearch:
+        found = None if self._keys is None else self._keys.find()
+        number = None if found is None else found.number_of(self._header)
         first = self._place_of(1) // PAGE
-        try:
-            return ColdSearch(
-                self._fence, keys, covered=self._header.covered, checksum=self._header.content, partitions=partitions,
-                hash_slot_num=self.geometry[0], header=self._index_header,
-                fetch=lambda pages: self._index.need(first + pages.astype(np.int64)),
-            )  # fmt: skip
-        except ValueError as error:
-            raise CorruptIndexError(str(error)) from None
+        return ColdSearch(
+            self._fence, None if found is None or number is None else found.rows, file=number or 0,
+            covered=self._header.covered, checksum=self._header.content, header=self._index_header,
+            fetch=lambda pages: self._index.need(first + pages.astype(np.int64)),
+        )  # fmt: skip
 
     def _place_of(self, entry: int) -> int:
         return INDEX_HEADER_SIZE + INDEX_SLOT_SIZE * self.geometry[0] + INDEX_ENTRY_SIZE * entry
 
 
-def find_remote_sidecars(index: RemoteFile, place: RemotePlace) -> RemoteSidecars | None:
+def remote_filter(directory: RemotePlace) -> RemoteFilter | None:
+    """The filter of the index files of a directory; nothing of it is read yet."""
+    root = directory.parent
+    return None if root is None else RemoteFilter(root / DIRECTORY / FILTER)
+
+
+def find_remote_sidecars(index: RemoteFile, place: RemotePlace, keys: RemoteFilter | None) -> RemoteSidecars | None:
     """The sidecars of the index file at `place`; None: there are none, and look-ups read its slots."""
     directory = place.parent
     root = None if directory is None else directory.parent
     if root is None:
         return None
-    fence, keys = (root / DIRECTORY / (place.name + suffix) for suffix in SUFFIXES)
     try:
-        return RemoteSidecars(index, fence, keys)
+        return RemoteSidecars(index, root / DIRECTORY / (place.name + FENCE), keys)
     except (MQIndexError, OSError):  # a place may say anything of a name that it does not have
         return None
-
-
-def _whole(place: RemotePlace) -> RemoteFile:
-    file = RemoteFile(place)
-    file.populate()
-    return file
