@@ -2,13 +2,12 @@
 
 #include <stdlib.h>
 
-size_t mqi_cold_pages(const mqi_index_file *f, const mqi_fence *fence, const mqi_key_column *keys,
+size_t mqi_cold_pages(const mqi_index_file *f, const mqi_fence *fence, const uint8_t *held,
                       const int32_t *key_hashes, size_t n, uint32_t *pages) {
     size_t wanted = 0;
     for (size_t i = 0; i < n; i++) {
-        uint32_t slot = mqi_slot_of(f, key_hashes[i]);
-        int held = keys == NULL || mqi_filter_may_hold(keys, slot, key_hashes[i]);
-        pages[i] = held ? mqi_fence_find(fence, slot) : MQI_NO_PAGE;
+        int asked = held == NULL || (held[i / 8] >> i % 8 & 1);
+        pages[i] = asked ? mqi_fence_find(fence, mqi_slot_of(f, key_hashes[i])) : MQI_NO_PAGE;
         wanted += pages[i] != MQI_NO_PAGE;
     }
     return wanted;

@@ -139,6 +139,38 @@ int mqi_filter_may_hold(const mqi_key_column *keys, uint32_t slot, int32_t key_h
     return !b.inside || (b.count > 0 && holds(b, number_of(slot, key_hash, filter->shift)));
 }
 
+/* The bits of one key for the files [first, first + files), each `stride` bytes after the one before. */
+static void ask_row(const mqi_key_filter *filter, span row, uint32_t number, uint32_t first, uint32_t files,
+                    uint8_t *held, size_t stride, uint8_t bit) {
+    const uint8_t *counts = row.at + MQI_ROW_COUNTS;
+    uint64_t at = MQI_ROW_COUNTS + 2 * (uint64_t)filter->files;
+    for (uint32_t i = 0; i < first + files; i++) {
+        const uint32_t count = (uint16_t)mqi_get16(counts + 2 * (size_t)i);
+        const uint64_t size = bucket_size(count);
+        if (i >= first && count > 0) {
+            bucket b = {row.at + at, count, at + size <= row.size};
+            if (!b.inside || holds(b, number)) held[(i - first) * stride] |= bit;
+        }
+        at += size;
+    }
+}
+
+void mqi_filter_ask(const mqi_key_filter *filter, const mqi_index_file *f, const int32_t *key_hashes, size_t n,
+                    uint32_t first, uint32_t files, uint8_t *held) {
+    const size_t stride = mqi_filter_stride(n);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t slot = mqi_slot_of(f, key_hashes[i]), at = slot >> filter->shift;
+        const uint8_t bit = (uint8_t)(1U << i % 8);
+        span row = {filter->rows, 0};
+        if (LIKELY(at < filter->n) && LIKELY(state_of(filter, at) != USELESS)) row = row_of(filter, at);
+        if (LIKELY(row.size > 0)) {
+            ask_row(filter, row, number_of(slot, key_hashes[i], filter->shift), first, files, held + i / 8, stride, bit);
+        } else { /* damaged, or somebody writes to the file */
+            for (uint32_t file = 0; file < files; file++) held[file * stride + i / 8] |= bit;
+        }
+    }
+}
+
 uint32_t mqi_filter_damaged(mqi_key_filter *filter) {
     uint32_t i = 0;
     while (i < filter->n && look_at(filter, i) == GOOD) i++;

@@ -60,6 +60,11 @@ int mqi_filter_load(mqi_key_filter *filter, const uint8_t *data, uint64_t size, 
                     int32_t index_num, uint32_t seed, mqi_filter_checksum *crc32c);
 void mqi_filter_free(mqi_key_filter *filter);
 int mqi_filter_may_hold(const mqi_key_column *keys, uint32_t slot, int32_t key_hash);
+/* Of n keys those that the files [first, first + files) may hold: a bit for each key, `mqi_filter_stride(n)` bytes for
+ * each file, which must be zeros. */
+void mqi_filter_ask(const mqi_key_filter *filter, const mqi_index_file *f, const int32_t *key_hashes, size_t n,
+                    uint32_t first, uint32_t files, uint8_t *held);
+static inline size_t mqi_filter_stride(size_t n) { return (n + 7) / 8; }
 /* The first row that is damaged, or the number of rows. */
 uint32_t mqi_filter_damaged(mqi_key_filter *filter);
 /* What look-ups of these hashes need and nobody has read yet is read in the background, in file order. */

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import resource
 import shutil
@@ -37,11 +36,10 @@ def fill(root: str, keys: str, slots: int, entries: int) -> None:
 
 
 def optimize_in_place(root: str, slots: int, entries: int) -> None:
-    """File after file, each one's old form gone before the next: the disk need not hold all of them twice."""
-    for path in sorted(glob.glob(os.path.join(root, "index", "*"))):
-        report = optimize(path, root, hash_slot_num=slots, index_num=entries, overwrite=True)
-        if report.backup:
-            shutil.rmtree(report.backup)
+    """All at once, as a user does: the disk holds them twice until the old ones are removed."""
+    report = optimize(root, root, hash_slot_num=slots, index_num=entries, overwrite=True)
+    if report.backup:
+        shutil.rmtree(report.backup)
 
 
 def run(

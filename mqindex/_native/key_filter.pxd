@@ -30,4 +30,14 @@ cdef class KeyFilter:
 
     cdef bint is_same(self) except -1
     cdef bint is_whole(self) noexcept nogil
-    cdef void read_ahead(self, const mqi_index_file* f, const int32_t* key_hashes, size_t n) noexcept nogil
+
+
+@cython.final
+cdef class AskedHashes:
+    cdef readonly object hashes
+    cdef Pinned pinned
+    cdef bint alone
+    cdef KeyFilter asked
+    cdef uint8_t[::1] held
+
+    cdef const uint8_t* held_by(self, KeyFilter filter, uint32_t file, const mqi_index_file* f) except? NULL

@@ -1,6 +1,8 @@
 from collections.abc import Sequence
 from typing import Self, final
 
+import numpy as np
+import numpy.typing as npt
 from typing_extensions import Buffer
 
 from mqindex._native.file_watch import FileWatch
@@ -20,6 +22,11 @@ class KeyFilter:
     ) -> Self: ...
     def damaged_row(self) -> int | None: ...
     def missing_entry(self, file: int, core: IndexEntries, covered: int) -> int | None: ...
+
+@final
+class AskedHashes:
+    hashes: npt.NDArray[np.int32]
+    def __new__(cls, hashes: npt.NDArray[np.int32], *, alone: bool = False) -> Self: ...
 
 def filter_shape(hash_slot_num: int, index_num: int) -> tuple[int, int]: ...
 def build_rows(

@@ -12,7 +12,7 @@ from mqindex._native.crc cimport checksum32c, mqi_checksum
 from mqindex._native.file_watch cimport FileWatch
 from mqindex._native.guard cimport mqi_guard_touch, mqi_guard_was_cut, range_of
 from mqindex._native.index_entries cimport IndexEntries, mqi_index_file
-from mqindex._native.memory cimport Pinned, block_of
+from mqindex._native.memory cimport Pinned, block_of, integers
 
 
 cdef extern from "mqi_status.h" nogil:
@@ -50,6 +50,10 @@ cdef extern from "mqi_key_filter.h" nogil:
     int mqi_filter_weave(
         const mqi_key_column* columns, uint32_t files, uint32_t first, uint32_t stop, uint32_t seed,
         mqi_checksum* crc32c, mqi_filter_part* part) noexcept
+    void mqi_filter_ask(
+        const mqi_key_filter* filter, const mqi_index_file* f, const int32_t* key_hashes, size_t n, uint32_t first,
+        uint32_t files, uint8_t* held) noexcept
+    size_t mqi_filter_stride(size_t n) noexcept
     int32_t mqi_filter_missing(const mqi_index_file* f, const mqi_key_column* keys, int32_t covered) noexcept
 
 
@@ -92,10 +96,6 @@ cdef class KeyFilter:
         mqi_guard_touch(<const uint8_t*> self.data.view.buf + self.data.n - 1)
         return not mqi_guard_was_cut(self.range)
 
-    cdef void read_ahead(self, const mqi_index_file* f, const int32_t* key_hashes, size_t n) noexcept nogil:
-        """Advice only: without memory for it the rows are read one by one."""
-        mqi_filter_read_ahead(&self.filter, f, key_hashes, n)
-
     def damaged_row(self):
         """The first row whose checksum is wrong, or None; such a row may hold everything."""
         cdef uint32_t row
@@ -112,6 +112,31 @@ cdef class KeyFilter:
             entry = mqi_filter_missing(&core.file, &keys, covered)
         core.leave(False)
         return entry or None
+
+
+@cython.final
+cdef class AskedHashes:
+    """Key hashes, int32, that are looked up in one file (`alone`) or in several; a filter is asked once for all of them.
+    """
+
+    def __cinit__(self, hashes, *, bint alone=False):
+        self.hashes, self.alone = hashes, alone
+        self.pinned = integers(hashes, sizeof(int32_t))
+
+    cdef const uint8_t* held_by(self, KeyFilter filter, uint32_t file, const mqi_index_file* f) except? NULL:
+        """A bit for each hash: whether the file of this number may hold it. The file is open, and stays so."""
+        cdef size_t n = self.pinned.n, stride = mqi_filter_stride(n)
+        cdef const int32_t* hashes = <const int32_t*> self.pinned.view.buf
+        cdef uint32_t first = file if self.alone else 0, files = 1 if self.alone else filter.filter.files
+        if self.asked is not filter:
+            held = bytearray(max(files * stride, 1))
+            self.held = held
+            with nogil:
+                if n > 1:  # advice only: without memory for it the rows are read one by one
+                    mqi_filter_read_ahead(&filter.filter, f, hashes, n)
+                mqi_filter_ask(&filter.filter, f, hashes, n, first, files, &self.held[0])
+            self.asked = filter
+        return &self.held[(file - first) * stride]
 
 
 def filter_shape(uint32_t hash_slot_num, int32_t index_num):

@@ -7,7 +7,7 @@ from typing_extensions import Buffer
 
 from mqindex._native.file_watch import FileWatch
 from mqindex._native.index_entries import ChainHeads, IndexEntries
-from mqindex._native.key_filter import KeyFilter
+from mqindex._native.key_filter import AskedHashes, KeyFilter
 
 @final
 class ColdSearch(ChainHeads):
@@ -26,7 +26,7 @@ class ColdSearch(ChainHeads):
         in_memory: Callable[[], bool] | None = None,
         fetch: Callable[[npt.NDArray[np.uint32]], None] | None = None,
     ) -> Self: ...
-    def heads(self, core: IndexEntries, hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32] | None: ...
+    def heads(self, core: IndexEntries, asked: AskedHashes) -> npt.NDArray[np.int32] | None: ...
     def wrong_page(self, core: IndexEntries) -> int | None: ...
 
 def build_fence(core: IndexEntries, covered: int) -> Buffer: ...

@@ -12,8 +12,8 @@ from mqindex._native.crc cimport checksum32c
 from mqindex._native.file_watch cimport FileWatch
 from mqindex._native.guard cimport mqi_guard_range, mqi_guard_touch, mqi_guard_was_cut, range_of
 from mqindex._native.index_entries cimport ChainHeads, IndexEntries, mqi_index_file
-from mqindex._native.key_filter cimport KeyFilter, mqi_key_column
-from mqindex._native.memory cimport Pinned, integers, new_block, target_of
+from mqindex._native.key_filter cimport AskedHashes, KeyFilter, mqi_key_column
+from mqindex._native.memory cimport Pinned, new_block, target_of
 
 
 cdef extern from "mqi_status.h" nogil:
@@ -55,8 +55,8 @@ cdef extern from "mqi_key_filter.h" nogil:
 
 cdef extern from "mqi_index_cold.h" nogil:
     size_t mqi_cold_pages(
-        const mqi_index_file* f, const mqi_fence* fence, const mqi_key_column* keys, const int32_t* key_hashes,
-        size_t n, uint32_t* pages) noexcept
+        const mqi_index_file* f, const mqi_fence* fence, const uint8_t* held, const int32_t* key_hashes, size_t n,
+        uint32_t* pages) noexcept
     int mqi_cold_heads(
         const mqi_index_file* f, const mqi_fence* fence, const int32_t* key_hashes, const uint32_t* pages, size_t n,
         size_t wanted, int32_t* heads) noexcept
@@ -113,9 +113,9 @@ cdef class ColdSearch(ChainHeads):
         if keys is not None:
             self.keys.filter, self.keys.file = &keys.filter, file
 
-    cdef const mqi_key_column* keys_now(self) except? NULL:
-        """The keys, unless somebody has written to the filter: NULL, the file may hold everything."""
-        return &self.keys if self.filter is not None and self.filter.is_same() else NULL
+    cdef bint has_keys(self) except -1:
+        """Whether there is a filter for this file, to which nobody has written."""
+        return self.filter is not None and self.filter.is_same()
 
     cdef bint is_whole(self) noexcept nogil:
         """Whether all that was read of both is valid: zeros of a cut file are not."""
@@ -158,7 +158,6 @@ cdef class ColdSearch(ChainHeads):
         return self.cold
 
     cdef int32_t head(self, const mqi_index_file* f, int32_t key_hash) except -2:
-        cdef const mqi_key_column* keys
         cdef uint32_t slot, page
         cdef int32_t found = 0
         if not self.is_cold(1):
@@ -166,43 +165,44 @@ cdef class ColdSearch(ChainHeads):
         self.look_again()
         if not self.serves(f):
             return -1
-        keys = self.keys_now()
         slot = mqi_slot_of(f, key_hash)
-        if keys == NULL or mqi_filter_may_hold(keys, slot, key_hash):
+        if not self.has_keys() or mqi_filter_may_hold(&self.keys, slot, key_hash):
             page = mqi_fence_find(&self.fence, slot)
             if page != MQI_NO_PAGE:
                 found = mqi_fence_head(f, &self.fence, page, slot)
         return found if self.is_whole() else -1
 
-    def heads(self, IndexEntries core not None, object hashes):
+    def heads(self, IndexEntries core not None, AskedHashes asked not None):
         """Where the chain of each hash begins, int32, 0: nowhere; None: the slots must be read.
 
         So it is if entries were appended, the file was written anew, it is in memory, or reading all of it is faster.
         """
         import numpy as np
 
-        cdef Pinned wanted = integers(hashes, sizeof(int32_t)), found, places
-        cdef const mqi_key_column* keys
+        cdef Pinned wanted = asked.pinned, found, places
+        cdef const uint8_t* held = NULL
         cdef uint32_t* pages
-        cdef size_t some, most = max(<size_t> FEW, <size_t> self.fence.pages // PART)
+        cdef size_t some = 0, most = max(<size_t> FEW, <size_t> self.fence.pages // PART)
         cdef int status = MQI_OK
         cdef bint served
         if not self.is_cold(wanted.n):
             return None
         self.look_again()
-        keys = self.keys_now()
         listed = np.empty(wanted.n, np.uint32)
         places = target_of(listed)
         pages = <uint32_t*> places.view.buf
         core.enter(False)
-        with nogil:
-            served = self.serves(&core.file)
-            if served:
-                if keys != NULL and wanted.n > 1:
-                    self.filter.read_ahead(&core.file, <const int32_t*> wanted.view.buf, wanted.n)
-                some = mqi_cold_pages(
-                    &core.file, &self.fence, keys, <const int32_t*> wanted.view.buf, wanted.n, pages)
-        core.leave(False)
+        try:
+            with nogil:
+                served = self.serves(&core.file)
+            if served and self.has_keys():
+                held = asked.held_by(self.filter, self.keys.file, &core.file)
+            with nogil:
+                if served:
+                    some = mqi_cold_pages(
+                        &core.file, &self.fence, held, <const int32_t*> wanted.view.buf, wanted.n, pages)
+        finally:
+            core.leave(False)
         if not served or (some > most and self.fetch is None):
             return None
         if self.fetch is not None:

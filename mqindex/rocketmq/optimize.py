@@ -30,7 +30,7 @@ from mqindex.rocketmq.index.compare import next_entry
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.sidecar.binding import fence_header
 from mqindex.rocketmq.sidecar.key_filter import FilterFile
-from mqindex.rocketmq.sidecar.names import DIRECTORY, FENCE, FILTER, filter_path
+from mqindex.rocketmq.sidecar.names import DIRECTORY, FENCE, FILTER, fence_path, filter_path
 from mqindex.rocketmq.sidecar.reading import find_sidecars
 from mqindex.rocketmq.sidecar.writing import weave_filter, write_sidecars
 from mqindex.rocketmq.wrong_place import refuse_other_place
@@ -142,7 +142,8 @@ class _Order:
 class _Plan:
     """`own`: the geometry of the files at `paths`; `geometry`: of the new ones, each of `size` bytes.
 
-    `home`: where the scratch goes. `note`: shown before the work. `known`: the files that the filter there knows.
+    `home`: where the scratch goes. `note`: shown before the work. `known`: the files that the filter there knows;
+    `others`: those of them that are not at `paths`.
     """
 
     paths: tuple[str, ...]
@@ -153,6 +154,7 @@ class _Plan:
     in_place: bool
     note: str
     known: frozenset[bytes]
+    others: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +214,18 @@ def _begin(order: _Order) -> _Plan:
     needs = f"needs {needed:,} bytes in {home}, where {free}"
     note = f"reads {plural(len(paths), 'index file')}, {needs}"
     known = _known(filter_path(directory), own) if in_place else frozenset()
-    return _Plan(tuple(paths), own, new, size, home, in_place, note, known)
+    others = tuple(_others(directory, paths, known)) if known else ()
+    return _Plan(tuple(paths), own, new, size, home, in_place, note, known, others)
+
+
+def _others(directory: str, paths: Sequence[str], known: frozenset[bytes]) -> Iterator[bytes]:
+    """Of the files that the filter knows those that are there, have a fence and are not optimized now."""
+    for path in stores.index_paths(directory):
+        if path not in paths:
+            with contextlib.suppress(MQIndexError, OSError), MappedFile.open(fence_path(path)) as fence:
+                one = fence_header(fence).of_filter()
+                if one in known:
+                    yield one
 
 
 def _known(path: str, own: geometry.Geometry) -> frozenset[bytes]:
@@ -354,7 +367,7 @@ def _weave(item: _Weave) -> str | None:
     new = {one.known: one.keys for one in item.made if one.keys is not None}
     if not new:
         return None
-    wanted = dict.fromkeys(one.known for one in item.made if one.known)
+    wanted = dict.fromkeys([*item.plan.others, *(one.known for one in item.made if one.known)])
     with contextlib.ExitStack() as opened:
         sources = {known: FilterFile(opened.enter_context(MappedFile.open(path))) for known, path in new.items()}
         if len(sources) < len(wanted):

@@ -7,7 +7,7 @@
 #include "mqi_index_select.h"
 #include "mqi_index_sort.h"
 
-enum { KEYS = 24, MOST = 700, PARTITIONS = 4 };
+enum { KEYS = 24, MOST = 700, FILES = 3 };
 
 typedef struct {
     size_t size;
@@ -39,17 +39,44 @@ static mqi_index_file ordered(tape *t) {
     return to;
 }
 
-static buffer built_filter(const mqi_index_file *f, int32_t covered) {
-    mqi_fingerprints made;
-    HOLDS(mqi_filter_cut(f, covered, 1) == covered + 1);
-    HOLDS(mqi_filter_build(f, 1, covered + 1, &made) == MQI_OK);
-    buffer b = {MQI_PARTITION_SIZE + made.size, fresh(MQI_PARTITION_SIZE + made.size)};
-    mqi_set32(b.bytes + MQI_PARTITION_SEGMENT_LENGTH, (int32_t)made.segment_length);
-    mqi_set32(b.bytes + MQI_PARTITION_SEGMENT_COUNT, (int32_t)made.segment_count);
-    mqi_set32(b.bytes + MQI_PARTITION_SEED, (int32_t)made.seed);
-    mqi_set32(b.bytes + MQI_PARTITION_CHECKSUM, (int32_t)mqi_crc32c(made.bytes, made.size, 0));
-    if (made.size) memcpy(b.bytes + MQI_PARTITION_SIZE, made.bytes, made.size);
-    free(made.bytes);
+/* A filter's bytes after its header: the places of the rows, then these. */
+static buffer filter_of(const mqi_filter_part *part, uint32_t rows) {
+    const size_t table = (size_t)MQI_ROW_START_SIZE * (rows + 1);
+    buffer b = {table + (size_t)part->rows.size, fresh(table + (size_t)part->rows.size)};
+    int64_t at = 0;
+    for (uint32_t i = 0; i < rows; at += part->lengths[i++]) mqi_set64(b.bytes + (size_t)MQI_ROW_START_SIZE * i, at);
+    mqi_set64(b.bytes + table - MQI_ROW_START_SIZE, at);
+    HOLDS(at == part->rows.size);
+    if (at > 0) memcpy(b.bytes + table, part->rows.data, (size_t)at);
+    return b;
+}
+
+static void free_part(mqi_filter_part *part) { mqi_buffer_free(&part->rows), free(part->lengths); }
+
+static buffer built_filter(const mqi_index_file *f, int32_t covered, uint32_t seed) {
+    const uint32_t shift = mqi_filter_shift(f->hash_slot_num, f->index_num);
+    const uint32_t rows = mqi_filter_rows(f->hash_slot_num, shift);
+    mqi_filter_part part;
+    HOLDS(mqi_filter_build(f, covered, shift, 0, rows, seed, mqi_crc32c, &part) == MQI_OK);
+    buffer b = filter_of(&part, rows);
+    free_part(&part);
+    return b;
+}
+
+/* One filter of the same file several times, from filters of it. */
+static buffer woven_filter(const mqi_key_column *columns, uint32_t files, uint32_t seed, int good) {
+    const uint32_t rows = columns[0].filter->n, half = rows / 2;
+    mqi_filter_part part, tail;
+    int status = mqi_filter_weave(columns, files, 0, rows, seed, mqi_crc32c, &part);
+    int again = mqi_filter_weave(columns, files, half, rows, seed, mqi_crc32c, &tail);
+    HOLDS(!good || (status == MQI_OK && again == MQI_OK));
+    buffer b = {0};
+    if (status == MQI_OK && again == MQI_OK) {
+        b = filter_of(&part, rows);
+        HOLDS(memcmp(part.lengths + half, tail.lengths, (rows - half) * sizeof *tail.lengths) == 0);
+        HOLDS(memcmp(part.rows.data + part.rows.size - tail.rows.size, tail.rows.data, (size_t)tail.rows.size) == 0);
+    }
+    free_part(&part), free_part(&tail);
     return b;
 }
 
@@ -89,19 +116,23 @@ static void select_in_part(const mqi_index_file *f, const int32_t *hashes, const
     free(whole.values), free(in_part.values), free(part.base), free(present);
 }
 
-static void look_up(const mqi_index_file *f, const mqi_fence *fence, mqi_key_filter *filter, tape *t) {
+static void look_up(const mqi_index_file *f, const mqi_fence *fence, const mqi_key_column *keys, tape *t) {
     int32_t hashes[KEYS], heads[KEYS];
     uint32_t pages[KEYS];
     for (int i = 0; i < KEYS; i++) {
         int32_t number = (int32_t)(tape_number(t, 2) % (uint64_t)f->index_num);
         hashes[i] = i % 2 ? mqi_get32(mqi_entry_at(f, number)) : (int32_t)tape_field(t);
     }
-    size_t wanted = mqi_cold_pages(f, fence, filter, hashes, KEYS, pages);
+    uint8_t held[(KEYS + 7) / 8] = {0};
+    mqi_filter_ask(keys->filter, f, hashes, KEYS, keys->file, 1, held);
+    for (int i = 0; i < KEYS; i++)
+        HOLDS((held[i / 8] >> i % 8 & 1) == mqi_filter_may_hold(keys, mqi_slot_of(f, hashes[i]), hashes[i]));
+    size_t wanted = mqi_cold_pages(f, fence, held, hashes, KEYS, pages);
     HOLDS(mqi_cold_heads(f, fence, hashes, pages, KEYS, wanted, heads) == MQI_OK);
     for (int i = 0; i < KEYS; i++) {
         uint32_t slot = mqi_slot_of(f, hashes[i]), page = mqi_fence_find(fence, slot);
         HOLDS(page == MQI_NO_PAGE || page < fence->pages);
-        if (!mqi_filter_may_hold(filter, slot, hashes[i])) page = MQI_NO_PAGE;
+        if (!mqi_filter_may_hold(keys, slot, hashes[i])) page = MQI_NO_PAGE;
         int32_t head = page == MQI_NO_PAGE ? 0 : mqi_fence_head(f, fence, page, slot);
         HOLDS(page == pages[i] && head == heads[i]);
         HOLDS(head >= 0 && head <= fence->covered);
@@ -109,6 +140,59 @@ static void look_up(const mqi_index_file *f, const mqi_fence *fence, mqi_key_fil
     }
     select_in_part(f, hashes, NULL, t);
     select_in_part(f, hashes, heads, t);
+}
+
+static int load(mqi_key_filter *filter, buffer b, uint32_t files, const mqi_index_file *f, uint32_t seed) {
+    return mqi_filter_load(filter, b.bytes, b.size, files, f->hash_slot_num, f->index_num, seed, mqi_crc32c);
+}
+
+/* As they were built: alone, and one of several. */
+static void search_good(const mqi_index_file *f, const mqi_fence *fence, buffer alone, tape *t) {
+    mqi_key_filter one, many;
+    HOLDS(load(&one, alone, 1, f, 7) == MQI_OK && mqi_filter_damaged(&one) == one.n);
+    mqi_key_column columns[FILES], own = {&one, 0};
+    for (int i = 0; i < FILES; i++) columns[i] = own;
+    HOLDS(mqi_filter_missing(f, &own, fence->covered) == 0);
+    look_up(f, fence, &own, t);
+    buffer woven = woven_filter(columns, FILES, 9, 1);
+    HOLDS(load(&many, woven, FILES, f, 9) == MQI_OK && mqi_filter_damaged(&many) == many.n);
+    int32_t hashes[KEYS];
+    uint8_t held[FILES][(KEYS + 7) / 8] = {0};
+    for (int n = 0; n < KEYS; n++) hashes[n] = (int32_t)tape_field(t);
+    mqi_filter_ask(&many, f, hashes, KEYS, 0, FILES, held[0]);
+    for (uint32_t i = 0; i < FILES; i++) {
+        mqi_key_column column = {&many, i};
+        HOLDS(mqi_filter_missing(f, &column, fence->covered) == 0);
+        for (int n = 0; n < KEYS; n++) {
+            uint32_t slot = mqi_slot_of(f, hashes[n]);
+            HOLDS(mqi_filter_may_hold(&column, slot, hashes[n]) == mqi_filter_may_hold(&own, slot, hashes[n]));
+            HOLDS((held[i][n / 8] >> n % 8 & 1) == mqi_filter_may_hold(&own, slot, hashes[n]));
+        }
+    }
+    mqi_filter_free(&one), mqi_filter_free(&many);
+    free(woven.bytes);
+}
+
+/* Damaged, and given the right checksums, as an enemy would: any answer, and nothing outside is read. */
+static void search_damaged(const mqi_index_file *f, const mqi_fence *fence, buffer b, tape *t) {
+    mqi_key_filter filter;
+    uint32_t files = 1 + tape_byte(t) % FILES;
+    damage(t, b);
+    if (load(&filter, b, files, f, 7) != MQI_OK) return;
+    for (uint32_t i = 0; i < filter.n && tape_byte(t) % 2; i++) {
+        uint64_t start = (uint64_t)mqi_get64(filter.starts + 8 * (size_t)i);
+        uint64_t stop = (uint64_t)mqi_get64(filter.starts + 8 * (size_t)i + 8);
+        if (start > stop || stop > filter.size || stop - start < MQI_ROW_COUNTS) continue;
+        uint8_t *row = b.bytes + (b.size - filter.size) + start;
+        mqi_set32(row, (int32_t)mqi_crc32c(row + MQI_ROW_COUNTS, stop - start - MQI_ROW_COUNTS, 7 ^ i));
+    }
+    mqi_key_column keys = {&filter, tape_byte(t) % files}, columns[FILES];
+    for (int i = 0; i < FILES; i++) columns[i] = keys;
+    look_up(f, fence, &keys, t);
+    HOLDS(mqi_filter_damaged(&filter) <= filter.n);
+    mqi_filter_missing(f, &keys, fence->covered);
+    free(woven_filter(columns, FILES, 9, 0).bytes);
+    mqi_filter_free(&filter);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -119,25 +203,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (covered > 0) {
         uint32_t pages = mqi_fence_pages(&f, covered);
         buffer slots = {(size_t)pages * MQI_FENCE_SLOT_SIZE, fresh((size_t)pages * MQI_FENCE_SLOT_SIZE)};
-        buffer keys = built_filter(&f, covered);
+        mqi_index_order order;
+        mqi_index_read_order(&f, covered, &order);
+        buffer keys = built_filter(&f, covered, 7);
         mqi_fence_build(&f, covered, slots.bytes);
         mqi_fence fence = {slots.bytes, pages, covered};
-        mqi_key_filter filter;
         HOLDS(mqi_fence_check(&f, &fence) == MQI_NO_PAGE);
-        HOLDS(mqi_filter_load(&filter, keys.bytes, keys.size, 1, f.hash_slot_num, mqi_crc32c) == MQI_OK);
-        HOLDS(mqi_filter_missing(&f, &filter, covered) == 0 && mqi_filter_damaged(&filter) == 1);
-        look_up(&f, &fence, &filter, &t);
-        mqi_filter_free(&filter);
+        if (order.sorted == covered) search_good(&f, &fence, keys, &t);
         damage(&t, slots);
-        damage(&t, keys);
-        uint32_t n = tape_byte(&t) % PARTITIONS;
         mqi_fence_check(&f, &fence);
-        if (mqi_filter_load(&filter, keys.bytes, keys.size, n, f.hash_slot_num, mqi_crc32c) == MQI_OK) {
-            look_up(&f, &fence, &filter, &t);
-            HOLDS(mqi_filter_damaged(&filter) <= n);
-            mqi_filter_missing(&f, &filter, covered);
-            mqi_filter_free(&filter);
-        }
+        search_damaged(&f, &fence, keys, &t);
         free(slots.bytes), free(keys.bytes);
     }
     free(f.base);

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mqindex._native.key_filter import AskedHashes
 from mqindex.columns.keys import key_hashes
 from mqindex.rocketmq import IndexFile
 from mqindex.rocketmq.layout import FENCE_HEADER_SIZE, FENCE_SAMPLE, INDEX_ENTRY_SIZE
@@ -93,7 +94,7 @@ def test_the_files_are_as_the_format_says(twin: TwinFile) -> None:
         expected = [moved.slot(hashed % twin.hash_slot_num) if keys.may_hold(hashed) else 0 for hashed in asked]
         with IndexFile.open(path, hash_slot_num=twin.hash_slot_num, index_num=twin.index_num) as index:
             assert index._sidecars is not None
-            found = index._sidecars.search.heads(index._core, key_hashes(KEYS + OTHERS))
+            found = index._sidecars.search.heads(index._core, AskedHashes(key_hashes(KEYS + OTHERS)))
             assert found is not None and found.tolist() == expected
             assert index._sidecars.search.wrong_page(index._core) is None
             assert index._sidecars.filter is not None

@@ -8,7 +8,7 @@ import pytest
 
 from mqindex.errors import GeometryError
 from mqindex.files.mapped_file import MappedFile
-from mqindex.rocketmq import IndexFile, key_hash, optimize, verify
+from mqindex.rocketmq import IndexFile, IndexService, key_hash, optimize, verify
 from mqindex.rocketmq.sidecar.key_filter import FilterFile
 from mqindex.rocketmq.sidecar.names import fence_path, filter_path
 from tests.reference.sidecar import KeyFilter
@@ -95,6 +95,19 @@ def test_the_filter_gets_what_is_new_and_loses_what_is_gone(path: Path, tmp_path
             woven = KeyFilter(sidecars(path)[1].read_bytes(), number)
             assert woven.may_hold(hashed) == twin.may_hold(hashed), one
     assert first != sidecars(path)[1].read_bytes()
+
+
+def test_one_file_of_many_in_place_leaves_the_others_known(path: Path) -> None:
+    root, paths = path.parent.parent, [path]
+    for number in range(1, 4):
+        paths.append(path.parent / f"2023111422132000{number}")
+        with IndexFile.create(paths[-1], hash_slot_num=SLOTS, index_num=ROOM) as index:
+            index.put_keys([f"T#{number}-{n}" for n in range(300)], range(300), [T0 + 10**6] * 300)
+    for one in paths:
+        assert optimize(one, root, overwrite=True).files == 1
+    assert FilterFile(MappedFile.open(sidecars(path)[1])).header.files == 4
+    with IndexService.open(path.parent) as service:
+        assert all(file._sidecars is not None and file._sidecars.filter is not None for file in service.files)
 
 
 def test_side_files_have_the_mode_of_their_index_file(path: Path) -> None:

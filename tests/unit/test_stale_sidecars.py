@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mqindex._native.key_filter import AskedHashes
 from mqindex.columns.keys import key_hashes
 from mqindex.errors import ClosedFileError
 from mqindex.files.residency import Residency
@@ -93,7 +94,7 @@ def answers(index: IndexFile, keys: list[str]) -> list[tuple[list[int], list[int
 
 def uses_sidecars(index: IndexFile) -> bool:
     assert index._sidecars is not None
-    return index._sidecars.search.heads(index._core, key_hashes(["T#1"])) is not None
+    return index._sidecars.search.heads(index._core, AskedHashes(key_hashes(["T#1"]))) is not None
 
 
 @pytest.mark.parametrize("asked_before", [True, False])

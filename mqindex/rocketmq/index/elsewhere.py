@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.index_file import IndexCore
+from mqindex._native.key_filter import AskedHashes
 from mqindex.errors import BadMagicError, FileStateError, GeometryError, MQIndexError
 from mqindex.files.few_threads import of_each
 from mqindex.files.remote import AT_ONCE, PAGE, RemoteFile, RemotePlace
@@ -34,14 +35,15 @@ class Elsewhere:
         self._sidecars = sidecars if sidecars is not None and sidecars.geometry == geometry else None
 
     def select_hashes(
-        self, core: IndexCore, hashes: npt.NDArray[np.int32], max_num: int | npt.NDArray[np.int32], begin: int, end: int
+        self, core: IndexCore, asked: AskedHashes, max_num: int | npt.NDArray[np.int32], begin: int, end: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """What the core answers to many key hashes, once the pages on their way have been read.
 
         Each round of requests is for all hashes: two in an optimised file, and two for the filter of all such files;
         else one for each entry of the longest chain, and one for the slots.
         """
-        heads = None if self._sidecars is None else self._sidecars.heads(core, hashes)
+        hashes = asked.hashes
+        heads = None if self._sidecars is None else self._sidecars.heads(core, asked)
         before = 0
         while len(missing := core.pages_missing(self.file.present, hashes, max_num, begin, end, heads)):
             self.file.need(missing, before=before)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from mqindex._native.index_file import IndexCore
 from mqindex._native.index_sort import sort_into
 from mqindex._native.index_writer import IndexWriter
+from mqindex._native.key_filter import AskedHashes
 from mqindex._native.numbers import int64, milliseconds, period, whole_number
 from mqindex._native.single_calls import SingleCalls
 from mqindex.columns.columns import Columns
@@ -342,13 +343,18 @@ class IndexFile(SingleCalls, Closable):
         *,
         begin: int = 0,
         end: int = MAX_TIMESTAMP,
+        asked: AskedHashes | None = None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Internal: (values, offsets) of many key hashes; `max_num` may be an array of int32, one for each."""
+        """Internal: (values, offsets) of many key hashes; `max_num` may be an array of int32, one for each.
+
+        `asked`: the same hashes, where other files are asked for them too.
+        """
+        asked = asked or AskedHashes(hashes, alone=True)
         if self._elsewhere is not None:
-            return self._elsewhere.select_hashes(self._core, hashes, max_num, begin, end)
+            return self._elsewhere.select_hashes(self._core, asked, max_num, begin, end)
         self._file.require_whole()
         sidecars = self._sidecars
-        heads = None if sidecars is None else sidecars.search.heads(self._core, hashes)
+        heads = None if sidecars is None else sidecars.search.heads(self._core, asked)
         if heads is None and len(hashes) > _MANY:
             self._space.populate()
         return self._core.select_hashes(hashes, max_num, begin, end, heads)

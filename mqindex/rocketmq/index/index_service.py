@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._native.key_filter import AskedHashes
 from mqindex._native.numbers import period, whole_number
 from mqindex._native.owner import Owner
 from mqindex.columns.hits import Hits
@@ -214,10 +215,10 @@ class IndexService(Closable):
         hashes = key_batch(keys, topic=topic).hashes()
         parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
         left: int | npt.NDArray[np.int32] = min(most, 2**31 - 1)  # of every key, then of each
-        files = self.files
+        files, asked = self.files, AskedHashes(hashes)
         for file in reversed(files):
             if file.is_time_matched(first, last):
-                parts.append(file.select_hashes(hashes, left, begin=first, end=last))
+                parts.append(file.select_hashes(hashes, left, begin=first, end=last, asked=asked))
                 if file is files[0]:
                     break
                 left = (left - np.diff(parts[-1][1])).astype(np.int32)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.index_file import IndexCore
-from mqindex._native.key_filter import filter_shape
+from mqindex._native.key_filter import AskedHashes, filter_shape
 from mqindex._native.sidecar import ColdSearch
 from mqindex.errors import CorruptIndexError, MQIndexError
 from mqindex.files.fork_lock import new_lock
@@ -96,13 +96,13 @@ class RemoteSidecars:
         index.read(after, min(after + INDEX_ENTRY_SIZE, index.size))  # the kernel looks whether it is empty
         self._search: ColdSearch | None = None
 
-    def heads(self, core: IndexCore, hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32] | None:
+    def heads(self, core: IndexCore, asked: AskedHashes) -> npt.NDArray[np.int32] | None:
         """Where the chain of each hash begins, int32, 0: nowhere; None: the slots must be read."""
         if self._search is None:
             self._search = self._searching()
         if self._keys is not None:
-            self._keys.need(hashes)
-        return self._search.heads(core, hashes)
+            self._keys.need(asked.hashes)
+        return self._search.heads(core, asked)
 
     def _searching(self) -> ColdSearch:
         found = None if self._keys is None else self._keys.find()
