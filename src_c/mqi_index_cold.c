@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-size_t mqi_cold_pages(const mqi_index_file *f, const mqi_fence *fence, const uint8_t *held,
-                      const int32_t *key_hashes, size_t n, uint32_t *pages) {
+size_t mqi_cold_pages(const mqi_index_file *f, const mqi_fence *fence, const uint8_t *held, const int32_t *key_hashes,
+                      size_t n, uint32_t *pages) {
     size_t wanted = 0;
     for (size_t i = 0; i < n; i++) {
         int asked = held == NULL || (held[i / 8] >> i % 8 & 1);

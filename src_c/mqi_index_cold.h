@@ -7,8 +7,8 @@
 
 /* The page of each key, or MQI_NO_PAGE: no chain of the file has it. Returns how many need a page. `held`:
  * the keys that the filter does not rule out, a bit each; NULL: it rules out none. */
-size_t mqi_cold_pages(const mqi_index_file *f, const mqi_fence *fence, const uint8_t *held,
-                      const int32_t *key_hashes, size_t n, uint32_t *pages);
+size_t mqi_cold_pages(const mqi_index_file *f, const mqi_fence *fence, const uint8_t *held, const int32_t *key_hashes,
+                      size_t n, uint32_t *pages);
 /* The first entry of each key's chain, 0: none; `wanted` is how many have a page. */
 int mqi_cold_heads(const mqi_index_file *f, const mqi_fence *fence, const int32_t *key_hashes, const uint32_t *pages,
                    size_t n, size_t wanted, int32_t *heads);

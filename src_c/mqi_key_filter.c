@@ -107,20 +107,33 @@ static inline int state_of(const mqi_key_filter *filter, uint32_t number) {
     return UNLIKELY(state == UNSEEN) ? look_at(filter, number) : state;
 }
 
-/* The place of the bit after the zero number `n`, counted from 1; `size` bytes. */
+enum { WORD = 64 };
+
+/* 64 bits from bit 64 * `word` on, ones after the last of `size` bytes. */
+static inline uint64_t word_of(const uint8_t *bits, uint32_t size, uint32_t word) {
+    uint8_t bytes[WORD / 8] = {255, 255, 255, 255, 255, 255, 255, 255};
+    const uint32_t at = word * (WORD / 8), left = size - at;
+    memcpy(bytes, bits + at, left < sizeof bytes ? left : sizeof bytes);
+    return __builtin_bswap64((uint64_t)mqi_get64(bytes));
+}
+
+/* The place of the bit after the zero number `n`, counted from 1; the end where there are fewer. */
 static inline uint32_t after_zero(const uint8_t *bits, uint32_t size, uint32_t n) {
-    uint32_t at = 0;
-    for (; n > 0 && at < size; at++) {
-        uint32_t zeros = (uint32_t)__builtin_popcount((uint8_t)~bits[at]);
-        if (zeros >= n) break;
-        n -= zeros;
+    if (n == 0) return 0;
+    for (uint32_t word = 0; word * (WORD / 8) < size; word++) {
+        uint64_t zeros = ~word_of(bits, size, word);
+        const uint32_t some = (uint32_t)__builtin_popcountll(zeros);
+        if (some >= n) {
+            while (--n > 0) zeros &= zeros - 1;
+            return word * WORD + (uint32_t)__builtin_ctzll(zeros) + 1;
+        }
+        n -= some;
     }
-    at *= 8;
-    for (; n > 0 && at < 8 * size; at++) n -= !(bits[at / 8] >> at % 8 & 1);
-    return at;
+    return 8 * size;
 }
 
 static inline int holds(bucket b, uint32_t number) {
+    if (b.count == 0 || memchr(b.lows, (uint8_t)number, b.count) == NULL) return 0; /* most keys that are not there */
     const uint8_t *bits = b.lows + b.count;
     const uint32_t group = number >> LOW, size = (b.count + MQI_FILTER_GROUPS + 7) / 8;
     uint32_t at = after_zero(bits, size, group);
@@ -129,14 +142,20 @@ static inline int holds(bucket b, uint32_t number) {
     return 0;
 }
 
-int mqi_filter_may_hold(const mqi_key_column *keys, uint32_t slot, int32_t key_hash) {
+/* The bucket of a row; 0: the row is damaged, or somebody writes to the file, and it may hold everything. */
+static inline int find_bucket(const mqi_key_column *keys, uint32_t number, bucket *b) {
     const mqi_key_filter *filter = keys->filter;
-    const uint32_t number = slot >> filter->shift;
-    if (UNLIKELY(number >= filter->n) || UNLIKELY(state_of(filter, number) == USELESS)) return 1;
+    if (UNLIKELY(number >= filter->n) || UNLIKELY(state_of(filter, number) == USELESS)) return 0;
     span row = row_of(filter, number);
-    if (UNLIKELY(row.size == 0)) return 1; /* it was good a moment ago: somebody writes to the file */
-    bucket b = bucket_of(filter, row, keys->file);
-    return !b.inside || (b.count > 0 && holds(b, number_of(slot, key_hash, filter->shift)));
+    if (UNLIKELY(row.size == 0)) return 0;
+    *b = bucket_of(filter, row, keys->file);
+    return b->inside;
+}
+
+int mqi_filter_may_hold(const mqi_key_column *keys, uint32_t slot, int32_t key_hash) {
+    const uint32_t shift = keys->filter->shift;
+    bucket b;
+    return !find_bucket(keys, slot >> shift, &b) || holds(b, number_of(slot, key_hash, shift));
 }
 
 /* The bits of one key for the files [first, first + files), each `stride` bytes after the one before. */
@@ -147,7 +166,7 @@ static void ask_row(const mqi_key_filter *filter, span row, uint32_t number, uin
     for (uint32_t i = 0; i < first + files; i++) {
         const uint32_t count = (uint16_t)mqi_get16(counts + 2 * (size_t)i);
         const uint64_t size = bucket_size(count);
-        if (i >= first && count > 0) {
+        if (i >= first) {
             bucket b = {row.at + at, count, at + size <= row.size};
             if (!b.inside || holds(b, number)) held[(i - first) * stride] |= bit;
         }
@@ -164,7 +183,8 @@ void mqi_filter_ask(const mqi_key_filter *filter, const mqi_index_file *f, const
         span row = {filter->rows, 0};
         if (LIKELY(at < filter->n) && LIKELY(state_of(filter, at) != USELESS)) row = row_of(filter, at);
         if (LIKELY(row.size > 0)) {
-            ask_row(filter, row, number_of(slot, key_hashes[i], filter->shift), first, files, held + i / 8, stride, bit);
+            ask_row(filter, row, number_of(slot, key_hashes[i], filter->shift), first, files, held + i / 8, stride,
+                    bit);
         } else { /* damaged, or somebody writes to the file */
             for (uint32_t file = 0; file < files; file++) held[file * stride + i / 8] |= bit;
         }
@@ -176,8 +196,6 @@ uint32_t mqi_filter_damaged(mqi_key_filter *filter) {
     while (i < filter->n && look_at(filter, i) == GOOD) i++;
     return i;
 }
-
-enum { WORD = 64 };
 
 int mqi_filter_read_ahead(mqi_key_filter *filter, const mqi_index_file *f, const int32_t *key_hashes, size_t n) {
     uint64_t *wanted = calloc(filter->n / WORD + 1, sizeof *wanted);
@@ -308,9 +326,14 @@ int mqi_filter_weave(const mqi_key_column *columns, uint32_t files, uint32_t fir
 }
 
 int32_t mqi_filter_missing(const mqi_index_file *f, const mqi_key_column *keys, int32_t covered) {
-    for (int32_t i = 1; i <= covered; i++) {
-        int32_t hash = hash_at(f, i);
-        if (!mqi_filter_may_hold(keys, mqi_slot_of(f, hash), hash)) return i;
+    const uint32_t shift = keys->filter->shift;
+    uint32_t number = UINT32_MAX; /* of no row */
+    bucket b = {0};
+    for (int32_t i = 1, known = 0; i <= covered; i++) {
+        const int32_t hash = hash_at(f, i);
+        const uint32_t slot = mqi_slot_of(f, hash);
+        if (slot >> shift != number) known = find_bucket(keys, number = slot >> shift, &b);
+        if (known && !holds(b, number_of(slot, hash, shift))) return i;
     }
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "mqi_index_put.h"
 #include "mqi_index_select.h"
 #include "mqi_index_sort.h"
+#include "mqi_key_filter.h"
 
 enum { KEYS = 24, MOST = 700, FILES = 3 };
 

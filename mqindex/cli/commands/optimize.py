@@ -46,9 +46,9 @@ def command(
 
     INDEX is a store, a directory of index files, or one such file. The entries of each slot are placed side by side;
     brokers serve and continue such files, with the same answers, from a third of the pages. In DIR/mqindex-index each
-    gets a fence and a key filter, which mqindex uses until something is written after them. DIR must not exist or be
-    empty, and appears only when it is complete. Where DIR is the store of INDEX itself, --force exchanges the files in
-    place: the broker must be stopped, the old files go to mqindex-backup-<UTC> there, and `mqindex repair
+    gets a fence, and all get one key filter, which mqindex uses until something is written after them. DIR must not
+    exist or be empty, and appears only when it is complete. Where DIR is the store of INDEX itself, --force exchanges
+    the files in place: the broker must be stopped, the old files go to mqindex-backup-<UTC> there, and `mqindex repair
     --undo` puts them back. Exit code 0: done.
     """
     from mqindex import rocketmq
