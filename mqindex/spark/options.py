@@ -62,27 +62,16 @@ class SourceOptions:
             raise ValueError(f"{name}: expected {said}, got {text!r}")
         return default if text is None else text
 
-    def integer(self, name: str, default: Any) -> Any:
-        """An option that is a whole number, of 64 bits."""
+    def integer(self, name: str, default: Any, least: int = 0) -> Any:
+        """An option that is a whole number, of 64 bits and not less than `least`."""
         text = self.text(name)
         if text is None:
             return default
         if re.fullmatch(r"-?[0-9]+", text) is None:
             raise ValueError(f"{name}: expected an integer, got {text!r}")
-        return int64(name, int(text))
-
-    def place(self, name: str, default: Any) -> Any:
-        """An offset, or another number that is 0 or more."""
-        number = self.integer(name, default)
-        if number is not None and number < 0:
-            raise ValueError(f"{name}: expected 0 or more, got {number}")
-        return number
-
-    def positive(self, name: str) -> int | None:
-        """An option that is 1 or more; None: not given."""
-        number: int | None = self.integer(name, None)
-        if number is not None and number < 1:
-            raise ValueError(f"{name}: expected 1 or more, got {number}")
+        number = int64(name, int(text))
+        if number < least:
+            raise ValueError(f"{name}: expected {least} or more, got {number}")
         return number
 
     def boolean(self, name: str, default: bool = False) -> bool:

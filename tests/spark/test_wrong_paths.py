@@ -257,13 +257,14 @@ def test_what_a_stream_refuses_is_told_by_its_first_call(store: Path, options: d
 
 
 @pytest.mark.parametrize("name", ["startOffset", "endOffset"])
-@pytest.mark.parametrize("source", STORES[:2])
-def test_no_offset_is_negative(source: Any, name: str, store: Path) -> None:
+@pytest.mark.parametrize("source", [*STORES[:2], sources.KafkaLogSource])
+def test_no_offset_is_negative(source: Any, name: str, store: Path, partition: Path) -> None:
     """Spark's Kafka source has -1 for the latest one; here it had no rows."""
+    path = store if source in STORES else partition
     with pytest.raises(ValueError, match=f"^{name}: expected 0 or more, got -1"):
-        rows(source, store, **{name: "-1"})
+        rows(source, path, **{name: "-1"})
     with pytest.raises(ValueError, match=f"^{name}: expected an integer, got ' 1_0 '"):
-        rows(source, store, **{name: " 1_0 "})
+        rows(source, path, **{name: " 1_0 "})
 
 
 @pytest.mark.parametrize("source", STORES + KAFKA)

@@ -54,9 +54,9 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
         self.directories = log_directories(given.paths())
         self.schema = arrow_schema(schema, COLUMNS)
         self.check_crc = given.boolean("checkCrc")
-        self.start = given.place("startOffset", 0)
+        self.start = given.integer("startOffset", 0)
         self.fail_on_data_loss = given.boolean("failOnDataLoss", True)
-        self.max_bytes, self.max_messages = (given.positive(name) for name in _LIMITS)
+        self.max_bytes, self.max_messages = (given.integer(name, None, least=1) for name in _LIMITS)
         self.tail = LogTail(self.directories)
         self.available: int | None = None
 

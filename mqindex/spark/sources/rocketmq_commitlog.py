@@ -41,8 +41,8 @@ class _LogReader(RangeReader):
     def __init__(self, options: Mapping[str, str], schema: StructType, columns: Mapping[str, str]) -> None:
         super().__init__(options, schema, columns)
         self.options.refuse(STREAM_OPTIONS, "a batch read")
-        self.start = self.options.place("startOffset", 0)
-        self.stop = self.options.place("endOffset", MAX_OFFSET)
+        self.start = self.options.integer("startOffset", 0)
+        self.stop = self.options.integer("endOffset", MAX_OFFSET)
         self.check_crc = self.options.boolean("checkCrc")
 
     def plan(self) -> Iterator[LogRange]:

@@ -61,9 +61,9 @@ class _QueueReader(RangeReader):
     def __init__(self, options: Mapping[str, str], schema: StructType, columns: Mapping[str, str]) -> None:
         super().__init__(options, schema, columns)
         self.topic = self.options.text("topic")
-        self.queue_id = self.options.place("queueId", None)
-        self.start = self.options.place("startOffset", 0)
-        self.stop = self.options.place("endOffset", MAX_OFFSET)
+        self.queue_id = self.options.integer("queueId", None)
+        self.start = self.options.integer("startOffset", 0)
+        self.stop = self.options.integer("endOffset", MAX_OFFSET)
 
     def plan(self) -> Iterator[Ranges]:
         return in_tasks(self._slices(), PARTITION_UNITS)

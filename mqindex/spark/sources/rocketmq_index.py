@@ -53,8 +53,8 @@ class _IndexReader(RangeReader):
     def __init__(self, options: Mapping[str, str], schema: StructType, columns: Mapping[str, str]) -> None:
         super().__init__(options, schema, columns)
         self.geometry = {
-            "hash_slot_num": self.options.integer("hashSlotNum", None),
-            "index_num": self.options.integer("indexNum", None),
+            "hash_slot_num": self.options.integer("hashSlotNum", None, least=1),
+            "index_num": self.options.integer("indexNum", None, least=1),
         }
 
     def plan(self) -> Iterator[_EntryRange]:
