@@ -28,6 +28,8 @@ workers see there.
 >>> units.groupBy("queue_id").count().orderBy("queue_id").first()
 Row(queue_id=0, count=160)
 
+A file that is missing inside the log is an error; with `failOnDataLoss=false` what is left is read.
+
 The commit log is also a stream: it follows the log over its files, and after a restart continues at its checkpoint.
 `maxBytesPerTrigger` and `maxMessagesPerTrigger` (PySpark 4.2 and newer) limit a micro-batch. Where the log no longer
 has what the checkpoint requires, the query fails, or with `failOnDataLoss=false` continues with what is left.

@@ -14,7 +14,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.types import LongType, StructField, StructType
 
-from mqindex.errors import FileStateError, FormatError
+from mqindex.errors import FileStateError
 from mqindex.spark.sources import commitlog_stream as log_stream
 from mqindex.spark.sources import kafka_files
 from mqindex.spark.sources import register as sources
@@ -125,7 +125,9 @@ def test_a_queue_file_that_is_cut_meanwhile_is_told(store: Path, caplog: pytest.
 
 
 @pytest.mark.parametrize("cut", [None, 1000])
-def test_a_log_file_in_the_middle_that_goes_meanwhile_is_an_error(store: Path, cut: int | None) -> None:
+def test_a_log_file_in_the_middle_that_goes_meanwhile_is_an_error(
+    store: Path, cut: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
     reader = sources.CommitLogSource({"path": str(store)}).reader(schema("phy_offset"))
     parts = reader.partitions()
     path = sorted((store / "commitlog").iterdir())[1]
@@ -136,6 +138,39 @@ def test_a_log_file_in_the_middle_that_goes_meanwhile_is_an_error(store: Path, c
             file.truncate(cut)
     with pytest.raises(FileStateError, match="a file of the log is gone, or shorter, since the read was planned"):
         found(reader, parts)
+    left = sources.CommitLogSource({"path": str(store), "failOnDataLoss": "false"}).reader(schema("phy_offset"))
+    assert {0, 4096} < set(found(left, parts))
+    assert "shorter, since the read was planned: " in caplog.messages[0]
+
+
+def test_a_log_file_that_is_missing_before_the_plan_is_an_error(store: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Its messages were left out without a word."""
+
+    def planned(**options: str) -> list[int]:
+        reader = sources.CommitLogSource({"path": str(store), **options}).reader(schema("phy_offset"))
+        return found(reader, reader.partitions())
+
+    before = planned()
+    files = sorted((store / "commitlog").iterdir())
+    files[1].unlink()
+    for options in ({}, {"startOffset": "3000", "endOffset": "3500"}):
+        lost = "3000 to 3500" if options else "2048 to 4096"
+        with pytest.raises(FileStateError, match=rf"^files are missing inside the log: {store}: .* phy offsets {lost};"):
+            planned(**options)
+    assert planned(endOffset="2048") + planned(startOffset="4096") == planned(failOnDataLoss="false")
+    assert planned(failOnDataLoss="false") == [at for at in before if not 2048 <= at < 4096]
+    assert f"{store}: expected phy offsets 2048 to 4096; what is left is read" in caplog.messages[0]
+    files[0].unlink()  # the oldest files are a broker's to delete
+    assert planned() == [at for at in before if at >= 4096]
+
+
+def test_the_last_log_file_before_one_made_in_advance_is_missed(store: Path) -> None:
+    last, made_in_advance = sorted((store / "commitlog").iterdir())[-2:]
+    assert not made_in_advance.read_bytes().strip(bytes(1))
+    last.unlink()
+    reader = sources.CommitLogSource({"path": str(store)}).reader(schema("phy_offset"))
+    with pytest.raises(FileStateError, match=f"phy offsets {int(last.name)} to {int(made_in_advance.name)}"):
+        reader.partitions()
 
 
 def test_an_index_file_that_is_made_anew_meanwhile_is_an_error(store: Path) -> None:
@@ -172,7 +207,7 @@ def test_a_stream_says_what_it_goes_on_without(store: Path, caplog: pytest.LogCa
     assert min(found(reader, parts)) >= 2048
     assert "a file that the stream reads is gone" in caplog.messages[0]
     strict = log_stream.LogStreamReader({"path": str(store)}, schema("phy_offset"))
-    with pytest.raises(FormatError, match="a file that the stream reads is gone"):
+    with pytest.raises(FileStateError, match="a file that the stream reads is gone"):
         found(strict, parts)
 
 

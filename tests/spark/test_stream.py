@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import StructType
 
-from mqindex.errors import FormatError
+from mqindex.errors import FileStateError
 from mqindex.spark.sources import commitlog_stream as log_stream
 from mqindex.spark.sources.commitlog_stream import LogStreamReader
 from tests.spark.test_sources import log, offsets, said_offsets
@@ -228,7 +228,7 @@ def test_file_that_goes_between_planning_and_reading_is_an_error(writer: LogWrit
     first, *_ = reader.partitions(start, reader.latestOffset())
     reader.stop()
     sorted(writer.directories[0].iterdir())[0].unlink()
-    with pytest.raises(FormatError, match="a file that the stream reads is gone"):
+    with pytest.raises(FileStateError, match="a file that the stream reads is gone"):
         list(reader.read(first))
 
 

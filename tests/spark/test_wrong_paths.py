@@ -213,7 +213,7 @@ def test_unknown_options_are_refused(source: Any, option: str, meant: str, store
 
 
 def test_options_of_streams_are_refused_in_a_batch_read(store: Path) -> None:
-    for name in ("maxBytesPerTrigger", "failOnDataLoss"):
+    for name in ("maxBytesPerTrigger", "maxMessagesPerTrigger"):
         with pytest.raises(ValueError, match=f"^{name}: expected none in a batch read, got '1'$"):
             rows(sources.CommitLogSource, store, **{name.lower(): "1"})
 

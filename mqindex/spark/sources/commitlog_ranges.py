@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
+from mqindex.errors import FileStateError, sentence
 from mqindex.rocketmq import CommitLog
 from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
@@ -22,10 +25,13 @@ __all__ = [
     "LogRange",
     "cut",
     "holds",
+    "holes",
+    "lose",
     "messages",
     "opened_log",
 ]
 
+_LOG = logging.getLogger(__name__)
 MESSAGE_COLUMNS = {
     "topic": "string",
     "queue_id": "int",
@@ -49,7 +55,7 @@ MESSAGE_COLUMNS = {
 BULKY_COLUMNS = {"body": "binary", "properties": "string"}
 COLUMNS = {**MESSAGE_COLUMNS, **BULKY_COLUMNS}
 BATCH_OPTIONS = ("endOffset", "filterPushdown")
-STREAM_OPTIONS = ("maxBytesPerTrigger", "maxMessagesPerTrigger", "failOnDataLoss")
+STREAM_OPTIONS = ("maxBytesPerTrigger", "maxMessagesPerTrigger")
 
 
 @dataclass
@@ -69,6 +75,24 @@ def cut(files: Sequence[LogFile], directories: list[str], start: int, stop: int)
             border = min(at - (at - file.start) % SPLIT_SIZE + SPLIT_SIZE, end)
             yield LogRange(directories, at, border)
             at = border
+
+
+def holes(files: Sequence[LogFile], start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """The stretches of [start, stop) that none of the files holds."""
+    for file in files:
+        if start < min(file.start, stop):
+            yield start, min(file.start, stop)
+        start = max(start, file.stop)
+    if start < stop:
+        yield start, stop
+
+
+def lose(fail: bool, what: str, path: str, expected: str, got: Any = None, hint: str = "") -> None:
+    """A `FileStateError`: messages are lost. Without `fail`, which is `failOnDataLoss`, it is logged."""
+    if fail:
+        hint += "failOnDataLoss=false reads what is left"
+        raise FileStateError(what, path=path, expected=expected, got=got, hint=hint)
+    _LOG.warning("%s; what is left is read", sentence(what, path, expected=expected, got=got))
 
 
 def opened_log(part: LogRange) -> CommitLog:

@@ -6,7 +6,6 @@ of the log, the offset of a stream is one number, and a batch that is repeated a
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -15,12 +14,20 @@ import pyarrow as pa
 import pyspark
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from mqindex.errors import FormatError
 from mqindex.rocketmq import CommitLog
 from mqindex.rocketmq.log.log_files import list_log_files
 from mqindex.rocketmq.log.log_tail import LogTail
 from mqindex.spark.options import SourceOptions
-from mqindex.spark.sources.commitlog_ranges import BATCH_OPTIONS, COLUMNS, LogRange, cut, holds, messages, opened_log
+from mqindex.spark.sources.commitlog_ranges import (
+    BATCH_OPTIONS,
+    COLUMNS,
+    cut,
+    holds,
+    holes,
+    lose,
+    messages,
+    opened_log,
+)
 from mqindex.spark.sources.reading import arrow_schema, record_batches
 from mqindex.spark.store_paths import log_directories
 
@@ -40,7 +47,6 @@ else:
 
 __all__ = ["LogStreamReader", "RefusedStreamReader"]
 
-_LOG = logging.getLogger(__name__)
 _Offset = dict[str, int]
 _LIMITS = ("maxBytesPerTrigger", "maxMessagesPerTrigger")
 
@@ -98,13 +104,10 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
         first, stop = start["phy_offset"], end["phy_offset"]
         if stop < first:
             self._lose("the log ends before the stream's offset", f"{first} or more", stop)
-        parts = list(cut(list_log_files(self.directories), self.directories, first, stop))
-        at = first
-        for part in (*parts, LogRange(self.directories, stop, stop)):
-            if at < part.start:
-                self._lose("messages that the stream has not read are gone", f"phy offset {at}", part.start)
-            at = part.stop
-        return parts
+        files = list_log_files(self.directories)
+        for at, end in holes(files, first, stop):
+            self._lose("messages that the stream has not read are gone", f"phy offset {at}", end)
+        return list(cut(files, self.directories, first, stop))
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The messages of a range."""
@@ -141,10 +144,7 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
         return end
 
     def _lose(self, what: str, expected: str, got: int) -> None:
-        if self.fail_on_data_loss:
-            hint = "with the option failOnDataLoss=false the stream continues with what is left"
-            raise FormatError(what, path=self.directories[0], expected=expected, got=got, hint=hint)
-        _LOG.warning("%s: %s: expected %s, got %s; the stream continues", self.directories[0], what, expected, got)
+        lose(self.fail_on_data_loss, what, self.directories[0], expected, got)
 
 
 class RefusedStreamReader(DataSourceStreamReader):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
 
-from mqindex.errors import FileStateError, MQIndexError
+from mqindex.errors import MQIndexError
 from mqindex.rocketmq import CommitLog
 from mqindex.spark.options import SourceOptions
 from mqindex.spark.sources.commitlog_ranges import (
@@ -22,6 +22,8 @@ from mqindex.spark.sources.commitlog_ranges import (
     LogRange,
     cut,
     holds,
+    holes,
+    lose,
     messages,
     opened_log,
 )
@@ -44,25 +46,31 @@ class _LogReader(RangeReader):
         self.start = self.options.integer("startOffset", 0)
         self.stop = self.options.integer("endOffset", MAX_OFFSET)
         self.check_crc = self.options.boolean("checkCrc")
+        self.fail = self.options.boolean("failOnDataLoss", True)
 
     def plan(self) -> Iterator[LogRange]:
         directories = log_directories(self.paths)
         with CommitLog.open(directories) as log:
+            if log.files:
+                self._require_files(log)
             # The end is fixed once; after it are old bytes, or what a broker is writing.
             yield from cut(log.files, directories, self.start, min(self.stop, log.max_phy_offset))
 
     def tables(self, partition: LogRange) -> Iterator[pa.Table]:
         with opened_log(partition) as log:
             if partition.start >= log.min_phy_offset and not holds(log, partition):
-                hint = "`mqindex verify` says what the log lacks"
-                raise FileStateError(
-                    "a file of the log is gone, or shorter, since the read was planned", path=self.paths[0],
-                    expected=f"phy offsets {partition.start} to {partition.stop}", hint=hint,
-                )  # fmt: skip
+                what = "a file of the log is gone, or shorter, since the read was planned"
+                lose(self.fail, what, self.paths[0], f"phy offsets {partition.start} to {partition.stop}")
             yield from messages(log, partition, self.schema.names, check_crc=self.check_crc)
             if log.expired or partition.start < log.min_phy_offset:
                 left_out = f"phy offsets {partition.start} to {min(partition.stop, log.min_phy_offset)}"
                 _LOG.warning("%s: a broker deleted the log's oldest files; %s are left out", self.paths[0], left_out)
+
+    def _require_files(self, log: CommitLog) -> None:
+        """Tell the files that are missing between others: a broker deletes its oldest ones only."""
+        for start, stop in holes(log.files, max(self.start, log.min_phy_offset), min(self.stop, log.files[-1].start)):
+            what, hint = "files are missing inside the log", "is a directory of the log left out? "
+            lose(self.fail, what, self.paths[0], f"phy offsets {start} to {stop}", hint=hint)
 
 
 class _PushDownLogReader(_LogReader):
@@ -78,17 +86,18 @@ class _PushDownLogReader(_LogReader):
 class CommitLogSource(FileSource):
     """The messages of a commit log; `body` and `properties` only where the schema names them.
 
-    Damaged stretches are skipped, as in a rebuild; `verify` reports them. To read a range of phy offsets, give
-    `startOffset` and `endOffset`. `filterPushdown=true` takes the range from the query's filters on `phy_offset`
-    (4.1 or newer, with `spark.sql.python.filterPushdown.enabled`); use that DataFrame for one query only.
+    A file that is missing between others is an error; with `failOnDataLoss=false` what is left is read. Damaged
+    stretches are skipped, as in a rebuild; `verify` reports them. To read a range of phy offsets, give `startOffset`
+    and `endOffset`. `filterPushdown=true` takes the range from the query's filters on `phy_offset` (4.1 or newer, with
+    `spark.sql.python.filterPushdown.enabled`); use that DataFrame for one query only.
 
     A stream begins at `startOffset` or the log's begin, and follows the log over its files. `maxBytesPerTrigger` (of
     log) and `maxMessagesPerTrigger` limit a micro-batch (4.2 or newer). If the log no longer has what the checkpoint
-    requires, it is an error; with `failOnDataLoss=false` the stream continues with what is left.
+    requires, that is an error too, unless `failOnDataLoss=false`.
     """
 
     NAME = "rocketmq_commitlog"
-    OPTIONS = ("startOffset", "checkCrc", *BATCH_OPTIONS, *STREAM_OPTIONS)
+    OPTIONS = ("startOffset", "checkCrc", "failOnDataLoss", *BATCH_OPTIONS, *STREAM_OPTIONS)
     COLUMNS = MESSAGE_COLUMNS
     MORE_COLUMNS = BULKY_COLUMNS
 
