@@ -155,7 +155,9 @@ def test_a_log_file_that_is_missing_before_the_plan_is_an_error(store: Path, cap
     files[1].unlink()
     for options in ({}, {"startOffset": "3000", "endOffset": "3500"}):
         lost = "3000 to 3500" if options else "2048 to 4096"
-        with pytest.raises(FileStateError, match=rf"^files are missing inside the log: {store}: .* phy offsets {lost};"):
+        with pytest.raises(
+            FileStateError, match=rf"^files are missing inside the log: {store}: .* phy offsets {lost};"
+        ):
             planned(**options)
     assert planned(endOffset="2048") + planned(startOffset="4096") == planned(failOnDataLoss="false")
     assert planned(failOnDataLoss="false") == [at for at in before if not 2048 <= at < 4096]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import struct
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from mqindex.spark.sources import rocketmq_consumequeue as queue_source
 from mqindex.spark.sources.rocketmq_consumequeue import ConsumeQueueSource
 from tests.support.golden import case
+from tests.support.small_store import make_small_store
 
 Row = tuple[Any, ...]
 
@@ -69,9 +72,9 @@ def test_topic_queue_and_offsets_limit_what_is_read(registered: Any, golden: Pat
 def test_only_the_queues_that_are_asked_for_are_opened(golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = []
 
-    def extents(directory: str) -> list[tuple[int, int]]:
+    def extents(directory: str) -> list[range]:
         opened.append(os.path.relpath(directory, golden / "consumequeue"))
-        return [(0, 1)]
+        return [range(1)]
 
     monkeypatch.setattr(queue_source, "_extents", extents)
     options = {"path": str(golden), "topic": "BBTopic", "queueId": "1"}
@@ -130,3 +133,52 @@ def test_queues_that_hold_nothing_are_an_empty_frame(registered: Any, tmp_path: 
         queues(registered).load(str(tmp_path / "gone")).collect()
     with pytest.raises(Exception, match="queueId: expected an integer, got 'x'"):
         queues(registered, queueId="x").load(str(tmp_path)).collect()
+
+
+def found(root: Path, column: str, **options: str) -> list[int]:
+    """A column, as Spark would read it in its processes."""
+    reader = ConsumeQueueSource({"path": str(root), **options}).reader(schema(column))
+    return [n for part in reader.partitions() for batch in reader.read(part) for n in batch.column(0).to_pylist()]
+
+
+def test_extensions_that_are_missing_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Their addresses were the tags codes, without a word."""
+    root = case("ipv6-batch-ext-493").unpack(tmp_path)
+    before = found(root, "tags_code")
+    assert caplog.messages == []
+    assert min(before) >= -(2**31)
+    ext = root / "consumequeue_ext"
+    for lose in (lambda: next(path for path in sorted(ext.rglob("*")) if path.is_file()).unlink(), lambda: rmtree(ext)):
+        lose()
+        caplog.clear()
+        lost = sum(code < -(2**31) for code in found(root, "tags_code"))
+        told = [re.fullmatch(r".*: the extensions of (\d+) units? are missing; .*", said) for said in caplog.messages]
+        assert sum(int(one[1]) for one in told if one) == lost > 0
+        assert all(said.startswith(f"{ext}/") for said in caplog.messages)
+
+
+def test_a_file_that_is_missing_inside_a_queue_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    root = make_small_store(tmp_path / "store", count=130)
+    before = found(root, "queue_offset", topic="Topic0")
+    queue = root / "consumequeue" / "Topic0" / "0"
+    sorted(queue.iterdir())[1].unlink()
+    assert found(root, "queue_offset", topic="Topic0") == [n for n in before if not 12 <= n < 24]
+    assert found(root, "queue_offset", topic="Topic0", startOffset="15", endOffset="20") == []
+    assert caplog.messages == [f"{queue}: no file holds the queue offsets {lost}" for lost in ("12 to 24", "15 to 20")]
+    caplog.clear()
+    assert found(root, "queue_offset", topic="Topic0", endOffset="12") == before[:12]
+    min(queue.iterdir()).unlink()  # the oldest ones are a broker's to delete
+    assert found(root, "queue_offset", topic="Topic0") == [n for n in before if n >= 24]
+    assert caplog.messages == []
+
+
+def test_what_is_no_queue_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    root = make_small_store(tmp_path / "store")
+    before = found(root, "phy_offset")
+    try:
+        os.makedirs(os.fsencode(root / "consumequeue") + b"/Caf\xe9/0")
+    except OSError:
+        pytest.skip("names of this file system are UTF-8")
+    assert found(root, "phy_offset") == before
+    (said,) = caplog.messages
+    assert said.endswith("consumequeue/Caf\udce9: a name that is no UTF-8 text; it is left out")

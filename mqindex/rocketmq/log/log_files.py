@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mqindex._native.commit_log import find_frame
@@ -13,7 +13,7 @@ from mqindex.files.mapped_file import MappedFile
 from mqindex.files.sparse import SparseFile
 from mqindex.rocketmq.layout import number_of
 
-__all__ = ["LogFile", "Skipped", "data_end", "last_file_with_frames", "list_log_files", "survey_directories"]
+__all__ = ["LogFile", "Skipped", "data_end", "holes", "last_file_with_frames", "list_log_files", "survey_directories"]
 
 _NAME_DIGITS = 20
 
@@ -92,6 +92,20 @@ def _without_overlap(files: list[LogFile]) -> list[LogFile]:
         LogFile(file.path, file.start, min(file.size, end - file.start)) for file, end in zip(files, ends, strict=False)
     ]
     return clipped + files[-1:]
+
+
+def holes(files: Sequence[LogFile | range], start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """The stretches of [start, stop) that no file holds, from files by their start.
+
+    >>> list(holes([range(0, 10), range(10, 20), range(30, 40)], 5, 45))
+    [(20, 30), (40, 45)]
+    """
+    for file in files:
+        if start < min(file.start, stop):
+            yield start, min(file.start, stop)
+        start = max(start, file.stop)
+    if start < stop:
+        yield start, stop
 
 
 def data_end(path: str | os.PathLike[str]) -> int:

@@ -25,7 +25,6 @@ __all__ = [
     "LogRange",
     "cut",
     "holds",
-    "holes",
     "lose",
     "messages",
     "opened_log",
@@ -75,16 +74,6 @@ def cut(files: Sequence[LogFile], directories: list[str], start: int, stop: int)
             border = min(at - (at - file.start) % SPLIT_SIZE + SPLIT_SIZE, end)
             yield LogRange(directories, at, border)
             at = border
-
-
-def holes(files: Sequence[LogFile], start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """The stretches of [start, stop) that none of the files holds."""
-    for file in files:
-        if start < min(file.start, stop):
-            yield start, min(file.start, stop)
-        start = max(start, file.stop)
-    if start < stop:
-        yield start, stop
 
 
 def lose(fail: bool, what: str, path: str, expected: str, got: Any = None, hint: str = "") -> None:

@@ -15,7 +15,7 @@ import pyspark
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from mqindex.rocketmq import CommitLog
-from mqindex.rocketmq.log.log_files import list_log_files
+from mqindex.rocketmq.log.log_files import holes, list_log_files
 from mqindex.rocketmq.log.log_tail import LogTail
 from mqindex.spark.options import SourceOptions
 from mqindex.spark.sources.commitlog_ranges import (
@@ -23,7 +23,6 @@ from mqindex.spark.sources.commitlog_ranges import (
     COLUMNS,
     cut,
     holds,
-    holes,
     lose,
     messages,
     opened_log,
@@ -105,8 +104,8 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
         if stop < first:
             self._lose("the log ends before the stream's offset", f"{first} or more", stop)
         files = list_log_files(self.directories)
-        for at, end in holes(files, first, stop):
-            self._lose("messages that the stream has not read are gone", f"phy offset {at}", end)
+        for at, next_at in holes(files, first, stop):
+            self._lose("messages that the stream has not read are gone", f"phy offset {at}", next_at)
         return list(cut(files, self.directories, first, stop))
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:

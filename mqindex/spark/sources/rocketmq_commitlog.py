@@ -12,6 +12,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
 
 from mqindex.errors import MQIndexError
 from mqindex.rocketmq import CommitLog
+from mqindex.rocketmq.log.log_files import holes
 from mqindex.spark.options import SourceOptions
 from mqindex.spark.sources.commitlog_ranges import (
     BATCH_OPTIONS,
@@ -22,7 +23,6 @@ from mqindex.spark.sources.commitlog_ranges import (
     LogRange,
     cut,
     holds,
-    holes,
     lose,
     messages,
     opened_log,

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
+from mqindex._words import plural
+from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.expiry import read_again
+from mqindex.rocketmq.log.log_files import holes
 from mqindex.rocketmq.queue.batch_consume_queue import BatchConsumeQueue
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
@@ -85,14 +87,24 @@ class _QueueReader(RangeReader):
         """The requested units, file by file."""
         for home in (home for path in self.paths for home in queue_directories(path)):
             look = _batch_extents if _is_batch(home) else _extents
-            for topic, queue_id in list_queues(home)[0]:
+            names, skipped = list_queues(home)
+            for one in skipped:
+                _LOG.warning("%s: %s; it is left out", one.path, one.reason)
+            for topic, queue_id in names:
                 if self.topic not in (None, topic) or self.queue_id not in (None, queue_id):
                     continue
                 place = os.path.join(home, topic, str(queue_id))
-                for start, stop in _unless_gone(partial(look, place), place, home) or ():
-                    low, high = max(start, self.start), min(stop, self.stop)
+                extents = _unless_gone(partial(look, place), place, home) or []
+                self._tell_holes(place, extents)
+                for extent in extents:
+                    low, high = max(extent.start, self.start), min(extent.stop, self.stop)
                     if low < high:
                         yield _Slice(home, topic, queue_id, low, high)
+
+    def _tell_holes(self, directory: str, extents: Sequence[range]) -> None:
+        if extents:
+            for start, stop in holes(extents, max(self.start, extents[0].start), min(self.stop, extents[-1].stop)):
+                _LOG.warning("%s: no file holds the queue offsets %s to %s", directory, start, stop)
 
 
 def _is_batch(home: str) -> bool:
@@ -108,25 +120,31 @@ def _unless_gone(read: Callable[[], Result], directory: str, home: str) -> Resul
         return None
 
 
-def _extents(directory: str) -> list[tuple[int, int]]:
+def _extents(directory: str) -> list[range]:
     """The queue offsets that each file of a queue holds."""
     with ConsumeQueue.open(directory) as queue:
         low, high = queue.min_offset_in_queue, queue.max_offset_in_queue
         borders = [(file.start // QUEUE_UNIT_SIZE, file.stop // QUEUE_UNIT_SIZE) for file in queue.files]
-        return [(max(low, start), min(high, stop)) for start, stop in borders]
+        return [range(max(low, start), min(high, stop)) for start, stop in borders]
 
 
-def _batch_extents(directory: str) -> list[tuple[int, int]]:
+def _batch_extents(directory: str) -> list[range]:
     with BatchConsumeQueue.open(directory) as queue:
-        return [(queue.min_offset_in_queue, queue.max_offset_in_queue)]
+        return [range(queue.min_offset_in_queue, queue.max_offset_in_queue)]
 
 
 def _units(one: _Slice) -> dict[str, Any]:
     with ConsumeQueue.open(one.directory()) as queue:
-        ext_directory = one.directory("consumequeue_ext")
-        ext = ConsumeQueueExt.open(ext_directory) if os.path.isdir(ext_directory) else None
         units = dict(queue.units(one.start, one.stop))
-        return units if ext is None else _followed(units, ext)
+    ext_directory = one.directory("consumequeue_ext")
+    if os.path.isdir(ext_directory):
+        with ConsumeQueueExt.open(ext_directory) as ext:
+            units = _followed(units, ext)
+    lost = np.count_nonzero(units["tags_code"] <= MAX_EXT_ADDRESS)
+    if lost:
+        said = "%s: the extensions of %s are missing; tags_code is their address there"
+        _LOG.warning(said, ext_directory, plural(lost, "unit"))
+    return units
 
 
 def _followed(units: dict[str, Any], ext: ConsumeQueueExt) -> dict[str, Any]:
