@@ -14,7 +14,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.types import LongType, StructField, StructType
 
-from mqindex.errors import BadMagicError, FileStateError
+from mqindex.errors import BadMagicError, FileStateError, GeometryError
 from mqindex.rocketmq import IndexService
 from mqindex.spark import build_partition, offset_for_timestamp, select_partition, select_phy_offset
 from mqindex.spark.functions import rocketmq as functions
@@ -216,6 +216,50 @@ def test_options_of_streams_are_refused_in_a_batch_read(store: Path) -> None:
     for name in ("maxBytesPerTrigger", "maxMessagesPerTrigger"):
         with pytest.raises(ValueError, match=f"^{name}: expected none in a batch read, got '1'$"):
             rows(sources.CommitLogSource, store, **{name.lower(): "1"})
+
+
+PARTS = [
+    (sources.ConsumeQueueSource, "store/consumequeue"),
+    (sources.IndexSource, "store/index"),
+    (sources.IndexSource, "store/index/20231114221320000"),
+    (sources.KafkaLogSource, "kafka/orders-0"),
+    (sources.KafkaIndexSource, f"kafka/orders-0/{0:020d}.index"),
+]
+
+
+@pytest.mark.parametrize(("source", "part"), PARTS)
+def test_no_file_is_read_twice(source: Any, part: str, store: Path, tmp_path: Path) -> None:
+    """Its rows came twice."""
+    writer = PartitionWriter(tmp_path / "kafka" / "orders-0", index_interval=0)
+    for _ in range(2):
+        writer.append([KafkaRecord(b"v")])
+    writer.close()
+    path = tmp_path / part
+    (tmp_path / "link").symlink_to(path.parent)
+    for again in (path, path.parent, tmp_path / "link" / path.name):
+        with pytest.raises(ValueError, match=f"^path: expected each file once, got {again}.* again$"):
+            rows(source, "", paths=json.dumps([str(path), str(again)]))
+    shutil.copytree(path.parent, tmp_path / "copy")
+    both = rows(source, "", paths=json.dumps([str(path), str(tmp_path / "copy" / path.name)]))
+    assert both == 2 * rows(source, path) > 0
+
+
+def test_a_log_directory_given_twice_is_one(store: Path) -> None:
+    paths = json.dumps([str(store), str(store / "commitlog")])
+    assert rows(sources.CommitLogSource, "", paths=paths) == rows(sources.CommitLogSource, store)
+
+
+@pytest.mark.parametrize("options", [{"hashSlotNum": "3", "indexNum": "400"}, {"hashSlotNum": "5000000000"}, {}])
+def test_a_geometry_is_asked_for_by_the_names_of_the_options(store: Path, options: dict[str, str]) -> None:
+    """The hint named options of the shell."""
+    if not options:  # nothing shows the geometry
+        for path in (store / "index").iterdir():
+            path.write_bytes(path.read_bytes()[:40].ljust(path.stat().st_size, b"\xff"))
+    with pytest.raises(GeometryError) as caught:
+        rows(sources.IndexSource, store, **options)
+    assert str(caught.value).endswith(
+        "; the options hashSlotNum and indexNum are those of the broker: by default 5000000 and 20000000"
+    )
 
 
 def test_no_path_of_several_is_an_error(tmp_path: Path) -> None:

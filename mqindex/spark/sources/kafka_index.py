@@ -82,7 +82,7 @@ class _IndexReader(RangeReader):
         self.table = _table_of(self.options)
 
     def plan(self) -> Iterator[Ranges]:
-        return in_tasks(self._ranges(), TASK_ENTRIES)
+        return in_tasks(self.once(self._ranges()), TASK_ENTRIES)
 
     def _ranges(self) -> Iterator[SegmentRange]:
         for path in self.paths:

@@ -89,7 +89,7 @@ class _LogReader(RangeReader):
         self.fail = self.options.boolean("failOnDataLoss", True)
 
     def plan(self) -> Iterator[Ranges]:
-        return in_tasks(self._ranges(), TASK_BYTES)
+        return in_tasks(self.once(self._ranges()), TASK_BYTES)
 
     def _ranges(self) -> Iterator[SegmentRange]:
         for path in self.paths:

@@ -6,6 +6,7 @@ gives is the projection, because Spark does not push columns down to Python.
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -87,6 +88,17 @@ class RangeReader(DataSourceReader):
         """See `DataSourceReader.read`."""
         if type(partition) is not InputPartition:  # Spark makes one partition of no partition
             yield from record_batches(self.tables(partition), self.schema)
+
+    def once(self, ranges: Iterable[Any]) -> Iterator[Any]:
+        """The ranges, each with `path` and `start`; a `ValueError` where two of the given paths lead to one of them."""
+        seen = set()
+        for one in ranges:
+            if len(self.paths) > 1:
+                place = os.path.realpath(one.path), one.start
+                if place in seen:
+                    raise ValueError(f"path: expected each file once, got {one.path} again")
+                seen.add(place)
+            yield one
 
     @abstractmethod
     def plan(self) -> Iterable[InputPartition]:

@@ -53,10 +53,15 @@ class _Slice:
     start: int
     stop: int
 
-    def directory(self, part: str | None = None) -> str:
-        """The queue's directory; in another part of the store, if one is named."""
-        home = self.home if part is None else os.path.join(os.path.dirname(self.home), part)
-        return os.path.join(home, self.topic, str(self.queue_id))
+    @property
+    def path(self) -> str:
+        """The queue's directory."""
+        return os.path.join(self.home, self.topic, str(self.queue_id))
+
+    @property
+    def ext_directory(self) -> str:
+        """Where its extension files are, if there are any."""
+        return os.path.join(os.path.dirname(self.home), "consumequeue_ext", self.topic, str(self.queue_id))
 
 
 class _QueueReader(RangeReader):
@@ -68,19 +73,17 @@ class _QueueReader(RangeReader):
         self.stop = self.options.integer("endOffset", MAX_OFFSET)
 
     def plan(self) -> Iterator[Ranges]:
-        return in_tasks(self._slices(), PARTITION_UNITS)
+        return in_tasks(self.once(self._slices()), PARTITION_UNITS)
 
     def tables(self, partition: Ranges) -> Iterator[pa.Table]:
         for one in partition.ranges:
-            units = _unless_gone(
-                partial(_batch_units if _is_batch(one.home) else _units, one), one.directory(), one.home
-            )
+            units = _unless_gone(partial(_batch_units if _is_batch(one.home) else _units, one), one.path, one.home)
             if units is not None:
                 if not len(units["phy_offset"]):
-                    left_out(os.path.join(one.directory(), ""), one.home)
+                    left_out(os.path.join(one.path, ""), one.home)
                 elif len(units["phy_offset"]) < one.stop - one.start and not _is_batch(one.home):
                     said = "%s: of the queue offsets %s to %s only %s units are left since the read was planned"
-                    _LOG.warning(said, one.directory(), one.start, one.stop, len(units["phy_offset"]))
+                    _LOG.warning(said, one.path, one.start, one.stop, len(units["phy_offset"]))
                 yield _table(one, units, self.schema.names)
 
     def _slices(self) -> Iterator[_Slice]:
@@ -134,16 +137,15 @@ def _batch_extents(directory: str) -> list[range]:
 
 
 def _units(one: _Slice) -> dict[str, Any]:
-    with ConsumeQueue.open(one.directory()) as queue:
+    with ConsumeQueue.open(one.path) as queue:
         units = dict(queue.units(one.start, one.stop))
-    ext_directory = one.directory("consumequeue_ext")
-    if os.path.isdir(ext_directory):
-        with ConsumeQueueExt.open(ext_directory) as ext:
+    if os.path.isdir(one.ext_directory):
+        with ConsumeQueueExt.open(one.ext_directory) as ext:
             units = _followed(units, ext)
-    lost = np.count_nonzero(units["tags_code"] <= MAX_EXT_ADDRESS)
+    lost = int(np.count_nonzero(units["tags_code"] <= MAX_EXT_ADDRESS))
     if lost:
         said = "%s: the extensions of %s are missing; tags_code is their address there"
-        _LOG.warning(said, ext_directory, plural(lost, "unit"))
+        _LOG.warning(said, one.ext_directory, plural(lost, "unit"))
     return units
 
 
@@ -155,7 +157,7 @@ def _followed(units: dict[str, Any], ext: ConsumeQueueExt) -> dict[str, Any]:
 
 
 def _batch_units(one: _Slice) -> dict[str, Any]:
-    with BatchConsumeQueue.open(one.directory()) as queue:
+    with BatchConsumeQueue.open(one.path) as queue:
         units = dict(queue.units(one.start, one.stop))
         return {**units, "queue_offset": units["msg_base_offset"]}
 
