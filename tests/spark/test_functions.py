@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from mqindex import rocketmq
-from mqindex.errors import GeometryError
+from mqindex.errors import FileStateError, GeometryError
 from mqindex.rocketmq import IndexService
 from mqindex.spark import hash_slot, key_hash, select_phy_offset
 from mqindex.spark.functions import rocketmq as functions
@@ -151,7 +151,7 @@ def test_links_that_lead_nowhere_and_files_that_go_do_not_fail_a_look_up(tmp_pat
     with pytest.warns(UserWarning, match="its name is not a number"):
         assert Lookup(tmp_path)(keys).to_pylist() == [[1, 0]]
     (tmp_path / "notes").unlink()
-    listed, first = functions.index_paths, min(tmp_path.iterdir())
+    look_up, listed, first = Lookup(tmp_path), functions.index_paths, min(tmp_path.iterdir())
 
     def then_delete(directory: str) -> list[str]:
         paths = listed(directory)
@@ -159,5 +159,20 @@ def test_links_that_lead_nowhere_and_files_that_go_do_not_fail_a_look_up(tmp_pat
         return paths
 
     monkeypatch.setattr(functions, "index_paths", then_delete)
-    assert Lookup(tmp_path)(keys).to_pylist() == [[1]]
+    assert look_up(keys).to_pylist() == [[1]]
     functions._opened.cache_clear()
+
+
+def test_a_worker_that_sees_no_index_file_does_not_answer(tmp_path: Path) -> None:
+    """An empty directory in place of a volume: each key had no offsets."""
+    index = tmp_path / "index"
+    with IndexService.open(index, hash_slot_num=5, index_num=2, writable=True) as service:
+        service.build_index("T", ["k"], [7], [1000])
+        service.flush()
+    look_up = Lookup(tmp_path)
+    assert look_up(pa.array(["T#k"])).to_pylist() == [[7]]
+    for path in index.iterdir():
+        path.unlink()
+    with pytest.raises(FileStateError, match=f"^the worker on .* does not see it as the others do: {index}; "):
+        look_up(pa.array(["T#k"]))
+    assert Lookup(tmp_path)(pa.array(["T#k"])).to_pylist() == [[]]

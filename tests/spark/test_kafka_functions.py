@@ -61,9 +61,10 @@ def test_files_that_are_replaced_are_seen(spark: Any, mono: Path) -> None:
 
 
 def test_what_cannot_be_asked_is_told(spark: Any, mono: Path) -> None:
-    frame = spark.createDataFrame([("yesterday", 5)], "word string, ms bigint")
-    with pytest.raises(Exception, match="timestamp: expected ms since the epoch, a bigint, got string"):
-        frame.select(offset_for_timestamp(mono)("word")).collect()
+    frame = spark.createDataFrame([("yesterday", 5, 1.5)], "word string, ms bigint, seconds double")
+    for column, kind in (("word", "string"), ("seconds", "double")):
+        with pytest.raises(Exception, match=f"timestamp: expected ms since the epoch, a bigint, got {kind}"):
+            frame.select(offset_for_timestamp(mono)(column)).collect()
     with pytest.raises(Exception, match="directory: expected a Kafka partition's, got"):
         frame.select(offset_for_timestamp(mono.parent)("ms")).collect()
 

@@ -70,9 +70,8 @@ def register_kafka_functions(spark: SparkSession) -> None:
 
 def _offsets(directory: str, timestamps: pa.Array) -> pa.Array:
     """In a worker: an offset for each timestamp, null for null and for none."""
-    kind = timestamps.type  # pandas, where PySpark 4.0 needs it, makes floats of integers with nulls
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or timestamps.null_count == len(timestamps)):
-        raise ValueError(f"timestamp: expected ms since the epoch, a bigint, got {kind}")
+    if not pa.types.is_integer(timestamps.type) and timestamps.null_count < len(timestamps):
+        raise ValueError(f"timestamp: expected ms since the epoch, a bigint, got {timestamps.type}")
     asked = timestamps.cast(pa.int64())
     valid = asked.is_valid().to_numpy(zero_copy_only=False)
     log = _opened(directory, files_state(os.path.join(directory, name) for name in os.listdir(directory)))

@@ -17,12 +17,14 @@ import pyarrow as pa
 
 from mqindex import rocketmq
 from mqindex.columns.limits import whole_number_from
+from mqindex.errors import MQIndexError
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.store import index_paths
 from mqindex.spark.functions.column_functions import by_value, column_function, files_state, register_function
 from mqindex.spark.functions.kafka import register_kafka_functions
+from mqindex.spark.missing_files import require_seen
 from mqindex.spark.options import local_path
 from mqindex.spark.store_paths import index_directory
 
@@ -58,6 +60,7 @@ def select_phy_offset(
     Raises
     ------
     FileNotFoundError, GeometryError : when it runs, as of `mqindex.rocketmq.IndexService.open`
+    FileStateError : when it runs, a worker sees no index file where the driver saw some
 
     Notes
     -----
@@ -151,15 +154,26 @@ class Lookup:
     ) -> None:
         self.index_dir = local_path(index_dir, "index_dir")
         self.geometry = layout.given_geometry(hash_slot_num, index_num)
+        self.has_files = _has_files(self.index_dir)
         self.topic = topic
         self.limits = {"max_num": max_num, "begin": begin, "end": end}
 
     def __call__(self, keys: pa.Array) -> pa.Array:
         keys = _texts(keys)
         home = index_directory(self.index_dir)
-        service = _opened(home, *self.geometry, files_state(index_paths(home)))
+        paths = index_paths(home)
+        require_seen(home, bool(paths) or not self.has_files)  # a broker never deletes the newest file
+        service = _opened(home, *self.geometry, files_state(paths))
         hits = service.query_offsets(self.topic, keys.drop_null() if keys.null_count else keys, **self.limits)
         return pa.array(hits).cast(_OFFSETS) if not keys.null_count else _spread(hits, keys)
+
+
+def _has_files(index_dir: str) -> bool:
+    """Whether this process sees index files there. A driver need not see any."""
+    try:
+        return bool(index_paths(index_directory(index_dir)))
+    except (MQIndexError, OSError):
+        return False
 
 
 @functools.lru_cache(maxsize=OPEN_DIRECTORIES)
