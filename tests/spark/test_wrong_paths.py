@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark")
@@ -161,8 +163,6 @@ def test_a_file_of_another_kind_has_no_rows_silently(partition: Path) -> None:
 
 def test_look_ups_in_a_store_s_root_answer_from_its_index(store: Path, tmp_path: Path) -> None:
     """Every key had an empty list."""
-    import pyarrow as pa
-
     keys = pa.array([f"Topic{number % 3}#k{number}" for number in range(44)])
     with IndexService.open(store / "index") as service:
         expected = service.query_offsets(None, keys).to_pylist()
@@ -276,6 +276,24 @@ def test_a_path_with_a_nul_is_told(url: str) -> None:
             rows(source, url)
     with pytest.raises(ValueError, match=r"^index_dir: no file's name has a NUL"):
         Lookup(url)
+
+
+def test_an_empty_path_is_not_the_current_directory() -> None:
+    for name, call in (
+        ("index_dir", lambda: select_phy_offset("")),
+        ("directory", lambda: offset_for_timestamp("")),
+        ("out", lambda: build_partition("", hash_slot_num=5, index_num=9)),
+    ):
+        with pytest.raises(ValueError, match=f"^{name}: expected a path, got ''$"):
+            call()
+
+
+def test_a_path_is_of_the_driver_s_current_directory(store: Path) -> None:
+    """A worker looked for it in its own one."""
+    with contextlib.chdir(store.parent):
+        look_up = Lookup("store", "Topic1")
+    with contextlib.chdir("/"):
+        assert look_up(pa.array(["k1"])).to_pylist() != [[]]
 
 
 @pytest.mark.parametrize("wrong", [b"/data/store", None, 5])

@@ -48,7 +48,7 @@ def offset_for_timestamp(directory: str | os.PathLike[str]) -> Callable[[Column 
     >>> [row.offset for row in times.select(offsets("ms").alias("offset")).collect()]
     [628, None]
     """
-    place = local_path(directory, "directory")
+    place = os.path.abspath(local_path(directory, "directory"))
 
     def find(timestamps: pa.Array) -> pa.Array:
         return _offsets(place, timestamps)

@@ -152,7 +152,7 @@ class Lookup:
         hash_slot_num: int | None = None,
         index_num: int | None = None,
     ) -> None:
-        self.index_dir = local_path(index_dir, "index_dir")
+        self.index_dir = os.path.abspath(local_path(index_dir, "index_dir"))  # a worker may have another directory
         self.geometry = layout.given_geometry(hash_slot_num, index_num)
         self.has_files = _has_files(self.index_dir)
         self.topic = topic
