@@ -15,7 +15,7 @@ from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.publishing import exchange_all, publish_all
 from mqindex.engines.tasks import announce, held, require_seen, run_one, scratch_in
-from mqindex.errors import CorruptIndexError, FileStateError, GeometryError, IndexFullError, MQIndexError, OutputExistsError, path_of
+from mqindex.errors import CorruptIndexError, FileStateError, GeometryError, IndexFullError, OutputExistsError, path_of
 from mqindex.files import disk, output_place, staging
 from mqindex.files.backup import backup_in
 from mqindex.files.exchange import Change, Exchange
@@ -29,15 +29,14 @@ from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.compare import next_entry
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.sidecar.binding import fence_header
-from mqindex.rocketmq.sidecar.key_filter import FilterFile
-from mqindex.rocketmq.sidecar.names import DIRECTORY, FENCE, FILTER, fence_path, filter_path
+from mqindex.rocketmq.sidecar.names import DIRECTORY, FENCE, FILTER, filter_path
 from mqindex.rocketmq.sidecar.reading import find_sidecars
-from mqindex.rocketmq.sidecar.writing import weave_filter, write_sidecars
+from mqindex.rocketmq.sidecar.weaving import known_files, known_of, weave
+from mqindex.rocketmq.sidecar.writing import sidecar_space, write_sidecars
 from mqindex.rocketmq.wrong_place import refuse_other_place
 
 __all__ = ["optimize"]
 
-_SIDE_BITS = 24  # of sidecars for an entry, all of other keys: in a filter of its file alone, and in one of all
 _HUGE_FROM = 100_000  # entries; below, huge pages cost more than they give
 
 
@@ -60,9 +59,9 @@ def optimize(
     index : path of a store's root, of a directory of index files, or of one such file.
     out : path; gets the structure of a store, `index/<17 digits>`, and `mqindex-index/` with a fence for each and one
         key filter for all, which look-ups of this package use until something is written after the entries that they
-        cover. It must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`. The root of the same store
-        with `overwrite=True`: in place, each file by one rename; the old ones go to `<store>/mqindex-backup-<UTC>/`,
-        and `undo_repair` puts them back. The broker must be stopped for that.
+        cover. It must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`. The root of the
+        same store with `overwrite=True`: in place, each file by one rename; the old ones go to
+        `<store>/mqindex-backup-<UTC>/`, and `undo_repair` puts them back. The broker must be stopped for that.
     hash_slot_num, index_num : int or None
         Another geometry, not in place: a broker reads all files with that of its configuration. Any number of slots is
         possible, as files hold the whole hash of a key; for files that are optimized already only a multiple of theirs,
@@ -118,7 +117,7 @@ def optimize(
         tasks = [_Task(path, plan.own, plan.geometry.value, scratch, plan.in_place, plan.known) for path in plan.paths]
         weights = [plan.size] * len(tasks)
         made = seeing.map(_optimize_file, tasks, name="bring entries together", weights=weights, unit="byte")
-        keys = run_one(seeing, _weave, _Weave(plan, scratch, tuple(made)), "write the key filter")
+        keys, report.fsync_seconds = run_one(seeing, _weave, _Weave(plan, scratch, tuple(made)), "write the key filter")
         _publish(seeing, order, plan, scratch, made, keys, report)
     report.files = sum(one.path is not None for one in made)
     report.entries = sum(one.entries for one in made if one.path is not None)
@@ -143,7 +142,7 @@ class _Plan:
     """`own`: the geometry of the files at `paths`; `geometry`: of the new ones, each of `size` bytes.
 
     `home`: where the scratch goes. `note`: shown before the work. `known`: the files that the filter there knows;
-    `others`: those of them that are not at `paths`.
+    `kept`: those of them that are not at `paths`.
     """
 
     paths: tuple[str, ...]
@@ -154,7 +153,7 @@ class _Plan:
     in_place: bool
     note: str
     known: frozenset[bytes]
-    others: tuple[bytes, ...]
+    kept: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,33 +208,14 @@ def _begin(order: _Order) -> _Plan:
         _require_elsewhere(order, directory)
         home = os.path.dirname(order.out)
     size = layout.index_file_size(*new.value)
-    needed = (size + new.value[1] * _SIDE_BITS // 8) * len(paths)
+    needed = (size + sidecar_space(new.value)) * len(paths)
     free = disk.check_space(home, needed)
     needs = f"needs {needed:,} bytes in {home}, where {free}"
     note = f"reads {plural(len(paths), 'index file')}, {needs}"
-    known = _known(filter_path(directory), own) if in_place else frozenset()
-    others = tuple(_others(directory, paths, known)) if known else ()
-    return _Plan(tuple(paths), own, new, size, home, in_place, note, known, others)
-
-
-def _others(directory: str, paths: Sequence[str], known: frozenset[bytes]) -> Iterator[bytes]:
-    """Of the files that the filter knows those that are there, have a fence and are not optimized now."""
-    for path in stores.index_paths(directory):
-        if path not in paths:
-            with contextlib.suppress(MQIndexError, OSError), MappedFile.open(fence_path(path)) as fence:
-                one = fence_header(fence).of_filter()
-                if one in known:
-                    yield one
-
-
-def _known(path: str, own: geometry.Geometry) -> frozenset[bytes]:
-    """The files that a filter knows, all of whose rows are good; none: there is no such filter."""
-    with contextlib.suppress(MQIndexError, OSError), MappedFile.open(path) as file:
-        found = FilterFile(file)
-        if (found.header.hash_slot_num, found.header.index_num) == own:
-            found.require_content()
-            return frozenset(found.numbers)
-    return frozenset()
+    known = known_files(filter_path(directory), own) if in_place else frozenset()
+    others = () if not known else [path for path in stores.index_paths(directory) if path not in paths]
+    kept = tuple(one for one in known_of(others) if one in known)
+    return _Plan(tuple(paths), own, new, size, home, in_place, note, known, kept)
 
 
 def _files_of(index: str) -> tuple[str, list[str]]:
@@ -362,21 +342,17 @@ def _with_sidecars(path: str | None, ordered: str, task: _Task, entries: int, fs
     return _Made(path, entries, known, sides[0], None if known in task.known else sides[1], fsync_seconds)
 
 
-def _weave(item: _Weave) -> str | None:
-    """One filter of all files in the scratch; None: that in place has them all."""
+def _weave(item: _Weave) -> tuple[str | None, float]:
+    """One filter of all files in the scratch, and the seconds of its fsync; None: that in place has them all."""
     new = {one.known: one.keys for one in item.made if one.keys is not None}
     if not new:
-        return None
-    wanted = dict.fromkeys([*item.plan.others, *(one.known for one in item.made if one.known)])
-    with contextlib.ExitStack() as opened:
-        sources = {known: FilterFile(opened.enter_context(MappedFile.open(path))) for known, path in new.items()}
-        if len(sources) < len(wanted):
-            there = filter_path(os.path.dirname(item.plan.paths[0]))
-            old = FilterFile(opened.enter_context(MappedFile.open(there)))
-            sources |= dict.fromkeys(wanted.keys() - sources.keys(), old)
-        path = disk.temporary(item.scratch, "filter")
-        weave_filter(path, [(sources[known], known) for known in wanted], geometry=item.plan.geometry.value)
-    return path
+        return None, 0.0
+    path, before = disk.temporary(item.scratch, "filter"), filter_path(os.path.dirname(item.plan.paths[0]))
+    wanted = dict.fromkeys([*item.plan.kept, *(one.known for one in item.made if one.known)])
+    weave(path, wanted, new, before, item.plan.geometry.value)
+    started = time.perf_counter()
+    disk.sync_file(path)
+    return path, time.perf_counter() - started
 
 
 def _fill(source: IndexFile, core: IndexCore) -> None:
@@ -449,7 +425,5 @@ def _publish(
     elif moves:
         report.backup = os.path.join(order.out, run_one(engine, backup_in, [order.out], "make a backup"))
         # Only who may read an index file may know what is in it: sidecars take its owner and mode.
-        changes = tuple(
-            Change(place, path, os.path.join(order.out, "index", name)) for name, (path, place) in moves
-        )
+        changes = tuple(Change(place, path, os.path.join(order.out, "index", name)) for name, (path, place) in moves)
         report.out_files = exchange_all(engine, Exchange(order.out, report.backup, changes))

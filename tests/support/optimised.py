@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mqindex.files.mapped_file import MappedFile
 from mqindex.files.residency import Residency
-from mqindex.rocketmq.sidecar.key_filter import FilterFile
 from mqindex.rocketmq.sidecar.names import FILTER
-from mqindex.rocketmq.sidecar.writing import weave_filter, write_sidecars
+from mqindex.rocketmq.sidecar.weaving import known_of, weave
+from mqindex.rocketmq.sidecar.writing import write_sidecars
 from tests.reference.index_file import IndexFile as TwinFile
 from tests.reference.sidecar import optimised
 
@@ -36,9 +35,10 @@ def put_sidecars(root: Path, paths: Sequence[Path], geometry: tuple[int, int]) -
     side = root / "mqindex-index"
     side.mkdir(parents=True, exist_ok=True)
     made = [pair for path in paths if (pair := write_sidecars(os.fspath(path), os.fspath(side), geometry=geometry))]
-    filters = [FilterFile(MappedFile.open(keys)) for _, keys in made]
-    if filters:
-        weave_filter(str(side / FILTER), [(one, next(iter(one.numbers))) for one in filters], geometry=geometry)
+    if made:
+        known = known_of(map(os.fspath, paths))
+        filters = dict(zip(known, (keys for _, keys in made), strict=True))
+        weave(str(side / FILTER), filters, filters, "", geometry)
     for _, keys in made:
         os.remove(keys)
 

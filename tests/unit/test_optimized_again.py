@@ -84,7 +84,7 @@ def test_the_filter_gets_what_is_new_and_loses_what_is_gone(path: Path, tmp_path
     with IndexFile.create(newer, hash_slot_num=SLOTS, index_num=ROOM) as index:
         index.put_keys([f"T#{n}" for n in range(50)], range(50), [T0 + 2 * 10**6] * 50)
     optimize(root, root, overwrite=True)
-    files = [name for name in sorted(path.parent.iterdir())]
+    files = sorted(path.parent.iterdir())
     alone = [tmp_path / f"alone{number}" for number in range(2)]
     for one, where in zip(files, alone, strict=True):
         optimize(one, where)

@@ -22,9 +22,7 @@ _CHECKSUM = 4  # bytes
 _SLOT = 4  # bytes of a page's first slot
 
 
-def bound_header(
-    file: MappedFile, geometry: tuple[int, int], covered: int, *, pages: int, content: int
-) -> FenceHeader:
+def bound_header(file: MappedFile, geometry: tuple[int, int], covered: int, *, pages: int, content: int) -> FenceHeader:
     """The header of the fence of this index file."""
     sample = _sample(file, geometry[0], covered)
     ends = _ends(IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE)))

@@ -10,34 +10,44 @@ import numpy as np
 
 from mqindex._native.crc import crc32c
 from mqindex._native.index_file import IndexCore
-from mqindex._native.key_filter import build_rows, filter_shape, weave_rows
+from mqindex._native.key_filter import build_rows, filter_shape
 from mqindex._native.sidecar import build_fence
 from mqindex.engines import LocalEngine
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
-from mqindex.rocketmq.layout import FILTER_FILE_SIZE, FILTER_HEADER_SIZE, FILTER_ROW_START_SIZE, FilterHeader
+from mqindex.rocketmq.layout import FILTER_HEADER_SIZE, FILTER_ROW_START_SIZE, FilterHeader
 from mqindex.rocketmq.sidecar.binding import bound_header, sealed
-from mqindex.rocketmq.sidecar.key_filter import FilterFile
 from mqindex.rocketmq.sidecar.names import FENCE
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["KEYS", "weave_filter", "write_sidecars"]
+__all__ = ["KEYS", "sidecar_space", "write_filter", "write_sidecars"]
 
 KEYS = ".keys"  # after the name of the index file: a filter of it alone
 _PART = 4096  # rows of one file in memory
+_PAGE, _SLOT = 4096, 4  # of a fence: of a page one slot
 _AT_ONCE = 16  # parts
+_ROW = 23  # bytes at most beside its numbers: its start, checksum, count, and the ends of the groups
+_NUMBER_BITS = 9
+_HEADERS = 256
+
+
+def sidecar_space(geometry: tuple[int, int]) -> int:
+    """Bytes that the sidecars of a full index file take: the fence, a filter of it alone, its part of that of all."""
+    rows, _ = filter_shape(*geometry)
+    fence = _SLOT * (geometry[1] * layout.INDEX_ENTRY_SIZE // _PAGE + 2)
+    return fence + 2 * (rows * _ROW + geometry[1] * _NUMBER_BITS // 8 + _HEADERS)
 
 
 def write_sidecars(index_path: str, out_directory: str, *, geometry: tuple[int, int]) -> tuple[str, str] | None:
-    """Write the fence of a finished, optimised index file, and a filter of it alone, for `weave_filter`.
+    """Write the fence of a finished, optimised index file, and a filter of it alone, for `weave`.
 
     Returns their paths, None for no entries. The fence is on the disk when this returns; the directory, which must
-    exist, is not synced. Their names are that of the index file with `.fence` and `.keys`, and must be free. Memory: that of
-    the fence, a thousandth of the file, and some MiB.
+    exist, is not synced. Their names are that of the index file with `.fence` and `.keys`, and must be free. Memory:
+    that of the fence, a thousandth of the file, and some MiB.
 
     Raises
     ------
@@ -59,7 +69,7 @@ def write_sidecars(index_path: str, out_directory: str, *, geometry: tuple[int, 
             fence, keys = (os.path.join(out_directory, os.path.basename(index_path) + one) for one in (FENCE, KEYS))
             known = _write_fence(fence, file, core, geometry, covered)
             shift = filter_shape(*geometry)[1]
-            _write_filter(
+            write_filter(
                 keys, geometry, [known], lambda first, stop, seed: build_rows(core, covered, shift, first, stop, seed)
             )
             return fence, keys
@@ -67,21 +77,10 @@ def write_sidecars(index_path: str, out_directory: str, *, geometry: tuple[int, 
             core.close()
 
 
-def weave_filter(path: str, parts: Sequence[tuple[FilterFile, bytes]], *, geometry: tuple[int, int]) -> None:
-    """Write one filter for files that others know: of each that other, and what it knows the file by.
-
-    It is on the disk when this returns. `ValueError`: one of the others was damaged meanwhile.
-    """
-    columns = [(other.rows, other.numbers[known]) for other, known in parts]
-    known = [one for _, one in parts]
-    _write_filter(path, geometry, known, lambda first, stop, seed: weave_rows(columns, first, stop, seed))
-    disk.sync_file(path)
-
-
 def _write_fence(path: str, file: MappedFile, core: IndexCore, geometry: tuple[int, int], covered: int) -> bytes:
     """What a filter knows the file by."""
     slots = build_fence(core, covered)
-    pages = memoryview(slots).nbytes // 4
+    pages = memoryview(slots).nbytes // _SLOT
     header = bound_header(file, geometry, covered, pages=pages, content=crc32c(slots))
     with disk.new_file(path) as fd:
         disk.write_all(fd, sealed(header.to_bytes()))
@@ -93,8 +92,11 @@ def _write_fence(path: str, file: MappedFile, core: IndexCore, geometry: tuple[i
 _Rows = Callable[[int, int, int], tuple["Buffer", memoryview]]
 
 
-def _write_filter(path: str, geometry: tuple[int, int], known: Sequence[bytes], rows_of: _Rows) -> None:
-    """`rows_of(first, stop, seed)`: rows and their lengths, for files that are known by these bytes."""
+def write_filter(path: str, geometry: tuple[int, int], known: Sequence[bytes], rows_of: _Rows) -> None:
+    """Write a filter for files that are known by these bytes; `rows_of(first, stop, seed)`: rows and their lengths.
+
+    It is not synced.
+    """
     n, _ = filter_shape(*geometry)
     files = b"".join(known)
     seed = crc32c(files)
