@@ -25,7 +25,7 @@ CASE = Case(
         Goal("fsync of the optimized file, apart", "mqindex/fsync", None, "shown", "s", whole=True),
         Goal("private memory of an optimize", "mqindex/private", None, "below", "MiB", 256, 64),
     ),
-    answer={"files": "3:7a18dc85"},
+    answer={"files": "3:4615b9e1"},
     estimate=(3, 25),
     forks=3,
     files=lambda shop: [shop.index],

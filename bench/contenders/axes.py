@@ -1,10 +1,12 @@
 """One store grown along one axis: made at a size, rebuilt, verified and looked at; then made larger.
 
-With as many workers as somebody gets who asks for none; `mqindex info` as a process of its own.
+With as many workers as somebody gets who asks for none; `mqindex info` as a process of its own. Beside a rebuild and a
+verify the bare calls of the system for the same files: what grows with them is the machine's.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 import subprocess
 import sys
@@ -100,6 +102,9 @@ def _grown(
             if keep:
                 result.add(f"rebuild_{name}", time.perf_counter() - start, 1)
             entries[name][0] = built.entries
+            files = _files(f"{root}-{number}")
+            with result.timed(f"make_{name}", 1, keep=keep):
+                _make_bare(f"{root}-bare-{number}", files)
     for root in roots.values():
         _move_into(root, f"{root}-{number}")
     for keep in repeat(**spec):
@@ -111,12 +116,45 @@ def _grown(
             if not report.ok:
                 raise RuntimeError(f"findings: {report.findings[:3]}")
             entries[name][1] = report.entries
+            files = _files(root)
+            with result.timed(f"look_{name}", 1, keep=keep):
+                _look_bare(root, files)
     for keep in repeat(**spec):
         for name, root in roots.items():
             with result.timed(f"info_{name}", 1, keep=keep):
                 subprocess.run([*INFO, root, *options], check=True, stdout=subprocess.DEVNULL)
     result.answer(**entries)
     return result
+
+
+def _files(root: str) -> dict[str, dict[str, int]]:
+    """The files of each directory below, and their lengths."""
+    return {
+        os.path.relpath(directory, root): {name: os.path.getsize(os.path.join(directory, name)) for name in names}
+        for directory, _, names in os.walk(root)
+    }
+
+
+def _make_bare(root: str, files: dict[str, dict[str, int]]) -> None:
+    """The system's calls without which no rebuild can be: directories and files of these lengths, a byte in each."""
+    for directory, lengths in files.items():
+        os.makedirs(os.path.join(root, directory), exist_ok=True)
+        for name, length in lengths.items():
+            fd = os.open(os.path.join(root, directory, name), os.O_RDWR | os.O_CREAT)
+            os.ftruncate(fd, length)
+            os.pwrite(fd, b"x", 0)
+            os.close(fd)
+
+
+def _look_bare(root: str, files: dict[str, dict[str, int]]) -> None:
+    """Those without which no verify can be: each file mapped, and a byte of it read."""
+    for directory, lengths in files.items():
+        for name, length in lengths.items():
+            fd = os.open(os.path.join(root, directory, name), os.O_RDONLY)
+            if length:
+                with mmap.mmap(fd, length, prot=mmap.PROT_READ) as bytes_of:
+                    bytes_of[0]
+            os.close(fd)
 
 
 def _move_into(root: str, out: str) -> None:

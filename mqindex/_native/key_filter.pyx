@@ -59,7 +59,7 @@ cdef extern from "mqi_key_filter.h" nogil:
 
 @cython.final
 cdef class KeyFilter:
-    """The rows of a filter for so many files of this geometry, pinned as long as this lives: `data` has the starts first.
+    """The rows of a filter for so many files of this geometry, pinned as long as this lives. `data`: starts, then rows.
 
     Once somebody has written to the file since `watch` began, it serves no more.
     """
@@ -116,8 +116,7 @@ cdef class KeyFilter:
 
 @cython.final
 cdef class AskedHashes:
-    """Key hashes, int32, that are looked up in one file (`alone`) or in several; a filter is asked once for all of them.
-    """
+    """Key hashes, int32, that are looked up in one file (`alone`) or in several; a filter is asked once for all."""
 
     def __cinit__(self, hashes, *, bint alone=False):
         self.hashes, self.alone = hashes, alone
@@ -157,8 +156,11 @@ cdef object taken(int status, mqi_filter_part* part, uint32_t rows):
     return block_of(part.rows.data, part.rows.size, True), memoryview(lengths).cast("I")
 
 
-def build_rows(IndexEntries core not None, int32_t covered, uint32_t shift, uint32_t first, uint32_t stop, uint32_t seed):
-    """The rows [first, stop) of a filter of one file whose entries are in the order of their slots: (bytes, lengths)."""
+def build_rows(
+    IndexEntries core not None, int32_t covered, uint32_t shift, uint32_t first, uint32_t stop, uint32_t seed
+):
+    """The rows [first, stop) of a filter of one file, whose entries are in the order of their slots: (bytes, lengths).
+    """
     cdef mqi_filter_part part
     cdef int status
     core.enter(False)

@@ -11,6 +11,7 @@ integers of that many bits. Times are ms since the epoch, but for time_diff: sec
 +-- batchconsumequeue/<topic>/<queueId>/...             queues of topics of type BatchCQ (5.0 and later)
 +-- index/20231114221320000                             key -> places of messages in the commit log
 +-- config/topics.json, consumerOffset.json, ...        JSON, each with a .bak of the save before
++-- mqindex-index/...                                   mqindex's own: `mqindex.rocketmq.sidecar.layout`
 +-- checkpoint                                          up to where the files are known to be on the disk
 +-- abort                                               there while a broker runs, and after an unclean end
 +-- lock                                                locked while a broker runs
@@ -59,52 +60,6 @@ key_hash("T#k") % hash_slot_num = 3       slots      entries
 
 >>> index_file_size(5_000_000, 20_000_000)
 420000040
-
-### Sidecars of an optimised index file
-
-mqindex's own, beside `index/` and never in it: `mqindex-index/<name of the index file>.fence` for each file, and one
-`mqindex-index/keys.filter` for all that were optimised. In an optimised index file the entries 1 .. `covered` are in
-the order of their slots. The fence has the slot of the first entry that begins in each page of 4096 bytes of the file,
-from the page of entry 1 to that of the last one covered, u32 each; the filter says which key hashes cannot be there. So
-a look-up reads the page of its answer, and mostly none for a key that is absent. A fence begins with a header:
-
-```
-fence
-0       8         12              16          20        24                32                 40
-+-------+---------+---------------+-----------+---------+-----------------+------------------+
-| magic | version | hash_slot_num | index_num | covered | begin_timestamp | begin_phy_offset |
-|       | i32     | i32           | i32       | i32     | i64, ms         | i64              |
-+-------+---------+---------------+-----------+---------+-----------------+------------------+
-40              48               56       60      64     72        76         80
-+---------------+----------------+--------+-------+------+---------+----------+
-| end_timestamp | end_phy_offset | sample | pages | size | content | checksum |
-| i64, ms       | i64            | u32    | i32   | i64  | u32     | u32      |
-+---------------+----------------+--------+-------+------+---------+----------+
-```
-
-The times and offsets are those of the index file's header; the two of the end change when it grows. `sample` is the
-CRC-32C of its entries 1-200, of 200 from the middle on, and of the last 200 that are covered: a file that was built
-anew in the order of the log has the same header, but not these. Opening the index file compares them, which reads some
-pages; `verify` compares every entry. `size` is the whole fence's; `content` is the CRC-32C of the slots, `checksum`
-that of the 76 bytes before it. A fence is not used if it differs from its file in any of these, or if the file has
-grown. A reader that has the file open compares its header at every look-up, the rest where somebody has written to it
-since, and never uses a fence again that did not fit once.
-
-```
-filter
-0       8         12              16          20      24     32        36         40
-+-------+---------+---------------+-----------+-------+------+---------+----------+
-| magic | version | hash_slot_num | index_num | files | size | content | checksum |
-|       | i32     | i32           | i32       | i32   | i64  | u32     | u32      |
-+-------+---------+---------------+-----------+-------+------+---------+----------+
-```
-
-After its header a filter has 44 bytes for each file: the fields `covered` to `sample` of the file's fence and its
-`content`, which say that the filter is of this file; the filter's `content` is the CRC-32C of all these. A file whose
-fence is not among them may hold everything.
-Then come the places of the rows and the rows, which `src_c/mqi_key_filter.h` draws; their `seed` is `content`. A row is
-for some neighbouring slots of all files, so that a look-up in all of them reads it once. Where a row's checksum is
-wrong, any file may hold any key of it.
 
 ### Commit log
 
@@ -209,13 +164,6 @@ __all__ = [
     "COMMIT_LOG_FILE_SIZE",
     "EXT_FILE_SIZE",
     "EXT_UNIT_SIZE",
-    "FENCE_HEADER_SIZE",
-    "FENCE_SAMPLE",
-    "FENCE_VERSION",
-    "FILTER_FILE_SIZE",
-    "FILTER_HEADER_SIZE",
-    "FILTER_ROW_START_SIZE",
-    "FILTER_VERSION",
     "FIRST_EXT_ADDRESS",
     "HASH_SLOT_NUM",
     "INDEX_ENTRY_FIELDS",
@@ -225,8 +173,6 @@ __all__ = [
     "INDEX_NUM",
     "INDEX_SLOT_SIZE",
     "MAGIC_BLANK",
-    "MAGIC_FENCE",
-    "MAGIC_FILTER",
     "MAGIC_MESSAGE_V1",
     "MAGIC_MESSAGE_V2",
     "MAX_EXT_ADDRESS",
@@ -235,8 +181,6 @@ __all__ = [
     "QUEUE_FILE_SIZE",
     "QUEUE_UNIT_SIZE",
     "RUN_ENTRY_SIZE",
-    "FenceHeader",
-    "FilterHeader",
     "IndexHeader",
     "Order",
     "index_file_size",
@@ -257,16 +201,6 @@ INDEX_ENTRY_SIZE: Final = 20
 INDEX_ENTRY_FIELDS: Final = {"key_hash": 0, "phy_offset": 4, "time_diff": 12, "prev_index": 16}
 HASH_SLOT_NUM: Final = 5_000_000
 INDEX_NUM: Final = 20_000_000
-
-MAGIC_FENCE: Final = b"MQIFENCE"
-FENCE_VERSION: Final = 1
-FENCE_HEADER_SIZE: Final = 80
-FENCE_SAMPLE: Final = 200  # entries in a row, on one page or two
-MAGIC_FILTER: Final = b"MQFILTER"
-FILTER_VERSION: Final = 2
-FILTER_HEADER_SIZE: Final = 40
-FILTER_FILE_SIZE: Final = 44
-FILTER_ROW_START_SIZE: Final = 8
 
 MAGIC_MESSAGE_V1: Final = -626843481
 MAGIC_MESSAGE_V2: Final = -626843477
@@ -330,65 +264,6 @@ class Order(NamedTuple):
     moved: bool
     first_phy_offset: int
     last_phy_offset: int
-
-
-class FenceHeader(NamedTuple):
-    """The header of a fence but for its checksum; it is mqindex's own, no broker's."""
-
-    magic: bytes
-    version: int
-    hash_slot_num: int
-    index_num: int
-    covered: int
-    begin_timestamp: int
-    begin_phy_offset: int
-    end_timestamp: int
-    end_phy_offset: int
-    sample: int
-    pages: int
-    size: int
-    content: int
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> FenceHeader:
-        """The fields as they are in `data`, 76 bytes or more."""
-        return cls(*_FENCE_HEADER.unpack_from(data))
-
-    def to_bytes(self) -> bytes:
-        """The 76 bytes before the checksum."""
-        return _FENCE_HEADER.pack(*self)
-
-    def of_filter(self) -> bytes:
-        """The 44 bytes by which a filter knows the same file."""
-        return _FILTER_FILE.pack(*self[4:10], self.content)
-
-
-_FENCE_HEADER = struct.Struct(">8s4i4qIiqI")
-_FILTER_FILE = struct.Struct(">i4q2I")
-
-
-class FilterHeader(NamedTuple):
-    """The header of a key filter but for its checksum; it is mqindex's own, no broker's."""
-
-    magic: bytes
-    version: int
-    hash_slot_num: int
-    index_num: int
-    files: int
-    size: int
-    content: int
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> FilterHeader:
-        """The fields as they are in `data`, 36 bytes or more."""
-        return cls(*_FILTER_HEADER.unpack_from(data))
-
-    def to_bytes(self) -> bytes:
-        """The 36 bytes before the checksum."""
-        return _FILTER_HEADER.pack(*self)
-
-
-_FILTER_HEADER = struct.Struct(">8s4iqI")
 
 
 def index_file_size(hash_slot_num: int, index_num: int) -> int:

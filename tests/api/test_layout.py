@@ -12,6 +12,7 @@ import pytest
 from mqindex.kafka import layout as kafka_layout
 from mqindex.kafka.layout import IndexKind
 from mqindex.rocketmq import layout
+from mqindex.rocketmq.sidecar import layout as sidecar_layout
 from tests.support.golden import case
 
 SRC_C = Path(__file__).parents[2] / "src_c"
@@ -19,7 +20,6 @@ TWINS = {  # name in src_c -> name in mqindex.rocketmq.layout
     "MQI_INDEX_HEADER_SIZE": "INDEX_HEADER_SIZE",
     "MQI_SLOT_SIZE": "INDEX_SLOT_SIZE",
     "MQI_ENTRY_SIZE": "INDEX_ENTRY_SIZE",
-    "MQI_ROW_START_SIZE": "FILTER_ROW_START_SIZE",
     "MQI_RUN_SIZE": "RUN_ENTRY_SIZE",
     "MQI_UNIT_SIZE": "QUEUE_UNIT_SIZE",
     "MQI_MAX_EXT_ADDRESS": "MAX_EXT_ADDRESS",
@@ -33,6 +33,7 @@ CONSTANT = re.compile(
 in_repository = pytest.mark.skipif(not SRC_C.is_dir(), reason="an installed package is tested without its C sources")
 
 
+SIDECAR_TWINS = {"MQI_ROW_START_SIZE": sidecar_layout.FILTER_ROW_START_SIZE}
 KAFKA_TWINS = {"MQI_OFFSET_ENTRY_SIZE": IndexKind.OFFSET, "MQI_TIME_ENTRY_SIZE": IndexKind.TIME}
 
 
@@ -58,6 +59,12 @@ def test_both_layouts_of_kafka_agree(c_name: str, kind: IndexKind) -> None:
 @pytest.mark.parametrize(("c_name", "python_name"), TWINS.items())
 def test_both_layouts_agree(c_name: str, python_name: str) -> None:
     assert c_constants()[c_name] == getattr(layout, python_name)
+
+
+@in_repository
+@pytest.mark.parametrize(("c_name", "number"), SIDECAR_TWINS.items())
+def test_both_layouts_of_sidecars_agree(c_name: str, number: int) -> None:
+    assert c_constants()[c_name] == number
 
 
 def drawn(title: str) -> dict[str, str]:

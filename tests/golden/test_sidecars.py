@@ -11,8 +11,8 @@ import pytest
 from mqindex._native.crc import crc32c
 from mqindex.report import Finding
 from mqindex.rocketmq import IndexFile, IndexService, repair, verify
-from mqindex.rocketmq.layout import FENCE_HEADER_SIZE, FenceHeader
 from mqindex.rocketmq.sidecar.binding import sealed
+from mqindex.rocketmq.sidecar.layout import FENCE_HEADER_SIZE, FenceHeader
 from mqindex.rocketmq.sidecar.names import FILTER, fence_path
 from tests.reference.index_file import IndexFile as TwinFile
 from tests.reference.sidecar import optimised

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from mqindex._native.key_filter import AskedHashes
 from mqindex.columns.keys import key_hashes
 from mqindex.rocketmq import IndexFile
-from mqindex.rocketmq.layout import FENCE_HEADER_SIZE, FENCE_SAMPLE, INDEX_ENTRY_SIZE
+from mqindex.rocketmq.layout import INDEX_ENTRY_SIZE
+from mqindex.rocketmq.sidecar.layout import FENCE_HEADER_SIZE, FENCE_SAMPLE
 from mqindex.rocketmq.sidecar.names import FILTER
 from tests.reference.index_file import IndexFile as TwinFile
 from tests.reference.sidecar import KeyFilter, fence_of, optimised

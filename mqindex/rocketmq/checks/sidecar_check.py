@@ -15,6 +15,7 @@ from mqindex.rocketmq import catalogue, layout, store
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, IndexHeader
 from mqindex.rocketmq.sidecar.binding import fence_header
 from mqindex.rocketmq.sidecar.key_filter import FilterFile
+from mqindex.rocketmq.sidecar.layout import FENCE_HEADER_SIZE
 from mqindex.rocketmq.sidecar.names import FILTER, fence_path, sidecar_directory
 from mqindex.rocketmq.sidecar.reading import Sidecars
 
@@ -85,7 +86,7 @@ def _checked(file: MappedFile, core: IndexCore, sidecars: Sidecars) -> list[Find
     file.populate()
     page = sidecars.search.wrong_page(core)
     if page is not None:
-        return [catalogue.SIDECAR_WRONG.finding(fence, layout.FENCE_HEADER_SIZE + 4 * page)]
+        return [catalogue.SIDECAR_WRONG.finding(fence, FENCE_HEADER_SIZE + 4 * page)]
     keys = sidecars.filter
     entry = None if keys is None else keys.rows.missing_entry(sidecars.number, core, sidecars.covered)
     if keys is not None and entry is not None:

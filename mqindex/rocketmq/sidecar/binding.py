@@ -5,16 +5,8 @@ from __future__ import annotations
 from mqindex._native.crc import crc32c
 from mqindex.errors import CorruptIndexError
 from mqindex.files.mapped_file import MappedFile
-from mqindex.rocketmq import layout
-from mqindex.rocketmq.layout import (
-    FENCE_HEADER_SIZE,
-    FENCE_SAMPLE,
-    INDEX_ENTRY_SIZE,
-    INDEX_HEADER_SIZE,
-    INDEX_SLOT_SIZE,
-    FenceHeader,
-    IndexHeader,
-)
+from mqindex.rocketmq.layout import INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, INDEX_SLOT_SIZE, IndexHeader
+from mqindex.rocketmq.sidecar.layout import FENCE_HEADER_SIZE, FENCE_SAMPLE, FENCE_VERSION, MAGIC_FENCE, FenceHeader
 
 __all__ = ["bound_header", "fence_header", "misfit", "require_bound", "require_sealed", "sealed"]
 
@@ -26,7 +18,7 @@ def bound_header(file: MappedFile, geometry: tuple[int, int], covered: int, *, p
     """The header of the fence of this index file."""
     sample = _sample(file, geometry[0], covered)
     ends = _ends(IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE)))
-    known = layout.MAGIC_FENCE, layout.FENCE_VERSION
+    known = MAGIC_FENCE, FENCE_VERSION
     return FenceHeader(*known, *geometry, covered, *ends, sample, pages, FENCE_HEADER_SIZE + _SLOT * pages, content)
 
 
@@ -52,7 +44,7 @@ def fence_header(file: MappedFile) -> FenceHeader:
         )
     data = file.read(0, FENCE_HEADER_SIZE)
     header = FenceHeader.from_bytes(data)
-    known = layout.MAGIC_FENCE, layout.FENCE_VERSION, file.size
+    known = MAGIC_FENCE, FENCE_VERSION, file.size
     if (header.magic, header.version, header.size) != known:
         raise CorruptIndexError(
             "not a fence of this length", path=file.path,

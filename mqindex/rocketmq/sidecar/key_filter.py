@@ -12,9 +12,15 @@ from mqindex._native.key_filter import KeyFilter
 from mqindex.errors import CorruptIndexError
 from mqindex.files.mapped_file import MappedFile
 from mqindex.files.regular import regular
-from mqindex.rocketmq import layout
-from mqindex.rocketmq.layout import FILTER_FILE_SIZE, FILTER_HEADER_SIZE, FenceHeader, FilterHeader
 from mqindex.rocketmq.sidecar.binding import require_sealed
+from mqindex.rocketmq.sidecar.layout import (
+    FILTER_FILE_SIZE,
+    FILTER_HEADER_SIZE,
+    FILTER_VERSION,
+    MAGIC_FILTER,
+    FenceHeader,
+    FilterHeader,
+)
 
 __all__ = ["FilterFile", "open_filter"]
 
@@ -88,7 +94,7 @@ def _header(file: MappedFile) -> FilterHeader:
         )
     data = file.read(0, FILTER_HEADER_SIZE)
     header = FilterHeader.from_bytes(data)
-    known = layout.MAGIC_FILTER, layout.FILTER_VERSION, file.size
+    known = MAGIC_FILTER, FILTER_VERSION, file.size
     if (header.magic, header.version, header.size) != known:
         raise CorruptIndexError(
             "not a key filter of this length", path=file.path,

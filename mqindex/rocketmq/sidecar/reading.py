@@ -13,9 +13,10 @@ from mqindex.errors import CorruptIndexError, MQIndexError
 from mqindex.files.mapped_file import MappedFile
 from mqindex.files.regular import regular
 from mqindex.files.residency import Residency
-from mqindex.rocketmq.layout import FENCE_HEADER_SIZE, INDEX_HEADER_SIZE, FenceHeader, IndexHeader
+from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, IndexHeader
 from mqindex.rocketmq.sidecar.binding import fence_header, misfit, require_bound
 from mqindex.rocketmq.sidecar.key_filter import FilterFile, open_filter
+from mqindex.rocketmq.sidecar.layout import FENCE_HEADER_SIZE, FenceHeader
 from mqindex.rocketmq.sidecar.names import fence_path, filter_path
 
 __all__ = ["Sidecars", "find_sidecars"]

@@ -14,16 +14,10 @@ from mqindex.errors import CorruptIndexError, MQIndexError
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.remote import PAGE, RemoteFile, RemotePlace
 from mqindex.rocketmq import layout
-from mqindex.rocketmq.layout import (
-    FENCE_HEADER_SIZE,
-    FILTER_ROW_START_SIZE,
-    INDEX_ENTRY_SIZE,
-    INDEX_HEADER_SIZE,
-    INDEX_SLOT_SIZE,
-    IndexHeader,
-)
+from mqindex.rocketmq.layout import INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, INDEX_SLOT_SIZE, IndexHeader
 from mqindex.rocketmq.sidecar.binding import fence_header, require_bound
 from mqindex.rocketmq.sidecar.key_filter import FilterFile
+from mqindex.rocketmq.sidecar.layout import FENCE_HEADER_SIZE, FILTER_ROW_START_SIZE
 from mqindex.rocketmq.sidecar.names import DIRECTORY, FENCE, FILTER
 
 __all__ = ["RemoteFilter", "RemoteSidecars", "find_remote_sidecars", "remote_filter"]

@@ -16,9 +16,15 @@ from mqindex.engines import LocalEngine
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
-from mqindex.rocketmq import layout
-from mqindex.rocketmq.layout import FILTER_HEADER_SIZE, FILTER_ROW_START_SIZE, FilterHeader
+from mqindex.rocketmq.layout import INDEX_ENTRY_SIZE
 from mqindex.rocketmq.sidecar.binding import bound_header, sealed
+from mqindex.rocketmq.sidecar.layout import (
+    FILTER_HEADER_SIZE,
+    FILTER_ROW_START_SIZE,
+    FILTER_VERSION,
+    MAGIC_FILTER,
+    FilterHeader,
+)
 from mqindex.rocketmq.sidecar.names import FENCE
 
 if TYPE_CHECKING:
@@ -38,7 +44,7 @@ _HEADERS = 256
 def sidecar_space(geometry: tuple[int, int]) -> int:
     """Bytes that the sidecars of a full index file take: the fence, a filter of it alone, its part of that of all."""
     rows, _ = filter_shape(*geometry)
-    fence = _SLOT * (geometry[1] * layout.INDEX_ENTRY_SIZE // _PAGE + 2)
+    fence = _SLOT * (geometry[1] * INDEX_ENTRY_SIZE // _PAGE + 2)
     return fence + 2 * (rows * _ROW + geometry[1] * _NUMBER_BITS // 8 + _HEADERS)
 
 
@@ -107,7 +113,7 @@ def write_filter(path: str, geometry: tuple[int, int], known: Sequence[bytes], r
             disk.pwrite_all(fd, memoryview(rows), place + at)
             ends.append(np.cumsum(np.asarray(lengths), dtype=np.uint64) + np.uint64(at))
             at = int(ends[-1][-1])
-        header = FilterHeader(layout.MAGIC_FILTER, layout.FILTER_VERSION, *geometry, len(known), place + at, seed)
+        header = FilterHeader(MAGIC_FILTER, FILTER_VERSION, *geometry, len(known), place + at, seed)
         starts = np.concatenate(ends).astype(">u8")
         disk.pwrite_all(fd, sealed(header.to_bytes()) + files + starts.tobytes(), 0)
 
