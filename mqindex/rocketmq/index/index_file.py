@@ -14,7 +14,6 @@ import numpy.typing as npt
 from mqindex._native.index_file import IndexCore
 from mqindex._native.index_sort import sort_into
 from mqindex._native.index_writer import IndexWriter
-from mqindex._native.key_filter import AskedHashes
 from mqindex._native.numbers import int64, milliseconds, period, whole_number
 from mqindex._native.single_calls import SingleCalls
 from mqindex.columns.columns import Columns
@@ -34,13 +33,14 @@ from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_ENTRY_FIELDS, INDEX_NUM
 from mqindex.rocketmq.sidecar.names import sidecar_directory
 
 if TYPE_CHECKING:
+    from mqindex._native.key_filter import AskedHashes
     from mqindex._native.keys import KeyBatch
     from mqindex.columns.keys import Keys
     from mqindex.columns.numbers import Time, Times
     from mqindex.rocketmq.index.elsewhere import Elsewhere
     from mqindex.rocketmq.sidecar.reading import Sidecars
 
-__all__ = ["IndexFile", "IndexHeader"]
+__all__ = ["IndexFile", "IndexHeader", "asked_hashes"]
 
 _MANY = 1000  # look-ups, or entries to decode, from which reading the whole file ahead is cheaper than single faults
 _BULK = 100_000  # puts from which huge pages pay; fewer would spread over 2 MiB each
@@ -349,15 +349,21 @@ class IndexFile(SingleCalls, Closable):
 
         `asked`: the same hashes, where other files are asked for them too.
         """
-        asked = asked or AskedHashes(hashes, alone=True)
         if self._elsewhere is not None:
+            asked = asked or asked_hashes(hashes, alone=True)
             return self._elsewhere.select_hashes(self._core, asked, max_num, begin, end)
         self._file.require_whole()
-        sidecars = self._sidecars
-        heads = None if sidecars is None else sidecars.search.heads(self._core, asked)
+        heads = None
+        if self._sidecars is not None:
+            heads = self._sidecars.search.heads(self._core, asked or asked_hashes(hashes, alone=True))
         if heads is None and len(hashes) > _MANY:
             self._space.populate()
         return self._core.select_hashes(hashes, max_num, begin, end, heads)
+
+    @property
+    def asks_a_filter(self) -> bool:
+        """Internal: whether `select_hashes` may ask a key filter, as of many files once, by `asked_hashes`."""
+        return self._sidecars is not None or self._elsewhere is not None
 
     def _select_elsewhere(self, key_hash: int, max_num: int, begin: int, end: int) -> npt.NDArray[np.int64]:
         """`SingleCalls` calls it for a file elsewhere."""
@@ -477,3 +483,10 @@ class IndexFile(SingleCalls, Closable):
             self._sidecars = find_sidecars(self._file, (self.hash_slot_num, self.index_num))
             self._core.use_heads(None if self._sidecars is None else self._sidecars.search)
         return self
+
+
+def asked_hashes(hashes: npt.NDArray[np.int32], *, alone: bool = False) -> AskedHashes:
+    """Internal: key hashes for the key filter of one file (`alone`) or of several; most look-ups load none of it."""
+    from mqindex._native.key_filter import AskedHashes
+
+    return AskedHashes(hashes, alone=alone)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.key_filter import AskedHashes
 from mqindex._native.numbers import period, whole_number
 from mqindex._native.owner import Owner
 from mqindex.columns.hits import Hits
@@ -25,7 +24,7 @@ from mqindex.files.fork_lock import new_lock
 from mqindex.files.urls import is_url, refuse_writing
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.index import geometry
-from mqindex.rocketmq.index.index_file import IndexFile
+from mqindex.rocketmq.index.index_file import IndexFile, asked_hashes
 from mqindex.rocketmq.index.names import next_name
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.rocketmq.sidecar.names import remove_fence
@@ -215,7 +214,8 @@ class IndexService(Closable):
         hashes = key_batch(keys, topic=topic).hashes()
         parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
         left: int | npt.NDArray[np.int32] = min(most, 2**31 - 1)  # of every key, then of each
-        files, asked = self.files, AskedHashes(hashes)
+        files = self.files
+        asked = asked_hashes(hashes) if any(file.asks_a_filter for file in files) else None
         for file in reversed(files):
             if file.is_time_matched(first, last):
                 parts.append(file.select_hashes(hashes, left, begin=first, end=last, asked=asked))
