@@ -181,4 +181,4 @@ def test_what_is_no_queue_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         pytest.skip("names of this file system are UTF-8")
     assert found(root, "phy_offset") == before
     (said,) = caplog.messages
-    assert said.endswith("consumequeue/Caf\udce9: a name that is no UTF-8 text; it is left out")
+    assert said.endswith("consumequeue/Caf\\xe9: a name that is no UTF-8 text; it is left out")

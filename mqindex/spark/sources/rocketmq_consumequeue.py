@@ -92,7 +92,8 @@ class _QueueReader(RangeReader):
             look = _batch_extents if _is_batch(home) else _extents
             names, skipped = list_queues(home)
             for one in skipped:
-                _LOG.warning("%s: %s; it is left out", one.path, one.reason)
+                shown = os.fsencode(one.path).decode(errors="backslashreplace")  # it may be no UTF-8
+                _LOG.warning("%s: %s; it is left out", shown, one.reason)
             for topic, queue_id in names:
                 if self.topic not in (None, topic) or self.queue_id not in (None, queue_id):
                     continue
