@@ -18,7 +18,7 @@ from mqindex.kafka.checks.repair_plan import planned_actions
 from mqindex.kafka.checks.start_verdict import verdict
 from mqindex.kafka.mending.index_repair import repair_indexes
 from mqindex.kafka.options import PartitionArguments, partition_options
-from mqindex.kafka.partition.partition_files import hold_lock, log_dir_of
+from mqindex.kafka.partition.partition_files import hold_writers, log_dir_of
 from mqindex.kafka.partition.survey import Order, Survey, partitions_at, start_report, survey
 from mqindex.report import RepairReport
 from mqindex.undo import take_back
@@ -58,7 +58,7 @@ def repair(
 
     Raises
     ------
-    StoreInUseError : a broker holds the log dir.
+    StoreInUseError : a broker holds the log dir, or an index is open for writing.
     FileStateError : a worker of a cluster does not see the files as the others do.
     RebuildError : a worker died; nothing was published, or, if it died while files got their places, each is the old or
         the new one.
@@ -87,7 +87,8 @@ def repair(
     if dry_run:
         diagnosis = _diagnose(engine, found, deep, report)
     else:
-        with held(engine, hold_lock, found.log_dir):
+        homes = tuple(partition.path for partition in found.partitions)
+        with held(engine, partial(hold_writers, homes), found.log_dir):
             diagnosis = _diagnose(engine, found, deep, report)
             repair_indexes(engine, diagnosis, report)
     report.batches = sum(segment.batches for segment in diagnosis.segments())
@@ -123,7 +124,7 @@ def undo_repair(directory: str | os.PathLike[str], backup: str | os.PathLike[str
 
     Raises
     ------
-    StoreInUseError : a broker holds the log dir.
+    StoreInUseError : a broker holds the log dir, or an index is open for writing.
     FileNotFoundError : no such backup.
     FileStateError : no backup, one that does not say what the repair did, or one with a newer one that is to be put
         back first.
@@ -142,4 +143,4 @@ def undo_repair(directory: str | os.PathLike[str], backup: str | os.PathLike[str
     """
     root = os.path.abspath(path_of("directory", directory))
     homes = [one.path for one in partitions_at(root)]
-    return take_back(root, backup, homes, partial(hold_lock, log_dir_of(root)), catalogue.WRITTEN_SINCE)
+    return take_back(root, backup, homes, partial(hold_writers, homes, log_dir_of(root)), catalogue.WRITTEN_SINCE)

@@ -16,7 +16,17 @@ import pytest
 from mqindex.engines import LocalEngine, Progress
 from mqindex.errors import BadMagicError, OutputExistsError, StoreInUseError
 from mqindex.files.backup_record import RECORD
-from mqindex.kafka import LogSegment, PartitionLog, rebuild, repair, verify
+from mqindex.kafka import (
+    LogSegment,
+    OffsetIndex,
+    PartitionLog,
+    TimeIndex,
+    TransactionIndex,
+    rebuild,
+    repair,
+    undo_repair,
+    verify,
+)
 from mqindex.kafka.log.active_segment import greatest_timestamp
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter, batch, snapshot
 
@@ -729,6 +739,25 @@ def test_a_log_dir_that_a_broker_holds_is_only_read(partition: Path) -> None:
             assert not verify(directory, **INTERVAL).ok
         broker.communicate("\n")
     lock.unlink()
+    assert tree(partition.parent) == before
+
+
+@pytest.mark.parametrize("writer", [OffsetIndex, TimeIndex, TransactionIndex])
+def test_a_partition_with_an_index_open_for_writing_is_only_read(writer: Any, partition: Path) -> None:
+    index = partition / f"{30:020d}.{writer.kind if writer is not TransactionIndex else 'txnindex'}"
+    (partition / f"{10:020d}.index").unlink()
+    backup = repair(partition, **INTERVAL).backup
+    assert backup
+    index.touch()
+    (partition / f"{10:020d}.index").unlink()
+    before = tree(partition.parent)
+    with writer.open(index, writable=True):
+        for directory in (partition, partition.parent):
+            with pytest.raises(StoreInUseError, match="another writer has this index open"):
+                repair(directory, **INTERVAL)
+            with pytest.raises(StoreInUseError, match="another writer has this index open"):
+                undo_repair(directory, os.path.basename(backup))
+            assert repair(directory, dry_run=True, **INTERVAL).actions
     assert tree(partition.parent) == before
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import chain
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from mqindex.errors import BadMagicError
@@ -22,6 +23,7 @@ __all__ = [
     "SegmentFiles",
     "duplicate_directories",
     "hold_lock",
+    "hold_writers",
     "is_partition",
     "list_partitions",
     "list_segments",
@@ -34,6 +36,7 @@ __all__ = [
 ]
 
 _SEGMENT_FILE = re.compile(r"([0-9]{20})\.(log|index|timeindex|txnindex|snapshot)", re.ASCII)
+_INDEXES = tuple(f".{kind}" for kind in IndexKind)
 _NUMBERED = re.compile(r"([0-9]+)\.", re.ASCII)
 _PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})(?:\.\S+-(?P<state>delete|future|stray))?", re.ASCII)
 _MOST_NAMED = 5
@@ -294,6 +297,28 @@ def hold_lock(log_dir: str | os.PathLike[str]) -> AbstractContextManager[None]:
     Source: Kafka 4.1.0 `LogManager.lockLogDirs`.
     """
     return lock.hold(os.path.join(os.fspath(log_dir), ".lock"), create=False)
+
+
+@contextmanager
+def hold_writers(partitions: Iterable[str], log_dir: str) -> Iterator[None]:
+    """Hold the log dir's `.lock`, and be the only writer of this package in the indexes of some of its partitions.
+
+    They are only tried: there may be more of them than files may be open.
+    """
+    with hold_lock(log_dir):
+        for path in chain.from_iterable(map(_index_paths, partitions)):
+            with suppress(OSError), lock.hold_file(path, "index"):  # who cannot open it does not write it
+                pass
+        yield
+
+
+def _index_paths(directory: str) -> list[str]:
+    """The index files in a directory; none where it is gone."""
+    try:
+        names = _names(directory)[0]
+    except FileNotFoundError:
+        return []
+    return [os.path.join(directory, name) for name in names if name.removesuffix(".swap").endswith(_INDEXES)]
 
 
 def log_dir_of(directory: str | os.PathLike[str]) -> str:
