@@ -133,8 +133,8 @@ cdef class Entries:
     """The entries of one index file, and where its next one goes. `buf` None: a file of no bytes.
 
     kind : the NamedTuple that a look-up gives. Look-ups from several threads are safe, also while one appends;
-    closing while a call runs is safe too. Changes by others meanwhile may change answers, but never lead out of the
-    buffer.
+    closing while a call runs is safe too. Changes by others meanwhile may change answers, for every kind of look-up
+    alike, but never lead out of the buffer.
     """
 
     cdef Py_buffer view
@@ -142,7 +142,7 @@ cdef class Entries:
     cdef bint held
     cdef mqi_kafka_index index
     cdef Layers layers  # None: none yet
-    cdef int64_t asked  # look-ups since the entries changed
+    cdef int64_t asked  # look-ups that were searched without them, or in vain with them
     cdef int64_t base_offset, max_entries
     cdef object kind, path
 
@@ -246,25 +246,30 @@ cdef class Entries:
             time_of(target, "target") if self.index.times else whole(target, "target"))
         with cython.critical_section(self):
             self._require()
-            if self.layers is None or self.layers.entries != self.index.n:
-                self._grow()
+            if self.layers is None:
+                self._grow(1)
             if self.layers is not None and self.layers.sorted:
                 at = KERNELS[N_KERNELS - 1].floor(&self.index, &self.layers.tree, relative)
                 if mqi_kafka_settle(&self.index, &relative, 1, &at):
-                    self._changed()
+                    self._grow(1)
             else:
                 at = mqi_kafka_search(&self.index, MQI_KAFKA_KEY, relative, 0)
             return self._made(at)
 
-    cdef int _grow(self) except -1:
-        """Make layers above the entries, after so many look-ups that it is worth while."""
-        self.asked += 1
-        self.layers = None
+    cdef int _grow(self, int64_t asked) except -1:
+        """Make layers above the entries, after so many look-ups that it is worth while.
+
+        Where another program has put the entries out of order, the old ones are kept: an answer must not depend on
+        whether it is noticed.
+        """
+        self.asked += asked
         if self.asked * WORTH >= self.index.n:
+            self.asked = 0
             layers = Layers()
             if not layers.grow(&self.index):
                 raise MemoryError
-            self.layers = layers
+            if layers.sorted or self.layers is None:
+                self.layers = layers
         return 0
 
     def search(self, int column, int64_t target, bint upper, /):
@@ -281,7 +286,7 @@ cdef class Entries:
         import numpy as np
 
         cdef mqi_kafka_index index
-        cdef bint sorted = False, increasing, fine = True
+        cdef bint many, merged = False, fine = True
         cdef int64_t moved = 0
         cdef Layers layers
         cdef mqi_kafka_floors* floors = KERNELS[N_KERNELS - 1 if kernel is None else available().index(kernel)].floors
@@ -295,21 +300,19 @@ cdef class Entries:
         cdef Pinned held = self._pin(&index)
         layers = self._layers_of(&index)
         with nogil:
-            increasing = is_increasing(<const int64_t*>asked.view.buf, asked.n)
-            if asked.n >= index.n // WORTH:
-                if increasing:
-                    sorted = mqi_kafka_is_sorted(&index) != 0
-                else:
-                    fine = layers.entries >= 0 or layers.grow(&index)
-                    sorted = layers.sorted
+            many = asked.n >= index.n // WORTH
+            if many and is_increasing(<const int64_t*>asked.view.buf, asked.n):
+                merged = mqi_kafka_is_sorted(&index) != 0
+            if many and not merged and layers.entries < 0:
+                fine = layers.grow(&index)
             if fine:
                 moved = look_up_all(
-                    &index, &layers.tree, sorted, increasing, self.base_offset, <const int64_t*>asked.view.buf,
+                    &index, &layers.tree, merged, layers.sorted, self.base_offset, <const int64_t*>asked.view.buf,
                     asked.n, <int64_t*>first.view.buf, second.view.buf, floors)
         held.whole()
         if not fine:
             raise MemoryError
-        self._keep_layers(None if moved else layers)
+        self._keep_layers(layers, moved)
         return one, other
 
     cdef Layers _layers_of(self, const mqi_kafka_index* index):
@@ -319,13 +322,14 @@ cdef class Entries:
                 return self.layers
         return Layers()
 
-    cdef void _keep_layers(self, Layers layers):
-        """Keep layers for the next calls; None: the existing ones did not fit the entries."""
+    cdef int _keep_layers(self, Layers layers, int64_t moved) except -1:
+        """Keep new layers for the next calls. `moved`: answers that did not fit the entries."""
         with cython.critical_section(self):
-            if layers is None:
-                self._changed()
-            elif layers.entries == self.index.n:
+            if self.layers is None and layers.entries == self.index.n:
                 self.layers = layers
+            if moved:
+                self._grow(moved)
+        return 0
 
     def append_offsets(self, offsets, positions, int64_t last_offset, /):
         """Append (offset, position) until the first that is refused: `(how many, why)`; why None: all were taken."""
@@ -378,7 +382,7 @@ cdef class Entries:
 
 
 cdef int64_t look_up_all(
-    const mqi_kafka_index* x, const mqi_kafka_tree* tree, bint sorted, bint increasing, int64_t base_offset,
+    const mqi_kafka_index* x, const mqi_kafka_tree* tree, bint merged, bint layered, int64_t base_offset,
     const int64_t* targets, int64_t m, int64_t* first, void* second, mqi_kafka_floors* floors
 ) noexcept nogil:
     """How many answers did not fit the entries: others changed them meanwhile."""
@@ -392,15 +396,15 @@ cdef int64_t look_up_all(
             if not x.times:
                 relative[i] = (
                     INT64_MIN if relative[i] < INT64_MIN + base_offset else relative[i] - base_offset)
-        if not sorted:
-            for i in range(n):
-                at[i] = mqi_kafka_search(x, MQI_KAFKA_KEY, relative[i], 0)
-        elif increasing:
+        if merged:
             mqi_kafka_merge(x, relative, n, before, at)
             before = max(at[n - 1], 0)
-        else:
+        elif layered:
             floors(x, tree, relative, <int>n, at)
-        if sorted:
+        else:
+            for i in range(n):
+                at[i] = mqi_kafka_search(x, MQI_KAFKA_KEY, relative[i], 0)
+        if merged or layered:
             moved += mqi_kafka_settle(x, relative, n, at)
         if x.times:
             mqi_kafka_take_times(x, base_offset, at, n, first + done, <int64_t*>second + done)

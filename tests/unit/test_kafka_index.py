@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -314,3 +315,27 @@ def test_many_look_ups_see_entries_that_others_changed_since_the_last_ones(times
             found, expected = core.lookup_many(wanted), fresh.lookup_many(wanted)
             assert [one.tolist() for one in found] == [one.tolist() for one in expected]
         assert core.lookup(5000) == fresh.lookup(5000)
+
+
+@pytest.mark.parametrize("times", [False, True])
+@pytest.mark.parametrize("sort", [np.sort, np.asarray])
+def test_all_look_ups_answer_alike_when_others_have_put_the_entries_out_of_order(times: bool, sort: Any) -> None:
+    """A call for one, which has layers above the entries, did not notice it where a call for many did."""
+    entry = TimestampOffset if times else OffsetPosition
+    random = np.random.default_rng(11)
+    for entries in (3, 70, 1000):
+        right = np.zeros(entries, [("key", ">i8" if times else ">i4"), ("value", ">i4")])
+        right["key"], right["value"] = np.arange(entries) * 10 + 5, np.arange(entries)
+        buffer = bytearray(right.tobytes())
+        core = Entries(buffer, times, 0, entry, False, "index")
+        core.lookup_many(random.permutation(entries * 10))
+        for _ in range(20):
+            wrong = right.copy()
+            wrong["key"][random.integers(0, entries, 3)] = random.integers(0, entries * 10, 3)
+            buffer[:] = wrong.tobytes()
+            targets = sort(random.integers(-5, entries * 10, 200))
+            found = [tuple(core.lookup(int(target))) for target in targets]
+            for part in (1, 9, 200):
+                many = [core.lookup_many(targets[at : at + part]) for at in range(0, 200, part)]
+                columns = [np.concatenate(column).tolist() for column in zip(*many, strict=True)]
+                assert list(zip(*columns, strict=True)) == found
