@@ -178,7 +178,8 @@ def store_options(
     default = f"the broker's default, {broker_conf} sets no other"
     missing = [name for name in _OF_WHOLE_CONF if broker_conf is not None and said[name] is None]
     said |= {name: _OF_WHOLE_CONF[name] for name in missing}
-    layout.given_geometry(*(said[name] for name in _GEOMETRY))
+    with blamed_on(broker_conf):
+        layout.given_geometry(*(said[name] for name in _GEOMETRY))
     given = {**short, **dict.fromkeys(_BY_CONFIG)}
     return StoreOptions(
         root=root,

@@ -79,8 +79,7 @@ def read_settings(config: Config | None, *, old: bool | None) -> Settings:
         _require_broker_conf(file, values)
     with blamed_on(file):
         _refuse_misspelt(values, source)
-        if file is not None:
-            _refuse_blanks(values)
+        _refuse_blanks(values)
         if old and file is not None:
             values = {name: value for name, value in values.items() if name not in _NEW_NAMES}
         values = _by_new_names(values, old)
@@ -106,11 +105,14 @@ def _by_new_names(values: Mapping[str, Any], old: bool | None) -> dict[str, Any]
 
 @contextmanager
 def blamed_on(file: str | None) -> Iterator[None]:
-    """A setting that is wrong is a `ValueError`; one of a file is a `FormatError` that names the file."""
+    """A setting that is wrong is a `ValueError`; the error of one of a file names the file."""
     try:
         yield
+    except MQIndexError as error:
+        error.path = error.path or file
+        raise
     except ValueError as error:
-        if file is None or isinstance(error, MQIndexError):
+        if file is None:
             raise
         raise FormatError(str(error), path=file) from error
 
@@ -192,15 +194,15 @@ def _refuse_misspelt(names: Iterable[Any], source: str) -> None:
             raise ValueError(f"{name}: expected {meant}; no broker has a setting {name} (in {source})")
 
 
-def _refuse_blanks(values: Mapping[str, str]) -> None:
+def _refuse_blanks(values: Mapping[str, Any]) -> None:
     """Source: RocketMQ `MixAll.properties2Object`: numbers and switches are never trimmed, texts since 5.2.0."""
     for name, value in values.items():
-        plain = value.strip()
+        plain = value.strip() if isinstance(value, str) else value
         if name in SETTINGS and value != plain and plain.lower() != "false":
             raise ValueError(
-                f"{name}: expected no blank after the value, got {value!r}: a broker ignores such a number, takes such "
-                "a switch as off, and before 5.2.0 keeps the blank of a text; remove the blank or the line from a copy "
-                "of the file, as the broker has it, and give that"
+                f"{name}: expected no blank before or after the value, got {value!r}: a broker ignores such a number, "
+                "takes such a switch as off, and before 5.2.0 keeps the blank of a text; remove the blank or the "
+                "setting, as the broker has it (of a file, from a copy of it), and give that"
             )
 
 

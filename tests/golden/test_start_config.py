@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mqindex.engines import LocalEngine
+from mqindex.errors import FormatError
 from mqindex.report import Finding, Obstacle, Report
 from mqindex.rocketmq import repair, verify
 from mqindex.rocketmq.queue.topic_kinds import topic_kind
@@ -278,6 +279,9 @@ def test_a_file_of_the_timer_log_of_another_length_stops_5_x(store: Path, tmp_pa
     wrong = [(one.severity, one.path, one.expected, one.got) for one in look(store, NEW, config=conf).findings]
     assert wrong == [("error", str(path), LOG_FILE, 1000)]
     assert [starts(store, NEW, config={"mappedFileSizeTimerLog": size}) for size in (1000, 2000)] == [True, False]
+    conf.write_text("\n".join((*BASIC, "mappedFileSizeTimerLog=x")))
+    with pytest.raises(FormatError, match=f"mappedFileSizeTimerLog: .*{conf}"):
+        look(store, NEW, config=conf)
 
 
 def test_the_length_of_one_file_of_the_timer_log_is_not_guessed(store: Path) -> None:

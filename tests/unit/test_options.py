@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mqindex.errors import FormatError
+from mqindex.errors import FormatError, MQIndexError
+from mqindex.rocketmq.log.write_rules import flush_rules, write_rules
 from mqindex.rocketmq.options import store_options, tags_indexed
 from mqindex.rocketmq.settings import read_broker_conf
 
@@ -41,9 +42,36 @@ def test_an_assignment_of_a_broker_conf_is_read_as_java_reads_properties(tmp_pat
 def test_a_blank_that_a_broker_does_not_overlook_is_told(tmp_path, line):
     conf = tmp_path / "broker.conf"
     conf.write_text(f"brokerName=b \nmessageIndexEnable=false \n{line}\n")
-    with pytest.raises(FormatError, match="expected no blank after the value"):
+    with pytest.raises(FormatError, match="expected no blank before or after the value"):
         store_options("/s", config=conf)
-    assert store_options("/s", config={"maxIndexNum": "20 "}).index_num == 20
+
+
+@pytest.mark.parametrize("value", ["20 ", " 20", "\t20"])
+def test_a_mapping_may_hold_no_blanks_either(value):
+    with pytest.raises(ValueError, match="maxIndexNum: expected no blank before or after the value"):
+        store_options("/s", config={"maxIndexNum": value})
+    assert store_options("/s", config={"maxIndexNum": "20", "messageIndexEnable": "false "}).index_num == 20
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("flushDiskType=BOTH", "flushDiskType: expected SYNC_FLUSH or ASYNC_FLUSH"),
+        ("listenPort=a", "listenPort: expected a whole number"),
+        ("brokerIP1=10.0.0.300", "brokerIP1: expected an IP address, got '10.0.0.300'"),
+        ("enabledAppendPropCRC=yes", "enabledAppendPropCRC: expected true or false"),
+        ("maxIndexNum=1", "expected index_num 2 or more"),
+    ],
+)
+def test_a_setting_that_is_wrong_names_its_file(tmp_path, line, says):
+    conf = tmp_path / "broker.conf"
+    conf.write_text(f"brokerName=b\n{line}\n")
+    with pytest.raises(MQIndexError, match=says) as caught:
+        options = store_options("/s", config=conf)
+        write_rules(options)
+        flush_rules(options)
+    assert caught.value.path == str(conf)
+    assert str(conf) in str(caught.value)
 
 
 def test_short_forms_win_over_the_configuration():

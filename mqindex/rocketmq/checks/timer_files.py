@@ -16,7 +16,7 @@ from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.checks.start_files import Entry, listed, log_file_size
 from mqindex.rocketmq.options import StoreOptions
-from mqindex.rocketmq.settings import whole_setting
+from mqindex.rocketmq.settings import blamed_on, whole_setting
 
 __all__ = ["TIMERS_SINCE", "TimerFault", "timer_faults", "timers_are_on"]
 
@@ -76,7 +76,8 @@ def _wheels(options: StoreOptions) -> list[Entry]:
 def _known_size(options: StoreOptions, entries: list[Entry]) -> int | None:
     """The length of the timer log's files: as it is set, the default where broker.conf sets none, as two files show."""
     said = options.setting(_SIZE, "" if options.broker_conf is None else str(_LOG_FILE_SIZE))
-    return whole_setting(_SIZE, said, least=1) if said else log_file_size(entries)
+    with blamed_on(options.broker_conf):
+        return whole_setting(_SIZE, said, least=1) if said else log_file_size(entries)
 
 
 def _length(one: Entry, size: int) -> str:

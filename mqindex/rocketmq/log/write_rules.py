@@ -13,6 +13,7 @@ __all__ = ["FlushRules", "WriteRules", "flush_rules", "host_bytes", "write_rules
 _DEFAULT_VERSION = "4.9.3"
 _MARGIN = 64 << 10  # what a whole frame may have beyond the largest body
 _MAX_INT = 2**31 - 1
+_FLUSH_DISK_TYPES = {"SYNC_FLUSH": "sync", "ASYNC_FLUSH": "async"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +65,15 @@ def write_rules(options: StoreOptions) -> WriteRules:
         max_body=max_message,
         max_frame=max_frame,
         max_batch=max_message if version < (4, 9, 4) else _MAX_INT,
-        store_host=host_bytes("brokerIP1", _address(options)),
+        store_host=_store_host(options),
     )
 
 
 def flush_rules(options: StoreOptions, flush: str | None = None) -> FlushRules:
     """`flush` "sync" or "async"; None: flushDiskType, else async."""
-    named = options.setting("flushDiskType", "ASYNC_FLUSH")
-    chosen = {"SYNC_FLUSH": "sync", "ASYNC_FLUSH": "async"}.get(named) if flush is None else flush
+    chosen = _flush_disk_type(options) if flush is None else flush
     if chosen not in ("sync", "async"):
-        name, got = ("flush", flush) if flush is not None else ("flushDiskType", named)
-        raise ValueError(f"{name}: expected {'sync or async' if flush else 'SYNC_FLUSH or ASYNC_FLUSH'}, got {got!r}")
+        raise ValueError(f"flush: expected sync or async, got {flush!r}")
     return FlushRules(
         sync=chosen == "sync",
         interval=_whole(options, "flushIntervalCommitLog", 500) / 1000,
@@ -92,9 +91,21 @@ def host_bytes(name: str, host: str) -> bytes:
     return hosts_of(name, pieces_of_sequence(name, [host])).to_bytes(0)
 
 
-def _address(options: StoreOptions) -> str:
-    address, port = options.setting("brokerIP1", "127.0.0.1"), options.setting("listenPort", "10911")
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+def _flush_disk_type(options: StoreOptions) -> str:
+    named = options.setting("flushDiskType", "ASYNC_FLUSH")
+    with blamed_on(options.broker_conf):
+        if named not in _FLUSH_DISK_TYPES:
+            raise ValueError(f"flushDiskType: expected SYNC_FLUSH or ASYNC_FLUSH, got {named!r:.60}")
+    return _FLUSH_DISK_TYPES[named]
+
+
+def _store_host(options: StoreOptions) -> bytes:
+    address, port = options.setting("brokerIP1", "127.0.0.1"), _whole(options, "listenPort", 10911)
+    with blamed_on(options.broker_conf):
+        try:
+            return host_bytes("brokerIP1", f"[{address}]:{port}" if ":" in address else f"{address}:{port}")
+        except ValueError:
+            raise ValueError(f"brokerIP1: expected an IP address, got {address!r:.60}") from None
 
 
 def _whole(options: StoreOptions, name: str, default: int) -> int:
@@ -104,6 +115,7 @@ def _whole(options: StoreOptions, name: str, default: int) -> int:
 
 def _switch(options: StoreOptions, name: str, default: bool) -> bool:
     text = options.setting(name, str(default)).strip().lower()
-    if text not in ("true", "false"):
-        raise ValueError(f"{name}: expected true or false, got {text!r:.60}")
+    with blamed_on(options.broker_conf):
+        if text not in ("true", "false"):
+            raise ValueError(f"{name}: expected true or false, got {text!r:.60}")
     return text == "true"
