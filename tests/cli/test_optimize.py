@@ -40,9 +40,23 @@ def test_in_place_it_can_be_taken_back(shell: Shell, basic: Store) -> None:
     side.write_bytes(side.read_bytes()[:-1])
     (again,) = shell("optimize", basic.root, "--out", basic.root, "--force", "--json").json
     assert [Path(path).name for path in again["out_files"]] == [side.name]
+    side.unlink()
+    beside = shell("optimize", basic.root, "--out", basic.root, "--force").out
+    assert "optimized already: wrote fences and the key filter, 1 file" in beside
+    assert "taken back" not in beside
+    newest = max(path.name for path in basic.root.glob("mqindex-backup-*"))
+    assert shell("repair", basic.root, "--undo", newest).status == 0
     assert shell("repair", basic.root, "--undo", again["backup"]).status == 0
     assert shell("repair", basic.root, "--undo", report["backup"]).status == 0
     assert {name: held for name, held in basic.contents().items() if name in before} == before
+
+
+def test_a_geometry_that_is_not_seen_is_asked_for_by_options_that_the_command_has(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "index").mkdir()
+    (tmp_path / "index" / "20231114221320000").write_bytes(bytes(40 + 4 * 7 + 20 * 30))
+    refused = shell("optimize", tmp_path / "index", "--out", tmp_path / "out")
+    assert (refused.status, "--hash-slot-num, --index-num" in refused.err) == (2, True)
+    assert "--broker-conf" not in refused.err
 
 
 def test_another_geometry_goes_elsewhere_only(shell: Shell, basic: Store, tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import click
 
+from mqindex._words import plural
 from mqindex.cli.kinds import require_kind
 from mqindex.cli.options import EngineOptions, engine_options, json_option, subcommand
 from mqindex.cli.output import print_line
@@ -67,22 +69,26 @@ def command(
             index, out, hash_slot_num=hash_slot_num, index_num=index_num, overwrite=force, engine=chosen
         )
         if report.backup is not None:
-            true_from_here(f"all is done; {_old_files(out, report.backup)}")
+            true_from_here("; ".join(("all is done", *_old_files(report, out))))
         elif in_place:
             true_from_here("nothing was changed")
     return finished("optimize", report, as_json, lambda: _print(report, out))
 
 
-def _old_files(out: str, backup: str) -> str:
-    if os.path.dirname(backup) == os.path.abspath(out):
-        return way_back(out, backup)
-    return f"what was at {out} is now {backup}"
+def _old_files(report: RebuildReport, out: str) -> Iterator[str]:
+    """Where they are, if any index file was replaced."""
+    if report.backup is None or not report.files:
+        return
+    in_place = os.path.dirname(report.backup) == os.path.abspath(out)
+    yield way_back(out, report.backup) if in_place else f"what was at {out} is now {report.backup}"
 
 
 def _print(report: RebuildReport, out: str) -> None:
-    if not report.out_files:
-        print_line("nothing to do")
-    if report.backup is not None:
-        print_line(_old_files(out, report.backup))
-    print_line(f"optimized {out}: wrote {work_done(report)}")
+    for words in _old_files(report, out):
+        print_line(words)
+    if report.files:
+        print_line(f"optimized {out}: wrote {work_done(report)}")
+    else:
+        beside = f"wrote fences and the key filter, {plural(len(report.out_files), 'file')}" if report.out_files else ""
+        print_line(f"the index files of {out} are optimized already: {beside or 'nothing to do'}")
     print_summary(report)

@@ -123,9 +123,12 @@ def _open(path: str, kind: str, options: StoreArguments, unread: list[str]) -> I
     """
     from mqindex.rocketmq import IndexFile, IndexService
     from mqindex.rocketmq.index.opening import geometry_of
+    from mqindex.rocketmq.log.dledger import refuse_configured_dledger
     from mqindex.rocketmq.options import store_options as chosen_options
 
     chosen = chosen_options(path, **options)
+    if kind == STORE:
+        refuse_configured_dledger(chosen)
     if is_url(path):
         with _open_elsewhere(path, kind, chosen.hash_slot_num, chosen.index_num, unread) as elsewhere:
             yield elsewhere

@@ -56,7 +56,7 @@ _KEY_HASH, _PHY_OFFSET, _PREV_INDEX = (
 _BLOCK = _ENTRY << 20  # words of slots tried in one go
 NEWEST = 16  # entries checked in a quick look at a file of the default length
 _HINT = (
-    "pass hash_slot_num= and index_num= (--hash-slot-num, --index-num), or the broker's configuration (--broker-conf); "
+    "pass hash_slot_num= and index_num= (--hash-slot-num, --index-num), the broker's maxHashSlotNum and maxIndexNum; "
     f"--hash-slot-num {HASH_SLOT_NUM} --index-num {INDEX_NUM} if the broker runs with its defaults"
 )
 

@@ -29,7 +29,7 @@ from mqindex.files.regular import reading
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, survey_directories
 from mqindex.rocketmq.options import StoreOptions
 
-__all__ = ["plain_log_files", "refuse_dledger"]
+__all__ = ["plain_log_files", "refuse_configured_dledger", "refuse_dledger"]
 
 _HEAD = struct.Struct(">2i3q4i")
 _MAGICS = range(1, 4)  # the kinds of an entry; a frame has its total_size there, which is more
@@ -47,14 +47,19 @@ def refuse_dledger(options: StoreOptions) -> None:
     """
     files = _files(options.commitlog)
     _refuse_entries(files)
-    if options.dledger:
-        got = "enableDLegerCommitLog=true"
-        raise FileStateError(_WHAT, path=options.root, expected=_EXPECTED, got=got, hint=_HINT)
+    refuse_configured_dledger(options)
     if options.dledger is False and files:
         return
     for path in _entries_beside(options.root):
         hint = f"{_HINT}; if that has left DLedger, its broker.conf (--broker-conf) says so"
         raise FileStateError(_WHAT, path=path, expected=_EXPECTED, got=_ENTRY, hint=hint)
+
+
+def refuse_configured_dledger(options: StoreOptions) -> None:
+    """The same by the broker's settings alone, for what reads no log."""
+    if options.dledger:
+        got = "enableDLegerCommitLog=true"
+        raise FileStateError(_WHAT, path=options.root, expected=_EXPECTED, got=got, hint=_HINT)
 
 
 def plain_log_files(directories: Sequence[str | os.PathLike[str]]) -> tuple[list[LogFile], list[Skipped]]:
