@@ -56,6 +56,17 @@ def test_programs_get_the_same_numbers(shell: Shell, basic: Store) -> None:
     assert f"slow: {behind} messages behind in 3 queues, 1 queue of it not there" in shell("info", basic.root).out
 
 
+def test_coverage_and_growth_are_those_of_the_files_whatever_length_is_set(
+    shell: Shell, basic: Store, tmp_path: Path
+) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("maxHashSlotNum=100\nmaxIndexNum=400\nmappedFileSizeCommitLog=4096\n")
+    (info,), (plain,) = (shell("info", basic.root, "--json", *given).json for given in (["--broker-conf", conf], []))
+    assert info["glance"]["start"]["starts"] is False
+    assert info["glance"]["coverage"] == plain["glance"]["coverage"]
+    assert info["glance"]["rates"] == plain["glance"]["rates"]
+
+
 def test_a_lost_index_file_is_a_gap(shell: Shell, basic: Store) -> None:
     gone = basic.case.truth["indexFiles"][1]
     whole = shell("info", basic.root, "--json").json[0]["glance"]["coverage"]["index"]

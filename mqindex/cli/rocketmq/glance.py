@@ -82,9 +82,8 @@ def _of_log(path: str, facts: Facts, options: StoreArguments) -> Facts:
 
     if not (facts.get("commitlog") or {}).get("files"):
         return {}
-    chosen = store_options(path, **options)
     try:
-        with CommitLog.open(chosen.commitlog, mapped_file_size=chosen.mapped_file_size) as log:
+        with CommitLog.open(store_options(path, **options).commitlog) as log:  # files of whatever length, as its facts
             return {"coverage": _coverage(log, facts), "rates": _rates(log, facts)}
     except (MQIndexError, OSError):  # the facts of the log have the error
         return {}
