@@ -129,6 +129,18 @@ def test_directories_with_which_no_broker_starts_are_seen(shell: Shell, mono: Pa
     assert "skipped names   store, tmp\n" in shell("info", home, "--all").out
 
 
+def test_segments_without_a_log_are_seen(shell: Shell, mono: Path) -> None:
+    """As of a disk that is not mounted: nothing was said to be wrong."""
+    first, second, *_ = sorted(mono.glob("*.log"))
+    first.unlink()
+    first.symlink_to(mono / "elsewhere")
+    for place in (mono, mono.parent):
+        assert "1 more segment has no log" in shell("info", place).out
+    second.unlink()
+    for place in (mono, mono.parent):
+        assert "2 more segments have no log" in shell("info", place, "--json").json[0]["glance"]["worries"]
+
+
 def test_an_empty_log_dir_has_a_screen_too(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "meta.properties").touch()
     done = shell("info", tmp_path)

@@ -136,6 +136,29 @@ def test_epochs_that_no_broker_reads_stop_it(log_dir: Path) -> None:
     assert [finding.kind for finding in report.findings] == ["leader-epoch-checkpoint"]
 
 
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("topic-0/leader-epoch-checkpoint", "leader-epoch-checkpoint"),
+        ("topic-0/partition.metadata", "partition-metadata"),
+        ("meta.properties", "meta-properties"),
+        ("cleaner-offset-checkpoint", "offset-checkpoint"),
+    ],
+)
+def test_what_is_no_file_in_a_small_files_place_stops_it(
+    name: str, kind: str, make: Callable[[Path], None], log_dir: Path
+) -> None:
+    """The whole check ended there, with "Is a directory"."""
+    (log_dir / name).unlink(missing_ok=True)
+    make(log_dir / name)
+    report, start = look(log_dir)
+    assert start.starts is False
+    assert str(log_dir / name) in [each.path for each in start.obstacles]
+    (found,) = [each for each in report.findings if each.kind == kind]
+    assert (found.severity, found.got) == ("error", "a directory" if make is os.mkdir else "a special file")
+
+
 @pytest.mark.parametrize("starts", [False, True])
 def test_a_transaction_index_of_another_version_stops_a_broker(starts: bool, log_dir: Path) -> None:
     """Of version -1 it is read; and where an earlier entry makes the broker write the file anew."""

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mqindex.cli.kafka import kinds
-from mqindex.cli.kafka.glance import glance_of_log_dir, glance_of_partition, missing_indexes
+from mqindex.cli.kafka.glance import glance_of_log_dir, glance_of_partition, missing_files
 from mqindex.cli.kafka.segments import open_segment
 from mqindex.cli.trouble import Trouble
 from mqindex.errors import MQIndexError, reason
@@ -139,7 +139,7 @@ def _of_partition(path: str, files: PartitionFiles) -> Facts:
         "snapshots": len(files.snapshots),
         "strays": [os.path.basename(name) for name in (*files.leftovers, *files.orphans, *files.skipped)],
     }
-    return {**facts, "glance": glance_of_partition(facts, files.segments)}
+    return {**facts, "glance": glance_of_partition(facts, files)}
 
 
 def _name(named: PartitionDirectory) -> Facts:
@@ -210,12 +210,12 @@ def _log_dir(path: str) -> Facts:
 
 
 def _extent(files: PartitionFiles) -> tuple[int, int, Counter[str]]:
-    """Segments and bytes of a partition, and the result of `missing_indexes`."""
+    """Segments and bytes of a partition, and the result of `missing_files`."""
     rows: list[Facts] = [
         {"size": os.path.getsize(each.log), **{kind.value: at for kind, at in each.indexes.items()}}
         for each in files.segments
     ]
-    return len(rows), sum(row["size"] for row in rows), missing_indexes(rows)
+    return len(rows), sum(row["size"] for row in rows), missing_files(rows, files)
 
 
 _FACTS: Final[dict[str, Callable[[str], Facts]]] = {

@@ -13,17 +13,21 @@ from mqindex.errors import MQIndexError
 from mqindex.health import a_day
 
 if TYPE_CHECKING:
-    from mqindex.kafka.partition.partition_files import SegmentFiles
+    from mqindex.kafka.partition.partition_files import PartitionFiles, SegmentFiles
 
-__all__ = ["glance_of_log_dir", "glance_of_partition", "missing_indexes"]
+__all__ = ["glance_of_log_dir", "glance_of_partition", "missing_files"]
 
 Facts = dict[str, Any]
 _INDEXES = {"index": ("offset index", "offset indexes"), "timeindex": ("time index", "time indexes")}
 
 
-def missing_indexes(segments: Iterable[Facts]) -> Counter[str]:
-    """By the name of an index: how many segments have none, and after `bytes of ` how long their logs are."""
-    missing: Counter[str] = Counter()
+def missing_files(segments: Iterable[Facts], files: PartitionFiles) -> Counter[str]:
+    """By the name of an index: how many segments have none, and after `bytes of ` how long their logs are.
+
+    `log`: how many have no log, but an index, or something else of that name.
+    """
+    logless = {os.path.basename(path).partition(".")[0] for path in (*files.orphans, *files.not_files)}
+    missing: Counter[str] = Counter(log=len(logless))
     for row in segments:
         for name in _INDEXES:
             if row.get(name) is None:
@@ -50,14 +54,14 @@ def _prevented(facts: Facts) -> Iterator[str]:
         yield f"no broker starts: {duplicates[0][1]} and {duplicates[0][0]} are of the same partition"
 
 
-def glance_of_partition(facts: Facts, segments: Sequence[SegmentFiles]) -> Facts:
+def glance_of_partition(facts: Facts, files: PartitionFiles) -> Facts:
     """Signs of trouble in a partition, and how fast it grows."""
     rows = facts["segments"]
-    missing = missing_indexes(rows)
+    missing = missing_files(rows, files)
     return {
         "worries": list(_worries(missing, len(rows))),
         "missing": _plain(missing),
-        "rates": _rates(facts, segments),
+        "rates": _rates(facts, files.segments),
     }
 
 
@@ -66,6 +70,8 @@ def _plain(missing: Counter[str]) -> Facts:
 
 
 def _worries(missing: Counter[str], segments: int) -> Iterator[str]:
+    if number := missing["log"]:
+        yield f"{plural(number, 'more segment')} {'have' if number > 1 else 'has'} no log"
     for name, words in _INDEXES.items():
         if number := missing[name]:
             gone = "are missing" if number > 1 else "is missing"

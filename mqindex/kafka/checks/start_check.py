@@ -289,19 +289,19 @@ def _topic_id(path: str) -> bytes | None:
     except FileNotFoundError:
         return None
     except UnicodeDecodeError:
-        raise ValueError("expected UTF-8 text, got other bytes") from None
+        raise ValueError("other bytes than UTF-8 text") from None
     try:
         version = whole_number(split_fields(lines[0], 2, r":\s+")[1], 32)
     except ValueError:
         version = -1
     if version < 0:
-        raise ValueError(f"expected version: 0, got {lines[0][:80]!r}")
+        raise ValueError(f"{lines[0][:80]!r}, not version: 0")
     try:
         found = _uuid(split_fields(lines[1], 2, r":\s+")[1])
     except ValueError:
         found = None
     if found is None or not any(found):
-        raise ValueError(f"expected topic_id: and 22 characters, got {lines[1][:80]!r}")
+        raise ValueError(f"{lines[1][:80]!r}, not topic_id: and 22 characters")
     return found
 
 

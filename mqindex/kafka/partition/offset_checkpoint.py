@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
+from mqindex.files import disk
 from mqindex.files.regular import reading_text
 from mqindex.kafka.partition.partition_files import partition_name
 
@@ -67,6 +68,8 @@ def read_checkpoint(path: str, entry: Callable[[str], Entry], words: str) -> lis
         return []
     except UnicodeDecodeError:
         raise _malformed(path, "UTF-8 text", "other bytes") from None
+    except ValueError:
+        raise _malformed(path, "a file", disk.kind_of(path)) from None
     try:
         version = whole_number(lines[0], 32) if lines else 0
         count = whole_number(lines[1], 32) if lines[1:] else 0
@@ -135,9 +138,17 @@ def _malformed(path: str, expected: str, got: str, field: str | None = None) -> 
 
 
 def text_lines(path: str, most: int, *, encoding: str = "utf-8") -> list[str]:
-    """The lines of a file, its first `most` characters: they end in LF, CR, or both (`BufferedReader.readLine`)."""
-    with reading_text(path, encoding=encoding) as file:
-        lines = file.read(most).split("\n")
+    """The lines of a file, its first `most` characters: they end in LF, CR, or both (`BufferedReader.readLine`).
+
+    A `ValueError` where something else than a file has the name: a broker cannot read that.
+    """
+    try:
+        with reading_text(path, encoding=encoding) as file:
+            lines = file.read(most).split("\n")
+    except OSError:
+        if (kind := disk.kind_of(path)) not in ("a directory", "a special file"):
+            raise
+        raise ValueError(kind) from None
     return lines if lines[-1] else lines[:-1]
 
 
